@@ -1,0 +1,3 @@
+"""inductor_probe: a microscope for TorchInductor."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,57 @@
+"""What a user is told when something cannot be done: one sentence, where, and what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """Exit status of `probe`."""
+
+    OK = 0
+    MISMATCH = 1
+    """A wrong variant, a regression or a difference was found."""
+    FAILED = 2
+    """What was asked for could not be done."""
+
+
+class ProbeError(Exception):
+    """A failure with a sentence for the user.
+
+    Args:
+        message: what is wrong and where (`path:line` when a file is at fault), without a final period.
+        hint: the next step, or None when there is none to offer.
+    """
+
+    exit_code = ExitCode.FAILED
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class NotFoundError(ProbeError):
+    """A run, graph, buffer, kernel or script of that name is not there."""
+
+
+class UnreadableError(ProbeError):
+    """A file is there but cannot be read: permissions, truncation, not text, not a debug dir."""
+
+
+class RunFailedError(ProbeError):
+    """A child process (a dumped script, a bench file) did not end well."""
+
+
+def near_names(wanted: str, known: Iterable[str]) -> str | None:
+    """Return a hint that offers the names nearest to `wanted`, or all of them when they are few."""
+    names = list(dict.fromkeys(known))
+    close = get_close_matches(wanted, names, n=3, cutoff=0.5)
+    if close:
+        return f"did you mean {' or '.join(close)}?"
+    if not names:
+        return None
+    shown = ", ".join(names[:8])
+    return f"there is {shown}" + (f" and {len(names) - 8} more" if len(names) > 8 else "")

@@ -1,0 +1,194 @@
+"""The scheduler IR as inductor prints it in `ir_pre_fusion.txt` and `ir_post_fusion.txt`.
+
+Names are inductor's own. Forms differ between torch versions; a field that a version does not print is
+None (or an empty tuple where nothing is a valid answer), never a guess.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from inductor_probe.model.span import Span
+
+Dim: TypeAlias = int | str
+"""A size or stride: a number, or the text of a symbolic expression (`s77*s27`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryDep:
+    """Access to `name` at `index` over `ranges`, in the dep's own normalized variables (`c0`, `d0`)."""
+
+    name: str
+    index: str
+    ranges: tuple[tuple[str, Dim], ...]
+    mode: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StarDep:
+    """Access to the whole buffer (extern kernels, templates)."""
+
+    name: str
+    mode: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WeakDep:
+    """Ordering only: `name` must come first because `mutating_buf` is changed afterwards."""
+
+    name: str
+    mutating_buf: str | None = None
+    is_fake: bool | None = None
+
+
+Dep: TypeAlias = MemoryDep | StarDep | WeakDep
+
+
+@dataclass(frozen=True, slots=True)
+class BufferLayout:
+    """A layout as printed: `FixedLayout('cpu', torch.float32, size=[2, 3], stride=[3, 1])`.
+
+    Attributes:
+        kind: the class inductor names (`FixedLayout`, `NonOwningLayout`, `MultiOutputLayout`, ...), or
+            `Allocation` / `Input` where only the wrapper tells (torch before 2.4 prints no layouts).
+        device: `cpu`, `cuda:0`, or None.
+        dtype: without the `torch.` prefix (`float32`), or None for layouts without one.
+        size, stride: in elements, or None for layouts without them.
+        offset: in elements.
+    """
+
+    kind: str
+    device: str | None
+    dtype: str | None
+    size: tuple[Dim, ...] | None
+    stride: tuple[Dim, ...] | None
+    offset: Dim = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NodeUser:
+    """A reader of a buffer. `node` is its name, or `OUTPUT` for the graph's output."""
+
+    node: str
+    kind: str | None = None
+    can_inplace: bool | None = None
+    is_weak: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """An output of a scheduler node."""
+
+    name: str
+    kind: str | None
+    layout: BufferLayout | None
+    users: tuple[NodeUser, ...]
+    aliases: tuple[str, ...] = ()
+    mutations: tuple[str, ...] = ()
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """A value computed earlier in the same block, by name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Dotted:
+    """A dotted constant such as `torch.float32`."""
+
+    text: str
+
+
+Value: TypeAlias = "Ref | Dotted | int | float | bool | str | tuple[Value, ...] | None"
+"""An argument of an operation in a loop body."""
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """One line of a loop body: `result = target(*args, **kwargs)`, or `result = args[0][args[1]]` for `[]`.
+
+    `target` is `ops.load`, `self.get_index`, `self.set_indirect0`, `self.masked_subblock1` or `[]`.
+    """
+
+    result: str
+    target: str
+    args: tuple[Value, ...]
+    kwargs: tuple[tuple[str, Value], ...] = ()
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A function of a loop body: `body`, or a sub-block such as `masked_subblock1`."""
+
+    name: str
+    params: tuple[str, ...]
+    ops: tuple[Op, ...]
+    result: Value = None
+
+
+@dataclass(frozen=True, slots=True)
+class LoopBody:
+    """What a node computes per point of its iteration space.
+
+    `var_ranges` is in loop order, outermost first, reduction variables last. `indexes` names the index
+    expressions (`index0`); they may use `indirect0`, whose value a `set_indirect0` in a block defines.
+    """
+
+    var_ranges: tuple[tuple[str, Dim], ...]
+    indexes: tuple[tuple[str, str], ...]
+    blocks: tuple[Block, ...]
+    span: Span | None = field(default=None, compare=False)
+
+    def index(self, name: str) -> str | None:
+        """Return the expression called `name`."""
+        return dict(self.indexes).get(name)
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerNode:
+    """A node of the scheduler: of one IR operation, extern, or fused of others (`children`).
+
+    Attributes:
+        name: `op3` (torch 2.5 and later), `buf3` (before), or the joined names of fused nodes.
+        kind: the class inductor names: `SchedulerNode`, `FusedSchedulerNode`, `ExternKernelSchedulerNode` ...
+        ir: what stands in the brackets of the header: `ComputedBuffer`, `FallbackKernel`, ...
+        sizes: iteration and reduction sizes, or None where the node prints none.
+        layouts: the `<name>_layout = ` lines below the node, each buffer once, in order.
+        kernel: the extern kernel (`extern_kernels.mm`), where there is one.
+        fields: `key = value` lines that no other attribute holds, verbatim.
+    """
+
+    name: str
+    kind: str
+    ir: str
+    writes: tuple[Dep, ...] = ()
+    unmet_dependencies: tuple[Dep, ...] = ()
+    met_dependencies: tuple[Dep, ...] = ()
+    outputs: tuple[Buffer, ...] = ()
+    device: str | None = None
+    iteration: str | None = None
+    sizes: tuple[tuple[Dim, ...], ...] | None = None
+    layouts: tuple[tuple[str, BufferLayout, Span], ...] = field(default=(), compare=False)
+    body: LoopBody | None = None
+    kernel: str | None = None
+    children: tuple[SchedulerNode, ...] = ()
+    fields: tuple[tuple[str, str], ...] = ()
+    span: Span | None = field(default=None, compare=False)
+
+    def leaves(self) -> Iterator[SchedulerNode]:
+        """Yield the unfused nodes in it, in order; itself when it is not fused."""
+        if not self.children:
+            yield self
+        for child in self.children:
+            yield from child.leaves()
+
+    @property
+    def reads(self) -> tuple[Dep, ...]:
+        """Dependencies that stand for reads or ordering, met or not."""
+        return self.met_dependencies + self.unmet_dependencies

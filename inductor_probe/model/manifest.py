@@ -1,0 +1,129 @@
+"""`probe.json`: what `probe dump` wrote down about a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+MANIFEST_NAME = "probe.json"
+LOGS_DIR = "probe_logs"
+"""Folder in a run with the compiler's own logs, one file an artifact: `fusion.log`."""
+INPUTS_DIR = "probe_inputs"
+"""Folder in a graph with the real inputs (`--save-inputs`): raw storage bytes, `arg0_1.bin`."""
+
+
+@dataclass(frozen=True, slots=True)
+class InputFact:
+    """What a graph's input was when the graph first ran.
+
+    Attributes:
+        name: the placeholder (`arg0_1`).
+        kind: `tensor`, or `symint` (then `value` is its number and the rest is None).
+        size, stride: in elements. offset: of the first element in its storage, in elements.
+        minimum, maximum: of integer and boolean tensors that are not empty, else None.
+        saved: file in the graph's `probe_inputs` with the bytes of its storage, if it was kept.
+    """
+
+    name: str
+    kind: Literal["tensor", "symint"]
+    value: int | None = None
+    size: tuple[int, ...] | None = None
+    stride: tuple[int, ...] | None = None
+    offset: int | None = None
+    dtype: str | None = None
+    device: str | None = None
+    minimum: int | None = None
+    maximum: int | None = None
+    saved: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BufferOrigin:
+    """The FX nodes that a buffer was lowered from; `origin_node` is the one whose value it holds, if one."""
+
+    buffer: str
+    origin_node: str | None
+    origins: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GraphRecord:
+    """One compiled graph of the run.
+
+    Attributes:
+        name: the graph's folder (`model__0_inference_0.0`).
+        compile_id: dynamo's id (`0/1`: first frame, second compile of it), None when not known.
+        why: `first`, `recompile`, or `backward`; None when not known.
+        guards: for a recompile, the guards that failed, in dynamo's words.
+        case: the scenario's case that was running, if any.
+        inputs: facts of the first call; empty when the graph never ran.
+        origins: FX origins of its buffers.
+    """
+
+    name: str
+    compile_id: str | None
+    why: Literal["first", "recompile", "backward"] | None
+    guards: tuple[str, ...] = ()
+    case: str | None = None
+    inputs: tuple[InputFact, ...] = ()
+    origins: tuple[BufferOrigin, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GraphBreak:
+    """A place where dynamo ended a graph and went back to Python."""
+
+    reason: str
+    where: str | None
+    compile_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LimitHit:
+    """A function that hit the recompile limit: from then on it ran eagerly."""
+
+    function: str
+    where: str | None
+    reason: str | None
+
+
+Outcome: TypeAlias = Literal["ok", "failed", "interrupted"]
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What was run, on what, and what dynamo did with it.
+
+    Attributes:
+        command: the child's command line. script: path as given. scenario: script's stem.
+        cases: cases asked for (`--case`), empty for all or for scripts that have none.
+        knobs: `--set` pairs. label: `--label`.
+        versions: of `inductor_probe`, `torch`, `triton`, `python`, `cxx` (compiler), where they are there.
+        machine: `host`, `system`, `cpu`, `cores`, `memory_gib`, `gpu`, `threads`.
+        started: ISO 8601 with zone. duration_s: of the child, in seconds.
+        outcome, exit_status: how the child ended; a negative status is a signal.
+        compiled_frames: frames that dynamo handed to a backend; 0 explains an empty dump.
+        notes: anything a hook could not record, as `not available on torch X: ...`.
+    """
+
+    command: tuple[str, ...]
+    script: str
+    scenario: str
+    cases: tuple[str, ...]
+    knobs: tuple[tuple[str, str], ...]
+    label: str | None
+    versions: tuple[tuple[str, str], ...]
+    machine: tuple[tuple[str, str], ...]
+    started: str
+    duration_s: float
+    outcome: Outcome
+    exit_status: int
+    compiled_frames: int | None
+    graphs: tuple[GraphRecord, ...]
+    graph_breaks: tuple[GraphBreak, ...] = ()
+    limit_hits: tuple[LimitHit, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def graph(self, name: str) -> GraphRecord | None:
+        """Return the record of the graph called `name`."""
+        return next((graph for graph in self.graphs if graph.name == name), None)
