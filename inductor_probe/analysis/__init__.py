@@ -1,1 +1,1 @@
-"""."""
+"""Records to records, pure: what the dump implies."""

@@ -63,3 +63,8 @@ class CompiledGraph:
     def name(self) -> str:
         """Name of the graph's folder."""
         return self.folder.name
+
+    @property
+    def nodes(self) -> tuple[SchedulerNode, ...]:
+        """The nodes that were generated code for; those before fusion when the later file is missing."""
+        return self.post or self.pre

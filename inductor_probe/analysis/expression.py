@@ -1,0 +1,68 @@
+"""Integer arithmetic as sympy prints it, evaluated without sympy and without `eval`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+
+_LARGEST_POWER = 8
+
+
+def parse_expression(text: str) -> ast.expr:
+    """Parse an expression.
+
+    Raises:
+        ValueError: not an expression.
+    """
+    try:
+        return ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise ValueError(f"not an expression: {text[:80]}") from error
+
+
+def evaluate(node: ast.expr, values: Mapping[str, int]) -> int | None:
+    """Evaluate `+ - * // % **`, `FloorDiv`, `Mod`, `ModularIndexing`, `Min` and `Max` over integers.
+
+    None for anything else, for a division by zero and for a name that `values` does not hold.
+    """
+    match node:
+        case ast.Constant(value=int() as number):
+            return number
+        case ast.Name(id=name):
+            try:
+                return values[name]
+            except KeyError:
+                return None
+        case ast.UnaryOp(op=ast.USub(), operand=inner):
+            return _apply("Sub", (0, evaluate(inner, values)))
+        case ast.BinOp(left=left, op=op, right=right):
+            return _apply(type(op).__name__, (evaluate(left, values), evaluate(right, values)))
+        case ast.Call(func=ast.Name(id=name), args=arguments):
+            return _apply(name, tuple(evaluate(argument, values) for argument in arguments))
+    return None
+
+
+def _apply(operator: str, operands: tuple[int | None, ...]) -> int | None:
+    numbers = [number for number in operands if number is not None]
+    if len(numbers) != len(operands):
+        return None
+    match operator, numbers:
+        case "Add", [left, right]:
+            return left + right
+        case "Sub", [left, right]:
+            return left - right
+        case "Mult", [left, right]:
+            return left * right
+        case ("FloorDiv", [left, right]) if right:
+            return left // right
+        case ("Mod", [left, right]) if right:
+            return left % right
+        case ("Pow", [left, right]) if 0 <= right <= _LARGEST_POWER:
+            return int(left**right)
+        case ("ModularIndexing", [base, divisor, modulus]) if divisor and modulus:
+            return base // divisor % modulus
+        case ("Max", [_, *_]):
+            return max(numbers)
+        case ("Min", [_, *_]):
+            return min(numbers)
+    return None

@@ -1,0 +1,130 @@
+"""Sizes and strides in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+from inductor_probe.analysis.expression import evaluate, parse_expression
+from inductor_probe.model.ir import BufferLayout, Dim
+from inductor_probe.model.layouts import MemoryFormat
+
+ITEM_BYTES = {
+    "bool": 1, "uint8": 1, "int8": 1, "float8_e4m3fn": 1, "float8_e5m2": 1, "float8_e4m3fnuz": 1,
+    "float8_e5m2fnuz": 1, "uint16": 2, "int16": 2, "float16": 2, "bfloat16": 2, "uint32": 4, "int32": 4,
+    "float32": 4, "complex32": 4, "uint64": 8, "int64": 8, "float64": 8, "complex64": 8, "complex128": 16,
+}  # fmt: skip
+"""Bytes of an element, by dtype."""
+
+# Symbolic sizes are compared by giving each symbol a value of its own, larger than real sizes are likely to
+# be equal to by chance. Only the order and the products matter, so any distinct primes do.
+_PRIMES = (10007, 10009, 10037, 10039, 10061, 10067, 10069, 10079, 10091, 10093, 10099, 10103)
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A memory format, and the dimensions from slowest to fastest (None when it cannot be told)."""
+
+    name: MemoryFormat
+    dim_order: tuple[int, ...] | None
+
+
+def memory_format(layout: BufferLayout | None) -> Format:
+    """Name the memory format of a layout.
+
+    `channels_first` and `channels_last` are for 4-D and 5-D, a row-major layout of another rank is
+    `contiguous`. Dense in another order is `transposed` when two dimensions changed places and `other`
+    otherwise; `padded` has gaps, `broadcast` a stride of 0. Dimensions of size 1 count for nothing.
+    """
+    if layout is None or layout.size is None or layout.stride is None:
+        return Format("unknown", None)
+    numbers = _numbers((*layout.size, *layout.stride))
+    if numbers is None or len(layout.size) != len(layout.stride):
+        return Format("unknown", None)
+    rank = len(layout.size)
+    size, stride = numbers[:rank], numbers[rank:]
+    if any(step == 0 and length > 1 for length, step in zip(size, stride, strict=True)):
+        return Format("broadcast", None)
+    row_major = tuple(range(rank))
+    named: tuple[tuple[MemoryFormat, tuple[int, ...]], ...] = (("contiguous", row_major),)
+    if rank in (4, 5):
+        named = (("channels_first", row_major), ("channels_last", (0, *range(2, rank), 1)))
+    for name, order in named:
+        if _is_dense(size, stride, order):
+            return Format(name, order)
+    order = _dim_order(size, stride)
+    if _is_dense(size, stride, order):
+        moved = sum(at != dim for at, dim in enumerate(order))
+        return Format("transposed" if moved == 2 else "other", order)
+    if _has_gaps(size, stride, order):
+        return Format("padded", order)
+    return Format("other", order)
+
+
+def _dim_order(size: list[int], stride: list[int]) -> tuple[int, ...]:
+    """Slowest dimension first; a dimension of size 1 stays beside the one it stands before."""
+    order = sorted((dim for dim in range(len(size)) if size[dim] != 1), key=lambda dim: -stride[dim])
+    for dim in range(len(size)):
+        if size[dim] == 1:
+            order.insert(min(dim, len(order)), dim)
+    return tuple(order)
+
+
+def _is_dense(size: list[int], stride: list[int], order: tuple[int, ...]) -> bool:
+    expected = 1
+    for dim in reversed(order):
+        if size[dim] != 1 and stride[dim] != expected:
+            return False
+        expected *= max(size[dim], 1)
+    return True
+
+
+def _has_gaps(size: list[int], stride: list[int], order: tuple[int, ...]) -> bool:
+    """Every dimension steps over all of the faster ones: nothing overlaps, something is left out."""
+    real = [dim for dim in order if size[dim] != 1]
+    return all(stride[slow] >= size[fast] * stride[fast] for slow, fast in pairwise(real))
+
+
+def size_bytes(layout: BufferLayout | None) -> Dim | None:
+    """Return the bytes from the first to the last element: `(1 + sum((size - 1) * stride)) * item`.
+
+    Text when a size is symbolic, None when size, stride or dtype are not known.
+    """
+    if layout is None or layout.size is None or layout.stride is None or layout.dtype not in ITEM_BYTES:
+        return None
+    item = ITEM_BYTES[layout.dtype]
+    if 0 in layout.size:
+        return 0
+    extent = 1
+    for length, step in zip(layout.size, layout.stride, strict=False):
+        if not isinstance(length, int) or not isinstance(step, int):
+            return f"{item}*" + "*".join(_factor(length) for length in layout.size if length != 1)
+        extent += (length - 1) * step
+    return extent * item
+
+
+def _factor(dim: Dim) -> str:
+    return f"({dim})" if isinstance(dim, str) and not dim.isidentifier() else str(dim)
+
+
+def _numbers(dims: tuple[Dim, ...]) -> list[int] | None:
+    """Replace symbols by primes; None when an expression cannot be evaluated."""
+    symbols = _Primes()
+    numbers = []
+    for dim in dims:
+        try:
+            value = dim if isinstance(dim, int) else evaluate(parse_expression(dim), symbols)
+        except ValueError:
+            return None
+        if value is None:
+            return None
+        numbers.append(value)
+    return numbers
+
+
+class _Primes(dict[str, int]):
+    """Gives each new symbol the next prime."""
+
+    def __missing__(self, symbol: str) -> int:
+        self[symbol] = _PRIMES[len(self) % len(_PRIMES)]
+        return self[symbol]

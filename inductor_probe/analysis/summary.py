@@ -1,0 +1,110 @@
+"""A run in one table: what was compiled, and what deserves a look."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from inductor_probe.analysis.layouts import layouts
+from inductor_probe.analysis.memory_format import size_bytes
+from inductor_probe.model.debug_dir import CompiledGraph, DebugDir
+from inductor_probe.model.ir import Dim
+from inductor_probe.model.layouts import LayoutRow
+from inductor_probe.model.manifest import GraphRecord, Manifest
+from inductor_probe.model.summary import GraphSummary, RunSummary
+
+_IMAGE_RANKS = (4, 5)
+
+
+def summarise(run: DebugDir, graphs: Iterable[CompiledGraph]) -> RunSummary:
+    """Summarise a run from its graphs as read."""
+    rows = tuple(_graph(graph) for graph in graphs)
+    looks = [str(problem) for problem in run.problems]
+    if run.manifest:
+        looks += _dynamo(run.manifest)
+    return RunSummary(run.name, rows, tuple(looks), None if rows else _why_empty(run.manifest))
+
+
+def _graph(graph: CompiledGraph) -> GraphSummary:
+    code = graph.code
+    allocated = [allocation for allocation in code.allocations if allocation.how == "new"] if code else []
+    sizes = [size for allocation in allocated if (size := size_bytes(allocation.layout)) is not None]
+    return GraphSummary(
+        graph=graph.name,
+        case=graph.record.case if graph.record else None,
+        why=_why(graph.record),
+        nodes_before=len(graph.pre),
+        nodes_after=len(graph.post),
+        kernels=tuple(Counter(kernel.backend for kernel in code.kernels).items()) if code else (),
+        externs=len(code.externs) if code else 0,
+        buffers=len(allocated),
+        buffer_bytes=_total(sizes),
+        looks=tuple(_looks(graph)),
+    )
+
+
+def _why(record: GraphRecord | None) -> str | None:
+    if record is None or record.why is None:
+        return None
+    return f"recompile: {record.guards[0]}" if record.guards else record.why
+
+
+def _total(sizes: list[Dim]) -> Dim:
+    number = sum(size for size in sizes if isinstance(size, int))
+    symbolic = [size for size in sizes if isinstance(size, str)]
+    if not symbolic:
+        return number
+    return " + ".join([*symbolic, *([str(number)] if number else [])])
+
+
+def _looks(graph: CompiledGraph) -> Iterator[str]:
+    for problem in graph.problems:
+        yield str(problem)
+    for node in graph.post:
+        for leaf in node.leaves():
+            if leaf.ir == "FallbackKernel":
+                yield f"{leaf.name} falls back to {leaf.kernel or 'a library kernel'}"
+    rows = layouts(graph)
+    last_inputs = [row.buffer for row in rows if row.role == "input" and row.memory_format == "channels_last"]
+    if last_inputs:
+        for row in rows:
+            if row.role != "input" and _is_image(row) and row.memory_format != "channels_last":
+                order = f" {list(row.dim_order)}" if row.dim_order else ""
+                yield f"{row.buffer} is {row.memory_format}{order}, input {last_inputs[0]} is channels_last"
+    for kernel in graph.code.kernels if graph.code else ():
+        facts = dict(kernel.facts)
+        if int(facts.get("scalar", "0")):
+            yield f"{facts['scalar']} of {facts['loop nests']} loop nests of {kernel.name} are scalar C++"
+
+
+def _is_image(row: LayoutRow) -> bool:
+    return row.layout is not None and row.layout.size is not None and len(row.layout.size) in _IMAGE_RANKS
+
+
+def _dynamo(manifest: Manifest) -> Iterator[str]:
+    for hit in manifest.limit_hits:
+        where = f" ({hit.where})" if hit.where else ""
+        yield f"recompile limit hit by {hit.function}{where}: from then on it ran eagerly"
+    for graph_break in manifest.graph_breaks:
+        where = f" at {graph_break.where}" if graph_break.where else ""
+        yield f"graph break{where}: {graph_break.reason.splitlines()[0]}"
+    yield from manifest.notes
+
+
+def _why_empty(manifest: Manifest | None) -> str:
+    if manifest is None:
+        return (
+            "no graph was dumped, and no probe.json says why; a warm cache is the usual reason: "
+            "`probe dump` gives each run its own"
+        )
+    if manifest.outcome != "ok":
+        how = "was interrupted" if manifest.outcome == "interrupted" else "failed"
+        return f"the script {how} (exit status {manifest.exit_status}) before inductor compiled anything"
+    if manifest.compiled_frames:
+        return (
+            f"dynamo compiled {manifest.compiled_frames} frames, but inductor compiled none: "
+            "the script chose another backend"
+        )
+    if manifest.limit_hits or manifest.graph_breaks:
+        return "everything ran eagerly: dynamo gave up on every function it was handed"
+    return "nothing was compiled: torch.compile was not called, or what it returned never ran"

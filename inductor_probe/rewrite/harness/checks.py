@@ -1,0 +1,119 @@
+"""Checks: is every element of every output right?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map
+
+NARROW = (torch.float16, torch.bfloat16, torch.float32)
+ALLOCATORS = ("empty", "empty_strided", "empty_strided_cpu", "empty_strided_cpu_pinned", "empty_strided_cuda")
+
+
+@dataclass
+class Check:
+    """What comparing the outputs of one variant found."""
+
+    name: str
+    correct: bool = True
+    max_error: float | None = None
+    mismatches: int = 0
+    elements: int = 0
+    first_bad: tuple[int, ...] | None = None
+    first_bad_output: int | None = None
+    value: float | None = None
+    expected: float | None = None
+    note: str | None = None
+
+
+class Float64(TorchDispatchMode):  # type: ignore[misc]
+    """Runs every operation in float64 where the graph asks for a narrower float."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return func(*tree_map(widen, args), **tree_map(widen, kwargs or {}))
+
+
+def widen(value: Any) -> Any:
+    """Return a narrow float tensor, or a narrow float dtype, as float64."""
+    if isinstance(value, torch.Tensor):
+        return value.double() if value.dtype in NARROW else value
+    return torch.float64 if isinstance(value, torch.dtype) and value in NARROW else value
+
+
+@contextmanager
+def poisoned(namespace: dict[str, Any], pattern: int) -> Iterator[None]:
+    """Hand out memory full of NaN or `pattern`: what is not written cannot be right by luck."""
+
+    def poisoning(allocate: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+        def allocate_poison(*args: Any, **kwargs: Any) -> torch.Tensor:
+            tensor = allocate(*args, **kwargs)
+            everything = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
+            everything.set_(tensor.untyped_storage())
+            everything.fill_(float("nan") if everything.dtype.is_floating_point else pattern)
+            return tensor
+
+        return allocate_poison
+
+    kept = {name: namespace[name] for name in ALLOCATORS if name in namespace}
+    namespace.update({name: poisoning(allocate) for name, allocate in kept.items()})
+    try:
+        yield
+    finally:
+        namespace.update(kept)
+
+
+def tolerance(dtype: torch.dtype) -> tuple[float, float]:
+    """Return (rtol, atol) of `torch.testing.assert_close` for `dtype`."""
+    rtol, atol = torch.testing._comparison.default_tolerances(dtype)
+    return rtol, atol
+
+
+def differences(value: torch.Tensor, expected: torch.Tensor, slack: float) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return which elements are wrong, and the error of each.
+
+    A float is wrong beyond both the tolerance of its dtype and `slack`; NaN is right only where NaN is
+    expected, infinity only where infinity is. An integer is wrong beyond `slack`.
+    """
+    dtype = value.dtype
+    wide = torch.complex128 if dtype.is_complex else torch.float64
+    rounded, exact, value = expected.to(dtype).to(wide), expected.to(wide), value.to(wide)
+    error = (value - exact).abs()
+    if not (dtype.is_floating_point or dtype.is_complex):
+        return error > slack, error
+    rtol, atol = tolerance(dtype)
+    same = (value == exact) | (value == rounded) | (value.isnan() & exact.isnan())
+    limit = (atol + rtol * exact.abs()).clamp(min=slack)
+    return ~same & ~(exact.isfinite() & (error <= limit)), error.masked_fill(same, 0.0)
+
+
+def compare(name: str, values: list[Any], expected: list[Any], slack: list[float]) -> Check:
+    """Compare outputs one by one; sizes and dtypes count as well, strides are the caller's business."""
+    check = Check(name)
+    if len(values) != len(expected):
+        return Check(name, correct=False, note=f"returns {len(values)} values instead of {len(expected)}")
+    for output, (value, wanted) in enumerate(zip(values, expected, strict=True)):
+        if not isinstance(wanted, torch.Tensor) or not isinstance(value, torch.Tensor):
+            if type(value) is not type(wanted) or value != wanted:
+                return Check(name, correct=False, first_bad_output=output, note=f"{value!r} is not {wanted!r}")
+            continue
+        if value.shape != wanted.shape:
+            note = f"size {tuple(value.shape)} is not {tuple(wanted.shape)}"
+            return Check(name, correct=False, first_bad_output=output, note=note)
+        bad, error = differences(value, wanted, slack[output])
+        finite = error[error.isfinite()]
+        if finite.numel():
+            check.max_error = max(check.max_error or 0.0, finite.max().item())
+        check.elements += value.numel()
+        check.mismatches += int(bad.sum())
+        if check.correct and bad.any():
+            check.correct = False
+            check.first_bad_output = output
+            check.first_bad = tuple(bad.nonzero()[0].tolist())
+            check.value = value[check.first_bad].item()
+            check.expected = wanted[check.first_bad].item()
+    return check
