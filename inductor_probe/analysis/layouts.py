@@ -39,7 +39,7 @@ def layouts(graph: CompiledGraph, name: str | None = None) -> tuple[LayoutRow, .
     node = _node_called(graph, name)
     if node is None:
         known = [*marked, *(leaf.name for top in graph.nodes for leaf in top.leaves())]
-        raise NotFoundError(f"{graph.folder.path} has no buffer or node {name}", near_names(name, known))
+        raise NotFoundError(f"{graph.name} has no buffer or node {name}", near_names(name, known))
     inside = {leaf.name for leaf in node.leaves()}
     written = [row for row in marked.values() if any(access.node in inside for access in row.writes)]
     read = [row for row in marked.values() if any(access.node in inside for access in row.reads)]
@@ -100,6 +100,7 @@ def _drafts(graph: CompiledGraph) -> dict[str, _Draft]:
         for name, layout, span in leaf.layouts:
             drafts.setdefault(name, _Draft(name)).see_layout(layout, "layout", span)
     _see_wrapper(graph, drafts)
+    _see_mutations(leaves, drafts)
     dtypes = {
         name: draft.layout.dtype for name, draft in drafts.items() if draft.layout and draft.layout.dtype
     }
@@ -111,6 +112,15 @@ def _drafts(graph: CompiledGraph) -> dict[str, _Draft]:
     for draft in drafts.values():
         draft.kernel = kernels.get(draft.producer) if draft.producer else None
     return drafts
+
+
+def _see_mutations(leaves: list[SchedulerNode], drafts: dict[str, _Draft]) -> None:
+    """Torch before 2.4 prints no layout for the result of a mutation: it lies as what it mutates."""
+    for leaf in leaves:
+        for buffer in leaf.outputs:
+            mutated = drafts.get(buffer.mutations[0]) if buffer.mutations else None
+            if mutated and drafts[buffer.name].layout is None:
+                drafts[buffer.name].see_layout(mutated.layout, f"mutates {mutated.name}", buffer.span)
 
 
 def _see_wrapper(graph: CompiledGraph, drafts: dict[str, _Draft]) -> None:

@@ -1,1 +1,113 @@
-"""."""
+"""The `probe` command: one file a verb; a verb parses arguments, calls one function of `api`, and renders."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+
+import click
+
+from inductor_probe import __version__
+from inductor_probe.cli.screen import complain
+from inductor_probe.errors import ExitCode, ProbeError, near_names
+
+# The question that a verb answers -> verbs. A verb's module is imported when it is asked for.
+_VERBS: dict[str, dict[str, str]] = {
+    "What was compiled": {"dump": "Run a script and dump every graph that inductor compiles."},
+    "Why": {"layouts": "How buffers lie in memory, who writes and reads them, and who pays."},
+    "How fast": {"bench-kernel": "Write, check and time a standalone bench file of a graph."},
+}
+
+
+class _Verbs(click.Group):
+    """Shows verbs under their questions, and offers the nearest one for a slip of the keyboard."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [verb for verbs in _VERBS.values() for verb in verbs]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        name = cmd_name.replace("-", "_")
+        command = getattr(import_module(f"inductor_probe.cli.{name}"), name)
+        return command if isinstance(command, click.Command) else None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in self.list_commands(ctx):
+            raise ProbeError(f"there is no verb {args[0]}", near_names(args[0], self.list_commands(ctx)))
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for question, verbs in _VERBS.items():
+            with formatter.section(question):
+                formatter.write_dl(list(verbs.items()))
+
+
+def _show_version(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 - slow, and only for this
+
+        try:
+            torch = version("torch")  # from its metadata: importing torch takes seconds
+        except PackageNotFoundError:
+            torch = "not installed"
+        click.echo(f"inductor_probe {__version__}, torch {torch}, python {sys.version.split()[0]}")
+        ctx.exit()
+
+
+@click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Show versions.",
+)
+@click.option("--traceback", is_flag=True, help="Show the Python traceback of an error.")
+def app(traceback: bool) -> None:
+    """A microscope for TorchInductor: what did the compiler decide, why, and what would it cost otherwise?"""
+
+
+def main() -> None:
+    """Run `probe` and exit with its status: see `ExitCode`."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """Run `probe` with `arguments`; return its exit status."""
+    try:
+        return int(app.main(arguments, prog_name="probe", standalone_mode=False) or 0)
+    except BrokenPipeError:
+        # The reader (`head`) has what it wanted. Python flushes stdout once more at exit: let it go nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.OK
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
+        return ExitCode.OK
+    except (Exception, KeyboardInterrupt) as error:
+        if arguments[:1] == ["--traceback"]:
+            raise
+        failure = _explain(error)
+        complain(failure)
+        return failure.exit_code
+
+
+def _explain(error: BaseException) -> ProbeError:
+    """Turn whatever stopped a verb into a sentence and a next step."""
+    match error:
+        case ProbeError():
+            return error
+        case KeyboardInterrupt() | click.Abort():
+            return ProbeError("interrupted")
+        case click.UsageError(ctx=click.Context() as context):
+            return ProbeError(error.format_message().rstrip("."), f"see {context.command_path} --help")
+        case click.ClickException():
+            return ProbeError(error.format_message().rstrip("."), "see probe --help")
+    return ProbeError(
+        f"internal error: {type(error).__name__}: {error}",
+        "this is a bug in inductor_probe; `probe --traceback ...` shows where",
+    )

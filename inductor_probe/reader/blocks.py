@@ -128,11 +128,19 @@ def _statements(lines: list[str], position: int, end: int) -> Iterator[Statement
 
 
 def _statement(lines: list[str], position: int, end: int) -> Statement:
-    """Join lines from `position` until brackets balance and a value is there; stops at an empty line."""
+    """Join lines from `position` until brackets balance and a value is there.
+
+    A line that goes on is indented deeper or closes a bracket; anything else ends a value that was cut off.
+    """
     last = position + 1
-    depth = _balance(lines[position])
-    bare = lines[position].rstrip().endswith("=")
-    while last < end and lines[last].strip() and (depth > 0 or (bare and lines[last].strip()[0] in _OPEN)):
+    first = lines[position]
+    depth = _balance(first)
+    bare = first.rstrip().endswith("=")
+    while last < end and (depth > 0 or bare):
+        line = lines[last].strip()
+        goes_on = line and (_indent(lines[last]) > _indent(first) or line[0] in _CLOSE)
+        if not goes_on or (bare and line[0] not in _OPEN):
+            break
         depth += _balance(lines[last])
         bare = False
         last += 1

@@ -14,7 +14,9 @@ from inductor_probe.model.fx import FxGraph, FxNode
 from inductor_probe.model.span import SourceLine, Span
 from inductor_probe.reader.text import read_text
 
-_LOCATION = re.compile(r"\s*# File: (?P<path>.+?):(?P<line>\d+)(?: in (?P<function>\S+?))?, code: (?P<code>.*)")
+_LOCATION = re.compile(
+    r"\s*# File: (?P<path>.+?):(?P<line>\d+)(?: in (?P<function>\S+?))?, code: (?P<code>.*)"
+)
 _FORWARD = re.compile(r"\s*def forward\(self, ?(?P<params>.*)\):\s*")
 _PARAM = re.compile(r"(?P<name>\w+)(?:: (?P<type>\"[^\"]*\"|[^\"]+))?")
 _NODE = re.compile(

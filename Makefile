@@ -1,0 +1,44 @@
+# `make demo` shows what probe does, `make test` checks all of it. Both make their own environment in .venv.
+
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+DEMO := build/demo
+
+.PHONY: demo test lint unit env check-tools clean
+
+demo: env
+	@rm -rf $(DEMO) && mkdir -p $(DEMO)
+	@BIN="$(CURDIR)/$(BIN)" bash benchmarks/demo.sh $(DEMO)
+
+test: lint unit
+
+lint: env
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+unit: env
+	$(BIN)/python -m pytest
+
+env: $(VENV)/.made-from-constraints
+
+# Pinned versions come from constraints.txt; anything that changes them makes the environment again.
+$(VENV)/.made-from-constraints: pyproject.toml constraints.txt | check-tools
+	@echo "making the environment in $(VENV): this installs torch and takes a few minutes the first time"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[triton]" --group dev
+	@touch $@
+
+check-tools:
+	@command -v $(PYTHON) >/dev/null || { echo "error: no $(PYTHON): install Python 3.10 or later (Debian: apt-get install python3 python3-venv)" >&2; exit 2; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "error: $(PYTHON) is older than 3.10: install a later one, or say make PYTHON=python3.12 (Debian: apt-get install python3 python3-venv)" >&2; exit 2; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "error: $(PYTHON) cannot make environments: install its venv package (Debian: apt-get install python3-venv)" >&2; exit 2; }
+	@$(PYTHON) -c 'import os, sysconfig, sys; sys.exit(not os.path.exists(os.path.join(sysconfig.get_paths()["include"], "Python.h")))' || { echo "error: Python.h is missing, which inductor's C++ kernels include: install Python's headers (Debian: apt-get install python3-dev)" >&2; exit 2; }
+	@command -v $${CXX:-g++} >/dev/null || { echo "error: no C++ compiler: inductor needs one (Debian: apt-get install g++)" >&2; exit 2; }
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache

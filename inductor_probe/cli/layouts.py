@@ -1,0 +1,46 @@
+"""`probe layouts`: how buffers lie in memory, and who pays for it."""
+
+from __future__ import annotations
+
+import click
+
+from inductor_probe import api
+from inductor_probe.cli.screen import say, show, show_json, warn
+from inductor_probe.errors import NotFoundError
+from inductor_probe.report.layouts import LayoutPage, LayoutTable, layouts_json
+
+
+@click.command()
+@click.argument("name", required=False)
+@click.argument("target", required=False, metavar="[RUN|GRAPH]")
+@click.option("--json", is_flag=True, help="Print JSON with stable keys.")
+def layouts(name: str | None, target: str | None, json: bool) -> int:
+    """Show how buffers lie in memory, who writes and reads them and how, and who pays for it.
+
+    NAME is a buffer (buf3), an input (arg0_1) or a node (op3); every buffer if left out. RUN or GRAPH is a
+    path, a graph's name (model__0_inference_0.0), a label, or the start of one; the latest run if left out.
+    """
+    rows = _rows(name, target)
+    if json:
+        show_json(layouts_json(rows))
+    elif not rows:
+        say("no buffers: inductor compiled nothing here")
+    elif any(row.buffer == name for row in rows):
+        for row in rows:
+            show(LayoutPage(row))
+    else:
+        show(LayoutTable(rows))
+    return warn(rows.problems)
+
+
+def _rows(name: str | None, target: str | None) -> api.LayoutRows:
+    """With one argument that is no buffer, it may be the run or graph that is meant."""
+    if name is None or target is not None:
+        return api.layouts(name, target)
+    try:
+        return api.layouts(name)
+    except NotFoundError as no_buffer:
+        try:
+            return api.layouts(None, name)
+        except NotFoundError:
+            raise no_buffer from None

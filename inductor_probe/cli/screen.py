@@ -1,0 +1,58 @@
+"""The two streams of the command line: results on stdout, everything else on stderr."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable
+from typing import Any, TextIO
+
+from rich.console import Console, RenderableType
+from rich.text import Text
+
+from inductor_probe.errors import ExitCode, ProbeError
+from inductor_probe.model.span import Problem
+from inductor_probe.report.shown import plain_console
+
+_PIPE_WIDTH = 10_000
+"""Columns of a pipe: nothing is cut or wrapped there, so that `grep` sees whole lines."""
+
+
+def show(renderable: RenderableType) -> None:
+    """Print a result. Tables pad their lines with spaces; nobody wants those in a pipe."""
+    console = _console(sys.stdout)
+    with console.capture() as captured:
+        console.print(renderable)
+    sys.stdout.write("".join(f"{line.rstrip(' ')}\n" for line in captured.get().splitlines()))
+
+
+def show_json(data: Any) -> None:
+    """Print a result as JSON, and nothing else."""
+    sys.stdout.write(json.dumps(data, indent=2) + "\n")
+
+
+def say(text: RenderableType) -> None:
+    """Print what is not a result: progress, notes, errors."""
+    _console(sys.stderr).print(text)
+
+
+def complain(error: ProbeError) -> None:
+    """Print an error with its next step."""
+    say(Text.assemble(("error: ", "bold red"), error.message))
+    if error.hint:
+        say(Text.assemble(("hint: ", "bold cyan"), error.hint))
+
+
+def warn(problems: Iterable[Problem]) -> ExitCode:
+    """Print what could not be read; return the status that tells so."""
+    status = ExitCode.OK
+    for problem in problems:
+        say(Text.assemble(("warning: ", "bold yellow"), str(problem)))
+        status = ExitCode.FAILED
+    return status
+
+
+def _console(stream: TextIO) -> Console:
+    known_width = stream.isatty() or "COLUMNS" in os.environ
+    return plain_console(file=stream, width=None if known_width else _PIPE_WIDTH)

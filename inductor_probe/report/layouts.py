@@ -1,0 +1,247 @@
+"""Layout rows: a page for one buffer, a table for many, and JSON."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from inductor_probe.model.ir import Dim
+from inductor_probe.model.layouts import Access, LayoutRow, Origin
+from inductor_probe.report.units import bytes_text, dims_text, shorten
+
+_WIDE = 110
+"""Columns from which the table has room for strides and dimension orders."""
+_SHORTEST_KERNEL = 24
+
+
+def layouts_json(rows: Iterable[LayoutRow]) -> list[dict[str, Any]]:
+    """Return the rows with stable keys, ready for `json.dumps`."""
+    return [_row_json(row) for row in rows]
+
+
+def _row_json(row: LayoutRow) -> dict[str, Any]:
+    layout = row.layout
+    return {
+        "graph": row.graph,
+        "buffer": row.buffer,
+        "role": row.role,
+        "layout": {
+            "kind": layout.kind if layout else None,
+            "device": layout.device if layout else None,
+            "dtype": layout.dtype if layout else None,
+            "size": list(layout.size) if layout and layout.size is not None else None,
+            "stride": list(layout.stride) if layout and layout.stride is not None else None,
+            "offset": layout.offset if layout else None,
+        },
+        "memory_format": row.memory_format,
+        "dim_order": list(row.dim_order) if row.dim_order is not None else None,
+        "bytes": row.size_bytes,
+        "producer": row.producer,
+        "kernel": row.kernel,
+        "local": row.local,
+        "writes": [_access_json(access) for access in row.writes],
+        "reads": [_access_json(access) for access in row.reads],
+        "source": _origin_json(row.origin),
+        "marks": [{"kind": mark.kind, "who": mark.who, "text": mark.text} for mark in row.marks],
+        "evidence": [
+            {"fact": fact, "path": str(span.path), "line": span.first} for fact, span in row.evidence
+        ],
+    }
+
+
+def _access_json(access: Access) -> dict[str, Any]:
+    return {
+        "node": access.node,
+        "kernel": access.kernel,
+        "index": access.index,
+        "ranges": dict(access.ranges),
+        "strides": dict(access.strides),
+        "innermost": access.innermost,
+        "pattern": access.pattern,
+        "contiguous": access.contiguous,
+        "indirect": {name: list(variables) for name, variables in access.indirect},
+        "count": access.count,
+        "line": access.span.first if access.span else None,
+    }
+
+
+def _origin_json(origin: Origin | None) -> dict[str, Any] | None:
+    if origin is None:
+        return None
+    source = origin.source
+    return {
+        "fx_node": origin.node,
+        "candidates": list(origin.candidates),
+        "how": origin.how,
+        "path": source.path if source else None,
+        "line": source.line if source else None,
+        "function": source.function if source else None,
+        "code": source.code if source else None,
+    }
+
+
+class LayoutTable:
+    """All buffers of one or more graphs, a table each; columns are left out where there is no room."""
+
+    def __init__(self, rows: Sequence[LayoutRow]) -> None:
+        self.rows = rows
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        wide = options.max_width >= _WIDE
+        for graph in dict.fromkeys(row.graph for row in self.rows):
+            rows = [row for row in self.rows if row.graph == graph]
+            yield Text(graph, style="bold")
+            yield _table(rows, wide)
+            yield from _marks(rows)
+
+
+def _table(rows: Sequence[LayoutRow], wide: bool) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    table.add_column("buffer", no_wrap=True)
+    table.add_column("dtype", no_wrap=True)
+    table.add_column("size", no_wrap=True)
+    if wide:
+        table.add_column("stride", no_wrap=True)
+    table.add_column("format", no_wrap=True)
+    table.add_column("bytes", justify="right", overflow="fold")
+    table.add_column("writer", overflow="fold")
+    table.add_column("readers", overflow="fold")
+    for row in rows:
+        layout = row.layout
+        cells: list[RenderableType] = [
+            Text(row.buffer, style="bold red" if row.marks else "bold"),
+            layout.dtype if layout and layout.dtype else "?",
+            dims_text(layout.size if layout else None),
+            *([dims_text(layout.stride if layout else None)] if wide else []),
+            _format_text(row, with_order=wide and row.memory_format in ("transposed", "padded", "other")),
+            bytes_text(row.size_bytes),
+            row.producer or row.role,
+            ", ".join([*dict.fromkeys(access.node for access in row.reads), *_output(row)]) or "-",
+        ]
+        table.add_row(*cells)
+    return table
+
+
+def _output(row: LayoutRow) -> list[str]:
+    return ["OUTPUT"] if row.role == "output" else []
+
+
+def _marks(rows: Sequence[LayoutRow]) -> Iterator[RenderableType]:
+    for row in rows:
+        for mark in row.marks:
+            yield Padding(
+                Text.assemble(("! ", "bold red"), (f"{row.buffer}: ", "bold"), mark.text), (0, 0, 0, 2)
+            )
+    if any(row.marks for row in rows):
+        yield Text()
+
+
+class LayoutPage:
+    """One buffer on one page: how it lies, who writes and reads it and how, where it came from."""
+
+    def __init__(self, row: LayoutRow) -> None:
+        self.row = row
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield from _page(self.row, options.max_width)
+
+
+def _page(row: LayoutRow, width: int) -> Iterator[RenderableType]:
+    layout = row.layout
+    yield Text.assemble((row.buffer, "bold"), "  ", (_format_text(row, with_order=True), "cyan"))
+    facts = Table.grid(padding=(0, 2))
+    facts.add_column(style="dim", no_wrap=True)
+    facts.add_column(overflow="fold")
+    if layout:
+        where = f" on {layout.device}" if layout.device else ""
+        facts.add_row("layout", f"{layout.kind}{where}, {layout.dtype or 'dtype unknown'}")
+        facts.add_row("size", dims_text(layout.size))
+        facts.add_row(
+            "stride", dims_text(layout.stride) + (f", offset {layout.offset}" if layout.offset else "")
+        )
+    else:
+        facts.add_row("layout", "not printed by this torch, and not allocated in the wrapper")
+    local = ", no memory of its own in the wrapper (kernel-local or fused away)" if row.local else ""
+    facts.add_row("bytes", bytes_text(row.size_bytes) + local)
+    facts.add_row("role", f"{row.role} of {row.graph}")
+    if row.origin:
+        facts.add_row("from", _origin_text(row.origin))
+    if row.evidence:
+        places = ", ".join(f"{fact} {_short(str(span))}" for fact, span in row.evidence)
+        facts.add_row("read at", places)
+    yield Padding(facts, (0, 0, 0, 2), expand=False)
+    for title, accesses in (("written by", row.writes), ("read by", row.reads)):
+        yield from _accesses(title, accesses, width)
+    if row.role == "output":
+        yield Text("returned by the graph", style="bold")
+    for mark in row.marks:
+        yield Text.assemble(("! ", "bold red"), mark.text)
+
+
+def _accesses(title: str, accesses: Sequence[Access], width: int) -> Iterator[RenderableType]:
+    """Accesses that differ only in which indirect value they use are one entry."""
+    groups: dict[tuple[object, ...], list[Access]] = {}
+    for access in accesses:
+        groups.setdefault((access.node, access.pattern, access.strides, access.ranges), []).append(access)
+    for members in groups.values():
+        access = members[0]
+        count = sum(member.count for member in members)
+        times = f" {count} times" if count > 1 else ""
+        where = f" ({_short(str(access.span))})" if access.span else ""
+        head = f"{title} {access.node}{times}"
+        room = max(width - len(head) - len(where) - len(" in "), _SHORTEST_KERNEL)
+        kernel = f" in {shorten(access.kernel, room)}" if access.kernel else ""
+        yield Text.assemble((head, "bold"), kernel, where)
+        grid = Table.grid(padding=(0, 2))
+        grid.add_column(style="dim", no_wrap=True)
+        grid.add_column(overflow="fold")
+        style = "green" if access.contiguous else "yellow"
+        others = f"  (and {len(members) - 1} like it)" if len(members) > 1 else ""
+        if access.index is not None:
+            grid.add_row("index", f"{access.index}{others}")
+        grid.add_row("pattern", Text(access.pattern, style=style))
+        if access.strides:
+            grid.add_row("strides", Text.assemble(*_strides(access)))
+        for name, variables in access.indirect:
+            depends = f"varies with {', '.join(variables)}" if variables else "does not vary with the loops"
+            grid.add_row("indirect", f"{name} {depends}")
+        yield Padding(grid, (0, 0, 0, 2), expand=False)
+
+
+def _strides(access: Access) -> Iterator[str | tuple[str, str]]:
+    steps = dict(access.ranges)
+    for at, (name, stride) in enumerate(access.strides):
+        text = f"{name} {stride} ({_steps(steps[name])})"
+        yield "  " if at else ""
+        yield (f"{text} innermost", "bold") if name == access.innermost else text
+
+
+def _steps(steps: Dim) -> str:
+    return f"{steps} step" if steps == 1 else f"{steps} steps"
+
+
+def _format_text(row: LayoutRow, *, with_order: bool) -> str:
+    order = f" {list(row.dim_order)}" if with_order and row.dim_order is not None else ""
+    return f"{row.memory_format}{order}"
+
+
+def _origin_text(origin: Origin) -> str:
+    if origin.candidates:
+        return f"AMBIGUOUS: {', '.join(origin.candidates)} ({origin.how})"
+    text = f"{origin.node} ({origin.how})"
+    if origin.source is None:
+        return text
+    inside = f" in {origin.source.function}" if origin.source.function else ""
+    return f"{text}\n{origin.source}{inside}: {origin.source.code}"
+
+
+def _short(place: str) -> str:
+    """`ir_post_fusion.txt:12`: the folder is the graph's, which the page names."""
+    return place.rpartition(os.sep)[2] if Path(place).is_absolute() else place

@@ -1,0 +1,43 @@
+"""Objects that show themselves: as text in a Python prompt, as HTML in a notebook."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from io import StringIO
+from typing import Any
+
+from rich.console import Console
+from rich.console import RenderableType as Renderable
+
+__all__ = ["Renderable", "Shown", "plain_console", "to_text"]
+
+_NOTEBOOK_WIDTH = 140
+_PRE = "<pre style='white-space: pre; line-height: 1.25; font-family: monospace'>{code}</pre>"
+
+
+def plain_console(**options: Any) -> Console:
+    """Return a console that takes text as it is: `[s77, s27]` is a size here, not rich markup."""
+    return Console(markup=False, highlight=False, emoji=False, **options)
+
+
+def to_text(renderable: Renderable, width: int = _NOTEBOOK_WIDTH) -> str:
+    """Render without colours, lines cut at `width` columns at most."""
+    file = StringIO()
+    plain_console(file=file, width=width, color_system=None).print(renderable)
+    return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
+
+
+class Shown(ABC):
+    """Gives an object its looks from one rich renderable."""
+
+    @abstractmethod
+    def __rich__(self) -> Renderable:
+        """Return what is shown."""
+
+    def __repr__(self) -> str:
+        return to_text(self.__rich__())
+
+    def _repr_html_(self) -> str:
+        console = plain_console(file=StringIO(), width=_NOTEBOOK_WIDTH, record=True, force_jupyter=False)
+        console.print(self.__rich__())
+        return console.export_html(inline_styles=True, code_format=_PRE)

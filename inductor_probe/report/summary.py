@@ -1,0 +1,93 @@
+"""What a run compiled, in a table and in JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from inductor_probe.model.summary import GraphSummary, RunSummary
+from inductor_probe.report.units import bytes_text
+
+
+def summary_json(summary: RunSummary, path: str) -> dict[str, Any]:
+    """Return the summary of the run in `path` with stable keys, ready for `json.dumps`."""
+    return {
+        "run": path,
+        "graphs": [_graph_json(graph) for graph in summary.graphs],
+        "looks": list(summary.looks),
+        "empty": summary.empty,
+    }
+
+
+def _graph_json(graph: GraphSummary) -> dict[str, Any]:
+    return {
+        "graph": graph.graph,
+        "case": graph.case,
+        "why": graph.why,
+        "nodes_before": graph.nodes_before,
+        "nodes_after": graph.nodes_after,
+        "kernels": dict(graph.kernels),
+        "externs": graph.externs,
+        "buffers": graph.buffers,
+        "bytes": graph.buffer_bytes,
+        "looks": list(graph.looks),
+    }
+
+
+class SummaryTable:
+    """A row per graph, then what deserves a look."""
+
+    def __init__(self, summary: RunSummary) -> None:
+        self.summary = summary
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        if self.summary.empty:
+            yield Text.assemble(("empty run: ", "bold red"), self.summary.empty)
+        else:
+            yield _table(self.summary)
+        for graph in self.summary.graphs:
+            if graph.looks:
+                yield Text.assemble((graph.graph, "bold"), " deserves a look:")
+            for look in graph.looks:
+                yield _look(look)
+        if self.summary.looks:
+            yield Text("the run:", style="bold")
+        for look in self.summary.looks:
+            yield _look(look)
+
+
+def _look(text: str) -> Padding:
+    return Padding(Text.assemble(("! ", "bold red"), text), (0, 0, 0, 2), expand=False)
+
+
+def _table(summary: RunSummary) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    with_case = any(graph.case for graph in summary.graphs)
+    with_why = any(graph.why not in (None, "first") for graph in summary.graphs)
+    table.add_column("graph", overflow="fold")
+    if with_case:
+        table.add_column("case", overflow="fold")
+    if with_why:
+        table.add_column("why", overflow="fold")
+    table.add_column("nodes", no_wrap=True)
+    table.add_column("kernels", no_wrap=True)
+    table.add_column("extern", justify="right")
+    table.add_column("buffers", justify="right")
+    table.add_column("bytes", justify="right", overflow="fold")
+    for graph in summary.graphs:
+        kernels = ", ".join(f"{count} {backend}" for backend, count in graph.kernels) or "-"
+        table.add_row(
+            Text(graph.graph, style="bold red" if graph.looks else "bold"),
+            *([graph.case or "-"] if with_case else []),
+            *([graph.why or "-"] if with_why else []),
+            f"{graph.nodes_before} -> {graph.nodes_after}",
+            kernels,
+            str(graph.externs),
+            str(graph.buffers),
+            bytes_text(graph.buffer_bytes),
+        )
+    return table

@@ -1,0 +1,46 @@
+"""Numbers the way people read them."""
+
+from __future__ import annotations
+
+from inductor_probe.model.ir import Dim
+
+_KIB = 1024
+_SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
+
+
+def bytes_text(size: Dim | None) -> str:
+    """`4.04 MiB`; a symbolic size is shown as it is, an unknown one as `?`."""
+    if size is None:
+        return "?"
+    if isinstance(size, str):
+        return f"{size} B"
+    if size < _KIB:
+        return f"{size} B"
+    value = float(size)
+    unit = ""
+    for prefix in "KMGT":
+        value, unit = value / _KIB, f"{prefix}iB"
+        if value < _KIB:
+            break
+    return f"{value:.3g} {unit}"
+
+
+def seconds_text(seconds: float) -> str:
+    """`4.31 us`, three significant digits."""
+    for scale, unit in _SECONDS:
+        if abs(seconds) >= scale:
+            return f"{seconds / scale:.3g} {unit}"
+    return f"{seconds * 1e9:.3g} ns"
+
+
+def dims_text(dims: tuple[Dim, ...] | None) -> str:
+    """`[4, 3, 345, 256]`, `?` when not known."""
+    return "?" if dims is None else f"[{', '.join(str(dim) for dim in dims)}]"
+
+
+def shorten(name: str, room: int) -> str:
+    """Cut the middle out of a long name: both ends of a kernel's name tell kernels apart."""
+    if len(name) <= room:
+        return name
+    head = (room - 1) // 2
+    return f"{name[:head]}…{name[len(name) - (room - 1 - head) :]}"

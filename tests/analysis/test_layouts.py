@@ -1,0 +1,145 @@
+"""Layout rows on real dumps: formats, accesses, patterns, origins, and who pays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from inductor_probe.analysis import layouts
+from inductor_probe.errors import NotFoundError
+from inductor_probe.model.debug_dir import CompiledGraph
+from inductor_probe.model.layouts import LayoutRow
+from inductor_probe.reader.debug_dir import graph_dir, read_graph
+from tests.conftest import all_graph_dirs
+
+Read = Callable[..., CompiledGraph]
+
+
+def row(graph: CompiledGraph, name: str) -> LayoutRow:
+    (found,) = layouts(graph, name)
+    return found
+
+
+@pytest.mark.parametrize("folder", all_graph_dirs(), ids=lambda folder: "/".join(folder.parts[-5:-3]))
+def test_every_buffer_of_every_fixture_has_a_row_and_a_kernel(folder: Path) -> None:
+    found = graph_dir(folder)
+    assert found is not None
+    graph = read_graph(found)
+    assert graph.problems == ()
+    written = {buffer.name for node in graph.post for leaf in node.leaves() for buffer in leaf.outputs}
+    rows = {found.buffer: found for found in layouts(graph)}
+    assert written <= set(rows)
+    for name in written:
+        leaf = next(leaf for node in graph.post for leaf in node.leaves() if leaf.name == rows[name].producer)
+        assert rows[name].kernel or leaf.kind == "NopKernelSchedulerNode"
+        if leaf.body is not None:
+            assert rows[name].writes or rows[name].layout is None or leaf.outputs[0].mutations
+
+
+def test_separable_antialias_shows_who_pays_for_the_intermediate(read: Read) -> None:
+    graph = read("torch-2.13.0-cpu/aa_separable_cl")
+    horizontal = row(graph, "buf1")
+    assert (horizontal.memory_format, horizontal.dim_order) == ("transposed", (0, 2, 1, 3))
+    assert horizontal.size_bytes == 4 * 4 * 3 * 345 * 256
+    (mark,) = horizontal.marks
+    assert (mark.kind, mark.who) == ("disagrees", "op1")
+    assert "arg0_1, which is channels_last [0, 2, 3, 1]; op1 pays" in mark.text
+    source = row(graph, "arg0_1")
+    assert [access.pattern for access in source.reads] == ["indirect"] * 5
+    assert source.reads[0].indirect == (("indirect0", ("p2",)),)
+    assert dict(source.reads[0].strides) == {"p0": 1368, "p1": 1, "p2": "indirect"}
+    assert [mark.kind for mark in source.marks] == ["costs"]
+
+
+def test_rows_reached_indirectly_but_read_along_the_innermost_loop_are_contiguous(read: Read) -> None:
+    reads = row(read("torch-2.13.0-cpu/aa_separable_cl"), "buf1").reads
+    assert [access.pattern for access in reads] == ["contiguous"] * 3
+    assert reads[0].indirect == (("indirect0", ("p2",)),)
+    assert reads[0].innermost == "p3"
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern", "strides"),
+    [
+        ("torch-2.13.0-cpu/hflip_cf", "reversed", {"p0": 224, "p1": -1}),
+        (
+            "torch-2.13.0-cpu/hflip_cl",
+            "contiguous in runs of 3, reversed along p1",
+            {"p0": 672, "p1": -3, "p2": 1},
+        ),
+        ("torch-2.1.2-cpu/hflip_cl", "reversed, strided by 3", {"z0": 672, "z1": 1, "z2": -3}),
+        ("torch-2.6.0-cpu/hflip_sliced", "reversed", {"p0": 60270, "p1": 246, "p2": -1}),
+    ],
+)
+def test_flips(read: Read, name: str, pattern: str, strides: dict[str, int]) -> None:
+    (access,) = row(read(name), "arg0_1").reads
+    assert access.pattern == pattern
+    assert dict(access.strides) == strides
+
+
+def test_what_a_reversal_costs_is_not_held_against_the_layout(read: Read) -> None:
+    assert row(read("torch-2.13.0-cpu/hflip_cf"), "arg0_1").marks == ()
+
+
+def test_old_dumps_take_layouts_from_the_wrapper_and_say_so(read: Read) -> None:
+    flipped = row(read("torch-2.1.2-cpu/hflip_cl"), "buf0")
+    assert flipped.layout is not None
+    assert (flipped.layout.kind, flipped.memory_format) == ("Allocation", "channels_last")
+    facts = dict(flipped.evidence)
+    assert facts["allocation"].path.name == "output_code.py"
+    text = facts["allocation"].path.read_text().splitlines()[facts["allocation"].first - 1]
+    assert text.strip().startswith("buf0 = empty_strided((1, 3, 224, 224), (150528, 1, 672, 3)")
+
+
+def test_a_node_shows_what_it_writes_and_then_what_it_reads(read: Read) -> None:
+    rows = layouts(read("torch-2.13.0-cpu/aa_separable_cl"), "op3")
+    assert [found.buffer for found in rows] == ["buf3", "buf1", "buf2"]
+
+
+def test_a_fused_node_is_known_by_its_own_name(read: Read) -> None:
+    graph = read("torch-2.4.1-cpu/layernorm_grad")
+    assert {found.buffer for found in layouts(graph, graph.post[0].name)} >= {"buf0", "primals_3"}
+
+
+def test_outputs_come_from_their_place_in_the_return(read: Read) -> None:
+    origin = row(read("torch-2.13.0-cpu/hflip_cl"), "buf0").origin
+    assert origin is not None
+    assert origin.node == "rev"
+    assert origin.source is not None
+    assert (origin.source.line, origin.source.code[:3]) == (34, "run")
+
+
+def test_an_origin_that_cannot_be_proved_is_ambiguous_and_names_the_candidates(read: Read) -> None:
+    origin = row(read("torch-2.13.0-cpu/aa_separable_cl"), "buf1").origin
+    assert origin is not None
+    assert origin.node is None
+    assert origin.candidates == ("sum_3", "clone")
+
+
+def test_symbolic_sizes_stay_text(read: Read) -> None:
+    found = row(read("torch-2.13.0-cpu/dynamic_shapes"), "buf2")
+    assert found.layout is not None
+    assert (found.layout.size, found.memory_format) == (("s17 + s77", "s27"), "contiguous")
+    assert found.size_bytes == "4*(s17 + s77)*s27"
+
+
+def test_a_reduction_reads_along_the_reduced_loop_and_stores_outside_of_it(read: Read) -> None:
+    graph = read("torch-2.13.0-cpu/mlp_train", 1)
+    bias_gradient = next(found for found in layouts(graph) if found.producer == "op2")
+    assert [access.innermost for access in bias_gradient.writes] == ["p0"]
+    reads = [access for found in layouts(graph) for access in found.reads if access.node == "op2"]
+    assert [(access.innermost, access.pattern) for access in reads] == [("p1", "strided by 64")]
+
+
+def test_extern_kernels_read_whole_buffers(read: Read) -> None:
+    found = row(read("torch-2.13.0-cpu/mlp_train", 1), "primals_4")
+    assert [access.pattern for access in found.reads] == ["whole buffer"]
+
+
+def test_an_unknown_buffer_offers_near_names(read: Read) -> None:
+    with pytest.raises(NotFoundError, match="has no buffer or node buf9") as caught:
+        layouts(read("torch-2.13.0-cpu/aa_separable_cl"), "buf9")
+    assert caught.value.hint is not None
+    assert "buf3" in caught.value.hint

@@ -1,0 +1,68 @@
+"""What all rooms' tests share: the dumps under `fixtures`, and running `probe` as a user does."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from inductor_probe.model.debug_dir import CompiledGraph
+from inductor_probe.reader.debug_dir import read_graph, read_run
+
+REPOSITORY = Path(__file__).parents[1]
+FIXTURES = Path(__file__).parent / "fixtures"
+DUMPS = FIXTURES / "dumps"
+
+
+def all_graph_dirs() -> list[Path]:
+    """Folders of all graphs under `fixtures/dumps`."""
+    return sorted(path.parent for path in DUMPS.glob("*/*/run_*/torchinductor/*/output_code.py"))
+
+
+@pytest.fixture
+def dump_dir() -> Callable[[str], Path]:
+    """Return the folder that holds the run of `version/scenario`."""
+    return lambda name: DUMPS / name
+
+
+@pytest.fixture
+def read() -> Callable[..., CompiledGraph]:
+    """Read a graph of `fixtures/dumps`, the first unless `at` says otherwise."""
+
+    def _read(name: str, at: int = 0) -> CompiledGraph:
+        run = next(path for path in sorted((DUMPS / name).iterdir()) if path.name.startswith("run_"))
+        return read_graph(read_run(run).graphs[at])
+
+    return _read
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How a `probe` command ended."""
+
+    status: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def probe(tmp_path: Path) -> Callable[..., Ran]:
+    """Run `probe` in a process of its own, in an empty folder unless `cwd` is given."""
+
+    def _probe(*arguments: str | Path, cwd: Path | None = None, **environment: str) -> Ran:
+        ended = subprocess.run(
+            [sys.executable, "-m", "inductor_probe", *map(str, arguments)],
+            cwd=cwd or tmp_path,
+            env={**{k: v for k, v in os.environ.items() if k != "COLUMNS"}, **environment},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return Ran(ended.returncode, ended.stdout, ended.stderr)
+
+    return _probe

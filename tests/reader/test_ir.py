@@ -1,0 +1,169 @@
+"""Scheduler IR: real files of every form, small texts, and damage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inductor_probe.errors import UnreadableError
+from inductor_probe.model.debug_dir import CompiledGraph
+from inductor_probe.model.ir import BufferLayout, MemoryDep, NodeUser, StarDep, WeakDep
+from inductor_probe.reader import blocks, values
+from inductor_probe.reader.ir import parse_ir, read_ir
+from tests.conftest import all_graph_dirs
+
+Read = Callable[..., CompiledGraph]
+
+
+@pytest.mark.parametrize("folder", all_graph_dirs(), ids=lambda folder: "/".join(folder.parts[-5:-3]))
+@pytest.mark.parametrize("name", ["ir_pre_fusion.txt", "ir_post_fusion.txt"])
+def test_every_line_of_every_fixture_is_read(folder: Path, name: str) -> None:
+    file = read_ir(folder / name)
+    assert file.problems == ()
+    assert file.nodes
+
+
+# Top-level nodes before and after fusion, and kernels: the table in the formats page.
+@pytest.mark.parametrize(
+    ("name", "at", "expected"),
+    [
+        ("torch-2.1.2-cpu/hflip_cl", 0, (1, 1, 1)),
+        ("torch-2.1.2-cpu/layernorm_grad", 0, (5, 4, 1)),
+        ("torch-2.1.2-cpu/layernorm_grad", 1, (7, 5, 1)),
+        ("torch-2.4.1-cpu/layernorm_grad", 0, (5, 1, 1)),
+        ("torch-2.13.0-cpu/aa_separable_cl", 0, (4, 4, 1)),
+        ("torch-2.13.0-cpu/multi_output_no_fuse", 0, (6, 6, 2)),
+        ("torch-2.13.0-cpu/mlp_train", 1, (6, 6, 2)),
+    ],
+)
+def test_nodes_before_and_after_fusion(
+    read: Read, name: str, at: int, expected: tuple[int, int, int]
+) -> None:
+    graph = read(name, at)
+    assert graph.code is not None
+    assert (len(graph.pre), len(graph.post), len(graph.code.kernels)) == expected
+
+
+@pytest.mark.parametrize("version", ["torch-2.1.2-cpu", "torch-2.4.1-cpu"])
+def test_children_of_fused_nodes_are_found_whether_indented_or_flat(read: Read, version: str) -> None:
+    fused = next(node for node in read(f"{version}/layernorm_grad").post if node.children)
+    assert fused.name == "_".join(leaf.name for leaf in fused.leaves())
+    assert all(leaf.body is not None for leaf in fused.leaves())
+
+
+def test_foreach_nodes_nest_fused_nodes(read: Read) -> None:
+    nodes = read("torch-2.11.0-cuda/foreach_adam").post
+    foreach = [node for node in nodes if node.kind == "ForeachKernelSchedulerNode"]
+    assert foreach
+    assert any(child.children for node in foreach for child in node.children)
+
+
+def test_one_node_is_read_whole() -> None:
+    text = """\
+op1: SchedulerNode(ComputedBuffer)
+op1.writes = [MemoryDep('buf1', c0, {c0: 8}, None)]
+op1.unmet_dependencies =
+    [   MemoryDep('buf0', 100*c0 + 50*((c1//3)) + (ModularIndexing(c1, 1, 3)), {c0: 2, c1: s77}),
+        StarDep(name='buf7', mode='atomic_add'),
+        WeakDep(name='buf8', mutating_buf='buf9', is_fake=True)]
+op1.met_dependencies = []
+op1.min_input_distance = 0
+op1.outputs = [
+    buf1: ComputedBuffer
+    buf1.layout = FixedLayout('cuda:0', torch.bfloat16, size=[s77, 4], stride=[4, 1], offset=s77)
+    buf1.mutations = ['arg0_1']
+    buf1.users = [
+        NodeUser(node=SchedulerNode(name='op4'), can_inplace=True, is_weak=False),
+        NodeUser(node=OUTPUT, can_inplace=False, is_weak=False),
+    ]
+]
+op1.group.device = cuda:0
+op1.sizes = ([8], [])
+""".replace("dependencies =\n", "dependencies = \n")
+    file = parse_ir(text, Path("ir_post_fusion.txt"))
+    assert file.problems == ()
+    (node,) = file.nodes
+    assert node.unmet_dependencies == (
+        MemoryDep("buf0", "100*c0 + 50*((c1//3)) + (ModularIndexing(c1, 1, 3))", (("c0", 2), ("c1", "s77"))),
+        StarDep("buf7", "atomic_add"),
+        WeakDep("buf8", "buf9", True),
+    )
+    (buffer,) = node.outputs
+    assert buffer.layout == BufferLayout("FixedLayout", "cuda:0", "bfloat16", ("s77", 4), (4, 1), "s77")
+    assert buffer.mutations == ("arg0_1",)
+    assert buffer.users == (
+        NodeUser("op4", "SchedulerNode", True, False),
+        NodeUser("OUTPUT", None, False, False),
+    )
+    assert node.fields == (("min_input_distance", "0"),)
+    assert node.span is not None
+    assert (node.span.first, node.span.last) == (1, 19)
+
+
+def test_a_damaged_part_is_a_problem_and_the_rest_is_read() -> None:
+    text = """\
+op0: SchedulerNode(ComputedBuffer)
+op0.writes = [MemoryDep('buf0', c0, {c0
+op0.sizes = ([8], [])
+what is this
+class op0_loop_body:
+    var_ranges = {p0: 8}
+    def body(self, ops):
+        get_index = self.get_ind
+
+
+op1: SchedulerNode(ComputedBuffer)
+op1.sizes = ([4], [])
+"""
+    file = parse_ir(text, Path("ir.txt"))
+    assert [node.name for node in file.nodes] == ["op0", "op1"]
+    assert file.nodes[1].sizes == ((4,), ())
+    assert [str(problem).split(":")[1] for problem in file.problems] == ["2", "4", "5"]
+
+
+def test_a_binary_file_is_named_with_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "ir_post_fusion.txt"
+    file.write_bytes(b"op0: SchedulerNode(ComputedBuffer)\nop0.writes = \xff\xfe[]\n")
+    with pytest.raises(UnreadableError, match=r"ir_post_fusion\.txt:2: not text"):
+        read_ir(file)
+
+
+@given(st.text())
+def test_no_text_at_all_stops_the_reader(text: str) -> None:
+    parse_ir(text, Path("ir.txt"))
+
+
+@given(st.integers(0, 7000), st.text(max_size=20))
+def test_a_cut_or_spliced_file_is_read_without_an_error(at: int, splice: str) -> None:
+    folder = next(path for path in all_graph_dirs() if "multi_output" in str(path))
+    text = (folder / "ir_post_fusion.txt").read_text()
+    parse_ir(text[:at], Path("ir.txt"))
+    parse_ir(text[:at] + splice + text[at:], Path("ir.txt"))
+
+
+_names = st.from_regex(r"[a-z]{1,6}[0-9]{0,3}", fullmatch=True)
+_dims = st.integers(0, 10**9) | _names.map(lambda name: f"{name}*2")
+
+
+@given(_names, st.lists(st.tuples(_names, _dims), unique_by=lambda pair: pair[0]), st.none() | _names)
+def test_deps_round_trip(name: str, ranges: list[tuple[str, int | str]], mode: str | None) -> None:
+    shown = ", ".join(f"{variable}: {size}" for variable, size in ranges)
+    tail = f", {mode}" if mode else ""
+    (dep,) = values.deps(f"[MemoryDep('{name}', 2*c0 + 1, {{{shown}}}{tail})]")
+    assert dep == MemoryDep(name, "2*c0 + 1", tuple(ranges), mode)
+
+
+@given(_names, st.lists(_dims, max_size=5))
+def test_layouts_round_trip(device: str, size: list[int | str]) -> None:
+    shown = ", ".join(map(str, size))
+    layout = values.layout(f"FixedLayout('{device}', torch.float32, size=[{shown}], stride=[{shown}])")
+    assert layout == BufferLayout("FixedLayout", device, "float32", tuple(size), tuple(size))
+
+
+def test_blocks_keep_lines_that_stand_outside_nodes() -> None:
+    split = blocks.split("junk\nop0: SchedulerNode(ComputedBuffer)\nnot.a.snode.snodes[0] =\n")
+    assert split.unread == [(1, "junk"), (3, "not.a.snode.snodes[0] =")]
