@@ -1,0 +1,67 @@
+"""Runs a script as `python SCRIPT ARGS` would, after the hooks are set.
+
+Command line: `child.py STAGING KEEP SCRIPT ARGS`. STAGING is the folder for events and logs, KEEP is
+`save-inputs` or `facts`. The parent starts this file by its path rather than with `-m`, because only then
+does Python end a process that Ctrl-C stopped by that signal.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from types import ModuleType, TracebackType
+
+from inductor_probe.capture import hooks
+from inductor_probe.capture.events import EventLog
+
+
+def run_script(script: str, args: list[str]) -> None:
+    """Execute `script` as the module `__main__`. Whatever it raises passes through."""
+    path = Path(script).absolute()
+    main = ModuleType("__main__")
+    main.__dict__.update(
+        __file__=str(path),
+        __builtins__=__builtins__,
+        __loader__=SourceFileLoader("__main__", str(path)),
+        __cached__=None,
+    )
+    sys.modules["__main__"] = main
+    sys.argv[:] = [script, *args]
+    if not getattr(sys.flags, "safe_path", False):  # python -P, from 3.11
+        sys.path[0] = str(path.resolve().parent)  # in place of this file's folder
+    try:
+        code = compile(path.read_bytes(), str(path), "exec", dont_inherit=True)
+        exec(code, main.__dict__)  # noqa: S102 - running the user's script is the purpose
+    except BaseException:
+        _hide_frames_above(str(path))
+        raise
+
+
+def _hide_frames_above(path: str) -> None:
+    """Make the traceback start in the script, as it does when Python runs it."""
+    show = sys.excepthook
+
+    def excepthook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        start = trace
+        while start is not None and start.tb_frame.f_code.co_filename != path:
+            start = start.tb_next
+        # A script that does not parse has no frame: its SyntaxError says where.
+        show(kind, error.with_traceback(start), start)
+
+    sys.excepthook = excepthook
+
+
+def main() -> None:
+    """Set the hooks, run the script, and tell at the end what is known only then."""
+    staging, keep, script, *args = sys.argv[1:]
+    events = EventLog(Path(staging))
+    hooks.install(events, Path(staging), save_inputs=keep == "save-inputs")
+    try:
+        run_script(script, args)
+    finally:
+        hooks.record_end(events)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,118 @@
+"""The compiler's own logs, into files: what TORCH_LOGS would print, without setting it."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from inductor_probe.capture.events import EventLog
+from inductor_probe.capture.torch_state import compile_id
+
+ARTIFACTS = (
+    "fusion",
+    "schedule",
+    "loop_ordering",
+    "loop_tiling",
+    "perf_hints",
+    "recompiles",
+    "recompiles_verbose",  # dynamo logs to this instead of `recompiles` where the user asked for it
+    "graph_breaks",
+    "cudagraphs",
+    "autotuning",
+)
+"""Artifacts (torch's word for a named log) that are kept, one file each."""
+
+TOLD = ("recompiles", "recompiles_verbose", "graph_breaks")
+"""Artifacts of which the manifest tells: their records are events too."""
+
+
+class ArtifactHandler(logging.Handler):
+    """Writes an artifact's records to a file, and passes on those that would have been seen without it.
+
+    The logger is opened to every level while it has this handler, and does not propagate; `level_before` and
+    `propagate_before` are what torch and the user had set. Records are handed to the parent by that rule, so
+    that neither the screen nor the user's own handlers see a line more or less.
+    """
+
+    def __init__(
+        self, log: logging.Logger, path: Path, formatter: logging.Formatter, events: EventLog
+    ) -> None:
+        super().__init__(logging.DEBUG)
+        self.log = log
+        self.artifact = path.stem
+        self.events = events
+        self.level_before, self.propagate_before = log.level, log.propagate
+        self.file = logging.FileHandler(path, encoding="utf-8", delay=True)
+        self.file.setFormatter(formatter)
+        self.file.handleError = self.handleError  # type: ignore[method-assign]
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write `record`, tell of it, and pass it on."""
+        if os.getpid() == self.events.pid:
+            self.file.handle(record)
+            if self.artifact in TOLD:
+                error = str(record.exc_info[1]) if record.exc_info else None
+                self.events.write(
+                    "log",
+                    artifact=self.artifact,
+                    compile_id=compile_id(),
+                    message=record.getMessage(),
+                    error=error,
+                )
+        if self._would_have_passed(record):
+            self.log.parent.callHandlers(record)  # type: ignore[union-attr]
+
+    def _would_have_passed(self, record: logging.LogRecord) -> bool:
+        parent = self.log.parent
+        if not self.propagate_before or parent is None or not parent.hasHandlers():
+            return False
+        return record.levelno >= (self.level_before or parent.getEffectiveLevel())
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
+        """Note a record that cannot be written: logging would print a traceback among the script's output."""
+        self.events.note(f"a line of the log {self.artifact} is lost: {record.msg!r:.80}")
+
+    def restore(self) -> None:
+        """Leave the logger as if this handler had not been there, unless it was reset in the meantime."""
+        self.log.removeHandler(self)
+        if not self.log.propagate:
+            self.log.setLevel(self.level_before)
+            self.log.propagate = self.propagate_before
+        self.file.close()
+
+
+def attach(
+    log: logging.Logger,
+    configure: Callable[[logging.Logger], None],
+    folder: Path,
+    formatter: logging.Formatter,
+    events: EventLog,
+) -> None:
+    """Let torch `configure` an artifact's logger, and keep its records in `folder`.
+
+    Torch does so more than once: after `set_logs` it starts from a reset level, and after a second
+    `getArtifactLogger` from the present one, which must then be its own and not ours.
+    """
+    for handler in [handler for handler in log.handlers if isinstance(handler, ArtifactHandler)]:
+        handler.restore()
+    configure(log)
+    artifact: str = getattr(log, "artifact_name")  # noqa: B009 - torch puts it there; a Logger has none
+    log.addHandler(ArtifactHandler(log, folder / f"{artifact}.log", formatter, events))
+    log.setLevel(logging.DEBUG)
+    log.propagate = False
+
+
+class LimitHandler(logging.Handler):
+    """Tells of functions that hit the recompile limit: dynamo says so in a warning and nowhere else."""
+
+    def __init__(self, events: EventLog) -> None:
+        super().__init__(logging.WARNING)
+        self.events = events
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write an event for the one warning of this logger that tells of the limit."""
+        message = record.getMessage()
+        if "hit config." in message and "last reason" in message:
+            self.events.write("limit", message=message)

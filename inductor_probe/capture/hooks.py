@@ -1,0 +1,153 @@
+"""Where torch is touched: one function a place, called when the script imports that module of torch.
+
+Nothing here imports torch: a script may set environment variables before it does. A place that a release of
+torch does not have costs a note in the manifest, not the run.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import logging
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import wrapt
+
+from inductor_probe.capture.compiler_logs import ARTIFACTS, LimitHandler, attach
+from inductor_probe.capture.events import EventLog
+from inductor_probe.capture.recorder import Recorder
+from inductor_probe.model.manifest import LOGS_DIR
+
+
+def install(events: EventLog, staging: Path, *, save_inputs: bool) -> None:
+    """Ask to be told of torch's modules. Call it before the script runs, from a process without torch."""
+    recorder = Recorder(events, save_inputs=save_inputs)
+    logs = staging / LOGS_DIR
+    logs.mkdir()
+    logging.getLogger("torch._dynamo.convert_frame").addHandler(LimitHandler(events))
+    logging.getLogger("torch._inductor.debug").addFilter(_is_news)
+    places: dict[str, Callable[[Any], None]] = {
+        "torch._logging._internal": lambda module: _keep_artifacts(module, logs, events),
+        "torch._dynamo.guards": _log_recompiles,
+        "torch._inductor.debug": lambda module: _see_graphs(module, recorder),
+        "torch._inductor.output_code": lambda module: _see_first_calls(module, recorder),
+    }
+    for name, place in places.items():
+        wrapt.register_post_import_hook(_or_note(place, events), name)
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Keep the one line a graph that torch warns with in debug mode off the screen: the dump's table has it."""
+    return " debug trace: " not in record.getMessage()
+
+
+def _or_note(place: Callable[[Any], None], events: EventLog) -> Callable[[ModuleType], None]:
+    def hook(module: ModuleType) -> None:
+        try:
+            place(module)
+        except (AttributeError, TypeError, ValueError) as error:  # renamed, another signature, gone
+            events.note(f"not available on torch {_torch_version()}: {module.__name__}: {error}")
+
+    return hook
+
+
+def _keep_artifacts(internal: Any, logs: Path, events: EventLog) -> None:
+    """Attach our handlers whenever torch configures an artifact's logger: on creation and by `set_logs`."""
+    configure, formatter = internal.configure_artifact_log, internal.TorchLogsFormatter()
+
+    @functools.wraps(configure)
+    def configure_and_attach(log: logging.Logger) -> None:
+        if getattr(log, "artifact_name", None) in ARTIFACTS:
+            attach(log, configure, logs, formatter, events)
+        else:
+            configure(log)
+
+    internal.configure_artifact_log = configure_and_attach
+
+
+def _log_recompiles(guards: Any) -> None:
+    """Let dynamo say why it recompiles: it asks the settings of TORCH_LOGS, not the logger's level."""
+    if not callable(guards.is_recompiles_enabled):
+        raise TypeError("is_recompiles_enabled is not a function")
+    guards.is_recompiles_enabled = lambda: True
+
+
+def _see_graphs(debug: Any, recorder: Recorder) -> None:
+    """See each graph's folder when it is made, and the scheduler's nodes when they are fused."""
+    enter, write_nodes = debug.DebugContext.__enter__, debug.DebugFormatter.ir_post_fusion
+
+    @functools.wraps(enter)
+    def enter_and_record(self: Any) -> Any:
+        result = enter(self)
+        recorder.graph_opened(self)
+        return result
+
+    @functools.wraps(write_nodes)
+    def write_nodes_and_record(self: Any, nodes: Any) -> Any:
+        result = write_nodes(self, nodes)
+        recorder.graph_fused(self.handler, nodes)
+        return result
+
+    debug.DebugContext.__enter__ = enter_and_record
+    debug.DebugFormatter.ir_post_fusion = write_nodes_and_record
+
+
+def _see_first_calls(output_code: Any, recorder: Recorder) -> None:
+    """See a compiled graph's inputs when it is first called. Python looks `__call__` up on the class."""
+    compiled = output_code.CompiledFxGraph
+    create, call = compiled.__init__, compiled.__call__
+    signature = inspect.signature(create)
+    if "graph" not in signature.parameters:
+        raise TypeError("CompiledFxGraph is made without a graph")
+
+    @functools.wraps(create)
+    def create_and_expect(self: Any, *args: Any, **kwargs: Any) -> None:
+        create(self, *args, **kwargs)
+        recorder.expect_call(self, signature.bind(self, *args, **kwargs).arguments["graph"])
+
+    @functools.wraps(call)
+    def record_and_call(self: Any, inputs: Any) -> Any:
+        recorder.called(self, inputs)
+        return call(self, inputs)
+
+    compiled.__init__ = create_and_expect
+    compiled.__call__ = record_and_call
+
+
+def record_end(events: EventLog) -> None:
+    """Record what is known when the script has ended. Nothing is imported for it.
+
+    The script may have ended in the middle of `import torch`, or with a GPU that answers nothing any more.
+    Then its own exception is on the way to the user, and none of ours may take its place.
+    """
+    facts: dict[str, Any] = {"compiled_frames": 0}
+    if sys.modules.get("torch") is not None:
+        try:
+            _add_torch_facts(facts, events)
+        except Exception as error:
+            events.note(f"the end could not be recorded in full: {type(error).__name__}: {error}")
+    events.write("end", **facts)
+
+
+def _add_torch_facts(facts: dict[str, Any], events: EventLog) -> None:
+    torch: Any = sys.modules["torch"]
+    if dynamo := sys.modules.get("torch._dynamo.utils"):
+        facts["compiled_frames"] = dynamo.counters["stats"]["unique_graphs"]
+    facts["torch"] = str(torch.__version__)
+    if triton := sys.modules.get("triton"):
+        facts["triton"] = getattr(triton, "__version__", None)
+    facts["threads"] = torch.get_num_threads()
+    if torch.cuda.is_initialized():
+        facts["gpu"] = torch.cuda.get_device_name()
+    known = sys.modules["torch._logging._internal"].log_registry.artifact_names
+    for artifact in sorted(set(ARTIFACTS) - set(known)):
+        events.note(f"not available on torch {torch.__version__}: the log {artifact}")
+
+
+def _torch_version() -> str:
+    version = sys.modules.get("torch.version") or sys.modules.get("torch")
+    return str(getattr(version, "__version__", "?"))

@@ -1,0 +1,68 @@
+"""What the run ran on."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from inductor_probe import __version__
+
+
+def versions(end: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """Return the versions of what took part. `end` is the child's last event: what it imported counts."""
+    found = {
+        "inductor_probe": __version__,
+        "torch": end.get("torch") or _installed("torch"),
+        "triton": end.get("triton") or _installed("triton"),
+        "python": platform.python_version(),
+        "cxx": _cxx(),
+    }
+    return tuple((name, str(version)) for name, version in found.items() if version)
+
+
+def machine(end: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """Return the machine's facts; `gpu` and `threads` as the child saw them."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    found = {
+        "host": platform.node(),
+        "system": platform.platform(),
+        "cpu": _cpu(),
+        "cores": len(os.sched_getaffinity(0)),
+        "memory_gib": f"{memory:.1f}",
+        "gpu": end.get("gpu"),
+        "threads": end.get("threads"),
+    }
+    return tuple((name, str(fact)) for name, fact in found.items() if fact)
+
+
+def _installed(distribution: str) -> str | None:
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _cpu() -> str:
+    """Return the processor's name. `platform.processor()` knows only its family."""
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        for line in cpuinfo.read_text(encoding="utf-8").splitlines():
+            key, _, value = line.partition(":")
+            if key.strip() == "model name":
+                return value.strip()
+    return platform.machine()
+
+
+def _cxx() -> str | None:
+    """Return the first line of the C++ compiler's `--version`: inductor takes CXX, or else g++."""
+    compiler = shutil.which(os.environ.get("CXX", "g++"))
+    if compiler is None:
+        return None
+    said = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False).stdout
+    return said.splitlines()[0] if said else None

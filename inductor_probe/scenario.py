@@ -1,0 +1,274 @@
+"""What a scenario script is made of: a function to compile, and a table of named cases.
+
+A scenario runs by itself (`python scenarios/check_hflip.py --case sliced`) and under `probe dump`:
+
+    def build(case: Case) -> Check:
+        image = torch.rand(case["size"], device=case["device"])
+        return Check(target, (image,), references={"float64": in_float64}, tolerance=1e-6)
+
+    scenario = Scenario(build, defaults={"device": "cpu", "size": 224}, cases={"small": {"size": 32}})
+
+    if __name__ == "__main__":
+        scenario.main()
+
+Torch is imported when a case runs, not before: `--list` and mistakes are answered at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+
+from inductor_probe.errors import ExitCode, NotFoundError, ProbeError, near_names
+
+if TYPE_CHECKING:
+    import torch
+
+Knob: TypeAlias = "bool | int | float | str"
+Tensors: TypeAlias = "torch.Tensor | Sequence[torch.Tensor]"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A named setting of the scenario's knobs; `case["device"]` reads one."""
+
+    name: str
+    knobs: Mapping[str, Knob]
+
+    def __getitem__(self, knob: str) -> Any:  # Any: its type is the scenario's to know
+        return self.knobs[knob]
+
+    def with_knob(self, knob: str, text: str, choices: Sequence[Knob] = ()) -> Case:
+        """Return the case with `knob` set from `text`, read as the type that the knob has now.
+
+        Raises:
+            NotFoundError: the case has no such knob, or it may not be set to that.
+            ProbeError: `text` is not of the knob's type.
+        """
+        if knob not in self.knobs:
+            raise NotFoundError(f"case {self.name} has no knob {knob!r}", near_names(knob, self.knobs))
+        value = _parse(knob, text, type(self.knobs[knob]))
+        if choices and value not in choices:
+            raise NotFoundError(f"knob {knob} cannot be {text!r}", near_names(text, map(str, choices)))
+        return replace(self, knobs={**self.knobs, knob: value})
+
+
+@dataclass(frozen=True)
+class Check:
+    """What a case compiles, and what its result must equal.
+
+    Attributes:
+        function: the target, a plain Python function; run eagerly it is the first reference.
+        inputs: its positional arguments.
+        references: further functions of the same inputs, by the name they are shown under.
+        tolerance: largest absolute difference allowed from any reference, in units of the output.
+        options: keyword arguments of `torch.compile`. `dynamic` is False unless given here: left to itself,
+            dynamo would compile one case for dynamic shapes because an earlier case had other sizes.
+    """
+
+    function: FunctionType
+    inputs: tuple[Any, ...]
+    references: Mapping[str, Callable[..., Tensors]] = field(default_factory=dict)
+    tolerance: float = 0.0
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A function with a table of cases.
+
+    Attributes:
+        build: makes a case's function, inputs and references; called after `torch.manual_seed(0)`.
+        defaults: every knob with the value it has where a case does not say otherwise. The knob `device`,
+            if there is one, decides whether the machine can run the case.
+        cases: for each case what differs from the defaults.
+        choices: allowed values of knobs that take only some.
+    """
+
+    build: Callable[[Case], Check]
+    defaults: Mapping[str, Knob]
+    cases: Mapping[str, Mapping[str, Knob]]
+    choices: Mapping[str, Sequence[Knob]] = field(default_factory=dict)
+
+    def case(self, name: str) -> Case:
+        """Return the case called `name`; NotFoundError when there is none."""
+        if name not in self.cases:
+            raise NotFoundError(f"no case {name!r} in this scenario", near_names(name, self.cases))
+        return Case(name, {**self.defaults, **self.cases[name]})
+
+    def select(self, names: Sequence[str], settings: Sequence[str]) -> list[Case]:
+        """Return the cases called `names` (all when empty) with the `knob=value` settings applied."""
+        cases = [self.case(name) for name in dict.fromkeys(names or self.cases)]
+        for setting in settings:
+            knob, equals, text = setting.partition("=")
+            if not equals:
+                raise ProbeError(f"--set {setting!r} is not knob=value", "for example --set device=cuda")
+            cases = [case.with_knob(knob, text, self.choices.get(knob, ())) for case in cases]
+        return cases
+
+    def main(self, argv: Sequence[str] | None = None) -> NoReturn:
+        """Run the command line and exit: 0, 1 when a case's result is wrong, 2 on bad arguments."""
+        try:
+            options = _parser().parse_args(argv)
+            cases = self.select(options.case, options.set)
+            if options.list:
+                print(_table(cases))
+                sys.exit(ExitCode.OK)
+            sys.exit(self._run(cases, chosen=bool(options.case), threads=options.threads))
+        except ProbeError as error:
+            print(f"error: {error.message}", file=sys.stderr)
+            if error.hint:
+                print(f"hint: {error.hint}", file=sys.stderr)
+            sys.exit(error.exit_code)
+
+    def _run(self, cases: Sequence[Case], *, chosen: bool, threads: int | None) -> ExitCode:
+        import torch
+
+        if threads is not None:
+            torch.set_num_threads(threads)
+        width = max(len(case.name) for case in cases)
+        status = ExitCode.OK
+        for case in cases:
+            lacking = _lacking_device(case)
+            if lacking and chosen:
+                raise ProbeError(f"case {case.name} cannot run: {lacking}", "leave --case out to skip it")
+            if lacking:
+                print(f"{case.name:<{width}}  skipped: {lacking}")
+                continue
+            line, right = run_case(self, case)
+            print(f"{case.name:<{width}}  {line}", flush=True)
+            if not right:
+                status = ExitCode.MISMATCH
+        return status
+
+
+_current: Case | None = None
+
+
+def current_case() -> Case | None:
+    """Return the case that is running now, if one is."""
+    return _current
+
+
+def run_case(scenario: Scenario, case: Case) -> tuple[str, bool]:
+    """Compile and run `case`; return what came out in one line, and whether every reference agrees."""
+    import torch
+
+    torch.manual_seed(0)
+    with _as_current(case):
+        check = scenario.build(case)
+        compiled = torch.compile(_own_code(check.function, case.name), **{"dynamic": False, **check.options})
+        # Eager goes first, on copies: a compiled function may write into its inputs.
+        references: dict[str, Callable[..., Tensors]] = {"eager": check.function, **check.references}
+        expected = {name: _tensors(call(*_copies(check.inputs))) for name, call in references.items()}
+        got = _tensors(compiled(*check.inputs))
+    errors = {name: _max_error(got, tensors) for name, tensors in expected.items()}
+    right = all(error <= check.tolerance for error in errors.values())
+    shapes = "; ".join(
+        f"{str(out.dtype).removeprefix('torch.')} {list(out.shape)} stride {list(out.stride())}"
+        for out in got
+    )
+    found = ", ".join(f"{name} {error:.3g}" for name, error in errors.items())
+    return f"{shapes}  max error: {found}  {'ok' if right else 'MISMATCH'}", right
+
+
+@contextmanager
+def _as_current(case: Case) -> Iterator[None]:
+    global _current  # noqa: PLW0603 - what a recorder in this process reads through current_case()
+    _current = case
+    try:
+        yield
+    finally:
+        _current = None
+
+
+def _own_code(function: FunctionType, case: str) -> FunctionType:
+    """Return `function` with a code object of its own.
+
+    Dynamo keeps compiled code and counts recompiles by code object. One of its own makes a case compile as if
+    it were alone in the process, and leaves the ids of compiles unique, which `torch._dynamo.reset()` does
+    not. The unused constant makes the code objects differ also for tables that compare them by value.
+    """
+    code = function.__code__.replace(co_consts=(*function.__code__.co_consts, f"case {case}"))
+    copy = FunctionType(code, function.__globals__, closure=function.__closure__)
+    copy.__defaults__, copy.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
+    copy.__module__, copy.__qualname__ = function.__module__, function.__qualname__
+    return copy
+
+
+def _tensors(value: Tensors) -> list[torch.Tensor]:
+    return list(value) if isinstance(value, (tuple, list)) else [value]
+
+
+def _copies(inputs: tuple[Any, ...]) -> list[Any]:
+    return [value.clone() if hasattr(value, "untyped_storage") else value for value in inputs]
+
+
+def _max_error(got: Sequence[torch.Tensor], expected: Sequence[torch.Tensor]) -> float:
+    """Return the largest absolute difference, taken in float64; infinite when the shapes differ."""
+    if [out.shape for out in got] != [out.shape for out in expected]:
+        return float("inf")
+    pairs = [(a.double(), b.to(a.device).double()) for a, b in zip(got, expected, strict=True) if a.numel()]
+    return max(((a - b).abs().max().item() for a, b in pairs), default=0.0)
+
+
+def _lacking_device(case: Case) -> str | None:
+    """Return why this machine cannot run `case`, or None."""
+    import torch
+
+    device = str(case.knobs.get("device", "cpu"))
+    try:
+        kind = torch.device(device).type
+    except RuntimeError:
+        return f"torch knows no device {device!r}"
+    if kind == "cpu":
+        return None
+    backend = getattr(torch, kind, None)
+    if backend is None or not hasattr(backend, "is_available"):
+        return f"torch cannot tell whether {kind} is there"
+    return None if backend.is_available() else f"{kind} is not available"
+
+
+def _parse(knob: str, text: str, kind: type) -> Knob:
+    words = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+    try:
+        if kind is bool:
+            return words[text.lower()]
+        return text if kind is str else kind(text)
+    except (KeyError, ValueError):
+        example = "true or false" if kind is bool else f"a value of type {kind.__name__}"
+        raise ProbeError(f"knob {knob} cannot be {text!r}", f"it takes {example}") from None
+
+
+def _table(cases: Sequence[Case]) -> str:
+    """Return names and knobs in aligned columns; knobs that no case changes are columns like the others."""
+    knobs = list(dict.fromkeys(knob for case in cases for knob in case.knobs))
+    rows = [["case", *knobs]]
+    rows += [[case.name, *(str(case.knobs.get(knob, "")) for knob in knobs)] for case in cases]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    )
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise ProbeError(message, f"{self.prog} --help tells what it takes")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(description="Compile the scenario's cases and check what comes out.")
+    parser.add_argument("--list", action="store_true", help="show the cases with their knobs, and stop")
+    parser.add_argument(
+        "--case", action="append", default=[], metavar="NAME", help="run this case (repeatable; default: all)"
+    )
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KNOB=VALUE", help="change a knob of the cases that run"
+    )
+    parser.add_argument("--threads", type=int, metavar="N", help="threads that torch uses on the CPU")
+    return parser
