@@ -5,12 +5,28 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 DEMO := build/demo
+PROBE := cd $(DEMO) && "$(abspath $(BIN))/probe"
 
-.PHONY: demo test lint unit env check-tools clean
+.PHONY: demo test lint unit env check-tools clean screens test-gpu
 
 demo: env
 	@rm -rf $(DEMO) && mkdir -p $(DEMO)
-	@BIN="$(CURDIR)/$(BIN)" bash benchmarks/demo.sh $(DEMO)
+	@echo '$$ probe dump check_hflip.py --case channels_last'
+	@$(PROBE) dump check_hflip.py --case channels_last
+	@echo; echo '$$ probe layouts arg0_1'
+	@$(PROBE) layouts arg0_1
+	@echo; echo '$$ probe layouts buf0'
+	@$(PROBE) layouts buf0
+	@echo; echo '$$ probe bench-kernel'
+	@$(PROBE) bench-kernel
+	@echo
+	@echo 'What to try next, in $(DEMO):'
+	@echo '  edit cpp_fused_flip_0_v2 in the output_code_bench.py named above, then run probe bench-kernel again:'
+	@echo '      your edit is kept, checked, and timed if it is right'
+	@echo '  probe dump check_interpolate_bilinear_aa.py --case separable_channels_last && probe layouts'
+	@echo '      whose buffer is not channels-last, and who pays for it'
+	@echo '  probe dump your_script.py        any script that calls torch.compile'
+	@echo '(probe is $(BIN)/probe; put $(BIN) on your PATH, or activate the environment)'
 
 test: lint unit
 
@@ -42,3 +58,10 @@ check-tools:
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache
+
+screens: env
+	$(BIN)/python docs/make_screens.py
+
+# On a machine with a GPU, with the Python that has torch and triton: make test-gpu PYTHON=python3
+test-gpu:
+	$(PYTHON) -m pytest tests/gpu -rA -s

@@ -1,0 +1,58 @@
+"""The house itself: what the documents promise about files and rooms."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import REPOSITORY
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+PACKAGE = REPOSITORY / "inductor_probe"
+
+
+def test_every_room_is_in_the_architecture_page() -> None:
+    page = (REPOSITORY / "ARCHITECTURE.md").read_text()
+    rooms = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()}
+    rooms |= {path.stem for path in PACKAGE.glob("[a-z]*.py")}
+    assert rooms <= set(re.findall(r"`(\w+)/?`", page))
+
+
+def test_no_python_file_is_longer_than_300_lines() -> None:
+    files = [*PACKAGE.rglob("*.py"), *(REPOSITORY / "scenarios").glob("*.py")]
+    long = {path.name: lines for path in files if (lines := len(path.read_text().splitlines())) > 300}
+    assert long == {}
+
+
+def test_every_dependency_is_used_and_says_why() -> None:
+    text = (REPOSITORY / "pyproject.toml").read_text()
+    source = "\n".join(path.read_text() for path in PACKAGE.rglob("*.py"))
+    for requirement in tomllib.loads(text)["project"]["dependencies"]:
+        name = re.split(r"[<>=]", requirement)[0]
+        assert re.search(rf"^\s*(import|from) {name}\b", source, re.MULTILINE), f"{name} is not imported"
+        assert re.search(rf'"{re.escape(requirement)}",\s+# \w', text), f"{name} has no reason beside it"
+
+
+def test_the_pins_cover_every_requirement() -> None:
+    pinned = set(re.findall(r"^([\w.-]+)==", (REPOSITORY / "constraints.txt").read_text(), re.MULTILINE))
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
+    requirements = [
+        *project["project"]["dependencies"],
+        *project["project"]["optional-dependencies"]["triton"],
+        *project["dependency-groups"]["dev"],
+    ]
+    assert {re.split(r"[<>=]", requirement)[0] for requirement in requirements} <= pinned
+
+
+@pytest.mark.parametrize(
+    "path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE))
+)
+def test_every_file_says_what_it_is(path: Path) -> None:
+    assert path.read_text().startswith('"""'), f"{path} has no docstring"
