@@ -45,8 +45,9 @@ env: $(VENV)/.made-from-constraints
 $(VENV)/.made-from-constraints: pyproject.toml constraints.txt | check-tools
 	@echo "making the environment in $(VENV): this installs torch and takes a few minutes the first time"
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[triton]" --group dev
+	@$(BIN)/python -m pip install --quiet --upgrade pip --constraint constraints.txt
+	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --build-constraint constraints.txt \
+		--editable ".[triton]" --group dev
 	@touch $@
 
 check-tools:

@@ -55,10 +55,11 @@ def _extremes(tensor: Any) -> dict[str, int]:
 
     if tensor.is_floating_point() or tensor.is_complex() or tensor.is_quantized or not tensor.numel():
         return {}
-    wide = (torch.uint16, torch.uint32, torch.uint64)  # torch has no aminmax for these
-    if tensor.dtype in wide:
-        values = tensor.cpu().numpy()
-        return {"minimum": int(values.min()), "maximum": int(values.max())}
+    if tensor.dtype in (torch.uint16, torch.uint32):  # torch has no aminmax for these
+        tensor = tensor.to(torch.int64)
+    elif tensor.dtype is torch.uint64:  # as signed numbers, shifted down by 2**63: the order stays
+        low, high = torch.aminmax(tensor.view(torch.int64) ^ -(2**63))
+        return {"minimum": int(low) + 2**63, "maximum": int(high) + 2**63}
     low, high = torch.aminmax(tensor)
     return {"minimum": int(low), "maximum": int(high)}
 

@@ -1,0 +1,44 @@
+"""Facts of inputs, on tensors of every kind, without a compile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from inductor_probe.capture.inputs import input_fact
+
+
+@pytest.mark.parametrize(
+    ("tensor", "extremes"),
+    [
+        (torch.tensor([-3, 9], dtype=torch.int8), (-3, 9)),
+        (torch.tensor([True, False]), (0, 1)),
+        (torch.tensor([7, 65535], dtype=torch.uint16), (7, 65535)),
+        (torch.tensor([7, 2**32 - 1], dtype=torch.uint32), (7, 2**32 - 1)),
+        (torch.tensor([3, 2**64 - 1, 2**63], dtype=torch.uint64), (3, 2**64 - 1)),
+        (torch.tensor([5], dtype=torch.int32).expand(4), (5, 5)),
+        (torch.empty(0, dtype=torch.int64), (None, None)),
+        (torch.rand(3), (None, None)),
+        (torch.rand(3, dtype=torch.complex64), (None, None)),
+    ],
+    ids=lambda value: str(value.dtype) if isinstance(value, torch.Tensor) else "",
+)
+def test_integers_have_extremes(tensor: torch.Tensor, extremes: tuple[int | None, int | None]) -> None:
+    fact = input_fact("x", tensor, None)
+    assert fact is not None
+    assert (fact.get("minimum"), fact.get("maximum")) == extremes
+
+
+def test_a_view_keeps_its_offset_and_saves_its_whole_storage(tmp_path: Path) -> None:
+    image = torch.arange(24, dtype=torch.uint8).reshape(4, 6)
+    fact = input_fact("x", image[1:3, 2:5], tmp_path)
+    assert fact is not None
+    assert (fact["size"], fact["stride"], fact["offset"]) == ([2, 3], [6, 1], 8)
+    assert (tmp_path / "probe_inputs" / fact["saved"]).read_bytes() == bytes(range(24))
+
+
+def test_other_things_than_tensors_and_numbers_have_no_fact() -> None:
+    assert input_fact("x", "text", None) is None
+    assert input_fact("s0", 7, None) == {"name": "s0", "kind": "symint", "value": 7}
