@@ -12,17 +12,29 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from inductor_probe.api import Graph, LayoutRows, Run, dump, layouts, open_graph, open_run
+    from inductor_probe.api import (
+        Bench,
+        Graph,
+        LayoutRows,
+        Run,
+        bench_kernel,
+        dump,
+        layouts,
+        open_graph,
+        open_run,
+    )
     from inductor_probe.errors import NotFoundError, ProbeError
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Bench",
     "Graph",
     "LayoutRows",
     "NotFoundError",
     "ProbeError",
     "Run",
+    "bench_kernel",
     "dump",
     "layouts",
     "open_graph",

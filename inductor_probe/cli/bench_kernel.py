@@ -7,9 +7,9 @@ import sys
 import click
 
 from inductor_probe import api
-from inductor_probe.cli.screen import say, show_json
+from inductor_probe.cli.screen import relative, say, show_json
 from inductor_probe.errors import ExitCode
-from inductor_probe.report.bench import bench_file_text, bench_json
+from inductor_probe.report.bench import bench_file_json, bench_file_text, bench_json
 
 
 @click.command()
@@ -17,9 +17,16 @@ from inductor_probe.report.bench import bench_file_text, bench_json
 @click.option("--kernel", help="Time only this kernel and its variants.")
 @click.option("--run/--no-run", default=True, help="Run the file after writing it.")
 @click.option("--min-run-time", type=click.FloatRange(min=0.01), help="Seconds to spend on each comparison.")
+@click.option("--threads", type=click.IntRange(min=1), help="Threads of torch and OpenMP.")
 @click.option("--json", is_flag=True, help="Print JSON with stable keys.")
 def bench_kernel(
-    target: str | None, *, kernel: str | None, run: bool, min_run_time: float | None, json: bool
+    target: str | None,
+    *,
+    kernel: str | None,
+    run: bool,
+    min_run_time: float | None,
+    threads: int | None,
+    json: bool,
 ) -> int:
     """Write output_code_bench.py beside output_code.py and run it: this executes the dump's code.
 
@@ -29,16 +36,22 @@ def bench_kernel(
     """
     graph = api.open_graph(target)
     file = graph.write_bench_file()
-    say(bench_file_text(file))
+    say(bench_file_text(file, relative(file.path)))
     if not run:
         if json:
-            show_json({"graph": graph.name, "path": str(file.path), "kernels": list(file.kernels)})
+            show_json(bench_file_json(file))
         else:
             say(f"next: edit a _v2 in it, then probe bench-kernel {graph.name}")
         return ExitCode.OK
-    say(f"running it: this executes code generated for {graph.name}")
-    echo = None if json else sys.stdout.write
-    result = graph.bench_kernel(kernel, min_run_time=min_run_time, echo=echo)
+    say(f"running it: this executes the code that inductor generated for {graph.name}")
+    bench = graph.run_bench_file(
+        file, kernel, min_run_time=min_run_time, threads=threads, echo=None if json else _print
+    )
     if json:
-        show_json(bench_json(result))
-    return ExitCode.OK if all(variant.correct for variant in result.variants) else ExitCode.MISMATCH
+        show_json(bench_json(bench.result))
+    return ExitCode.OK if bench.correct else ExitCode.MISMATCH
+
+
+def _print(line: str) -> None:
+    sys.stdout.write(line)
+    sys.stdout.flush()

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from inductor_probe import api
-from inductor_probe.cli.screen import complain, say, show, show_json
+from inductor_probe.cli.screen import complain, relative, say, show, show_json
 from inductor_probe.errors import ExitCode, ProbeError, RunFailedError
 from inductor_probe.report.summary import SummaryTable, summary_json
 
@@ -55,7 +55,7 @@ def dump(
         show_json(summary_json(run.summary, str(run.path)))
     else:
         show(SummaryTable(run.summary))
-        say(f"run: {_relative(run.path)}")
+        say(f"run: {relative(run.path)}")
         if run.graphs:
             say("next: probe layouts, or probe bench-kernel " + run.graphs[0].name)
     manifest = run.manifest
@@ -81,7 +81,3 @@ def _failure(script: str, outcome: str, status: int, has_graphs: bool) -> ProbeE
         how = "was interrupted"
     kept = "what it had dumped is kept and shown above" if has_graphs else "it had dumped nothing yet"
     return RunFailedError(f"{script} {how}; {kept}", "the script's own message is above")
-
-
-def _relative(path: Path) -> Path:
-    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path

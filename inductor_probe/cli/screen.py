@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, TextIO
 
 from rich.console import Console, RenderableType
@@ -35,6 +36,12 @@ def show_json(data: Any) -> None:
 def say(text: RenderableType) -> None:
     """Print what is not a result: progress, notes, errors."""
     _console(sys.stderr).print(text)
+
+
+def relative(path: Path) -> Path:
+    """Return `path` as seen from here, when it is below."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 def complain(error: ProbeError) -> None:

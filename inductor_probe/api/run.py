@@ -1,45 +1,23 @@
-"""The verbs of `probe` as functions, and the objects they return. The command line is a mirror of this."""
+"""Runs and their graphs: read when something of them is first asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from inductor_probe import analysis
-from inductor_probe.errors import NotFoundError, ProbeError, near_names
-from inductor_probe.model.bench import BenchFile, BenchResult
+from inductor_probe.api.bench import Bench
+from inductor_probe.api.rows import LayoutRows
+from inductor_probe.errors import NotFoundError, near_names
+from inductor_probe.model.bench import BenchFile
 from inductor_probe.model.debug_dir import CompiledGraph, DebugDir, GraphDir
 from inductor_probe.model.layouts import LayoutRow
 from inductor_probe.model.manifest import Manifest
-from inductor_probe.model.span import Problem
 from inductor_probe.model.summary import RunSummary
-from inductor_probe.reader.debug_dir import read_graph, read_run
-from inductor_probe.reader.discover import Found, find
-from inductor_probe.report.layouts import LayoutPage, LayoutTable
+from inductor_probe.reader.debug_dir import read_graph
 from inductor_probe.report.shown import Renderable, Shown
 from inductor_probe.report.summary import SummaryTable
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
-
-class LayoutRows(tuple[LayoutRow, ...], Shown):
-    """Rows of `layouts`: one shows as a page, several as a table. `problems` is what could not be read."""
-
-    problems: tuple[Problem, ...]
-
-    def __new__(cls, rows: Iterable[LayoutRow], problems: Iterable[Problem] = ()) -> Self:
-        """Join the rows with what could not be read."""
-        made = super().__new__(cls, rows)
-        made.problems = tuple(problems)
-        return made
-
-    def __rich__(self) -> Renderable:
-        return LayoutPage(self[0]) if len(self) == 1 else LayoutTable(self)
-
-    __repr__ = Shown.__repr__
 
 
 class Graph(Shown):
@@ -88,22 +66,43 @@ class Graph(Shown):
         kernel: str | None = None,
         *,
         min_run_time: float | None = None,
+        threads: int | None = None,
         echo: Callable[[str], None] | None = None,
-    ) -> BenchResult:
+    ) -> Bench:
         """Write the bench file and run it: this executes the generated code, in a child process.
 
         Args:
             kernel: time only this kernel and its variants.
             min_run_time: seconds spent on each comparison.
-            echo: is handed what the bench file prints, line by line.
+            threads: of torch and OpenMP; torch's own choice if None.
+            echo: is handed every line that the bench file prints.
 
         Raises:
+            NotFoundError: the graph has no such kernel.
             ProbeError: the file cannot be written, or does not run.
         """
+        return self.run_bench_file(
+            self.write_bench_file(), kernel, min_run_time=min_run_time, threads=threads, echo=echo
+        )
+
+    def run_bench_file(
+        self,
+        file: BenchFile,
+        kernel: str | None = None,
+        *,
+        min_run_time: float | None = None,
+        threads: int | None = None,
+        echo: Callable[[str], None] | None = None,
+    ) -> Bench:
+        """Run the graph's bench file as it stands; see `bench_kernel`."""
         from inductor_probe import bench  # noqa: PLC0415 - reading a dump does not need it
 
-        file = self.write_bench_file()
-        return bench.run_bench_file(file.path, kernel=kernel, min_run_time=min_run_time, echo=echo)
+        if kernel is not None and kernel not in file.kernels:
+            raise NotFoundError(f"{self.name} has no kernel {kernel}", near_names(kernel, file.kernels))
+        result = bench.run_bench_file(
+            file.path, kernel=kernel, min_run_time=min_run_time, threads=threads, echo=echo
+        )
+        return Bench(file, result)
 
     def __rich__(self) -> Renderable:
         return SummaryTable(analysis.summarise(self.run.debug_dir, [self.compiled]))
@@ -172,89 +171,3 @@ class Run(Shown):
 
     def __rich__(self) -> Renderable:
         return SummaryTable(self.summary)
-
-
-def dump(
-    script: str | Path,
-    *,
-    args: Sequence[str] = (),
-    cases: Sequence[str] = (),
-    knobs: Mapping[str, str] | None = None,
-    label: str | None = None,
-    save_inputs: bool = False,
-    out: Path | None = None,
-    stdout_to_stderr: bool = False,
-) -> Run:
-    """Run a script that calls `torch.compile` in a child process, and return what inductor dumped.
-
-    How the script ended is in `run.manifest`: a script that failed still leaves a run.
-
-    Args:
-        script: a path, or the bare name of a script here or in the project's scenarios.
-        args: the script's own arguments.
-        cases, knobs: of a scenario: which cases to run, and knobs to set in them.
-        label: a name to find the run by.
-        save_inputs: keep the bytes of every graph's real inputs.
-        out: folder for `torch_compile_debug`, the working folder by default.
-        stdout_to_stderr: keep the script's output off stdout.
-
-    Raises:
-        NotFoundError: no such script. ProbeError: cases or knobs for a script that has none.
-    """
-    from inductor_probe import capture  # noqa: PLC0415 - reading a dump does not need it
-
-    result = capture.dump(
-        capture.find_script(str(script), Path.cwd()),
-        args=args,
-        cases=cases,
-        knobs=knobs or {},
-        label=label,
-        save_inputs=save_inputs,
-        out=out,
-        stdout_to_stderr=stdout_to_stderr,
-    )
-    return Run(read_run(result.run))
-
-
-def open_run(target: str | Path | None = None) -> Run:
-    """Return the run that `target` names: a path, a run's name or label, or a graph; the latest if None.
-
-    Raises:
-        NotFoundError, UnreadableError: there is none, or it cannot be read.
-    """
-    return Run(_find(target).run)
-
-
-def open_graph(target: str | Path | None = None) -> Graph:
-    """Return the graph that `target` names; for a run, or None, the only graph of it.
-
-    Raises:
-        NotFoundError: no such graph. ProbeError: the run has several graphs.
-    """
-    found = _find(target)
-    run = Run(found.run)
-    if found.graph:
-        return next(graph for graph in run.graphs if graph.path == found.graph.path)
-    if len(run.graphs) == 1:
-        return run.graphs[0]
-    names = [graph.name for graph in run.graphs]
-    if not names:
-        raise NotFoundError(f"{run.path} is an empty run", "see why: probe dump shows it, as does probe.json")
-    raise ProbeError(f"{run.path} has {len(names)} graphs: name one", f"one of {', '.join(names)}")
-
-
-def layouts(name: str | None = None, target: str | Path | None = None) -> LayoutRows:
-    """Return the layouts of `name` (buffer, input or node), or of all buffers, in a run or graph.
-
-    Raises:
-        NotFoundError, UnreadableError: see `open_run` and `Run.layouts`.
-    """
-    found = _find(target)
-    run = Run(found.run)
-    if found.graph is None:
-        return run.layouts(name)
-    return next(graph for graph in run.graphs if graph.path == found.graph.path).layouts(name)
-
-
-def _find(target: str | Path | None) -> Found:
-    return find(None if target is None else str(target), Path.cwd())

@@ -1,0 +1,31 @@
+"""Rows that show themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from inductor_probe.model.layouts import LayoutRow
+from inductor_probe.model.span import Problem
+from inductor_probe.report.layouts import LayoutPage, LayoutTable
+from inductor_probe.report.shown import Renderable, Shown
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class LayoutRows(tuple[LayoutRow, ...], Shown):
+    """Rows of `layouts`: one shows as a page, several as a table. `problems` is what could not be read."""
+
+    problems: tuple[Problem, ...]
+
+    def __new__(cls, rows: Iterable[LayoutRow], problems: Iterable[Problem] = ()) -> Self:
+        """Join the rows with what could not be read."""
+        made = super().__new__(cls, rows)
+        made.problems = tuple(problems)
+        return made
+
+    def __rich__(self) -> Renderable:
+        return LayoutPage(self[0]) if len(self) == 1 else LayoutTable(self)
+
+    __repr__ = Shown.__repr__

@@ -1,0 +1,111 @@
+"""The verbs of `probe` as functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from inductor_probe.api.bench import Bench
+from inductor_probe.api.rows import LayoutRows
+from inductor_probe.api.run import Graph, Run
+from inductor_probe.errors import NotFoundError, ProbeError
+from inductor_probe.reader.debug_dir import read_run
+from inductor_probe.reader.discover import Found, find
+
+
+def dump(
+    script: str | Path,
+    *,
+    args: Sequence[str] = (),
+    cases: Sequence[str] = (),
+    knobs: Mapping[str, str] | None = None,
+    label: str | None = None,
+    save_inputs: bool = False,
+    out: Path | None = None,
+    stdout_to_stderr: bool = False,
+) -> Run:
+    """Run a script that calls `torch.compile` in a child process, and return what inductor dumped.
+
+    How the script ended is in `run.manifest`: a script that failed still leaves a run.
+
+    Args:
+        script: a path, or the bare name of a script here or in the project's scenarios.
+        args: the script's own arguments.
+        cases, knobs: of a scenario: which cases to run, and knobs to set in them.
+        label: a name to find the run by.
+        save_inputs: keep the bytes of every graph's real inputs.
+        out: folder for `torch_compile_debug`, the working folder by default.
+        stdout_to_stderr: keep the script's output off stdout.
+
+    Raises:
+        NotFoundError: no such script. ProbeError: cases or knobs for a script that has none.
+    """
+    from inductor_probe import capture  # noqa: PLC0415 - reading a dump does not need it
+
+    result = capture.dump(
+        capture.find_script(str(script), Path.cwd()),
+        args=args,
+        cases=cases,
+        knobs=knobs or {},
+        label=label,
+        save_inputs=save_inputs,
+        out=out,
+        stdout_to_stderr=stdout_to_stderr,
+    )
+    return Run(read_run(result.run))
+
+
+def open_run(target: str | Path | None = None) -> Run:
+    """Return the run that `target` names: a path, a run's name or label, or a graph; the latest if None.
+
+    Raises:
+        NotFoundError, UnreadableError: there is none, or it cannot be read.
+    """
+    return Run(_find(target).run)
+
+
+def open_graph(target: str | Path | None = None) -> Graph:
+    """Return the graph that `target` names; for a run, or None, the only graph of it.
+
+    Raises:
+        NotFoundError: no such graph. ProbeError: the run has several graphs.
+    """
+    found = _find(target)
+    run = Run(found.run)
+    if found.graph:
+        return next(graph for graph in run.graphs if graph.path == found.graph.path)
+    if len(run.graphs) == 1:
+        return run.graphs[0]
+    names = [graph.name for graph in run.graphs]
+    if not names:
+        raise NotFoundError(f"{run.path} is an empty run", "see why: probe dump shows it, as does probe.json")
+    raise ProbeError(f"{run.path} has {len(names)} graphs: name one", f"one of {', '.join(names)}")
+
+
+def layouts(name: str | None = None, target: str | Path | None = None) -> LayoutRows:
+    """Return the layouts of `name` (buffer, input or node), or of all buffers, in a run or graph.
+
+    Raises:
+        NotFoundError, UnreadableError: see `open_run` and `Run.layouts`.
+    """
+    found = _find(target)
+    run = Run(found.run)
+    if found.graph is None:
+        return run.layouts(name)
+    return next(graph for graph in run.graphs if graph.path == found.graph.path).layouts(name)
+
+
+def _find(target: str | Path | None) -> Found:
+    return find(None if target is None else str(target), Path.cwd())
+
+
+def bench_kernel(
+    target: str | Path | None = None,
+    kernel: str | None = None,
+    *,
+    min_run_time: float | None = None,
+    threads: int | None = None,
+    echo: Callable[[str], None] | None = None,
+) -> Bench:
+    """Write the bench file of the graph that `target` names, and run it; see `Graph.bench_kernel`."""
+    return open_graph(target).bench_kernel(kernel, min_run_time=min_run_time, threads=threads, echo=echo)
