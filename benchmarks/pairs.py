@@ -47,7 +47,8 @@ def compare(candidate: Command, baseline: Command, pairs: int) -> list[float]:
     timed = [(seconds(candidate), seconds(baseline)) for _ in range(pairs)]
     ratios = [one / other for one, other in timed]
     for name, times in zip((candidate.name, baseline.name), zip(*timed, strict=True), strict=True):
-        print(f"{name}: median {statistics.median(times):.3f} s of {pairs} (min {min(times):.3f}, max {max(times):.3f})")
+        spread = f"min {min(times):.3f}, max {max(times):.3f}"
+        print(f"{name}: median {statistics.median(times):.3f} s of {pairs} ({spread})")
     print(
         f"ratio {candidate.name} / {baseline.name}: median {statistics.median(ratios):.3f} "
         f"(min {min(ratios):.3f}, max {max(ratios):.3f})"

@@ -41,7 +41,7 @@ def install(events: EventLog, staging: Path, *, save_inputs: bool) -> None:
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    """Keep the one line a graph that torch warns with in debug mode off the screen: the dump's table has it."""
+    """Tell what torch warns of from where it dumps: the table after the dump says that better."""
     return " debug trace: " not in record.getMessage()
 
 

@@ -35,7 +35,7 @@ def show_json(data: Any) -> None:
 
 def say(text: RenderableType) -> None:
     """Print what is not a result: progress, notes, errors."""
-    _console(sys.stderr).print(text)
+    _console(sys.stderr).print(text, soft_wrap=True)  # a path cut in two cannot be copied
 
 
 def relative(path: Path) -> Path:

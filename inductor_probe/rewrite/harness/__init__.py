@@ -3,4 +3,4 @@
 They import torch and nothing of this package but each other, and are pasted in the order of `MODULES`.
 """
 
-MODULES = ("inputs", "checks", "judge", "stats", "timing", "launches", "report", "main")
+MODULES = ("bench", "inputs", "checks", "judge", "stats", "timing", "launches", "report", "main")

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_leaves, tree_map
 
 NARROW = (torch.float16, torch.bfloat16, torch.float32)
 ALLOCATORS = ("empty", "empty_strided", "empty_strided_cpu", "empty_strided_cpu_pinned", "empty_strided_cuda")
@@ -32,10 +32,17 @@ class Check:
 
 
 class Float64(TorchDispatchMode):  # type: ignore[misc]
-    """Runs every operation in float64 where the graph asks for a narrower float."""
+    """Runs every operation in float64 where the graph asks for less; `used` tells whether any did."""
+
+    used = False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        return func(*tree_map(widen, args), **tree_map(widen, kwargs or {}))
+        result = func(*tree_map(widen, args), **tree_map(widen, kwargs or {}))
+        self.used = self.used or any(
+            isinstance(leaf, torch.Tensor) and leaf.dtype == torch.float64
+            for leaf in tree_leaves((args, result))
+        )
+        return result
 
 
 def widen(value: Any) -> Any:
@@ -73,7 +80,9 @@ def tolerance(dtype: torch.dtype) -> tuple[float, float]:
     return rtol, atol
 
 
-def differences(value: torch.Tensor, expected: torch.Tensor, slack: float) -> tuple[torch.Tensor, torch.Tensor]:
+def differences(
+    value: torch.Tensor, expected: torch.Tensor, slack: float
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Return which elements are wrong, and the error of each.
 
     A float is wrong beyond both the tolerance of its dtype and `slack`; NaN is right only where NaN is
@@ -81,10 +90,11 @@ def differences(value: torch.Tensor, expected: torch.Tensor, slack: float) -> tu
     """
     dtype = value.dtype
     wide = torch.complex128 if dtype.is_complex else torch.float64
-    rounded, exact, value = expected.to(dtype).to(wide), expected.to(wide), value.to(wide)
-    error = (value - exact).abs()
+    rounded, exact = expected.to(dtype).to(wide), expected.to(wide)
+    error = (value.to(wide) - exact).abs()
     if not (dtype.is_floating_point or dtype.is_complex):
-        return error > slack, error
+        return (error > slack if slack else value != expected), error
+    value = value.to(wide)
     rtol, atol = tolerance(dtype)
     same = (value == exact) | (value == rounded) | (value.isnan() & exact.isnan())
     limit = (atol + rtol * exact.abs()).clamp(min=slack)
@@ -99,7 +109,9 @@ def compare(name: str, values: list[Any], expected: list[Any], slack: list[float
     for output, (value, wanted) in enumerate(zip(values, expected, strict=True)):
         if not isinstance(wanted, torch.Tensor) or not isinstance(value, torch.Tensor):
             if type(value) is not type(wanted) or value != wanted:
-                return Check(name, correct=False, first_bad_output=output, note=f"{value!r} is not {wanted!r}")
+                return Check(
+                    name, correct=False, first_bad_output=output, note=f"{value!r} is not {wanted!r}"
+                )
             continue
         if value.shape != wanted.shape:
             note = f"size {tuple(value.shape)} is not {tuple(wanted.shape)}"

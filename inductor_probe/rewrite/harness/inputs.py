@@ -14,6 +14,7 @@ def make_tensor(
     dtype: torch.dtype,
     device: str,
     generator: torch.Generator,
+    *,
     low: int = 0,
     high: int = 1,
     offset: int = 0,

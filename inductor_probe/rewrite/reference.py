@@ -1,0 +1,60 @@
+"""The reference: the graph as aten operations, from the `Repro` module of `fx_graph_runnable.py`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import libcst as cst
+import libcst.matchers as m
+
+from inductor_probe.errors import UnreadableError
+from inductor_probe.rewrite.sections import parse
+
+_RANDOM = re.compile(
+    r"inductor_(?:seeds?|random\w*|lookup_seed)|\.(?:rand\w*|bernoulli\w*|native_dropout|normal\w*)\b"
+)
+# fx writes small state as `torch.tensor(...)`, and large state as random numbers in its place.
+_LOST_STATE = re.compile(r"torch\.rand(?:n|int)\(|torch\.load\(")
+# fx leaves one for each line of state that there is not.
+_BLANK_LINES = re.compile(r"\n(?:[ \t]*\n)+")
+_VERSION = re.compile(r"^# torch version: (?P<version>\S+)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceSource:
+    """The module `AtenGraph` as source, or None and in `why_not` the reason."""
+
+    source: str | None
+    why_not: str = ""
+
+
+def reference_source(runnable: str | None) -> ReferenceSource:
+    """Take the module out of the text of `fx_graph_runnable.py`."""
+    if runnable is None:
+        return ReferenceSource(None, "there is no fx_graph_runnable.py beside output_code.py")
+    try:
+        module = parse(runnable, "fx_graph_runnable.py")
+    except UnreadableError as error:
+        return ReferenceSource(None, error.message)
+    found = [each for each in module.body if m.matches(each, m.ClassDef(name=m.Name("Repro")))]
+    if not found:
+        return ReferenceSource(None, "fx_graph_runnable.py has no module Repro")
+    repro = cst.ensure_type(found[0], cst.ClassDef)
+    methods = {
+        each.name.value: module.code_for_node(each)
+        for each in repro.body.body
+        if isinstance(each, cst.FunctionDef)
+    }
+    if _LOST_STATE.search(methods.get("__init__", "")):
+        return ReferenceSource(None, "the graph has constants whose values the dump does not hold")
+    if _RANDOM.search(methods.get("forward", "")):
+        return ReferenceSource(None, "the graph draws random numbers, which eager draws differently")
+    graph = repro.with_changes(name=cst.Name("AtenGraph"), leading_lines=[])
+    return ReferenceSource(_BLANK_LINES.sub("\n\n", module.code_for_node(graph).strip()))
+
+
+def torch_version(runnable: str | None) -> str | None:
+    """Read the version of torch that wrote `fx_graph_runnable.py`."""
+    match = _VERSION.search(runnable or "")
+    return match["version"] if match else None

@@ -1,0 +1,166 @@
+"""A real dump, its bench file, and edits that a person might make in it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from inductor_probe.bench import run_bench_file
+from inductor_probe.errors import NotFoundError, RunFailedError
+from inductor_probe.model.bench import BenchResult, Variant
+from inductor_probe.rewrite import write_bench_file
+
+pytestmark = pytest.mark.compiles
+
+SCRIPT = """
+import torch
+image = torch.arange(3 * 20 * 24, dtype=torch.uint8).reshape(1, 3, 20, 24)
+torch.compile(lambda x: x.flip(-1))(image)
+"""
+COPY = re.compile(r"(?ms)^(?P<name>\w+_v2) = async_compile\.cpp_pybinding.*?^'''\)$")
+
+
+@pytest.fixture(scope="session")
+def flip(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a graph that was compiled on this machine."""
+    folder = tmp_path_factory.mktemp("flip")
+    environment = {
+        **os.environ,
+        "TORCH_COMPILE_DEBUG": "1",
+        "TORCH_COMPILE_DEBUG_DIR": str(folder),
+        "TORCHINDUCTOR_CACHE_DIR": str(folder / "cache"),
+    }
+    subprocess.run([sys.executable, "-c", SCRIPT], env=environment, check=True, capture_output=True)
+    return next(folder.glob("torch_compile_debug/run_*/torchinductor/*/output_code.py")).parent
+
+
+@pytest.fixture
+def graph_dir(flip: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(flip, tmp_path / flip.name))
+
+
+def edit_copy(path: Path, pattern: str, replacement: str) -> None:
+    """Change the C++ text of the copied kernel, and nothing else."""
+    text = path.read_text()
+    (match,) = COPY.finditer(text)
+    changed, count = re.subn(pattern, replacement, match[0])
+    assert count >= 1
+    path.write_text(text[: match.start()] + changed + text[match.end() :])
+
+
+def run(path: Path) -> tuple[BenchResult, str]:
+    lines: list[str] = []
+    return run_bench_file(path, min_run_time=0.05, echo=lines.append), "".join(lines)
+
+
+def by_name(result: BenchResult) -> dict[str, Variant]:
+    return {variant.name: variant for variant in result.variants}
+
+
+def test_equal_copies_are_right_and_timed(graph_dir: Path) -> None:
+    file = write_bench_file(graph_dir)
+    result, said = run(file.path)
+    (kernel,) = file.kernels
+    variants = by_name(result)
+    assert list(variants) == ["call", "call_v2", f"{kernel}_v2"]
+    assert all(variant.correct and variant.max_error == 0 for variant in result.variants)
+    assert all(variant.elements == 3 * 20 * 24 for variant in result.variants)
+    assert {measurement.name for measurement in result.measurements} == {
+        "Eager (aten graph)",
+        "Compiled call",
+        "call_v2",
+        f"{kernel} alone",
+        f"{kernel}_v2 alone",
+    }
+    assert [(each.baseline, each.candidate) for each in result.comparisons] == [
+        ("Eager (aten graph)", "Compiled call"),
+        ("Compiled call", "call_v2"),
+        (f"{kernel} alone", f"{kernel}_v2 alone"),
+    ]
+    assert all(each.low <= each.ratio <= each.high for each in result.comparisons)
+    assert "1x3x20x24 uint8 contiguous" in result.table
+    assert result.table in said
+    assert max(len(line) for line in said.splitlines()) <= 80
+    assert write_bench_file(graph_dir).state == "rewritten"
+
+
+def test_swapped_indices_in_a_load_are_refused_and_located(graph_dir: Path) -> None:
+    file = write_bench_file(graph_dir)
+    (kernel,) = file.kernels
+    source = file.path.read_text()
+    (copy,) = COPY.finditer(source)
+    load = re.search(r"in_ptr0(?:\[| \+ ).*?(?=\]|, static_cast<int64_t>\(\d)", copy[0])
+    assert load is not None
+    variables = sorted(set(re.findall(r"\bx\d+\b", load[0])))[-2:]
+    swap = dict(zip(variables, reversed(variables), strict=True))
+    swapped = re.sub(r"\bx\d+\b", lambda match: swap.get(match[0], match[0]), load[0])
+    edit_copy(file.path, re.escape(load[0]), swapped.replace("\\", r"\\"))
+    kept = file.path.read_bytes()
+
+    ended = subprocess.run(
+        [sys.executable, str(file.path), "--min-run-time", "0.05"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 1, ended.stderr
+    assert re.search(rf"{kernel}_v2: WRONG, \d+ of 1440 elements", ended.stdout)
+    assert f"      {kernel}_v2: WRONG, not timed" in ended.stdout
+
+    result, _ = run(file.path)
+    wrong = by_name(result)[f"{kernel}_v2"]
+    assert not wrong.correct
+    assert wrong.mismatches > 100
+    assert wrong.first_bad is not None
+    assert len(wrong.first_bad) == 4
+    assert wrong.first_bad_output == 0
+    timed = {measurement.name for measurement in result.measurements}
+    assert timed == {"Eager (aten graph)", "Compiled call", f"{kernel} alone"}
+    assert by_name(result)["call"].correct
+
+    again = write_bench_file(graph_dir)
+    assert (again.state, again.edited) == ("kept", (f"{kernel}_v2",))
+    assert file.path.read_bytes() == kept
+
+
+def test_output_that_is_not_written_cannot_pass_on_stale_memory(graph_dir: Path) -> None:
+    file = write_bench_file(graph_dir)
+    (kernel,) = file.kernels
+    edit_copy(file.path, r"x0<static_cast<int64_t>\((\d+)L\)", r"x0<static_cast<int64_t>(\1L - 1L)")
+    result, _ = run(file.path)
+    wrong = by_name(result)[f"{kernel}_v2"]
+    assert not wrong.correct
+    assert 0 < wrong.mismatches < wrong.elements
+    assert f"{kernel}_v2 alone" not in {measurement.name for measurement in result.measurements}
+
+
+def test_a_copy_that_does_not_compile_ends_the_run_with_the_compilers_words(graph_dir: Path) -> None:
+    file = write_bench_file(graph_dir)
+    edit_copy(file.path, r"int tid = omp_get_thread_num\(\);|auto tmp0 =", "no_such_type tmp =")
+    with pytest.raises(RunFailedError, match="no_such_type"):
+        run(file.path)
+
+
+def test_an_unknown_kernel_is_answered_with_near_names(graph_dir: Path) -> None:
+    file = write_bench_file(graph_dir)
+    with pytest.raises(NotFoundError) as caught:
+        run_bench_file(file.path, kernel="cpp_fused_flop_0")
+    assert "no kernel cpp_fused_flop_0" in caught.value.message
+    assert file.kernels[0] in (caught.value.hint or "")
+
+
+def test_without_a_compiler_the_next_step_is_offered(
+    graph_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = write_bench_file(graph_dir)
+    monkeypatch.setenv("CXX", str(graph_dir / "no-compiler"))
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(graph_dir / "cache"))
+    with pytest.raises(RunFailedError) as caught:
+        run(file.path)
+    assert "g++" in (caught.value.hint or "")
