@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
@@ -41,18 +42,21 @@ def dump(
     SCRIPT is any Python script that calls torch.compile: a path, or the bare name of one here or in the
     project's scenarios. Its own arguments follow after --.
     """
+    knobs = _knobs(pairs)
+    if sys.stderr.isatty():
+        say(f"running {script} with empty caches: every kernel is compiled anew")
     run = api.dump(
         script,
         args=args,
         cases=cases,
-        knobs=_knobs(pairs),
+        knobs=knobs,
         label=label,
         save_inputs=save_inputs,
         out=out,
         stdout_to_stderr=json,
     )
     if json:
-        show_json(summary_json(run.summary, str(run.path)))
+        show_json(summary_json(run.summary, str(run.path), run.manifest))
     else:
         show(SummaryTable(run.summary))
         say(f"run: {relative(run.path)}")

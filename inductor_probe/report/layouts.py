@@ -14,6 +14,7 @@ from rich.text import Text
 
 from inductor_probe.model.ir import Dim
 from inductor_probe.model.layouts import Access, LayoutRow, Origin
+from inductor_probe.report.look import look
 from inductor_probe.report.units import bytes_text, dims_text, shorten
 
 _WIDE = 110
@@ -136,9 +137,7 @@ def _output(row: LayoutRow) -> list[str]:
 def _marks(rows: Sequence[LayoutRow]) -> Iterator[RenderableType]:
     for row in rows:
         for mark in row.marks:
-            yield Padding(
-                Text.assemble(("! ", "bold red"), (f"{row.buffer}: ", "bold"), mark.text), (0, 0, 0, 2)
-            )
+            yield look(mark.text if mark.text.startswith(row.buffer) else f"{row.buffer}: {mark.text}")
     if any(row.marks for row in rows):
         yield Text()
 
@@ -182,7 +181,7 @@ def _page(row: LayoutRow, width: int) -> Iterator[RenderableType]:
     if row.role == "output":
         yield Text("returned by the graph", style="bold")
     for mark in row.marks:
-        yield Text.assemble(("! ", "bold red"), mark.text)
+        yield look(mark.text, indent=0)
 
 
 def _accesses(title: str, accesses: Sequence[Access], width: int) -> Iterator[RenderableType]:

@@ -5,18 +5,25 @@ from __future__ import annotations
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderResult
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from inductor_probe.model.manifest import Manifest
 from inductor_probe.model.summary import GraphSummary, RunSummary
+from inductor_probe.report.look import look
 from inductor_probe.report.units import bytes_text
 
 
-def summary_json(summary: RunSummary, path: str) -> dict[str, Any]:
-    """Return the summary of the run in `path` with stable keys, ready for `json.dumps`."""
+def summary_json(summary: RunSummary, path: str, manifest: Manifest | None) -> dict[str, Any]:
+    """Return the summary of the run in `path` with stable keys, ready for `json.dumps`.
+
+    The manifest itself is JSON already, in the run's `probe.json`.
+    """
     return {
         "run": path,
+        "label": manifest.label if manifest else None,
+        "outcome": manifest.outcome if manifest else None,
+        "exit_status": manifest.exit_status if manifest else None,
         "graphs": [_graph_json(graph) for graph in summary.graphs],
         "looks": list(summary.looks),
         "empty": summary.empty,
@@ -52,16 +59,12 @@ class SummaryTable:
         for graph in self.summary.graphs:
             if graph.looks:
                 yield Text.assemble((graph.graph, "bold"), " deserves a look:")
-            for look in graph.looks:
-                yield _look(look)
+            for text in graph.looks:
+                yield look(text)
         if self.summary.looks:
             yield Text("the run:", style="bold")
-        for look in self.summary.looks:
-            yield _look(look)
-
-
-def _look(text: str) -> Padding:
-    return Padding(Text.assemble(("! ", "bold red"), text), (0, 0, 0, 2), expand=False)
+        for text in self.summary.looks:
+            yield look(text)
 
 
 def _table(summary: RunSummary) -> Table:

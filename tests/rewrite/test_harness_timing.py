@@ -174,6 +174,39 @@ def test_wrong_copies_are_not_timed(capsys: pytest.CaptureFixture[str]) -> None:
     assert "k_v2: WRONG, not timed" in err
 
 
+def test_a_copy_that_needs_the_buffers_of_its_own_wrapper_is_right_there(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    subject = kernels()
+
+    def rolled(x: Any, out: Any) -> None:
+        out.copy_(x.roll(1) * 2)
+
+    def call_v2(args: list[Any]) -> tuple[Any]:
+        out = torch.empty(64)
+        subject.namespace["k_v2"](args[0].roll(-1), out)
+        return (out * 2,)
+
+    subject.namespace.update(k_v2=rolled, call_v2=call_v2)
+    status, result, _ = run(subject, capsys, "--check-only")
+    assert status == 0
+    assert result["variants"][2]["note"] == "inside call_v2: it does not fit the buffers of call"
+
+    subject.namespace["call_v2"] = subject.namespace["call"]  # nothing launches the copy now
+    status, result, _ = run(subject, capsys, "--check-only")
+    assert status == 1
+    assert not result["variants"][2]["correct"]
+
+
+def test_nan_is_said_in_json_that_every_reader_takes(capsys: pytest.CaptureFixture[str]) -> None:
+    subject = kernels()
+    subject.namespace["k_v2"] = lambda x, out: None
+    status, result, _ = run(subject, capsys, "--check-only")
+    assert status == 1
+    assert result["variants"][1]["value"] == "nan"
+    assert result["variants"][1]["max_error"] is None
+
+
 def test_one_kernel_or_no_times_can_be_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     _, result, _ = run(kernels(), capsys, "--kernel", "k")
     assert {each["name"].split()[0] for each in result["measurements"]} == {"k", "k_v2"}

@@ -31,17 +31,17 @@ def make_tensor(
 
 def clone(values: Any) -> Any:
     """Copy all tensors in `values`, keeping strides, offsets, and memory that they share."""
-    storages: dict[int, Any] = {}
+    storages: dict[Any, Any] = {}
 
     def copy(value: Any) -> Any:
         if not isinstance(value, torch.Tensor):
             return value
         storage = value.untyped_storage()
-        if storage.data_ptr() not in storages:
-            storages[storage.data_ptr()] = storage.clone()
-        empty = torch.empty(0, dtype=value.dtype, device=value.device)
-        fresh = storages[storage.data_ptr()]
-        return empty.set_(fresh, value.storage_offset(), value.size(), value.stride())
+        memory = (storage.device, storage.data_ptr())
+        if memory not in storages:
+            storages[memory] = storage.clone()
+        fresh = torch.empty(0, dtype=value.dtype, device=value.device)
+        return fresh.set_(storages[memory], value.storage_offset(), value.size(), value.stride())
 
     return tree_map(copy, values)
 

@@ -6,15 +6,15 @@ import argparse
 import difflib
 import json
 import sys
+from collections.abc import Callable
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import torch
 from torch._inductor.async_compile import shutdown_compile_workers
 
-from inductor_probe.rewrite.harness.bench import Bench, Variant
+from inductor_probe.rewrite.harness.bench import Bench
 from inductor_probe.rewrite.harness.checks import Check
 from inductor_probe.rewrite.harness.inputs import clone
 from inductor_probe.rewrite.harness.judge import POISON, Round, judge, prepare
@@ -24,6 +24,7 @@ from inductor_probe.rewrite.harness.report import (
     environment,
     hazards,
     measured,
+    plain,
     sentence,
     table,
     verdict_on,
@@ -65,26 +66,31 @@ def check_all(bench: Bench, seed: int) -> tuple[list[Round], Check, list[Check]]
         if pristine.correct:
             pristine = check
     checks = {variant.name: judge(bench, variant, rounds) for variant in bench.variants()}
-    for variant in bench.variants():  # a copy of a kernel may need other buffers
+    for variant in bench.variants():
+        if checks[variant.name].correct or not variant.swaps:
+            continue
+        # It may need buffers that its own wrapper lays out differently, and be right as part of that.
         whole = checks.get("call" + variant.name[variant.name.rindex("_v") :])
-        check = checks[variant.name]
-        if variant.swaps and not check.correct and whole is not None and whole.correct:
-            checks[variant.name] = Check(
-                variant.name, note=f"only inside {whole.name}; alone it does not fit call"
-            )
+        if whole and whole.correct and record(bench, whole.name, variant.name, rounds[0].inputs):
+            note = f"inside {whole.name}: it does not fit the buffers of call"
+            checks[variant.name] = Check(variant.name, note=note)
     return rounds, pristine, list(checks.values())
 
 
 def call_pairs(bench: Bench, inputs: list[Any], right: set[str]) -> Pairs:
     """Pair eager with the pristine call, and that with each right variant of it, on the same inputs."""
-    call = make_side("Compiled call", partial(Variant("call").run, bench, inputs), inputs)
+
+    def caller(entry: Callable[[list[Any]], Any]) -> Callable[[], object]:
+        return lambda: entry(list(inputs))  # it empties the list that it is given
+
+    call = make_side("Compiled call", caller(bench.namespace["call"]), inputs)
     pairs: Pairs = []
     if bench.aten_graph is not None:
         graph = bench.aten_graph()
         pairs.append((make_side("Eager (aten graph)", lambda: graph(*inputs), inputs), call))
     for variant in bench.variants():
         if not variant.swaps and variant.name in right:
-            pairs.append((call, make_side(variant.name, partial(variant.run, bench, inputs), inputs)))
+            pairs.append((call, make_side(variant.name, caller(bench.namespace[variant.name]), inputs)))
     return pairs or [(call, None)]
 
 
@@ -159,7 +165,7 @@ def main(bench: Bench, argv: list[str] | None = None) -> int:
     result = {
         "graph": bench.graph,
         "kernels": bench.kernels,
-        "variants": [asdict(check) for check in (pristine, *checks)],
+        "variants": [plain(check) for check in (pristine, *checks)],
         "measurements": [measured(side) for side in sides],
         "comparisons": [asdict(found) for found in comparisons],
         "warnings": warnings,
@@ -168,6 +174,6 @@ def main(bench: Bench, argv: list[str] | None = None) -> int:
         "table": shown,
     }
     if options.json:
-        text = json.dumps(result, indent=1)
+        text = json.dumps(result, indent=1, allow_nan=False)
         sys.stdout.write(text + "\n") if options.json == "-" else Path(options.json).write_text(text)
     return 0 if pristine.correct and all(check.correct for check in checks) else 1

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import statistics
 import textwrap
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,18 @@ def measured(side: Side) -> dict[str, Any]:
     median = statistics.median(side.samples)
     mad = statistics.median(abs(sample - median) for sample in side.samples)
     return {"name": side.name, "samples": side.samples, "median": median, "mad": mad}
+
+
+def plain(check: Check) -> dict[str, Any]:
+    """Return a check for JSON, which has neither NaN nor infinity nor complex numbers: they become text."""
+    return {
+        key: str(value) if isinstance(value, complex | float) and not _in_json(value) else value
+        for key, value in asdict(check).items()
+    }
+
+
+def _in_json(value: complex) -> bool:
+    return isinstance(value, float) and math.isfinite(value)
 
 
 def environment() -> dict[str, Any]:
