@@ -7,7 +7,7 @@ import sys
 import click
 
 from inductor_probe import api
-from inductor_probe.cli.screen import progress, relative, say, show_json
+from inductor_probe.cli.screen import relative, say, show_json
 from inductor_probe.errors import ExitCode
 from inductor_probe.report.bench import bench_file_json, bench_file_text, bench_json
 
@@ -44,10 +44,10 @@ def bench_kernel(
             say(f"next: edit a _v2 in it, then probe bench-kernel {graph.name}")
         return ExitCode.OK
     say(f"running it: this executes the code that inductor generated for {graph.name}")
-    with progress("compiling, checking, timing"):
-        bench = graph.run_bench_file(
-            file, kernel, min_run_time=min_run_time, threads=threads, echo=None if json else _print
-        )
+    # No spinner meanwhile: whatever runs beside a timing is measured with it.
+    bench = graph.run_bench_file(
+        file, kernel, min_run_time=min_run_time, threads=threads, echo=None if json else _print
+    )
     if json:
         show_json(bench_json(bench.result))
     return ExitCode.OK if bench.correct else ExitCode.MISMATCH

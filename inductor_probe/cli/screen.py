@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -37,19 +36,6 @@ def show_json(data: Any) -> None:
 def say(text: RenderableType) -> None:
     """Print what is not a result: progress, notes, errors."""
     _console(sys.stderr).print(text, soft_wrap=True)  # a path cut in two cannot be copied
-
-
-@contextmanager
-def progress(text: str) -> Iterator[None]:
-    """Show that something goes on, on a terminal; nothing in a pipe.
-
-    Not while a script writes to the terminal by itself: the two would write over each other.
-    """
-    if sys.stdout.isatty() and sys.stderr.isatty():
-        with _console(sys.stderr).status(text):
-            yield
-    else:
-        yield
 
 
 def relative(path: Path) -> Path:

@@ -99,6 +99,12 @@ def test_a_busy_machine_decides_nothing() -> None:
     assert found.note == "the machine is busy: 60 of 80 quads were disturbed"
 
 
+def test_few_quads_decide_nothing() -> None:
+    few = [Quad(0.5, False, False)] * 5 + [Quad(0.5, True, False)]
+    found = conclude("a", "b", few, spent=1.0)
+    assert (found.verdict, found.note) == ("UNDECIDED", "too few quads: needs about 1 s")
+
+
 def test_time_missing_grows_with_the_square_of_the_width() -> None:
     edge = math.log1p(MARGIN)
     narrow = seconds_missing(0.0, -2 * edge, 2 * edge, spent=1.0)

@@ -18,6 +18,7 @@ from inductor_probe.rewrite.harness.stats import MARGIN, decide, interval, secon
 
 BLOCK_S = 0.0015
 GUARD_EVERY = 4
+ENOUGH = 6  # quads: the interval of fewer is narrower than it should be
 NARROW_ENOUGH = MARGIN / 4
 
 
@@ -164,20 +165,23 @@ def conclude(baseline: str, candidate: str, quads: list[Quad], spent: float) -> 
     clean = [quad for quad in quads if not quad.disturbed]
     busy = 2 * len(clean) < len(quads) or not any(quad.guard for quad in clean)
     kept = quads if busy else clean
-    middle, low, high = interval([quad.score for quad in kept if not quad.guard])
-    _, guard_low, guard_high = interval([quad.score for quad in kept if quad.guard])
+    scores = [quad.score for quad in kept if not quad.guard]
+    guards = [quad.score for quad in kept if quad.guard]
+    middle, low, high = interval(scores)
+    _, guard_low, guard_high = interval(guards)
     verdict, note = decide(low, high), None
-    if decide(guard_low, guard_high) in ("FASTER", "SLOWER"):
+    if len(guards) >= ENOUGH and decide(guard_low, guard_high) in ("FASTER", "SLOWER"):
         verdict = "INVALID"
         note = f"{baseline} differs from itself: {math.exp(guard_low):.3f} to {math.exp(guard_high):.3f}"
     elif busy:  # waiting for a core takes the same time on both sides, and hides what differs
         verdict = "UNDECIDED"
         note = f"the machine is busy: {len(quads) - len(clean)} of {len(quads)} quads were disturbed"
+    elif len(scores) < ENOUGH:
+        verdict = "UNDECIDED"
+        note = f"too few quads: needs about {spent * ENOUGH / len(scores):.0f} s"
     elif verdict == "UNDECIDED":
         more = seconds_missing(middle, low, high, spent)
         note = f"needs about {more:.0f} s more" if more < 600 else "too near the margin to tell"
     ratio, low, high = math.exp(middle), math.exp(low), math.exp(high)
     excluded = len(quads) - len(kept)
-    return Comparison(
-        baseline, candidate, quads, excluded, ratio, low, high, verdict, "; ".join(notes) or None
-    )
+    return Comparison(baseline, candidate, quads, excluded, ratio, low, high, verdict, note)
