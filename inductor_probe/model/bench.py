@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -24,6 +25,11 @@ class BenchFile:
     kernels: tuple[str, ...]
     state: Literal["written", "rewritten", "kept"]
     edited: tuple[str, ...] = ()
+
+    @property
+    def pristine_edits(self) -> tuple[str, ...]:
+        """Edited names that are no copies (`_v2`): what the copies are compared to is not as dumped then."""
+        return tuple(name for name in self.edited if not re.search(r"_v\d+$", name))
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,10 @@ def bench_file_text(file: BenchFile, shown_path: Path) -> Text:
     text = Text.assemble(_STATES[file.state], " ", (str(shown_path), "bold"))
     if file.edited:
         text.append(f"\nedited in it: {', '.join(file.edited)}")
+    if file.pristine_edits:
+        text.append("\nwarning: ", style="bold yellow")
+        names = ", ".join(file.pristine_edits)
+        text.append(f"{names} is not a copy to edit: what the copies are compared to was changed")
     return text
 
 

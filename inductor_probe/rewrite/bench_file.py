@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
@@ -19,7 +18,6 @@ from inductor_probe.rewrite.sections import cut
 
 BENCH_NAME = "output_code_bench.py"
 _SEAL = "# Made by inductor_probe; sha256 of the rest as made: "
-_COPY = re.compile(r"_v\d+$")
 
 
 def write_bench_file(graph_dir: Path, facts: Sequence[InputFact] = ()) -> BenchFile:
@@ -79,11 +77,6 @@ def edited_names(old: str, fresh: str, path: Path) -> tuple[str, ...]:
         ) from error
     before = _definitions(fresh)
     return tuple(name for name in {**before, **now} if before.get(name) != now.get(name))
-
-
-def pristine_edits(file: BenchFile) -> tuple[str, ...]:
-    """Return the edited names that are not copies: then what the copies are compared to is not as dumped."""
-    return tuple(name for name in file.edited if not _COPY.search(name))
 
 
 def _definitions(source: str) -> dict[str, str]:

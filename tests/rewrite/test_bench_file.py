@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from inductor_probe.errors import NotFoundError, ProbeError, UnreadableError
-from inductor_probe.rewrite import pristine_edits, write_bench_file
+from inductor_probe.rewrite import write_bench_file
 from tests.conftest import DUMPS
 
 FLIP = next((DUMPS / "torch-2.13.0-cpu/hflip_cl").glob("run_*/torchinductor/*/output_code.py")).parent
@@ -54,7 +54,7 @@ def test_an_edit_is_kept_byte_for_byte_and_named(graph_dir: Path) -> None:
     edited = path.read_bytes()
     file = write_bench_file(graph_dir)
     assert (file.state, file.edited) == ("kept", ("cpp_fused_flip_0_v2",))
-    assert pristine_edits(file) == ()
+    assert file.pristine_edits == ()
     assert path.read_bytes() == edited
 
 
@@ -64,7 +64,7 @@ def test_edits_of_pristine_parts_and_new_copies_are_told_apart(graph_dir: Path) 
     edit(path, "BENCH = Bench(", "cpp_fused_flip_0_v3 = cpp_fused_flip_0_v2\n\nBENCH = Bench(")
     file = write_bench_file(graph_dir)
     assert set(file.edited) == {"MARGIN", "cpp_fused_flip_0_v3"}
-    assert pristine_edits(file) == ("MARGIN",)
+    assert file.pristine_edits == ("MARGIN",)
 
 
 def test_a_comment_is_an_edit_too_but_changes_no_name(graph_dir: Path) -> None:

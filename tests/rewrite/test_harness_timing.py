@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,8 +13,8 @@ from inductor_probe.rewrite.harness.checks import Check
 from inductor_probe.rewrite.harness.inputs import make_tensor
 from inductor_probe.rewrite.harness.launches import record
 from inductor_probe.rewrite.harness.main import main
-from inductor_probe.rewrite.harness.report import describe, table, verdict_on
-from inductor_probe.rewrite.harness.timing import Side, compare_times, make_side, time_alone
+from inductor_probe.rewrite.harness.report import describe, table, verdict_on, wandering
+from inductor_probe.rewrite.harness.timing import Quad, Side, compare_times, conclude, make_side, time_alone
 
 
 def test_a_side_that_drifts_is_restored_before_each_block() -> None:
@@ -239,3 +240,22 @@ def test_inputs_and_findings_in_words() -> None:
     said = "v: WRONG, 3 of 9 elements, max error 2; first at output 0[1, 2]: 5.0 instead of 7.0"
     assert verdict_on(check) == said
     assert verdict_on(Check("v", max_error=0.0)) == "v: correct, max error 0"
+
+
+def test_samples_of_a_side_are_kept_over_all_its_comparisons() -> None:
+    x = torch.ones(20000)
+    a, b, c = (make_side(name, x.sum, [x]) for name in "abc")
+    first = compare_times(a, b, 0.05, seed=0)
+    kept = len(a.samples)
+    second = compare_times(a, c, 0.05, seed=0)
+    assert len(a.samples) > kept > 0
+    assert all(seconds > 0 for found in (first, second) for seconds in found.medians)
+
+
+def test_a_side_that_took_another_time_in_the_next_comparison_is_named() -> None:
+    quads = [Quad(0.0, guard, False) for guard in (False, True) for _ in range(8)]
+    found = [conclude("call", name, quads, 1) for name in "ab"]
+    steady = [replace(each, medians=(1e-6, 1e-6)) for each in found]
+    assert wandering(steady) == []
+    (warning,) = wandering([steady[0], replace(found[1], medians=(2e-6, 1e-6))])
+    assert warning.startswith("call took 1.0 to 2.0 us")

@@ -28,6 +28,7 @@ from inductor_probe.rewrite.harness.report import (
     sentence,
     table,
     verdict_on,
+    wandering,
     wrapped,
 )
 from inductor_probe.rewrite.harness.timing import Comparison, Side, compare_times, make_side, time_alone
@@ -47,7 +48,9 @@ def parse(bench: Bench, argv: list[str] | None) -> argparse.Namespace:
         "--min-run-time", type=float, default=1.0, metavar="S", help="seconds a comparison (1)"
     )
     parser.add_argument("--kernel", metavar="NAME", help="time this kernel only")
-    parser.add_argument("--threads", type=int, metavar="N", help="threads of torch and of OpenMP")
+    parser.add_argument(
+        "--threads", type=int, default=1, metavar="N", help="threads of torch and of OpenMP (1)"
+    )
     parser.add_argument("--seed", type=int, default=0, help="of inputs and of the order of timing (0)")
     parser.add_argument("--check-only", action="store_true", help="check the variants, time nothing")
     options = parser.parse_args(argv)
@@ -94,11 +97,13 @@ def call_pairs(bench: Bench, inputs: list[Any], right: set[str]) -> Pairs:
     return pairs or [(call, None)]
 
 
-def kernel_pairs(bench: Bench, kernel: str, inputs: list[Any], right: set[str], warnings: list[str]) -> Pairs:
+def kernel_pairs(
+    bench: Bench, kernel: str, inputs: list[Any], right: set[str], warn: Callable[[str], None]
+) -> Pairs:
     """Pair each launch of `kernel` with that of its right variants: on the same buffers, where they fit."""
     launches = record(bench, "call", kernel, inputs)
     if not all(launch.replayable() for launch in launches):
-        warnings.append(f"{kernel} is not timed alone: its launches pass raw pointers")
+        warn(f"{kernel} is not timed alone: its launches pass raw pointers")
         return []
     copies: dict[str, list[Launch]] = {}
     for variant in bench.variants():
@@ -107,7 +112,7 @@ def kernel_pairs(bench: Bench, kernel: str, inputs: list[Any], right: set[str], 
             own = record(bench, entry, variant.name, inputs) if entry in right else []
             copies[variant.name] = own or launches
             if len(copies[variant.name]) != len(launches):
-                warnings.append(f"{variant.name} is not timed alone: {entry} launches it {len(own)} times")
+                warn(f"{variant.name} is not timed alone: {entry} launches it {len(own)} times")
                 del copies[variant.name]
     pairs: Pairs = []
     for number, launch in enumerate(launches):
@@ -124,17 +129,21 @@ def kernel_pairs(bench: Bench, kernel: str, inputs: list[Any], right: set[str], 
 def main(bench: Bench, argv: list[str] | None = None) -> int:
     """Check, time and report; return 1 if anything is wrong, else 0."""
     options = parse(bench, argv)
-    if options.threads:
-        torch.set_num_threads(options.threads)
+    torch.set_num_threads(options.threads)
     shutdown_compile_workers()
     human = sys.stderr if options.json == "-" else sys.stdout
 
     def say(text: str) -> None:
         print(text if text.startswith("\n") else wrapped(text), file=human, flush=True)
 
-    warnings = hazards()
-    for warning in warnings:
-        print(wrapped(f"warning: {warning}"), file=sys.stderr, flush=True)
+    warnings: list[str] = []
+
+    def warn(text: str) -> None:
+        warnings.append(text)
+        print(wrapped(f"warning: {text}"), file=sys.stderr, flush=True)
+
+    for hazard in hazards():
+        warn(hazard)
     with torch.no_grad():
         rounds, pristine, checks = check_all(bench, options.seed)
         for check in (pristine, *checks):
@@ -144,7 +153,7 @@ def main(bench: Bench, argv: list[str] | None = None) -> int:
         if pristine.correct and not options.check_only:
             pairs = [] if options.kernel else call_pairs(bench, inputs, right)
             for kernel in [options.kernel] if options.kernel else bench.kernels:
-                pairs += kernel_pairs(bench, kernel, inputs, right, warnings)
+                pairs += kernel_pairs(bench, kernel, inputs, right, warn)
         comparisons: list[Comparison] = []
         for a, b in pairs:
             if b is None:
@@ -157,6 +166,8 @@ def main(bench: Bench, argv: list[str] | None = None) -> int:
         say(f"\n{shown}\n")
     for found in comparisons:
         say(sentence(found))
+    for warning in wandering(comparisons):
+        warn(warning)
     if not pristine.correct:
         say(
             "the pristine call is wrong: nothing was timed. If the dump comes from another machine: C++ code "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import platform
+import re
 import statistics
 import textwrap
 from dataclasses import asdict, replace
@@ -19,16 +20,21 @@ from inductor_probe.rewrite.harness.stats import MARGIN
 from inductor_probe.rewrite.harness.timing import Comparison, Side
 
 COLUMNS = 80
+WANDERS = 1.1
 
 
 def hazards() -> list[str]:
     """Say what makes times on this machine doubtful, before any is taken."""
     found = []
-    cores, threads, load = len(os.sched_getaffinity(0)), torch.get_num_threads(), os.getloadavg()[0]
+    cores, load = len(os.sched_getaffinity(0)), os.getloadavg()[0]
+    written = re.findall(r"omp parallel num_threads\((\d+)\)", Path(__file__).read_text())
+    threads = max(torch.get_num_threads(), *map(int, written), 1)
+    if threads > torch.get_num_threads():
+        found.append(f"kernels here start {threads} threads by themselves: it is written into their code")
     if threads > max(1, round(cores - load)):
         found.append(
             f"{threads} threads on {cores} cores with a load of {load:.1f}: every kernel waits for "
-            "its slowest thread; --threads 1 is steadier"
+            "its slowest thread; fewer are steadier"
         )
     elif load > cores / 2:
         found.append(f"load of {load:.1f} on {cores} cores: other programs are running")
@@ -36,6 +42,20 @@ def hazards() -> list[str]:
     if governor.exists() and (mode := governor.read_text().strip()) != "performance":
         found.append(f"cpu governor is {mode}: the clock changes with load")
     return found
+
+
+def wandering(comparisons: list[Comparison]) -> list[str]:
+    """Name what took another time in the next comparison: then ratios hold, and rows of the table do not."""
+    times: dict[str, list[float]] = {}
+    for found in comparisons:
+        for name, seconds in zip((found.baseline, found.candidate), found.medians, strict=True):
+            times.setdefault(name, []).append(seconds)
+    return [
+        f"{name} took {min(all_of) * 1e6:.1f} to {max(all_of) * 1e6:.1f} us from one comparison to the next: "
+        "where its buffers lie in memory changed; trust the ratios"
+        for name, all_of in times.items()
+        if max(all_of) > WANDERS * min(all_of)
+    ]
 
 
 def describe(inputs: list[Any]) -> str:

@@ -55,12 +55,12 @@ class Side:
         self.samples.append(seconds / self.calls)
         return self.samples[-1]
 
-    def calibrate(self) -> None:
-        """Choose the calls of a block by what a call has taken so far, and forget that."""
-        self.calls = max(1, round(BLOCK_S / statistics.median(self.samples)))
+    def calibrate(self, first: int = 0) -> None:
+        """Choose the calls of a block by what the samples from `first` on say, and forget those."""
+        self.calls = max(1, round(BLOCK_S / statistics.median(self.samples[first:])))
         if self.restore:
             self.calls = min(self.calls, 16)  # values must not overflow or become denormal on the way
-        self.samples.clear()
+        del self.samples[first:]
 
 
 @dataclass
@@ -74,7 +74,10 @@ class Quad:
 
 @dataclass
 class Comparison:
-    """What quads of a baseline and a candidate say: ratio of their times, interval, verdict."""
+    """What quads of a baseline and a candidate say: ratio of their times, interval, verdict.
+
+    `medians` are the seconds a call of baseline and candidate in this comparison.
+    """
 
     baseline: str
     candidate: str
@@ -85,6 +88,7 @@ class Comparison:
     high: float
     verdict: str
     note: str | None = None
+    medians: tuple[float, float] = (math.nan, math.nan)
 
 
 def make_side(name: str, run: Callable[[], object], tensors: list[Any]) -> Side:
@@ -110,6 +114,7 @@ def make_side(name: str, run: Callable[[], object], tensors: list[Any]) -> Side:
 def warm_up(sides: list[Side], limit_s: float) -> None:
     """Alternate blocks until the median of the last five of each side moves by less than the margin."""
     end = time.perf_counter() + limit_s
+    first = [len(side.samples) for side in sides]
     before = [math.inf] * len(sides)
     while True:
         recent = [[side.block() for side in sides] for _ in range(5)]
@@ -119,8 +124,8 @@ def warm_up(sides: list[Side], limit_s: float) -> None:
         ):
             break
         before = now
-    for side in sides:
-        side.calibrate()
+    for side, start in zip(sides, first, strict=True):
+        side.calibrate(start)
 
 
 def time_alone(side: Side, seconds: float) -> None:
@@ -146,6 +151,7 @@ def time_quad(a: Side, b: Side, guard: bool, rng: random.Random) -> Quad:
 def compare_times(a: Side, b: Side, seconds: float, seed: int) -> Comparison:
     """Compare two sides for about `seconds`; stop early by the width of the interval, never by its place."""
     warm_up([a, b], seconds / 2)
+    first_a, first_b = len(a.samples), len(b.samples)
     again, rng = replace(a, samples=[]), random.Random(seed)  # noqa: S311 - an order of blocks, no secret
     quads: list[Quad] = []
     begin, spent = time.perf_counter(), 0.0
@@ -157,7 +163,8 @@ def compare_times(a: Side, b: Side, seconds: float, seed: int) -> Comparison:
             _, low, high = interval([quad.score for quad in quads if not quad.guard])
             if high - low < NARROW_ENOUGH:
                 break
-    return conclude(a.name, b.name, quads, spent)
+    medians = statistics.median(a.samples[first_a:]), statistics.median(b.samples[first_b:])
+    return replace(conclude(a.name, b.name, quads, spent), medians=medians)
 
 
 def conclude(baseline: str, candidate: str, quads: list[Quad], spent: float) -> Comparison:
