@@ -85,9 +85,11 @@ def _dynamo(manifest: Manifest) -> Iterator[str]:
     for hit in manifest.limit_hits:
         where = f" ({hit.where})" if hit.where else ""
         yield f"recompile limit hit by {hit.function}{where}: from then on it ran eagerly"
-    for graph_break in manifest.graph_breaks:
-        where = f" at {graph_break.where}" if graph_break.where else ""
-        yield f"graph break{where}: {graph_break.reason.splitlines()[0]}"
+    breaks = Counter((broken.where, broken.reason.splitlines()[0]) for broken in manifest.graph_breaks)
+    for (place, reason), times in breaks.items():
+        where = f" at {place}" if place else ""
+        again = f" ({times} times)" if times > 1 else ""
+        yield f"graph break{where}: {reason}{again}"
     yield from manifest.notes
 
 
@@ -102,7 +104,7 @@ def _why_empty(manifest: Manifest | None) -> str:
         return f"the script {how} (exit status {manifest.exit_status}) before inductor compiled anything"
     if manifest.compiled_frames:
         return (
-            f"dynamo compiled {manifest.compiled_frames} frames, but inductor compiled none: "
+            f"dynamo handed over {manifest.compiled_frames} graph(s), but none to inductor: "
             "the script chose another backend"
         )
     if manifest.limit_hits or manifest.graph_breaks:

@@ -147,8 +147,10 @@ class Run(Shown):
         """Return `name` in every graph that has it; every buffer of every graph without a name.
 
         Raises:
-            NotFoundError: no graph has it.
+            NotFoundError: no graph has it, or the run is empty.
         """
+        if not self.graphs:
+            raise self.empty()
         rows: list[LayoutRow] = []
         problems = list(self.debug_dir.problems)
         missing: NotFoundError | None = None
@@ -161,6 +163,13 @@ class Run(Shown):
         if missing is not None and not rows:
             raise missing if len(self.graphs) == 1 else self._nowhere(name)
         return LayoutRows(rows, problems)
+
+    def empty(self) -> NotFoundError:
+        """Return the error for what is asked of a run without graphs: it says why there are none."""
+        return NotFoundError(
+            f"{self.path} is an empty run: {self.summary.empty}",
+            "`probe dump` a script that calls what torch.compile returned",
+        )
 
     def _nowhere(self, name: str | None) -> NotFoundError:
         known = [row.buffer for graph in self.graphs for row in graph.layouts()]

@@ -8,7 +8,7 @@ from pathlib import Path
 from inductor_probe.api.bench import Bench
 from inductor_probe.api.rows import LayoutRows
 from inductor_probe.api.run import Graph, Run
-from inductor_probe.errors import NotFoundError, ProbeError
+from inductor_probe.errors import ProbeError
 from inductor_probe.reader.debug_dir import read_run
 from inductor_probe.reader.discover import Found, find
 
@@ -78,7 +78,7 @@ def open_graph(target: str | Path | None = None) -> Graph:
         return run.graphs[0]
     names = [graph.name for graph in run.graphs]
     if not names:
-        raise NotFoundError(f"{run.path} is an empty run", "see why: probe dump shows it, as does probe.json")
+        raise run.empty()
     raise ProbeError(f"{run.path} has {len(names)} graphs: name one", f"one of {', '.join(names)}")
 
 

@@ -57,15 +57,17 @@ def dump(
     )
     if json:
         show_json(summary_json(run.summary, str(run.path), run.manifest))
-    else:
+    elif run.graphs or run.summary.looks:
         show(SummaryTable(run.summary))
-        say(f"run: {relative(run.path)}")
-        if run.graphs:
-            say("next: probe layouts, or probe bench-kernel " + run.graphs[0].name)
+    say(f"run: {relative(run.path)}")
     manifest = run.manifest
     if manifest and manifest.outcome != "ok":
         complain(_failure(manifest.script, manifest.outcome, manifest.exit_status, bool(run.graphs)))
         return ExitCode.FAILED
+    if not run.graphs:
+        complain(run.empty())
+        return ExitCode.FAILED
+    say(f"next: probe layouts, or probe bench-kernel {run.graphs[0].name}")
     return ExitCode.OK
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from inductor_probe import api
-from inductor_probe.cli.screen import say, show, show_json, warn
+from inductor_probe.cli.screen import show, show_json, warn
 from inductor_probe.errors import NotFoundError
 from inductor_probe.report.layouts import LayoutPage, LayoutTable, layouts_json
 
@@ -23,8 +23,6 @@ def layouts(name: str | None, target: str | None, json: bool) -> int:
     rows = _rows(name, target)
     if json:
         show_json(layouts_json(rows))
-    elif not rows:
-        say("no buffers: inductor compiled nothing here")
     elif any(row.buffer == name for row in rows):
         for row in rows:
             show(LayoutPage(row))
