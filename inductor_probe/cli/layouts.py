@@ -20,25 +20,28 @@ def layouts(name: str | None, target: str | None, json: bool) -> int:
     NAME is a buffer (buf3), an input (arg0_1) or a node (op3); every buffer if left out. RUN or GRAPH is a
     path, a graph's name (model__0_inference_0.0), a label, or the start of one; the latest run if left out.
     """
-    rows = _rows(name, target)
+    rows, named = _rows(name, target)
     if json:
         show_json(layouts_json(rows))
-    elif any(row.buffer == name for row in rows):
-        for row in rows:
-            show(LayoutPage(row))
+    elif named:
+        for at, row in enumerate(rows):
+            show(LayoutPage(row, below_another=at > 0))
     else:
         show(LayoutTable(rows))
     return warn(rows.problems)
 
 
-def _rows(name: str | None, target: str | None) -> api.LayoutRows:
-    """With one argument that is no buffer, it may be the run or graph that is meant."""
+def _rows(name: str | None, target: str | None) -> tuple[api.LayoutRows, bool]:
+    """Return the rows, and whether they were asked for by name.
+
+    With one argument that is no buffer, it may be the run or graph that is meant.
+    """
     if name is None or target is not None:
-        return api.layouts(name, target)
+        return api.layouts(name, target), name is not None
     try:
-        return api.layouts(name)
+        return api.layouts(name), True
     except NotFoundError as no_buffer:
         try:
-            return api.layouts(None, name)
+            return api.layouts(None, name), False
         except NotFoundError:
             raise no_buffer from None

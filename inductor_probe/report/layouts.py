@@ -143,12 +143,18 @@ def _marks(rows: Sequence[LayoutRow]) -> Iterator[RenderableType]:
 
 
 class LayoutPage:
-    """One buffer on one page: how it lies, who writes and reads it and how, where it came from."""
+    """One buffer on one page: how it lies, who writes and reads it and how, where it came from.
 
-    def __init__(self, row: LayoutRow) -> None:
+    `below_another` sets it off from the page above.
+    """
+
+    def __init__(self, row: LayoutRow, below_another: bool = False) -> None:
         self.row = row
+        self.below_another = below_another
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        if self.below_another:
+            yield Text()
         yield from _page(self.row, options.max_width)
 
 
