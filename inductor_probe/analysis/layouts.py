@@ -168,8 +168,8 @@ def _marks(row: LayoutRow, rows: dict[str, LayoutRow]) -> Iterator[Mark]:
         if other.buffer == row.buffer or not own_reads or not _disagree(row, other):
             continue
         text = (
-            f"{row.buffer} is {_words(row)}, but {row.producer} makes it from {other.buffer}, "
-            f"which is {_words(other)}"
+            f"{row.buffer} is {row.format_in_words}, but {row.producer} makes it from {other.buffer}, "
+            f"which is {other.format_in_words}"
         )
         paying = next((access for access in own_reads if _costs(access)), None)
         if paying:
@@ -211,8 +211,3 @@ def _how(access: Access) -> str:
     text = f"{access.pattern} (innermost loop {access.innermost}, {steps} steps)"
     better = next((name for name, stride in access.strides if stride == 1 and name != access.innermost), None)
     return f"{text}, though {better} is the loop it is contiguous along" if better else text
-
-
-def _words(row: LayoutRow) -> str:
-    order = f" {list(row.dim_order)}" if row.dim_order is not None else ""
-    return f"{row.memory_format}{order}"

@@ -7,7 +7,6 @@ write, or when nothing else could run it. Where several FX nodes are possible th
 from __future__ import annotations
 
 import re
-from collections import Counter
 
 from inductor_probe.model.code import Launch, OutputCode
 from inductor_probe.model.debug_dir import CompiledGraph
@@ -79,11 +78,6 @@ def _launch_outputs(code: OutputCode, launch: Launch) -> list[str]:
         return []
     pairs = zip(kernel.args, launch.args, strict=False)
     return [buffer_in(text) for arg, text in pairs if arg.role in ("out", "inout")]
-
-
-def kernel_nodes(graph: CompiledGraph) -> Counter[str]:
-    """Return how many nodes each kernel runs."""
-    return Counter(node_kernels(graph).values())
 
 
 def buffer_origin(

@@ -69,8 +69,7 @@ def _looks(graph: CompiledGraph) -> Iterator[str]:
     if last_inputs:
         for row in rows:
             if row.role != "input" and _is_image(row) and row.memory_format != "channels_last":
-                order = f" {list(row.dim_order)}" if row.dim_order else ""
-                yield f"{row.buffer} is {row.memory_format}{order}, input {last_inputs[0]} is channels_last"
+                yield f"{row.buffer} is {row.format_in_words}, input {last_inputs[0]} is channels_last"
     for kernel in graph.code.kernels if graph.code else ():
         facts = dict(kernel.facts)
         if int(facts.get("scalar", "0")):

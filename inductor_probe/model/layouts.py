@@ -99,3 +99,9 @@ class LayoutRow:
     marks: tuple[Mark, ...] = ()
     local: bool = False
     evidence: tuple[tuple[str, Span], ...] = field(default=(), compare=False)
+
+    @property
+    def format_in_words(self) -> str:
+        """`transposed [0, 2, 1, 3]`: the memory format, and the order where it is known."""
+        order = f" {list(self.dim_order)}" if self.dim_order is not None else ""
+        return f"{self.memory_format}{order}"

@@ -20,6 +20,8 @@ from inductor_probe.report.units import bytes_text, dims_text, shorten
 _WIDE = 110
 """Columns from which the table has room for strides and dimension orders."""
 _SHORTEST_KERNEL = 24
+_TELLING_ORDER = ("transposed", "padded", "other")
+"""Formats whose name does not tell the order of the dimensions."""
 
 
 def layouts_json(rows: Iterable[LayoutRow]) -> list[dict[str, Any]]:
@@ -121,7 +123,7 @@ def _table(rows: Sequence[LayoutRow], wide: bool) -> Table:
             layout.dtype if layout and layout.dtype else "?",
             dims_text(layout.size if layout else None),
             *([dims_text(layout.stride if layout else None)] if wide else []),
-            _format_text(row, with_order=wide and row.memory_format in ("transposed", "padded", "other")),
+            row.format_in_words if wide and row.memory_format in _TELLING_ORDER else row.memory_format,
             bytes_text(row.size_bytes),
             row.producer or row.role,
             ", ".join([*dict.fromkeys(access.node for access in row.reads), *_output(row)]) or "-",
@@ -160,7 +162,7 @@ class LayoutPage:
 
 def _page(row: LayoutRow, width: int) -> Iterator[RenderableType]:
     layout = row.layout
-    yield Text.assemble((row.buffer, "bold"), "  ", (_format_text(row, with_order=True), "cyan"))
+    yield Text.assemble((row.buffer, "bold"), "  ", (row.format_in_words, "cyan"))
     facts = Table.grid(padding=(0, 2))
     facts.add_column(style="dim", no_wrap=True)
     facts.add_column(overflow="fold")
@@ -230,11 +232,6 @@ def _strides(access: Access) -> Iterator[str | tuple[str, str]]:
 
 def _steps(steps: Dim) -> str:
     return f"{steps} step" if steps == 1 else f"{steps} steps"
-
-
-def _format_text(row: LayoutRow, *, with_order: bool) -> str:
-    order = f" {list(row.dim_order)}" if with_order and row.dim_order is not None else ""
-    return f"{row.memory_format}{order}"
 
 
 def _origin_text(origin: Origin) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from inductor_probe.model.ir import Dim
 
 _KIB = 1024
-_SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 
 
 def bytes_text(size: Dim | None) -> str:
@@ -23,14 +22,6 @@ def bytes_text(size: Dim | None) -> str:
         if value < _KIB:
             break
     return f"{value:.3g} {unit}"
-
-
-def seconds_text(seconds: float) -> str:
-    """`4.31 us`, three significant digits."""
-    for scale, unit in _SECONDS:
-        if abs(seconds) >= scale:
-            return f"{seconds / scale:.3g} {unit}"
-    return f"{seconds * 1e9:.3g} ns"
 
 
 def dims_text(dims: tuple[Dim, ...] | None) -> str:
