@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from inductor_probe.analysis.access import accesses
 from inductor_probe.analysis.links import buffer_origin, node_kernels, returned_buffers
@@ -30,8 +31,16 @@ def layouts(graph: CompiledGraph, name: str | None = None) -> tuple[LayoutRow, .
         NotFoundError: the graph has nothing of that name; near names are offered.
     """
     drafts = _drafts(graph)
-    rows = {name: _row(graph, draft) for name, draft in drafts.items()}
-    marked = {buffer: replace(row, marks=tuple(_marks(row, rows))) for buffer, row in rows.items()}
+    returned = returned_buffers(graph)
+    rows = {name: _row(graph, draft, returned) for name, draft in drafts.items()}
+    read_by: dict[str, list[LayoutRow]] = {}
+    for row in rows.values():
+        for reader in dict.fromkeys(access.node for access in row.reads):
+            read_by.setdefault(reader, []).append(row)
+    marked = {
+        buffer: replace(row, marks=tuple(_marks(row, read_by.get(row.producer or "", []))))
+        for buffer, row in rows.items()
+    }
     if name is None:
         return tuple(marked.values())
     if name in marked:
@@ -138,15 +147,17 @@ def _see_wrapper(graph: CompiledGraph, drafts: dict[str, _Draft]) -> None:
         draft.local = draft.producer is not None and draft.name not in placed
 
 
-def _row(graph: CompiledGraph, draft: _Draft) -> LayoutRow:
+def _row(graph: CompiledGraph, draft: _Draft, returned: frozenset[str]) -> LayoutRow:
     described = memory_format(draft.layout)
-    inputs = graph.code.inputs if graph.code else ()
-    is_input = draft.name in inputs or draft.producer is None
-    role = "input" if is_input else "output" if draft.name in returned_buffers(graph) else "intermediate"
+    role: Literal["input", "output", "intermediate"] = "intermediate"
+    if draft.producer is None:
+        role = "input"
+    elif draft.name in returned:
+        role = "output"
     return LayoutRow(
         graph=graph.name,
         buffer=draft.name,
-        role=role,  # type: ignore[arg-type]  # mypy widens the literals of a conditional expression
+        role=role,
         layout=draft.layout,
         memory_format=described.name,
         dim_order=described.dim_order,
@@ -161,11 +172,14 @@ def _row(graph: CompiledGraph, draft: _Draft) -> LayoutRow:
     )
 
 
-def _marks(row: LayoutRow, rows: dict[str, LayoutRow]) -> Iterator[Mark]:
-    """Say where the layout disagrees with its producer's inputs, and whose contiguity it costs."""
-    for other in rows.values():
+def _marks(row: LayoutRow, sources: list[LayoutRow]) -> Iterator[Mark]:
+    """Say where the layout disagrees with its producer's inputs, and whose contiguity it costs.
+
+    `sources` are the rows that its producer reads.
+    """
+    for other in sources:
         own_reads = [access for access in other.reads if access.node == row.producer]
-        if other.buffer == row.buffer or not own_reads or not _disagree(row, other):
+        if other.buffer == row.buffer or not _disagree(row, other):
             continue
         text = (
             f"{row.buffer} is {row.format_in_words}, but {row.producer} makes it from {other.buffer}, "

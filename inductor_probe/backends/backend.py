@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -26,6 +27,13 @@ class Backend:
     launcher: str | None
     parameters: Callable[[str], tuple[KernelArg, ...]]
     facts: Callable[[str], tuple[tuple[str, str], ...]]
+
+
+def signature_parameters(pattern: re.Pattern[str], source: str) -> tuple[str, ...]:
+    """Return the texts between the commas of the group `params` of a signature; none when there is none."""
+    match = pattern.search(source)
+    texts = match["params"].split(",") if match else []
+    return tuple(" ".join(text.split()) for text in texts if text.strip())
 
 
 def role_of(name: str) -> Role:

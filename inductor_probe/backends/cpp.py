@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from inductor_probe.backends.backend import Backend, role_of
+from inductor_probe.backends.backend import Backend, role_of, signature_parameters
 from inductor_probe.model.code import KernelArg
 
 _SIGNATURE = re.compile(r'extern\s+"C"\s+(?:__declspec\(dllexport\)\s+)?void\s+kernel\((?P<params>[^)]*)\)')
@@ -14,14 +14,11 @@ _VECTOR = "at::vec::"
 
 
 def _parameters(source: str) -> tuple[KernelArg, ...]:
-    match = _SIGNATURE.search(source)
-    if match is None:
-        return ()
-    found = []
-    for text in match["params"].split(","):
-        if param := _PARAM.fullmatch(" ".join(text.split())):
-            found.append(KernelArg(param["name"], role_of(param["name"]), param["type"]))
-    return tuple(found)
+    return tuple(
+        KernelArg(param["name"], role_of(param["name"]), param["type"])
+        for text in signature_parameters(_SIGNATURE, source)
+        if (param := _PARAM.fullmatch(text))
+    )
 
 
 def loop_nests(source: str) -> tuple[str, ...]:

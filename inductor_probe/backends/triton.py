@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from inductor_probe.backends.backend import Backend, role_of
+from inductor_probe.backends.backend import Backend, role_of, signature_parameters
 from inductor_probe.model.code import KernelArg
 
 _SIGNATURE = re.compile(r"^def \w+\((?P<params>[^)]*)\):", re.MULTILINE)
@@ -18,15 +18,12 @@ _FACTS: tuple[tuple[str, re.Pattern[str]], ...] = (
 
 
 def _parameters(source: str) -> tuple[KernelArg, ...]:
-    match = _SIGNATURE.search(source)
-    if match is None:
-        return ()
-    found = []
-    for text in match["params"].split(","):
-        name, _, annotation = (part.strip() for part in text.partition(":"))
-        if name and "constexpr" not in annotation:
-            found.append(KernelArg(name, role_of(name)))
-    return tuple(found)
+    names = (text.partition(":") for text in signature_parameters(_SIGNATURE, source))
+    return tuple(
+        KernelArg(name.strip(), role_of(name.strip()))
+        for name, _, annotation in names
+        if "constexpr" not in annotation
+    )
 
 
 def _facts(source: str) -> tuple[tuple[str, str], ...]:

@@ -9,13 +9,12 @@ from pathlib import Path
 
 from inductor_probe.errors import ProbeError
 from inductor_probe.model.manifest import LOGS_DIR
-
-_TREE = "torch_compile_debug"
+from inductor_probe.reader.discover import TREE
 
 
 def runs_below(root: Path) -> set[Path]:
     """Return the run directories in `root/torch_compile_debug`."""
-    return set((root / _TREE).glob("run_*-pid_*"))
+    return set((root / TREE).glob("run_*-pid_*"))
 
 
 def find_run(root: Path, pid: int, before: set[Path], graphs: Sequence[str]) -> Path | None:
@@ -39,7 +38,7 @@ def make_run(root: Path, pid: int, started: datetime) -> Path:
     Raises:
         ProbeError: the folder cannot be made.
     """
-    run = root / _TREE / f"run_{started:%Y_%m_%d_%H_%M_%S_%f}-pid_{pid}"
+    run = root / TREE / f"run_{started:%Y_%m_%d_%H_%M_%S_%f}-pid_{pid}"
     make_folder(run)
     return run
 

@@ -16,13 +16,13 @@ from inductor_probe.reader.ir import IrFile, read_ir
 from inductor_probe.reader.manifest import read_manifest
 from inductor_probe.reader.output_code import read_output_code
 from inductor_probe.reader.provenance import read_kernel_origins
+from inductor_probe.reader.runnable import torch_version
 from inductor_probe.reader.text import read_text
 
 # `model__0_inference_0.0`; torch before 2.4 leaves the middle out: `model___9.0`.
 _GRAPH_NAME = re.compile(
     r"(?P<model>.+?)__(?:(?P<ids>\d+(?:_\d+)*)_(?P<kind>inference|forward|backward|joint))?_(?P<nth>\d+)\.(?P<k>\d+)"
 )
-_TORCH_VERSION = re.compile(r"^# torch version: (\S+)", re.MULTILINE)
 _FX_FILES = ("fx_graph_transformed.py", "fx_graph_readable.py")
 _GRAPH_FILES = ("ir_post_fusion.txt", "ir_pre_fusion.txt", "output_code.py", *_FX_FILES)
 
@@ -101,9 +101,5 @@ def _part(read: Callable[[], _Part], problems: list[Problem], otherwise: _Part) 
 
 
 def _torch_version(path: Path) -> str | None:
-    """Torch writes its version into every `fx_graph_runnable.py`."""
     runnable = path / "fx_graph_runnable.py"
-    if not runnable.exists():
-        return None
-    match = _TORCH_VERSION.search(_part(lambda: read_text(runnable), [], ""))
-    return match[1] if match else None
+    return torch_version(_part(lambda: read_text(runnable), [], "")) if runnable.exists() else None

@@ -8,9 +8,10 @@ from pathlib import Path
 import libcst as cst
 
 from inductor_probe.model.manifest import InputFact
+from inductor_probe.reader.runnable import torch_version
 from inductor_probe.rewrite.inputs import make_inputs_source
 from inductor_probe.rewrite.paste import harness
-from inductor_probe.rewrite.reference import ReferenceSource, reference_source, torch_version
+from inductor_probe.rewrite.reference import ReferenceSource, reference_source
 from inductor_probe.rewrite.rename import renamed
 from inductor_probe.rewrite.sections import Sections, Statement, cut, defined, kernel_name
 
@@ -48,7 +49,7 @@ def bench_source(
     """
     sections = cut(output_code, path)
     reference = reference_source(runnable)
-    version = torch_version(runnable)
+    version = torch_version(runnable or "")
     imports, code = harness()
     dumped = _code(sections.imports)
     own = [line for line in imports if line not in dumped.splitlines()]

@@ -18,7 +18,6 @@ _RANDOM = re.compile(
 _LOST_STATE = re.compile(r"torch\.rand(?:n|int)\(|torch\.load\(")
 # fx leaves one for each line of state that there is not.
 _BLANK_LINES = re.compile(r"\n(?:[ \t]*\n)+")
-_VERSION = re.compile(r"^# torch version: (?P<version>\S+)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +51,3 @@ def reference_source(runnable: str | None) -> ReferenceSource:
         return ReferenceSource(None, "the graph draws random numbers, which eager draws differently")
     graph = repro.with_changes(name=cst.Name("AtenGraph"), leading_lines=[])
     return ReferenceSource(_BLANK_LINES.sub("\n\n", module.code_for_node(graph).strip()))
-
-
-def torch_version(runnable: str | None) -> str | None:
-    """Read the version of torch that wrote `fx_graph_runnable.py`."""
-    match = _VERSION.search(runnable or "")
-    return match["version"] if match else None
