@@ -119,7 +119,7 @@ class _Body:
         buffer = op.args[at] if at < len(op.args) else None
         if isinstance(buffer, str):
             where = op.args[1] if at == 0 and len(op.args) > 1 else None
-            yield _Use(buffer, direction, self._index_text(block, where), op.span)
+            yield _Use(buffer, direction, self._index_text(block, where), self.body.place(op))
 
     def _index_text(self, block: Block, value: Value) -> str | None:
         """`get_index` results name an expression; a number is an index itself (`load_seed`)."""

@@ -13,6 +13,8 @@ from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.fx import FxNode
 from inductor_probe.model.ir import BufferLayout, SchedulerNode
 from inductor_probe.model.layouts import Origin
+from inductor_probe.model.links import Links, NodeLink
+from inductor_probe.model.span import Span
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _VIEW = re.compile(r"reinterpret_tensor\((\w+),")
@@ -116,7 +118,7 @@ def _kernel_candidates(graph: CompiledGraph, layout: BufferLayout | None, kernel
     if graph.fx is None or kernel is None or layout is None or layout.size is None:
         return []
     wanted = f"[{', '.join(str(dim) for dim in layout.size)}]"
-    names = dict(graph.kernel_origins).get(kernel, ())
+    names = graph.provenance.kernels.get(kernel, ()) if graph.provenance else ()
     nodes = [node for name in names if (node := graph.fx.node(name))]
     return [node for node in nodes if node.type and node.type[node.type.find("[") :] == wanted]
 
@@ -132,3 +134,24 @@ def returned_buffers(graph: CompiledGraph) -> frozenset[str]:
         for buffer in leaf.outputs
         if any(user.node == "OUTPUT" for user in buffer.users)
     )
+
+
+def links(graph: CompiledGraph) -> Links:
+    """Link every unfused node of `graph`."""
+    kernels = node_kernels(graph)
+    launches: dict[str, list[Span]] = {}
+    for launch in graph.code.launches if graph.code else ():
+        launches.setdefault(launch.kernel, []).append(launch.span)
+    nodes = {}
+    for top in graph.nodes:
+        for leaf in top.leaves():
+            kernel = kernels.get(leaf.name)
+            nodes[leaf.name] = NodeLink(
+                node=leaf.name,
+                top=top.name,
+                buffers=tuple(buffer.name for buffer in leaf.outputs),
+                kernel=kernel,
+                kernel_how="",
+                launches=tuple(launches.get(kernel or "", ())),
+            )
+    return Links(nodes)

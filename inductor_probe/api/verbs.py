@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from inductor_probe.api.bench import Bench
+from inductor_probe.api.graph import Graph
 from inductor_probe.api.rows import LayoutRows
-from inductor_probe.api.run import Graph, Run
+from inductor_probe.api.run import Run
 from inductor_probe.errors import ProbeError
 from inductor_probe.reader.debug_dir import read_run
 from inductor_probe.reader.discover import Found, find

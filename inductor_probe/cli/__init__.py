@@ -14,8 +14,19 @@ from inductor_probe.errors import ExitCode, ProbeError, near_names
 
 # The question that a verb answers -> verbs. A verb's module is imported when it is asked for.
 _VERBS: dict[str, dict[str, str]] = {
-    "What was compiled": {"dump": "Run a script and dump every graph that inductor compiles."},
-    "Why": {"layouts": "How buffers lie in memory, who writes and reads them, and who pays."},
+    "What was compiled": {
+        "dump": "Run a script and dump every graph that inductor compiles.",
+        "runs": "The runs below here; remove those no longer wanted.",
+        "check": "Is everything in a dump there and understood?",
+        "nodes": "The scheduler's nodes in a table.",
+        "kernels": "The generated kernels in a table, with what their text tells.",
+        "show": "One graph, node, buffer or kernel on one page.",
+    },
+    "Why": {
+        "layouts": "How buffers lie in memory, who writes and reads them, and who pays.",
+        "fusion": "What was fused when, and what was refused why.",
+        "diff": "What changed between two runs or graphs.",
+    },
     "How fast": {"bench-kernel": "Write, check and time a standalone bench file of a graph."},
 }
 

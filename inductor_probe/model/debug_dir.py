@@ -9,6 +9,7 @@ from inductor_probe.model.code import OutputCode
 from inductor_probe.model.fx import FxGraph
 from inductor_probe.model.ir import SchedulerNode
 from inductor_probe.model.manifest import GraphRecord, Manifest
+from inductor_probe.model.provenance import Provenance
 from inductor_probe.model.span import Problem
 
 
@@ -45,8 +46,7 @@ class DebugDir:
 class CompiledGraph:
     """Everything read of one graph. A part that is missing or unreadable is empty and in `problems`.
 
-    `pre` and `post` are the scheduler's nodes before and after fusion. `kernel_origins` maps a kernel to
-    its FX nodes (torch's provenance file, 2.8 and later).
+    `pre` and `post` are the scheduler's nodes before and after fusion.
     """
 
     folder: GraphDir
@@ -56,7 +56,7 @@ class CompiledGraph:
     code: OutputCode | None
     fx: FxGraph | None
     record: GraphRecord | None
-    kernel_origins: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    provenance: Provenance | None = None
     problems: tuple[Problem, ...] = ()
 
     @property

@@ -9,12 +9,17 @@ from inductor_probe.model.span import SourceLine, Span
 
 @dataclass(frozen=True, slots=True)
 class FxNode:
-    """One node: `target(args)`, with its printed type (`f32[4, 3]`) and the user's line it came from."""
+    """One node: `target(args)`, with its printed type (`f32[4, 3]`) and the user's line it came from.
+
+    `arguments` is the text between the brackets of the call, `inputs` the nodes it names, each once.
+    """
 
     name: str
     target: str
     type: str | None
     source: SourceLine | None
+    arguments: str = ""
+    inputs: tuple[str, ...] = ()
     span: Span | None = field(default=None, compare=False)
 
 

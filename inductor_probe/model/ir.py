@@ -57,6 +57,7 @@ class BufferLayout:
         dtype: without the `torch.` prefix (`float32`), or None for layouts without one.
         size, stride: in elements, or None for layouts without them.
         offset: in elements.
+        extras: further keyword arguments, verbatim (`is_pinned`, `comm_buffer_type`, `group_name`).
     """
 
     kind: str
@@ -65,6 +66,7 @@ class BufferLayout:
     size: tuple[Dim, ...] | None
     stride: tuple[Dim, ...] | None
     offset: Dim = 0
+    extras: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,13 +115,15 @@ class Op:
     """One line of a loop body: `result = target(*args, **kwargs)`, or `result = args[0][args[1]]` for `[]`.
 
     `target` is `ops.load`, `self.get_index`, `self.set_indirect0`, `self.masked_subblock1` or `[]`.
+    `line` counts from the body's first line, so that a body that both IR files print is one record;
+    `LoopBody.place` makes a span of it.
     """
 
     result: str
     target: str
     args: tuple[Value, ...]
     kwargs: tuple[tuple[str, Value], ...] = ()
-    span: Span | None = field(default=None, compare=False)
+    line: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +153,13 @@ class LoopBody:
         """Return the expression called `name`."""
         return dict(self.indexes).get(name)
 
+    def place(self, op: Op) -> Span | None:
+        """Return the line that `op` was read from."""
+        if self.span is None:
+            return None
+        at = self.span.first + op.line
+        return Span(self.span.path, at, at)
+
 
 @dataclass(frozen=True, slots=True)
 class SchedulerNode:
@@ -158,7 +169,9 @@ class SchedulerNode:
         name: `op3` (torch 2.5 and later), `buf3` (before), or the joined names of fused nodes.
         kind: the class inductor names: `SchedulerNode`, `FusedSchedulerNode`, `ExternKernelSchedulerNode` ...
         ir: what stands in the brackets of the header: `ComputedBuffer`, `FallbackKernel`, ...
+        iteration: the node's group: `((1024,), (768,))` from the C++ backend, `(1024, 768)` from Triton's.
         sizes: iteration and reduction sizes, or None where the node prints none.
+        min_input_distance, max_input_distance: steps from the graph's inputs (torch 2.12 and later).
         layouts: the `<name>_layout = ` lines below the node, each buffer once, in order.
         kernel: the extern kernel (`extern_kernels.mm`), where there is one.
         fields: `key = value` lines that no other attribute holds, verbatim.
@@ -172,12 +185,14 @@ class SchedulerNode:
     met_dependencies: tuple[Dep, ...] = ()
     outputs: tuple[Buffer, ...] = ()
     device: str | None = None
-    iteration: str | None = None
+    iteration: tuple[Dim | tuple[Dim, ...], ...] | None = None
     sizes: tuple[tuple[Dim, ...], ...] | None = None
     layouts: tuple[tuple[str, BufferLayout, Span], ...] = field(default=(), compare=False)
     body: LoopBody | None = None
     kernel: str | None = None
     children: tuple[SchedulerNode, ...] = ()
+    min_input_distance: int | None = None
+    max_input_distance: int | None = None
     fields: tuple[tuple[str, str], ...] = ()
     span: Span | None = field(default=None, compare=False)
 

@@ -15,7 +15,7 @@ from inductor_probe.reader.fx import read_fx_graph
 from inductor_probe.reader.ir import IrFile, read_ir
 from inductor_probe.reader.manifest import read_manifest
 from inductor_probe.reader.output_code import read_output_code
-from inductor_probe.reader.provenance import read_kernel_origins
+from inductor_probe.reader.provenance import read_provenance
 from inductor_probe.reader.runnable import torch_version
 from inductor_probe.reader.text import read_text
 
@@ -84,7 +84,7 @@ def read_graph(folder: GraphDir, manifest: Manifest | None = None) -> CompiledGr
         code=code,
         fx=_part(lambda: read_fx_graph(fx_file), problems, None),
         record=manifest.graph(folder.name) if manifest else None,
-        kernel_origins=_part(lambda: read_kernel_origins(path), problems, ()),
+        provenance=_part(lambda: read_provenance(path), problems, None),
         problems=tuple(problems),
     )
 

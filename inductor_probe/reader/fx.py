@@ -22,6 +22,7 @@ _PARAM = re.compile(r"(?P<name>\w+)(?:: (?P<type>\"[^\"]*\"|[^\"]+))?")
 _NODE = re.compile(
     r"\s+(?P<name>[A-Za-z_]\w*)(?:: (?P<type>\"[^\"]*\"|[^=\"]+?))? = (?P<target>[\w.]+)(?P<rest>.*)"
 )
+_NAME = re.compile(r"(?<![\w.'\"])[A-Za-z_]\w*")
 _RETURN = re.compile(r"\s+return (?P<value>.*)")
 
 
@@ -39,6 +40,7 @@ def parse_fx_graph(text: str, path: Path) -> FxGraph:
     inputs: tuple[FxNode, ...] = ()
     nodes: list[FxNode] = []
     outputs: tuple[str | None, ...] = ()
+    known: set[str] = set()
     source: SourceLine | None = None
     for number, line in enumerate(text.split("\n"), start=1):
         span = Span(path, number, number)
@@ -48,14 +50,20 @@ def parse_fx_graph(text: str, path: Path) -> FxGraph:
             source = None  # a comment speaks for the lines up to the next empty one
         elif match := _FORWARD.fullmatch(line):
             inputs = tuple(
-                FxNode(param["name"], "placeholder", _type(param["type"]), None, span)
+                FxNode(param["name"], "placeholder", _type(param["type"]), None, span=span)
                 for part in _top_level_commas(match["params"])
                 if (param := _PARAM.fullmatch(part.strip()))
             )
+            known.update(node.name for node in inputs)
         elif match := _RETURN.fullmatch(line):
             outputs = _outputs(match["value"])
         elif match := _NODE.fullmatch(line):
-            nodes.append(FxNode(match["name"], match["target"], _type(match["type"]), source, span))
+            arguments = match["rest"]
+            used = tuple(dict.fromkeys(name for name in _NAME.findall(arguments) if name in known))
+            nodes.append(
+                FxNode(match["name"], match["target"], _type(match["type"]), source, arguments, used, span)
+            )
+            known.add(match["name"])
     return FxGraph(inputs, tuple(nodes), outputs)
 
 

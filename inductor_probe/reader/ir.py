@@ -22,8 +22,10 @@ _FIELDS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "unmet_dependencies": ("unmet_dependencies", values.deps),
     "met_dependencies": ("met_dependencies", values.deps),
     "group.device": ("device", str),
-    "group.iteration": ("iteration", str),
+    "group.iteration": ("iteration", values.iteration),
     "sizes": ("sizes", values.sizes),
+    "min_input_distance": ("min_input_distance", int),
+    "max_input_distance": ("max_input_distance", int),
     "node.kernel": ("kernel", lambda text: None if text == "None" else text),
 }
 # The same facts stand in the outputs block (torch 2.5 and later) or on the node itself (before).

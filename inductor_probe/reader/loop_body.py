@@ -50,7 +50,7 @@ def _block(definition: ast.FunctionDef, path: Path, first: int) -> Block:
     ops: list[Op] = []
     result: Value = None
     for statement in definition.body:
-        line = first + statement.lineno - 1
+        line = statement.lineno - 1
         match statement:
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as call):
                 target = values.dotted(call.func)
@@ -58,12 +58,12 @@ def _block(definition: ast.FunctionDef, path: Path, first: int) -> Block:
                 kwargs = tuple(
                     (kw.arg, values.operand(kw.value)) for kw in call.keywords if kw.arg is not None
                 )
-                ops.append(Op(name, target, args, kwargs, Span(path, line, line)))
+                ops.append(Op(name, target, args, kwargs, line))
             case ast.Assign(
                 targets=[ast.Name(id=name)],
                 value=ast.Subscript(value=ast.Name(id=base), slice=ast.Constant(value=int() as at)),
             ):
-                ops.append(Op(name, "[]", (Ref(base), at), (), Span(path, line, line)))
+                ops.append(Op(name, "[]", (Ref(base), at), (), line))
             case ast.Return(value=None):
                 result = None
             case ast.Return(value=ast.expr() as value):
@@ -71,5 +71,5 @@ def _block(definition: ast.FunctionDef, path: Path, first: int) -> Block:
             case ast.Pass():
                 pass
             case _:
-                raise ValueError(f"line {line}: unknown statement in a loop body")
+                raise ValueError(f"line {first + line}: unknown statement in a loop body")
     return Block(definition.name, tuple(arg.arg for arg in definition.args.args), tuple(ops), result)

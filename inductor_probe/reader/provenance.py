@@ -6,29 +6,48 @@ import json
 from pathlib import Path
 
 from inductor_probe.errors import UnreadableError
+from inductor_probe.model.provenance import Names, Provenance
+from inductor_probe.model.span import Span
 from inductor_probe.reader.text import read_text
 
-_MAPPINGS = "inductor_provenance_tracking_node_mappings.json"
+PROVENANCE = "inductor_provenance_tracking_node_mappings.json"
 
 
-def read_kernel_origins(graph: Path) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return, for each kernel of the graph in folder `graph`, the post-grad FX nodes it was made from.
-
-    Torch 2.9 and later number each launch (`cpp_fused_flip_0:1`); the numbers are dropped and the launches
-    of a kernel joined. Empty when torch wrote no such file.
+def read_provenance(graph: Path) -> Provenance | None:
+    """Read the provenance file in the folder of a graph; None when torch wrote none.
 
     Raises:
         UnreadableError: the file is there and is not what torch writes.
     """
-    path = graph / _MAPPINGS
-    if not path.exists():
-        return ()
+    path = graph / PROVENANCE
+    return parse_provenance(read_text(path), path) if path.exists() else None
+
+
+def parse_provenance(text: str, path: Path) -> Provenance:
+    """Read the text of a provenance file; `path` is what errors name."""
     try:
-        data = json.loads(read_text(path))
-        origins: dict[str, list[str]] = {}
-        for key, nodes in data["cppCodeToPost"].items():
-            known = origins.setdefault(key.rpartition(":")[0] or key, [])
-            known.extend(str(node) for node in nodes if node not in known)
+        data = json.loads(text)
+        launches = _names(data["cppCodeToPost"])
+        pre_to_post, post_to_pre = _names(data.get("preToPost", {})), _names(data.get("postToPre", {}))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise UnreadableError(f"{path}: not a provenance mapping of torch ({error})") from error
-    return tuple((kernel, tuple(nodes)) for kernel, nodes in origins.items())
+    kernels: dict[str, dict[str, None]] = {}
+    for key, nodes in launches.items():
+        kernels.setdefault(_kernel(key), {}).update(dict.fromkeys(nodes))
+    return Provenance(
+        kernels={kernel: tuple(nodes) for kernel, nodes in kernels.items()},
+        launches={key: nodes for key, nodes in launches.items() if _kernel(key) != key},
+        pre_to_post=pre_to_post,
+        post_to_pre=post_to_pre,
+        span=Span(path, 1, text.count("\n") + 1),
+    )
+
+
+def _kernel(key: str) -> str:
+    """Drop the number of a launch: `cpp_fused_flip_0:1`."""
+    kernel, _, number = key.rpartition(":")
+    return kernel if kernel and number.isdigit() else key
+
+
+def _names(data: dict[str, list[str]]) -> Names:
+    return {str(key): tuple(str(name) for name in names) for key, names in data.items()}

@@ -102,6 +102,9 @@ def _dep(expression: Expression, node: ast.expr) -> Dep:
     raise ValueError(f"unknown dep {name}")
 
 
+_LAYOUT_KEYS = ("device", "size", "stride", "offset")
+
+
 def layout(text: str) -> BufferLayout:
     """Read `FixedLayout('cpu', torch.float32, size=[2, 3], stride=[3, 1])` and its kin."""
     expression = parse(text)
@@ -115,6 +118,7 @@ def layout(text: str) -> BufferLayout:
         size=None if size is None else dims(expression, size),
         stride=None if stride is None else dims(expression, stride),
         offset=0 if offset is None else dim(expression, offset),
+        extras=tuple((key, expression.quote(at)) for key, at in kwargs.items() if key not in _LAYOUT_KEYS),
     )
 
 
@@ -153,6 +157,17 @@ def sizes(text: str) -> tuple[tuple[Dim, ...], ...]:
     if not isinstance(expression.node, ast.Tuple):
         raise ValueError(f"not sizes: {_shorten(text)}")
     return tuple(dims(expression, element) for element in expression.node.elts)
+
+
+def iteration(text: str) -> tuple[Dim | tuple[Dim, ...], ...]:
+    """Read a group's `((1024,), (768,))` (C++) or `(1024, 768)` (Triton)."""
+    expression = parse(text)
+    if not isinstance(expression.node, ast.Tuple):
+        raise ValueError(f"not a group's sizes: {_shorten(text)}")
+    return tuple(
+        dims(expression, element) if isinstance(element, ast.Tuple | ast.List) else dim(expression, element)
+        for element in expression.node.elts
+    )
 
 
 def operand(node: ast.expr) -> Value:

@@ -99,7 +99,8 @@ op1.sizes = ([8], [])
         NodeUser("op4", "SchedulerNode", True, False),
         NodeUser("OUTPUT", None, False, False),
     )
-    assert node.fields == (("min_input_distance", "0"),)
+    assert node.min_input_distance == 0
+    assert node.fields == ()
     assert node.span is not None
     assert (node.span.first, node.span.last) == (1, 19)
 

@@ -1,0 +1,28 @@
+"""Torch's own record of which FX nodes a kernel was made from (2.7 and later)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from inductor_probe.model.span import Span
+
+Names = Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """`inductor_provenance_tracking_node_mappings.json`.
+
+    Attributes:
+        kernels: kernel or library call -> FX nodes after the passes, the launches of a kernel joined.
+        launches: the same by launch (`cpp_fused_add_0:3`; the number is in the comment above the launch).
+            Empty where torch does not number them (2.8 and before).
+        pre_to_post, post_to_pre: FX nodes before and after the passes.
+    """
+
+    kernels: Names
+    launches: Names
+    pre_to_post: Names
+    post_to_pre: Names
+    span: Span | None = field(default=None, compare=False)
