@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 DEMO := build/demo
 PROBE := cd $(DEMO) && "$(abspath $(BIN))/probe"
 
-.PHONY: demo test lint unit env check-tools clean screens test-gpu
+.PHONY: demo test lint unit env check-tools clean screens fixtures test-gpu
 
 demo: env
 	@rm -rf $(DEMO) && mkdir -p $(DEMO)
@@ -62,6 +62,10 @@ clean:
 
 screens: env
 	$(BIN)/python docs/make_screens.py
+
+# The dumps of the installed torch that tests read: after a new torch, make them again and read the diff.
+fixtures: env
+	$(BIN)/python tests/fixtures/make_dumps.py
 
 # On a machine with a GPU, with the Python that has torch and triton: make test-gpu PYTHON=python3
 test-gpu:

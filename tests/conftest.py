@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tarfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,9 +20,25 @@ FIXTURES = Path(__file__).parent / "fixtures"
 DUMPS = FIXTURES / "dumps"
 
 
+CORPUS = REPOSITORY.parent / "shared" / "corpus"
+
+
 def all_graph_dirs() -> list[Path]:
     """Folders of all graphs under `fixtures/dumps`."""
     return sorted(path.parent for path in DUMPS.glob("*/*/run_*/torchinductor/*/output_code.py"))
+
+
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Unpack the corpus of real dumps beside the repository; a test that needs it is skipped without it."""
+    archives = sorted(CORPUS.glob("*.tar.gz"))
+    if not archives:
+        pytest.skip(f"the full corpus is not at {CORPUS}")
+    folder = tmp_path_factory.mktemp("corpus")
+    for archive in archives:
+        with tarfile.open(archive) as tar:
+            tar.extractall(folder, filter="data")
+    return folder
 
 
 @pytest.fixture

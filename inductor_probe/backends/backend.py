@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from inductor_probe.model.code import KernelArg, Role
+from inductor_probe.model.kernel_facts import KernelDetails, Pairs, PointerUse
+
+
+@dataclass(frozen=True, slots=True)
+class KernelText:
+    """What the text of a kernel tells: see `Kernel`. `args` is empty without a known signature."""
+
+    args: tuple[KernelArg, ...]
+    details: KernelDetails | None
+    facts: Pairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,22 +27,15 @@ class Backend:
         makers: methods of `async_compile` that define its kernels; the value is the position of the text
             among the arguments.
         launcher: attribute that a launch calls on the kernel (`run`), None when the kernel itself is called.
-        parameters: reads the kernel's parameters off its text; empty when the text has no known signature.
-        facts: reads facts worth showing off its text, in display order.
+        read: reads a kernel's parameters and facts off its text. It takes any text.
+        pointer_uses: the lines of a kernel that read or write through the pointers named, in order.
     """
 
     name: str
     makers: dict[str, int]
     launcher: str | None
-    parameters: Callable[[str], tuple[KernelArg, ...]]
-    facts: Callable[[str], tuple[tuple[str, str], ...]]
-
-
-def signature_parameters(pattern: re.Pattern[str], source: str) -> tuple[str, ...]:
-    """Return the texts between the commas of the group `params` of a signature; none when there is none."""
-    match = pattern.search(source)
-    texts = match["params"].split(",") if match else []
-    return tuple(" ".join(text.split()) for text in texts if text.strip())
+    read: Callable[[str], KernelText]
+    pointer_uses: Callable[[str, frozenset[str]], tuple[PointerUse, ...]]
 
 
 def role_of(name: str) -> Role:

@@ -10,6 +10,7 @@ from inductor_probe.model.fx import FxGraph
 from inductor_probe.model.ir import SchedulerNode
 from inductor_probe.model.manifest import GraphRecord, Manifest
 from inductor_probe.model.provenance import Provenance
+from inductor_probe.model.runnable import Runnable
 from inductor_probe.model.span import Problem
 
 
@@ -29,12 +30,18 @@ class GraphDir:
 
 @dataclass(frozen=True, slots=True)
 class DebugDir:
-    """One `run_*` directory: its graphs in the order they were compiled, and its manifest if it has one."""
+    """One `run_*` directory: its graphs in the order they were compiled, and its manifest if it has one.
+
+    `empty_graphs`: folders that inductor made and left empty, as it does for a graph that computes nothing.
+    `cached`: the run itself dumped nothing; the graphs are those that it provably took from inductor's cache.
+    """
 
     path: Path
     graphs: tuple[GraphDir, ...]
     manifest: Manifest | None
     problems: tuple[Problem, ...] = ()
+    cached: bool = False
+    empty_graphs: tuple[Path, ...] = ()
 
     @property
     def name(self) -> str:
@@ -43,10 +50,20 @@ class DebugDir:
 
 
 @dataclass(frozen=True, slots=True)
+class FileRead:
+    """A file of a dump that was read: how many lines it has, and how many of them were not understood."""
+
+    path: Path
+    lines: int
+    unread: int
+
+
+@dataclass(frozen=True, slots=True)
 class CompiledGraph:
     """Everything read of one graph. A part that is missing or unreadable is empty and in `problems`.
 
-    `pre` and `post` are the scheduler's nodes before and after fusion.
+    `pre` and `post` are the scheduler's nodes before and after fusion; `fx` is the FX graph that was lowered,
+    `fx_before` the one before inductor's passes.
     """
 
     folder: GraphDir
@@ -56,7 +73,10 @@ class CompiledGraph:
     code: OutputCode | None
     fx: FxGraph | None
     record: GraphRecord | None
+    fx_before: FxGraph | None = None
     provenance: Provenance | None = None
+    runnable: Runnable | None = None
+    files: tuple[FileRead, ...] = ()
     problems: tuple[Problem, ...] = ()
 
     @property

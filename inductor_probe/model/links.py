@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from inductor_probe.model.layouts import Origin
 from inductor_probe.model.span import SourceLine, Span
 
 
@@ -20,7 +21,7 @@ class NodeLink:
             needs none (a nop), or none could be proved.
         kernel_how: what proves the kernel, in words.
         kernel_candidates: the kernels that are possible when more than one is: then `kernel` is None.
-        launches: where the wrapper launches or calls it.
+        launches: where the wrapper launches or calls it; every possible place when it could not be told.
         fx: the FX nodes it computes, of the graph after inductor's passes.
         fx_how: what proves them.
         fx_candidates: the FX nodes that are possible when they cannot be told apart: then `fx` is empty.
@@ -42,9 +43,15 @@ class NodeLink:
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """The links of a graph, by unfused node in the order of the IR file."""
+    """The links of a graph.
+
+    Attributes:
+        nodes: by unfused node, in the order of the IR file.
+        origins: by buffer: the FX node whose value it holds, or candidates.
+    """
 
     nodes: Mapping[str, NodeLink]
+    origins: Mapping[str, Origin] = field(default_factory=dict)
 
     def of_kernel(self, kernel: str) -> tuple[NodeLink, ...]:
         """Return the nodes that run in `kernel`, in order."""

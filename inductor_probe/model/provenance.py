@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from inductor_probe.model.span import Span
+from inductor_probe.model.span import Problem, Span
 
 Names = Mapping[str, tuple[str, ...]]
 
@@ -26,3 +26,4 @@ class Provenance:
     pre_to_post: Names
     post_to_pre: Names
     span: Span | None = field(default=None, compare=False)
+    problems: tuple[Problem, ...] = ()

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from inductor_probe.errors import NotFoundError, ProbeError
-from inductor_probe.model.debug_dir import CompiledGraph, DebugDir, GraphDir
+from inductor_probe.model.debug_dir import CompiledGraph, DebugDir, FileRead, GraphDir
+from inductor_probe.model.fx import FxGraph
 from inductor_probe.model.manifest import MANIFEST_NAME, Manifest
 from inductor_probe.model.span import Problem
-from inductor_probe.reader.fx import read_fx_graph
-from inductor_probe.reader.ir import IrFile, read_ir
+from inductor_probe.reader.fx import parse_fx_graph
+from inductor_probe.reader.ir import IrFile, parse_ir
 from inductor_probe.reader.manifest import read_manifest
-from inductor_probe.reader.output_code import read_output_code
-from inductor_probe.reader.provenance import read_provenance
-from inductor_probe.reader.runnable import torch_version
+from inductor_probe.reader.output_code import parse_output_code
+from inductor_probe.reader.provenance import PROVENANCE_FILES, parse_provenance
+from inductor_probe.reader.runnable import parse_runnable
 from inductor_probe.reader.text import read_text
 
 # `model__0_inference_0.0`; torch before 2.4 leaves the middle out: `model___9.0`.
@@ -61,32 +64,97 @@ def read_run(path: Path) -> DebugDir:
     entries: list[Path] = []
     if folder.is_dir():
         entries = _part(lambda: sorted(folder.iterdir()), problems, [])
-    graphs = [graph for entry in entries if (graph := graph_dir(entry))]
-    graphs.sort(key=lambda graph: (graph.order, graph.name))
-    return DebugDir(path, tuple(graphs), manifest, tuple(problems))
+    named = [graph for entry in entries if (graph := graph_dir(entry))]
+    empty = {graph.path: None for graph in named if is_empty(graph.path)}
+    graphs = sorted(
+        (graph for graph in named if graph.path not in empty), key=lambda graph: (graph.order, graph.name)
+    )
+    return DebugDir(path, tuple(graphs), manifest, tuple(problems), empty_graphs=tuple(empty))
+
+
+def is_empty(folder: Path) -> bool:
+    """Tell whether nothing is in `folder`; one that may not be listed is not empty."""
+    try:
+        return next(folder.iterdir(), None) is None
+    except OSError:
+        return False
 
 
 def read_graph(folder: GraphDir, manifest: Manifest | None = None) -> CompiledGraph:
     """Read everything in a graph's folder. What is missing or damaged is listed in its `problems`."""
-    problems: list[Problem] = []
-    path = folder.path
+    reader = _GraphReader(folder.path)
     nothing = IrFile((), ())
-    pre = _part(lambda: read_ir(path / "ir_pre_fusion.txt"), problems, nothing)
-    post = _part(lambda: read_ir(path / "ir_post_fusion.txt"), problems, nothing)
-    code = _part(lambda: read_output_code(path / "output_code.py"), problems, None)
-    problems += [*pre.problems, *post.problems, *(code.problems if code else ())]
-    fx_file = next((path / name for name in _FX_FILES if (path / name).exists()), path / _FX_FILES[0])
+    pre = reader.read("ir_pre_fusion.txt", parse_ir) or nothing
+    post = reader.read("ir_post_fusion.txt", parse_ir) or nothing
+    code = reader.read("output_code.py", parse_output_code)
+    before, fx = reader.fx_graphs()
+    runnable = reader.read("fx_graph_runnable.py", parse_runnable)
+    provenance = [
+        found
+        for name in PROVENANCE_FILES
+        if (folder.path / name).exists() and (found := reader.read(name, parse_provenance))
+    ]
     return CompiledGraph(
         folder=folder,
-        torch_version=_torch_version(path),
+        torch_version=runnable.torch_version if runnable else None,
         pre=pre.nodes,
         post=post.nodes,
         code=code,
-        fx=_part(lambda: read_fx_graph(fx_file), problems, None),
+        fx=fx or before,
         record=manifest.graph(folder.name) if manifest else None,
-        provenance=_part(lambda: read_provenance(path), problems, None),
-        problems=tuple(problems),
+        fx_before=before,
+        provenance=provenance[0] if provenance else None,
+        runnable=runnable,
+        files=tuple(reader.files),
+        problems=tuple(reader.problems),
     )
+
+
+class _Parsed(Protocol):
+    """What a parser of a file returns: at least what it could not read."""
+
+    @property
+    def problems(self) -> tuple[Problem, ...]: ...
+
+
+_File = TypeVar("_File", bound=_Parsed)
+
+
+@dataclass(slots=True)
+class _GraphReader:
+    """Reads the files of a graph one by one, and keeps account of their lines."""
+
+    path: Path
+    files: list[FileRead] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+    def fx_graphs(self) -> tuple[FxGraph | None, FxGraph | None]:
+        """Read the FX graph before inductor's passes and after; a dump with one of them will do."""
+        there = [name for name in _FX_FILES if (self.path / name).exists()] or [_FX_FILES[0]]
+        read = {name: self.read(name, parse_fx_graph) for name in there}
+        return read.get("fx_graph_readable.py"), read.get("fx_graph_transformed.py")
+
+    def read(self, name: str, parse: Callable[[str, Path], _File]) -> _File | None:
+        """Read the file `name` with `parse`; None, and a problem, when it is not there or not text."""
+        path = self.path / name
+        text = _part(lambda: read_text(path), self.problems, None)
+        if text is None:
+            return None
+        lines = text.count("\n") + (not text.endswith("\n"))
+        problems: list[Problem] = []
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)  # about text that is read, not run
+            parsed = _part(lambda: parse(text, path), problems, None)
+        unread = lines if parsed is None else 0
+        if parsed is not None:
+            spans = [
+                problem.span for problem in parsed.problems if problem.span and problem.span.path == path
+            ]
+            unread = len({line for span in spans for line in range(span.first, span.last + 1)})
+            problems.extend(parsed.problems)
+        self.files.append(FileRead(path, lines, unread))
+        self.problems.extend(problems)
+        return parsed
 
 
 def _part(read: Callable[[], _Part], problems: list[Problem], otherwise: _Part) -> _Part:
@@ -97,9 +165,6 @@ def _part(read: Callable[[], _Part], problems: list[Problem], otherwise: _Part) 
         problems.append(Problem(error.message))
     except OSError as error:
         problems.append(Problem(f"cannot read {error.filename}: {error.strerror or error}"))
+    except (RecursionError, ValueError) as error:  # ValueError: a number of thousands of digits
+        problems.append(Problem(f"cannot be read: {error}"))
     return otherwise
-
-
-def _torch_version(path: Path) -> str | None:
-    runnable = path / "fx_graph_runnable.py"
-    return torch_version(_part(lambda: read_text(runnable), [], "")) if runnable.exists() else None

@@ -11,19 +11,24 @@ import re
 from pathlib import Path
 
 from inductor_probe.model.fx import FxGraph, FxNode
-from inductor_probe.model.span import SourceLine, Span
+from inductor_probe.model.span import Problem, SourceLine, Span
 from inductor_probe.reader.text import read_text
+from inductor_probe.reader.values import shorten
 
 _LOCATION = re.compile(
-    r"\s*# File: (?P<path>.+?):(?P<line>\d+)(?: in (?P<function>\S+?))?, code: (?P<code>.*)"
+    r"\s*# File: (?P<path>.+?):(?P<line>\d{1,9})(?: in (?P<function>\S+?))?, code: (?P<code>.*)"
 )
-_FORWARD = re.compile(r"\s*def forward\(self, ?(?P<params>.*)\):\s*")
+_FORWARD = re.compile(r"\s*def forward\(self(?:, ?(?P<params>.*))?\):\s*")
 _PARAM = re.compile(r"(?P<name>\w+)(?:: (?P<type>\"[^\"]*\"|[^\"]+))?")
-_NODE = re.compile(
-    r"\s+(?P<name>[A-Za-z_]\w*)(?:: (?P<type>\"[^\"]*\"|[^=\"]+?))? = (?P<target>[\w.]+)(?P<rest>.*)"
-)
-_NAME = re.compile(r"(?<![\w.'\"])[A-Za-z_]\w*")
+_NODE = re.compile(r"\s+(?P<name>[A-Za-z_]\w*)(?:: ?(?P<type>\"[^\"]*\"|[^=\"]+?))? = (?P<value>.+)")
+_CALL = re.compile(r"(?P<target>[A-Za-z_][\w.]*)\((?P<arguments>.*)\)")
+_ATTRIBUTE = re.compile(r"self(?P<arguments>(?:\.\w+)+)|getattr\(self, (?P<name>.*)\)")
+_ITEM = re.compile(r"(?P<arguments>\w+\[.*\])")
+_OPERATOR = re.compile(r"[\w.]+ (?P<operator>[-+*/%<>=!&|^]+) [\w.]+|(?P<sign>[-~])[\w.]+")
+_USED = re.compile(r"(?<![\w.'\"])[A-Za-z_]\w*")
 _RETURN = re.compile(r"\s+return (?P<value>.*)")
+# A class with anything for a name (`class <lambda>(torch.nn.Module):`), or a comment.
+_FRAME = re.compile(r"\s*(?:class .+\(torch\.nn\.Module\):|#.*|\"\"\".*)")
 
 
 def read_fx_graph(path: Path) -> FxGraph:
@@ -36,35 +41,60 @@ def read_fx_graph(path: Path) -> FxGraph:
 
 
 def parse_fx_graph(text: str, path: Path) -> FxGraph:
-    """Read the text of an FX graph; `path` is what spans name."""
-    inputs: tuple[FxNode, ...] = ()
+    """Read the text of an FX graph; `path` is what spans name.
+
+    Of several modules in a file (branches of a conditional) the first is the graph; nodes of the others
+    follow its own.
+    """
+    inputs: tuple[FxNode, ...] | None = None
+    outputs: tuple[str | None, ...] | None = None
     nodes: list[FxNode] = []
-    outputs: tuple[str | None, ...] = ()
+    problems: list[Problem] = []
     known: set[str] = set()
     source: SourceLine | None = None
     for number, line in enumerate(text.split("\n"), start=1):
-        span = Span(path, number, number)
-        if match := _LOCATION.fullmatch(line):
-            source = SourceLine(match["path"], int(match["line"]), match["function"], match["code"])
-        elif not line.strip():
+        if not line or line.isspace():
             source = None  # a comment speaks for the lines up to the next empty one
-        elif match := _FORWARD.fullmatch(line):
-            inputs = tuple(
-                FxNode(param["name"], "placeholder", _type(param["type"]), None, span=span)
-                for part in _top_level_commas(match["params"])
-                if (param := _PARAM.fullmatch(part.strip()))
-            )
-            known.update(node.name for node in inputs)
+        elif match := _LOCATION.fullmatch(line):
+            source = SourceLine(match["path"], int(match["line"]), match["function"], match["code"])
         elif match := _RETURN.fullmatch(line):
-            outputs = _outputs(match["value"])
+            returned = _outputs(match["value"])
+            outputs = returned if outputs is None else outputs
         elif match := _NODE.fullmatch(line):
-            arguments = match["rest"]
-            used = tuple(dict.fromkeys(name for name in _NAME.findall(arguments) if name in known))
-            nodes.append(
-                FxNode(match["name"], match["target"], _type(match["type"]), source, arguments, used, span)
-            )
+            span = Span(path, number, number)
+            nodes.append(_node(match, source, known, span))
             known.add(match["name"])
-    return FxGraph(inputs, tuple(nodes), outputs)
+        elif match := _FORWARD.fullmatch(line):
+            params = _params(match["params"] or "", Span(path, number, number))
+            inputs = params if inputs is None else inputs
+            known.update(param.name for param in params)
+        elif not _FRAME.fullmatch(line):
+            problems.append(Problem(f"not understood: {shorten(line.strip())}", Span(path, number, number)))
+    return FxGraph(inputs or (), tuple(nodes), outputs or (), tuple(problems))
+
+
+def _node(line: re.Match[str], source: SourceLine | None, known: set[str], span: Span) -> FxNode:
+    value = line["value"].partition(";  ")[0].rstrip()  # `;  arg0_1 = None`: frees what is not used again
+    if match := _CALL.fullmatch(value):
+        target, arguments = match["target"], match["arguments"]
+    elif match := _ATTRIBUTE.fullmatch(value):
+        target, arguments = "self", match["arguments"] or match["name"]
+    elif match := _ITEM.fullmatch(value):
+        target, arguments = "[]", value
+    elif match := _OPERATOR.fullmatch(value):
+        target, arguments = match["operator"] or match["sign"], value
+    else:
+        target, arguments = value, ""
+    used = tuple(dict.fromkeys(word for word in _USED.findall(arguments) if word in known))
+    return FxNode(line["name"], target, _type(line["type"]), source, arguments, used, span)
+
+
+def _params(text: str, span: Span) -> tuple[FxNode, ...]:
+    return tuple(
+        FxNode(param["name"], "placeholder", _type(param["type"]), None, span=span)
+        for part in _top_level_commas(text)
+        if (param := _PARAM.fullmatch(part.strip()))
+    )
 
 
 def _type(text: str | None) -> str | None:

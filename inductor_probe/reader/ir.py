@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from inductor_probe.model.ir import Buffer, BufferLayout, NodeUser, SchedulerNode
+from inductor_probe.model.ir import Buffer, BufferLayout, LoopBody, NodeUser, SchedulerNode
 from inductor_probe.model.span import Problem, Span
 from inductor_probe.reader import blocks, values
 from inductor_probe.reader.loop_body import parse_loop_body
 from inductor_probe.reader.text import read_text
-
-_OUTPUT_HEADER = re.compile(r"\s*(?P<name>\w+): (?P<kind>\w+)")
 
 # key in the file -> (attribute of SchedulerNode, reader of its value). An unknown key is kept verbatim.
 _FIELDS: dict[str, tuple[str, Callable[[str], Any]]] = {
@@ -35,6 +32,8 @@ _BUFFER_FIELDS: dict[str, Callable[[str], Any]] = {
     "aliases": values.names,
     "mutations": values.names,
 }
+# What reading a value that is cut off or of a new form raises.
+_NOT_READ = (ValueError, KeyError, IndexError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,60 +58,13 @@ def parse_ir(text: str, path: Path) -> IrFile:
     """Read the text of an IR file; `path` is what spans and problems name."""
     split = blocks.split(text)
     problems = [
-        Problem(f"not understood: {line.strip()[:80]}", Span(path, at, at)) for at, line in split.unread
+        Problem(f"not understood: {values.shorten(line.strip())}", Span(path, at, at))
+        for at, line in split.unread
     ]
-    nodes = tuple(_node(block, path, problems) for block in split.nodes)
+    reader = _NodeReader(path, problems)
+    nodes = tuple(reader.node(block) for block in split.nodes)
     problems.sort(key=lambda problem: problem.span.first if problem.span else 0)
     return IrFile(nodes, tuple(problems))
-
-
-def _node(block: blocks.NodeBlock, path: Path, problems: list[Problem]) -> SchedulerNode:
-    attributes: dict[str, Any] = {}
-    own: dict[str, Any] = {}
-    layouts: dict[str, tuple[BufferLayout, Span]] = {}
-    fields: list[tuple[str, str]] = []
-    for statement in block.statements:
-        span = Span(path, statement.first, statement.last)
-        try:
-            if match := blocks.FIELD.fullmatch(statement.text):
-                key, value = match["key"], match["value"].strip()
-                if key in _FIELDS:
-                    attribute, read = _FIELDS[key]
-                    attributes[attribute] = read(value)
-                elif key in _BUFFER_FIELDS:
-                    own[key] = _BUFFER_FIELDS[key](value)
-                else:
-                    fields.append((key, value))
-            elif match := blocks.LAYOUT.fullmatch(statement.text):
-                layouts.setdefault(match["name"], (values.layout(match["value"]), span))
-        except (ValueError, KeyError, IndexError) as error:
-            problems.append(Problem(str(error), span))
-    body = None
-    if block.body:
-        try:
-            body = parse_loop_body(block.body, path, block.body_first)
-        except ValueError as error:
-            last = block.body_first + len(block.body) - 1
-            problems.append(Problem(str(error), Span(path, block.body_first, last)))
-    children = tuple(_node(child, path, problems) for child in block.children)
-    outputs = _outputs(block.outputs, path, problems)
-    if not outputs and not children:
-        layout = layouts.get(block.name)
-        own.setdefault("layout", layout[0] if layout else None)
-        span = layout[1] if layout else Span(path, block.first, block.last)
-        outputs = (_buffer(block.name, block.ir, own, span),)
-    return SchedulerNode(
-        name=block.name,
-        kind=block.kind,
-        ir=block.ir,
-        outputs=outputs,
-        layouts=tuple((name, layout, span) for name, (layout, span) in layouts.items()),
-        body=body,
-        children=children,
-        fields=tuple(fields),
-        span=Span(path, block.first, block.last),
-        **attributes,
-    )
 
 
 @dataclass(slots=True)
@@ -125,22 +77,85 @@ class _OutputDraft:
     facts: dict[str, Any] = field(default_factory=dict)
 
 
-def _outputs(statements: list[blocks.Statement], path: Path, problems: list[Problem]) -> tuple[Buffer, ...]:
-    drafts: list[_OutputDraft] = []
-    for statement in statements:
-        if match := _OUTPUT_HEADER.fullmatch(statement.text):
-            drafts.append(_OutputDraft(match["name"], match["kind"], statement.first))
-            continue
-        match = blocks.FIELD.fullmatch(statement.text)
-        try:
-            if not match or not drafts or match["key"] not in _BUFFER_FIELDS:
-                raise ValueError(f"not understood: {statement.text.strip()[:80]}")
-            drafts[-1].facts[match["key"]] = _BUFFER_FIELDS[match["key"]](match["value"])
-        except (ValueError, KeyError, IndexError) as error:
-            problems.append(Problem(str(error), Span(path, statement.first, statement.last)))
-    return tuple(
-        _buffer(draft.name, draft.kind, draft.facts, Span(path, draft.first, draft.first)) for draft in drafts
-    )
+@dataclass(slots=True)
+class _NodeReader:
+    """Turns blocks into nodes; what cannot be read goes to `problems`."""
+
+    path: Path
+    problems: list[Problem]
+
+    def node(self, block: blocks.NodeBlock) -> SchedulerNode:
+        """Read the lines of one node and of its children."""
+        attributes: dict[str, Any] = {}
+        own: dict[str, Any] = {}
+        layouts: dict[str, tuple[BufferLayout, Span]] = {}
+        fields: list[tuple[str, str]] = []
+        for statement in block.statements:
+            key = statement.key
+            try:
+                if key == blocks.LAYOUT_LINE:
+                    if statement.owner not in layouts:
+                        layouts[statement.owner] = (values.layout(statement.value), self._span(statement))
+                elif known := _FIELDS.get(key):
+                    attributes[known[0]] = known[1](statement.value.strip())
+                elif key in _BUFFER_FIELDS:
+                    own[key] = _BUFFER_FIELDS[key](statement.value)
+                else:
+                    fields.append((key, statement.value.strip()))
+            except _NOT_READ as error:
+                self._problem(error, statement)
+        children = tuple(self.node(child) for child in block.children)
+        outputs = self._outputs(block.outputs)
+        if not outputs and not children:
+            layout = layouts.get(block.name)
+            own.setdefault("layout", layout[0] if layout else None)
+            span = layout[1] if layout else Span(self.path, block.first, block.last)
+            outputs = (_buffer(block.name, block.ir, own, span),)
+        return SchedulerNode(
+            name=block.name,
+            kind=block.kind,
+            ir=block.ir,
+            outputs=outputs,
+            layouts=tuple((name, layout, span) for name, (layout, span) in layouts.items()),
+            body=self._body(block),
+            children=children,
+            fields=tuple(fields),
+            span=Span(self.path, block.first, block.last),
+            **attributes,
+        )
+
+    def _body(self, block: blocks.NodeBlock) -> LoopBody | None:
+        if not block.body:
+            return None
+
+        def bad_line(line: int, message: str) -> None:
+            at = block.body_first + line
+            self.problems.append(Problem(message, Span(self.path, at, at)))
+
+        return parse_loop_body(block.body, self.path, block.body_first, bad_line)
+
+    def _outputs(self, statements: list[blocks.Statement]) -> tuple[Buffer, ...]:
+        drafts: list[_OutputDraft] = []
+        for statement in statements:
+            if statement.key == blocks.OUTPUT_HEADER:
+                drafts.append(_OutputDraft(statement.owner, statement.value, statement.first))
+                continue
+            try:
+                if not drafts or statement.key not in _BUFFER_FIELDS:
+                    raise ValueError(f"not understood: {values.shorten(statement.value)}")
+                drafts[-1].facts[statement.key] = _BUFFER_FIELDS[statement.key](statement.value)
+            except _NOT_READ as error:
+                self._problem(error, statement)
+        return tuple(
+            _buffer(draft.name, draft.kind, draft.facts, Span(self.path, draft.first, draft.first))
+            for draft in drafts
+        )
+
+    def _span(self, statement: blocks.Statement) -> Span:
+        return Span(self.path, statement.first, statement.last)
+
+    def _problem(self, error: Exception, statement: blocks.Statement) -> None:
+        self.problems.append(Problem(str(error), self._span(statement)))
 
 
 def _buffer(name: str, kind: str, facts: dict[str, Any], span: Span) -> Buffer:

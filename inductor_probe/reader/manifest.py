@@ -30,6 +30,7 @@ from typing import Any
 
 from inductor_probe.errors import UnreadableError
 from inductor_probe.model.manifest import Manifest
+from inductor_probe.reader.text import read_text
 
 FORMAT = 1
 _PAIRS = tuple[tuple[str, str], ...]
@@ -61,13 +62,12 @@ def read_manifest(path: Path) -> Manifest:
     """Read `probe.json`.
 
     Raises:
-        UnreadableError: it is not there, cannot be read, or is not a manifest.
+        NotFoundError: it is not there.
+        UnreadableError: it cannot be read, or is not a manifest.
     """
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UnreadableError(f"cannot read {path}: {error.strerror or error}") from error
-    except ValueError as error:  # JSONDecodeError and UnicodeDecodeError
+        data = json.loads(read_text(path))
+    except (ValueError, RecursionError) as error:
         raise UnreadableError(f"{path} is not JSON: {error}", "dump the script again") from error
     return manifest_from_json(data, path)
 

@@ -3,89 +3,129 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from pathlib import Path
 
-from inductor_probe.backends import backend_of
-from inductor_probe.errors import UnreadableError
-from inductor_probe.model.code import Kernel, OutputCode
+from inductor_probe.backends import backend_of, source_text
+from inductor_probe.model.code import Allocation, Kernel, KernelArg, OutputCode
 from inductor_probe.model.span import Problem, Span
+from inductor_probe.reader.kernel_comments import kernel_comment
+from inductor_probe.reader.python_text import parse_readable_part
 from inductor_probe.reader.text import read_text
-from inductor_probe.reader.values import dotted
+from inductor_probe.reader.values import dotted, shorten
 from inductor_probe.reader.wrapper import WrapperReader
+
+_EXAMPLES = ("get_args", "benchmark_compiled_module")
 
 
 def read_output_code(path: Path) -> OutputCode:
     """Read a wrapper file.
 
     Raises:
-        NotFoundError, UnreadableError: the file is missing, not readable, not text, or cut off.
+        NotFoundError, UnreadableError: the file is missing, not readable or not text.
     """
     return parse_output_code(read_text(path), path)
 
 
 def parse_output_code(text: str, path: Path) -> OutputCode:
-    """Read the text of `output_code.py`; `path` is what spans name."""
-    try:
-        module = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        line = getattr(error, "lineno", None) or 1
-        raise UnreadableError(
-            f"{path}:{line}: output_code.py is cut off or is not Python",
-            "the compile may have been stopped while it was written; dump the script again",
-        ) from error
-    kernels: dict[str, Kernel] = {}
-    problems: list[Problem] = []
-    for statement in module.body:
-        match statement:
-            case ast.Assign(
-                targets=[ast.Name(id=name)], value=ast.Call(func=ast.Attribute() as func) as call
-            ):
-                if dotted(func.value) == "async_compile":
-                    span = Span(path, statement.lineno, statement.end_lineno or statement.lineno)
-                    kernels[name] = _kernel(name, func.attr, call, span, problems)
-    reader = WrapperReader(path, text.split("\n"), frozenset(kernels))
-    entry = _read_functions(module, reader)
-    if entry is None:
-        problems.append(Problem("no `call` function in the wrapper", Span(path, 1, len(reader.lines))))
+    """Read the text of `output_code.py`; `path` is what spans name.
+
+    Of a file that was cut off, what stands before the cut is read; the rest is a problem.
+    """
+    module = parse_readable_part(text, path)
+    problems = list(module.problems)
+    lines = text.split("\n")
+    kernels = _kernels(module.tree, path, lines, problems)
+    functions = {
+        statement.name: statement for statement in module.tree.body if isinstance(statement, ast.FunctionDef)
+    }
+    runner = next(
+        (at for at in module.tree.body if isinstance(at, ast.ClassDef) and at.name == "Runner"), None
+    )
+    methods = {at.name: at for at in runner.body if isinstance(at, ast.FunctionDef)} if runner else {}
+    call = functions.get("call") or methods.get("call")
+    others = [at for at in functions.values() if at is not call and at.name not in _EXAMPLES]
+    reader = WrapperReader(
+        path, lines, frozenset(kernels), frozenset(function.name for function in others), problems=problems
+    )
+    for function in others:
+        if not function.decorator_list:  # `@triton.jit`: a kernel of the user's, quoted in the wrapper
+            reader.function(function.body)
+    if call is not None:
+        reader.entry(call.body)
+    else:
+        problems.append(Problem("no `call` function in the wrapper", Span(path, len(lines), len(lines))))
+    for name in _EXAMPLES:
+        if name in functions:
+            reader.example_inputs(functions[name])
+    reader.complete_inputs()
+    _top_level(module.tree, reader, kernels, problems)
+    problems.sort(key=lambda problem: problem.span.first if problem.span else 0)
     return OutputCode(
-        entry=entry,
+        entry=None if call is None else "call" if "call" in functions else "Runner.call",
         inputs=reader.inputs,
         kernels=tuple(kernels.values()),
         launches=tuple(reader.launches),
         externs=tuple(reader.externs),
         allocations=tuple(reader.allocations.values()),
         returns=reader.returns,
+        symbols=tuple(reader.symbols),
+        functions=tuple(function.name for function in others),
         problems=tuple(problems),
     )
 
 
-def _read_functions(module: ast.Module, reader: WrapperReader) -> str | None:
-    """Hand the wrapper and the example inputs to `reader`; return how the wrapper is entered."""
-    entry: str | None = None
-    for statement in module.body:
+def _kernels(tree: ast.Module, path: Path, lines: list[str], problems: list[Problem]) -> dict[str, Kernel]:
+    kernels: dict[str, Kernel] = {}
+    for statement in tree.body:
         match statement:
-            case ast.FunctionDef(name="call"):
-                entry = "call"
-                reader.statements(statement.body)
-            case ast.ClassDef(name="Runner"):
-                for method in statement.body:
-                    if isinstance(method, ast.FunctionDef) and method.name == "call":
-                        entry = "Runner.call"
-                        reader.statements(method.body)
-            case ast.FunctionDef(name="get_args" | "benchmark_compiled_module"):
-                reader.example_inputs(statement)
-    reader.complete_inputs()
-    return entry
+            case ast.Assign(
+                targets=[ast.Name(id=name)], value=ast.Call(func=ast.Attribute() as func) as call
+            ) if dotted(func.value) == "async_compile":
+                span = Span(path, statement.lineno, statement.end_lineno or statement.lineno)
+                kernel = _kernel(name, func.attr, call, span, problems)
+                if not kernel.source:
+                    kernel = replace(kernel, args=_chosen_args(call, kernels))
+                comment = kernel_comment(lines, statement.lineno, path)
+                kernels[name] = replace(kernel, comment=comment)
+    return kernels
 
 
 def _kernel(name: str, maker: str, call: ast.Call, span: Span, problems: list[Problem]) -> Kernel:
-    backend = backend_of(maker)
-    source = ""
-    if backend and backend.makers[maker] < len(call.args):
-        argument = call.args[backend.makers[maker]]
-        if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
-            source = argument.value
+    backend, source = backend_of(maker), source_text(call)
     if backend is None:
         problems.append(Problem(f"kernel {name} is of an unknown backend ({maker})", span))
         return Kernel(name, maker, source, (), (), span)
-    return Kernel(name, backend.name, source, backend.parameters(source), backend.facts(source), span)
+    text = backend.read(source)
+    chosen = [ast.unparse(argument) for argument in call.args if isinstance(argument, ast.List | ast.Dict)]
+    facts = (*text.facts, *(("chooses among", names) for names in chosen if not source))
+    return Kernel(name, backend.name, source, text.args, facts, span, text.details)
+
+
+def _chosen_args(call: ast.Call, kernels: dict[str, Kernel]) -> tuple[KernelArg, ...]:
+    """Return the parameters of a kernel that chooses among others (`multi_kernel`): those of the first."""
+    names = (at.id for at in ast.walk(call) if isinstance(at, ast.Name) and at.id in kernels)
+    first = next(names, None)
+    return kernels[first].args if first else ()
+
+
+def _top_level(
+    tree: ast.Module, reader: WrapperReader, kernels: dict[str, Kernel], problems: list[Problem]
+) -> None:
+    """Take constants, and say what stands at the top level in no known form."""
+    for statement in tree.body:
+        span = Span(reader.path, statement.lineno, statement.end_lineno or statement.lineno)
+        match statement:
+            case (
+                ast.Import() | ast.ImportFrom() | ast.Delete() | ast.FunctionDef() | ast.ClassDef() | ast.If()
+            ):
+                pass
+            case ast.Assign(targets=[ast.Name(id=name)]) if name in kernels:
+                pass
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=None)):
+                reader.allocations.setdefault(name, Allocation(name, "constant", None, None, span))
+            case ast.Assign(targets=[ast.Name()]) | ast.Expr(value=ast.Constant() | ast.Call()):
+                pass  # aliases of torch's functions, metadata of kernels, `async_compile.wait(globals())`
+            case _:
+                text = shorten(reader.lines[statement.lineno - 1].strip())
+                problems.append(Problem(f"unknown statement: {text}", span))

@@ -8,26 +8,24 @@ from pathlib import Path
 from inductor_probe.errors import UnreadableError
 from inductor_probe.model.provenance import Names, Provenance
 from inductor_probe.model.span import Span
-from inductor_probe.reader.text import read_text
 
-PROVENANCE = "inductor_provenance_tracking_node_mappings.json"
-
-
-def read_provenance(graph: Path) -> Provenance | None:
-    """Read the provenance file in the folder of a graph; None when torch wrote none.
-
-    Raises:
-        UnreadableError: the file is there and is not what torch writes.
-    """
-    path = graph / PROVENANCE
-    return parse_provenance(read_text(path), path) if path.exists() else None
+# Torch 2.8 wrote two files and 2.7 another one, with the kernels alone; the first found tells most.
+PROVENANCE_FILES = (
+    "inductor_provenance_tracking_node_mappings.json",
+    "inductor_generated_kernel_to_post_grad_nodes.json",
+    "inductor_triton_kernel_to_post_grad_nodes.json",
+)
 
 
 def parse_provenance(text: str, path: Path) -> Provenance:
-    """Read the text of a provenance file; `path` is what errors name."""
+    """Read the text of a provenance file; `path` is what errors name.
+
+    Raises:
+        UnreadableError: it is not what torch writes.
+    """
     try:
         data = json.loads(text)
-        launches = _names(data["cppCodeToPost"])
+        launches = _names(data.get("cppCodeToPost", {}) if "preToPost" in data else data)
         pre_to_post, post_to_pre = _names(data.get("preToPost", {})), _names(data.get("postToPre", {}))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise UnreadableError(f"{path}: not a provenance mapping of torch ({error})") from error

@@ -1,13 +1,41 @@
-"""`fx_graph_runnable.py`: what torch notes in it about itself."""
+"""`fx_graph_runnable.py`: what torch notes in it about itself.
+
+It is a program, but not always Python (`<lambda>()` stands for a branch of a conditional), so it is read as
+text: the few lines that say something beside the graph, which `fx_graph_readable.py` has as well.
+"""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
-_VERSION = re.compile(r"^# torch version: (\S+)", re.MULTILINE)
+from inductor_probe.model.runnable import Runnable
+from inductor_probe.model.span import Problem, Span
+
+_VERSION = re.compile(r"^# torch (?P<what>version|cuda version|git version): (?P<text>\S+)", re.MULTILINE)
+_SETTING = re.compile(r"^(?P<name>torch\.\w[\w.]*\.config\.[\w.]+) = (?P<value>.*)", re.MULTILINE)
+_VARIABLE = re.compile(r"^os\.environ\['(?P<name>\w+)'\] = '(?P<value>.*)'", re.MULTILINE)
+_END = "run_repro("
+
+
+def parse_runnable(text: str, path: Path) -> Runnable:
+    """Read the text of `fx_graph_runnable.py`; it is neither imported nor run."""
+    versions = {match["what"]: match["text"] for match in _VERSION.finditer(text)}
+    problems: tuple[Problem, ...] = ()
+    if _END not in text:
+        last = text.count("\n") + 1
+        problems = (Problem("cut off: the part that runs the graph is missing", Span(path, last, last)),)
+    cuda = versions.get("cuda version")
+    return Runnable(
+        torch_version=versions.get("version"),
+        cuda_version=None if cuda == "None" else cuda,
+        git_version=versions.get("git version"),
+        settings=tuple((match["name"], match["value"]) for match in _SETTING.finditer(text)),
+        environment=tuple((match["name"], match["value"]) for match in _VARIABLE.finditer(text)),
+        problems=problems,
+    )
 
 
 def torch_version(text: str) -> str | None:
     """Return the version of the torch that wrote the file; every release notes it there."""
-    match = _VERSION.search(text)
-    return match[1] if match else None
+    return parse_runnable(text, Path()).torch_version

@@ -2,12 +2,17 @@
 
 They are read with `ast` and never evaluated. `parse` gives an `Expression`; the functions below turn its
 nodes into records. Every one raises ValueError on a form it does not know.
+
+A dump says the same things many times (in the file before fusion and the one after, of a fused node and of
+each of its children, for every graph of a run), so what was parsed is remembered by its text. The records
+are frozen: sharing them saves memory as well.
 """
 
 from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
+from functools import lru_cache
 
 from inductor_probe.model.ir import (
     BufferLayout,
@@ -46,7 +51,7 @@ def parse(text: str) -> Expression:
     try:
         node = ast.parse(line, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise ValueError(f"not an expression: {_shorten(line)}") from error
+        raise ValueError(f"not an expression: {shorten(line)}") from error
     return Expression(line, line.encode(), node)
 
 
@@ -68,7 +73,7 @@ def ranges(expression: Expression, node: ast.expr | None = None) -> tuple[tuple[
     """Read `{c0: 256, c1: s77}` in its order; `node` is the part of the expression, all of it if None."""
     node = expression.node if node is None else node
     if not isinstance(node, ast.Dict):
-        raise ValueError(f"not ranges: {_shorten(expression.quote(node))}")
+        raise ValueError(f"not ranges: {shorten(expression.quote(node))}")
     return tuple(
         (expression.quote(key), dim(expression, value))
         for key, value in zip(node.keys, node.values, strict=True)
@@ -76,11 +81,18 @@ def ranges(expression: Expression, node: ast.expr | None = None) -> tuple[tuple[
     )
 
 
+@lru_cache(maxsize=8192)
+def ranges_text(text: str) -> tuple[tuple[str, Dim], ...]:
+    """Read the text of ranges: `{p0: 256, p1: s77}`."""
+    return ranges(parse(text))
+
+
+@lru_cache(maxsize=8192)
 def deps(text: str) -> tuple[Dep, ...]:
     """Read `[MemoryDep('buf0', c0, {c0: 256}), StarDep(name='buf1', mode=None)]`."""
     expression = parse(text)
     if not isinstance(expression.node, ast.List):
-        raise ValueError(f"not a list of deps: {_shorten(text)}")
+        raise ValueError(f"not a list of deps: {shorten(text)}")
     return tuple(_dep(expression, element) for element in expression.node.elts)
 
 
@@ -105,6 +117,7 @@ def _dep(expression: Expression, node: ast.expr) -> Dep:
 _LAYOUT_KEYS = ("device", "size", "stride", "offset")
 
 
+@lru_cache(maxsize=8192)
 def layout(text: str) -> BufferLayout:
     """Read `FixedLayout('cpu', torch.float32, size=[2, 3], stride=[3, 1])` and its kin."""
     expression = parse(text)
@@ -122,13 +135,14 @@ def layout(text: str) -> BufferLayout:
     )
 
 
+@lru_cache(maxsize=8192)
 def users(text: str) -> tuple[NodeUser, ...]:
     """Read `[NodeUser(node=SchedulerNode(name='op1'), can_inplace=False, is_weak=False)]`, or `None`."""
     expression = parse(text)
     if isinstance(expression.node, ast.Constant) and expression.node.value is None:
         return ()  # fused nodes of torch 2.1
     if not isinstance(expression.node, ast.List):
-        raise ValueError(f"not a list of users: {_shorten(text)}")
+        raise ValueError(f"not a list of users: {shorten(text)}")
     found = []
     for element in expression.node.elts:
         _, _, kwargs = _call(expression, element)
@@ -147,27 +161,35 @@ def names(text: str) -> tuple[str, ...]:
     """Read `['buf0', 'buf2']`."""
     expression = parse(text)
     if not isinstance(expression.node, ast.List):
-        raise ValueError(f"not a list of names: {_shorten(text)}")
+        raise ValueError(f"not a list of names: {shorten(text)}")
     return tuple(_string(element) for element in expression.node.elts)
 
 
+@lru_cache(maxsize=8192)
 def sizes(text: str) -> tuple[tuple[Dim, ...], ...]:
     """Read `([1024], [768])` or `((1024,), (768,))`: iteration sizes, then reduction sizes."""
     expression = parse(text)
     if not isinstance(expression.node, ast.Tuple):
-        raise ValueError(f"not sizes: {_shorten(text)}")
+        raise ValueError(f"not sizes: {shorten(text)}")
     return tuple(dims(expression, element) for element in expression.node.elts)
 
 
+@lru_cache(maxsize=8192)
 def iteration(text: str) -> tuple[Dim | tuple[Dim, ...], ...]:
     """Read a group's `((1024,), (768,))` (C++) or `(1024, 768)` (Triton)."""
     expression = parse(text)
     if not isinstance(expression.node, ast.Tuple):
-        raise ValueError(f"not a group's sizes: {_shorten(text)}")
+        raise ValueError(f"not a group's sizes: {shorten(text)}")
     return tuple(
         dims(expression, element) if isinstance(element, ast.Tuple | ast.List) else dim(expression, element)
         for element in expression.node.elts
     )
+
+
+@lru_cache(maxsize=8192)
+def operand_text(text: str) -> Value:
+    """Read the text of an operand, as behind the `return` of a block."""
+    return operand(parse(text).node)
 
 
 def operand(node: ast.expr) -> Value:
@@ -187,7 +209,7 @@ def operand(node: ast.expr) -> Value:
             return Dotted(dotted(node))
         case ast.Tuple(elts=elements) | ast.List(elts=elements):
             return tuple(operand(element) for element in elements)
-    raise ValueError(f"unknown operand {_shorten(ast.unparse(node))}")
+    raise ValueError(f"unknown operand {shorten(ast.unparse(node))}")
 
 
 def dotted(node: ast.expr) -> str:
@@ -201,7 +223,7 @@ def dotted(node: ast.expr) -> str:
 
 def _call(expression: Expression, node: ast.expr) -> tuple[str, list[ast.expr], dict[str, ast.expr]]:
     if not isinstance(node, ast.Call):
-        raise ValueError(f"not of the form Kind(...): {_shorten(expression.quote(node))}")
+        raise ValueError(f"not of the form Kind(...): {shorten(expression.quote(node))}")
     kwargs = {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg is not None}
     return expression.quote(node.func), node.args, kwargs
 
@@ -225,14 +247,15 @@ def _device(expression: Expression, node: ast.expr) -> str:
 def _string(node: ast.expr) -> str:
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
-    raise ValueError(f"not a name: {_shorten(ast.unparse(node))}")
+    raise ValueError(f"not a name: {shorten(ast.unparse(node))}")
 
 
 def _bool(node: ast.expr) -> bool:
     if isinstance(node, ast.Constant) and isinstance(node.value, bool):
         return node.value
-    raise ValueError(f"not a bool: {_shorten(ast.unparse(node))}")
+    raise ValueError(f"not a bool: {shorten(ast.unparse(node))}")
 
 
-def _shorten(text: str) -> str:
+def shorten(text: str) -> str:
+    """Cut a text for a message."""
     return text if len(text) <= 80 else f"{text[:77]}..."

@@ -8,105 +8,168 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from inductor_probe.backends import BACKENDS
-from inductor_probe.model.code import Allocation, ExternCall, Launch
-from inductor_probe.model.ir import BufferLayout, Dim
-from inductor_probe.model.span import Span
-from inductor_probe.reader.values import dotted
+from inductor_probe.model.code import Allocation, ExternCall, Launch, SizeSymbol
+from inductor_probe.model.ir import BufferLayout
+from inductor_probe.model.kernel_comments import KernelComment
+from inductor_probe.model.span import Problem, Span
+from inductor_probe.reader import tensor_calls
+from inductor_probe.reader.kernel_comments import kernel_comment
+from inductor_probe.reader.values import dotted, shorten
 
-_EXTERN = ("extern_kernels.", "aten.", "torch.ops.")
-_EMPTY_STRIDED = re.compile(r"empty_strided(_(?P<device>\w+))?")
-_SOURCE_NODES = re.compile(r"# (?:Topologically Sorted )?Source Nodes: \[(?P<names>[^\]]*)\]")
+_EXTERN = ("extern_kernels.", "aten.", "torch.ops.", "quantized.", "_quantized.", "inductor_ops.")
+_SYMBOL = re.compile(r"[suz]\d+")
 _LAUNCHERS = {backend.launcher for backend in BACKENDS}
+# Calls that neither compute nor name memory: devices, streams, guards, events, lists of a loop, profiling.
+_PLUMBING = re.compile(
+    r"args\.clear|assert_alignment|get_raw_stream|run_intermediate_hooks|start_graph|end_graph"
+    r"|torch\.\w+\.(?:set_device|synchronize|nvtx\.\w+)|torch\.Event|\w+\.(?:record|synchronize|wait|zero_)"
+    r"|[\w\[\]]+\.(?:append|extend|wait_stream|wait_event|record_event|precompile|save_gpu_kernel)"
+    r"|print|record_function"
+)
+# Methods of a tensor that make another one: `buf0[0] = arg0_1.clone()` before a loop.
+_COPIES = ("clone", "copy_", "unsqueeze", "contiguous")
+# Statements that hold nothing a reader asks for.
+_SILENT = (ast.Delete, ast.Assert, ast.Pass, ast.Raise, ast.Import, ast.ImportFrom, ast.Global, ast.Break)
 
 
 @dataclass(slots=True)
 class WrapperReader:
-    """Collects what the statements of a wrapper say, in order. `kernels` are the names that are launched."""
+    """Collects what the statements of a wrapper say, in order.
+
+    `kernels` are the names that are launched, `functions` those of the wrapper's other functions.
+    """
 
     path: Path
     lines: list[str]
     kernels: frozenset[str]
+    functions: frozenset[str] = frozenset()
     inputs: tuple[str, ...] = ()
     launches: list[Launch] = field(default_factory=list)
     externs: list[ExternCall] = field(default_factory=list)
     allocations: dict[str, Allocation] = field(default_factory=dict)
     examples: dict[str, BufferLayout] = field(default_factory=dict)
+    symbols: list[SizeSymbol] = field(default_factory=list)
     returns: tuple[str, ...] = ()
+    problems: list[Problem] = field(default_factory=list)
 
-    def statements(self, body: list[ast.stmt]) -> None:
-        """Read statements of `call`, in order."""
+    def entry(self, body: list[ast.stmt]) -> None:
+        """Read the statements of `call`."""
         for statement in body:
             match statement:
-                case ast.With(body=inner):
-                    self.statements(inner)
-                case ast.If(body=inner, orelse=other):
-                    self.statements(inner)
-                    self.statements(other)
                 case ast.Assign(targets=[target], value=ast.Name(id="args")):
                     elements = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
                     self.inputs = tuple(ast.unparse(element) for element in elements)
-                case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                    self._assign(name, value, statement)
-                case ast.Expr(value=ast.Call() as call):
-                    self._call(call, (), statement)
+                case ast.With(body=inner):
+                    self.entry(inner)
                 case ast.Return(value=ast.Tuple(elts=elements) | ast.List(elts=elements)):
-                    self.returns = tuple(ast.unparse(element) for element in elements)
+                    self.returns = tuple(tensor_calls.text(element) for element in elements)
+                case _:
+                    self._statement(statement)
+
+    def function(self, body: list[ast.stmt]) -> None:
+        """Read the statements of another function; its arguments and returns are not the graph's."""
+        for statement in body:
+            match statement:
+                case ast.Return() | ast.Assign(value=ast.Name(id="args")):
+                    pass
+                case _:
+                    self._statement(statement)
+
+    def _statement(self, statement: ast.stmt) -> None:
+        match statement:
+            case ast.With(body=inner):
+                self.function(inner)
+            case ast.If(body=inner, orelse=other) | ast.While(body=inner, orelse=other):
+                self.function([*inner, *other])
+            case ast.For(body=inner):
+                self.function(inner)
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                self._assign(name, value, statement)
+            case ast.Assign(targets=[ast.Tuple(elts=elements)], value=ast.Call() as call):
+                self._call(call, tuple(tensor_calls.text(element) for element in elements), statement)
+            case ast.Assign(targets=[ast.Attribute()]):
+                pass  # a switch of a kernel object
+            case ast.Assign(targets=[ast.Subscript() as item], value=ast.Name() | ast.Call()):
+                self._assign(ast.unparse(item), statement.value, statement)
+            case ast.Expr(value=ast.Call() as call):
+                self._call(call, (), statement)
+            case ast.Expr(value=ast.Constant()) | ast.Return():
+                pass
+            case _ if not isinstance(statement, _SILENT):
+                self._unknown(statement)
 
     def _assign(self, name: str, value: ast.expr, statement: ast.stmt) -> None:
         span = self._span(statement)
         match value:
-            case ast.Name(id=other) if other in self.allocations or other in self.inputs:
+            case ast.Name(id=other):
                 known = self.allocations.get(other)
-                self._allocate(Allocation(name, "reuse", known.layout if known else None, other, span))
+                if known is None and _SYMBOL.fullmatch(name):
+                    self.symbols.append(SizeSymbol(name, other, span))
+                else:
+                    self._allocate(Allocation(name, "reuse", known.layout if known else None, other, span))
             case ast.Subscript(value=ast.Name(id=other), slice=ast.Constant()):
                 self._allocate(Allocation(name, "alias", None, other, span))
-            case ast.Call(func=func) as call:
-                target = dotted(func)
-                if target == "reinterpret_tensor":
-                    of = ast.unparse(call.args[0])
-                    self._allocate(Allocation(name, "view", self._view_layout(call, of), of, span))
-                elif target == "empty" or _EMPTY_STRIDED.fullmatch(target):
-                    self._allocate(Allocation(name, "new", _empty_layout(target, call), None, span))
-                else:
-                    self._call(call, (name,), statement)
+            case ast.Call() as call:
+                self._assign_call(name, call, statement)
+            case ast.Constant(value=None) | ast.List() | ast.ListComp():
+                pass  # nothing yet: what a branch, a loop or a partition fills
+            case _:
+                self.symbols.append(SizeSymbol(name, ast.unparse(value), span))
+
+    def _assign_call(self, name: str, call: ast.Call, statement: ast.stmt) -> None:
+        target, span = dotted(call.func), self._span(statement)
+        if target in ("reinterpret_tensor", "alloc_from_pool") and call.args:
+            of = tensor_calls.text(call.args[0])
+            base = self.allocations.get(of)
+            known = base.layout if base else self.examples.get(of)
+            layout = tensor_calls.view_layout(target, call, known)
+            self._allocate(Allocation(name, "view", layout, of, span))
+        elif layout := tensor_calls.empty_layout(target, call):
+            self._allocate(Allocation(name, "new", layout, None, span))
+        elif target == "copy_if_misaligned" and call.args:
+            known_input = self.allocations.get(name)
+            layout = known_input.layout if known_input else None
+            self._allocate(Allocation(name, "copy", layout, tensor_calls.text(call.args[0]), span))
+        elif target.endswith((".item", ".size", ".stride", ".numel")) or target in ("max", "min", "int"):
+            self.symbols.append(SizeSymbol(name, ast.unparse(call), span))
+        else:
+            self._call(call, (name,), statement)
 
     def _allocate(self, allocation: Allocation) -> None:
         self.allocations[allocation.name] = allocation
 
-    def _view_layout(self, call: ast.Call, of: str) -> BufferLayout | None:
-        if len(call.args) < 3:
-            return None
-        base = self.allocations.get(of)
-        known = base.layout if base else self.examples.get(of)
-        offset = _dim(call.args[3]) if len(call.args) > 3 else 0
-        device, dtype = (known.device, known.dtype) if known else (None, None)
-        return BufferLayout("Allocation", device, dtype, _dims(call.args[1]), _dims(call.args[2]), offset)
-
     def _call(self, call: ast.Call, targets: tuple[str, ...], statement: ast.stmt) -> None:
-        span = self._span(statement)
-        func = call.func
-        if isinstance(func, ast.Name) and func.id in self.kernels:
-            self.launches.append(Launch(func.id, tuple(_pointer(arg) for arg in call.args), span))
-            return
-        if isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name):
-            kernel = func.value.id
-            if kernel in self.kernels and func.attr in _LAUNCHERS:
-                self.launches.append(Launch(kernel, tuple(ast.unparse(arg) for arg in call.args), span))
-                return
-        target = dotted(func)
-        if target == "assert_size_stride":
+        span, func, target = self._span(statement), call.func, dotted(call.func)
+        kernel, _, method = target.rpartition(".")
+        if (isinstance(func, ast.Name) and target in self.kernels) or (
+            kernel in self.kernels and method in _LAUNCHERS
+        ):
+            args = tuple(tensor_calls.pointer(argument) for argument in call.args)
+            keywords = tuple((kw.arg, ast.unparse(kw.value)) for kw in call.keywords if kw.arg)
+            self.launches.append(
+                Launch(kernel or target, args, span, keywords, comment=self._comment(statement))
+            )
+        elif target == "assert_size_stride":
             self._sized(call, span)
-        elif target.startswith(_EXTERN):
+        elif target.startswith(_EXTERN) or method in _COPIES or (targets and _is_torch(target)):
             outputs = tuple(ast.unparse(kw.value) for kw in call.keywords if kw.arg == "out") or targets
-            args = tuple(ast.unparse(arg) for arg in (*call.args, *call.keywords))
-            self.externs.append(ExternCall(target, args, outputs, span, self._source_nodes(statement)))
+            args = tuple(ast.unparse(argument) for argument in (*call.args, *call.keywords))
+            if method in _COPIES:
+                outputs, args = outputs or (kernel,), (kernel, *args)
+            self.externs.append(ExternCall(target, args, outputs, span, comment=self._comment(statement)))
+        elif not (target in self.functions or "partitions[" in target or _PLUMBING.fullmatch(target)):
+            self._unknown(statement)
+
+    def _unknown(self, statement: ast.stmt) -> None:
+        text = shorten(self.lines[statement.lineno - 1].strip())
+        self.problems.append(Problem(f"unknown statement of the wrapper: {text}", self._span(statement)))
 
     def _sized(self, call: ast.Call, span: Span) -> None:
         """`assert_size_stride` tells the layout of an input, or of what a library kernel returned."""
         if len(call.args) < 3 or not isinstance(call.args[0], ast.Name):
             return
         name = call.args[0].id
-        size, stride = _dims(call.args[1]), _dims(call.args[2])
+        size, stride = tensor_calls.dims(call.args[1]), tensor_calls.dims(call.args[2])
         known = self.allocations.get(name)
         is_input = name in self.inputs
         layout = BufferLayout("Input" if is_input else "Allocation", None, None, size, stride)
@@ -122,10 +185,9 @@ class WrapperReader:
             match statement:
                 case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=func) as call):
                     if dotted(func) == "rand_strided" and len(call.args) >= 2:
-                        device, dtype = _device_and_dtype(call)
-                        self.examples[name] = BufferLayout(
-                            "Input", device, dtype, _dims(call.args[0]), _dims(call.args[1])
-                        )
+                        device, dtype = tensor_calls.device_and_dtype(call)
+                        size, stride = tensor_calls.dims(call.args[0]), tensor_calls.dims(call.args[1])
+                        self.examples[name] = BufferLayout("Input", device, dtype, size, stride)
 
     def complete_inputs(self) -> None:
         """Call last: gives inputs the dtype and device of the example inputs."""
@@ -144,70 +206,12 @@ class WrapperReader:
         joined = BufferLayout("Input", example.device, example.dtype, layout.size, layout.stride)
         self._allocate(Allocation(name, "input", joined, None, asserted.span))
 
-    def _source_nodes(self, statement: ast.stmt) -> tuple[str, ...]:
-        """Read the names in the comment lines right above a call."""
-        at = statement.lineno - 2
-        while at >= 0 and self.lines[at].lstrip().startswith("#"):
-            if match := _SOURCE_NODES.search(self.lines[at]):
-                return tuple(name.strip() for name in match["names"].split(",") if name.strip())
-            at -= 1
-        return ()
+    def _comment(self, statement: ast.stmt) -> KernelComment | None:
+        return kernel_comment(self.lines, statement.lineno, self.path)
 
     def _span(self, statement: ast.stmt) -> Span:
         return Span(self.path, statement.lineno, statement.end_lineno or statement.lineno)
 
 
-def _empty_layout(target: str, call: ast.Call) -> BufferLayout:
-    size = _dims(call.args[0]) or ()
-    device, dtype = _device_and_dtype(call)
-    if target == "empty":  # torch 2.2 writes contiguous buffers so
-        return BufferLayout("Allocation", device, dtype, size, contiguous_stride(size))
-    if (match := _EMPTY_STRIDED.fullmatch(target)) and match["device"]:
-        device = match["device"].removesuffix("_pinned")
-        dtype = dotted(call.args[2]).removeprefix("torch.") if len(call.args) > 2 else dtype
-    return BufferLayout("Allocation", device, dtype, size, _dims(call.args[1]))
-
-
-def contiguous_stride(size: tuple[Dim, ...]) -> tuple[Dim, ...]:
-    """Return the row-major stride of `size`, in elements."""
-    stride: list[Dim] = []
-    step: Dim = 1
-    for dim in reversed(size):
-        stride.append(step)
-        if isinstance(dim, int) and isinstance(step, int):
-            step = step * max(dim, 1)
-        else:
-            step = (
-                str(dim) if step == 1 else f"{step}*{dim}" if str(dim).isidentifier() else f"{step}*({dim})"
-            )
-    return tuple(reversed(stride))
-
-
-def _device_and_dtype(call: ast.Call) -> tuple[str | None, str | None]:
-    device = dtype = None
-    for keyword in call.keywords:
-        if keyword.arg == "device" and isinstance(keyword.value, ast.Constant):
-            device = str(keyword.value.value)
-        elif keyword.arg == "dtype":
-            dtype = dotted(keyword.value).removeprefix("torch.")
-    return device, dtype
-
-
-def _pointer(node: ast.expr) -> str:
-    """Unwrap `c_void_p(buf0.data_ptr())` and `c_long(s0)`, which torch before 2.3 passes to C++ kernels."""
-    match node:
-        case ast.Call(func=ast.Name(id="c_void_p"), args=[ast.Call(func=ast.Attribute(value=inner))]):
-            return ast.unparse(inner)
-        case ast.Call(func=ast.Name(id="c_long" | "c_int" | "c_float" | "c_double"), args=[inner]):
-            return ast.unparse(inner)
-    return ast.unparse(node)
-
-
-def _dim(node: ast.expr) -> Dim:
-    if isinstance(node, ast.Constant) and type(node.value) is int:
-        return node.value
-    return ast.unparse(node)
-
-
-def _dims(node: ast.expr) -> tuple[Dim, ...] | None:
-    return tuple(_dim(element) for element in node.elts) if isinstance(node, ast.Tuple | ast.List) else None
+def _is_torch(target: str) -> bool:
+    return target.startswith("torch.") and not _PLUMBING.fullmatch(target)

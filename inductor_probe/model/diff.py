@@ -1,0 +1,260 @@
+"""What a comparison of two graphs or runs concludes. `a` is what was given first, `b` what was given second.
+
+A `Weight` says what a change is worth: `major` changes what is computed, how results lie in memory or how
+much work is done, `minor` changes how the same work is done, `cosmetic` is another spelling of the same.
+Only major and minor changes make two programs different.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from inductor_probe.model.ir import BufferLayout
+from inductor_probe.model.span import Problem, Span
+
+Weight: TypeAlias = Literal["major", "minor", "cosmetic"]
+Relation: TypeAlias = Literal["same", "changed", "split", "merged", "regrouped", "added", "removed"]
+
+
+@dataclass(frozen=True, slots=True)
+class FactChange:
+    """A named fact with its two values; None on the side that has no such fact."""
+
+    name: str
+    a: str | None
+    b: str | None
+    weight: Weight = "minor"
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How many of something each side has; None where the side does not tell."""
+
+    name: str
+    a: int | None
+    b: int | None
+
+    @property
+    def changed(self) -> bool:
+        """Whether both sides tell, and differently."""
+        return self.a is not None and self.b is not None and self.a != self.b
+
+
+@dataclass(frozen=True, slots=True)
+class BufferChange:
+    """A buffer of both sides that differs, or one that only one side has (`a` or `b` is None).
+
+    Attributes:
+        role: what it is to the graph.
+        position_a, position_b: of an input or output, in calling order.
+        layout_a, layout_b: as far as known.
+        facts: what differs: `value`, `format`, `size`, `stride`, `dtype`, `device`, `offset`, `position`,
+            `memory`.
+        how: what makes it the same buffer, in words.
+    """
+
+    a: str | None
+    b: str | None
+    role: Literal["input", "output", "intermediate"]
+    facts: tuple[FactChange, ...]
+    how: str
+    position_a: int | None = None
+    position_b: int | None = None
+    layout_a: BufferLayout | None = None
+    layout_b: BufferLayout | None = None
+
+    @property
+    def weight(self) -> Weight:
+        """The weight of its weightiest fact."""
+        return heaviest(self.facts)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A line of a loop body as dumped, and where; `block` is `body` or a sub-block."""
+
+    text: str
+    span: Span | None = field(default=None, compare=False)
+    block: str = "body"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeChange:
+    """A scheduler node of both sides whose bodies differ, or one that only one side has.
+
+    Attributes:
+        kind: `computes`: other operations or constants; `indexes`: the same operations at other indices;
+            `loops`: the same operations in loops of another order or size; `calls`: another library call;
+            `added`, `removed`.
+        how: what makes it the same node, in words.
+        loops: trip counts on both sides, outermost first, when they differ.
+        first_a, first_b: the first statements that differ; None on a side that has no more.
+        operations: operations that one side has more of: `("mul", 3, 2)`.
+    """
+
+    a: str | None
+    b: str | None
+    kind: Literal["computes", "indexes", "loops", "calls", "added", "removed"]
+    how: str
+    loops: FactChange | None = None
+    first_a: Statement | None = None
+    first_b: Statement | None = None
+    operations: tuple[tuple[str, int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FusionChange:
+    """Fused groups that hold the same nodes in another grouping.
+
+    Attributes:
+        relation: `split`: what was one group is several; `merged`: the reverse; `regrouped`: neither.
+        a, b: the groups of each side, the names of the unfused nodes in each.
+    """
+
+    relation: Literal["split", "merged", "regrouped"]
+    a: tuple[tuple[str, ...], ...]
+    b: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CodeChange:
+    """How far the code of two kernels is apart, names and spelling aside: lines of A only, and of B only."""
+
+    removed: int
+    added: int
+
+
+@dataclass(frozen=True, slots=True)
+class KernelMatch:
+    """Kernels of A and of B that do the same work.
+
+    Attributes:
+        relation: `same`, `changed`, `split` (one of A is several of B), `merged`, `regrouped`, `added`,
+            `removed`.
+        how: what makes them the same work, in words; empty for `added` and `removed`.
+        facts: facts of their text that differ.
+        code: None when the normalised code is equal, or was not compared (other backend, split, merged).
+    """
+
+    relation: Relation
+    a: tuple[str, ...]
+    b: tuple[str, ...]
+    how: str
+    facts: tuple[FactChange, ...] = ()
+    code: CodeChange | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CallChange:
+    """A library call of both sides with another target or other arguments, or one that one side has."""
+
+    a: str | None
+    b: str | None
+    facts: tuple[FactChange, ...]
+    span_a: Span | None = field(default=None, compare=False)
+    span_b: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class DiffSide:
+    """Whose graph it is."""
+
+    name: str
+    path: Path = field(compare=False)
+    torch_version: str | None
+    kind: str | None
+    devices: tuple[str, ...]
+    backends: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GraphDiff:
+    """What changed between two graphs.
+
+    Attributes:
+        environment: torch version, backend, device: what explains changes. It makes no difference itself.
+        inputs, outputs, buffers: by what each side calls them; weightiest first.
+        nodes: unfused scheduler nodes. fusion: their groups.
+        kernels: every kernel of both sides, equal ones too. calls: library calls.
+        operations: FX operations (`aten.mul.Tensor`) with their counts, where they differ.
+        counts: sums over each graph, equal ones too.
+        cosmetic: other spellings of the same, counted: `("kernel names", 3)`.
+        matched_nodes, matched_buffers: how many have a partner.
+        unknown: what could not be compared, and why.
+    """
+
+    a: DiffSide
+    b: DiffSide
+    environment: tuple[FactChange, ...] = ()
+    inputs: tuple[BufferChange, ...] = ()
+    outputs: tuple[BufferChange, ...] = ()
+    buffers: tuple[BufferChange, ...] = ()
+    nodes: tuple[NodeChange, ...] = ()
+    fusion: tuple[FusionChange, ...] = ()
+    kernels: tuple[KernelMatch, ...] = ()
+    calls: tuple[CallChange, ...] = ()
+    operations: tuple[tuple[str, int, int], ...] = ()
+    counts: tuple[Count, ...] = ()
+    cosmetic: tuple[tuple[str, int], ...] = ()
+    matched_nodes: int = 0
+    matched_buffers: int = 0
+    unknown: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = field(default=(), compare=False)
+
+    @property
+    def equal(self) -> bool:
+        """Whether both graphs compute the same with the same code, names and spelling aside.
+
+        FX graphs that were lowered to the same nodes and code may differ.
+        """
+        return not (
+            any(change.weight != "cosmetic" for change in (*self.inputs, *self.outputs, *self.buffers))
+            or self.nodes
+            or self.fusion
+            or any(kernel.relation != "same" for kernel in self.kernels)
+            or self.calls
+            or any(count.changed for count in self.counts)
+        )
+
+    def kernel(self, name: str) -> KernelMatch | None:
+        """Return the match that holds the kernel called `name` on either side."""
+        return next((match for match in self.kernels if name in match.a or name in match.b), None)
+
+
+@dataclass(frozen=True, slots=True)
+class RunDiff:
+    """What changed between two runs: their graphs in pairs, and graphs that only one run has.
+
+    Attributes:
+        environment: versions, knobs, devices: what explains changes.
+        counts: graphs, graph breaks, recompiles and the like.
+        removed, added: graphs of A and of B without a partner.
+    """
+
+    a: Path = field(compare=False)
+    b: Path = field(compare=False)
+    environment: tuple[FactChange, ...]
+    counts: tuple[Count, ...]
+    graphs: tuple[GraphDiff, ...]
+    removed: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
+
+    @property
+    def equal(self) -> bool:
+        """Whether all graphs have an equal partner."""
+        return (
+            not self.removed
+            and not self.added
+            and all(graph.equal for graph in self.graphs)
+            and not any(count.changed for count in self.counts)
+        )
+
+
+def heaviest(facts: tuple[FactChange, ...]) -> Weight:
+    """Return the weight of the weightiest fact; `cosmetic` when there is none."""
+    for weight in ("major", "minor"):
+        if any(fact.weight == weight for fact in facts):
+            return "major" if weight == "major" else "minor"
+    return "cosmetic"

@@ -1,0 +1,82 @@
+"""What the kernel analysis concludes: a row for each generated kernel and each library call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from inductor_probe.model.code import KernelArg
+from inductor_probe.model.ir import BufferLayout, Dim
+from inductor_probe.model.kernel_facts import KernelDetails, Pairs
+from inductor_probe.model.span import SourceLine, Span
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """What a launch passes for one parameter.
+
+    Attributes:
+        arg: the parameter; None where the kernel's text names none (grids, library calls).
+        text: as written in the wrapper.
+        buffer: the buffer that the text names, None for sizes.
+        layout: how it lies, as a view where the text makes one; None when not known.
+    """
+
+    arg: KernelArg | None
+    text: str
+    buffer: str | None = None
+    layout: BufferLayout | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KernelLaunch:
+    """A launch, its parameters matched with what is passed. `keywords` are passed by name: stream, grid."""
+
+    passed: tuple[Passed, ...]
+    span: Span = field(compare=False)
+    keywords: Pairs = ()
+
+
+@dataclass(frozen=True, slots=True)
+class KernelRow:
+    """A kernel with everything that is known of it.
+
+    Attributes:
+        backend: `cpp`, `triton`, another maker of kernels, or `extern` for a library call.
+        kind: `loops` or `template` (C++), the heuristic (Triton), `library` or `fallback` (extern).
+        nodes: unfused scheduler nodes that run in it, in order. `tops`: the nodes after fusion they are in.
+        fx: FX nodes it computes. `ops`: the operators of those, each once; where FX nodes are not known,
+            those that inductor's comment names.
+        sources: lines of the user's program that it comes from.
+        args: its parameters. `launches`: what is passed for them, and where.
+        bytes_read, bytes_written: over all launches: of every buffer passed the elements that its nodes
+            reach, at most the whole buffer, once for each direction; a re-read costs nothing. Text where
+            symbolic, None where a layout is not known.
+        loads, stores: that its text holds. reductions: of its nodes. None where nothing tells.
+        traits: what `--only` filters by: backend, kind, `scalar`, `vectorised`, `reduction`, `atomic`,
+            `int64` (64-bit indices in Triton), `unlinked`.
+        looks: what deserves a look, a sentence each.
+    """
+
+    graph: str
+    name: str
+    backend: str
+    kind: str
+    nodes: tuple[str, ...]
+    tops: tuple[str, ...]
+    fx: tuple[str, ...]
+    ops: tuple[str, ...]
+    sources: tuple[SourceLine, ...]
+    args: tuple[KernelArg, ...]
+    launches: tuple[KernelLaunch, ...]
+    bytes_read: Dim | None
+    bytes_written: Dim | None
+    loads: int | None
+    stores: int | None
+    reductions: int | None
+    facts: Pairs
+    details: KernelDetails | None
+    traits: tuple[str, ...]
+    looks: tuple[str, ...]
+    source: str = field(default="", repr=False)
+    comments: tuple[str, ...] = field(default=(), repr=False)
+    span: Span | None = field(default=None, compare=False)

@@ -1,0 +1,244 @@
+"""The compiler's own logs as read: what `TORCH_LOGS` prints, and what `probe dump` keeps in `probe_logs`.
+
+Names of nodes are as logged: a fused node is the joined names of those in it (`op3_op4`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from inductor_probe.model.span import Problem, Span
+
+Outcome: TypeAlias = Literal["fused", "refused", "possible"]
+"""`possible`: listed among the pairs that may be fused (only torch 2.2 lists them)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """Where and when something was logged.
+
+    Attributes:
+        span: its lines.
+        order: its place among everything that was logged for the run.
+        trace_id: dynamo's id of the compile (`0/0`, `0/0_1` after a restart), None outside of one.
+    """
+
+    span: Span = field(compare=False)
+    order: int = field(compare=False)
+    trace_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateData:
+    """What is printed of an unfused candidate: `Reduction(['[768]', 'sum', 'origins=OrderedSet([sum_1])'])`.
+
+    Attributes:
+        kind: `Pointwise`, `Reduction`, ...; None where only the name is printed (extern kernels, templates).
+        details: the strings in the brackets, stack traces left out.
+        origins: FX nodes.
+    """
+
+    node: str
+    kind: str | None = None
+    details: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A node that takes part in a round. `members` are the unfused nodes in it, itself if it is not fused."""
+
+    name: str
+    kind: str
+    members: tuple[CandidateData, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FusionAttempt:
+    """A pair that was fused, refused, or listed as possible; `reason` is torch's, verbatim.
+
+    `applying`: logged after the round's pairs were found, while they were being fused.
+    """
+
+    first: str
+    second: str
+    outcome: Outcome
+    reason: str | None = None
+    applying: bool = False
+    span: Span | None = field(default=None, compare=False)
+    order: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SharedData:
+    """What a pair shares by torch's count: bytes, or True and False where it only says whether (2.5)."""
+
+    first: str
+    second: str
+    amount: int | bool
+    span: Span | None = field(default=None, compare=False)
+    order: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class FusionBenchmark:
+    """A fusion that was decided by timing it; sides are buffers. `factor` is the speed-up or slow-down."""
+
+    first: tuple[str, ...]
+    second: tuple[str, ...]
+    faster: bool
+    factor: float
+    span: Span | None = field(default=None, compare=False)
+    order: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class FusionRound:
+    """One round over all nodes.
+
+    Attributes:
+        number: 1 to 10; None for the pass with reordered loops after the rounds (torch 2.10 and later).
+        nodes_before, nodes_after: as printed.
+        found: how many pairs could be fused.
+        notes: other lines of the round, verbatim: loop orders, compile errors of templates.
+    """
+
+    number: int | None
+    nodes_before: int | None = None
+    nodes_after: int | None = None
+    found: int | None = None
+    candidates: tuple[Candidate, ...] = ()
+    attempts: tuple[FusionAttempt, ...] = ()
+    shared: tuple[SharedData, ...] = ()
+    benchmarks: tuple[FusionBenchmark, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FusionLog:
+    """Everything logged while the nodes of one graph were fused.
+
+    `complete` tells whether the log has both its beginning and its end.
+    """
+
+    at: Logged
+    rounds: tuple[FusionRound, ...]
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class KernelSchedule:
+    """The order of nodes in one Triton kernel; `EnableReduction` and `DisableReduction` stand among them."""
+
+    at: Logged
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleNote:
+    """Another line of the schedule log: why the C++ backend did not vectorise (torch 2.1 to 2.4)."""
+
+    at: Logged
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tiling:
+    """The accesses of a Triton kernel's nodes over common loops: index expression -> buffers.
+
+    `ranges` gives each loop's length; `text` is the whole line where it has another form.
+    """
+
+    at: Logged
+    index_vars: tuple[str, ...] = ()
+    reduce_vars: tuple[str, ...] = ()
+    reads: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    writes: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    ranges: tuple[tuple[str, str], ...] = ()
+    text: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PerfHint:
+    """A hint of the compiler on speed, verbatim."""
+
+    at: Logged
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class LoweredBuffer:
+    """A `scheduling ComputedBuffer(...)` block: the IR node a buffer was lowered to, and its origins."""
+
+    at: Logged
+    buffer: str
+    kind: str
+    data: str | None
+    origin_node: str | None
+    origins: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """Something that was computed for nothing, or needs no memory: `buffer`, `operation`, `node`."""
+
+    at: Logged
+    what: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class AutotuneChoice:
+    """A timed choice; `ms` is None when it could not be run."""
+
+    name: str
+    ms: float | None
+    percent: float | None
+    config: str
+
+
+@dataclass(frozen=True, slots=True)
+class Autotune:
+    """An `AUTOTUNE mm(256x256, 256x256)` block: choices from fastest to slowest."""
+
+    at: Logged
+    operation: str
+    choices: tuple[AutotuneChoice, ...]
+    facts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """A file with logs. `unread` lines belong to a log that is understood but have no known form."""
+
+    path: Path
+    lines: int
+    unread: int
+    unprefixed: int
+
+
+@dataclass(frozen=True, slots=True)
+class CompilerLogs:
+    """All logs of a run, in time.
+
+    Attributes:
+        artifacts: names of the logs that are there: `fusion`, `loop_ordering`, ...
+        unprefixed: lines without torch's prefix: warnings, the script's own output.
+        others: messages of logs that are only counted: name, or source file, and how many.
+    """
+
+    files: tuple[LogFile, ...] = ()
+    artifacts: tuple[str, ...] = ()
+    fusions: tuple[FusionLog, ...] = ()
+    schedules: tuple[KernelSchedule, ...] = ()
+    schedule_notes: tuple[ScheduleNote, ...] = ()
+    tilings: tuple[Tiling, ...] = ()
+    hints: tuple[PerfHint, ...] = ()
+    lowered: tuple[LoweredBuffer, ...] = ()
+    removed: tuple[Removed, ...] = ()
+    autotunes: tuple[Autotune, ...] = ()
+    unprefixed: tuple[tuple[str, Span], ...] = field(default=(), repr=False)
+    others: tuple[tuple[str, int], ...] = ()
+    problems: tuple[Problem, ...] = ()

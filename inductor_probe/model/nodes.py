@@ -1,0 +1,97 @@
+"""What `probe nodes` shows of a scheduler node."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from inductor_probe.model.ir import BufferLayout, Dim
+from inductor_probe.model.links import NodeLink
+from inductor_probe.model.span import Span
+
+NodeKind: TypeAlias = Literal[
+    "pointwise",
+    "reduction",
+    "scan",
+    "sort",
+    "scatter",
+    "template",
+    "extern",
+    "fallback",
+    "item",
+    "nop",
+    "other",
+]
+"""What an unfused node does.
+
+`extern` is a library call, `fallback` one for want of a lowering, `item` takes an item of what a call
+returned, `nop` needs no code.
+"""
+
+Ranges: TypeAlias = tuple[tuple[Dim, ...], tuple[Dim, ...]]
+"""Trip counts of the loops that stay, and of those that are reduced over."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeBuffer:
+    """A buffer that a node writes. `layout` is None where neither the IR nor the wrapper tells it."""
+
+    name: str
+    layout: BufferLayout | None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRow:
+    """An unfused node of the scheduler.
+
+    Attributes:
+        kind: what it does. node_class, ir: the classes inductor prints: `SchedulerNode`, `ComputedBuffer`.
+        top: the node after fusion that holds it, None when it was not fused; `top_class` its class.
+        link: its kernel, launches, FX nodes and user's lines, with their proofs.
+        writes: its buffers. reads: buffers it reads, each once. waits: buffers it only has to wait for.
+        ranges: of its loops, None for a node without any.
+        agrees: whether it and all nodes it is fused with fit into one nest of loops, None when not fused.
+        operations: what its loop body calls, with how often, most first; `op_count` their sum.
+        reductions: kinds, in order: `sum`, `welford_reduce`.
+        marks: `mutates arg0_1`, `aliases buf2`, `in place of buf1`, `atomic_add`: how its memory is special.
+        users: nodes that use its buffers, and `OUTPUT`.
+    """
+
+    graph: str
+    node: str
+    kind: NodeKind
+    node_class: str
+    ir: str
+    top: str | None
+    top_class: str | None
+    link: NodeLink
+    writes: tuple[NodeBuffer, ...]
+    reads: tuple[str, ...]
+    waits: tuple[str, ...] = ()
+    ranges: Ranges | None = None
+    agrees: bool | None = None
+    operations: tuple[tuple[str, int], ...] = ()
+    reductions: tuple[str, ...] = ()
+    marks: tuple[str, ...] = ()
+    users: tuple[str, ...] = ()
+    device: str | None = None
+    span: Span | None = field(default=None, compare=False)
+
+    @property
+    def op_count(self) -> int:
+        """How many operations its loop body calls."""
+        return sum(count for _, count in self.operations)
+
+    @property
+    def traits(self) -> tuple[str, ...]:
+        """What `--kind` filters by, in lower case: its kind and classes, `fused`, `foreach`, `unlinked`."""
+        words = [self.kind, self.node_class.lower(), self.ir.lower()]
+        if self.top_class is not None:
+            words += ["fused", self.top_class.lower()]
+            if "foreach" in self.top_class.lower():
+                words.append("foreach")
+        if self.link.kernel is None:
+            words.append("ambiguous" if self.link.kernel_candidates else "no kernel")
+            if self.link.kernel_how == "":
+                words.append("unlinked")
+        return tuple(dict.fromkeys(words))

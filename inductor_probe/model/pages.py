@@ -1,0 +1,126 @@
+"""What `probe show` puts on a page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from inductor_probe.model.formula import Formula
+from inductor_probe.model.fx import FxNode
+from inductor_probe.model.ir import Dep
+from inductor_probe.model.kernels import KernelRow
+from inductor_probe.model.layouts import LayoutRow
+from inductor_probe.model.manifest import GraphRecord
+from inductor_probe.model.nodes import NodeRow
+from inductor_probe.model.span import SourceLine, Span
+from inductor_probe.model.summary import GraphSummary
+
+
+@dataclass(frozen=True, slots=True)
+class NodePart:
+    """An unfused node with all that its page needs.
+
+    Attributes:
+        formula: None where it has no loop body.
+        met, unmet: its dependencies as printed: on what is there from the start, and on other nodes.
+        body: where its loop body stands; its whole text is at `row.span`.
+    """
+
+    row: NodeRow
+    formula: Formula | None
+    met: tuple[Dep, ...]
+    unmet: tuple[Dep, ...]
+    body: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class NodePage:
+    """A node of the scheduler, fused or not.
+
+    Attributes:
+        name: its name. node_class: the class inductor prints.
+        parts: the unfused nodes in it; itself alone when it is not fused.
+        writes, reads: buffers that it writes, and those it reads from outside. inside: what it writes and
+            only itself reads.
+        removed: it is there before fusion, and not after it.
+    """
+
+    graph: str
+    name: str
+    node_class: str
+    parts: tuple[NodePart, ...]
+    writes: tuple[LayoutRow, ...]
+    reads: tuple[LayoutRow, ...]
+    inside: tuple[LayoutRow, ...] = ()
+    removed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BufferPage:
+    """A buffer or an input. `producer` is the node that writes it, None for an input."""
+
+    row: LayoutRow
+    producer: NodePart | None
+
+
+@dataclass(frozen=True, slots=True)
+class TracePage:
+    """What became of an FX node, or of a line of the user's.
+
+    Attributes:
+        what: the FX node's name, or `file.py:12`.
+        lines: the user's lines.
+        before: FX nodes before inductor's passes that are not there after them, or were made into others.
+        fx: FX nodes after the passes.
+        holds: the buffer that holds the value of each of `fx`, where one does.
+        nodes: scheduler nodes that compute any of `fx`. maybe: those that may, for all that is known.
+        kernels: that run `nodes`, with the places of their launches.
+    """
+
+    graph: str
+    what: str
+    lines: tuple[SourceLine, ...]
+    before: tuple[FxNode, ...]
+    fx: tuple[FxNode, ...]
+    holds: tuple[tuple[str, str], ...]
+    nodes: tuple[NodeRow, ...]
+    maybe: tuple[NodeRow, ...]
+    kernels: tuple[tuple[str, tuple[Span, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTrace:
+    """A line of the user's in one row: FX nodes, scheduler nodes and kernels that come from it."""
+
+    line: SourceLine
+    fx: tuple[str, ...]
+    nodes: tuple[str, ...]
+    kernels: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GraphPage:
+    """A graph in outline.
+
+    Attributes:
+        inputs, outputs: buffers. sizes: inputs that are numbers.
+        kinds: how many nodes there are of each kind after fusion, unfused ones counted.
+        fused: fused nodes with their class and the number of nodes in them.
+        kernels: generated ones and library functions.
+        lines: the user's lines in order, with what became of them.
+        unlinked: nodes that must run somewhere, and where could not be told.
+        problems: how many parts could not be read.
+    """
+
+    graph: str
+    torch_version: str | None
+    record: GraphRecord | None
+    summary: GraphSummary
+    inputs: tuple[LayoutRow, ...]
+    outputs: tuple[LayoutRow, ...]
+    sizes: tuple[str, ...]
+    kinds: tuple[tuple[str, int], ...]
+    fused: tuple[tuple[str, str, int], ...]
+    kernels: tuple[KernelRow, ...]
+    lines: tuple[SourceTrace, ...]
+    unlinked: tuple[str, ...]
+    problems: int

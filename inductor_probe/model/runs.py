@@ -1,0 +1,56 @@
+"""Runs as they lie on disk, and what would be removed of one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+RunState: TypeAlias = Literal["ok", "failed", "interrupted", "running", "empty", "unknown", "graphs"]
+"""`empty`: nothing was dumped, `why` says why. `running`: its process is still there. `unknown`: torch made
+it alone, so nothing tells how the script ended. `graphs`: folders of graphs outside of any run."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunFacts:
+    """One run on disk, as far as it can be told without reading its graphs.
+
+    Attributes:
+        label, scenario, cases: as `probe dump` wrote them down; `cases` are those of its graphs.
+        torch: version. devices: of its nodes, without an index.
+        graphs: how many. size: bytes on disk, its trace log for tlparse included.
+        made: seconds since the epoch.
+        why: why it is empty, or how it failed.
+    """
+
+    path: Path
+    label: str | None
+    scenario: str | None
+    cases: tuple[str, ...]
+    torch: str | None
+    devices: tuple[str, ...]
+    graphs: int
+    size: int
+    made: float
+    state: RunState
+    why: str | None = None
+
+    @property
+    def name(self) -> str:
+        """Name of the run's folder."""
+        return self.path.name
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """What removing a run takes away. `blocks`: why it is not removed, a sentence each; none if it can be.
+
+    `files` and `folders` are relative to `run`, the run's own folder left out; `beside` is its trace log.
+    """
+
+    run: Path
+    files: tuple[str, ...]
+    folders: tuple[str, ...]
+    beside: tuple[Path, ...]
+    size: int
+    blocks: tuple[str, ...]

@@ -1,0 +1,92 @@
+"""Lines of torch's logs: the prefix in all its forms, and the text behind it.
+
+    [2026-11-21 02:40:38,375] [0/0] torch._inductor.scheduler.__fusion: [DEBUG] text     (torch 2.1, 2.2)
+    V1121 02:22:22.682000 15139 torch/_inductor/scheduler.py:2372] [0/0] [__fusion] text
+
+Every line of a message of several lines has the prefix.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_DOTTED = re.compile(
+    r"\[\d{4}-(?P<month>\d\d)-(?P<day>\d\d) (?P<time>[\d:,]+)\] (?:\[(?P<trace>!?\d+/\d+(?:_\d+)?)\] )?"
+    r"(?P<source>[\w.]+?)(?:\.__(?P<artifact>\w+))?: \[\w+\]"
+)
+_GLOG = re.compile(
+    r"(?:\[rank(?P<rank>\d+)\]:)?[VIWEC](?P<date>\d{4}) (?P<time>[\d:.]+) (?P<process>\d{1,20}) "
+    r"(?P<source>[^\s:]+:\d+)\](?: \[(?P<trace>!?\d+/\d+(?:_\d+)?)\])?(?: \[__(?P<artifact>\w+)\])?"
+)
+# The glog field is a thread's address in torch 2.3 and 2.4, and the process since.
+_LARGEST_PID = 1 << 22
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """A line of a log.
+
+    Attributes:
+        number: in its file, from 1.
+        text: behind the prefix, without colours; the whole line when it has no prefix.
+        source: `torch/_inductor/scheduler.py:2372`, or a logger's name; None without a prefix.
+        artifact: `fusion`, where the message belongs to a named log.
+        when: month, day and time, in an order that sorts.
+        rank, process: who wrote it; `process` is a thread in torch 2.3 and 2.4 and None before.
+    """
+
+    number: int
+    text: str
+    source: str | None = None
+    artifact: str | None = None
+    trace_id: str | None = None
+    when: str = ""
+    rank: str | None = None
+    process: int | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """The process that wrote it, where the prefix tells."""
+        return self.process if self.process is not None and self.process <= _LARGEST_PID else None
+
+    @property
+    def stamp(self) -> tuple[object, ...]:
+        """What the lines of one message have in common."""
+        return (self.source, self.artifact, self.trace_id, self.when, self.rank, self.process)
+
+
+def read_line(number: int, line: str) -> LogLine:
+    """Read one line, without its line break."""
+    if line[:1] == "[" and (match := _DOTTED.match(line)):
+        rank, process = None, None
+        when = f"{match['month']}{match['day']} {match['time'].replace(',', '.')}"
+    elif match := _GLOG.match(line):
+        rank, process = match["rank"], int(match["process"])
+        when = f"{match['date']} {match['time']}"
+    else:
+        return LogLine(number, plain(line))
+    text = plain(line[match.end() :].removeprefix(" "))
+    return LogLine(number, text, match["source"], match["artifact"], match["trace"], when, rank, process)
+
+
+def plain(text: str) -> str:
+    """Leave colours out."""
+    return _COLOUR.sub("", text) if "\x1b" in text else text
+
+
+def read_lines(path: Path, limit: int) -> Iterator[LogLine]:
+    """Read the first `limit` bytes of a file line by line. Bytes that are no text are replaced.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    with path.open("rb") as file:
+        number, left = 0, limit
+        while left > 0 and (raw := file.readline(left)):
+            left -= len(raw)
+            number += 1
+            yield read_line(number, raw.decode("utf-8", errors="replace").rstrip("\r\n"))
