@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import warnings
 from collections.abc import Mapping
 
 _LARGEST_POWER = 8
@@ -15,13 +16,15 @@ def parse_expression(text: str) -> ast.expr:
         ValueError: not an expression.
     """
     try:
-        return ast.parse(text.strip(), mode="eval").body
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)  # about text that is read, not run
+            return ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise ValueError(f"not an expression: {text[:80]}") from error
 
 
 def evaluate(node: ast.expr, values: Mapping[str, int]) -> int | None:
-    """Evaluate `+ - * // % **`, `FloorDiv`, `Mod`, `ModularIndexing`, `Min` and `Max` over integers.
+    """Evaluate `+ - * // % **`, `FloorDiv`, `Mod`, `PythonMod`, `ModularIndexing`, `Min`, `Max` of integers.
 
     None for anything else, for a division by zero and for a name that `values` does not hold.
     """
@@ -55,7 +58,7 @@ def _apply(operator: str, operands: tuple[int | None, ...]) -> int | None:
             return left * right
         case ("FloorDiv", [left, right]) if right:
             return left // right
-        case ("Mod", [left, right]) if right:
+        case ("Mod" | "PythonMod", [left, right]) if right:
             return left % right
         case ("Pow", [left, right]) if 0 <= right <= _LARGEST_POWER:
             return int(left**right)

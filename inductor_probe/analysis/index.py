@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
+from functools import lru_cache
 
 from inductor_probe.analysis.expression import evaluate, parse_expression
 from inductor_probe.model.ir import Dim
@@ -61,6 +62,7 @@ class Index:
         return _text(factor)
 
 
+@lru_cache(maxsize=16384)
 def parse_index(text: str) -> Index:
     """Parse an index expression.
 

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from inductor_probe.analysis.access import accesses
-from inductor_probe.analysis.links import buffer_origin, node_kernels, returned_buffers
+from inductor_probe.analysis.links import links, returned_buffers
 from inductor_probe.analysis.memory_format import memory_format, size_bytes
 from inductor_probe.errors import NotFoundError, near_names
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.ir import BufferLayout, SchedulerNode
 from inductor_probe.model.layouts import Access, LayoutRow, Mark
+from inductor_probe.model.links import Links
 from inductor_probe.model.span import Span
 
 _MEANINGFUL_RANK = 3
@@ -30,9 +31,10 @@ def layouts(graph: CompiledGraph, name: str | None = None) -> tuple[LayoutRow, .
     Raises:
         NotFoundError: the graph has nothing of that name; near names are offered.
     """
-    drafts = _drafts(graph)
+    linked = links(graph)
+    drafts = _drafts(graph, linked)
     returned = returned_buffers(graph)
-    rows = {name: _row(graph, draft, returned) for name, draft in drafts.items()}
+    rows = {name: _row(graph, draft, returned, linked) for name, draft in drafts.items()}
     read_by: dict[str, list[LayoutRow]] = {}
     for row in rows.values():
         for reader in dict.fromkeys(access.node for access in row.reads):
@@ -92,7 +94,7 @@ class _Draft:
             self.evidence.append((what, span))
 
 
-def _drafts(graph: CompiledGraph) -> dict[str, _Draft]:
+def _drafts(graph: CompiledGraph, linked: Links) -> dict[str, _Draft]:
     drafts: dict[str, _Draft] = {}
     leaves = [leaf for top in graph.nodes for leaf in top.leaves()]
     for allocation in graph.code.allocations if graph.code else ():
@@ -113,7 +115,7 @@ def _drafts(graph: CompiledGraph) -> dict[str, _Draft]:
     dtypes = {
         name: draft.layout.dtype for name, draft in drafts.items() if draft.layout and draft.layout.dtype
     }
-    kernels = node_kernels(graph)
+    kernels = {name: link.kernel for name, link in linked.nodes.items()}
     for leaf in leaves:
         for found in accesses(leaf, kernels.get(leaf.name), dtypes):
             draft = drafts.setdefault(found.buffer, _Draft(found.buffer))
@@ -147,7 +149,7 @@ def _see_wrapper(graph: CompiledGraph, drafts: dict[str, _Draft]) -> None:
         draft.local = draft.producer is not None and draft.name not in placed
 
 
-def _row(graph: CompiledGraph, draft: _Draft, returned: frozenset[str]) -> LayoutRow:
+def _row(graph: CompiledGraph, draft: _Draft, returned: frozenset[str], linked: Links) -> LayoutRow:
     described = memory_format(draft.layout)
     role: Literal["input", "output", "intermediate"] = "intermediate"
     if draft.producer is None:
@@ -166,7 +168,7 @@ def _row(graph: CompiledGraph, draft: _Draft, returned: frozenset[str]) -> Layou
         kernel=draft.kernel,
         writes=tuple(draft.writes),
         reads=tuple(draft.reads),
-        origin=buffer_origin(graph, draft.name, draft.layout, draft.kernel),
+        origin=linked.origins.get(draft.name),
         local=draft.local,
         evidence=tuple(draft.evidence),
     )

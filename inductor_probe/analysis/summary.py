@@ -22,7 +22,7 @@ def summarise(run: DebugDir, graphs: Iterable[CompiledGraph]) -> RunSummary:
     looks = [str(problem) for problem in run.problems]
     if run.manifest:
         looks += _dynamo(run.manifest)
-    return RunSummary(run.name, rows, tuple(looks), None if rows else _why_empty(run.manifest))
+    return RunSummary(run.name, rows, tuple(looks), None if rows else _why_empty(run))
 
 
 def _graph(graph: CompiledGraph) -> GraphSummary:
@@ -92,7 +92,10 @@ def _dynamo(manifest: Manifest) -> Iterator[str]:
     yield from manifest.notes
 
 
-def _why_empty(manifest: Manifest | None) -> str:
+def _why_empty(run: DebugDir) -> str:
+    manifest = run.manifest
+    if run.empty_graphs:
+        return "its graphs compute nothing (views and identities), so inductor left their folders empty"
     if manifest is None:
         return (
             "no graph was dumped, and no probe.json says why; a warm cache is the usual reason: "

@@ -1,0 +1,62 @@
+"""Whether everything of a graph is there, read and linked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from inductor_probe.analysis.links import links
+from inductor_probe.model.check import GraphCheck
+from inductor_probe.model.debug_dir import CompiledGraph
+from inductor_probe.model.span import Problem, Span
+
+
+def check_graph(graph: CompiledGraph) -> GraphCheck:
+    """Count what was read of `graph`, and list what is missing, damaged, unknown or unlinked."""
+    # Without a wrapper nothing can be linked, and the missing file is told anyhow.
+    unlinked = tuple(link.node for link in links(graph).unlinked) if graph.code else ()
+    return GraphCheck(
+        graph=graph.folder.path,
+        nodes=sum(1 for top in graph.nodes for _ in top.leaves()),
+        kernels=len(graph.code.kernels) if graph.code else 0,
+        launches=len(graph.code.launches) if graph.code else 0,
+        lines=sum(file.lines for file in graph.files),
+        unread_lines=sum(file.unread for file in graph.files),
+        unlinked=unlinked,
+        problems=tuple(dict.fromkeys([*graph.problems, *_unknown_fields(graph), *_unfinished(graph)])),
+    )
+
+
+def _unknown_fields(graph: CompiledGraph) -> Iterator[Problem]:
+    """A field of the IR that this version of the reader has no attribute for: kept, but not understood."""
+    for top in graph.nodes:
+        for node in (top, *top.leaves()) if top.children else (top,):
+            for key, value in node.fields:
+                yield Problem(f"unknown field {node.name}.{key} = {value[:60]}", _first_line(node.span))
+
+
+def _first_line(span: Span | None) -> Span | None:
+    return Span(span.path, span.first, span.first) if span else None
+
+
+def _unfinished(graph: CompiledGraph) -> Iterator[Problem]:
+    """A compile that was stopped leaves files that end early without a trace in them."""
+    for name in _FX_FILES:
+        if _missing(graph, name):
+            yield Problem(f"{graph.folder.path / name} does not exist")
+    if graph.pre and not graph.post and not _missing(graph, "ir_post_fusion.txt"):
+        path = graph.folder.path / "ir_post_fusion.txt"
+        yield Problem("no node after fusion, though there are some before it", Span(path, 1, 1))
+    if graph.code is None or not graph.nodes:
+        return
+    runs = any(leaf.body or leaf.kernel for top in graph.nodes for leaf in top.leaves())
+    if runs and not graph.code.launches and not graph.code.externs:
+        path = graph.folder.path / "output_code.py"
+        yield Problem("the wrapper launches nothing, though there are nodes to run", Span(path, 1, 1))
+
+
+# The reader is content with one of them.
+_FX_FILES = ("fx_graph_readable.py", "fx_graph_transformed.py")
+
+
+def _missing(graph: CompiledGraph, name: str) -> bool:
+    return all(file.path.name != name for file in graph.files)

@@ -1,0 +1,221 @@
+"""A row for each kernel: what it runs and computes, what it is passed, and what its text tells."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from inductor_probe.analysis.launches import launches
+from inductor_probe.analysis.links import links
+from inductor_probe.analysis.traffic import Traffic
+from inductor_probe.backends import backend_called
+from inductor_probe.model.code import Kernel
+from inductor_probe.model.debug_dir import CompiledGraph
+from inductor_probe.model.fx import FxNode
+from inductor_probe.model.ir import SchedulerNode
+from inductor_probe.model.kernel_facts import CppFacts, TritonFacts
+from inductor_probe.model.kernels import KernelLaunch, KernelRow
+from inductor_probe.model.links import NodeLink
+from inductor_probe.model.span import SourceLine
+
+_ATEN = re.compile(r"Original ATen: \[(?P<names>[^\]]*)\]")
+_OVERLOAD = re.compile(r"(?:torch\.)?(?:ops\.)?(?P<name>\w+\.\w+)(?:\.\w+)?")
+_POINTERS = ("in", "out", "inout", "workspace", "pointer")
+
+
+def kernel_rows(graph: CompiledGraph) -> tuple[KernelRow, ...]:
+    """Return a row for each generated kernel, and one for each library function, in order of first use."""
+    if graph.code is None:
+        return ()
+    reader = _Reader(graph)
+    rows = [reader.generated(kernel) for kernel in graph.code.kernels]
+    rows += [reader.library(target) for target in dict.fromkeys(call.target for call in graph.code.externs)]
+    return tuple(sorted(rows, key=_first_use))
+
+
+def _first_use(row: KernelRow) -> tuple[int, int]:
+    """Kernels that are never launched come last, in the order they are defined."""
+    if row.launches:
+        return (0, row.launches[0].span.first)
+    return (1, row.span.first if row.span else 0)
+
+
+class _Reader:
+    """Makes the rows of one graph from indexes that are built once."""
+
+    def __init__(self, graph: CompiledGraph) -> None:
+        self._graph = graph
+        self._links: dict[str, list[NodeLink]] = {}
+        for link in links(graph).nodes.values():
+            if link.kernel is not None:
+                self._links.setdefault(link.kernel, []).append(link)
+        self._leaves = {leaf.name: leaf for top in graph.nodes for leaf in top.leaves()}
+        self._fx = {node.name: node for node in graph.fx.nodes} if graph.fx else {}
+        self._launches = launches(graph)
+        self._traffic = Traffic(graph)
+
+    def generated(self, kernel: Kernel) -> KernelRow:
+        """Return the row of a generated kernel."""
+        linked = self._links.get(kernel.name, [])
+        nodes = tuple(link.node for link in linked)
+        leaves = [self._leaves[node] for node in nodes]
+        placed = self._launches.get(kernel.name, ())
+        read, written = self._traffic.of_kernel(placed, nodes)
+        loads, stores = _accesses(kernel)
+        fx = tuple(dict.fromkeys(name for link in linked for name in link.fx))
+        kind = _kind(kernel)
+        reductions = sum(_reduces(leaf) for leaf in leaves) if leaves else None
+        return KernelRow(
+            graph=self._graph.name,
+            name=kernel.name,
+            backend=kernel.backend,
+            kind=kind,
+            nodes=nodes,
+            tops=tuple(dict.fromkeys(link.top for link in linked)),
+            fx=fx,
+            ops=self._ops(fx) or _commented_ops(kernel.comments),
+            sources=_sources(linked),
+            args=kernel.args,
+            launches=placed,
+            bytes_read=read,
+            bytes_written=written,
+            loads=loads,
+            stores=stores,
+            reductions=reductions,
+            facts=kernel.facts,
+            details=kernel.details,
+            traits=tuple(dict.fromkeys(_traits(kernel, kind, reductions or 0, bool(nodes)))),
+            looks=tuple(_looks(kernel, placed, bool(nodes))),
+            source=kernel.source,
+            comments=kernel.comments,
+            span=kernel.span,
+        )
+
+    def library(self, target: str) -> KernelRow:
+        """Return the row of a library function: all calls of it."""
+        placed = self._launches.get(target, ())
+        linked = self._links.get(target, [])
+        nodes = tuple(link.node for link in linked)
+        read, written = self._traffic.of_calls(placed, nodes)
+        fallback = any(self._leaves[node].ir == "FallbackKernel" for node in nodes)
+        kind = "fallback" if fallback else "library"
+        fx = tuple(dict.fromkeys(name for link in linked for name in link.fx))
+        return KernelRow(
+            graph=self._graph.name,
+            name=target,
+            backend="extern",
+            kind=kind,
+            nodes=nodes,
+            tops=tuple(dict.fromkeys(link.top for link in linked)),
+            fx=fx,
+            ops=self._ops(fx),
+            sources=_sources(linked),
+            args=(),
+            launches=placed,
+            bytes_read=read,
+            bytes_written=written,
+            loads=None,
+            stores=None,
+            reductions=None,
+            facts=(),
+            details=None,
+            traits=("extern", kind) if nodes else ("extern", kind, "unlinked"),
+            looks=(f"{target} is a fallback: inductor has no lowering for it here",) if fallback else (),
+            span=placed[0].span if placed else None,
+        )
+
+    def _ops(self, fx: Iterable[str]) -> tuple[str, ...]:
+        # A target without a dot takes an item or computes a size.
+        nodes = (self._fx[name] for name in fx if name in self._fx)
+        return tuple(dict.fromkeys(_operator(node) for node in nodes if "." in node.target))
+
+
+def _operator(node: FxNode) -> str:
+    """`aten.add` of `torch.ops.aten.add.Tensor`."""
+    match = _OVERLOAD.fullmatch(node.target)
+    return match["name"] if match else node.target
+
+
+def _commented_ops(comments: tuple[str, ...]) -> tuple[str, ...]:
+    found = next((match for line in comments if (match := _ATEN.search(line))), None)
+    return tuple(name for part in found["names"].split(",") if (name := part.strip())) if found else ()
+
+
+def _sources(linked: list[NodeLink]) -> tuple[SourceLine, ...]:
+    lines = {(source.path, source.line): source for link in linked for source in link.sources}
+    return tuple(lines[place] for place in sorted(lines))
+
+
+def _accesses(kernel: Kernel) -> tuple[int | None, int | None]:
+    """Count the loads and stores in the text; those of vectorised and tail code both count."""
+    if isinstance(kernel.details, TritonFacts):
+        return kernel.details.loads, kernel.details.stores + kernel.details.atomics
+    backend = backend_called(kernel.backend)
+    pointers = frozenset(arg.name for arg in kernel.args if arg.role in _POINTERS)
+    if backend is None or not pointers:
+        return None, None
+    uses = backend.pointer_uses(kernel.source, pointers)
+    loads = sum(use.how == "load" for use in uses)
+    return loads, len(uses) - loads
+
+
+def _reduces(leaf: SchedulerNode) -> bool:
+    """Whether a node has reduction loops."""
+    return leaf.sizes is not None and len(leaf.sizes) > 1 and bool(leaf.sizes[1])
+
+
+def _kind(kernel: Kernel) -> str:
+    match kernel.details:
+        case CppFacts(templates=templates):
+            return "template" if templates else "loops"
+        case TritonFacts(heuristic=str(heuristic)):
+            return heuristic
+    return "kernel"
+
+
+def _traits(kernel: Kernel, kind: str, reductions: int, linked: bool) -> Iterator[str]:
+    yield from (kernel.backend, kind)
+    if reductions or "reduction" in kind:
+        yield "reduction"
+    match kernel.details:
+        case CppFacts() as facts:
+            yield from (kind for kind in ("scalar", "vectorised") if facts.count(kind))
+            if facts.atomics:
+                yield "atomic"
+        case TritonFacts() as facts:
+            if facts.atomics:
+                yield "atomic"
+            if facts.index_width == "int64":
+                yield "int64"
+    if not linked:
+        yield "unlinked"
+
+
+def _looks(kernel: Kernel, placed: tuple[KernelLaunch, ...], linked: bool) -> Iterator[str]:
+    match kernel.details:
+        case CppFacts() as facts if facts.count("scalar"):
+            scalar = facts.count("scalar")
+            held = dict.fromkeys(what for nest in facts.nests for what in nest.holds)
+            nests = scalar + facts.count("vectorised")
+            what = f": {', '.join(held)}" if held else ""
+            yield f"{scalar} of {nests} loop nests {'is' if scalar == 1 else 'are'} scalar{what}"
+        case TritonFacts() as facts:
+            if facts.index_width == "int64":
+                yield "indices are 64 bits wide"
+            if facts.reduction_hint == "DEFAULT":
+                yield "reduction hint DEFAULT: neither INNER nor OUTER could be told"
+            odd = _unaligned(facts)
+            if odd:
+                yield f"not known to be aligned to 16 bytes: {', '.join(odd)}"
+    if not placed:
+        yield "no launch of it was found"
+    elif not linked:
+        yield "no scheduler node could be linked to it"
+
+
+def _unaligned(facts: TritonFacts) -> tuple[str, ...]:
+    if not facts.divisible:
+        return ()
+    return tuple(
+        name for name, kind in facts.signature if kind.startswith("*") and name not in facts.divisible
+    )

@@ -1,0 +1,57 @@
+"""The FX node whose value a buffer holds, and the user's line it came from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from inductor_probe.analysis.linking.computed import Computed, FxLinks
+from inductor_probe.analysis.linking.fx_index import FxIndex
+from inductor_probe.analysis.linking.shapes import Shape, buffer_shapes, may_hold
+from inductor_probe.analysis.linking.user_lines import UserLines
+from inductor_probe.model.debug_dir import CompiledGraph
+from inductor_probe.model.ir import SchedulerNode
+from inductor_probe.model.layouts import Origin
+
+_UNKNOWN = Shape()
+
+
+def buffer_origins(graph: CompiledGraph, fx: FxIndex, linked: FxLinks, lines: UserLines) -> dict[str, Origin]:
+    """Return where each buffer and input came from, as far as it can be told."""
+    leaves = [leaf for top in graph.nodes for leaf in top.leaves()]
+    shapes = buffer_shapes(leaves, graph.code)
+    origins = {name: Origin(name, None, "graph input") for name in fx.inputs}
+    for leaf in leaves:
+        origins.update(_written(leaf, fx, linked, lines, shapes))
+    return origins
+
+
+def _written(
+    leaf: SchedulerNode, fx: FxIndex, linked: FxLinks, lines: UserLines, shapes: Mapping[str, Shape]
+) -> Iterator[tuple[str, Origin]]:
+    for buffer in leaf.outputs:
+        value = linked.values[buffer.name]
+        if value.exact is not None:
+            yield buffer.name, _of_node(value.exact, value.how or "", lines)
+        elif value.nodes:
+            yield buffer.name, Origin(None, None, value.how or "", value.nodes)
+        else:
+            found = _of_computed(linked.nodes[leaf.name], fx, lines, shapes.get(buffer.name, _UNKNOWN))
+            if found is not None:
+                yield buffer.name, found
+
+
+def _of_computed(computed: Computed, fx: FxIndex, lines: UserLines, shape: Shape) -> Origin | None:
+    """A buffer whose value is not known came from what its node computes, if told from what has its shape."""
+    names = computed.fx or computed.candidates
+    fitting = tuple(name for name in names if name in fx.nodes and may_hold(shape, fx.shape[name]))
+    if len(names) == 1:
+        return _of_node(names[0], computed.how or "", lines)
+    if len(fitting) == 1 and computed.fx:
+        return _of_node(fitting[0], f"{computed.how}, and the only one with its shape", lines)
+    if names:
+        return Origin(None, None, f"{computed.how}{', with its shape' if fitting else ''}", fitting or names)
+    return None
+
+
+def _of_node(name: str, how: str, lines: UserLines) -> Origin:
+    return Origin(name, next(iter(lines.of(name)), None), how)

@@ -1,0 +1,119 @@
+"""What became of an FX node, or of a line of the user's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from inductor_probe.analysis.linking.user_lines import UserLines
+from inductor_probe.analysis.nodes import node_rows
+from inductor_probe.analysis.pages.subject import lines_at
+from inductor_probe.model.debug_dir import CompiledGraph
+from inductor_probe.model.fx import FxNode
+from inductor_probe.model.links import Links
+from inductor_probe.model.nodes import NodeRow
+from inductor_probe.model.pages import SourceTrace, TracePage
+from inductor_probe.model.span import SourceLine, Span
+
+
+def fx_trace(graph: CompiledGraph, name: str, linked: Links) -> TracePage:
+    """Return what became of the FX node `name`, of the graph before inductor's passes or after."""
+    after = [node for node in (graph.fx.nodes if graph.fx else ()) if node.name == name]
+    before: list[FxNode] = []
+    if not after:
+        before = [node for node in (graph.fx_before.nodes if graph.fx_before else ()) if node.name == name]
+        after = _made_of(graph, [name])
+    lines = UserLines(graph).of_all(node.name for node in after)
+    own = [node.source for node in before if node.source is not None]
+    return _trace(graph, name, linked, tuple(dict.fromkeys([*own, *lines])), before=before, after=after)
+
+
+def line_trace(graph: CompiledGraph, place: str, linked: Links) -> TracePage:
+    """Return what became of the line `file.py:12`."""
+    lines = lines_at(graph, place)
+    places = {(line.path, line.line) for line in lines}
+    user_lines = UserLines(graph)
+    after = [
+        node
+        for node in (graph.fx.nodes if graph.fx else ())
+        if any((line.path, line.line) in places for line in user_lines.of(node.name))
+    ]
+    there = {node.name for node in (graph.fx.nodes if graph.fx else ())}
+    before = [
+        node
+        for node in (graph.fx_before.nodes if graph.fx_before else ())
+        if node.source is not None
+        and (node.source.path, node.source.line) in places
+        and node.name not in there
+    ]
+    return _trace(graph, place, linked, lines, before=before, after=after)
+
+
+def source_traces(graph: CompiledGraph, linked: Links) -> tuple[SourceTrace, ...]:
+    """Return the user's lines in order, with what came of each."""
+    user_lines = UserLines(graph)
+    fx: dict[tuple[str, int], list[str]] = {}
+    first: dict[tuple[str, int], SourceLine] = {}
+    for node in graph.fx.nodes if graph.fx else ():
+        for line in user_lines.of(node.name):
+            first.setdefault((line.path, line.line), line)
+            fx.setdefault((line.path, line.line), []).append(node.name)
+    nodes: dict[tuple[str, int], list[str]] = {}
+    kernels: dict[tuple[str, int], list[str]] = {}
+    for link in linked.nodes.values():
+        for line in link.sources if link.fx else ():
+            nodes.setdefault((line.path, line.line), []).append(link.node)
+            if link.kernel is not None:
+                kernels.setdefault((line.path, line.line), []).append(link.kernel)
+    return tuple(
+        SourceTrace(
+            line=line,
+            fx=tuple(fx[place]),
+            nodes=tuple(dict.fromkeys(nodes.get(place, ()))),
+            kernels=tuple(dict.fromkeys(kernels.get(place, ()))),
+        )
+        for place, line in first.items()
+    )
+
+
+def _made_of(graph: CompiledGraph, names: Iterable[str]) -> list[FxNode]:
+    """Return what inductor's passes made of FX nodes, as far as torch tells."""
+    made = graph.provenance.pre_to_post if graph.provenance else {}
+    wanted = {after for name in names for after in made.get(name, ())}
+    return [node for node in (graph.fx.nodes if graph.fx else ()) if node.name in wanted]
+
+
+def _trace(
+    graph: CompiledGraph,
+    what: str,
+    linked: Links,
+    lines: tuple[SourceLine, ...],
+    *,
+    before: list[FxNode],
+    after: list[FxNode],
+) -> TracePage:
+    names = {node.name for node in after}
+    rows = node_rows(graph, linked=linked)
+    nodes = tuple(row for row in rows if names.intersection(row.link.fx))
+    kernels: dict[str, dict[Span, None]] = {}
+    for row in nodes:
+        if row.link.kernel is not None:
+            kernels.setdefault(row.link.kernel, {}).update(dict.fromkeys(row.link.launches))
+    return TracePage(
+        graph=graph.name,
+        what=what,
+        lines=lines,
+        before=tuple(before),
+        fx=tuple(after),
+        holds=tuple(
+            (origin.node, buffer)
+            for buffer, origin in linked.origins.items()
+            if origin.node in names and origin.node is not None
+        ),
+        nodes=nodes,
+        maybe=tuple(row for row in rows if _maybe(row, names)),
+        kernels=tuple((kernel, tuple(spans)) for kernel, spans in kernels.items()),
+    )
+
+
+def _maybe(row: NodeRow, names: set[str]) -> bool:
+    return not row.link.fx and bool(names.intersection(row.link.fx_candidates))

@@ -1,0 +1,396 @@
+"""Comparisons of real dumps with edited copies of themselves, and with the same program on another torch."""
+
+from __future__ import annotations
+
+import random
+import re
+import shutil
+from collections.abc import Callable
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inductor_probe.analysis.diff import code_diff, diff_graphs, pair_graphs
+from inductor_probe.analysis.diff.order import moved
+from inductor_probe.analysis.diff.source import normal_source
+from inductor_probe.model.code import Kernel
+from inductor_probe.model.debug_dir import CompiledGraph
+from inductor_probe.model.diff import GraphDiff
+from inductor_probe.reader.debug_dir import graph_dir, read_graph
+from tests.conftest import DUMPS, all_graph_dirs
+
+IR = "ir_post_fusion.txt"
+CODE = "output_code.py"
+FX = "fx_graph_transformed.py"
+SORT = "torch-2.13.0-cpu/multi_output_no_fuse"
+ANTIALIAS = "torch-2.13.0-cpu/aa_separable_cl"
+Edit = Callable[[str], str]
+
+
+def read_at(folder: Path) -> CompiledGraph:
+    found = graph_dir(folder)
+    assert found is not None
+    return read_graph(found)
+
+
+def folder_of(name: str, at: int = 0) -> Path:
+    """The folder of a graph, in the order of compilation."""
+    folders = sorted((DUMPS / name).glob("run_*/torchinductor/model*"), key=lambda path: path.suffix)
+    return folders[at]
+
+
+@pytest.fixture
+def edited(tmp_path: Path) -> Callable[..., GraphDiff]:
+    """Compare a graph with a copy of it in which files were edited."""
+
+    def _edited(name: str, edits: dict[str, Edit], at: int = 0, called: str = "") -> GraphDiff:
+        original = folder_of(name, at)
+        copy = tmp_path / (called or original.name)
+        shutil.copytree(original, copy)
+        for file, edit in edits.items():
+            before = (copy / file).read_text()
+            after = edit(before)
+            assert after != before, f"the edit of {file} changes nothing"
+            (copy / file).write_text(after)
+        return diff_graphs(read_at(original), read_at(copy))
+
+    return _edited
+
+
+def replacing(old: str, new: str, count: int = -1) -> Edit:
+    return lambda text: text.replace(old, new, count)
+
+
+def changed_parts(diff: GraphDiff) -> set[str]:
+    """Names of the parts that say that something changed."""
+    parts = {
+        "inputs": diff.inputs,
+        "outputs": diff.outputs,
+        "buffers": diff.buffers,
+        "nodes": diff.nodes,
+        "fusion": diff.fusion,
+        "calls": diff.calls,
+        "operations": diff.operations,
+        "kernels": [match for match in diff.kernels if match.relation != "same"],
+    }
+    return {name for name, found in parts.items() if found}
+
+
+@pytest.mark.parametrize("folder", all_graph_dirs(), ids=lambda folder: "/".join(folder.parts[-5:]))
+def test_a_graph_equals_itself_whatever_it_is_called_and_in_whatever_order_it_is_printed(
+    folder: Path, tmp_path: Path
+) -> None:
+    copy = tmp_path / "model__7_inference_9.4"
+    shutil.copytree(folder, copy)
+    nodes = (copy / IR).read_text().rstrip("\n").split("\n\n\n")
+    random.Random(4).shuffle(nodes)  # noqa: S311 - any order will do, the same each time
+    (copy / IR).write_text("\n\n\n".join(nodes) + "\n\n\n")
+    code = (copy / CODE).read_text()
+    for kernel in set(re.findall(r"^(\w+) = async_compile", code, re.MULTILINE)):
+        code = re.sub(rf"\b{kernel}\b", kernel.replace("fused", "fused_other"), code)
+    code = re.sub(r"c[a-z2-7]{51}\.", "c" + "q" * 51 + ".", code).replace("/repro/", "/elsewhere/")
+    (copy / CODE).write_text(code)
+    diff = diff_graphs(read_at(folder), read_at(copy))
+    assert diff.equal, changed_parts(diff)
+    assert diff.unknown == ()
+    assert not any(count.changed for count in diff.counts)
+    assert {name for name, _ in diff.cosmetic} <= {"kernel names", "graph name"}
+
+
+def test_symbols_may_have_other_names(edited: Callable[..., GraphDiff]) -> None:
+    def rename(text: str) -> str:
+        for old, new in (("s77", "s0"), ("s27", "s1"), ("s17", "s2")):
+            text = re.sub(rf"\b{old}\b", new, text)
+        return text
+
+    diff = edited("torch-2.13.0-cpu/dynamic_shapes", {IR: rename, CODE: rename, FX: rename})
+    assert diff.equal, changed_parts(diff)
+
+
+def test_a_changed_constant_is_found_where_it_stands(edited: Callable[..., GraphDiff]) -> None:
+    diff = edited(
+        SORT, {IR: replacing("ops.constant(1.0, torch.float32)", "ops.constant(3.0, torch.float32)")}
+    )
+    assert changed_parts(diff) == {"nodes"}
+    (node,) = diff.nodes
+    assert (node.a, node.b, node.kind, node.operations, node.loops) == ("op6", "op6", "computes", (), None)
+    assert node.first_a is not None
+    assert node.first_b is not None
+    assert (node.first_a.text, node.first_b.text) == ("add(load, 1.0)", "add(load, 3.0)")
+    assert node.first_a.span is not None
+    line = node.first_a.span.path.read_text().splitlines()[node.first_a.span.first - 1]
+    assert line.strip() == "add = ops.add(load, constant)"
+    assert not any(count.changed for count in diff.counts)
+
+
+def test_a_changed_stride_of_an_output_is_its_stride_and_nothing_else(
+    edited: Callable[..., GraphDiff],
+) -> None:
+    diff = edited(
+        ANTIALIAS,
+        {IR: replacing("size=[4, 3, 256, 256], stride=[196608, 65536, 256, 1]",
+                       "size=[4, 3, 256, 256], stride=[196608, 1, 768, 3]")},
+    )  # fmt: skip
+    assert changed_parts(diff) == {"outputs"}
+    (output,) = diff.outputs
+    assert (output.a, output.b, output.position_a, output.weight) == ("buf3", "buf3", 0, "major")
+    assert [(fact.name, fact.a, fact.b) for fact in output.facts] == [
+        ("format", "channels_first", "channels_last"),
+        ("stride", "[196608, 65536, 256, 1]", "[196608, 1, 768, 3]"),
+    ]
+
+
+def test_an_allocation_that_disagrees_with_the_plan_is_found(edited: Callable[..., GraphDiff]) -> None:
+    diff = edited(
+        ANTIALIAS, {CODE: replacing("(264960, 256, 768, 1), torch", "(264960, 88320, 256, 1), torch")}
+    )
+    assert changed_parts(diff) == {"buffers"}
+    (buffer,) = diff.buffers
+    assert [fact.name for fact in buffer.facts] == ["allocated format", "allocated stride"]
+
+
+def test_a_stride_of_a_dimension_of_size_1_is_spelling(edited: Callable[..., GraphDiff]) -> None:
+    diff = edited(
+        ANTIALIAS, {IR: replacing("size=[256, 1], stride=[1, 1]", "size=[256, 1], stride=[1, 256]")}
+    )
+    assert diff.equal
+    assert dict(diff.cosmetic) == {"strides of dimensions of size 1": 2}
+
+
+def test_a_changed_dtype_is_named(edited: Callable[..., GraphDiff]) -> None:
+    pattern = re.compile(r"(buf0\.layout|buf0_layout) = FixedLayout\('cpu', torch.float32")
+    diff = edited(ANTIALIAS, {IR: lambda text: pattern.sub(r"\1 = FixedLayout('cpu', torch.float64", text)})
+    assert changed_parts(diff) == {"buffers"}
+    (buffer,) = diff.buffers
+    assert buffer.a == "buf0"
+    assert [(fact.name, fact.a, fact.b, fact.weight) for fact in buffer.facts] == [
+        ("dtype", "float32", "float64", "major")
+    ]
+
+
+def test_a_group_that_comes_apart_is_one_change(edited: Callable[..., GraphDiff]) -> None:
+    folder = folder_of("torch-2.4.1-cpu/layernorm_grad")
+    name = next(
+        match[1] for match in re.finditer(r"^(\w+): \w*Fused\w*\(", (folder / IR).read_text(), re.MULTILINE)
+    )
+    count = len(name.split("_"))
+
+    def apart(text: str) -> str:
+        head, mark, last = text.partition(f"    {name}.snodes[{count - 1}] =\n")
+        assert mark
+        block, _, rest = last.partition("\n\n\n")
+        own = "\n".join(line.removeprefix("    ") for line in block.split("\n"))
+        return f"{head.rstrip()}\n\n\n{own}\n\n\n{rest}"
+
+    diff = edited("torch-2.4.1-cpu/layernorm_grad", {IR: apart})
+    assert changed_parts(diff) == {"fusion"}
+    (fusion,) = diff.fusion
+    assert fusion.relation == "split"
+    assert sorted(fusion.a[0]) == sorted(name.split("_"))
+    assert sorted(len(group) for group in fusion.b) == [1, count - 1]
+    assert [count.name for count in diff.counts if count.changed] == ["fused groups"]
+
+
+def test_edited_kernel_code_is_counted_and_shown(edited: Callable[..., GraphDiff]) -> None:
+    diff = edited(SORT, {CODE: replacing("#pragma omp for\n", "#pragma omp for collapse(2)\n", 1)})
+    assert changed_parts(diff) == {"kernels"}
+    changed = [match for match in diff.kernels if match.relation == "changed"]
+    assert [match.a for match in changed] == [("cpp_fused_sum_0",)]
+    assert changed[0].code is not None
+    assert (changed[0].code.removed, changed[0].code.added) == (1, 1)
+
+
+def test_swapped_arguments_of_a_launch_are_found(edited: Callable[..., GraphDiff]) -> None:
+    diff = edited(
+        SORT, {CODE: replacing("cpp_fused_sum_0(arg0_1, buf4, buf3)", "cpp_fused_sum_0(arg0_1, buf3, buf4)")}
+    )
+    assert changed_parts(diff) == {"kernels"}
+    (match,) = [match for match in diff.kernels if match.relation == "changed"]
+    assert [(fact.name, fact.b) for fact in match.facts] == [("launched with", "arg0_1, buf3, buf4")]
+
+
+def test_swapped_outputs_are_found(edited: Callable[..., GraphDiff]) -> None:
+    diff = edited(SORT, {CODE: replacing("return (buf3, buf4, buf5", "return (buf4, buf3, buf5")})
+    assert changed_parts(diff) == {"outputs"}
+    assert {fact.name for output in diff.outputs for fact in output.facts} >= {"value"}
+    assert [output.position_a for output in diff.outputs] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fact"),
+    [
+        ("dim=1, descending=False", "dim=1, descending=True", "arguments"),
+        ("torch.ops.aten.sort.stable(arg0_1", "torch.ops.aten.argsort.stable(arg0_1", "target"),
+    ],
+)
+def test_a_changed_library_call_is_named(
+    edited: Callable[..., GraphDiff], old: str, new: str, fact: str
+) -> None:
+    diff = edited(SORT, {CODE: replacing(old, new)})
+    assert "calls" in changed_parts(diff)
+    (call,) = diff.calls
+    assert [found.name for found in call.facts] == [fact]
+    assert call.span_a is not None
+
+
+def test_a_removed_node_is_named_and_the_rest_stays_matched(edited: Callable[..., GraphDiff]) -> None:
+    def without(text: str) -> str:
+        return "\n\n\n".join(block for block in text.split("\n\n\n") if not block.startswith("op6:"))
+
+    diff = edited(SORT, {IR: without})
+    assert [(node.a, node.kind) for node in diff.nodes] == [("op6", "removed")]
+    assert diff.matched_nodes == 5
+
+
+def test_parts_that_are_missing_are_said_to_be_missing(edited: Callable[..., GraphDiff]) -> None:
+    diff = edited(SORT, {CODE: lambda _: "("})
+    assert [text.partition(":")[0] for text in diff.unknown] == ["B has no readable output_code.py"]
+    assert not diff.nodes
+    assert not any(count.changed for count in diff.counts)
+
+
+@pytest.mark.parametrize("scenario", ["dynamic_shapes", "hflip_cl"])
+def test_the_same_program_on_another_torch_has_the_same_nodes(scenario: str) -> None:
+    old, new = (read_at(folder_of(f"torch-{version}-cpu/{scenario}")) for version in ("2.1.2", "2.13.0"))
+    diff = diff_graphs(old, new)
+    assert diff.matched_nodes == len({leaf.name for node in new.post for leaf in node.leaves()})
+    assert not {node.kind for node in diff.nodes} & {"computes", "calls", "added", "removed"}
+    assert diff.inputs == diff.outputs == ()
+    assert [fact.name for fact in diff.environment] == ["torch"]
+
+
+def test_flips_of_channels_last_images_changed_their_loops_between_versions() -> None:
+    old, new = (read_at(folder_of(f"torch-{version}-cpu/hflip_cl")) for version in ("2.1.2", "2.13.0"))
+    (node,) = diff_graphs(old, new).nodes
+    assert (node.kind, node.loops and node.loops.a, node.loops and node.loops.b) == (
+        "loops",
+        "[224, 3, 224]",
+        "[224, 224, 3]",
+    )
+
+
+def test_another_backend_is_said_once() -> None:
+    cpu, gpu = (read_at(folder_of(f"torch-{name}/layernorm_grad")) for name in ("2.4.1-cpu", "2.11.0-cuda"))
+    diff = diff_graphs(cpu, gpu)
+    assert {fact.name for fact in diff.environment} == {"torch", "device", "backend"}
+    assert not any(fact.name == "device" for change in diff.buffers for fact in change.facts)
+    assert {"split", "changed"} & {match.relation for match in diff.kernels}
+
+
+def test_fusion_of_torch_2_4_against_2_1_is_a_merger() -> None:
+    old, new = (read_at(folder_of(f"torch-{version}-cpu/layernorm_grad")) for version in ("2.1.2", "2.4.1"))
+    (fusion,) = diff_graphs(old, new).fusion
+    assert fusion.relation == "merged"
+    assert len(fusion.b) == 1
+
+
+def test_graphs_are_paired_by_what_they_are() -> None:
+    old = [read_at(folder_of("torch-2.1.2-cpu/layernorm_grad", at)) for at in (0, 1)]
+    new = [read_at(folder_of("torch-2.13.0-cpu/mlp_train", at)) for at in (0, 1)]
+    assert pair_graphs(old, list(reversed(old))) == {0: 1, 1: 0}
+    assert pair_graphs(old, new) == {0: 0, 1: 1}, "by kind: forward with forward"
+    hflip = [read_at(folder_of("torch-2.13.0-cpu/hflip_cl"))]
+    assert pair_graphs(hflip, new) == {}
+
+
+def chain(nodes: int, constants: dict[int, str]) -> str:
+    """IR of a chain of like nodes, as deep as asked for; some have another constant."""
+    blocks = []
+    for at in range(nodes):
+        source = f"buf{at - 1}" if at else "arg0_1"
+        user = f"SchedulerNode(name='op{at + 1}')" if at + 1 < nodes else "OUTPUT"
+        blocks.append(
+            f"op{at}: SchedulerNode(ComputedBuffer)\n"
+            f"op{at}.writes = [MemoryDep('buf{at}', c0, {{c0: 64}})]\n"
+            f"op{at}.unmet_dependencies = [MemoryDep('{source}', c0, {{c0: 64}})]\n"
+            f"op{at}.met_dependencies = []\n"
+            f"op{at}.outputs = [\n"
+            f"    buf{at}: ComputedBuffer\n"
+            f"    buf{at}.layout = FixedLayout('cpu', torch.float32, size=[64], stride=[1])\n"
+            f"    buf{at}.users = [NodeUser(node={user}, can_inplace=False, is_weak=False)]\n"
+            "]\n"
+            f"op{at}.group.device = cpu\n"
+            f"op{at}.group.iteration = ((64,), ())\n"
+            f"op{at}.sizes = ([64], [])\n"
+            f"class op{at}_loop_body:\n"
+            "    var_ranges = {p0: 64}\n"
+            "    index0 = p0\n"
+            "    def body(self, ops):\n"
+            "        get_index = self.get_index('index0')\n"
+            f"        load = ops.load('{source}', get_index)\n"
+            f"        constant = ops.constant({constants.get(at, '2.0')}, torch.float32)\n"
+            "        mul = ops.mul(load, constant)\n"
+            "        get_index_1 = self.get_index('index0')\n"
+            f"        store = ops.store('buf{at}', get_index_1, mul, None)\n"
+            "        return store\n"
+        )
+    return "\n\n".join(blocks)
+
+
+def test_one_change_in_a_deep_chain_of_like_nodes_is_one_change(tmp_path: Path) -> None:
+    graphs = []
+    for name, constants in (
+        ("model__0_inference_0.0", {}),
+        ("model__0_inference_0.1", {700: "5.0", 701: "7.0"}),
+    ):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / IR).write_text(chain(2000, constants))
+        graphs.append(read_at(tmp_path / name))
+    diff = diff_graphs(*graphs)
+    assert [(node.a, node.b, node.kind) for node in diff.nodes] == [
+        ("op700", "op700", "computes"),
+        ("op701", "op701", "computes"),
+    ]
+
+
+@given(st.permutations(range(7)))
+def test_moved_are_the_fewest_without_which_the_rest_ascends(places: list[int]) -> None:
+    found = moved(places)
+    rest = [place for at, place in enumerate(places) if at not in found]
+    assert rest == sorted(rest)
+    longest = max(
+        size
+        for size in range(len(places) + 1)
+        for kept in combinations(places, size)
+        if list(kept) == sorted(kept)
+    )
+    assert len(rest) == longest
+
+
+def cpp(text: str, name: str = "cpp_fused_0") -> Kernel:
+    return Kernel(name, "cpp", text, ())
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("out[static_cast<long>(x0 + (3L*x1))] = tmp0;", "out[static_cast<int64_t>(x0 + 3L*x1)] = tmp0;"),
+        ("a = 223L + ((-1L)*x1);", "a = 223L + -1L*x1;"),
+        ("x0<static_cast<long>(ks1); f(ks0)", "x0<static_cast<int64_t>(ks7); f(ks3)"),
+        ("tmp2 = x;  // cpp_fused_0", "tmp2 = x;"),
+    ],
+)
+def test_spelling_of_code_does_not_count(old: str, new: str) -> None:
+    assert normal_source(cpp(old)) == normal_source(cpp(new))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("a = (x0 + x1)*3L;", "a = x0 + x1*3L;"),
+        ("a = x0 - (x1 - x2);", "a = x0 - x1 - x2;"),
+        ("a = x0 / (x1*x2);", "a = x0 / x1*x2;"),
+        ("a = x0 % (3L*x2);", "a = x0 % 3L*x2;"),
+        ("static_cast<int64_t>(tmp3)", "tmp3"),
+        ("f(ks0, ks1)", "f(ks0, ks0)"),
+    ],
+)
+def test_meaning_of_code_counts(old: str, new: str) -> None:
+    assert normal_source(cpp(old)) != normal_source(cpp(new))
+    assert code_diff(cpp(old), cpp(new))[-2:] == (
+        f"-{normal_source(cpp(old))[0]}",
+        f"+{normal_source(cpp(new))[0]}",
+    )

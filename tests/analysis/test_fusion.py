@@ -1,0 +1,303 @@
+"""Fusion concluded from real dumps and logs: groups, steps, refusals, and what the IR alone proves."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from inductor_probe.analysis.fusion import (
+    Matched,
+    fusion_of_graph,
+    fusion_of_node,
+    fusion_of_pair,
+    match_log,
+)
+from inductor_probe.analysis.fusion.matching import ends_with
+from inductor_probe.analysis.fusion.nodes import GraphNodes
+from inductor_probe.analysis.fusion.replay import replay, start_of
+from inductor_probe.errors import NotFoundError, ProbeError
+from inductor_probe.model.debug_dir import CompiledGraph
+from inductor_probe.model.fusion import FusionDecision, LogMatch
+from inductor_probe.model.logs import CompilerLogs
+from inductor_probe.reader.debug_dir import read_graph, read_run
+from inductor_probe.reader.logs import read_logs
+from tests.conftest import DUMPS
+
+NO_LOG = Matched(None, LogMatch("none", "there is no log"))
+LAYERNORM_CUDA = "torch-2.11.0-cuda/layernorm_grad"
+TRAINING = "torch-2.13.0-cpu-programs/training"
+
+
+def graphs_and_logs(name: str) -> tuple[list[CompiledGraph], CompilerLogs]:
+    (path,) = (DUMPS / name).glob("run_*")
+    run = read_run(path)
+    return [read_graph(graph, run.manifest) for graph in run.graphs], read_logs(run)
+
+
+def matched(name: str, at: int = 0) -> tuple[CompiledGraph, Matched]:
+    graphs, logs = graphs_and_logs(name)
+    return graphs[at], match_log(graphs[at], at, logs, lambda: graphs, len(graphs))
+
+
+def pair(name: str, first: str, second: str, at: int = 0) -> FusionDecision:
+    return fusion_of_pair(*matched(name, at), first, second)
+
+
+def logged_runs() -> list[Path]:
+    return sorted(path.parent for path in DUMPS.glob("*/*/stderr.txt"))
+
+
+@pytest.mark.parametrize("folder", logged_runs(), ids=lambda path: f"{path.parent.name}-{path.name}")
+def test_the_log_of_every_fixture_is_told_to_its_graphs(folder: Path) -> None:
+    name = str(folder.relative_to(DUMPS))
+    graphs, logs = graphs_and_logs(name)
+    for at, graph in enumerate(graphs):
+        found = match_log(graph, at, logs, lambda: graphs, len(graphs))
+        assert found.match.state == "proved"
+        assert not fusion_of_graph(graph, found).problems
+
+
+def test_steps_and_groups_of_a_graph() -> None:
+    whole = fusion_of_graph(*matched("torch-2.4.1-cpu/layernorm_grad"))
+    assert (whole.nodes_before, whole.nodes_after) == (5, 1)
+    assert [(row.number, row.fused) for row in whole.rounds] == [(1, 2), (2, 2)]
+    (group,) = whole.groups
+    assert group.kind == "OuterLoopFusedSchedulerNode"
+    assert group.steps == (1, 2, 3, 4)
+    assert set(whole.steps[-1].nodes) == set(group.nodes)
+    assert group.kernel
+
+
+def test_refusals_are_counted_by_reason_and_by_what_they_keep_apart() -> None:
+    graph, found = matched(LAYERNORM_CUDA, 1)
+    whole = fusion_of_graph(graph, found)
+    assert found.log is not None
+    lines = [a for part in found.log.rounds for a in part.attempts if a.outcome == "refused"]
+    assert sum(count.lines for count in whole.refusals) == len(lines)
+    assert all(count.standing <= count.pairs <= count.lines for count in whole.refusals)
+    names = {group.name for group in whole.groups}
+    assert whole.apart
+    assert all(row.first in names and row.second in names and row.first != row.second for row in whole.apart)
+    shared = [row.shared or 0 for row in whole.apart]
+    assert shared == sorted(shared, reverse=True)
+
+
+def test_a_pair_that_was_fused_says_by_which_step() -> None:
+    decision = pair("torch-2.4.1-cpu/layernorm_grad", "buf0", "buf1")
+    assert decision.outcome == "fused"
+    assert decision.step is not None
+    assert {decision.step.first, decision.step.second} == {"buf0", "buf1"}
+    assert decision.step.round == 1
+    assert decision.refusal is None
+
+
+def test_a_pair_that_was_refused_has_torchs_words_their_meaning_and_the_numbers() -> None:
+    decision = pair(LAYERNORM_CUDA, "op3", "op4")
+    assert decision.outcome == "fused"  # through others, after it was refused alone
+    refused = next(attempt for attempt in decision.attempts if attempt.refusal)
+    assert refused.refusal is not None
+    assert refused.refusal.reason == "numel/rnumel mismatch (non-reduce) (1024, 786432), (1, 1)"
+    assert dict(refused.refusal.numbers)["elements of the second"] == "786432"
+    assert refused.shared == 4096
+
+
+def test_buffers_and_fused_names_mean_their_nodes() -> None:
+    by_node = pair(LAYERNORM_CUDA, "op0", "op5")
+    by_buffer = pair(LAYERNORM_CUDA, "buf0", "buf5")
+    assert by_node.outcome == by_buffer.outcome
+    assert by_node.facts.first.nodes == by_buffer.facts.first.nodes == ("op0",)
+    joined = pair(LAYERNORM_CUDA, "op0_op1", "op4_op5")
+    assert joined.facts.first.nodes == ("op0", "op1")
+
+
+def test_names_that_cannot_be_a_pair() -> None:
+    graph, found = matched(LAYERNORM_CUDA)
+    with pytest.raises(ProbeError, match="both name op0"):
+        fusion_of_pair(graph, found, "op0", "buf0")
+    with pytest.raises(NotFoundError, match="primals_1 is an input"):
+        fusion_of_pair(graph, found, "op0", "primals_1")
+    with pytest.raises(NotFoundError, match="no node or buffer op77"):
+        fusion_of_node(graph, found, "op77")
+
+
+def test_what_a_pair_shares_is_what_torch_counts() -> None:
+    """Wherever the log counts the shared bytes of two unfused nodes, the IR gives the same number."""
+    compared = 0
+    for folder in logged_runs():
+        graphs, logs = graphs_and_logs(str(folder.relative_to(DUMPS)))
+        for at, graph in enumerate(graphs):
+            found = match_log(graph, at, logs, lambda: graphs, len(graphs))  # noqa: B023 - called at once
+            assert found.log is not None
+            leaves = GraphNodes(graph).leaves
+            for row in found.log.rounds[0].shared:
+                if row.first in leaves and row.second in leaves and isinstance(row.amount, int):
+                    shared = fusion_of_pair(graph, found, row.first, row.second).facts.shared
+                    if any(buffer.matches and buffer.bytes is None for buffer in shared):
+                        continue  # symbolic
+                    assert sum(buffer.bytes or 0 for buffer in shared) == row.amount
+                    compared += 1
+    assert compared > 100
+
+
+def test_a_node_that_must_run_between_is_named_with_the_way() -> None:
+    graph, _ = matched("torch-2.4.1-cpu/layernorm_grad")
+    decision = fusion_of_pair(graph, NO_LOG, "buf1", "buf4")
+    path = decision.facts.path
+    assert (path[0], path[-1]) == ("buf1", "buf4")
+    leaves = GraphNodes(graph).leaves
+    for writer, buffer, reader in zip(path[::2], path[1::2], path[2::2], strict=False):
+        assert buffer in {output.name for output in leaves[writer].outputs}
+        assert buffer in {dep.name for dep in leaves[reader].reads}
+
+
+def test_without_a_log_the_ir_speaks_and_the_way_to_a_log_is_named() -> None:
+    graph, found = matched("torch-2.13.0-cpu/aa_separable_cl")
+    assert found.match.state == "none"
+    decision = fusion_of_pair(graph, found, "op2", "op3")
+    assert decision.outcome == "no_log"
+    assert decision.facts.loops_fit is False
+    assert any("loops differ" in sentence for sentence in decision.because)
+    assert any("probe dump" in step for step in decision.next_steps)
+    assert decision.same_kernel
+
+
+def test_torch_2_1_has_no_log_of_fusion() -> None:
+    graph, found = matched("torch-2.1.2-cpu/layernorm_grad")
+    assert not found.match.torch_logs_reasons
+    nodes = [top.name for top in graph.post]
+    decision = fusion_of_pair(graph, found, nodes[0], nodes[-1])
+    assert decision.outcome in ("no_log", "never_tried")
+    if decision.outcome == "no_log":
+        assert "2.2 and later" in decision.next_steps[0]
+
+
+def test_a_library_call_is_fused_with_nothing() -> None:
+    graph, found = matched("torch-2.13.0-cpu/multi_output_no_fuse")
+    extern = next(leaf.name for top in graph.pre for leaf in top.leaves() if leaf.kind.startswith("Extern"))
+    other = next(leaf.name for top in graph.pre for leaf in top.leaves() if leaf.kind == "SchedulerNode")
+    decision = fusion_of_pair(graph, found, extern, other)
+    assert decision.outcome == "never_tried"
+    assert any(
+        "library call" in sentence or "no buffer in common" in sentence for sentence in decision.because
+    )
+
+
+def test_what_is_refused_without_a_reason_is_said_to_be_so() -> None:
+    """The C++ backend logs nothing when it refuses: a round that found no pair proves it."""
+    silent = []
+    for name in (TRAINING, "torch-2.13.0-cpu-programs/symbolic", "torch-2.13.0-cpu-programs/scatters"):
+        graphs, logs = graphs_and_logs(name)
+        for at, graph in enumerate(graphs):
+            found = match_log(graph, at, logs, lambda: graphs, len(graphs))  # noqa: B023 - called at once
+            for row in fusion_of_graph(graph, found).apart:
+                if row.silent:
+                    silent.append(fusion_of_pair(graph, found, row.first, row.second))
+    assert silent
+    for decision in silent:
+        assert decision.outcome == "refused_silently"
+        assert decision.attempts[-1].silent
+        assert decision.facts.loops_fit is not True  # the loops explain every one of them
+
+
+def test_nodes_after_fusion_are_what_the_log_fuses() -> None:
+    for folder in logged_runs():
+        graphs, logs = graphs_and_logs(str(folder.relative_to(DUMPS)))
+        for at, graph in enumerate(graphs):
+            found = match_log(graph, at, logs, lambda: graphs, len(graphs))  # noqa: B023 - called at once
+            assert_replays(graph, found)
+
+
+def assert_replays(graph: CompiledGraph, found: Matched) -> None:
+    assert found.log is not None
+    assert ends_with(found.log, graph)
+    tops = [tuple(leaf.name for leaf in top.leaves()) for top in graph.pre]
+    played = replay(found.log, start_of(found.log) or tops)
+    after = {frozenset(leaf.name for leaf in top.leaves()) for top in graph.post}
+    assert not played.gaps
+    if played.logged:
+        assert played.groups == after
+
+
+def test_a_log_that_ends_with_other_nodes_is_a_problem() -> None:
+    graph, _ = matched("torch-2.4.1-cpu/layernorm_grad")
+    (path,) = (DUMPS / "torch-2.4.1-cpu/layernorm_grad").glob("run_*")
+    logs = read_logs(read_run(path))
+    unfused = replace(graph, post=graph.pre)
+    found = match_log(unfused, 0, logs, lambda: [unfused], 2)
+    assert found.match.state == "disagrees"
+    assert any(
+        "the log ends with buf0_buf1" in str(problem) for problem in fusion_of_graph(unfused, found).problems
+    )
+    decision = fusion_of_pair(unfused, found, "buf0", "buf1")
+    assert any("the log fuses buf0 and buf1" in str(problem) for problem in decision.problems)
+
+
+def copy_with_log(tmp_path: Path, change: Callable[[str], str]) -> Path:
+    source = DUMPS / "torch-2.4.1-cpu" / "layernorm_grad"
+    shutil.copytree(source, tmp_path / "copy")
+    log = tmp_path / "copy" / "stderr.txt"
+    log.write_text(change(log.read_text()))
+    (run,) = (tmp_path / "copy").glob("run_*")
+    return run
+
+
+def match_all(run: Path) -> list[LogMatch]:
+    read = read_run(run)
+    graphs = [read_graph(graph) for graph in read.graphs]
+    logs = read_logs(read)
+    return [match_log(graph, at, logs, lambda: graphs, len(graphs)).match for at, graph in enumerate(graphs)]
+
+
+def test_a_compile_that_was_done_twice_says_the_same_twice(tmp_path: Path) -> None:
+    matches = match_all(copy_with_log(tmp_path, lambda text: text + text))
+    assert [match.state for match in matches] == ["proved", "proved"]
+    assert "say the same" in matches[0].how
+
+
+def test_two_parts_that_fit_and_differ_are_ambiguous(tmp_path: Path) -> None:
+    other = lambda text: text + text.replace("no shared data", "exceeds max fusion")  # noqa: E731 - short
+    matches = match_all(copy_with_log(tmp_path, other))
+    assert "ambiguous" in {match.state for match in matches}
+
+
+def test_a_log_of_other_graphs_only_is_not_taken(tmp_path: Path) -> None:
+    matches = match_all(copy_with_log(tmp_path, lambda text: re.sub(r"\bbuf(\d)", r"buf9\1", text)))
+    assert [match.state for match in matches] == ["none", "none"]
+
+
+def test_order_tells_graphs_of_one_form_apart() -> None:
+    """Of two graphs alike, the log's first part is the first one's, unless a third part comes in between."""
+    graphs, logs = graphs_and_logs("torch-2.4.1-cpu/layernorm_grad")
+    forward = graphs[0]
+    part = logs.fusions[0]
+    changed = replace(part, rounds=part.rounds[:1] + part.rounds[1:], complete=False)
+    twice = replace(logs, fusions=(part, changed))
+    first = match_log(forward, 0, twice, lambda: [forward, forward], 2)
+    second = match_log(forward, 1, twice, lambda: [forward, forward], 2)
+    assert first.log is part
+    assert second.log is changed
+
+
+def test_the_corpus_replays_to_its_nodes_after_fusion(corpus: Path) -> None:
+    """On GPUs foreach kernels are joined outside of the rounds; everything else is in the log."""
+    joined = replayed = 0
+    for path in sorted(corpus.glob("torch-2*/*/torch_compile_debug/run_*")):
+        if "torch-2.1." in str(path):
+            continue
+        run = read_run(path)
+        graphs, logs = [read_graph(graph, run.manifest) for graph in run.graphs], read_logs(run)
+        for at, graph in enumerate(graphs):
+            found = match_log(graph, at, logs, lambda: graphs, len(graphs))  # noqa: B023 - called at once
+            assert found.match.state == "proved", (path, found.match)
+            assert not fusion_of_graph(graph, found).problems
+            if any(top.kind == "ForeachKernelSchedulerNode" for top in graph.post):
+                joined += 1
+            else:
+                assert_replays(graph, found)
+                replayed += 1
+    assert (joined, replayed > 290) == (1, True)

@@ -1,0 +1,247 @@
+"""Links on real dumps: every node that runs has its launch, and no link disagrees with what torch says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from inductor_probe.analysis.linking.runs import node_runs
+from inductor_probe.analysis.linking.steps import read_steps
+from inductor_probe.analysis.links import links
+from inductor_probe.model.debug_dir import CompiledGraph
+from inductor_probe.model.ir import SchedulerNode
+from inductor_probe.model.links import Links
+from inductor_probe.model.manifest import BufferOrigin
+from inductor_probe.reader.debug_dir import graph_dir, read_graph, read_run
+from tests.conftest import all_graph_dirs
+
+Read = Callable[..., CompiledGraph]
+
+SUBGRAPHS = "conditional"
+"""A program whose branches are graphs of their own: the IR of the outer graph does not hold their nodes."""
+
+
+def read_dir(folder: Path) -> CompiledGraph:
+    found = graph_dir(folder)
+    assert found is not None
+    return read_graph(found)
+
+
+def leaves(graph: CompiledGraph) -> list[SchedulerNode]:
+    return [leaf for top in graph.nodes for leaf in top.leaves()]
+
+
+def disagreements(graph: CompiledGraph, linked: Links) -> Iterator[str]:
+    """Yield what contradicts the dump itself: the wrapper, torch's provenance, the comments above kernels."""
+    assert graph.code is not None
+    lines = (graph.folder.path / "output_code.py").read_text().split("\n")
+    for link in linked.unlinked:
+        yield f"{link.node} is not linked"
+    for link in linked.nodes.values():
+        for span in link.launches:
+            text = "\n".join(lines[span.first - 1 : span.last])
+            if link.kernel is not None and link.kernel not in text:
+                yield f"{link.node}: line {span.first} does not call {link.kernel}"
+    ran = {span.first for link in linked.nodes.values() for span in link.launches}
+    for launch in (*graph.code.launches, *graph.code.externs):
+        if launch.span.first not in ran and SUBGRAPHS not in graph.folder.path.parts:
+            yield f"line {launch.span.first} runs no node"
+    for kernel_name, names in (graph.provenance.kernels if graph.provenance else {}).items():
+        found = {name for link in linked.of_kernel(kernel_name) for name in link.fx}
+        if names and not found <= set(names):
+            yield f"{kernel_name}: torch's provenance does not have {sorted(found - set(names))}"
+    first = {launch.kernel: launch.span for launch in reversed(graph.code.launches)}
+    for kernel in graph.code.kernels:  # a comment speaks of the kernel's first launch
+        names = kernel.comment.fx_nodes if kernel.comment else ()
+        runs = [link for link in linked.of_kernel(kernel.name) if first.get(kernel.name) in link.launches]
+        found = {name for link in runs for name in link.fx}
+        if names and not found <= set(names):
+            yield f"{kernel.name}: the comment above it does not have {sorted(found - set(names))}"
+
+
+@pytest.mark.parametrize("folder", all_graph_dirs(), ids=lambda folder: "/".join(folder.parts[-5:-3]))
+def test_no_link_of_a_fixture_disagrees_with_the_dump(folder: Path) -> None:
+    graph = read_dir(folder)
+    assert list(disagreements(graph, links(graph))) == []
+
+
+def test_no_link_of_the_corpus_disagrees_with_the_dump(corpus: Path) -> None:
+    wrong = []
+    graphs = 0
+    for path in sorted(corpus.glob("*/*/torch_compile_debug/run_*/torchinductor/*/output_code.py")):
+        graph = read_dir(path.parent)
+        graphs += 1
+        wrong += [f"{path.parent}: {text}" for text in disagreements(graph, links(graph))]
+    assert graphs > 300
+    assert wrong == []
+
+
+@pytest.mark.parametrize("folder", all_graph_dirs(), ids=lambda folder: "/".join(folder.parts[-5:-3]))
+def test_the_flow_of_data_alone_finds_nothing_that_torch_denies(folder: Path) -> None:
+    """What is found without provenance, comments and records is checked against provenance."""
+    found = graph_dir(folder)
+    assert found is not None
+    graph = read_graph(found)
+    if graph.provenance is None:
+        pytest.skip("this torch wrote no provenance for the graph")
+    linked = links(replace(graph, provenance=None, record=None))
+    for kernel, names in graph.provenance.kernels.items():
+        computed = {
+            name for link in linked.of_kernel(kernel) for name in link.fx if not is_silent(graph, name)
+        }
+        assert not names or computed <= {*names, *items(graph, names)}, kernel
+
+
+def is_silent(graph: CompiledGraph, name: str) -> bool:
+    """Views, and values made of nothing, are part of the way without being named by every torch."""
+    silent = ("view", "reshape", "expand", "permute", "cat", "full", "iota", "unsqueeze", "squeeze", "select")
+    node = graph.fx.node(name) if graph.fx else None
+    return node is not None and node.target.split(".")[-2:-1] != [] and node.target.split(".")[-2] in silent
+
+
+def items(graph: CompiledGraph, names: tuple[str, ...]) -> set[str]:
+    """What `names` are items of."""
+    nodes = (graph.fx.node(name) for name in names) if graph.fx else ()
+    return {name for node in nodes if node is not None and node.target == "[]" for name in node.inputs}
+
+
+def test_every_proof_is_said(read: Read) -> None:
+    graph = read("torch-2.13.0-cpu/mlp_train")
+    for link in links(graph).nodes.values():
+        assert link.kernel_how
+        assert link.fx_how
+
+
+def test_a_training_step_is_linked_from_line_to_launch(read: Read) -> None:
+    graph = read("torch-2.13.0-cpu/mlp_train")
+    linked = links(graph)
+    first = linked.nodes["op0"]
+    assert (first.kernel, first.fx) == ("extern_kernels.addmm", ("addmm",))
+    second = linked.nodes["op5"]
+    assert second.kernel == "extern_kernels.addmm"
+    assert first.launches != second.launches  # the same library function, two calls
+    seeds, random, dropped, activated = (linked.nodes[name] for name in ("op1", "op2", "op3", "op4"))
+    assert (seeds.kernel, seeds.fx) == ("aten.randint.low_out", ("inductor_seeds_default",))
+    assert random.fx == ("inductor_lookup_seed_default", "inductor_random_default")
+    assert dropped.fx == ("gt",)
+    assert set(activated.fx) >= {"erf", "mul_4"}
+    assert random.launches == dropped.launches == activated.launches
+    assert random.kernel_how == "fused with nodes that run in it"  # buf2 is kept inside the kernel
+
+
+def test_antialias_weights_belong_to_the_buffers_they_are_made_for(read: Read) -> None:
+    linked = links(read("torch-2.13.0-cpu/aa_separable_cl"))
+    assert {"where", "lt", "sum_1"} <= set(linked.nodes["op0"].fx)
+    assert {"index", "mul_6", "sum_3", "div"} <= set(linked.nodes["op1"].fx)
+    assert {"where_1", "sum_2"} <= set(linked.nodes["op2"].fx)
+    assert {"index_1", "mul_7", "sum_4"} <= set(linked.nodes["op3"].fx)
+    assert "sum_3" not in linked.nodes["op3"].fx
+    horizontal = {source.line for source in linked.nodes["op1"].sources}
+    assert 67 in horizontal
+    assert 69 not in horizontal  # the vertical pass
+    assert linked.origins["buf0"].node == "sum_1"
+    assert linked.origins["buf1"].candidates == ("sum_3", "clone")  # a clone that leaves no trace
+
+
+def test_nodes_that_change_their_inputs_are_told_apart_by_what_they_change(read: Read) -> None:
+    linked = links(read("torch-2.2.2-cpu/inplace_mutation"))
+    changes = {link.buffers[0]: link for link in linked.nodes.values()}
+    assert {link.kernel for link in linked.nodes.values()} == {"cpp_fused_add_mul_0"}
+    assert changes["buf2"].kernel_how == "the launch is handed arg0_1, which buf2 mutates"
+    assert set(changes["buf2"].fx) == {"copy_"}
+    assert changes["buf0"].fx == ("add", "mul", "add_1")
+
+
+def test_lists_of_tensors_are_followed_item_by_item(read: Read) -> None:
+    graph = read("torch-2.11.0-cuda/foreach_adam")
+    linked = links(graph)
+    assert {link.kernel for link in linked.nodes.values()} == {"triton_for_fused_0", "triton_for_fused_1"}
+    assert linked.nodes["op0"].fx == ("_foreach_add",)
+    assert linked.nodes["op4"].fx == ("_foreach_sub", "_foreach_mul", "_foreach_add_1")
+    assert linked.nodes["op27"].fx == ("copy__13",)
+    step = linked.nodes["op20"]
+    assert step.kernel_how == "the launch is handed arg0_1, which buf20 mutates"
+    assert {"_foreach_sqrt", "_foreach_div_3"} <= set(step.fx)
+    assert all(link.fx for link in linked.nodes.values())
+
+
+def test_comments_above_kernels_tell_the_value_of_each_buffer(read: Read) -> None:
+    """`return %getitem_1,%buf1,%rsqrt,%add_1,%mul_4` stands above the kernel."""
+    linked = links(read("torch-2.11.0-cuda/layernorm_grad"))
+    values = {buffer: origin.node for buffer, origin in linked.origins.items()}
+    assert values["buf0"] == "getitem_1"
+    assert values["buf3"] == "rsqrt"
+    assert values["buf4"] == "add_1"
+    assert linked.origins["buf4"].how == "the comment above its kernel"
+
+
+def test_corpus_cases_checked_by_hand(corpus: Path) -> None:
+    def of(name: str, at: int = 0) -> Links:
+        (run,) = (corpus / name / "torch_compile_debug").glob("run_*")
+        return links(read_graph(read_run(run).graphs[at]))
+
+    convolution = of("torch-2.13.0-cpu/conv_bn_relu").nodes
+    assert convolution["op0"].fx == convolution["op1"].fx == convolution["op2"].fx == ("convolution",)
+    assert convolution["op0"].kernel == "cpp_fused_convolution_0"  # only copies into channels-last
+    assert convolution["op2"].kernel == "extern_kernels.convolution"
+    assert "relu" in convolution["op3"].fx
+
+    old = of("torch-2.4.1-cpu/conv_bn_relu").nodes  # without provenance
+    assert old["buf0"].fx == ("convolution",)
+    assert old["buf0"].fx_how == "it copies what the node that computes this reads"
+
+    template = of("torch-2.11.0-cuda/mm_epilogue_maxautotune").nodes
+    assert (template["op0"].kernel, template["op0"].fx) == ("triton_tem_fused_mm_0", ("mm",))
+    assert (template["op1"].kernel, template["op1"].fx) == ("triton_poi_fused_add_relu_1", ("add", "relu"))
+
+    scatter = of("torch-2.11.0-cuda/index_put_accum").nodes  # both kernels write buf0, one after the other
+    assert scatter["op0"].kernel == "triton_poi_fused_index_put_0"
+    assert scatter["op1"].kernel == "triton_poi_fused_index_put_1"
+
+    for version in ("2.1.2", "2.4.1", "2.13.0"):
+        scan = of(f"torch-{version}-cpu/cumsum_scan").nodes.values()
+        assert [link.fx for link in scan] == [("cumsum",), ("cumsum",), ("mul",)]
+
+    adam = of("torch-2.13.0-cpu/foreach_adam")
+    assert len({link.kernel for link in adam.nodes.values()}) == 1
+    assert all(link.fx or link.fx_candidates for link in adam.nodes.values())
+
+
+def test_recorded_origins_go_before_everything_else(read: Read) -> None:
+    graph = read("torch-2.13.0-cpu/hflip_cl")
+    linked = links(graph, {"buf0": BufferOrigin("buf0", "rev", ("rev",))})
+    assert linked.origins["buf0"].how == "recorded while compiling"
+    assert linked.nodes["op0"].fx_how == "recorded while compiling"
+    assert links(graph).origins["buf0"].how == "its place in the graph's return"
+
+
+def test_what_cannot_be_told_is_ambiguous_and_names_the_candidates(read: Read) -> None:
+    """Two calls of the same function that give nothing: nothing tells which is whose."""
+    graph = read("torch-2.13.0-cpu/mlp_train", 1)
+    assert graph.code is not None
+    calls = tuple(replace(call, outputs=(), args=()) for call in graph.code.externs)
+    blind = replace(graph, code=replace(graph.code, externs=calls))
+    found = links(blind).nodes["op0"]
+    assert found.kernel == "extern_kernels.mm"
+    assert found.kernel_how == "the node names the call it makes, one of several such calls"
+    assert len(found.launches) > 1
+    unnamed = tuple(replace(leaf, kernel=None) for leaf in blind.nodes)
+    found = links(replace(blind, post=unnamed)).nodes["op0"]
+    assert found.kernel is None or len(found.launches) > 1
+
+
+def test_without_a_wrapper_nothing_is_claimed(read: Read) -> None:
+    graph = replace(read("torch-2.13.0-cpu/hflip_cl"), code=None)
+    (link,) = links(graph).unlinked
+    assert (link.node, link.kernel, link.launches) == ("op0", None, ())
+
+
+def test_statements_of_the_wrapper_and_empty_nodes_need_no_kernel(read: Read) -> None:
+    graph = read("torch-2.13.0-cpu-programs/unbacked")
+    ran = node_runs(graph.nodes, read_steps(graph.code))
+    silent = {leaf.ir: ran[leaf.name].how for leaf in leaves(graph) if ran[leaf.name].kernel is None}
+    assert all(how.startswith("needs no kernel: ") for how in silent.values())
+    assert "DynamicScalar" in silent or "AssertScalar" in silent
