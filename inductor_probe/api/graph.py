@@ -9,8 +9,12 @@ from typing import TYPE_CHECKING
 
 from inductor_probe import analysis
 from inductor_probe.api.bench import Bench
+from inductor_probe.api.fusion_rows import FusionRows, fusion_in
+from inductor_probe.api.kernels import KernelRows
+from inductor_probe.api.nodes import NodeRows
 from inductor_probe.api.rows import LayoutRows
-from inductor_probe.errors import NotFoundError, near_names
+from inductor_probe.api.show import Page, page
+from inductor_probe.errors import NotFoundError, ProbeError, near_names
 from inductor_probe.model.bench import BenchFile
 from inductor_probe.model.debug_dir import CompiledGraph, GraphDir
 from inductor_probe.reader.debug_dir import read_graph
@@ -18,6 +22,7 @@ from inductor_probe.report.shown import Renderable, Shown
 from inductor_probe.report.summary import SummaryTable
 
 if TYPE_CHECKING:
+    from inductor_probe.api.diff import Diff
     from inductor_probe.api.run import Run
 
 
@@ -51,14 +56,68 @@ class Graph(Shown):
         """
         return LayoutRows(analysis.layouts(self.compiled, name), self.compiled.problems)
 
+    def fusion(self, first: str | None = None, second: str | None = None) -> FusionRows:
+        """Return what was fused when, and what was refused why: all of it, of a node, or of a pair.
+
+        Raises:
+            NotFoundError: the graph has no node, fused node or buffer of that name.
+            ProbeError: both names mean one node.
+        """
+        return fusion_in(self.run, (self,), first, second)
+
+    def kernels(self) -> KernelRows:
+        """Return the generated kernels and library functions, in the order of their first use."""
+        return KernelRows(analysis.kernel_rows(self.compiled), self.compiled.problems)
+
+    def nodes(self, *, pre: bool = False) -> NodeRows:
+        """Return the scheduler's nodes, unfused, in order; with `pre` those before fusion."""
+        return NodeRows(analysis.node_rows(self.compiled, pre), self.compiled.problems)
+
+    def show(self, name: str | None = None, *, raw: bool = False, code: bool = False) -> Page:
+        """Return the page about a node, buffer, kernel, FX node or line of yours; the graph's without a name.
+
+        Args:
+            name: `op3`, `op3_op4`, `buf3`, `arg0_1`, the start of a kernel's name, `add_1`, `file.py:12`.
+            raw: loop bodies as dumped instead of formulas.
+            code: with a kernel: its text.
+
+        Raises:
+            NotFoundError: the graph has nothing of that name.
+        """
+        return page(self, name, raw=raw, code=code)
+
+    def annotate(self, kernel: str, *, line_directives: bool = True) -> str:
+        """Return the C++ or Triton text of a kernel, each line with its node, buffer and line of the user's.
+
+        Args:
+            kernel: its name.
+            line_directives: write `#line` before C++ lines of which one line of the user's is proved.
+
+        Raises:
+            NotFoundError: the graph has no such kernel.
+        """
+        return analysis.annotate(self.compiled, kernel, line_directives=line_directives)
+
+    def diff(self, other: Graph | Run) -> Diff:
+        """Compare with another graph, or with its partner in a run: this one is A, the other is B."""
+        from inductor_probe.api.diff import Diff  # noqa: PLC0415 - it is made of what is defined here
+
+        return Diff(self, other)
+
     def write_bench_file(self) -> BenchFile:
         """Write `output_code_bench.py` beside `output_code.py`. A file that was edited is kept as it is.
 
         Raises:
-            ProbeError: nothing to write it from, or the folder cannot be written.
+            ProbeError: nothing to write it from, or the folder cannot be written; the graph is in an archive.
         """
         from inductor_probe import rewrite  # noqa: PLC0415 - libcst takes longer to import than a dump to read
+        from inductor_probe.reader.archive import archive_of  # noqa: PLC0415 - only what is written asks
 
+        if archive := archive_of(self.path):
+            raise ProbeError(
+                f"{self.name} is in {archive}, where a bench file would not be kept",
+                "unpack the archive, and name the graph's folder there",
+            )
         record = self.run.manifest.graph(self.name) if self.run.manifest else None
         return rewrite.write_bench_file(self.path, record.inputs if record else ())
 

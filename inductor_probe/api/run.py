@@ -4,17 +4,27 @@ from __future__ import annotations
 
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from inductor_probe import analysis
+from inductor_probe.api.fusion_rows import FusionRows, fusion_in
 from inductor_probe.api.graph import Graph
+from inductor_probe.api.kernels import KernelRows
+from inductor_probe.api.nodes import NodeRows
 from inductor_probe.api.rows import LayoutRows
 from inductor_probe.errors import NotFoundError, near_names
 from inductor_probe.model.debug_dir import DebugDir
 from inductor_probe.model.layouts import LayoutRow
+from inductor_probe.model.logs import CompilerLogs
 from inductor_probe.model.manifest import Manifest
 from inductor_probe.model.summary import RunSummary
+from inductor_probe.reader.inductor_cache import way_to_graphs
+from inductor_probe.reader.logs import read_logs
 from inductor_probe.report.shown import Renderable, Shown
 from inductor_probe.report.summary import SummaryTable
+
+if TYPE_CHECKING:
+    from inductor_probe.api.diff import Diff
 
 
 class Run(Shown):
@@ -73,11 +83,52 @@ class Run(Shown):
             raise missing if len(self.graphs) == 1 else self._nowhere(name)
         return LayoutRows(rows, problems)
 
+    @cached_property
+    def logs(self) -> CompilerLogs:
+        """What the compiler logged: in `probe_logs`, or in `stderr*.txt` and `*.log` in or beside the run."""
+        return read_logs(self.debug_dir)
+
+    def fusion(self, first: str | None = None, second: str | None = None) -> FusionRows:
+        """Return what was fused when and refused why, in each graph that has the names."""
+        return fusion_in(self, self.graphs, first, second)
+
+    def kernels(self) -> KernelRows:
+        """Return the kernels of every graph.
+
+        Raises:
+            NotFoundError: the run is empty.
+        """
+        if not self.graphs:
+            raise self.empty()
+        found = [graph.kernels() for graph in self.graphs]
+        problems = [*self.debug_dir.problems, *(problem for rows in found for problem in rows.problems)]
+        return KernelRows((row for rows in found for row in rows), problems)
+
+    def nodes(self, *, pre: bool = False) -> NodeRows:
+        """Return the scheduler's nodes of every graph; with `pre` those before fusion.
+
+        Raises:
+            NotFoundError: the run is empty.
+        """
+        if not self.graphs:
+            raise self.empty()
+        found = [graph.nodes(pre=pre) for graph in self.graphs]
+        problems = [*self.debug_dir.problems, *(problem for rows in found for problem in rows.problems)]
+        return NodeRows((row for rows in found for row in rows), problems)
+
+    def diff(self, other: Graph | Run) -> Diff:
+        """Compare with another run, graph by graph: this one is A, the other is B."""
+        from inductor_probe.api.diff import Diff  # noqa: PLC0415 - it is made of what is defined here
+
+        return Diff(self, other)
+
     def empty(self) -> NotFoundError:
         """Return the error for what is asked of a run without graphs: it says why there are none."""
         return NotFoundError(
             f"{self.path} is an empty run: {self.summary.empty}",
-            "`probe dump` a script that calls what torch.compile returned",
+            "`probe dump` a script that calls what torch.compile returned"
+            if self.manifest
+            else way_to_graphs(self.debug_dir),
         )
 
     def _nowhere(self, name: str | None) -> NotFoundError:

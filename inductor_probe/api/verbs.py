@@ -6,9 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from inductor_probe.api.bench import Bench
+from inductor_probe.api.fusion_rows import FusionRows
 from inductor_probe.api.graph import Graph
+from inductor_probe.api.kernels import KernelRows
+from inductor_probe.api.nodes import NodeRows
 from inductor_probe.api.rows import LayoutRows
 from inductor_probe.api.run import Run
+from inductor_probe.api.show import Pages, pages
 from inductor_probe.errors import ProbeError
 from inductor_probe.reader.debug_dir import read_run
 from inductor_probe.reader.discover import Found, find
@@ -94,6 +98,66 @@ def layouts(name: str | None = None, target: str | Path | None = None) -> Layout
     if found.graph is None:
         return run.layouts(name)
     return next(graph for graph in run.graphs if graph.path == found.graph.path).layouts(name)
+
+
+def fusion(
+    first: str | None = None, second: str | None = None, target: str | Path | None = None
+) -> FusionRows:
+    """Return what was fused and refused in a run or graph: all of it, of a node or buffer, or of a pair.
+
+    Raises:
+        NotFoundError, UnreadableError, ProbeError: see `open_run` and `Graph.fusion`.
+    """
+    found = _find(target)
+    run = Run(found.run)
+    if found.graph is None:
+        return run.fusion(first, second)
+    return next(graph for graph in run.graphs if graph.path == found.graph.path).fusion(first, second)
+
+
+def kernels(target: str | Path | None = None) -> KernelRows:
+    """Return the kernels of a run or graph, the latest run if None.
+
+    Raises:
+        NotFoundError, UnreadableError: see `open_run` and `Run.kernels`.
+    """
+    found = _find(target)
+    run = Run(found.run)
+    if found.graph is None:
+        return run.kernels()
+    return next(graph for graph in run.graphs if graph.path == found.graph.path).kernels()
+
+
+def nodes(target: str | Path | None = None, *, pre: bool = False) -> NodeRows:
+    """Return the scheduler's nodes of a run or graph, the latest run if None; with `pre` those before fusion.
+
+    Raises:
+        NotFoundError, UnreadableError: see `open_run` and `Run.nodes`.
+    """
+    found = _find(target)
+    run = Run(found.run)
+    if found.graph is None:
+        return run.nodes(pre=pre)
+    return next(graph for graph in run.graphs if graph.path == found.graph.path).nodes(pre=pre)
+
+
+def show(
+    name: str | None = None, target: str | Path | None = None, *, raw: bool = False, code: bool = False
+) -> Pages:
+    """Return the page about `name` in each graph of a run or graph that has it; see `Graph.show`.
+
+    Raises:
+        NotFoundError, UnreadableError: nothing is called that; see `open_run`.
+        ProbeError: several kernels start so.
+    """
+    found = _find(target)
+    run = Run(found.run)
+    if not run.graphs:
+        raise run.empty()
+    graphs = run.graphs
+    if found.graph is not None:
+        graphs = tuple(graph for graph in graphs if graph.path == found.graph.path)
+    return pages(graphs, name, raw=raw, code=code)
 
 
 def _find(target: str | Path | None) -> Found:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
+import warnings
 from importlib import import_module
+from io import TextIOWrapper
 
 import click
 
 from inductor_probe import __version__
-from inductor_probe.cli.screen import complain
+from inductor_probe.cli.screen import complain, say
 from inductor_probe.errors import ExitCode, ProbeError, near_names
 
 # The question that a verb answers -> verbs. A verb's module is imported when it is asked for.
@@ -85,6 +88,10 @@ def app(traceback: bool) -> None:
 
 def main() -> None:
     """Run `probe` and exit with its status: see `ExitCode`."""
+    warnings.simplefilter("ignore", SyntaxWarning)  # of a dump's text, which Python's parser only reads
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # where the locale has no such character
     sys.exit(run(sys.argv[1:]))
 
 
@@ -100,10 +107,11 @@ def run(arguments: list[str]) -> int:
         click.echo(error.format_message())
         return ExitCode.OK
     except (Exception, KeyboardInterrupt) as error:
-        if arguments[:1] == ["--traceback"]:
-            raise
         failure = _explain(error)
-        complain(failure)
+        if arguments[:1] == ["--traceback"]:
+            say("".join(traceback.format_exception(error)))  # its message may quote a dump: see `screen`
+        else:
+            complain(failure)
         return failure.exit_code
 
 

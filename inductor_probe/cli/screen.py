@@ -9,12 +9,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TextIO
 
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.text import Text
 
 from inductor_probe.errors import ExitCode, ProbeError
 from inductor_probe.model.span import Problem
 from inductor_probe.report.shown import plain_console
+from inductor_probe.report.visible import VisibleConsole, visible
 
 _PIPE_WIDTH = 10_000
 """Columns of a pipe: nothing is cut or wrapped there, so that `grep` sees whole lines."""
@@ -46,20 +47,28 @@ def relative(path: Path) -> Path:
 
 def complain(error: ProbeError) -> None:
     """Print an error with its next step."""
-    say(Text.assemble(("error: ", "bold red"), error.message))
+    say(Text.assemble(("error: ", "bold red"), _inner(error.message)))
     if error.hint:
-        say(Text.assemble(("hint: ", "bold cyan"), error.hint))
+        say(Text.assemble(("hint: ", "bold cyan"), _inner(error.hint)))
 
 
 def warn(problems: Iterable[Problem]) -> ExitCode:
     """Print what could not be read; return the status that tells so."""
     status = ExitCode.OK
     for problem in problems:
-        say(Text.assemble(("warning: ", "bold yellow"), str(problem)))
+        say(Text.assemble(("warning: ", "bold yellow"), _inner(str(problem))))
         status = ExitCode.FAILED
     return status
 
 
-def _console(stream: TextIO) -> Console:
+def _inner(message: str) -> str:
+    """Indent what follows the first line: a name with a line end in it cannot pose as a message of ours.
+
+    Acting characters are made visible here already: rich drops some of them, and a name is shown whole.
+    """
+    return visible(message).replace("\n", "\n  ")
+
+
+def _console(stream: TextIO) -> VisibleConsole:
     known_width = stream.isatty() or "COLUMNS" in os.environ
     return plain_console(file=stream, width=None if known_width else _PIPE_WIDTH)

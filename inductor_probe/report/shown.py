@@ -6,8 +6,9 @@ from abc import ABC, abstractmethod
 from io import StringIO
 from typing import Any
 
-from rich.console import Console
 from rich.console import RenderableType as Renderable
+
+from inductor_probe.report.visible import VisibleConsole
 
 __all__ = ["Renderable", "Shown", "plain_console", "to_text"]
 
@@ -15,9 +16,9 @@ _NOTEBOOK_WIDTH = 140
 _PRE = "<pre style='white-space: pre; line-height: 1.25; font-family: monospace'>{code}</pre>"
 
 
-def plain_console(**options: Any) -> Console:
+def plain_console(**options: Any) -> VisibleConsole:
     """Return a console that takes text as it is: `[s77, s27]` is a size here, not rich markup."""
-    return Console(markup=False, highlight=False, emoji=False, **options)
+    return VisibleConsole(markup=False, highlight=False, emoji=False, **options)
 
 
 def to_text(renderable: Renderable, width: int = _NOTEBOOK_WIDTH) -> str:

@@ -35,3 +35,8 @@ def shorten(name: str, room: int) -> str:
         return name
     head = (room - 1) // 2
     return f"{name[:head]}…{name[len(name) - (room - 1 - head) :]}"
+
+
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """`1 node`, `2 nodes`, `12,345 lines`."""
+    return f"{number:,} {one if number == 1 else many or f'{one}s'}"

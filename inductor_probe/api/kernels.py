@@ -1,0 +1,85 @@
+"""Kernels of a run or graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from inductor_probe.errors import NotFoundError, near_names
+from inductor_probe.model.ir import Dim
+from inductor_probe.model.kernels import KernelRow
+from inductor_probe.model.span import Problem
+from inductor_probe.report.kernel_page import KernelPage
+from inductor_probe.report.kernels import KernelTable
+from inductor_probe.report.shown import Renderable, Shown
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+TRAITS = (
+    "cpp", "triton", "extern", "library", "fallback", "loops", "template", "pointwise", "reduction",
+    "persistent_reduction", "split_scan", "cooperative_reduction", "foreach", "user_autotune", "scalar",
+    "vectorised", "atomic", "int64", "unlinked",
+)  # fmt: skip
+"""What kernels can be filtered by; those of further backends and heuristics are known when they are met."""
+
+
+def _largest(size: Dim | None) -> tuple[int, int]:
+    """Symbolic sizes come before numbers, unknown ones last: neither can be compared."""
+    return (1, -size) if isinstance(size, int) else (2, 0) if size is None else (0, 0)
+
+
+def _total(row: KernelRow) -> Dim | None:
+    read, written = row.bytes_read, row.bytes_written
+    if isinstance(read, int) and isinstance(written, int):
+        return read + written
+    return read if isinstance(read, str) else written if isinstance(written, str) else None
+
+
+_ORDERS: dict[str, Callable[[KernelRow], Any]] = {
+    "bytes": lambda row: _largest(_total(row)),
+    "reads": lambda row: _largest(row.bytes_read),
+    "writes": lambda row: _largest(row.bytes_written),
+    "nodes": lambda row: -len(row.nodes),
+    "loads": lambda row: -(row.loads or 0),
+    "calls": lambda row: -len(row.launches),
+    "name": lambda row: row.name,
+}
+KERNEL_ORDERS = tuple(_ORDERS)
+
+
+class KernelRows(tuple[KernelRow, ...], Shown):
+    """Rows of `kernels`: one shows as a page, several as a table. `problems` is what could not be read."""
+
+    problems: tuple[Problem, ...]
+
+    def __new__(cls, rows: Iterable[KernelRow], problems: Iterable[Problem] = ()) -> Self:
+        """Join the rows with what could not be read."""
+        made = super().__new__(cls, rows)
+        made.problems = tuple(problems)
+        return made
+
+    def only(self, *traits: str) -> KernelRows:
+        """Return the kernels that have every trait: see `TRAITS`.
+
+        Raises:
+            NotFoundError: there is no such trait; near ones are offered.
+        """
+        known = {*TRAITS, *(trait for row in self for trait in row.traits)}
+        for trait in traits:
+            if trait not in known:
+                raise NotFoundError(f"no kernel is ever {trait}", near_names(trait, sorted(known)))
+        return KernelRows((row for row in self if set(traits) <= set(row.traits)), self.problems)
+
+    def sorted_by(self, order: str | None) -> KernelRows:
+        """Return the kernels of each graph sorted, largest first, names from a to z; as they are if None."""
+        if order is None:
+            return self
+        graphs = {graph: at for at, graph in enumerate(dict.fromkeys(row.graph for row in self))}
+        key = _ORDERS[order]
+        return KernelRows(sorted(self, key=lambda row: (graphs[row.graph], key(row))), self.problems)
+
+    def __rich__(self) -> Renderable:
+        return KernelPage(self[0]) if len(self) == 1 else KernelTable(self)
+
+    __repr__ = Shown.__repr__

@@ -1,0 +1,170 @@
+"""The runs below a folder: a list that shows itself, and taking runs away."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from inductor_probe import analysis
+from inductor_probe.errors import NotFoundError, ProbeError, near_names
+from inductor_probe.model.debug_dir import DebugDir
+from inductor_probe.model.runs import Removal, RunFacts
+from inductor_probe.model.span import Problem
+from inductor_probe.reader.at_path import path_of
+from inductor_probe.reader.debug_dir import is_run, read_run
+from inductor_probe.reader.inductor_cache import with_cached_graphs
+from inductor_probe.reader.run_facts import run_facts
+from inductor_probe.reader.text import read_text
+from inductor_probe.reader.tree import TREE
+from inductor_probe.reader.walk import everything_below
+from inductor_probe.report.runs import RunsTable
+from inductor_probe.report.shown import Renderable, Shown
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+_NAMED = 4
+
+
+class RunList(tuple[RunFacts, ...], Shown):
+    """Runs, the latest first. `root`: the folder that paths are shown from. `problems`: what was not seen."""
+
+    root: Path
+    problems: tuple[Problem, ...]
+
+    def __new__(cls, facts: Iterable[RunFacts], root: Path, problems: Iterable[Problem] = ()) -> Self:
+        """Join the runs with where they were looked for."""
+        made = super().__new__(cls, facts)
+        made.root = root
+        made.problems = tuple(problems)
+        return made
+
+    def __rich__(self) -> Renderable:
+        return RunsTable(self, self.root, time.time())
+
+    __repr__ = Shown.__repr__
+
+
+def runs(
+    *targets: str | Path, older_than: timedelta | None = None, empty: bool = False, exact: bool = False
+) -> RunList:
+    """List the runs at and below each target, the latest first; those below the working folder without one.
+
+    Args:
+        targets: a folder, an archive, a run's path, its label, its folder's name or a unique prefix of that.
+        older_than: only runs that were made before that.
+        empty: only runs in which nothing was dumped.
+        exact: every target must be one run, not a folder that holds runs.
+
+    Raises:
+        NotFoundError: nothing of that name. UnreadableError: an archive that is damaged.
+        ProbeError: with `exact`, a target is not one run.
+    """
+    here = _here()
+    found: dict[Path, RunFacts] = {}
+    problems: list[Problem] = []
+    for target in targets or (here,):
+        for run in _named(str(target), here, problems, exact=exact):
+            found.setdefault(run.path, _facts(run))
+    latest = time.time() - older_than.total_seconds() if older_than else float("inf")
+    kept = [
+        facts
+        for facts in found.values()
+        if facts.made <= latest and not (empty and (facts.graphs or facts.state == "running"))
+    ]
+    kept.sort(key=lambda facts: (facts.made, facts.path), reverse=True)
+    return RunList(kept, here, problems)
+
+
+def plan_removal(facts: RunFacts) -> Removal:
+    """Say what removing a run takes away, and what stands against it. Nothing is changed."""
+    from inductor_probe.capture.removal import plan_removal as plan  # noqa: PLC0415 - listing does not need it
+
+    loose = DebugDir(facts.path, (), None)
+    return plan(read_run(facts.path) if is_run(facts.path) else loose, _is_as_made)
+
+
+def remove_run(removal: Removal) -> None:
+    """Remove a run as planned.
+
+    Raises:
+        ProbeError: something stands against it, or changed meanwhile.
+    """
+    from inductor_probe.capture.removal import remove  # noqa: PLC0415 - listing does not need it
+
+    remove(removal)
+
+
+def _is_as_made(bench_file: Path) -> bool:
+    from inductor_probe.rewrite.bench_file import is_as_made  # noqa: PLC0415 - libcst is slow to import
+
+    try:
+        return is_as_made(read_text(bench_file))
+    except ProbeError:
+        return False
+
+
+def _here() -> Path:
+    """Return the working folder; from inside of a tree of runs, that tree."""
+    here = Path(os.path.realpath(Path.cwd()))
+    for folder in (here, *here.parents):
+        if folder.name == TREE:
+            return folder
+        if is_run(folder):
+            return folder.parent
+    return here
+
+
+def _named(target: Path | str, here: Path, problems: list[Problem], *, exact: bool) -> Iterator[DebugDir]:
+    path = path_of(str(target), here)
+    if not os.path.exists(path):  # noqa: PTH110 - no name is too long for it
+        yield _by_name(str(target), here, problems)
+    elif is_run(path):
+        yield read_run(path)
+    else:
+        below = everything_below(path, archives=False)
+        problems.extend(below.problems)
+        if exact and len(below.runs) != 1:
+            raise ProbeError(
+                f"{path} is not a run: it holds {len(below.runs)}",
+                "name one, or say with --older-than or --empty which of them",
+            )
+        yield from below
+
+
+def _by_name(target: str, here: Path, problems: list[Problem]) -> DebugDir:
+    below = everything_below(here, archives=False)
+    problems.extend(below.problems)
+    labels = {run: run.manifest.label for run in below if run.manifest and run.manifest.label}
+    for matches in (
+        [run for run, label in labels.items() if label == target],
+        [run for run in below if run.name == target],
+        [run for run in below if run.name.startswith(target)],
+    ):
+        if len(matches) == 1:
+            return matches[0]
+        if matches:
+            places = ", ".join(str(run.path) for run in matches[:_NAMED])
+            raise NotFoundError(f"{target} means {len(matches)} runs", f"name one by its path: {places}")
+    raise NotFoundError(
+        f"no run called {target} below {here}",
+        near_names(target, [*labels.values(), *(run.name for run in below)]),
+    )
+
+
+def _facts(run: DebugDir) -> RunFacts:
+    facts = run_facts(run)
+    if facts.graphs or facts.state == "running":
+        return facts
+    found = with_cached_graphs(run).graphs
+    why = (
+        f"torch took its graphs from inductor's cache; the other verbs read them there: {found[0].path}"
+        if found
+        else analysis.summarise(run, []).empty
+    )
+    return replace(facts, why=why)

@@ -1,0 +1,167 @@
+"""A page about a graph, or about something in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from inductor_probe import analysis
+from inductor_probe.analysis.pages import Page as Record
+from inductor_probe.errors import NotFoundError, ProbeError
+from inductor_probe.model.kernels import KernelRow
+from inductor_probe.model.pages import BufferPage, GraphPage, NodePage, NodePart, TracePage
+from inductor_probe.model.span import Problem
+from inductor_probe.reader.text import read_text
+from inductor_probe.report.buffer_page import BufferPageText, buffer_page_json
+from inductor_probe.report.graph_page import GraphPageText, graph_page_json
+from inductor_probe.report.kernel_page import KernelPage
+from inductor_probe.report.kernels import kernel_json
+from inductor_probe.report.node_page import Lines, NodePageText, node_page_json
+from inductor_probe.report.page_list import PageList
+from inductor_probe.report.shown import Renderable, Shown
+from inductor_probe.report.summary import SummaryTable
+from inductor_probe.report.trace_page import TracePageText, trace_page_json
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from inductor_probe.api.graph import Graph
+
+
+_MOST_GRAPHS = 3
+"""Graphs that are shown as pages when all of them are asked for."""
+
+
+class Page(Shown):
+    """One page. `record` is what it tells, as a record.
+
+    Args:
+        record: see `record`.
+        graph: the graph it is about.
+        raw: show the dumped text of loop bodies instead of formulas.
+        code: show the text of kernels.
+    """
+
+    def __init__(
+        self, record: Record | GraphPage, graph: Graph, *, raw: bool = False, code: bool = False
+    ) -> None:
+        self.record = record
+        self.graph = graph
+        self.raw = raw
+        self.code = code
+
+    @property
+    def json(self) -> dict[str, Any]:
+        """The page with stable keys, ready for `json.dumps`; `page` says which kind it is."""
+        match self.record:
+            case NodePage():
+                return {**node_page_json(self.record), **self._raw_json()}
+            case BufferPage():
+                return {**buffer_page_json(self.record), **self._raw_json()}
+            case TracePage():
+                return trace_page_json(self.record)
+            case KernelRow():
+                return {"page": "kernel", **kernel_json(self.record, with_source=self.code)}
+            case GraphPage():
+                return graph_page_json(self.record)
+
+    @cached_property
+    def lines(self) -> Lines:
+        """The dumped text of the nodes on the page, as numbered lines by node."""
+        texts: dict[Path, list[str]] = {}
+        found: dict[str, Sequence[tuple[int, str]]] = {}
+        for part in self._parts():
+            span = part.body or part.row.span
+            if span is None:
+                continue
+            if span.path not in texts:
+                texts[span.path] = read_text(span.path).split("\n")
+            lines = enumerate(texts[span.path][span.first - 1 : span.last], start=span.first)
+            found[part.row.node] = tuple(lines)
+        return found
+
+    def _parts(self) -> Sequence[NodePart]:
+        match self.record:
+            case NodePage(parts=parts):
+                return parts
+            case BufferPage(producer=NodePart() as part):
+                return (part,)
+        return ()
+
+    def _raw_json(self) -> dict[str, Any]:
+        if not self.raw:
+            return {}
+        return {"raw": {node: [line for _, line in lines] for node, lines in self.lines.items()}}
+
+    def __rich__(self) -> Renderable:
+        match self.record:
+            case NodePage():
+                return NodePageText(self.record, self.lines if self.raw else None)
+            case BufferPage():
+                return BufferPageText(self.record, self.lines if self.raw else None)
+            case TracePage():
+                return TracePageText(self.record)
+            case KernelRow():
+                return KernelPage(self.record, code=self.code)
+            case GraphPage():
+                return GraphPageText(self.record)
+
+
+class Pages(tuple[Page, ...], Shown):
+    """Pages about a name that several graphs have. `problems` is what could not be read.
+
+    Pages about many graphs as such show as one table.
+    """
+
+    problems: tuple[Problem, ...]
+
+    def __new__(cls, pages: Iterable[Page], problems: Iterable[Problem] = ()) -> Self:
+        """Join the pages with what could not be read."""
+        made = super().__new__(cls, pages)
+        made.problems = tuple(problems)
+        return made
+
+    @property
+    def is_outline(self) -> bool:
+        """Whether they show as one table."""
+        return len(self) > _MOST_GRAPHS and all(isinstance(found.record, GraphPage) for found in self)
+
+    def __rich__(self) -> Renderable:
+        if self.is_outline:
+            return SummaryTable(self[0].graph.run.summary)
+        return PageList(self)
+
+    __repr__ = Shown.__repr__
+
+
+def page(graph: Graph, name: str | None, *, raw: bool = False, code: bool = False) -> Page:
+    """Return the page about `name` in `graph`, about the graph itself without a name."""
+    if name is None or name == graph.name:
+        (summary,) = analysis.summarise(graph.run.debug_dir, [graph.compiled]).graphs
+        return Page(analysis.graph_page(graph.compiled, summary), graph, raw=raw, code=code)
+    return Page(analysis.page_of(graph.compiled, name), graph, raw=raw, code=code)
+
+
+def pages(graphs: Sequence[Graph], name: str | None, *, raw: bool = False, code: bool = False) -> Pages:
+    """Return a page for each of `graphs` that has `name`.
+
+    Raises:
+        NotFoundError: none has it.
+        ProbeError: several kernels start so.
+    """
+    found: list[Page] = []
+    missing: ProbeError | None = None
+    for graph in graphs:
+        try:
+            found.append(page(graph, name, raw=raw, code=code))
+        except NotFoundError as error:
+            missing = missing or error
+    if missing is not None and not found:
+        if len(graphs) == 1:
+            raise missing
+        raise NotFoundError(
+            f"none of the {len(graphs)} graphs of {graphs[0].run.path} has {name}", missing.hint
+        )
+    return Pages(found, (problem for graph in graphs for problem in graph.compiled.problems))

@@ -1,0 +1,157 @@
+"""Taking a run away: only what is provably a run, and nothing that a user put there or changed."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from inductor_probe.errors import ProbeError
+from inductor_probe.model.debug_dir import DebugDir
+from inductor_probe.model.manifest import MANIFEST_NAME
+from inductor_probe.model.runs import Removal
+from inductor_probe.reader.archive import archive_of
+from inductor_probe.reader.dump_files import BENCH_NAME, is_run_folder, writer
+from inductor_probe.reader.inductor_cache import trace_log
+from inductor_probe.reader.run_facts import maker
+
+_AFTER_MANIFEST_S = 2
+_AFTER_OTHERS_S = 600
+"""Where no manifest tells when the run ended: inductor writes a graph's code within minutes of its IR."""
+_NAMED = 3
+
+
+def plan_removal(run: DebugDir, is_as_made: Callable[[Path], bool]) -> Removal:
+    """Say what removing `run`, read by its path without links, takes away, and what stands against it.
+
+    Args:
+        is_as_made: tells of a bench file whether nobody has edited it.
+    """
+    if blocks := tuple(_place_blocks(run)):
+        return Removal(run.path, (), (), (), 0, blocks)
+    found = _Contents(run.path, is_as_made)
+    found.look()
+    log = trace_log(run.path)
+    beside = (log,) if log and os.path.realpath(log) == str(log) else ()
+    size = found.size + sum(path.stat().st_size for path in beside)
+    return Removal(run.path, tuple(found.files), tuple(found.folders), beside, size, tuple(found.blocks()))
+
+
+def remove(removal: Removal) -> None:
+    """Remove a run as planned: file by file, never a folder that holds anything else.
+
+    Raises:
+        ProbeError: something stands against it, or changed meanwhile; says what is left.
+    """
+    if removal.blocks:
+        raise ProbeError(f"{removal.run} is kept: {removal.blocks[0]}")
+    files, folders = set(removal.files), set(removal.folders)
+    try:
+        # Through descriptors: a folder that is replaced by a link meanwhile is not followed.
+        for path, below, names, descriptor in os.fwalk(removal.run, topdown=False, follow_symlinks=False):
+            here = PurePosixPath(path).relative_to(removal.run)
+            for name in names:
+                if str(here / name) in files:
+                    os.unlink(name, dir_fd=descriptor)
+            for name in below:
+                if str(here / name) in folders:
+                    os.rmdir(name, dir_fd=descriptor)
+        removal.run.rmdir()
+        for log in removal.beside:
+            log.unlink()
+    except OSError as error:
+        raise ProbeError(
+            f"{removal.run} is removed in part only: {error.filename or ''}: {error.strerror or error}",
+            "something was written there meanwhile, or may not be removed; look and remove the rest by hand",
+        ) from error
+
+
+def _place_blocks(run: DebugDir) -> Iterator[str]:
+    real = os.path.realpath(run.path)
+    if real != str(run.path):
+        yield f"it is reached through a link, and lies at {real}"
+    elif archive := archive_of(run.path):
+        yield f"it is unpacked from {archive}"
+    elif run.manifest is None and not _has_structure(run):
+        yield "it is not provably a run: no graph, no folder or log of torch, no readable probe.json"
+    elif run.manifest is None and (pid := maker(run.path)) is not None:
+        yield f"process {pid}, which makes it, is still there"
+
+
+def _has_structure(run: DebugDir) -> bool:
+    """Tell whether torch made this: the folder `torchinductor` alone may be anyone's."""
+    folder = run.path / "torchinductor"
+    return folder.is_dir() and (
+        bool(run.graphs) or (run.path / "torchdynamo").is_dir() or any(folder.glob("aot_*_debug.log"))
+    )
+
+
+@dataclass(slots=True)
+class _Contents:
+    """What is in a run: what goes, and what stands against it."""
+
+    run: Path
+    is_as_made: Callable[[Path], bool]
+    files: list[str] = field(default_factory=list)
+    folders: list[str] = field(default_factory=list)
+    size: int = 0
+    strange: list[str] = field(default_factory=list)
+    written: dict[str, float] = field(default_factory=dict)
+
+    def look(self) -> None:
+        for path, below, names in os.walk(self.run, onerror=self._unlistable):
+            here = PurePosixPath(path).relative_to(self.run)
+            for name in below:
+                self._folder(here / name)
+            for name in names:
+                self._file(here / name)
+
+    def blocks(self) -> Iterator[str]:
+        """Yield what stands against removing the run, a sentence each; of many only the first."""
+        problems = [*self.strange, *self._changed()]
+        yield from problems[:_NAMED]
+        if len(problems) > _NAMED:
+            yield f"and {len(problems) - _NAMED} more like these"
+
+    def _unlistable(self, error: OSError) -> None:
+        self.strange.append(f"{error.filename} cannot be listed")
+
+    def _folder(self, place: PurePosixPath) -> None:
+        path = self.run / place
+        if path.is_symlink():
+            self.strange.append(f"{place} is a link")
+        elif path.is_mount():
+            self.strange.append(f"{place} is another file system")
+        elif not is_run_folder(place):
+            self.strange.append(f"{place} is no folder of torch or probe")
+        else:
+            self.folders.append(str(place))
+
+    def _file(self, place: PurePosixPath) -> None:
+        path, who = self.run / place, writer(place)
+        about = path.lstat()
+        if not stat.S_ISREG(about.st_mode):
+            self.strange.append(f"{place} is {'a link' if stat.S_ISLNK(about.st_mode) else 'no plain file'}")
+        elif who is None:
+            self.strange.append(f"{place} was not written by torch or probe")
+        elif place.name == BENCH_NAME and not self.is_as_made(path):
+            self.strange.append(f"{place} was edited")
+        else:
+            self.files.append(str(place))
+            self.size += about.st_size
+            if who != "bench":
+                self.written[str(place)] = about.st_mtime
+
+    def _changed(self) -> Iterator[str]:
+        """Yield which of torch's files were written after the run: people edit `output_code.py` in place."""
+        end = self.written.get(MANIFEST_NAME)
+        if end is not None:
+            limit = end + _AFTER_MANIFEST_S
+        else:
+            others = [when for place, when in self.written.items() if not place.endswith("output_code.py")]
+            limit = max(others, default=0) + _AFTER_OTHERS_S if others else float("inf")
+        yield from (
+            f"{place} was changed after the run" for place, when in self.written.items() if when > limit
+        )

@@ -1,0 +1,27 @@
+"""`probe check`: is everything in a dump there and understood?"""
+
+from __future__ import annotations
+
+import click
+
+from inductor_probe import api
+from inductor_probe.cli.screen import show, show_json
+from inductor_probe.errors import ExitCode
+from inductor_probe.report.check import CheckText, check_json
+
+
+@click.command()
+@click.argument("paths", nargs=-1, metavar="[PATH]...")
+@click.option("--json", is_flag=True, help="Print JSON with stable keys.")
+def check(paths: tuple[str, ...], json: bool) -> int:
+    """Read everything below each PATH, and say what is missing, damaged, not understood or not linked.
+
+    PATH is a torch_compile_debug tree, a run, a graph's folder, an archive of one, or any folder above; the
+    latest run if left out. Exit status 1 if anything is not whole.
+    """
+    found = api.check(*paths)
+    if json:
+        show_json(check_json(found))
+    else:
+        show(CheckText(found))
+    return ExitCode.OK if found.whole else ExitCode.MISMATCH

@@ -1,0 +1,56 @@
+"""`probe nodes`: the scheduler's nodes in a table."""
+
+from __future__ import annotations
+
+import click
+
+from inductor_probe import api
+from inductor_probe.cli.screen import say, show, show_json, warn
+from inductor_probe.report.nodes import NodeTable, nodes_json
+
+
+@click.command()
+@click.argument("target", required=False, metavar="[RUN|GRAPH]")
+@click.option("--pre", is_flag=True, help="The nodes before fusion, with those removed since.")
+@click.option(
+    "--kind",
+    help="Only pointwise, reduction, scan, sort, scatter, template, extern, fallback, item, nop; a class "
+    "(ComputedBuffer); fused, foreach, unlinked.",
+)
+@click.option("--kernel", help="Only nodes that run in this kernel, or one whose name starts so.")
+@click.option("--reads", metavar="BUFFER", help="Only nodes that read this buffer or input.")
+@click.option("--writes", metavar="BUFFER", help="Only nodes that write it, or change it in place.")
+@click.option("--op", help="Only nodes whose loop body calls this: exp, load, sum ...")
+@click.option("--source", metavar="FILE:LINE", help="Only nodes from this line of yours, or file, or line.")
+@click.option("--sort", type=click.Choice(api.NODE_ORDERS), help="Largest first; in order if left out.")
+@click.option("--json", is_flag=True, help="Print JSON with stable keys.")
+def nodes(
+    target: str | None,
+    *,
+    pre: bool,
+    kind: str | None,
+    kernel: str | None,
+    reads: str | None,
+    writes: str | None,
+    op: str | None,
+    source: str | None,
+    sort: str | None,
+    json: bool,
+) -> int:
+    """Show every node of the scheduler: what it does, reads, writes and loops over, and what it belongs to.
+
+    RUN or GRAPH is a path, a graph's name (model__0_inference_0.0), a label, or the start of one; the latest
+    run if left out. `probe show NODE` has one node on a page.
+    """
+    rows = api.nodes(target, pre=pre)
+    if not rows:
+        say("the scheduler had nothing to do: the graph computes nothing")
+    found = rows.where(kind=kind, kernel=kernel, reads=reads, writes=writes, op=op, source=source)
+    found = found.sorted_by(sort)
+    if json:
+        show_json(nodes_json(found))
+    elif found:
+        show(NodeTable(found))
+    elif rows:
+        say(f"none of the {len(rows)} nodes is so")
+    return warn(rows.problems)

@@ -1,0 +1,252 @@
+"""A comparison in sentences, the most consequential first."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from inductor_probe.model.diff import (
+    BufferChange,
+    Count,
+    FactChange,
+    GraphDiff,
+    KernelMatch,
+    NodeChange,
+    RunDiff,
+)
+from inductor_probe.report.units import bytes_text, dims_text
+
+EQUAL = "A and B compute the same with the same code"
+_NAMED = 3
+"""So many things of a kind are named in a sentence; more are counted."""
+_SINGULAR = {"launches": "launch", "copies": "copy"}
+_TOLD_ELSEWHERE = ("kernels", "fused groups", "nodes", "library calls")
+
+
+def headlines(diff: GraphDiff) -> tuple[str, ...]:
+    """Return what changed in a few sentences; one sentence when nothing did."""
+    if diff.equal:
+        only = ", ".join(f"{name} ({number})" for name, number in diff.cosmetic)
+        return (
+            f"{EQUAL}; {f'only names and spelling differ: {only}' if only else 'nothing differs'}",
+            *_operations(diff),
+        )
+    return tuple(_headlines(diff))
+
+
+def _headlines(diff: GraphDiff) -> Iterator[str]:
+    yield from _places("output", diff.outputs)
+    yield from _places("input", diff.inputs)
+    yield from _nodes(diff.nodes)
+    yield from _kernels(diff)
+    yield from _calls(diff)
+    if diff.fusion:
+        kinds = Counter(change.relation for change in diff.fusion)
+        groups = _pair(diff.counts, "fused groups")
+        yield f"{groups or 'fused groups'}: {_kinds(kinds)}"
+    yield from _layouts(diff.buffers)
+    for count in diff.counts:
+        if count.changed and count.name not in _TOLD_ELSEWHERE:
+            yield count_words(count)
+    yield from _operations(diff)
+
+
+def _operations(diff: GraphDiff) -> Iterator[str]:
+    if diff.operations:
+        yield f"FX operations: {_listed([f'{name} {a} -> {b}' for name, a, b in diff.operations])}"
+
+
+def _places(role: str, changes: tuple[BufferChange, ...]) -> Iterator[str]:
+    named = [change for change in changes if change.facts and change.weight == "major"]
+    for change in named[:_NAMED]:
+        yield f"{buffer_words(change)}: {buffer_facts_words(change)}"
+    if len(named) > _NAMED:
+        yield f"{len(named) - _NAMED} more {role}s lie differently"
+    moved = [change for change in changes if any(fact.name == "position" for fact in change.facts)]
+    if moved:
+        yield f"{_number(len(moved), role)} moved: {_listed([_move(change) for change in moved])}"
+    for word, gone in (
+        ("removed", [change for change in changes if change.b is None]),
+        ("added", [change for change in changes if change.a is None]),
+    ):
+        if gone:
+            names = [change.a or change.b or "" for change in gone]
+            yield f"{_number(len(gone), role)} {word}: {_listed(names)}"
+
+
+def _move(change: BufferChange) -> str:
+    return f"{names_words(change.a, change.b)} from {change.position_a} to {change.position_b}"
+
+
+def _nodes(nodes: tuple[NodeChange, ...]) -> Iterator[str]:
+    for kind, says in (
+        ("computes", "computes differently"),
+        ("calls", "calls something else"),
+        ("indexes", "does the same at other indices"),
+        ("loops", "does the same in other loops"),
+    ):
+        found = [node for node in nodes if node.kind == kind]
+        if found:
+            verb = says if len(found) == 1 else _plural(says)
+            yield f"{_number(len(found), 'node')} {verb}: {_listed([_node(node) for node in found])}"
+    removed = sum(node.kind == "removed" for node in nodes)
+    added = sum(node.kind == "added" for node in nodes)
+    if removed or added:
+        parts = [f"{removed} only in A"] if removed else []
+        parts += [f"{added} only in B"] if added else []
+        yield f"nodes without a partner: {', '.join(parts)}"
+
+
+def _node(node: NodeChange) -> str:
+    """`op1 (mul(load, 2.0) -> mul(load, 3.0))` when one statement tells all."""
+    name = names_words(node.a, node.b)
+    if node.kind in ("loops", "indexes") or node.operations or not node.first_a or not node.first_b:
+        return name
+    return f"{name} ({node.first_a.text} -> {node.first_b.text})"
+
+
+def _plural(verb: str) -> str:
+    for one, many in (("computes", "compute"), ("calls", "call"), ("does", "do")):
+        verb = verb.replace(one, many, 1) if verb.startswith(one) else verb
+    return verb
+
+
+def _kernels(diff: GraphDiff) -> Iterator[str]:
+    kinds = Counter(match.relation for match in diff.kernels)
+    count = _pair(diff.counts, "kernels")
+    told = {name: number for name, number in kinds.items() if name != "same"}
+    if not told:
+        return
+    same = next((one for one in diff.counts if one.name == "kernels" and not one.changed), None)
+    if same and same.a and set(told) == {"changed"}:
+        yield f"{told['changed']} of {_number(same.a, 'kernel')} changed{_why(diff.kernels)}"
+    else:
+        yield f"{count}: {_kinds(told)}"
+    for fact, kernels in shared_facts(diff.kernels):
+        if fact.weight == "major" and not told_by_environment(diff, fact):
+            where = kernels[0] if len(kernels) == 1 else f"{len(kernels)} kernels"
+            yield f"{fact_words(fact)} in {where}"
+
+
+def told_by_environment(diff: GraphDiff, fact: FactChange) -> bool:
+    """Tell whether a fact of a kernel is one of the whole graph: the backend."""
+    return any((other.name, other.a, other.b) == (fact.name, fact.a, fact.b) for other in diff.environment)
+
+
+def _why(kernels: tuple[KernelMatch, ...]) -> str:
+    """Say what changed in kernels of which no major fact did: minor ones, or code alone."""
+    changed = [match for match in kernels if match.relation == "changed"]
+    facts = [fact for match in changed for fact in match.facts if fact.weight != "cosmetic"]
+    if any(fact.weight == "major" for fact in facts):
+        return ""
+    if facts:
+        return f": {_listed(list(dict.fromkeys(fact_words(fact) for fact in facts)))}"
+    removed = sum(match.code.removed for match in changed if match.code)
+    added = sum(match.code.added for match in changed if match.code)
+    return f", in their code alone: -{removed} +{added} lines"
+
+
+def shared_facts(kernels: Iterable[KernelMatch]) -> list[tuple[FactChange, list[str]]]:
+    """Return the changed facts with the kernels (of A) that share them, in the order of showing."""
+    found: dict[FactChange, list[str]] = {}
+    for match in kernels:
+        for fact in match.facts:
+            if fact.weight != "cosmetic":
+                found.setdefault(fact, []).extend(match.a)
+    return sorted(found.items(), key=lambda item: item[0].weight != "major")
+
+
+def _calls(diff: GraphDiff) -> Iterator[str]:
+    if not diff.calls:
+        return
+    changed = sum(bool(call.facts) for call in diff.calls)
+    removed = [call.a or "" for call in diff.calls if call.b is None]
+    added = [call.b or "" for call in diff.calls if call.a is None]
+    parts = [f"{changed} changed"] if changed else []
+    parts += [
+        f"{len(names)} {word} ({_listed(names)})"
+        for word, names in (("removed", removed), ("added", added))
+        if names
+    ]
+    yield f"{_pair(diff.counts, 'library calls')}: {', '.join(parts)}"
+
+
+def _layouts(buffers: tuple[BufferChange, ...]) -> Iterator[str]:
+    found = [change for change in buffers if change.weight == "major"]
+    for change in found[:_NAMED]:
+        yield f"{buffer_words(change)}: {buffer_facts_words(change)}"
+    if len(found) > _NAMED:
+        yield f"{len(found) - _NAMED} more buffers lie differently"
+
+
+def _pair(counts: tuple[Count, ...], name: str) -> str:
+    return next((count_words(count) for count in counts if count.name == name), name)
+
+
+def count_words(count: Count) -> str:
+    """`13 kernels -> 9`, `2 kernels, as before`."""
+    show = bytes_text if count.name.startswith("bytes") else str
+    name = _SINGULAR.get(count.name, count.name.removesuffix("s")) if count.a == 1 else count.name
+    a, b = ("?" if number is None else show(number) for number in (count.a, count.b))
+    if a == b and count.changed:  # too close for rounded numbers
+        a, b = f"{count.a:,} B", f"{count.b:,} B"
+    if count.name.startswith("bytes"):
+        return f"{count.name}: {a} -> {b}"
+    return f"{a} {name} -> {b}"
+
+
+def run_words(diff: RunDiff) -> str:
+    """Return the sentence about a run as a whole."""
+    total = len(diff.graphs)
+    if not total:
+        return "no graph of A has a partner in B"
+    different = sum(not graph.equal for graph in diff.graphs)
+    if total == 1:
+        return "the graphs differ" if different else f"{EQUAL}"
+    return (
+        f"{different} of {total} pairs of graphs differ"
+        if different
+        else f"all {total} pairs of graphs are equal"
+    )
+
+
+def names_words(a: str | None, b: str | None) -> str:
+    """`buf3` when both sides call it so, else `buf3 -> buf4`."""
+    return f"{a}" if a == b else f"{a or 'nothing'} -> {b or 'nothing'}"
+
+
+def fact_words(fact: FactChange) -> str:
+    """`stride: [3, 1] -> [1, 2]`."""
+    return f"{fact.name}: {'none' if fact.a is None else fact.a} -> {'none' if fact.b is None else fact.b}"
+
+
+def buffer_words(change: BufferChange) -> str:
+    """`output 0 buf3 [4, 3, 256]`."""
+    layout = change.layout_a or change.layout_b
+    size = f" {dims_text(layout.size)}" if layout and layout.size is not None else ""
+    position = change.position_a if change.position_a is not None else change.position_b
+    role = f"{change.role} {position} " if position is not None else ""
+    return f"{role}{names_words(change.a, change.b) if change.a and change.b else change.a or change.b}{size}"
+
+
+def buffer_facts_words(change: BufferChange) -> str:
+    """`was channels_last, is contiguous; stride [...] -> [...]`."""
+    parts = []
+    for fact in change.facts:
+        parts.append(f"was {fact.a}, is {fact.b}" if fact.name == "format" else fact_words(fact))
+    return "; ".join(parts)
+
+
+def _kinds(kinds: Mapping[Any, int]) -> str:
+    order = ("changed", "merged", "split", "regrouped", "removed", "added")
+    return ", ".join(f"{kinds[name]} {name}" for name in order if kinds.get(name))
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"{', '.join(names[:_NAMED])}{more}"
+
+
+def _number(number: int, name: str) -> str:
+    return f"{number} {name}" if number == 1 else f"{number} {name}s"

@@ -1,0 +1,194 @@
+"""A formula: as lines of text, as a rich renderable, and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.text import Text
+
+from inductor_probe.model.dtypes import short_dtype
+from inductor_probe.model.formula import Check, Definition, Effect, Formula, Statement, Store, View
+from inductor_probe.report.expression import broken, expression_text, glued, piece
+from inductor_probe.report.units import dims_text
+
+_COMMENT = "#"
+
+
+class FormulaText:
+    """A formula for a terminal of any width."""
+
+    def __init__(self, formula: Formula) -> None:
+        self.formula = formula
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for line in formula_lines(self.formula, options.max_width):
+            yield _styled(line)
+
+
+def formula_text(formula: Formula, width: int = 100) -> str:
+    """Return a formula as plain text."""
+    return "\n".join(formula_lines(formula, width))
+
+
+def formula_lines(formula: Formula, width: int) -> list[str]:
+    """Return the lines of a formula: loops, statements, then buffers and notes as comments."""
+    lines = _wrapped(_loops(formula), width, "    ")
+    for statement in formula.statements:
+        if not _says_nothing(statement):
+            lines += [f"  {line}".rstrip() for line in _statement(statement, width - 2)]
+    for comment in (*_unchecked(formula), *_views(formula.views), *formula.notes):
+        lines += _wrapped(f"{_COMMENT} {comment}", width, f"{_COMMENT}   ")
+    return lines
+
+
+def _says_nothing(statement: Statement) -> bool:
+    return isinstance(statement, Check) and not statement.lower and not statement.upper
+
+
+def _unchecked(formula: Formula) -> Iterator[str]:
+    """A check of neither end says nothing but that there is none."""
+    known = [
+        f"{expression_text(check.value)} < {expression_text(check.size)}"
+        for check in formula.statements
+        if isinstance(check, Check) and _says_nothing(check)
+    ]
+    if known:
+        yield f"not checked at run time: {', '.join(known)}"
+
+
+def _loops(formula: Formula) -> str:
+    outer = [f"{loop.variable} < {loop.size}" for loop in formula.loops if not loop.reduced]
+    inner = [f"{loop.variable} < {loop.size}" for loop in formula.loops if loop.reduced]
+    parts = [f"for {', '.join(outer)}"] if outer else []
+    parts += [f"reduced over {', '.join(inner)}"] if inner else []
+    return "; ".join(parts) or "once"
+
+
+def _statement(statement: Statement, width: int) -> list[str]:
+    match statement:
+        case Definition(name=name, parameters=parameters, value=value):
+            head = f"{name}({', '.join(parameters)})" if parameters else name
+            return _with_mask(broken(glued(f"{head} = ", piece(value)), width), statement, width)
+        case Store(target=target, value=value, mode=mode):
+            sign = "+=" if mode == "atomic_add" else "="
+            lines = broken(glued(piece(target), f" {sign} ", piece(value)), width)
+            if mode not in {None, "atomic_add"}:
+                lines[-1] += f"  {_COMMENT} {mode}"
+            return _with_mask(lines, statement, width)
+        case Check():
+            return _with_mask([f"{_COMMENT} {_check(statement)}"], statement, width)
+        case Effect(value=value, used=True):
+            return _with_mask(broken(piece(value), width), statement, width)
+        case Effect(value=value):
+            return broken(glued(f"{_COMMENT} not used: ", piece(value)), width)
+
+
+def _with_mask(lines: list[str], statement: Statement, width: int) -> list[str]:
+    if statement.under is None:
+        return lines
+    note = f"{_COMMENT} only where {expression_text(statement.under)}"
+    if len(lines[-1]) + len(note) + 2 <= width:
+        return [*lines[:-1], f"{lines[-1]}  {note}"]
+    return [*lines, f"    {note}"]
+
+
+def _check(check: Check) -> str:
+    value, size = expression_text(check.value), expression_text(check.size)
+    return f"checked: {'0 <= ' if check.lower else ''}{value}{f' < {size}' if check.upper else ''}"
+
+
+def _views(views: Sequence[View]) -> Iterator[str]:
+    """Buffers that are read alike share a line."""
+    alike: dict[str, list[str]] = {}
+    for view in views:
+        alike.setdefault(_view(view), []).append(view.buffer)
+    for text, buffers in alike.items():
+        yield f"{', '.join(buffers)}: {text}"
+
+
+def _view(view: View) -> str:
+    if view.size is None:
+        return "layout not printed in the node, subscripts count elements of memory"
+    text = f"{short_dtype(view.dtype or '?')}{dims_text(view.size)}"
+    if view.shape is None:
+        return f"{text}, subscripts count elements of memory"
+    if view.shape == view.size and view.order is None:
+        return text
+    order = f" (dimensions {', '.join(map(str, view.order))})" if view.order else ""
+    return f"{text}, seen as {dims_text(view.shape)}{order}"
+
+
+def _wrapped(text: str, width: int, hang: str) -> list[str]:
+    lines = [""]
+    for word in text.split(" "):
+        if lines[-1].strip() and len(lines[-1]) + 1 + len(word) > width:
+            lines.append(f"{hang}{word}")
+        else:
+            lines[-1] += f" {word}" if lines[-1] else word
+    return lines
+
+
+def _styled(line: str) -> Text:
+    text = Text(line, no_wrap=True, overflow="fold")
+    if not line.startswith((" ", _COMMENT)):
+        text.stylize("bold")
+    at = line.find(f"{_COMMENT} ")
+    if at >= 0:
+        text.stylize("dim", at)
+    return text
+
+
+def formula_json(formula: Formula) -> dict[str, Any]:
+    """Return a formula with stable keys, ready for `json.dumps`."""
+    return {
+        "node": formula.node,
+        "loops": [
+            {"variable": loop.variable, "size": loop.size, "reduced": loop.reduced} for loop in formula.loops
+        ],
+        "buffers": [
+            {
+                "buffer": view.buffer,
+                "dtype": view.dtype,
+                "size": None if view.size is None else list(view.size),
+                "seen_as": None if view.shape is None else list(view.shape),
+                "dimensions": None if view.order is None else list(view.order),
+            }
+            for view in formula.views
+        ],
+        "statements": [_statement_json(statement) for statement in formula.statements],
+        "notes": list(formula.notes),
+        "text": formula_text(formula),
+    }
+
+
+def _statement_json(statement: Statement) -> dict[str, Any]:
+    common = {
+        "under": None if statement.under is None else expression_text(statement.under),
+        "lines": list(statement.lines),
+    }
+    match statement:
+        case Definition():
+            own: dict[str, Any] = {
+                "kind": "definition",
+                "name": statement.name,
+                "parameters": list(statement.parameters),
+            }
+        case Store():
+            own = {
+                "kind": "store",
+                "target": expression_text(statement.target),
+                "mode": statement.mode,
+                "reduction": statement.reduction,
+            }
+        case Check():
+            own = {
+                "kind": "check",
+                "size": expression_text(statement.size),
+                "lower": statement.lower,
+                "upper": statement.upper,
+            }
+        case Effect():
+            own = {"kind": "effect" if statement.used else "unused"}
+    return {**own, "value": expression_text(statement.value), **common}

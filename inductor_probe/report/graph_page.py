@@ -1,0 +1,191 @@
+"""A graph in outline: what goes in and out, what runs, and what deserves a look."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.text import Text
+
+from inductor_probe.model.ir import Dim
+from inductor_probe.model.kernels import KernelRow
+from inductor_probe.model.layouts import LayoutRow
+from inductor_probe.model.nodes import NodeBuffer
+from inductor_probe.model.pages import GraphPage, SourceTrace
+from inductor_probe.report.facts import facts, names, table
+from inductor_probe.report.kernels import how, kernel_json
+from inductor_probe.report.layouts import layouts_json
+from inductor_probe.report.look import look
+from inductor_probe.report.nodes import buffer_text
+from inductor_probe.report.units import bytes_text, counted, shorten
+
+_MOST_BUFFERS = 6
+_MOST_KERNELS = 12
+_MOST_LINES = 10
+_MOST_LOOKS = 8
+_PIPE = 1000
+_SHORTEST = 20
+
+
+def graph_page_json(page: GraphPage) -> dict[str, Any]:
+    """Return a graph's page with stable keys, ready for `json.dumps`."""
+    record = page.record
+    return {
+        "page": "graph",
+        "graph": page.graph,
+        "torch": page.torch_version,
+        "case": record.case if record else None,
+        "compile_id": record.compile_id if record else None,
+        "why": page.summary.why,
+        "nodes_before": page.summary.nodes_before,
+        "nodes_after": page.summary.nodes_after,
+        "kinds": dict(page.kinds),
+        "fused": [{"node": name, "class": kind, "nodes": number} for name, kind, number in page.fused],
+        "inputs": layouts_json(page.inputs),
+        "sizes": list(page.sizes),
+        "outputs": layouts_json(page.outputs),
+        "kernels": [kernel_json(row, with_source=False) for row in page.kernels],
+        "lines": [
+            {
+                "path": trace.line.path,
+                "line": trace.line.line,
+                "code": trace.line.code,
+                "fx": list(trace.fx),
+                "nodes": list(trace.nodes),
+                "kernels": list(trace.kernels),
+            }
+            for trace in page.lines
+        ],
+        "unlinked": list(page.unlinked),
+        "looks": list(page.summary.looks),
+        "problems": page.problems,
+    }
+
+
+class GraphPageText:
+    """A graph on a page that fits a screen: of much, the first and how much more there is."""
+
+    def __init__(self, page: GraphPage) -> None:
+        self.page = page
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        page, width = self.page, options.max_width
+        record = page.record
+        made = [f"torch {page.torch_version}" if page.torch_version else "", page.summary.why or ""]
+        made += [f"case {record.case}" if record and record.case else ""]
+        yield Text.assemble((page.graph, "bold"), "  ", (", ".join(text for text in made if text), "cyan"))
+        yield facts(
+            [
+                ("inputs", _buffers(page.inputs)),
+                ("sizes", names(page.sizes)),
+                ("outputs", _buffers(page.outputs)),
+                ("nodes", _nodes(page)),
+                ("fused", _fused(page, width)),
+                ("allocates", _allocates(page)),
+                ("not linked", names(page.unlinked)),
+                ("not read", counted(page.problems, "part") if page.problems else ""),
+            ]
+        )
+        if page.kernels:
+            yield Text("kernels", style="bold")
+            yield _kernels(page.kernels, width)
+        if page.lines:
+            yield Text("from your lines", style="bold")
+            yield _lines(page.lines, width)
+        yield from _looks(page.summary.looks, width)
+
+
+def _buffers(rows: Sequence[LayoutRow]) -> str:
+    shown = [
+        f"{buffer_text(NodeBuffer(row.buffer, row.layout))}{_format(row)}" for row in rows[:_MOST_BUFFERS]
+    ]
+    more = [f"and {len(rows) - _MOST_BUFFERS} more"] if len(rows) > _MOST_BUFFERS else []
+    return ", ".join([*shown, *more])
+
+
+def _format(row: LayoutRow) -> str:
+    return "" if row.memory_format in ("contiguous", "unknown") else f" {row.memory_format}"
+
+
+def _nodes(page: GraphPage) -> str:
+    kinds = ", ".join(f"{number} {kind}" for kind, number in page.kinds)
+    before, after = page.summary.nodes_before, page.summary.nodes_after
+    return f"{before} before fusion, {after} after{f': {kinds}' if kinds else ''}"
+
+
+def _fused(page: GraphPage, width: int) -> str:
+    if not page.fused:
+        return ""
+    largest = sorted(page.fused, key=lambda found: -found[2])[:3]
+    room = max((width - 40) // len(largest), 12)
+    shown = ", ".join(f"{shorten(name, room)} ({number})" for name, _, number in largest)
+    more = f" and {len(page.fused) - len(largest)} more" if len(page.fused) > len(largest) else ""
+    return f"{shown}{more}"
+
+
+def _allocates(page: GraphPage) -> str:
+    if not page.summary.buffers:
+        return ""
+    return f"{bytes_text(page.summary.buffer_bytes)} in {counted(page.summary.buffers, 'buffer')}"
+
+
+def _kernels(rows: Sequence[KernelRow], width: int) -> RenderableType:
+    most = len(rows) if width >= _PIPE else _MOST_KERNELS
+    largest = sorted(rows, key=_weight)[:most]
+    shown = [row for row in rows if row in largest]
+    more = len(rows) - len(shown)
+    room = max(width - 58, _SHORTEST)
+    cells: list[Sequence[str | Text]] = [
+        (
+            Text(shorten(row.name, room), style="bold red" if row.looks else "bold"),
+            how(row),
+            _first(row.nodes),
+            bytes_text(row.bytes_read),
+            bytes_text(row.bytes_written),
+            str(len(row.launches)),
+        )
+        for row in shown
+    ]
+    if more:
+        cells.append((Text(f"and {more} more: probe kernels", style="dim"), "", "", "", "", ""))
+    return table(("kernel", "how", "nodes", "reads", "writes", "calls"), cells)
+
+
+def _weight(row: KernelRow) -> int:
+    sizes: list[Dim | None] = [row.bytes_read, row.bytes_written]
+    return -sum(size for size in sizes if isinstance(size, int))
+
+
+def _lines(traces: Sequence[SourceTrace], width: int) -> RenderableType:
+    shown = traces if width >= _PIPE else traces[:_MOST_LINES]
+    cells = [
+        (f"{trace.line.path.rpartition('/')[2]}:{trace.line.line}", _first(trace.fx), _first(trace.nodes))
+        for trace in shown
+    ]
+    taken = sum(2 + max(map(len, column)) for column in zip(*cells, strict=True))
+    room = max(width - taken - 2, _SHORTEST)
+    rows: list[Sequence[str | Text]] = [
+        (place, shorten(trace.line.code, room), fx, nodes)
+        for trace, (place, fx, nodes) in zip(shown, cells, strict=True)
+    ]
+    if len(shown) < len(traces):
+        rows.append((Text(f"and {len(traces) - len(shown)} more", style="dim"), "", "", ""))
+    return table(("line", "code", "FX nodes", "nodes"), rows)
+
+
+def _first(found: Sequence[str]) -> str:
+    """`op0 +3`."""
+    if not found:
+        return "-"
+    return found[0] if len(found) == 1 else f"{found[0]} +{len(found) - 1}"
+
+
+def _looks(looks: Sequence[str], width: int) -> Iterator[RenderableType]:
+    shown = looks if width >= _PIPE else looks[:_MOST_LOOKS]
+    if looks:
+        yield Text("deserves a look", style="bold")
+    for text in shown:
+        yield look(text)
+    if len(shown) < len(looks):
+        yield Text(f"  and {len(looks) - len(shown)} more: probe show --json", style="dim")

@@ -1,0 +1,216 @@
+"""Kernels in a table, and in JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.table import Table
+from rich.text import Text
+
+from inductor_probe.model.kernel_facts import CppFacts, LoopNest, TritonFacts
+from inductor_probe.model.kernels import KernelLaunch, KernelRow, Passed
+from inductor_probe.report.look import look
+from inductor_probe.report.units import bytes_text, counted, shorten
+
+_WIDE = 120
+"""Columns from which the table has room for more than what is asked for most."""
+_SHORTEST = 22
+"""Columns that a kernel's name gets at least."""
+_PIPE = 1000
+"""From this width on nothing is cut: it is a pipe."""
+_MANY = 3
+
+_KINDS = {"persistent_reduction": "persistent", "user_autotune": "user's own"}
+"""Heuristics by the words that fit into a column."""
+
+
+def kernels_json(rows: Iterable[KernelRow]) -> list[dict[str, Any]]:
+    """Return the rows with stable keys, ready for `json.dumps`; without the kernels' text."""
+    return [kernel_json(row, with_source=False) for row in rows]
+
+
+def kernel_json(row: KernelRow, with_source: bool = True) -> dict[str, Any]:
+    """Return a row with stable keys, ready for `json.dumps`."""
+    found = {
+        "graph": row.graph,
+        "kernel": row.name,
+        "backend": row.backend,
+        "kind": row.kind,
+        "nodes": list(row.nodes),
+        "tops": list(row.tops),
+        "fx": list(row.fx),
+        "ops": list(row.ops),
+        "sources": [asdict(source) for source in row.sources],
+        "args": [{"name": arg.name, "role": arg.role, "type": arg.type} for arg in row.args],
+        "launches": [_launch_json(launch) for launch in row.launches],
+        "bytes_read": row.bytes_read,
+        "bytes_written": row.bytes_written,
+        "loads": row.loads,
+        "stores": row.stores,
+        "reductions": row.reductions,
+        "facts": dict(row.facts),
+        "loop_nests": [_nest_json(nest) for nest in row.details.nests]
+        if isinstance(row.details, CppFacts)
+        else None,
+        "signature": dict(row.details.signature) if isinstance(row.details, TritonFacts) else None,
+        "traits": list(row.traits),
+        "looks": list(row.looks),
+        "path": str(row.span.path) if row.span else None,
+        "line": row.span.first if row.span else None,
+    }
+    return {**found, "comments": list(row.comments), "source": row.source} if with_source else found
+
+
+def _launch_json(launch: KernelLaunch) -> dict[str, Any]:
+    return {
+        "path": str(launch.span.path),
+        "line": launch.span.first,
+        "args": [_passed_json(passed) for passed in launch.passed],
+        "keywords": dict(launch.keywords),
+    }
+
+
+def _passed_json(passed: Passed) -> dict[str, Any]:
+    layout = passed.layout
+    return {
+        "name": passed.arg.name if passed.arg else None,
+        "text": passed.text,
+        "buffer": passed.buffer,
+        "dtype": layout.dtype if layout else None,
+        "size": list(layout.size) if layout and layout.size is not None else None,
+        "stride": list(layout.stride) if layout and layout.stride is not None else None,
+    }
+
+
+def _nest_json(nest: LoopNest) -> dict[str, Any]:
+    return {
+        "kind": nest.kind,
+        "line": nest.line,
+        "last": nest.last,
+        "tile": list(nest.tile),
+        "holds": list(nest.holds),
+        "loops": [
+            {**asdict(loop), "pragmas": list(loop.pragmas), "trips": loop.trips} for loop in nest.loops
+        ],
+    }
+
+
+class KernelTable:
+    """The kernels of one or more graphs, a table each; columns are left out where there is no room."""
+
+    def __init__(self, rows: Sequence[KernelRow]) -> None:
+        self.rows = rows
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        groups: dict[str, list[KernelRow]] = {}
+        for row in self.rows:
+            groups.setdefault(row.graph, []).append(row)
+        for at, (graph, rows) in enumerate(groups.items()):
+            if at:
+                yield Text()
+            yield Text.assemble((graph, "bold"), f"  {_counts(rows)}")
+            yield _table(rows, options.max_width)
+            yield from _looks(rows)
+
+
+def _counts(rows: Sequence[KernelRow]) -> str:
+    generated = sum(row.backend != "extern" for row in rows)
+    calls = sum(len(row.launches) for row in rows if row.backend == "extern")
+    parts = [counted(generated, "kernel"), counted(calls, "library call")]
+    return ", ".join(part for part, number in zip(parts, (generated, calls), strict=True) if number)
+
+
+def _looks(rows: Sequence[KernelRow]) -> Iterator[RenderableType]:
+    for row in rows:
+        for text in row.looks:
+            yield look(text if row.name in text else f"{row.name}: {text}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A column of the table. `wide` ones are left out where there is no room; none is wider than `most`."""
+
+    title: str
+    cell: Callable[[KernelRow], str]
+    wide: bool = False
+    right: bool = False
+    most: int = 24
+
+
+def _columns() -> tuple[_Column, ...]:
+    return (
+        _Column("how", how),
+        _Column("nodes", lambda row: str(len(row.nodes)) if row.nodes else "?", right=True),
+        _Column("computes", _ops, wide=True, most=28),
+        _Column("loads", lambda row: _number(row.loads), wide=True, right=True),
+        _Column("stores", lambda row: _number(row.stores), wide=True, right=True),
+        _Column("reads", lambda row: bytes_text(row.bytes_read), right=True, most=14),
+        _Column("writes", lambda row: bytes_text(row.bytes_written), right=True, most=14),
+        _Column("calls", lambda row: str(len(row.launches)), right=True),
+        _Column("from", _from, wide=True, most=30),
+    )
+
+
+def _table(rows: Sequence[KernelRow], width: int) -> Table:
+    shown = [column for column in _columns() if width >= _WIDE or not column.wide]
+    # A wide column that has nothing to tell in this graph only takes room from the names.
+    columns = [at for at in shown if not at.wide or any(at.cell(row) != "-" for row in rows)]
+    cells = [[column.cell(row) for column in columns] for row in rows]
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    table.add_column("kernel", no_wrap=True)
+    taken = 0
+    for at, column in enumerate(columns):
+        longest = max(len(column.title), *(len(line[at]) for line in cells))
+        taken += 2 + min(longest, column.most)
+        table.add_column(
+            column.title,
+            justify="right" if column.right else "left",
+            overflow="fold",
+            max_width=None if width >= _PIPE else column.most,
+        )
+    for row, line in zip(rows, cells, strict=True):
+        table.add_row(_name(row, max(width - taken, _SHORTEST)), *map(Text, line))
+    return table
+
+
+def _name(row: KernelRow, room: int) -> Text:
+    style = "bold red" if row.looks else "bold" if row.backend != "extern" else ""
+    return Text(shorten(row.name, room), style=style)
+
+
+def how(row: KernelRow) -> str:
+    """Return the kernel's kind in a few words: `C++, 2 of 3 vectorised`, `persistent INNER`, `fallback`."""
+    match row.details:
+        case CppFacts(nests=nests) as facts:
+            kind = "C++ template" if row.kind == "template" else "C++"
+            vectorised, scalar = facts.count("vectorised"), facts.count("scalar")
+            if not nests:
+                return f"{kind}, no loop"
+            return f"{kind}, {vectorised}/{vectorised + scalar} vec"
+        case TritonFacts() as facts:
+            words = [_KINDS.get(row.kind, row.kind.replace("_", " "))]
+            words += [word for word in (facts.reduction_hint, facts.tile_hint) if word]
+            words += ["int64"] if facts.index_width == "int64" else []
+            return " ".join(words)
+    return row.kind if row.backend == "extern" else row.backend
+
+
+def _ops(row: KernelRow) -> str:
+    names = [name.removeprefix("aten.").removeprefix("prims.") for name in row.ops]
+    more = f" +{len(names) - _MANY}" if len(names) > _MANY else ""
+    return ", ".join(names[:_MANY]) + more or "-"
+
+
+def _from(row: KernelRow) -> str:
+    if not row.sources:
+        return "-"
+    first = row.sources[0]
+    more = f" +{len(row.sources) - 1}" if len(row.sources) > 1 else ""
+    return f"{first.path.rpartition('/')[2]}:{first.line}{more}"
+
+
+def _number(number: int | None) -> str:
+    return "-" if number is None else str(number)

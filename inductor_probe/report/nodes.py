@@ -1,0 +1,251 @@
+"""Scheduler nodes in a table, and in JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.table import Table
+from rich.text import Text
+
+from inductor_probe.model.links import NodeLink
+from inductor_probe.model.nodes import NodeBuffer, NodeRow, Ranges
+from inductor_probe.report.units import counted, dims_text, shorten
+
+_PIPE = 1000
+"""From this width on nothing is cut: it is a pipe."""
+_SHORTEST = 18
+"""Columns that a kernel's name gets at least."""
+_MANY = 3
+_MOST_GROUPS = 8
+"""Fused nodes that are named below a table; `probe show` names the others."""
+AMBIGUOUS = "AMBIGUOUS"
+_SHORT = {
+    "bfloat16": "bf16", "bool": "b8", "complex64": "c64", "complex128": "c128", "float16": "f16",
+    "float32": "f32", "float64": "f64", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64",
+    "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64",
+}  # fmt: skip
+"""Dtypes as FX graphs print them."""
+
+
+def nodes_json(rows: Iterable[NodeRow]) -> list[dict[str, Any]]:
+    """Return the rows with stable keys, ready for `json.dumps`."""
+    return [node_json(row) for row in rows]
+
+
+def node_json(row: NodeRow) -> dict[str, Any]:
+    """Return a row with stable keys, ready for `json.dumps`."""
+    return {
+        "graph": row.graph,
+        "node": row.node,
+        "kind": row.kind,
+        "class": row.node_class,
+        "ir": row.ir,
+        "fused_into": row.top,
+        "fused_class": row.top_class,
+        "ranges_agree": row.agrees,
+        "device": row.device,
+        "writes": [_buffer_json(buffer) for buffer in row.writes],
+        "reads": list(row.reads),
+        "waits_for": list(row.waits),
+        "iteration": list(row.ranges[0]) if row.ranges else None,
+        "reduction": list(row.ranges[1]) if row.ranges else None,
+        "operations": dict(row.operations),
+        "op_count": row.op_count,
+        "reductions": list(row.reductions),
+        "marks": list(row.marks),
+        "users": list(row.users),
+        **link_json(row.link),
+        "path": str(row.span.path) if row.span else None,
+        "line": row.span.first if row.span else None,
+    }
+
+
+def _buffer_json(buffer: NodeBuffer) -> dict[str, Any]:
+    layout = buffer.layout
+    return {
+        "buffer": buffer.name,
+        "dtype": layout.dtype if layout else None,
+        "size": list(layout.size) if layout and layout.size is not None else None,
+        "stride": list(layout.stride) if layout and layout.stride is not None else None,
+    }
+
+
+def link_json(link: NodeLink) -> dict[str, Any]:
+    """Return the links of a node with stable keys."""
+    return {
+        "kernel": link.kernel,
+        "kernel_how": link.kernel_how or None,
+        "kernel_candidates": list(link.kernel_candidates),
+        "launches": [{"path": str(span.path), "line": span.first} for span in link.launches],
+        "fx": list(link.fx),
+        "fx_how": link.fx_how,
+        "fx_candidates": list(link.fx_candidates),
+        "sources": [asdict(source) for source in link.sources],
+    }
+
+
+class NodeTable:
+    """The nodes of one or more graphs, a table each; columns are left out where there is no room."""
+
+    def __init__(self, rows: Sequence[NodeRow]) -> None:
+        self.rows = rows
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        groups: dict[str, list[NodeRow]] = {}
+        for row in self.rows:
+            groups.setdefault(row.graph, []).append(row)
+        for at, (graph, rows) in enumerate(groups.items()):
+            if at:
+                yield Text()
+            yield Text.assemble((graph, "bold"), f"  {_counts(rows)}")
+            yield _table(rows, options.max_width)
+            yield from _notes(rows, options.max_width)
+
+
+def _counts(rows: Sequence[NodeRow]) -> str:
+    fused = {row.top for row in rows if row.top is not None}
+    text = counted(len(rows), "node")
+    return (
+        f"{text}, {sum(row.top is not None for row in rows)} of them in {len(fused)} fused" if fused else text
+    )
+
+
+def _notes(rows: Sequence[NodeRow], width: int) -> Iterator[RenderableType]:
+    groups = dict.fromkeys((row.top, row.top_class) for row in rows if row.top is not None)
+    if width < _PIPE and 0 < len(groups) <= _MOST_GROUPS:
+        for at, (top, kind) in enumerate(groups, start=1):
+            name = shorten(str(top), max(width - len(f"fused {at}  {kind}") - 2, _SHORTEST))
+            yield Text(f"fused {at}  {name}  {kind}", style="dim")
+    if any(row.agrees is False for row in rows):
+        yield Text("≠  the nodes fused here do not fit into one nest of loops", style="dim")
+    if any(kernel_text(row.link).startswith(AMBIGUOUS) for row in rows):
+        yield Text("AMBIGUOUS  more than one is possible: see probe show NODE", style="dim")
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A column of the table.
+
+    `rank` says how much it is missed: where there is no room, columns are left out from the highest rank on.
+    """
+
+    title: str
+    cell: Callable[[NodeRow], str]
+    rank: int = 0
+    right: bool = False
+    most: int = 40
+
+
+def _columns(rows: Sequence[NodeRow], pipe: bool) -> list[_Column]:
+    groups = {
+        top: str(at) for at, top in enumerate(dict.fromkeys(row.top for row in rows if row.top), start=1)
+    }
+    columns = [
+        _Column("does", does, most=24),
+        _Column(
+            "fused", lambda row: (row.top if pipe else groups.get(row.top or "")) or "-", 1, right=not pipe
+        ),
+        _Column("writes", lambda row: ", ".join(map(buffer_text, row.writes)) or "-", 1),
+        _Column("loops", _loops, 2, most=30),
+        _Column("reads", lambda row: ", ".join(_few(row.reads)) or "-", 6, most=32),
+        _Column("ops", lambda row: str(row.op_count) if row.operations else "-", 3, right=True),
+        _Column("users", lambda row: ", ".join(_few(row.users)) or "-", 7, most=28),
+        _Column("marks", lambda row: ", ".join(row.marks) or "-", 4, most=28),
+        _Column("from", lambda row: from_text(row.link), 5, most=36),
+    ]
+    told = {"fused": bool(groups), "marks": any(row.marks for row in rows)}
+    return [column for column in columns if told.get(column.title, True)]
+
+
+def _table(rows: Sequence[NodeRow], width: int) -> Table:
+    pipe = width >= _PIPE
+    columns = _columns(rows, pipe)
+    cells = [[column.cell(row) for column in columns] for row in rows]
+    widths = [
+        2 + min(max(len(column.title), *(len(line[at]) for line in cells)), column.most)
+        for at, column in enumerate(columns)
+    ]
+    first = 2 + max(len("node"), *(len(row.node) for row in rows))
+    kernels = [kernel_text(row.link) for row in rows]
+    wanted = min(max(map(len, kernels)), _SHORTEST)
+    kept = sorted(range(len(columns)), key=lambda at: columns[at].rank)
+    while len(kept) > 1 and not pipe and first + sum(widths[at] for at in kept) + wanted > width:
+        kept.pop()
+    kept.sort()
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    table.add_column("node", no_wrap=True)
+    for at in kept:
+        table.add_column(
+            columns[at].title,
+            justify="right" if columns[at].right else "left",
+            overflow="fold",
+            no_wrap=pipe,
+            max_width=None if pipe else columns[at].most,
+        )
+    table.add_column("kernel", no_wrap=True)
+    room = width if pipe else max(width - first - sum(widths[at] for at in kept), _SHORTEST)
+    for row, line in zip(rows, cells, strict=True):
+        table.add_row(Text(row.node, style="bold"), *(Text(line[at]) for at in kept), _kernel(row.link, room))
+    return table
+
+
+def does(row: NodeRow) -> str:
+    """`reduction sum`, `pointwise`, `extern`: what the node does."""
+    kinds = tuple(dict.fromkeys(kind.removesuffix("_reduce") for kind in row.reductions))
+    return f"{row.kind} {', '.join(kinds)}" if kinds else row.kind
+
+
+def buffer_text(buffer: NodeBuffer) -> str:
+    """`buf3 f32[4, 3]`."""
+    layout = buffer.layout
+    if layout is None:
+        return buffer.name
+    if layout.size is None:
+        return f"{buffer.name} {layout.kind}"
+    return f"{buffer.name} {_SHORT.get(layout.dtype or '', layout.dtype or '?')}{dims_text(layout.size)}"
+
+
+def ranges_text(ranges: Ranges | None) -> str:
+    """`1024 x 768`, reduced ranges after a bar: `1024 | 768`."""
+    if ranges is None:
+        return "-"
+    outer, reduced = (" x ".join(map(str, dims)) for dims in ranges)
+    return f"{outer or '1'} | {reduced}" if reduced else outer or "1"
+
+
+def _loops(row: NodeRow) -> str:
+    return ranges_text(row.ranges) + (" ≠" if row.agrees is False and row.ranges else "")
+
+
+def _few(names: Sequence[str]) -> list[str]:
+    more = [f"+{len(names) - _MANY}"] if len(names) > _MANY else []
+    return [*names[:_MANY], *more]
+
+
+def from_text(link: NodeLink) -> str:
+    """`check_hflip.py:12 rev`: the first line of the user's, and the FX nodes; `?` when nothing tells."""
+    names = link.fx or link.fx_candidates
+    if not names:
+        return "?" if link.fx_how is None and link.kernel is not None else "-"
+    place = f"{link.sources[0].path.rpartition('/')[2]}:{link.sources[0].line} " if link.sources else ""
+    last = names[-1] if link.fx else AMBIGUOUS
+    more = f" +{len(names) - 1}" if link.fx and len(names) > 1 else ""
+    return f"{place}{last}{more}"
+
+
+def kernel_text(link: NodeLink) -> str:
+    """The kernel, or what there is to say instead."""
+    if link.kernel is not None:
+        return link.kernel
+    if link.kernel_candidates:
+        return f"{AMBIGUOUS}: {' or '.join(link.kernel_candidates)}"
+    return "-" if link.kernel_how else "not linked"
+
+
+def _kernel(link: NodeLink, room: int) -> Text:
+    text = kernel_text(link)
+    missing = link.kernel is None and text != "-"
+    return Text(shorten(text, room), style="yellow" if missing else "")

@@ -1,0 +1,135 @@
+"""`probe nodes` as a user meets it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+import inductor_probe as ip
+from tests.conftest import DUMPS, Ran
+
+Probe = Callable[..., Ran]
+TRAINING = DUMPS / "torch-2.13.0-cpu" / "mlp_train"
+LAYERNORM = DUMPS / "torch-2.11.0-cuda" / "layernorm_grad"
+ANTIALIAS = DUMPS / "torch-2.13.0-cpu" / "aa_separable_cl"
+KEYS = """
+graph node kind class ir fused_into fused_class ranges_agree device writes reads waits_for iteration
+reduction operations op_count reductions marks users kernel kernel_how kernel_candidates launches fx fx_how
+fx_candidates sources path line
+"""
+
+
+def names(ran: Ran) -> list[str]:
+    assert ran.status == 0, ran.err
+    return [row["node"] for row in json.loads(ran.out)]
+
+
+def test_a_table_a_graph(probe: Probe) -> None:
+    ran = probe("nodes", TRAINING, COLUMNS="100")
+    assert ran.status == 0
+    assert "model__0_forward_1.0  6 nodes, 3 of them in 1 fused" in ran.out
+    (line,) = [line for line in ran.out.splitlines() if line.startswith("op2 ") and "sum" in line]
+    assert line.split()[:6] == ["op2", "reduction", "sum", "buf2", "f32[1,", "64]"]
+    assert "64 | 32" in line
+
+
+@pytest.mark.parametrize("width", [60, 80, 140])
+def test_lines_fit(probe: Probe, width: int) -> None:
+    for folder in (TRAINING, LAYERNORM, ANTIALIAS):
+        ran = probe("nodes", folder, COLUMNS=str(width))
+        assert all(len(line) <= width for line in ran.out.splitlines())
+
+
+def test_a_pipe_gets_everything_on_one_line_a_node(probe: Probe) -> None:
+    ran = probe("nodes", LAYERNORM)
+    (line,) = [line for line in ran.out.splitlines() if line.startswith("op4 ") and "buf3" not in line]
+    assert "triton_per_fused_gelu_native_layer_norm_0" in line
+    assert "op0_op1_op3_op4_op5" in line
+    assert "\x1b" not in ran.out
+
+
+def test_fused_nodes_that_do_not_fit_into_one_nest_are_marked(probe: Probe) -> None:
+    out = probe("nodes", LAYERNORM, COLUMNS="120").out
+    assert "786432 ≠" in out
+    assert "do not fit into one nest of loops" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "found"),
+    [
+        (["--kind", "reduction"], ["op2", "op5"]),
+        (["--kind", "ExternKernelOut"], ["op0", "op5", "op0", "op1", "op4"]),
+        (["--kind", "fused"], ["op2", "op3", "op4"]),
+        (["--kernel", "cpp_fused_sum"], ["op5"]),
+        (["--reads", "tangents_1"], ["op0", "op1", "op2"]),
+        (["--writes", "buf3"], ["op3", "op3"]),
+        (["--op", "erf"], ["op4", "op3"]),
+        (["--op", "sum"], ["op2", "op5"]),
+        (["--kind", "reduction", "--reads", "buf3"], ["op5"]),
+    ],
+)
+def test_filters(probe: Probe, arguments: list[str], found: list[str]) -> None:
+    assert names(probe("nodes", TRAINING, "--json", *arguments)) == found
+
+
+def test_nodes_of_a_line(probe: Probe) -> None:
+    by_line = names(probe("nodes", ANTIALIAS, "--json", "--source", "capture.py:67"))
+    assert by_line == ["op1"]
+    assert names(probe("nodes", ANTIALIAS, "--json", "--source", "67")) == by_line
+
+
+def test_sorting_is_by_graph_first(probe: Probe) -> None:
+    found = names(probe("nodes", TRAINING, "--json", "--sort", "ops"))
+    assert found[:3] == ["op4", "op2", "op3"]
+    assert found[6:8] == ["op3", "op2"]
+
+
+def test_json_has_the_documented_keys(probe: Probe) -> None:
+    ran = probe("nodes", TRAINING, "--json", "--kernel", "cpp_fused_sum")
+    (row,) = json.loads(ran.out)
+    assert set(row) == set(KEYS.split())
+    assert (row["iteration"], row["reduction"], row["reductions"]) == ([256], [32], ["sum"])
+    assert row["writes"] == [{"buffer": "buf5", "dtype": "float32", "size": [1, 256], "stride": [256, 1]}]
+    assert row["kernel_how"] == "the launch is handed buf5"
+
+
+def test_before_fusion_there_are_at_least_as_many(probe: Probe) -> None:
+    before = names(probe("nodes", LAYERNORM, "--json", "--pre"))
+    assert len(before) >= len(names(probe("nodes", LAYERNORM, "--json")))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "hint"),
+    [
+        (["--kind", "reductio"], "no kind is called reductio", "reduction"),
+        (["--reads", "buf99"], "no buffer is called buf99", "did you mean"),
+        (["--kernel", "cpp_fused_sun"], "no node runs in a kernel cpp_fused_sun", "cpp_fused_sum_1"),
+        (["--source", "capture.py:1"], "no node is known to come from capture.py:1", "capture.py"),
+    ],
+)
+def test_what_nothing_has_is_said_with_near_names(
+    probe: Probe, arguments: list[str], error: str, hint: str | None
+) -> None:
+    folder = ANTIALIAS if arguments[0] == "--source" else TRAINING
+    ran = probe("nodes", folder, *arguments)
+    assert ran.status == 2
+    assert error in ran.err
+    assert hint is None or hint in ran.err
+
+
+@pytest.mark.parametrize("arguments", [["--kind", "scan"], ["--kind", "unlinked"], ["--op", "tan"]])
+def test_none_is_an_answer(probe: Probe, arguments: list[str]) -> None:
+    ran = probe("nodes", TRAINING, *arguments)
+    assert (ran.status, ran.out) == (0, "")
+    assert "none of the 12 nodes is so" in ran.err
+    assert names(probe("nodes", TRAINING, "--json", *arguments)) == []
+
+
+def test_the_api_mirrors_the_command() -> None:
+    run = ip.open_run(TRAINING)
+    found = run.nodes()
+    assert len(found) == 12
+    assert [row.node for row in found.where(kind="reduction")] == ["op2", "op5"]
+    assert repr(run.graphs[0].nodes()).startswith("model__0_forward_1.0  6 nodes")

@@ -1,0 +1,231 @@
+"""`probe runs`: what is there, and taking away what is no longer wanted."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+import inductor_probe as ip
+from inductor_probe.model.manifest import GraphRecord, Manifest
+from inductor_probe.reader.manifest import manifest_to_json
+from tests.conftest import DUMPS, Ran
+from tests.reader.hostile import graph_in
+
+Probe = Callable[..., Ran]
+PROBE = str(Path(sys.executable).with_name("probe"))
+FLIP = graph_in(DUMPS / "torch-2.13.0-cpu" / "hflip_cl")
+CUDA = graph_in(DUMPS / "torch-2.11.0-cuda" / "foreach_adam")
+
+
+def manifest(graph: str | None, **changes: object) -> str:
+    facts = {
+        "command": ("python", "check_flip.py"),
+        "script": "check_flip.py",
+        "scenario": "check_flip",
+        "cases": (),
+        "knobs": (),
+        "label": None,
+        "versions": (("torch", "2.13.0+cpu"),),
+        "machine": (),
+        "started": "2026-11-21T02:00:00+00:00",
+        "duration_s": 3.0,
+        "outcome": "ok",
+        "exit_status": 0,
+        "compiled_frames": 0,
+        "graphs": (GraphRecord(graph, "0/0", "first", case="channels_last"),) if graph else (),
+    }
+    return json.dumps(manifest_to_json(Manifest(**{**facts, **changes})))  # type: ignore[arg-type]  # as named
+
+
+def stamped(age: timedelta, pid: int) -> str:
+    return f"run_{datetime.now() - age:%Y_%m_%d_%H_%M_%S_%f}-pid_{pid}"
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """Four runs: labelled, of CUDA without a manifest, failed and empty, empty without a manifest."""
+    tree = tmp_path / "torch_compile_debug"
+    runs = {
+        stamped(timedelta(hours=1), 900001): (FLIP, manifest(FLIP.name, label="before")),
+        stamped(timedelta(days=2), 900002): (CUDA, None),
+        stamped(timedelta(days=8), 900003): (None, manifest(None, outcome="failed", exit_status=1)),
+        stamped(timedelta(days=30), 900004): (None, None),
+    }
+    for name, (graph, text) in runs.items():
+        (tree / name / "torchdynamo").mkdir(parents=True)
+        (tree / name / "torchinductor").mkdir()
+        if graph:
+            shutil.copytree(graph, tree / name / "torchinductor" / graph.name)
+        if text:
+            (tree / name / "probe.json").write_text(text)
+    return tree
+
+
+def test_runs_are_listed_latest_first(probe: Probe, tree: Path) -> None:
+    ran = probe("runs", cwd=tree.parent)
+    assert ran.status == 0
+    assert ran.err == ""
+    header, *rows = ran.out.splitlines()
+    assert header.split() == ["run", "scenario", "cases", "torch", "device", "graphs", "size", "age", "state"]
+    assert rows[0].split()[:6] == ["before", "check_flip", "channels_last", "2.13.0", "cpu", "1"]
+    assert "900002" in rows[1]
+    assert " cuda " in rows[1]
+    assert " 2.11.0 " in rows[1]
+    assert rows[2].endswith("8 d  failed")
+    assert rows[3].endswith("30 d  empty")
+    assert any("warm cache is the usual reason" in row for row in rows[4:])
+    assert any("failed (exit status 1) before inductor compiled anything" in row for row in rows[4:])
+
+
+def test_json_has_the_documented_keys(probe: Probe, tree: Path) -> None:
+    rows = json.loads(probe("runs", "--json", cwd=tree.parent).out)
+    assert set(rows[0]) == {
+        "run", "name", "label", "scenario", "cases", "torch", "devices",
+        "graphs", "bytes", "made", "state", "why",
+    }  # fmt: skip
+    assert [row["state"] for row in rows] == ["ok", "unknown", "failed", "empty"]
+    assert rows[0]["bytes"] == sum(
+        path.stat().st_size for path in Path(rows[0]["run"]).rglob("*") if path.is_file()
+    )
+    assert [row["devices"] for row in rows] == [["cpu"], ["cuda"], [], []]
+    assert time.time() - rows[0]["made"] == pytest.approx(3600, abs=300)
+
+
+def test_80_columns_hold_and_names_work_as_they_are_shown(probe: Probe, tree: Path) -> None:
+    ran = probe("runs", cwd=tree.parent, COLUMNS="80")
+    assert all(len(line) <= 80 for line in ran.out.splitlines())
+    for row in ran.out.splitlines()[1:5]:
+        (one,) = json.loads(probe("runs", row.split()[0], "--json", cwd=tree.parent).out)
+        assert one["label"] == row.split()[0] or one["name"].startswith(row.split()[0])
+
+
+def test_runs_of_several_trees_are_called_by_the_way_to_them(probe: Probe, tree: Path) -> None:
+    other = tree.parent / "older" / "torch_compile_debug" / stamped(timedelta(days=400), 900005)
+    shutil.copytree(FLIP, other / "torchinductor" / FLIP.name)
+    shutil.copytree(FLIP, tree.parent / "kept" / "best graph")
+    out = probe("runs", cwd=tree.parent).out
+    assert "\nolder " in out
+    assert "  1 y" in out
+    assert any(line.startswith("kept ") and line.endswith("graphs") for line in out.splitlines())
+    (one,) = json.loads(probe("runs", "older", "--json", cwd=tree.parent).out)
+    assert one["run"] == str(other)
+
+
+@pytest.mark.parametrize(
+    "inside", ["torch_compile_debug", "torch_compile_debug/{}", "torch_compile_debug/{}/torchinductor"]
+)
+def test_from_inside_of_a_tree_the_tree_is_meant(probe: Probe, tree: Path, inside: str) -> None:
+    cwd = tree.parent / inside.format(min(tree.iterdir()).name)
+    assert len(json.loads(probe("runs", "--json", cwd=cwd).out)) == 4
+
+
+def test_an_archive_is_listed_and_not_removed(probe: Probe, tree: Path, tmp_path: Path) -> None:
+    shutil.make_archive(str(tmp_path / "sent"), "gztar", tree.parent, tree.name)
+    environment = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+    (tmp_path / "empty").mkdir()
+    rows = json.loads(probe("runs", "../sent.tar.gz", "--json", cwd=tmp_path / "empty", **environment).out)
+    assert len(rows) == 4
+    ran = probe("runs", "--rm", "--empty", "--yes", "../sent.tar.gz", cwd=tmp_path / "empty", **environment)
+    assert ran.status == 2
+    assert ran.out.count("unpacked from") == 2
+    assert all(Path(row["run"]).exists() for row in rows)
+
+
+def test_nothing_there_is_said(probe: Probe, tmp_path: Path) -> None:
+    ran = probe("runs")
+    assert (ran.status, ran.out) == (0, f"no run below {tmp_path}\n")
+    assert probe("runs", "--json").out == "[]\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "left"),
+    [
+        (["before"], 3),
+        (["--empty"], 2),
+        (["--older-than", "7d"], 2),
+        (["--older-than", "7d", "--empty"], 2),
+        (["--older-than", "1w", "torch_compile_debug"], 2),
+        (["--older-than", "60d"], 4),
+        (["--older-than", "30m"], 0),
+    ],
+)
+def test_runs_are_picked_by_name_age_and_emptiness(
+    probe: Probe, tree: Path, arguments: list[str], left: int
+) -> None:
+    dry = probe("runs", "--rm", *arguments, "--dry-run", cwd=tree.parent)
+    assert dry.status == 0
+    assert dry.out.count("would remove") == 4 - left
+    assert len(list(tree.iterdir())) == 4
+    ran = probe("runs", "--rm", *arguments, "--yes", cwd=tree.parent)
+    assert ran.status == 0
+    assert ran.out.count("removed ") == 4 - left
+    assert len(list(tree.iterdir())) == left
+
+
+def test_a_run_that_is_kept_is_told_and_the_others_go(probe: Probe, tree: Path) -> None:
+    oldest = min(tree.iterdir())
+    (oldest / "notes.txt").write_text("mine")
+    ran = probe("runs", "--rm", "--empty", "--yes", cwd=tree.parent)
+    assert ran.status == 2
+    assert f"kept {oldest}: notes.txt was not written by torch or probe" in ran.out
+    assert len(list(tree.iterdir())) == 3
+    (row,) = json.loads(probe("runs", "--rm", oldest, "--yes", "--json", cwd=tree.parent).out)
+    assert row["removed"] is False
+    assert row["kept_because"] == ["notes.txt was not written by torch or probe"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (["--rm"], "--rm needs to know which"),
+        (["--rm", "torch_compile_debug"], "is not a run: it holds 4"),
+        (["--rm", "before"], "cannot ask here"),
+        (["--rm", "nothing"], "no run called nothing"),
+        (["--rm", "run_", "--yes"], "run_ means 4 runs"),
+        (["--older-than", "soon"], "--older-than soon is not an age"),
+        (["--older-than", "9999999999d"], "is not an age"),
+        (["/no/such/place"], "no run called /no/such/place"),
+    ],
+)
+def test_what_cannot_be_done_is_said_and_nothing_is_removed(
+    probe: Probe, tree: Path, arguments: list[str], error: str
+) -> None:
+    ran = probe("runs", *arguments, cwd=tree.parent)
+    assert ran.status == 2
+    assert error in ran.err
+    assert len(list(tree.iterdir())) == 4
+
+
+def test_a_question_is_asked_in_a_terminal(tree: Path) -> None:
+    pty = pytest.importorskip("pty")
+    for answer, left in ((b"n\n", 4), (b"y\n", 3)):
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.chdir(tree.parent)
+            os.execv(PROBE, ["probe", "runs", "--rm", "before"])  # noqa: S606 - a terminal of its own
+        said = b""
+        os.write(terminal, answer)
+        try:
+            while data := os.read(terminal, 1000):
+                said += data
+        except OSError:  # the terminal is closed when the command ends
+            pass
+        os.waitpid(pid, 0)
+        assert b"Remove 1 run," in said
+        assert len(list(tree.iterdir())) == left
+
+
+def test_the_list_shows_itself(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tree.parent)
+    runs = ip.runs(older_than=timedelta(days=1))
+    assert len(runs) == 3
+    assert "failed" in repr(runs)
+    assert "<pre" in runs._repr_html_()

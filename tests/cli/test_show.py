@@ -1,0 +1,210 @@
+"""`probe show` as a user meets it: every kind of page, at every width, in JSON, and what is not there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import inductor_probe as ip
+from tests.conftest import DUMPS, Ran
+
+Probe = Callable[..., Ran]
+FLIP = DUMPS / "torch-2.13.0-cpu" / "hflip_cl"
+ANTIALIAS = DUMPS / "torch-2.13.0-cpu" / "aa_separable_cl"
+TRAINING = DUMPS / "torch-2.13.0-cpu" / "mlp_train"
+FOREACH = DUMPS / "torch-2.11.0-cuda" / "foreach_adam"
+OLD = DUMPS / "torch-2.2.2-cpu" / "inplace_mutation"
+
+
+def shown(ran: Ran) -> str:
+    assert ran.status == 0, ran.err
+    assert "\x1b" not in ran.out
+    return ran.out
+
+
+def test_a_graph_in_outline_fits_a_screen(probe: Probe) -> None:
+    out = shown(probe("show", FLIP, COLUMNS="80"))
+    assert len(out.splitlines()) <= 24
+    assert "inputs     arg0_1 u8[1, 3, 224, 224] channels_last" in out
+    assert "nodes      1 before fusion, 1 after: 1 pointwise" in out
+    assert "cpp_fused_flip_0" in out
+    assert "capture.py:34" in out
+
+
+def test_a_node_is_linked_from_the_line_to_the_launch(probe: Probe) -> None:
+    out = shown(probe("show", "op0", FLIP))
+    assert "capture.py:34 -> rev -> op0 -> cpp_fused_flip_0 -> output_code.py:" in out
+    assert "the launch is handed buf0" in out
+    assert "contiguous in runs of 3, reversed along p1" in out
+    assert "computes\n  for " in out
+    assert "class op0_loop_body" not in out
+
+
+def test_the_dumped_text_has_its_line_numbers(probe: Probe) -> None:
+    out = shown(probe("show", "op0", FLIP, "--raw"))
+    (file,) = FLIP.glob("run_*/torchinductor/*/ir_post_fusion.txt")
+    lines = file.read_text().split("\n")
+    number = next(at for at, line in enumerate(lines, start=1) if line.startswith("class op0_loop_body"))
+    assert f"{number}  class op0_loop_body:" in out
+    assert "computes\n" not in out
+
+
+def test_a_long_loop_body_becomes_a_few_lines(probe: Probe) -> None:
+    out = shown(probe("show", "op3", ANTIALIAS, COLUMNS="110"))
+    formula = out[out.index("computes\n") :].splitlines()
+    assert len(formula) < 20
+    assert any("buf1[" in line for line in formula)
+    assert "! buf3 is channels_first" in out
+
+
+def test_a_fused_node_shows_its_members(probe: Probe) -> None:
+    out = shown(probe("show", "op2_op3_op4", TRAINING, COLUMNS="100"))
+    assert "op2_op3_op4  FusedSchedulerNode" in out
+    assert "yes, they fit into one nest" in out
+    assert "only inside  buf2 f32[32, 256]" in out
+    for node in ("op2", "op3", "op4"):
+        assert f"{node} computes" in out
+
+
+def test_a_name_in_several_graphs_shows_each(probe: Probe) -> None:
+    out = shown(probe("show", "op0", TRAINING))
+    assert "model__0_forward_1.0" in out
+    assert "model__0_backward_3.1" in out
+    one = shown(probe("show", "op0", next(TRAINING.glob("run_*/torchinductor/*backward*"))))
+    assert "model__0_forward_1.0" not in one
+
+
+def test_a_buffer_shows_its_layout_and_what_computes_it(probe: Probe) -> None:
+    out = shown(probe("show", "buf1", ANTIALIAS))
+    assert out.startswith("buf1  transposed [0, 2, 1, 3]\n")
+    assert "AMBIGUOUS: sum_3, clone" in out
+    assert "computed by op1" in out
+    assert "read by op3 3 times" in out
+
+
+def test_an_input_has_no_producer(probe: Probe) -> None:
+    out = shown(probe("show", "arg0_1", ANTIALIAS))
+    assert "computed by" not in out
+    assert "read by op1" in out
+
+
+def test_a_kernel_may_be_named_by_its_start(probe: Probe) -> None:
+    out = shown(probe("show", "cpp_fused_fl", FLIP))
+    assert out.startswith("cpp_fused_flip_0  ")
+    assert 'extern "C"' in shown(probe("show", "cpp_fused_flip_0", FLIP, "--code"))
+
+
+def test_an_fx_node_shows_what_became_of_it(probe: Probe) -> None:
+    out = shown(probe("show", "rev", FLIP))
+    assert out.startswith("rev  FX node\n")
+    assert "prims.rev" in out
+    assert "op0   pointwise  buf0 u8[1, 3, 224, 224]  cpp_fused_flip_0" in out
+
+
+def test_a_line_shows_what_became_of_it(probe: Probe) -> None:
+    for place in ("capture.py:67", "/repro/capture.py:67"):
+        out = shown(probe("show", place, ANTIALIAS))
+        assert "h = (x[..., xi] * xw).sum(-1)" in out
+        assert "aten.index.Tensor" in out
+        assert "op1   pointwise" in out
+        assert "output_code.py:593" in out
+
+
+def test_what_was_changed_in_place_is_read_under_its_first_name(probe: Probe) -> None:
+    out = shown(probe("show", "op20", FOREACH))
+    assert "mutates arg0_1" in out
+    assert "arg10_1 f32[64, 64]  [64, 1]  contiguous [0, 1]  contiguous" in out
+
+
+@pytest.mark.parametrize("name", ["op1", "buf1", "sum_3", "capture.py:67", "cpp_fused_"])
+@pytest.mark.parametrize("width", [80, 140])
+def test_lines_fit(probe: Probe, name: str, width: int) -> None:
+    out = shown(probe("show", name, ANTIALIAS, COLUMNS=str(width)))
+    assert all(len(line) <= width for line in out.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "page", "keys"),
+    [
+        (["op1"], "node", {"nodes", "writes", "reads", "inside", "class"}),
+        (["buf1"], "buffer", {"layout", "memory_format", "formula", "producer_node", "source"}),
+        (["sum_3"], "trace", {"of", "lines", "fx", "nodes", "kernels", "buffers", "maybe"}),
+        (["capture.py:67"], "trace", {"of", "lines", "fx", "nodes", "kernels"}),
+        (["cpp_fused_"], "kernel", {"kernel", "backend", "nodes", "launches"}),
+        ([], "graph", {"inputs", "outputs", "kernels", "lines", "looks", "unlinked"}),
+    ],
+)
+def test_json(probe: Probe, arguments: list[str], page: str, keys: set[str]) -> None:
+    ran = probe("show", *arguments, ANTIALIAS, "--json")
+    assert ran.status == 0, ran.err
+    (found,) = json.loads(ran.out)
+    assert (found["page"], found["graph"]) == (page, "model__0_inference_0.0")
+    assert keys <= set(found)
+
+
+def test_json_of_a_node_has_formula_links_and_dependencies(probe: Probe) -> None:
+    (page,) = json.loads(probe("show", "op3", ANTIALIAS, "--json", "--raw").out)
+    (node,) = page["nodes"]
+    assert node["launches"][0]["line"] == 593
+    assert "sum_4" in node["fx"]
+    assert {dep["kind"] for dep in node["depends_on"]} == {"memory"}
+    assert node["formula"]["loops"][0] == {"variable": "p0", "size": 4, "reduced": False}
+    assert page["raw"]["op3"][0] == "class op3_loop_body:"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "hint"),
+    [
+        (["show", "buf9", ANTIALIAS], "has no node, buffer, kernel or FX node buf9", "buf3"),
+        (["show", "op2", OLD], "has no node op2", "torch before 2.5 calls nodes after their buffers: buf2"),
+        (["show", "capture.py:1", ANTIALIAS], "has no line of yours capture.py:1", "capture.py:"),
+        (["show", "op99", TRAINING], "none of the 2 graphs", None),
+        (["show", "op0", FLIP, "--annotate"], "--annotate is for kernels", "probe kernels"),
+        (["show", "op0", FLIP, "-o", "x.cpp"], "-o is for --annotate only", "--annotate -o FILE"),
+        (["show", "cpp_fused_", TRAINING / "nowhere"], "does not exist", None),
+        (["show", "op0"], "no run in", "probe dump"),
+    ],
+)
+def test_what_is_not_there_gets_a_sentence(
+    probe: Probe, arguments: list[str | Path], error: str, hint: str | None
+) -> None:
+    ran = probe(*arguments)
+    assert ran.status == 2
+    assert error in ran.err
+    assert hint is None or hint in ran.err
+    assert "Traceback" not in ran.err
+
+
+def test_several_kernels_that_start_so_are_named(probe: Probe) -> None:
+    backward = next(TRAINING.glob("run_*/torchinductor/*backward*"))
+    ran = probe("show", "cpp_fused_", backward)
+    assert ran.status == 2
+    assert "2 kernels of model__0_backward_3.1 start with cpp_fused_" in ran.err
+    assert "cpp_fused_sum_1" in ran.err
+
+
+def test_annotated_text_is_written_once(probe: Probe, tmp_path: Path) -> None:
+    assert "op0" in shown(probe("show", "cpp_fused_flip_0", FLIP, "--annotate"))
+    target = tmp_path / "flip.cpp"
+    assert probe("show", "cpp_fused_flip_0", FLIP, "--annotate", "-o", target).status == 0
+    text = target.read_text()
+    assert "op0" in text
+    target.write_text("mine")
+    ran = probe("show", "cpp_fused_flip_0", FLIP, "--annotate", "-o", target)
+    assert ran.status == 2
+    assert "--force" in ran.err
+    assert target.read_text() == "mine"
+    assert probe("show", "cpp_fused_flip_0", FLIP, "--annotate", "-o", target, "--force").status == 0
+    assert target.read_text() == text
+
+
+def test_the_api_mirrors_the_command() -> None:
+    graph = ip.open_graph(FLIP)
+    assert repr(graph.show("op0")).startswith("op0  pointwise")
+    assert graph.show().json["page"] == "graph"
+    assert "<pre" in graph.show("buf0")._repr_html_()
+    with pytest.raises(ip.NotFoundError):
+        graph.show("buf9")
