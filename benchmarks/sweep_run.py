@@ -28,7 +28,7 @@ RESULTS = "results.jsonl"
 WORKERS = "workers.txt"  # what processes said outside of cases, such as why they could not start
 _CACHES = ".caches"
 _LOGS = "+inductor,fusion,schedule,loop_ordering,loop_tiling,perf_hints,output_code"
-_START = 300.0  # seconds for a worker's imports, on top of its first case's limit
+_START = 300.0  # seconds for a worker's imports
 
 
 @dataclass
@@ -79,31 +79,40 @@ class Worker:
 
     def ask(self, name: str) -> dict[str, Any]:
         """Let the process compile the case `name`; say what became of it."""
-        limit = self.sweep.options.timeout
+        begin = time.monotonic()
+        limit = _START
+        answer: str | None = "ready"
         if self.process is None:
             self.process = self.start()
-            limit += _START
-        process, begin = self.process, time.monotonic()
-        assert process.stdin, "a pipe was asked for"  # noqa: S101 - says so to the type checker
-        assert process.stdout, "a pipe was asked for"  # noqa: S101 - says so to the type checker
-        with contextlib.suppress(BrokenPipeError):  # a process that died is seen just below
-            process.stdin.write(name + "\n")
-            process.stdin.flush()
-        ready, _, _ = select.select([process.stdout], [], [], limit)
-        line = process.stdout.readline() if ready else ""
-        if line:
-            row: dict[str, Any] = json.loads(line)
+            answer = self.answer(limit)
+        if answer:
+            limit = self.sweep.options.timeout
+            answer = self.answer(limit, name)
+        if answer:
+            row: dict[str, Any] = json.loads(answer)
             if row.pop("ends"):
                 self.process = None
             return row
+        if answer is None:
+            self.process.kill()
+        code = self.process.wait()
         self.process = None
-        if not ready:
-            process.kill()
-        code = process.wait()
-        reason = f"its process ended with status {code}" if ready else f"not done in {limit:.0f} s"
+        reason = f"not done in {limit:.0f} s" if answer is None else f"its process ended with status {code}"
         seconds = round(time.monotonic() - begin, 2)
-        status = "died" if ready else "timeout"
+        status = "timeout" if answer is None else "died"
         return {"name": name, "status": status, "graphs": 0, "seconds": seconds, "reason": reason}
+
+    def answer(self, limit: float, question: str | None = None) -> str | None:
+        """Send a line to the process and return its answer: empty if it died, None if it takes too long."""
+        process = self.process
+        if process is None or process.stdin is None or process.stdout is None:
+            raise RuntimeError("a worker is started with pipes")
+        if question is not None:
+            with contextlib.suppress(BrokenPipeError):  # a process that died gives no answer
+                process.stdin.write(question + "\n")
+                process.stdin.flush()
+        ready, _, _ = select.select([process.stdout], [], [], limit)
+        return process.stdout.readline() if ready else None
 
     def start(self) -> subprocess.Popen[str]:
         """Start a process with torch's dumps and logs on, and with caches of this sweep alone."""
@@ -174,7 +183,7 @@ def main(module: str, description: str) -> None:
         if wanted and name not in known:
             todo.put(name)
     sweep = Sweep(module, options, todo, todo.qsize())
-    threads = [threading.Thread(target=Worker(sweep).run) for _ in range(options.jobs)]
+    threads = [threading.Thread(target=Worker(sweep).run, daemon=True) for _ in range(options.jobs)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -1,9 +1,10 @@
 """A process that compiles cases one after another, each into a folder of its own, with torch's dumps on.
 
-Started by `sweep_run.py`, which gives it the names of cases on its standard input and reads a line of JSON
-for each. A dump needs the code of a kernel but not the compiled kernel, and g++ takes 10 to 20 seconds for
-one: so the C++ and Triton compilers are not run here, and what inductor compiled is computed by the
-operators of the FX graph instead, which also gives backward passes and graph breaks real numbers to go on.
+Started by `sweep_run.py`, which reads a first line when it is ready, gives it names of cases on its standard
+input and reads a line of JSON for each. A dump needs the code of a kernel but not the compiled kernel, and
+g++ takes 10 to 20 seconds for one: so the C++ and Triton compilers are not run here, and what inductor
+compiled is computed by the operators of the FX graph instead, which also gives backward passes and graph
+breaks real numbers to go on.
 """
 
 from __future__ import annotations
@@ -25,8 +26,6 @@ TREE = "torch_compile_debug"
 STDERR = "stderr.txt"
 _ATTEMPTS = 4  # inputs tried for a case before it counts as failed
 _REASON = 400  # characters of an error kept in the list
-
-
 _Compiler = Callable[..., Any]  # torch.compile, or something like it
 
 
@@ -109,13 +108,14 @@ def compile_case(cases: Cases, name: str, device: str, compile_: _Compiler, fold
     """Dump the case `name` into `folder`; return None, or why no input of it could be compiled."""
     tree = folder / TREE
     reason = None
+    start_over(tree)
     left = cases.attempts(name, device, compile_)
     for _ in range(_ATTEMPTS):
-        shutil.rmtree(tree, ignore_errors=True)
-        start_over(tree)
         try:
             if (attempt := next(left, None)) is None:
                 break
+            shutil.rmtree(tree, ignore_errors=True)  # of an attempt that failed
+            start_over(tree)
             attempt()
         except Exception as error:  # an operator may fail in any way; the list says how the first one did
             reason = reason or f"{type(error).__name__}: {error}"[:_REASON]
@@ -152,6 +152,7 @@ def work(module: str, device: str, mode: str | None, build: bool, out: Path) -> 
     if not build:
         skip_compilers()
     terminal = os.dup(2)
+    answers.write("ready\n")
     for line in sys.stdin:
         name = line.strip()
         folder = out / name

@@ -14,39 +14,79 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from inductor_probe.api import (
-        Bench,
-        FusionRows,
-        Graph,
-        LayoutRows,
-        Run,
+    from inductor_probe.api.bench import Bench
+    from inductor_probe.api.check import Check, check
+    from inductor_probe.api.diff import Diff, diff
+    from inductor_probe.api.fusion_rows import FusionRows
+    from inductor_probe.api.graph import Graph
+    from inductor_probe.api.kernels import KernelRows
+    from inductor_probe.api.nodes import NodeRows
+    from inductor_probe.api.rows import LayoutRows
+    from inductor_probe.api.run import Run
+    from inductor_probe.api.runs import RunList, plan_removal, remove_run, runs
+    from inductor_probe.api.show import Page, Pages
+    from inductor_probe.api.verbs import (
         bench_kernel,
         dump,
         fusion,
+        kernels,
         layouts,
+        nodes,
         open_graph,
         open_run,
+        show,
     )
-    from inductor_probe.api.diff import Diff, diff
-    from inductor_probe.api.kernels import KernelRows
-    from inductor_probe.api.runs import RunList, plan_removal, remove_run, runs
-    from inductor_probe.api.verbs import kernels, nodes, show
     from inductor_probe.errors import NotFoundError, ProbeError
 
 __version__ = "0.1.0"
 
+_HOMES = {
+    "Bench": "api.bench",
+    "Check": "api.check",
+    "Diff": "api.diff",
+    "FusionRows": "api.fusion_rows",
+    "Graph": "api.graph",
+    "KernelRows": "api.kernels",
+    "LayoutRows": "api.rows",
+    "NodeRows": "api.nodes",
+    "NotFoundError": "errors",
+    "Page": "api.show",
+    "Pages": "api.show",
+    "ProbeError": "errors",
+    "Run": "api.run",
+    "RunList": "api.runs",
+    "bench_kernel": "api.verbs",
+    "check": "api.check",
+    "diff": "api.diff",
+    "dump": "api.verbs",
+    "fusion": "api.verbs",
+    "kernels": "api.verbs",
+    "layouts": "api.verbs",
+    "nodes": "api.verbs",
+    "open_graph": "api.verbs",
+    "open_run": "api.verbs",
+    "plan_removal": "api.runs",
+    "remove_run": "api.runs",
+    "runs": "api.runs",
+    "show": "api.verbs",
+}
 __all__ = [
     "Bench",
+    "Check",
     "Diff",
     "FusionRows",
     "Graph",
     "KernelRows",
     "LayoutRows",
+    "NodeRows",
     "NotFoundError",
+    "Page",
+    "Pages",
     "ProbeError",
     "Run",
     "RunList",
     "bench_kernel",
+    "check",
     "diff",
     "dump",
     "fusion",
@@ -63,9 +103,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> "Any":
-    if name not in __all__:
+    if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module  # noqa: PLC0415 - only when a name is asked for
 
-    module = "errors" if name.endswith("Error") else "api"
-    return getattr(import_module(f"{__name__}.{module}"), name)
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -7,13 +7,15 @@ from collections.abc import Iterator
 from inductor_probe.analysis.links import links
 from inductor_probe.model.check import GraphCheck
 from inductor_probe.model.debug_dir import CompiledGraph
+from inductor_probe.model.links import Links
 from inductor_probe.model.span import Problem, Span
 
 
 def check_graph(graph: CompiledGraph) -> GraphCheck:
     """Count what was read of `graph`, and list what is missing, damaged, unknown or unlinked."""
-    # Without a wrapper nothing can be linked, and the missing file is told anyhow.
-    unlinked = tuple(link.node for link in links(graph).unlinked) if graph.code else ()
+    linked = links(graph)
+    # Without a wrapper nothing can be linked, and what is wrong with it is told anyhow.
+    unlinked = tuple(link.node for link in linked.unlinked) if graph.code and graph.code.entry else ()
     return GraphCheck(
         graph=graph.folder.path,
         nodes=sum(1 for top in graph.nodes for _ in top.leaves()),
@@ -22,8 +24,24 @@ def check_graph(graph: CompiledGraph) -> GraphCheck:
         lines=sum(file.lines for file in graph.files),
         unread_lines=sum(file.unread for file in graph.files),
         unlinked=unlinked,
+        notes=tuple(_notes(graph, linked)),
         problems=tuple(dict.fromkeys([*graph.problems, *_unknown_fields(graph), *_unfinished(graph)])),
     )
+
+
+def _notes(graph: CompiledGraph, linked: Links) -> Iterator[str]:
+    """Torch writes the IR files once for each subgraph, into the same place: the last one remains."""
+    if graph.code is None or not graph.code.functions:
+        return
+    run = {link.kernel for link in linked.nodes.values()}
+    run.update(name for link in linked.nodes.values() for name in link.kernel_candidates)
+    without = [launch.kernel for launch in graph.code.launches if launch.kernel not in run]
+    if without:
+        kernels = len(set(without))
+        yield (
+            f"{kernels} launched kernel{'s have' if kernels > 1 else ' has'} no node: of a graph with "
+            "branches, loops or partitions torch keeps the IR of the last part only"
+        )
 
 
 def _unknown_fields(graph: CompiledGraph) -> Iterator[Problem]:
@@ -46,7 +64,7 @@ def _unfinished(graph: CompiledGraph) -> Iterator[Problem]:
     if graph.pre and not graph.post and not _missing(graph, "ir_post_fusion.txt"):
         path = graph.folder.path / "ir_post_fusion.txt"
         yield Problem("no node after fusion, though there are some before it", Span(path, 1, 1))
-    if graph.code is None or not graph.nodes:
+    if graph.code is None or graph.code.entry is None:
         return
     runs = any(leaf.body or leaf.kernel for top in graph.nodes for leaf in top.leaves())
     if runs and not graph.code.launches and not graph.code.externs:

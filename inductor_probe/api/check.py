@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from inductor_probe import analysis
+from inductor_probe.analysis.check import check_graph
 from inductor_probe.analysis.check_logs import check_logs
+from inductor_probe.analysis.summary import summarise
 from inductor_probe.model.check import DumpCheck, GraphCheck
 from inductor_probe.model.debug_dir import DebugDir
 from inductor_probe.model.span import Problem
+from inductor_probe.places.discover import find
+from inductor_probe.places.walk import everything_below
 from inductor_probe.reader.debug_dir import read_graph
-from inductor_probe.reader.discover import find
 from inductor_probe.reader.logs import read_logs
-from inductor_probe.reader.walk import everything_below
 from inductor_probe.report.check import CheckText
 from inductor_probe.report.shown import Renderable, Shown
 
@@ -42,8 +43,8 @@ def check(*paths: str | Path) -> Check:
         problems.extend(run.problems)
         empty.extend(run.empty_graphs)
         if not run.graphs and not run.empty_graphs:
-            problems.append(Problem(f"{run.path}: {analysis.summarise(run, []).empty}"))
-        graphs.extend(analysis.check_graph(read_graph(folder, run.manifest)) for folder in run.graphs)
+            problems.append(Problem(f"{run.path}: {summarise(run, []).empty}"))
+        graphs.extend(check_graph(read_graph(folder, run.manifest)) for folder in run.graphs)
     logs = [found for run in runs if (found := check_logs(run, read_logs(run)))]
     return Check(tuple(graphs), tuple(logs), tuple(problems), tuple(empty))
 

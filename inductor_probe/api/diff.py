@@ -11,8 +11,8 @@ from inductor_probe.api.run import Run
 from inductor_probe.errors import NotFoundError, ProbeError, near_names
 from inductor_probe.model.diff import GraphDiff, RunDiff
 from inductor_probe.model.span import Problem
+from inductor_probe.places.discover import find, runs_below
 from inductor_probe.reader.debug_dir import read_run
-from inductor_probe.reader.discover import find, runs_below
 from inductor_probe.report.diff import DiffPage
 from inductor_probe.report.shown import Renderable, Shown
 

@@ -7,23 +7,21 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from inductor_probe import analysis
-from inductor_probe.api.bench import Bench
-from inductor_probe.api.fusion_rows import FusionRows, fusion_in
-from inductor_probe.api.kernels import KernelRows
-from inductor_probe.api.nodes import NodeRows
-from inductor_probe.api.rows import LayoutRows
-from inductor_probe.api.show import Page, page
 from inductor_probe.errors import NotFoundError, ProbeError, near_names
-from inductor_probe.model.bench import BenchFile
 from inductor_probe.model.debug_dir import CompiledGraph, GraphDir
 from inductor_probe.reader.debug_dir import read_graph
 from inductor_probe.report.shown import Renderable, Shown
-from inductor_probe.report.summary import SummaryTable
 
 if TYPE_CHECKING:
+    from inductor_probe.api.bench import Bench
     from inductor_probe.api.diff import Diff
+    from inductor_probe.api.fusion_rows import FusionRows
+    from inductor_probe.api.kernels import KernelRows
+    from inductor_probe.api.nodes import NodeRows
+    from inductor_probe.api.rows import LayoutRows
     from inductor_probe.api.run import Run
+    from inductor_probe.api.show import Page
+    from inductor_probe.model.bench import BenchFile
 
 
 class Graph(Shown):
@@ -48,13 +46,23 @@ class Graph(Shown):
         """Everything that is in the folder, as records."""
         return read_graph(self.folder, self.run.manifest)
 
+    @cached_property
+    def generated(self) -> CompiledGraph:
+        """What code was generated from: all but the nodes before fusion, in two thirds of the time."""
+        if "compiled" in self.__dict__:
+            return self.compiled
+        return read_graph(self.folder, self.run.manifest, before_fusion=False)
+
     def layouts(self, name: str | None = None) -> LayoutRows:
         """Return how the buffer, input or node `name` lies in memory; every buffer without a name.
 
         Raises:
             NotFoundError: the graph has nothing of that name.
         """
-        return LayoutRows(analysis.layouts(self.compiled, name), self.compiled.problems)
+        from inductor_probe.analysis.layouts import layouts
+        from inductor_probe.api.rows import LayoutRows
+
+        return LayoutRows(layouts(self.generated, name), self.generated.problems)
 
     def fusion(self, first: str | None = None, second: str | None = None) -> FusionRows:
         """Return what was fused when, and what was refused why: all of it, of a node, or of a pair.
@@ -63,15 +71,24 @@ class Graph(Shown):
             NotFoundError: the graph has no node, fused node or buffer of that name.
             ProbeError: both names mean one node.
         """
+        from inductor_probe.api.fusion_rows import fusion_in
+
         return fusion_in(self.run, (self,), first, second)
 
     def kernels(self) -> KernelRows:
         """Return the generated kernels and library functions, in the order of their first use."""
-        return KernelRows(analysis.kernel_rows(self.compiled), self.compiled.problems)
+        from inductor_probe.analysis.kernels import kernel_rows
+        from inductor_probe.api.kernels import KernelRows
+
+        return KernelRows(kernel_rows(self.generated), self.generated.problems)
 
     def nodes(self, *, pre: bool = False) -> NodeRows:
         """Return the scheduler's nodes, unfused, in order; with `pre` those before fusion."""
-        return NodeRows(analysis.node_rows(self.compiled, pre), self.compiled.problems)
+        from inductor_probe.analysis.nodes import node_rows
+        from inductor_probe.api.nodes import NodeRows
+
+        graph = self.compiled if pre else self.generated
+        return NodeRows(node_rows(graph, pre), graph.problems)
 
     def show(self, name: str | None = None, *, raw: bool = False, code: bool = False) -> Page:
         """Return the page about a node, buffer, kernel, FX node or line of yours; the graph's without a name.
@@ -84,6 +101,8 @@ class Graph(Shown):
         Raises:
             NotFoundError: the graph has nothing of that name.
         """
+        from inductor_probe.api.show import page
+
         return page(self, name, raw=raw, code=code)
 
     def annotate(self, kernel: str, *, line_directives: bool = True) -> str:
@@ -96,11 +115,13 @@ class Graph(Shown):
         Raises:
             NotFoundError: the graph has no such kernel.
         """
-        return analysis.annotate(self.compiled, kernel, line_directives=line_directives)
+        from inductor_probe.analysis.annotate import annotate
+
+        return annotate(self.generated, kernel, line_directives=line_directives)
 
     def diff(self, other: Graph | Run) -> Diff:
         """Compare with another graph, or with its partner in a run: this one is A, the other is B."""
-        from inductor_probe.api.diff import Diff  # noqa: PLC0415 - it is made of what is defined here
+        from inductor_probe.api.diff import Diff
 
         return Diff(self, other)
 
@@ -110,8 +131,8 @@ class Graph(Shown):
         Raises:
             ProbeError: nothing to write it from, or the folder cannot be written; the graph is in an archive.
         """
-        from inductor_probe import rewrite  # noqa: PLC0415 - libcst takes longer to import than a dump to read
-        from inductor_probe.reader.archive import archive_of  # noqa: PLC0415 - only what is written asks
+        from inductor_probe import rewrite
+        from inductor_probe.places.archive import archive_of
 
         if archive := archive_of(self.path):
             raise ProbeError(
@@ -155,7 +176,7 @@ class Graph(Shown):
         echo: Callable[[str], None] | None = None,
     ) -> Bench:
         """Run the graph's bench file as it stands; see `bench_kernel`."""
-        from inductor_probe import bench  # noqa: PLC0415 - reading a dump does not need it
+        from inductor_probe import bench
 
         if kernel is not None and kernel not in file.kernels:
             raise NotFoundError(f"{self.name} has no kernel {kernel}", near_names(kernel, file.kernels))
@@ -165,4 +186,7 @@ class Graph(Shown):
         return Bench(file, result)
 
     def __rich__(self) -> Renderable:
-        return SummaryTable(analysis.summarise(self.run.debug_dir, [self.compiled]))
+        from inductor_probe.analysis.summary import summarise
+        from inductor_probe.report.summary import SummaryTable
+
+        return SummaryTable(summarise(self.run.debug_dir, [self.compiled]))

@@ -6,25 +6,21 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from inductor_probe import analysis
-from inductor_probe.api.fusion_rows import FusionRows, fusion_in
 from inductor_probe.api.graph import Graph
-from inductor_probe.api.kernels import KernelRows
-from inductor_probe.api.nodes import NodeRows
-from inductor_probe.api.rows import LayoutRows
 from inductor_probe.errors import NotFoundError, near_names
 from inductor_probe.model.debug_dir import DebugDir
-from inductor_probe.model.layouts import LayoutRow
-from inductor_probe.model.logs import CompilerLogs
 from inductor_probe.model.manifest import Manifest
-from inductor_probe.model.summary import RunSummary
-from inductor_probe.reader.inductor_cache import way_to_graphs
-from inductor_probe.reader.logs import read_logs
 from inductor_probe.report.shown import Renderable, Shown
-from inductor_probe.report.summary import SummaryTable
 
 if TYPE_CHECKING:
     from inductor_probe.api.diff import Diff
+    from inductor_probe.api.fusion_rows import FusionRows
+    from inductor_probe.api.kernels import KernelRows
+    from inductor_probe.api.nodes import NodeRows
+    from inductor_probe.api.rows import LayoutRows
+    from inductor_probe.model.layouts import LayoutRow
+    from inductor_probe.model.logs import CompilerLogs
+    from inductor_probe.model.summary import RunSummary
 
 
 class Run(Shown):
@@ -60,7 +56,9 @@ class Run(Shown):
     @cached_property
     def summary(self) -> RunSummary:
         """The graphs in numbers, and what deserves a look."""
-        return analysis.summarise(self.debug_dir, [graph.compiled for graph in self.graphs])
+        from inductor_probe.analysis.summary import summarise
+
+        return summarise(self.debug_dir, [graph.compiled for graph in self.graphs])
 
     def layouts(self, name: str | None = None) -> LayoutRows:
         """Return `name` in every graph that has it; every buffer of every graph without a name.
@@ -68,13 +66,15 @@ class Run(Shown):
         Raises:
             NotFoundError: no graph has it, or the run is empty.
         """
+        from inductor_probe.api.rows import LayoutRows
+
         if not self.graphs:
             raise self.empty()
         rows: list[LayoutRow] = []
         problems = list(self.debug_dir.problems)
         missing: NotFoundError | None = None
         for graph in self.graphs:
-            problems.extend(graph.compiled.problems)
+            problems.extend(graph.generated.problems)
             try:
                 rows.extend(graph.layouts(name))
             except NotFoundError as error:
@@ -86,10 +86,14 @@ class Run(Shown):
     @cached_property
     def logs(self) -> CompilerLogs:
         """What the compiler logged: in `probe_logs`, or in `stderr*.txt` and `*.log` in or beside the run."""
+        from inductor_probe.reader.logs import read_logs
+
         return read_logs(self.debug_dir)
 
     def fusion(self, first: str | None = None, second: str | None = None) -> FusionRows:
         """Return what was fused when and refused why, in each graph that has the names."""
+        from inductor_probe.api.fusion_rows import fusion_in
+
         return fusion_in(self, self.graphs, first, second)
 
     def kernels(self) -> KernelRows:
@@ -98,6 +102,8 @@ class Run(Shown):
         Raises:
             NotFoundError: the run is empty.
         """
+        from inductor_probe.api.kernels import KernelRows
+
         if not self.graphs:
             raise self.empty()
         found = [graph.kernels() for graph in self.graphs]
@@ -110,6 +116,8 @@ class Run(Shown):
         Raises:
             NotFoundError: the run is empty.
         """
+        from inductor_probe.api.nodes import NodeRows
+
         if not self.graphs:
             raise self.empty()
         found = [graph.nodes(pre=pre) for graph in self.graphs]
@@ -118,12 +126,14 @@ class Run(Shown):
 
     def diff(self, other: Graph | Run) -> Diff:
         """Compare with another run, graph by graph: this one is A, the other is B."""
-        from inductor_probe.api.diff import Diff  # noqa: PLC0415 - it is made of what is defined here
+        from inductor_probe.api.diff import Diff
 
         return Diff(self, other)
 
     def empty(self) -> NotFoundError:
         """Return the error for what is asked of a run without graphs: it says why there are none."""
+        from inductor_probe.places.inductor_cache import way_to_graphs
+
         return NotFoundError(
             f"{self.path} is an empty run: {self.summary.empty}",
             "`probe dump` a script that calls what torch.compile returned"
@@ -139,4 +149,6 @@ class Run(Shown):
         )
 
     def __rich__(self) -> Renderable:
+        from inductor_probe.report.summary import SummaryTable
+
         return SummaryTable(self.summary)

@@ -10,18 +10,18 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from inductor_probe import analysis
+from inductor_probe.analysis.summary import summarise
 from inductor_probe.errors import NotFoundError, ProbeError, near_names
 from inductor_probe.model.debug_dir import DebugDir
 from inductor_probe.model.runs import Removal, RunFacts
 from inductor_probe.model.span import Problem
-from inductor_probe.reader.at_path import path_of
+from inductor_probe.places.at_path import path_of
+from inductor_probe.places.inductor_cache import with_cached_graphs
+from inductor_probe.places.run_facts import run_facts
+from inductor_probe.places.tree import TREE
+from inductor_probe.places.walk import everything_below
 from inductor_probe.reader.debug_dir import is_run, read_run
-from inductor_probe.reader.inductor_cache import with_cached_graphs
-from inductor_probe.reader.run_facts import run_facts
 from inductor_probe.reader.text import read_text
-from inductor_probe.reader.tree import TREE
-from inductor_probe.reader.walk import everything_below
 from inductor_probe.report.runs import RunsTable
 from inductor_probe.report.shown import Renderable, Shown
 
@@ -83,7 +83,7 @@ def runs(
 
 def plan_removal(facts: RunFacts) -> Removal:
     """Say what removing a run takes away, and what stands against it. Nothing is changed."""
-    from inductor_probe.capture.removal import plan_removal as plan  # noqa: PLC0415 - listing does not need it
+    from inductor_probe.capture.removal import plan_removal as plan
 
     loose = DebugDir(facts.path, (), None)
     return plan(read_run(facts.path) if is_run(facts.path) else loose, _is_as_made)
@@ -95,13 +95,13 @@ def remove_run(removal: Removal) -> None:
     Raises:
         ProbeError: something stands against it, or changed meanwhile.
     """
-    from inductor_probe.capture.removal import remove  # noqa: PLC0415 - listing does not need it
+    from inductor_probe.capture.removal import remove
 
     remove(removal)
 
 
 def _is_as_made(bench_file: Path) -> bool:
-    from inductor_probe.rewrite.bench_file import is_as_made  # noqa: PLC0415 - libcst is slow to import
+    from inductor_probe.rewrite.bench_file import is_as_made
 
     try:
         return is_as_made(read_text(bench_file))
@@ -165,6 +165,6 @@ def _facts(run: DebugDir) -> RunFacts:
     why = (
         f"torch took its graphs from inductor's cache; the other verbs read them there: {found[0].path}"
         if found
-        else analysis.summarise(run, []).empty
+        else summarise(run, []).empty
     )
     return replace(facts, why=why)

@@ -7,8 +7,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from inductor_probe import analysis
 from inductor_probe.analysis.pages import Page as Record
+from inductor_probe.analysis.pages import graph_page, page_of
+from inductor_probe.analysis.summary import summarise
 from inductor_probe.errors import NotFoundError, ProbeError
 from inductor_probe.model.kernels import KernelRow
 from inductor_probe.model.pages import BufferPage, GraphPage, NodePage, NodePart, TracePage
@@ -139,9 +140,13 @@ class Pages(tuple[Page, ...], Shown):
 def page(graph: Graph, name: str | None, *, raw: bool = False, code: bool = False) -> Page:
     """Return the page about `name` in `graph`, about the graph itself without a name."""
     if name is None or name == graph.name:
-        (summary,) = analysis.summarise(graph.run.debug_dir, [graph.compiled]).graphs
-        return Page(analysis.graph_page(graph.compiled, summary), graph, raw=raw, code=code)
-    return Page(analysis.page_of(graph.compiled, name), graph, raw=raw, code=code)
+        (summary,) = summarise(graph.run.debug_dir, [graph.compiled]).graphs
+        return Page(graph_page(graph.compiled, summary), graph, raw=raw, code=code)
+    try:
+        record = page_of(graph.generated, name)
+    except NotFoundError:  # a node that fusion or dead code removed is in the other file only
+        record = page_of(graph.compiled, name)
+    return Page(record, graph, raw=raw, code=code)
 
 
 def pages(graphs: Sequence[Graph], name: str | None, *, raw: bool = False, code: bool = False) -> Pages:
@@ -164,4 +169,4 @@ def pages(graphs: Sequence[Graph], name: str | None, *, raw: bool = False, code:
         raise NotFoundError(
             f"none of the {len(graphs)} graphs of {graphs[0].run.path} has {name}", missing.hint
         )
-    return Pages(found, (problem for graph in graphs for problem in graph.compiled.problems))
+    return Pages(found, (problem for graph in graphs for problem in graph.generated.problems))

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from inductor_probe.api.bench import Bench
-from inductor_probe.api.fusion_rows import FusionRows
 from inductor_probe.api.graph import Graph
-from inductor_probe.api.kernels import KernelRows
-from inductor_probe.api.nodes import NodeRows
-from inductor_probe.api.rows import LayoutRows
 from inductor_probe.api.run import Run
-from inductor_probe.api.show import Pages, pages
 from inductor_probe.errors import ProbeError
+from inductor_probe.places.discover import Found, find
 from inductor_probe.reader.debug_dir import read_run
-from inductor_probe.reader.discover import Found, find
+
+if TYPE_CHECKING:
+    from inductor_probe.api.bench import Bench
+    from inductor_probe.api.fusion_rows import FusionRows
+    from inductor_probe.api.kernels import KernelRows
+    from inductor_probe.api.nodes import NodeRows
+    from inductor_probe.api.rows import LayoutRows
+    from inductor_probe.api.show import Pages
 
 
 def dump(
@@ -45,7 +48,7 @@ def dump(
     Raises:
         NotFoundError: no such script. ProbeError: cases or knobs for a script that has none.
     """
-    from inductor_probe import capture  # noqa: PLC0415 - reading a dump does not need it
+    from inductor_probe import capture
 
     result = capture.dump(
         capture.find_script(str(script), Path.cwd()),
@@ -157,6 +160,8 @@ def show(
     graphs = run.graphs
     if found.graph is not None:
         graphs = tuple(graph for graph in graphs if graph.path == found.graph.path)
+    from inductor_probe.api.show import pages
+
     return pages(graphs, name, raw=raw, code=code)
 
 

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from inductor_probe import api
+import inductor_probe as ip
 from inductor_probe.cli.screen import relative, say, show_json
 from inductor_probe.errors import ExitCode
 from inductor_probe.report.bench import bench_file_json, bench_file_text, bench_json
@@ -34,7 +34,7 @@ def bench_kernel(
     latest run has only one. Edit the _v2 copies in the file and run this again: the edit is kept, checked,
     and timed if it is right.
     """
-    graph = api.open_graph(target)
+    graph = ip.open_graph(target)
     file = graph.write_bench_file()
     say(bench_file_text(file, relative(file.path)))
     if not run:

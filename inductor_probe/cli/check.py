@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from inductor_probe import api
+import inductor_probe as ip
 from inductor_probe.cli.screen import show, show_json
 from inductor_probe.errors import ExitCode
 from inductor_probe.report.check import CheckText, check_json
@@ -19,7 +19,7 @@ def check(paths: tuple[str, ...], json: bool) -> int:
     PATH is a torch_compile_debug tree, a run, a graph's folder, an archive of one, or any folder above; the
     latest run if left out. Exit status 1 if anything is not whole.
     """
-    found = api.check(*paths)
+    found = ip.check(*paths)
     if json:
         show_json(check_json(found))
     else:

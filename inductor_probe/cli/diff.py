@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from inductor_probe import api
+import inductor_probe as ip
 from inductor_probe.cli.screen import show, show_json, warn
 from inductor_probe.errors import ExitCode
 from inductor_probe.report.diff import CodePage, DiffPage
@@ -37,7 +37,7 @@ def diff(a: str | None, b: str | None, *, code: str | None, everything: bool, js
     """
     if code not in (None, _EVERY) and a is not None and b is None:
         a, b, code = code, a, _EVERY  # `--code A B`: an option's value cannot be told from an argument
-    found = api.diff(a, b)
+    found = ip.diff(a, b)
     if json:
         show_json(diff_json(found.result))
     elif code is not None:

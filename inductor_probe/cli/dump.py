@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from inductor_probe import api
+import inductor_probe as ip
 from inductor_probe.cli.screen import complain, relative, say, show, show_json
 from inductor_probe.errors import ExitCode, ProbeError, RunFailedError
 from inductor_probe.report.summary import SummaryTable, summary_json
@@ -45,7 +45,7 @@ def dump(
     knobs = _knobs(pairs)
     if sys.stderr.isatty():
         say(f"running {script} with empty caches: every kernel is compiled anew")
-    run = api.dump(
+    run = ip.dump(
         script,
         args=args,
         cases=cases,

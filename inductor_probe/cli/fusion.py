@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from inductor_probe import api
+import inductor_probe as ip
 from inductor_probe.cli.screen import show, show_json, warn
 from inductor_probe.errors import NotFoundError
 from inductor_probe.report.fusion import FusionPages
@@ -34,18 +34,18 @@ def fusion(names: tuple[str, ...], everything: bool, json: bool) -> int:
     return warn(rows.problems)
 
 
-def _rows(names: tuple[str, ...]) -> api.FusionRows:
+def _rows(names: tuple[str, ...]) -> ip.FusionRows:
     """Return what is asked for. The last argument may be a node, or else the run or graph that is meant."""
     if len(names) == _MOST_ARGUMENTS:
-        return api.fusion(*names)
+        return ip.fusion(*names)
     first, second = (*names, None, None)[:2]
     try:
-        return api.fusion(first, second)
+        return ip.fusion(first, second)
     except NotFoundError as no_node:
         if not names:
             raise
         try:
-            api.open_run(names[-1])
+            ip.open_run(names[-1])
         except NotFoundError as no_run:
             raise (no_run if "/" in names[-1] else no_node) from None
-    return api.fusion(first if second else None, None, names[-1])
+    return ip.fusion(first if second else None, None, names[-1])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from inductor_probe import api
+import inductor_probe as ip
+from inductor_probe.api.kernels import KERNEL_ORDERS
 from inductor_probe.cli.screen import say, show, show_json, warn
 from inductor_probe.report.kernels import KernelTable, kernels_json
 
@@ -13,7 +14,7 @@ from inductor_probe.report.kernels import KernelTable, kernels_json
 @click.argument("target", required=False, metavar="[RUN|GRAPH]")
 @click.option(
     "--sort",
-    type=click.Choice(api.KERNEL_ORDERS),
+    type=click.Choice(KERNEL_ORDERS),
     help="Largest first, names from a to z; in the order of first use if left out.",
 )
 @click.option(
@@ -31,7 +32,7 @@ def kernels(target: str | None, sort: str | None, traits: tuple[str, ...], json:
     RUN or GRAPH is a path, a graph's name (model__0_inference_0.0), a label, or the start of one; the latest
     run if left out. `probe show KERNEL` has one kernel on a page.
     """
-    rows = api.kernels(target).only(*traits).sorted_by(sort)
+    rows = ip.kernels(target).only(*traits).sorted_by(sort)
     if json:
         show_json(kernels_json(rows))
     elif rows:

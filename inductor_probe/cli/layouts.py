@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from inductor_probe import api
+import inductor_probe as ip
 from inductor_probe.cli.screen import show, show_json, warn
 from inductor_probe.errors import NotFoundError
 from inductor_probe.report.layouts import LayoutPage, LayoutTable, layouts_json
@@ -31,17 +31,17 @@ def layouts(name: str | None, target: str | None, json: bool) -> int:
     return warn(rows.problems)
 
 
-def _rows(name: str | None, target: str | None) -> tuple[api.LayoutRows, bool]:
+def _rows(name: str | None, target: str | None) -> tuple[ip.LayoutRows, bool]:
     """Return the rows, and whether they were asked for by name.
 
     With one argument that is no buffer, it may be the run or graph that is meant.
     """
     if name is None or target is not None:
-        return api.layouts(name, target), name is not None
+        return ip.layouts(name, target), name is not None
     try:
-        return api.layouts(name), True
+        return ip.layouts(name), True
     except NotFoundError as no_buffer:
         try:
-            return api.layouts(None, name), False
+            return ip.layouts(None, name), False
         except NotFoundError:
             raise no_buffer from None

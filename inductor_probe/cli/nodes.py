@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from inductor_probe import api
+import inductor_probe as ip
+from inductor_probe.api.nodes import NODE_ORDERS
 from inductor_probe.cli.screen import say, show, show_json, warn
 from inductor_probe.report.nodes import NodeTable, nodes_json
 
@@ -22,7 +23,7 @@ from inductor_probe.report.nodes import NodeTable, nodes_json
 @click.option("--writes", metavar="BUFFER", help="Only nodes that write it, or change it in place.")
 @click.option("--op", help="Only nodes whose loop body calls this: exp, load, sum ...")
 @click.option("--source", metavar="FILE:LINE", help="Only nodes from this line of yours, or file, or line.")
-@click.option("--sort", type=click.Choice(api.NODE_ORDERS), help="Largest first; in order if left out.")
+@click.option("--sort", type=click.Choice(NODE_ORDERS), help="Largest first; in order if left out.")
 @click.option("--json", is_flag=True, help="Print JSON with stable keys.")
 def nodes(
     target: str | None,
@@ -42,7 +43,7 @@ def nodes(
     RUN or GRAPH is a path, a graph's name (model__0_inference_0.0), a label, or the start of one; the latest
     run if left out. `probe show NODE` has one node on a page.
     """
-    rows = api.nodes(target, pre=pre)
+    rows = ip.nodes(target, pre=pre)
     if not rows:
         say("the scheduler had nothing to do: the graph computes nothing")
     found = rows.where(kind=kind, kernel=kernel, reads=reads, writes=writes, op=op, source=source)

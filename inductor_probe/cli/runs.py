@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import click
 
-from inductor_probe import api
+import inductor_probe as ip
 from inductor_probe.cli.screen import complain, say, show, show_json, warn
 from inductor_probe.errors import ExitCode, ProbeError
 from inductor_probe.model.runs import Removal
@@ -49,7 +49,7 @@ def runs(
             "--rm needs to know which", "name runs, or pick them with --older-than 7d or --empty"
         )
     age = _age(older_than) if older_than is not None else None
-    found = api.runs(*targets, older_than=age, empty=empty, exact=rm and not picked)
+    found = ip.runs(*targets, older_than=age, empty=empty, exact=rm and not picked)
     if not rm:
         if json:
             show_json(runs_json(found))
@@ -59,8 +59,8 @@ def runs(
     return _remove(found, dry_run=dry_run, yes=yes, json=json)
 
 
-def _remove(found: api.RunList, *, dry_run: bool, yes: bool, json: bool) -> int:
-    plans = [api.plan_removal(run) for run in found]
+def _remove(found: ip.RunList, *, dry_run: bool, yes: bool, json: bool) -> int:
+    plans = [ip.plan_removal(run) for run in found]
     going = [plan for plan in plans if not plan.blocks]
     removed: list[Removal] = []
     if not json and not plans:
@@ -87,7 +87,7 @@ def _removed(plans: list[Removal]) -> Iterator[Removal]:
     """Remove runs one by one, and yield those that are gone."""
     for plan in plans:
         try:
-            api.remove_run(plan)
+            ip.remove_run(plan)
         except ProbeError as error:
             complain(error)
         else:

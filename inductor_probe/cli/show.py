@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from inductor_probe import api
+import inductor_probe as ip
 from inductor_probe.cli import screen
 from inductor_probe.errors import NotFoundError, ProbeError
 from inductor_probe.files import write_whole
@@ -62,20 +62,20 @@ def show(
     return screen.warn(pages.problems)
 
 
-def _pages(name: str | None, target: str | None, *, raw: bool, code: bool) -> api.Pages:
+def _pages(name: str | None, target: str | None, *, raw: bool, code: bool) -> ip.Pages:
     """With one argument that names nothing in the latest run, it may be the run or graph that is meant."""
     if name is None or target is not None:
-        return api.show(name, target, raw=raw, code=code)
+        return ip.show(name, target, raw=raw, code=code)
     try:
-        return api.show(name, raw=raw, code=code)
+        return ip.show(name, raw=raw, code=code)
     except NotFoundError as nothing:
         try:
-            return api.show(None, name, raw=raw, code=code)
+            return ip.show(None, name, raw=raw, code=code)
         except NotFoundError:
             raise nothing from None
 
 
-def _annotate(pages: api.Pages, output: Path | None, *, line_directives: bool, force: bool) -> None:
+def _annotate(pages: ip.Pages, output: Path | None, *, line_directives: bool, force: bool) -> None:
     kernels = [page for page in pages if isinstance(page.record, KernelRow)]
     if not kernels:
         raise ProbeError("--annotate is for kernels", "probe kernels lists them")

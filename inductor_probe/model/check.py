@@ -19,6 +19,7 @@ class GraphCheck:
         launches: calls of those kernels.
         lines, unread_lines: of all its files; unread are those that no known form took.
         unlinked: nodes whose kernel could not be proved.
+        notes: what torch did not write, and what to know of that; nothing that was not read.
         problems: what is missing, damaged or not understood.
     """
 
@@ -29,6 +30,7 @@ class GraphCheck:
     lines: int
     unread_lines: int
     unlinked: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
 
 

@@ -80,12 +80,19 @@ def is_empty(folder: Path) -> bool:
         return False
 
 
-def read_graph(folder: GraphDir, manifest: Manifest | None = None) -> CompiledGraph:
-    """Read everything in a graph's folder. What is missing or damaged is listed in its `problems`."""
+def read_graph(
+    folder: GraphDir, manifest: Manifest | None = None, *, before_fusion: bool = True
+) -> CompiledGraph:
+    """Read everything in a graph's folder. What is missing or damaged is listed in its `problems`.
+
+    `ir_pre_fusion.txt` is a third of the text: without `before_fusion` it is read only where the nodes after
+    fusion are missing.
+    """
     reader = _GraphReader(folder.path)
     nothing = IrFile((), ())
-    pre = reader.read("ir_pre_fusion.txt", parse_ir) or nothing
     post = reader.read("ir_post_fusion.txt", parse_ir) or nothing
+    wanted = before_fusion or not post.nodes  # they stand in for those after it
+    pre = (reader.read("ir_pre_fusion.txt", parse_ir) if wanted else None) or nothing
     code = reader.read("output_code.py", parse_output_code)
     before, fx = reader.fx_graphs()
     runnable = reader.read("fx_graph_runnable.py", parse_runnable)

@@ -34,6 +34,8 @@ def parse_output_code(text: str, path: Path) -> OutputCode:
     """
     module = parse_readable_part(text, path)
     problems = list(module.problems)
+    if written_in_cpp := _cpp_wrapper(module.tree, path):
+        return OutputCode(None, (), (), (), (), (), (), problems=(*problems, written_in_cpp))
     lines = text.split("\n")
     kernels = _kernels(module.tree, path, lines, problems)
     functions = {
@@ -75,6 +77,18 @@ def parse_output_code(text: str, path: Path) -> OutputCode:
     )
 
 
+def _cpp_wrapper(tree: ast.Module, path: Path) -> Problem | None:
+    """With `cpp_wrapper` the wrapper and its kernels are one C++ text in a string."""
+    for statement in tree.body:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id="cpp_wrapper_src")]):
+                message = (
+                    "the wrapper is C++: its kernels and launches are not read (set cpp_wrapper to False)"
+                )
+                return Problem(message, Span(path, statement.lineno, statement.lineno))
+    return None
+
+
 def _kernels(tree: ast.Module, path: Path, lines: list[str], problems: list[Problem]) -> dict[str, Kernel]:
     kernels: dict[str, Kernel] = {}
     for statement in tree.body:
@@ -93,6 +107,8 @@ def _kernels(tree: ast.Module, path: Path, lines: list[str], problems: list[Prob
 
 def _kernel(name: str, maker: str, call: ast.Call, span: Span, problems: list[Problem]) -> Kernel:
     backend, source = backend_of(maker), source_text(call)
+    if source == name:  # `multi_kernel('multi_kernel_0', [kernel, ...])` has no text of its own
+        source = ""
     if backend is None:
         problems.append(Problem(f"kernel {name} is of an unknown backend ({maker})", span))
         return Kernel(name, maker, source, (), (), span)

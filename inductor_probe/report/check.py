@@ -21,8 +21,8 @@ def check_json(check: DumpCheck) -> dict[str, Any]:
 
     `graphs`, `nodes` (unfused), `kernels`, `launches`, `lines`, `unread_lines` and `unlinked_nodes` are
     counts; `problems` are objects with `path`, `line` (None when not of one line), `last_line` and
-    `message`; `empty_graphs` are folders of graphs that compute nothing; `unlinked` names nodes as
-    `graph folder:node`.
+    `message`; `empty_graphs` are folders of graphs that compute nothing; `notes` say what torch did not
+    write; `unlinked` names nodes as `graph folder:node`.
     """
     return {
         "graphs": len(check.graphs),
@@ -34,6 +34,7 @@ def check_json(check: DumpCheck) -> dict[str, Any]:
         "unlinked_nodes": check.unlinked_nodes,
         "problems": [problem_json(problem) for problem in check.problems],
         "empty_graphs": [str(folder) for folder in check.empty_graphs],
+        "notes": [f"{graph.graph}: {note}" for graph in check.graphs for note in graph.notes],
         "unlinked": [f"{graph.graph}:{node}" for graph in check.graphs for node in graph.unlinked],
     }
 
@@ -76,11 +77,13 @@ class CheckText:
 
 
 def _problems(check: DumpCheck) -> Iterator[Text]:
-    if check.problems:
+    if check.problems or any(graph.unlinked or graph.notes for graph in check.graphs):
         yield Text()
     for problem in check.problems:
         yield Text(str(problem), overflow="fold")
     for graph in check.graphs:
+        for note in graph.notes:
+            yield Text(f"{graph.graph}: {note}", style="dim", overflow="fold")
         if graph.unlinked:
             names = ", ".join(graph.unlinked[:_MOST_NAMES])
             more = len(graph.unlinked) - _MOST_NAMES

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from inductor_probe.model.ir import Dim
 from inductor_probe.model.layouts import Access, LayoutRow, Origin
+from inductor_probe.report.columns import Cell, Column, Columns
 from inductor_probe.report.look import look
 from inductor_probe.report.units import bytes_text, dims_text, shorten
 
@@ -98,28 +99,31 @@ class LayoutTable:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         wide = options.max_width >= _WIDE
-        for graph in dict.fromkeys(row.graph for row in self.rows):
-            rows = [row for row in self.rows if row.graph == graph]
+        graphs: dict[str, list[LayoutRow]] = {}
+        for row in self.rows:
+            graphs.setdefault(row.graph, []).append(row)
+        for graph, rows in graphs.items():
             yield Text(graph, style="bold")
             yield _table(rows, wide)
             yield from _marks(rows)
 
 
-def _table(rows: Sequence[LayoutRow], wide: bool) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    table.add_column("buffer", no_wrap=True)
-    table.add_column("dtype", no_wrap=True)
-    table.add_column("size", no_wrap=True)
-    if wide:
-        table.add_column("stride", no_wrap=True)
-    table.add_column("format", no_wrap=True)
-    table.add_column("bytes", justify="right", overflow="fold")
-    table.add_column("writer", overflow="fold")
-    table.add_column("readers", overflow="fold")
+def _table(rows: Sequence[LayoutRow], wide: bool) -> Columns:
+    columns = [
+        Column("buffer", folds=False),
+        Column("dtype", folds=False),
+        Column("size", folds=False),
+        *([Column("stride", folds=False)] if wide else []),
+        Column("format", folds=False),
+        Column("bytes", right=True),
+        Column("writer"),
+        Column("readers"),
+    ]
+    lines: list[list[Cell]] = []
     for row in rows:
         layout = row.layout
-        cells: list[RenderableType] = [
-            Text(row.buffer, style="bold red" if row.marks else "bold"),
+        line: list[Cell] = [
+            (row.buffer, "bold red" if row.marks else "bold"),
             layout.dtype if layout and layout.dtype else "?",
             dims_text(layout.size if layout else None),
             *([dims_text(layout.stride if layout else None)] if wide else []),
@@ -128,8 +132,8 @@ def _table(rows: Sequence[LayoutRow], wide: bool) -> Table:
             row.producer or row.role,
             ", ".join([*dict.fromkeys(access.node for access in row.reads), *_output(row)]) or "-",
         ]
-        table.add_row(*cells)
-    return table
+        lines.append(line)
+    return Columns(columns, lines)
 
 
 def _output(row: LayoutRow) -> list[str]:

@@ -7,11 +7,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
-from rich.table import Table
 from rich.text import Text
 
 from inductor_probe.model.links import NodeLink
 from inductor_probe.model.nodes import NodeBuffer, NodeRow, Ranges
+from inductor_probe.report.columns import Cell, Column, Columns
 from inductor_probe.report.units import counted, dims_text, shorten
 
 _PIPE = 1000
@@ -160,7 +160,7 @@ def _columns(rows: Sequence[NodeRow], pipe: bool) -> list[_Column]:
     return [column for column in columns if told.get(column.title, True)]
 
 
-def _table(rows: Sequence[NodeRow], width: int) -> Table:
+def _table(rows: Sequence[NodeRow], width: int) -> Columns:
     pipe = width >= _PIPE
     columns = _columns(rows, pipe)
     cells = [[column.cell(row) for column in columns] for row in rows]
@@ -175,21 +175,17 @@ def _table(rows: Sequence[NodeRow], width: int) -> Table:
     while len(kept) > 1 and not pipe and first + sum(widths[at] for at in kept) + wanted > width:
         kept.pop()
     kept.sort()
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    table.add_column("node", no_wrap=True)
-    for at in kept:
-        table.add_column(
-            columns[at].title,
-            justify="right" if columns[at].right else "left",
-            overflow="fold",
-            no_wrap=pipe,
-            max_width=None if pipe else columns[at].most,
-        )
-    table.add_column("kernel", no_wrap=True)
     room = width if pipe else max(width - first - sum(widths[at] for at in kept), _SHORTEST)
-    for row, line in zip(rows, cells, strict=True):
-        table.add_row(Text(row.node, style="bold"), *(Text(line[at]) for at in kept), _kernel(row.link, room))
-    return table
+    shown = [
+        Column("node", folds=False),
+        *(Column(columns[at].title, columns[at].right, None if pipe else columns[at].most) for at in kept),
+        Column("kernel", folds=False),
+    ]
+    lines: list[list[Cell]] = [
+        [(row.node, "bold"), *(line[at] for at in kept), _kernel(row.link, room)]
+        for row, line in zip(rows, cells, strict=True)
+    ]
+    return Columns(shown, lines)
 
 
 def does(row: NodeRow) -> str:
@@ -245,7 +241,7 @@ def kernel_text(link: NodeLink) -> str:
     return "-" if link.kernel_how else "not linked"
 
 
-def _kernel(link: NodeLink, room: int) -> Text:
+def _kernel(link: NodeLink, room: int) -> tuple[str, str]:
     text = kernel_text(link)
     missing = link.kernel is None and text != "-"
-    return Text(shorten(text, room), style="yellow" if missing else "")
+    return shorten(text, room), "yellow" if missing else ""

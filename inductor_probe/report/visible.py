@@ -51,7 +51,7 @@ class VisibleConsole(Console):
         if isinstance(renderable, Text) and _ACTING.search(renderable.plain):
             renderable = _visible_text(renderable)
         for segment in super().render(renderable, options):
-            if segment.control or not _ACTING.search(segment.text):
+            if segment.control or segment.text.isprintable() or not _ACTING.search(segment.text):
                 yield segment
             else:
                 yield Segment(visible(segment.text), segment.style)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from inductor_probe.analysis import kernel_rows
+from inductor_probe.analysis.kernels import kernel_rows
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.kernels import KernelRow
 from inductor_probe.reader.debug_dir import graph_dir, read_graph

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from inductor_probe.analysis import layouts
+from inductor_probe.analysis.layouts import layouts
 from inductor_probe.analysis.links import links
 from inductor_probe.errors import NotFoundError
 from inductor_probe.model.debug_dir import CompiledGraph

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from inductor_probe.analysis import summarise
+from inductor_probe.analysis.summary import summarise
 from inductor_probe.model.debug_dir import CompiledGraph, DebugDir
 from inductor_probe.model.manifest import GraphBreak, LimitHit, Manifest
 

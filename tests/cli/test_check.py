@@ -92,3 +92,20 @@ def test_a_graph_that_computes_nothing_is_no_problem(probe: Callable[..., Ran], 
     assert counts["graphs"] == 1
     assert counts["empty_graphs"] == [str(copy.parent / "model__1_inference_1.1")]
     assert probe("layouts", "buf0", str(copy.parents[2])).status == 0
+
+
+def test_a_graph_with_branches_is_noted(probe: Callable[..., Ran]) -> None:
+    (run,) = DUMPS.glob("*-programs/conditional")
+    ran = probe("check", run)
+    assert ran.status == 0
+    assert "torch keeps the IR of the last part only" in ran.out
+
+
+def test_a_wrapper_in_cpp_is_one_sentence(probe: Callable[..., Ran], copy: Path) -> None:
+    (copy / "output_code.py").write_text(
+        "cpp_wrapper_src = r'''\nvoid f() {}\n'''\ncall = load(cpp_wrapper_src)\n"
+    )
+    ran = probe("check", copy, "--json")
+    (problem,) = json.loads(ran.out)["problems"]
+    assert problem["message"].startswith("the wrapper is C++")
+    assert ran.status == 1

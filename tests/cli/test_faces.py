@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import inductor_probe
+from inductor_probe import cli
 from tests.conftest import DUMPS, Ran
 
 Probe = Callable[..., Ran]
@@ -40,7 +41,10 @@ def test_help_groups_verbs_by_question(probe: Probe) -> None:
             assert question in ran.out
 
 
-@pytest.mark.parametrize("verb", ["dump", "layouts", "bench-kernel"])
+VERBS = [verb for verbs in cli.VERBS.values() for verb in verbs]
+
+
+@pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_explains_itself(probe: Probe, verb: str) -> None:
     ran = probe(verb, "--help")
     assert ran.status == 0
@@ -51,6 +55,13 @@ def test_every_verb_explains_itself(probe: Probe, verb: str) -> None:
 def test_version_names_torch_without_importing_it(probe: Probe) -> None:
     ran = probe("--version")
     assert ran.out.startswith(f"inductor_probe {inductor_probe.__version__}, torch 2.")
+
+
+@pytest.mark.parametrize("name", inductor_probe.__all__)
+def test_every_name_of_the_package_is_what_it_says(name: str) -> None:
+    found = getattr(inductor_probe, name)
+    assert callable(found)
+    assert found.__name__ == name
 
 
 def test_layouts_never_imports_torch() -> None:

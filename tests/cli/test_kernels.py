@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-import inductor_probe.api as ip
+import inductor_probe as ip
 from tests.conftest import DUMPS, Ran
 
 Probe = Callable[..., Ran]

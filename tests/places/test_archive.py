@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from inductor_probe.errors import NotFoundError, ProbeError, UnreadableError
-from inductor_probe.reader import archive
-from inductor_probe.reader.archive import archive_of, archives_folder, unpack
+from inductor_probe.places import archive
+from inductor_probe.places.archive import archive_of, archives_folder, unpack
+from inductor_probe.places.discover import find
 from inductor_probe.reader.debug_dir import read_graph
-from inductor_probe.reader.discover import find
-from tests.reader.test_shapes import HFLIP, graph_of, run_of
+from tests.places.test_shapes import HFLIP, graph_of, run_of
 
 FILE = f"d/{graph_of(HFLIP).name}/output_code.py"
 

@@ -18,7 +18,7 @@ from inductor_probe.model.logs import (
     Outcome,
     SharedData,
 )
-from inductor_probe.reader.candidates import CANDIDATE, read_candidate
+from inductor_probe.reader.logs.candidates import CANDIDATE, read_candidate
 
 _BEGIN = re.compile(r"===== attempting fusion \((\d{1,9})/\d+\): (\d{1,9}) nodes =====")
 _ROUND_END = re.compile(

@@ -11,8 +11,8 @@ from pathlib import Path
 from inductor_probe.errors import NotFoundError, ProbeError
 from inductor_probe.model.debug_dir import DebugDir, GraphDir
 from inductor_probe.model.span import Problem
+from inductor_probe.places.dump_files import is_archive
 from inductor_probe.reader.debug_dir import graph_dir, is_empty, is_run, read_run
-from inductor_probe.reader.dump_files import is_archive
 
 MAX_DEPTH = 24
 MAX_ENTRIES = 500_000
@@ -139,7 +139,7 @@ class _Walk:
 
     def archive(self, archive: Path) -> None:
         """Unpack `archive` and look at all folders in it."""
-        from inductor_probe.reader.archive import unpack  # noqa: PLC0415 - most dumps are in none
+        from inductor_probe.places.archive import unpack  # noqa: PLC0415 - most dumps are in none
 
         unpacked = unpack(archive)
         self.problems.extend(unpacked.problems)

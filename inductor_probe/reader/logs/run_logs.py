@@ -24,11 +24,11 @@ from inductor_probe.model.logs import (
     Tiling,
 )
 from inductor_probe.model.span import Problem, Span
-from inductor_probe.reader import log_forms
-from inductor_probe.reader.fusion_log import FusionReader
-from inductor_probe.reader.log_files import LogPlace, log_places, pid_of
-from inductor_probe.reader.log_lines import LogLine, read_lines
-from inductor_probe.reader.log_messages import READ_ARTIFACTS, Message, is_plain, messages
+from inductor_probe.reader.logs import forms as log_forms
+from inductor_probe.reader.logs.files import LogPlace, log_places, pid_of
+from inductor_probe.reader.logs.fusion import FusionReader
+from inductor_probe.reader.logs.lines import LogLine, read_lines
+from inductor_probe.reader.logs.messages import READ_ARTIFACTS, Message, is_plain, messages
 
 LARGEST_LOG = 512 << 20
 """Bytes of a log that are read."""

@@ -13,11 +13,11 @@ from pathlib import Path
 
 from inductor_probe.model.debug_dir import DebugDir, GraphDir
 from inductor_probe.model.runs import RunFacts, RunState
+from inductor_probe.places.inductor_cache import trace_log
+from inductor_probe.places.tree import when_made
 from inductor_probe.reader.debug_dir import is_run
-from inductor_probe.reader.inductor_cache import trace_log
-from inductor_probe.reader.log_files import pid_of
+from inductor_probe.reader.logs.files import pid_of
 from inductor_probe.reader.runnable import torch_version
-from inductor_probe.reader.tree import when_made
 
 _DEVICE = re.compile(r"\.group\.device = ([a-z]\w*)|Layout\('([a-z]\w*)")
 _FIRST_GRAPHS = 8

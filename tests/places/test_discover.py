@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from inductor_probe.errors import NotFoundError
-from inductor_probe.reader.discover import find
+from inductor_probe.places.discover import find
 
 DumpDir = Callable[[str], Path]
 FIRST = "run_2026_01_01_10_00_00_000000-pid_1"

@@ -9,8 +9,8 @@ from typing import IO
 
 from inductor_probe.errors import ProbeError, UnreadableError
 from inductor_probe.model.span import Problem
-from inductor_probe.reader.archive_members import Member, members, readable, safe_place
-from inductor_probe.reader.dump_files import is_read, is_read_folder
+from inductor_probe.places.archive_members import Member, members, readable, safe_place
+from inductor_probe.places.dump_files import is_read, is_read_folder
 
 MAX_FILES = 50_000
 MAX_FILE = 256 << 20

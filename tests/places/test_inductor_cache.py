@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from inductor_probe.reader.discover import find
-from inductor_probe.reader.inductor_cache import code_in_cache, debug_folders, trace_log, way_to_graphs
+from inductor_probe.places.discover import find
+from inductor_probe.places.inductor_cache import code_in_cache, debug_folders, trace_log, way_to_graphs
 from tests.conftest import DUMPS
 from tests.reader.hostile import graph_in
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from inductor_probe.errors import NotFoundError
 from inductor_probe.model.debug_dir import DebugDir, GraphDir
+from inductor_probe.places.dump_files import is_archive
+from inductor_probe.places.inductor_cache import graphs_named_in, with_cached_graphs
+from inductor_probe.places.tree import runs_in
+from inductor_probe.places.walk import Below, compile_order, everything_below
 from inductor_probe.reader.debug_dir import graph_dir, is_empty, is_run, read_run
-from inductor_probe.reader.dump_files import is_archive
-from inductor_probe.reader.inductor_cache import graphs_named_in, with_cached_graphs
-from inductor_probe.reader.tree import runs_in
-from inductor_probe.reader.walk import Below, compile_order, everything_below
 
 _NAMED = 6
 _INSIDE_A_RUN = ("torchinductor", "torchdynamo", "probe_logs", "probe_inputs")
@@ -67,7 +67,7 @@ def open_run(path: Path) -> DebugDir:
 
 
 def _in_archive(archive: Path, rest: Path) -> Found:
-    from inductor_probe.reader.archive import unpack  # noqa: PLC0415 - most dumps are in none
+    from inductor_probe.places.archive import unpack  # noqa: PLC0415 - most dumps are in none
 
     unpacked = unpack(archive)
     path = unpacked.folder / rest

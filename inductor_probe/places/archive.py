@@ -21,8 +21,8 @@ from pathlib import Path
 
 from inductor_probe.errors import UnreadableError
 from inductor_probe.model.span import Problem
-from inductor_probe.reader.archive_writer import MAX_UNPACKED, ArchiveWriter, no_room
-from inductor_probe.reader.dump_files import ARCHIVES
+from inductor_probe.places.archive_writer import MAX_UNPACKED, ArchiveWriter, no_room
+from inductor_probe.places.dump_files import ARCHIVES
 
 _RECORD = "archive.json"
 _FILES = "files"

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from inductor_probe.errors import ProbeError, UnreadableError
-from inductor_probe.reader import archive_members, archive_writer
-from inductor_probe.reader.archive import unpack
-from tests.reader.test_archive import FILE, tar_of, unpacked_files
+from inductor_probe.places import archive_members, archive_writer
+from inductor_probe.places.archive import unpack
+from tests.places.test_archive import FILE, tar_of, unpacked_files
 
 
 @pytest.fixture(autouse=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from inductor_probe.model.span import Span
-from inductor_probe.reader.fusion_log import starts_message
-from inductor_probe.reader.log_lines import LogLine
+from inductor_probe.reader.logs.fusion import starts_message
+from inductor_probe.reader.logs.lines import LogLine
 
 READ_ARTIFACTS = ("fusion", "loop_ordering", "schedule", "loop_tiling", "perf_hints")
 """Logs whose lines must all be understood."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from inductor_probe.errors import NotFoundError
-from inductor_probe.reader.discover import find
+from inductor_probe.places.discover import find
 from tests.conftest import DUMPS
 
 HFLIP = DUMPS / "torch-2.13.0-cpu" / "hflip_cl"

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from inductor_probe.errors import NotFoundError
-from inductor_probe.reader import walk
-from inductor_probe.reader.walk import everything_below
+from inductor_probe.places import walk
+from inductor_probe.places.walk import everything_below
 from tests.conftest import DUMPS, all_graph_dirs
-from tests.reader.test_shapes import HFLIP, graph_of, run_of, scenario
+from tests.places.test_shapes import HFLIP, graph_of, run_of, scenario
 
 
 def paths(path: Path, *, archives: bool = True) -> list[str]:

@@ -1,0 +1,1 @@
+"""Where dumps are: named, nested, renamed, packed in archives, or left in inductor's cache."""
