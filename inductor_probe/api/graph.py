@@ -177,6 +177,7 @@ class Graph(Shown):
     ) -> Bench:
         """Run the graph's bench file as it stands; see `bench_kernel`."""
         from inductor_probe import bench
+        from inductor_probe.api.bench import Bench
 
         if kernel is not None and kernel not in file.kernels:
             raise NotFoundError(f"{self.name} has no kernel {kernel}", near_names(kernel, file.kernels))
