@@ -89,7 +89,7 @@ def app(traceback: bool) -> None:
 
 def main() -> None:
     """Run `probe` and exit with its status: see `ExitCode`."""
-    gc.disable()  # a command ends soon, and its records have no cycles: a seventh of its time went there
+    gc.disable()  # a command ends soon, and its records have no cycles: looking for some takes its time
     warnings.simplefilter("ignore", SyntaxWarning)  # of a dump's text, which Python's parser only reads
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):

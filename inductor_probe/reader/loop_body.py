@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 from inductor_probe.model.ir import Block, Dim, LoopBody, Op, Ref, Value
 from inductor_probe.model.span import Span
-from inductor_probe.reader import values
+from inductor_probe.reader import usual, values
 
 _CALL = re.compile(r"(?P<result>\w+) = (?P<target>[A-Za-z_][\w.]*)\((?P<arguments>.*)\)")
 _ITEM = re.compile(r"(?P<result>\w+) = (?P<base>[A-Za-z_]\w*)\[(?P<at>\d{1,9})\]")
@@ -81,6 +81,8 @@ def _op(text: str, line: int) -> Op | None:
 
 @lru_cache(maxsize=16384)
 def _arguments(text: str) -> Arguments:
+    if known := usual.names(text):
+        return known, ()
     call = values.parse(f"f({text})").node
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):  # `f(1).g(2)`
         raise ValueError(f"not the arguments of one call: {values.shorten(text)}")

@@ -11,6 +11,7 @@ are frozen: sharing them saves memory as well.
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -26,6 +27,7 @@ from inductor_probe.model.ir import (
     Value,
     WeakDep,
 )
+from inductor_probe.reader import usual
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +92,23 @@ def ranges_text(text: str) -> tuple[tuple[str, Dim], ...]:
 @lru_cache(maxsize=8192)
 def deps(text: str) -> tuple[Dep, ...]:
     """Read `[MemoryDep('buf0', c0, {c0: 256}), StarDep(name='buf1', mode=None)]`."""
-    expression = parse(text)
-    if not isinstance(expression.node, ast.List):
+    inner = text.strip()
+    if not (inner.startswith("[") and inner.endswith("]")):
         raise ValueError(f"not a list of deps: {shorten(text)}")
-    return tuple(_dep(expression, element) for element in expression.node.elts)
+    inner = inner[1:-1].strip()
+    return tuple(map(dep, _BETWEEN_DEPS.split(inner))) if inner else ()
+
+
+_BETWEEN_DEPS = re.compile(r",\s+(?=\w+Dep\()")
+
+
+@lru_cache(maxsize=8192)
+def dep(text: str) -> Dep:
+    """Read one dep."""
+    if known := usual.memory_dep(text):
+        return known
+    expression = parse(text)
+    return _dep(expression, expression.node)
 
 
 def _dep(expression: Expression, node: ast.expr) -> Dep:
@@ -120,6 +135,8 @@ _LAYOUT_KEYS = ("device", "size", "stride", "offset")
 @lru_cache(maxsize=8192)
 def layout(text: str) -> BufferLayout:
     """Read `FixedLayout('cpu', torch.float32, size=[2, 3], stride=[3, 1])` and its kin."""
+    if known := usual.layout(text):
+        return known
     expression = parse(text)
     kind, args, kwargs = _call(expression, expression.node)
     device = args[0] if args else kwargs.get("device")
@@ -138,6 +155,8 @@ def layout(text: str) -> BufferLayout:
 @lru_cache(maxsize=8192)
 def users(text: str) -> tuple[NodeUser, ...]:
     """Read `[NodeUser(node=SchedulerNode(name='op1'), can_inplace=False, is_weak=False)]`, or `None`."""
+    if (known := usual.users(text)) is not None:
+        return known
     expression = parse(text)
     if isinstance(expression.node, ast.Constant) and expression.node.value is None:
         return ()  # fused nodes of torch 2.1

@@ -1,7 +1,7 @@
 """A table of short texts in columns, for thousands of rows.
 
-rich's own table measures, wraps and renders each cell by itself, which takes a millisecond a row. Here a cell
-is one text in one style, and a row is written at once.
+rich's own table measures, wraps and renders each cell by itself. Here a cell is one text in one style, and a
+row is written at once.
 """
 
 from __future__ import annotations
