@@ -53,6 +53,8 @@ class _Reader:
         self._fx = {node.name: node for node in graph.fx.nodes} if graph.fx else {}
         self._launches = launches(graph)
         self._traffic = Traffic(graph)
+        kernels = graph.code.kernels if graph.code else ()
+        self._chosen = {name for kernel in kernels for name in kernel.chooses}
 
     def generated(self, kernel: Kernel) -> KernelRow:
         """Return the row of a generated kernel."""
@@ -85,7 +87,7 @@ class _Reader:
             facts=kernel.facts,
             details=kernel.details,
             traits=tuple(dict.fromkeys(_traits(kernel, kind, reductions or 0, bool(nodes)))),
-            looks=tuple(_looks(kernel, placed, bool(nodes))),
+            looks=() if kernel.name in self._chosen else tuple(_looks(kernel, placed, bool(nodes))),
             source=kernel.source,
             comments=kernel.comments,
             span=kernel.span,

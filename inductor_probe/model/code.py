@@ -33,6 +33,7 @@ class Kernel:
         backend: `cpp` or `triton`.
         source: its C++ or Triton text.
         facts: what its backend reads off the text, in display order: `("vectorised", "1")`.
+        chooses: the kernels that it runs one of, when it is but a choice among others.
         details: the same with structure, where the backend's text is understood.
         comment: what inductor wrote above it: its path, source nodes, and the FX nodes it was made from.
     """
@@ -44,6 +45,7 @@ class Kernel:
     facts: tuple[tuple[str, str], ...] = ()
     span: Span | None = field(default=None, compare=False)
     details: KernelDetails | None = field(default=None, repr=False)
+    chooses: tuple[str, ...] = ()
     comment: KernelComment | None = field(default=None, compare=False, repr=False)
 
     @property

@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from inductor_probe.backends import backend_of, source_text
-from inductor_probe.model.code import Allocation, Kernel, KernelArg, OutputCode
+from inductor_probe.model.code import Allocation, Kernel, OutputCode
 from inductor_probe.model.span import Problem, Span
 from inductor_probe.reader.kernel_comments import kernel_comment
 from inductor_probe.reader.python_text import parse_readable_part
-from inductor_probe.reader.text import read_text
+from inductor_probe.reader.text import read_text, unix_lines
 from inductor_probe.reader.values import dotted, shorten
 from inductor_probe.reader.wrapper import WrapperReader
 
@@ -32,6 +32,7 @@ def parse_output_code(text: str, path: Path) -> OutputCode:
 
     Of a file that was cut off, what stands before the cut is read; the rest is a problem.
     """
+    text = unix_lines(text)
     module = parse_readable_part(text, path)
     problems = list(module.problems)
     if written_in_cpp := _cpp_wrapper(module.tree, path):
@@ -99,7 +100,7 @@ def _kernels(tree: ast.Module, path: Path, lines: list[str], problems: list[Prob
                 span = Span(path, statement.lineno, statement.end_lineno or statement.lineno)
                 kernel = _kernel(name, func.attr, call, span, problems)
                 if not kernel.source:
-                    kernel = replace(kernel, args=_chosen_args(call, kernels))
+                    kernel = _choosing(kernel, call, kernels)
                 comment = kernel_comment(lines, statement.lineno, path)
                 kernels[name] = replace(kernel, comment=comment)
     return kernels
@@ -113,16 +114,16 @@ def _kernel(name: str, maker: str, call: ast.Call, span: Span, problems: list[Pr
         problems.append(Problem(f"kernel {name} is of an unknown backend ({maker})", span))
         return Kernel(name, maker, source, (), (), span)
     text = backend.read(source)
-    chosen = [ast.unparse(argument) for argument in call.args if isinstance(argument, ast.List | ast.Dict)]
-    facts = (*text.facts, *(("chooses among", names) for names in chosen if not source))
-    return Kernel(name, backend.name, source, text.args, facts, span, text.details)
+    return Kernel(name, backend.name, source, text.args, text.facts, span, text.details)
 
 
-def _chosen_args(call: ast.Call, kernels: dict[str, Kernel]) -> tuple[KernelArg, ...]:
-    """Return the parameters of a kernel that chooses among others (`multi_kernel`): those of the first."""
-    names = (at.id for at in ast.walk(call) if isinstance(at, ast.Name) and at.id in kernels)
-    first = next(names, None)
-    return kernels[first].args if first else ()
+def _choosing(kernel: Kernel, call: ast.Call, kernels: dict[str, Kernel]) -> Kernel:
+    """Complete a kernel that runs one of several (`multi_kernel`); it has the parameters of the first."""
+    names = tuple(at.id for at in ast.walk(call) if isinstance(at, ast.Name) and at.id in kernels)
+    if not names:
+        return kernel
+    facts = (*kernel.facts, ("chooses among", ", ".join(names)))
+    return replace(kernel, args=kernels[names[0]].args, facts=facts, chooses=names)
 
 
 def _top_level(

@@ -28,7 +28,7 @@ def read_text(path: Path) -> str:
     bad = data.find(b"\0")
     if bad < 0:
         try:
-            return _LINE_ENDS.sub("\n", data.decode("utf-8"))
+            return unix_lines(data.decode("utf-8"))
         except UnicodeDecodeError as error:
             bad = error.start
     line = data.count(b"\n", 0, bad) + 1
@@ -36,6 +36,11 @@ def read_text(path: Path) -> str:
         f"{path}:{line}: not text (byte {bad} of {len(data)})",
         "the file was damaged or replaced; dump the script again",
     )
+
+
+def unix_lines(text: str) -> str:
+    """Return `text` with every line ending in `\\n`."""
+    return _LINE_ENDS.sub("\n", text) if "\r" in text else text
 
 
 def _read_bytes(path: Path) -> bytes:

@@ -156,6 +156,32 @@ class Runner:
     assert ("_tensor_constant0", "constant") in [(at.name, at.how) for at in code.allocations]
 
 
+def test_a_multi_kernel_has_the_parameters_of_those_it_chooses_among() -> None:
+    text = """triton_red_0 = async_compile.triton('triton_red_0', '''
+def triton_red_0(in_ptr0, out_ptr0, xnumel, XBLOCK: tl.constexpr):
+    pass
+''', device_str='cuda')
+triton_per_1 = async_compile.triton('triton_per_1', '''
+def triton_per_1(in_ptr0, out_ptr0, xnumel, XBLOCK: tl.constexpr):
+    pass
+''', device_str='cuda')
+multi_kernel_0 = async_compile.multi_kernel('multi_kernel_0', [
+    triton_red_0,
+    triton_per_1,
+])
+def call(args):
+    multi_kernel_0.run(arg0_1, buf0, 8, stream=stream0)
+    return (buf0, )
+"""
+    code = parse_output_code(text, Path("output_code.py"))
+    kernel = code.kernel("multi_kernel_0")
+    assert kernel is not None
+    assert kernel.chooses == ("triton_red_0", "triton_per_1")
+    assert kernel.source == ""
+    assert [argument.role for argument in kernel.args] == ["in", "out", "size"]
+    assert [launch.kernel for launch in code.launches] == ["multi_kernel_0"]
+
+
 @given(st.text())
 def test_reading_never_runs_or_chokes_on_text(text: str) -> None:
     parse_output_code(text, Path("output_code.py"))
