@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from inductor_probe.errors import NotFoundError, ProbeError, near_names
 from inductor_probe.model.debug_dir import CompiledGraph, GraphDir
-from inductor_probe.reader.debug_dir import read_graph
+from inductor_probe.reader.debug_dir import read_graph, with_nodes_before_fusion
 from inductor_probe.report.shown import Renderable, Shown
 
 if TYPE_CHECKING:
@@ -44,13 +44,11 @@ class Graph(Shown):
     @cached_property
     def compiled(self) -> CompiledGraph:
         """Everything that is in the folder, as records."""
-        return read_graph(self.folder, self.run.manifest)
+        return with_nodes_before_fusion(self.generated)
 
     @cached_property
     def generated(self) -> CompiledGraph:
         """What code was generated from: all but the nodes before fusion, in two thirds of the time."""
-        if "compiled" in self.__dict__:
-            return self.compiled
         return read_graph(self.folder, self.run.manifest, before_fusion=False)
 
     def layouts(self, name: str | None = None) -> LayoutRows:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 import inductor_probe as ip
-from inductor_probe.cli.screen import show, show_json, warn
+from inductor_probe.cli.screen import is_path, show, show_json, warn
 from inductor_probe.errors import NotFoundError
 from inductor_probe.report.layouts import LayoutPage, LayoutTable, layouts_json
 
@@ -36,6 +36,8 @@ def _rows(name: str | None, target: str | None) -> tuple[ip.LayoutRows, bool]:
 
     With one argument that is no buffer, it may be the run or graph that is meant.
     """
+    if target is None and is_path(name):
+        name, target = None, name
     if name is None or target is not None:
         return ip.layouts(name, target), name is not None
     try:

@@ -39,6 +39,11 @@ def say(text: RenderableType) -> None:
     _console(sys.stderr).print(text, soft_wrap=True)  # a path cut in two cannot be copied
 
 
+def is_path(name: str | None) -> bool:
+    """Tell whether an argument can only be a path: nothing in a graph has a slash in its name."""
+    return name is not None and os.sep in name and Path(name).exists()
+
+
 def relative(path: Path) -> Path:
     """Return `path` as seen from here, when it is below."""
     here = Path.cwd()

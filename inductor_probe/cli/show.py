@@ -9,6 +9,7 @@ import click
 
 import inductor_probe as ip
 from inductor_probe.cli import screen
+from inductor_probe.cli.screen import is_path
 from inductor_probe.errors import NotFoundError, ProbeError
 from inductor_probe.files import write_whole
 from inductor_probe.model.kernels import KernelRow
@@ -64,6 +65,8 @@ def show(
 
 def _pages(name: str | None, target: str | None, *, raw: bool, code: bool) -> ip.Pages:
     """With one argument that names nothing in the latest run, it may be the run or graph that is meant."""
+    if target is None and is_path(name):
+        name, target = None, name
     if name is None or target is not None:
         return ip.show(name, target, raw=raw, code=code)
     try:

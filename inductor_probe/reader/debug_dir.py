@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -27,7 +27,8 @@ _GRAPH_NAME = re.compile(
     r"(?P<model>.+?)__(?:(?P<ids>\d+(?:_\d+)*)_(?P<kind>inference|forward|backward|joint))?_(?P<nth>\d+)\.(?P<k>\d+)"
 )
 _FX_FILES = ("fx_graph_transformed.py", "fx_graph_readable.py")
-_GRAPH_FILES = ("ir_post_fusion.txt", "ir_pre_fusion.txt", "output_code.py", *_FX_FILES)
+_BEFORE_FUSION = "ir_pre_fusion.txt"
+_GRAPH_FILES = ("ir_post_fusion.txt", _BEFORE_FUSION, "output_code.py", *_FX_FILES)
 
 _Part = TypeVar("_Part")
 
@@ -92,7 +93,7 @@ def read_graph(
     nothing = IrFile((), ())
     post = reader.read("ir_post_fusion.txt", parse_ir) or nothing
     wanted = before_fusion or not post.nodes  # they stand in for those after it
-    pre = (reader.read("ir_pre_fusion.txt", parse_ir) if wanted else None) or nothing
+    pre = (reader.read(_BEFORE_FUSION, parse_ir) if wanted else None) or nothing
     code = reader.read("output_code.py", parse_output_code)
     before, fx = reader.fx_graphs()
     runnable = reader.read("fx_graph_runnable.py", parse_runnable)
@@ -114,6 +115,20 @@ def read_graph(
         runnable=runnable,
         files=tuple(reader.files),
         problems=tuple(reader.problems),
+    )
+
+
+def with_nodes_before_fusion(graph: CompiledGraph) -> CompiledGraph:
+    """Return `graph`, which was read without the nodes before fusion, with them."""
+    if graph.pre or not graph.post:  # they were read, or there is nothing to read
+        return graph
+    reader = _GraphReader(graph.folder.path)
+    pre = reader.read(_BEFORE_FUSION, parse_ir)
+    return replace(
+        graph,
+        pre=pre.nodes if pre else (),
+        files=(*graph.files, *reader.files),
+        problems=(*graph.problems, *reader.problems),
     )
 
 
