@@ -33,7 +33,7 @@ def _graph(graph: CompiledGraph) -> GraphSummary:
         graph=graph.name,
         case=graph.record.case if graph.record else None,
         why=_why(graph.record),
-        nodes_before=len(graph.pre),
+        nodes_before=graph.nodes_before,
         nodes_after=len(graph.post),
         kernels=tuple(Counter(kernel.backend for kernel in code.kernels).items()) if code else (),
         externs=len(code.externs) if code else 0,

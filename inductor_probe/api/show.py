@@ -140,8 +140,8 @@ class Pages(tuple[Page, ...], Shown):
 def page(graph: Graph, name: str | None, *, raw: bool = False, code: bool = False) -> Page:
     """Return the page about `name` in `graph`, about the graph itself without a name."""
     if name is None or name == graph.name:
-        (summary,) = summarise(graph.run.debug_dir, [graph.compiled]).graphs
-        return Page(graph_page(graph.compiled, summary), graph, raw=raw, code=code)
+        (summary,) = summarise(graph.run.debug_dir, [graph.generated]).graphs
+        return Page(graph_page(graph.generated, summary), graph, raw=raw, code=code)
     try:
         record = page_of(graph.generated, name)
     except NotFoundError:  # a node that fusion or dead code removed is in the other file only

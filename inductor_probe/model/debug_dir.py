@@ -63,7 +63,8 @@ class CompiledGraph:
     """Everything read of one graph. A part that is missing or unreadable is empty and in `problems`.
 
     `pre` and `post` are the scheduler's nodes before and after fusion; `fx` is the FX graph that was lowered,
-    `fx_before` the one before inductor's passes.
+    `fx_before` the one before inductor's passes. `nodes_before` counts the nodes before fusion, also where
+    `pre` was not read.
     """
 
     folder: GraphDir
@@ -76,6 +77,7 @@ class CompiledGraph:
     fx_before: FxGraph | None = None
     provenance: Provenance | None = None
     runnable: Runnable | None = None
+    nodes_before: int = 0
     files: tuple[FileRead, ...] = ()
     problems: tuple[Problem, ...] = ()
 

@@ -113,6 +113,7 @@ def read_graph(
         fx_before=before,
         provenance=provenance[0] if provenance else None,
         runnable=runnable,
+        nodes_before=len(pre.nodes) if wanted else reader.count_nodes(_BEFORE_FUSION),
         files=tuple(reader.files),
         problems=tuple(reader.problems),
     )
@@ -127,6 +128,7 @@ def with_nodes_before_fusion(graph: CompiledGraph) -> CompiledGraph:
     return replace(
         graph,
         pre=pre.nodes if pre else (),
+        nodes_before=len(pre.nodes) if pre else 0,
         files=(*graph.files, *reader.files),
         problems=(*graph.problems, *reader.problems),
     )
@@ -149,6 +151,11 @@ class _GraphReader:
     path: Path
     files: list[FileRead] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+
+    def count_nodes(self, name: str) -> int:
+        """Count the nodes of an IR file, which stand with empty lines between them, without reading them."""
+        text = _part(lambda: read_text(self.path / name), [], "")
+        return sum(1 for block in text.split("\n\n\n") if not block.isspace() and block)
 
     def fx_graphs(self) -> tuple[FxGraph | None, FxGraph | None]:
         """Read the FX graph before inductor's passes and after; a dump with one of them will do."""
