@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 SCREENS = Path(__file__).parent / "screens"
+CHECKOUT = Path(__file__).parents[1]
 WIDTH = 100
 PROBE = [sys.executable, "-m", "inductor_probe"]
 
@@ -29,7 +30,7 @@ def run(command: list[str], cwd: Path) -> str:
         text=True,
         check=True,
     )
-    return ended.stdout.replace(str(cwd), "~")
+    return ended.stdout.replace(str(cwd), "~").replace(str(CHECKOUT), "~/checkout")
 
 
 def save(name: str, command: list[str], cwd: Path) -> None:
