@@ -21,7 +21,7 @@ from inductor_probe.model.ir import SchedulerNode
 from inductor_probe.model.links import Links, NodeLink
 from inductor_probe.model.manifest import BufferOrigin
 
-__all__ = ["buffer_in", "links", "node_kernels", "returned_buffers"]
+__all__ = ["buffer_in", "links", "returned_buffers"]
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
@@ -86,12 +86,6 @@ def _link(leaf: SchedulerNode, top: str, run: Run, computed: Computed, lines: Us
         fx_candidates=computed.candidates,
         sources=lines.of_all(computed.fx or computed.candidates),
     )
-
-
-def node_kernels(graph: CompiledGraph) -> dict[str, str]:
-    """Return the kernel or library call of each unfused node that one could be linked to."""
-    runs = node_runs(graph.nodes, read_steps(graph.code))
-    return {name: run.kernel for name, run in runs.items() if run.kernel}
 
 
 def returned_buffers(graph: CompiledGraph) -> frozenset[str]:

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING
 
 from inductor_probe.analysis.summary import summarise
 from inductor_probe.errors import NotFoundError, ProbeError, near_names
-from inductor_probe.model.debug_dir import DebugDir
+from inductor_probe.model.debug_dir import TREE, DebugDir
 from inductor_probe.model.runs import Removal, RunFacts
 from inductor_probe.model.span import Problem
 from inductor_probe.places.at_path import path_of
 from inductor_probe.places.inductor_cache import with_cached_graphs
 from inductor_probe.places.run_facts import run_facts
-from inductor_probe.places.tree import TREE
 from inductor_probe.places.walk import everything_below
 from inductor_probe.reader.debug_dir import is_run, read_run
 from inductor_probe.reader.text import read_text

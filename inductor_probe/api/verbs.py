@@ -96,11 +96,7 @@ def layouts(name: str | None = None, target: str | Path | None = None) -> Layout
     Raises:
         NotFoundError, UnreadableError: see `open_run` and `Run.layouts`.
     """
-    found = _find(target)
-    run = Run(found.run)
-    if found.graph is None:
-        return run.layouts(name)
-    return next(graph for graph in run.graphs if graph.path == found.graph.path).layouts(name)
+    return _open(target).layouts(name)
 
 
 def fusion(
@@ -111,11 +107,7 @@ def fusion(
     Raises:
         NotFoundError, UnreadableError, ProbeError: see `open_run` and `Graph.fusion`.
     """
-    found = _find(target)
-    run = Run(found.run)
-    if found.graph is None:
-        return run.fusion(first, second)
-    return next(graph for graph in run.graphs if graph.path == found.graph.path).fusion(first, second)
+    return _open(target).fusion(first, second)
 
 
 def kernels(target: str | Path | None = None) -> KernelRows:
@@ -124,11 +116,7 @@ def kernels(target: str | Path | None = None) -> KernelRows:
     Raises:
         NotFoundError, UnreadableError: see `open_run` and `Run.kernels`.
     """
-    found = _find(target)
-    run = Run(found.run)
-    if found.graph is None:
-        return run.kernels()
-    return next(graph for graph in run.graphs if graph.path == found.graph.path).kernels()
+    return _open(target).kernels()
 
 
 def nodes(target: str | Path | None = None, *, pre: bool = False) -> NodeRows:
@@ -137,11 +125,7 @@ def nodes(target: str | Path | None = None, *, pre: bool = False) -> NodeRows:
     Raises:
         NotFoundError, UnreadableError: see `open_run` and `Run.nodes`.
     """
-    found = _find(target)
-    run = Run(found.run)
-    if found.graph is None:
-        return run.nodes(pre=pre)
-    return next(graph for graph in run.graphs if graph.path == found.graph.path).nodes(pre=pre)
+    return _open(target).nodes(pre=pre)
 
 
 def show(
@@ -163,6 +147,15 @@ def show(
     from inductor_probe.api.show import pages
 
     return pages(graphs, name, raw=raw, code=code)
+
+
+def _open(target: str | Path | None) -> Run | Graph:
+    """Return the graph that `target` names, or the run; both have the same verbs."""
+    found = _find(target)
+    run = Run(found.run)
+    if found.graph is None:
+        return run
+    return next(graph for graph in run.graphs if graph.path == found.graph.path)
 
 
 def _find(target: str | Path | None) -> Found:

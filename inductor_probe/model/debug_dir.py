@@ -13,6 +13,9 @@ from inductor_probe.model.provenance import Provenance
 from inductor_probe.model.runnable import Runnable
 from inductor_probe.model.span import Problem
 
+TREE = "torch_compile_debug"
+"""Name of the folder that torch puts its runs into."""
+
 
 @dataclass(frozen=True, slots=True)
 class GraphDir:

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from inductor_probe.errors import NotFoundError, near_names
+from inductor_probe.model.debug_dir import TREE
 from inductor_probe.places.at_path import Found, dump_at, open_run, path_of
-from inductor_probe.places.tree import TREE, runs_below
+from inductor_probe.places.tree import runs_below
 from inductor_probe.reader.debug_dir import read_run
 
 __all__ = ["TREE", "Found", "find", "runs_below"]

@@ -7,9 +7,9 @@ from datetime import datetime
 from pathlib import Path
 
 from inductor_probe.errors import UnreadableError
+from inductor_probe.model.debug_dir import TREE
 from inductor_probe.reader.debug_dir import is_run
 
-TREE = "torch_compile_debug"
 _STAMP = re.compile(r"run_(\d{4}(?:_\d{2}){5}_\d{6})", re.ASCII)
 
 

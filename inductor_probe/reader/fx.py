@@ -12,7 +12,6 @@ from pathlib import Path
 
 from inductor_probe.model.fx import FxGraph, FxNode
 from inductor_probe.model.span import Problem, SourceLine, Span
-from inductor_probe.reader.text import read_text
 from inductor_probe.reader.values import shorten
 
 _LOCATION = re.compile(
@@ -29,15 +28,6 @@ _USED = re.compile(r"(?<![\w.'\"])[A-Za-z_]\w*")
 _RETURN = re.compile(r"\s+return (?P<value>.*)")
 # A class with anything for a name (`class <lambda>(torch.nn.Module):`), or a comment.
 _FRAME = re.compile(r"\s*(?:class .+\(torch\.nn\.Module\):|#.*|\"\"\".*)")
-
-
-def read_fx_graph(path: Path) -> FxGraph:
-    """Read an FX graph file.
-
-    Raises:
-        NotFoundError, UnreadableError: the file is missing, not readable or not text.
-    """
-    return parse_fx_graph(read_text(path), path)
 
 
 def parse_fx_graph(text: str, path: Path) -> FxGraph:

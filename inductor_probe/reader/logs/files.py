@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from inductor_probe.model.debug_dir import TREE
 from inductor_probe.model.manifest import LOGS_DIR
 from inductor_probe.model.span import Problem
 
-TREE = "torch_compile_debug"
 _PID = re.compile(r"-pid_(\d+)")
 
 
