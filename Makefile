@@ -48,6 +48,7 @@ $(VENV)/.made-from-constraints: pyproject.toml constraints.txt | check-tools
 	@$(BIN)/python -m pip install --quiet --upgrade pip --constraint constraints.txt
 	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --build-constraint constraints.txt \
 		--editable ".[triton]" --group dev
+	@$(BIN)/python -m compileall -q inductor_probe  # where Python may not write bytecode, each start compiles
 	@touch $@
 
 check-tools:

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from math import prod
 from typing import Literal, TypeAlias
 
-from inductor_probe.analysis.index import INDIRECT, PIECEWISE, Index, parse_index, steady_run
+from inductor_probe.analysis.index import parse_index
 from inductor_probe.analysis.memory_format import ITEM_BYTES
+from inductor_probe.analysis.strides import walk
 from inductor_probe.model.ir import Block, Dim, LoopBody, MemoryDep, Op, Ref, SchedulerNode, StarDep, Value
 from inductor_probe.model.layouts import Access
 from inductor_probe.model.span import Span
-
-CACHE_LINE_BYTES = 64
-"""A run shorter than this does not fill one cache line, nor one AVX-512 register."""
 
 _LOADS = {"ops.load": 0, "ops.load_seed": 0, "ops.bucketize": 1}
 _STORES = {"ops.store", "ops.store_reduction"}
@@ -29,6 +26,19 @@ class BufferAccess:
     buffer: str
     direction: Direction
     access: Access
+
+
+def touched(node: SchedulerNode) -> frozenset[str]:
+    """Return the buffers that an unfused node may reach, by any name it has for them."""
+    blocks = node.body.blocks if node.body else ()
+    called = (op for block in blocks for op in block.ops if op.target in _LOADS or op.target in _STORES)
+    return frozenset(
+        [
+            *(dep.name for dep in (*node.reads, *node.writes)),
+            *(buffer.name for buffer in node.outputs),
+            *(arg for op in called for arg in op.args[:2] if isinstance(arg, str)),
+        ]
+    )
 
 
 def accesses(node: SchedulerNode, kernel: str | None, dtypes: dict[str, str]) -> tuple[BufferAccess, ...]:
@@ -193,86 +203,21 @@ def _access(
     except ValueError:
         return Access(node, kernel, use.index, ranges, (), None, "unknown", span=use.span)
     variables = frozenset(name for name, _ in ranges)
-    hidden: dict[str, frozenset[str]] = {}
-    for name in sorted(index.names):
-        if name.startswith(("indirect", "tmp")):
-            hidden[name] = body.variables_of_indirect(name) & variables if body else variables
-    reached = frozenset(name for names in hidden.values() for name in names)
-    strides = {
-        name: INDIRECT if index.stride(name) == 0 and name in reached else index.stride(name)
-        for name, _ in ranges
-    }
-    looping = [name for name, steps in ranges if steps != 1]
-    innermost = looping[-1] if looping else None
-    pattern, contiguous = _pattern(
-        index, ranges=dict(ranges), strides=strides, looping=looping, reached=reached, item=item
+    hidden = tuple(
+        (name, body.variables_of_indirect(name) & variables if body else variables)
+        for name in sorted(index.names)
+        if name.startswith(("indirect", "tmp"))
     )
+    walked = walk(index, ranges, frozenset().union(*(names for _, names in hidden)), item)
     return Access(
         node=node,
         kernel=kernel,
         index=use.index,
         ranges=ranges,
-        strides=tuple(strides.items()),
-        innermost=innermost,
-        pattern=pattern,
-        indirect=tuple((name, tuple(sorted(names))) for name, names in hidden.items()),
-        contiguous=contiguous,
+        strides=walked.strides,
+        innermost=walked.innermost,
+        pattern=walked.pattern,
+        indirect=tuple((name, tuple(sorted(names))) for name, names in hidden),
+        contiguous=walked.contiguous,
         span=use.span,
     )
-
-
-def _pattern(
-    index: Index,
-    *,
-    ranges: dict[str, Dim],
-    strides: dict[str, Dim],
-    looping: list[str],
-    reached: frozenset[str],
-    item: int,
-) -> tuple[str, bool | None]:
-    """Put the access into words, and tell whether the innermost loop walks memory without jumps."""
-    if not looping:
-        return "scalar", True
-    innermost = looping[-1]
-    if innermost in reached:
-        return "indirect", False
-    outer = looping[:-1]
-    backwards = [name for name in outer if _is_negative(strides[name])]
-    suffix = f", reversed along {', '.join(backwards)}" if backwards else ""
-    stride, steps = strides[innermost], ranges[innermost]
-    run: Dim = steps
-    if stride == PIECEWISE:
-        steady = steady_run(index, innermost, steps) if isinstance(steps, int) else None
-        if steady is None:
-            return "piecewise", None
-        stride, run = steady
-    if stride == 0:
-        return f"broadcast{suffix}", True
-    if stride == 1:
-        run = _whole_run(run, steps, outer, ranges, strides)
-        total = prod(steps for name in looping if isinstance(steps := ranges[name], int))
-        if isinstance(run, int) and run * item < CACHE_LINE_BYTES and run < total:
-            return f"contiguous in runs of {run}{suffix}", False
-        return f"contiguous{suffix}", True
-    if stride == -1:
-        return f"reversed{suffix}", False
-    if _is_negative(stride):
-        return f"reversed, strided by {str(stride).removeprefix('-')}{suffix}", False
-    return f"strided by {stride}{suffix}", False
-
-
-def _whole_run(
-    run: Dim, steps: Dim, outer: list[str], ranges: dict[str, Dim], strides: dict[str, Dim]
-) -> Dim:
-    """Extend a contiguous run over the outer loops whose stride goes on where the inner ones end."""
-    if run != steps:
-        return run
-    for name in reversed(outer):
-        if not isinstance(run, int) or strides[name] != run or not isinstance(ranges[name], int):
-            break
-        run *= int(ranges[name])
-    return run
-
-
-def _is_negative(stride: Dim) -> bool:
-    return stride < 0 if isinstance(stride, int) else stride.startswith("-")

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterator
+from dataclasses import replace
 from typing import Literal
 
-from inductor_probe.analysis.access import accesses
+from inductor_probe.analysis.access import touched
+from inductor_probe.analysis.buffer_drafts import Draft, drafts
+from inductor_probe.analysis.kept import kept
 from inductor_probe.analysis.links import links, returned_buffers
 from inductor_probe.analysis.memory_format import memory_format, size_bytes
 from inductor_probe.errors import NotFoundError, near_names
 from inductor_probe.model.debug_dir import CompiledGraph
-from inductor_probe.model.ir import BufferLayout, SchedulerNode
+from inductor_probe.model.ir import SchedulerNode
 from inductor_probe.model.layouts import Access, LayoutRow, Mark
 from inductor_probe.model.links import Links
-from inductor_probe.model.span import Span
 
 _MEANINGFUL_RANK = 3
 """Formats are compared from this rank on: a matrix next to its transpose is the rule, not a surprise."""
@@ -31,30 +32,43 @@ def layouts(graph: CompiledGraph, name: str | None = None) -> tuple[LayoutRow, .
     Raises:
         NotFoundError: the graph has nothing of that name; near names are offered.
     """
+    if name is None:
+        return tuple(_all_rows(graph).values())
+    node = _node_called(graph, name)
+    leaves = list(node.leaves()) if node else []
+    wanted = {name} | {buffer for leaf in leaves for buffer in touched(leaf)}
+    rows = _rows(graph, wanted)
+    if name in rows:
+        return (rows[name],)
+    if node is None:
+        known = [*_all_rows(graph), *(leaf.name for top in graph.nodes for leaf in top.leaves())]
+        raise NotFoundError(f"{graph.name} has no buffer or node {name}", near_names(name, known))
+    inside = {leaf.name for leaf in leaves}
+    written = [row for row in rows.values() if any(access.node in inside for access in row.writes)]
+    read = [row for row in rows.values() if any(access.node in inside for access in row.reads)]
+    return tuple(dict.fromkeys([*written, *read]))
+
+
+@kept
+def _all_rows(graph: CompiledGraph) -> dict[str, LayoutRow]:
+    return _rows(graph, None)
+
+
+def _rows(graph: CompiledGraph, wanted: Collection[str] | None) -> dict[str, LayoutRow]:
+    """Return a row for each buffer; those of other buffers than `wanted` lack accesses."""
     linked = links(graph)
-    drafts = _drafts(graph, linked)
     returned = returned_buffers(graph)
-    rows = {name: _row(graph, draft, returned, linked) for name, draft in drafts.items()}
+    rows = {
+        name: _row(graph, draft, returned, linked) for name, draft in drafts(graph, linked, wanted).items()
+    }
     read_by: dict[str, list[LayoutRow]] = {}
     for row in rows.values():
         for reader in dict.fromkeys(access.node for access in row.reads):
             read_by.setdefault(reader, []).append(row)
-    marked = {
+    return {
         buffer: replace(row, marks=tuple(_marks(row, read_by.get(row.producer or "", []))))
         for buffer, row in rows.items()
     }
-    if name is None:
-        return tuple(marked.values())
-    if name in marked:
-        return (marked[name],)
-    node = _node_called(graph, name)
-    if node is None:
-        known = [*marked, *(leaf.name for top in graph.nodes for leaf in top.leaves())]
-        raise NotFoundError(f"{graph.name} has no buffer or node {name}", near_names(name, known))
-    inside = {leaf.name for leaf in node.leaves()}
-    written = [row for row in marked.values() if any(access.node in inside for access in row.writes)]
-    read = [row for row in marked.values() if any(access.node in inside for access in row.reads)]
-    return tuple(dict.fromkeys([*written, *read]))
 
 
 def _node_called(graph: CompiledGraph, name: str) -> SchedulerNode | None:
@@ -65,91 +79,7 @@ def _node_called(graph: CompiledGraph, name: str) -> SchedulerNode | None:
     return None
 
 
-@dataclass(slots=True)
-class _Draft:
-    """A buffer while the nodes are walked."""
-
-    name: str
-    layout: BufferLayout | None = None
-    producer: str | None = None
-    kernel: str | None = None
-    writes: list[Access] = field(default_factory=list)
-    reads: list[Access] = field(default_factory=list)
-    local: bool = False
-    evidence: list[tuple[str, Span]] = field(default_factory=list)
-
-    def see_layout(self, layout: BufferLayout | None, what: str, span: Span | None) -> None:
-        """Keep the first layout; a later one only adds the dtype or device that the first lacks."""
-        if layout is None:
-            return
-        if self.layout is None:
-            self.layout = layout
-        elif self.layout.size is None and layout.size is not None:
-            self.layout = replace(layout, kind=self.layout.kind)
-        elif self.layout.dtype is None and layout.dtype is not None:
-            self.layout = replace(self.layout, dtype=layout.dtype, device=self.layout.device or layout.device)
-        else:
-            return
-        if span is not None:
-            self.evidence.append((what, span))
-
-
-def _drafts(graph: CompiledGraph, linked: Links) -> dict[str, _Draft]:
-    drafts: dict[str, _Draft] = {}
-    leaves = [leaf for top in graph.nodes for leaf in top.leaves()]
-    for allocation in graph.code.allocations if graph.code else ():
-        if allocation.how == "input":  # symbolic sizes are inputs without an allocation
-            drafts[allocation.name] = _Draft(allocation.name)
-    for leaf in leaves:
-        for buffer in leaf.outputs:
-            draft = drafts.setdefault(buffer.name, _Draft(buffer.name))
-            draft.producer = leaf.name
-            draft.see_layout(buffer.layout, "layout", buffer.span)
-            if leaf.span:
-                draft.evidence.append(("written by", leaf.span))
-    for leaf in leaves:
-        for name, layout, span in leaf.layouts:
-            drafts.setdefault(name, _Draft(name)).see_layout(layout, "layout", span)
-    _see_wrapper(graph, drafts)
-    _see_mutations(leaves, drafts)
-    dtypes = {
-        name: draft.layout.dtype for name, draft in drafts.items() if draft.layout and draft.layout.dtype
-    }
-    kernels = {name: link.kernel for name, link in linked.nodes.items()}
-    for leaf in leaves:
-        for found in accesses(leaf, kernels.get(leaf.name), dtypes):
-            draft = drafts.setdefault(found.buffer, _Draft(found.buffer))
-            (draft.reads if found.direction == "read" else draft.writes).append(found.access)
-    for draft in drafts.values():
-        draft.kernel = kernels.get(draft.producer) if draft.producer else None
-    return drafts
-
-
-def _see_mutations(leaves: list[SchedulerNode], drafts: dict[str, _Draft]) -> None:
-    """Torch before 2.4 prints no layout for the result of a mutation: it lies as what it mutates."""
-    for leaf in leaves:
-        for buffer in leaf.outputs:
-            mutated = drafts.get(buffer.mutations[0]) if buffer.mutations else None
-            if mutated and drafts[buffer.name].layout is None:
-                drafts[buffer.name].see_layout(mutated.layout, f"mutates {mutated.name}", buffer.span)
-
-
-def _see_wrapper(graph: CompiledGraph, drafts: dict[str, _Draft]) -> None:
-    """Take from the wrapper what the IR does not print: all layouts before torch 2.4, dtypes of inputs."""
-    if graph.code is None:
-        return
-    placed = set()
-    for allocation in graph.code.allocations:
-        placed.add(allocation.name)
-        if allocation.name in drafts:
-            what = "input" if allocation.how == "input" else "allocation"
-            drafts[allocation.name].see_layout(allocation.layout, what, allocation.span)
-    placed.update(name for call in graph.code.externs for name in call.outputs)
-    for draft in drafts.values():
-        draft.local = draft.producer is not None and draft.name not in placed
-
-
-def _row(graph: CompiledGraph, draft: _Draft, returned: frozenset[str], linked: Links) -> LayoutRow:
+def _row(graph: CompiledGraph, draft: Draft, returned: frozenset[str], linked: Links) -> LayoutRow:
     described = memory_format(draft.layout)
     role: Literal["input", "output", "intermediate"] = "intermediate"
     if draft.producer is None:

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import lru_cache
 
+from inductor_probe.analysis.kept import kept
 from inductor_probe.analysis.linking.computed import Computed, FxLinks, link_fx
 from inductor_probe.analysis.linking.fx_index import FxIndex
 from inductor_probe.analysis.linking.origins import buffer_origins
@@ -26,19 +25,6 @@ __all__ = ["buffer_in", "links", "returned_buffers"]
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Same:
-    """A graph that equals itself only: comparing all that was read would take longer than linking."""
-
-    graph: CompiledGraph
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.graph is self.graph
-
-    def __hash__(self) -> int:
-        return id(self.graph)
-
-
 def links(graph: CompiledGraph, origins: Mapping[str, BufferOrigin] | None = None) -> Links:
     """Link every unfused node of `graph`. The links of the graphs asked for last are kept.
 
@@ -47,12 +33,12 @@ def links(graph: CompiledGraph, origins: Mapping[str, BufferOrigin] | None = Non
         origins: FX origins of buffers from elsewhere (the compiler's logs), by buffer; what `probe dump`
             recorded goes before them.
     """
-    return _link_graph(graph, origins) if origins else _kept(_Same(graph))
+    return _link_graph(graph, origins) if origins else _kept(graph)
 
 
-@lru_cache(maxsize=2)
-def _kept(same: _Same) -> Links:
-    return _link_graph(same.graph, {})
+@kept
+def _kept(graph: CompiledGraph) -> Links:
+    return _link_graph(graph, {})
 
 
 def _link_graph(graph: CompiledGraph, origins: Mapping[str, BufferOrigin]) -> Links:

@@ -14,7 +14,7 @@ from inductor_probe.model.span import Problem
 from inductor_probe.places.discover import find
 from inductor_probe.places.walk import everything_below
 from inductor_probe.reader.debug_dir import read_graph
-from inductor_probe.reader.logs import read_logs
+from inductor_probe.reader.logs.run_logs import read_logs
 from inductor_probe.report.check import CheckText
 from inductor_probe.report.shown import Renderable, Shown
 

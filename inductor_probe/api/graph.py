@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from inductor_probe.errors import NotFoundError, ProbeError, near_names
 from inductor_probe.model.debug_dir import CompiledGraph, GraphDir
-from inductor_probe.reader.debug_dir import read_graph, with_nodes_before_fusion
+from inductor_probe.reader.debug_dir import read_graph, with_earlier
 from inductor_probe.report.shown import Renderable, Shown
 
 if TYPE_CHECKING:
@@ -44,12 +44,12 @@ class Graph(Shown):
     @cached_property
     def compiled(self) -> CompiledGraph:
         """Everything that is in the folder, as records."""
-        return with_nodes_before_fusion(self.generated)
+        return with_earlier(self.generated)
 
     @cached_property
     def generated(self) -> CompiledGraph:
-        """What code was generated from: all but the nodes before fusion, in two thirds of the time."""
-        return read_graph(self.folder, self.run.manifest, before_fusion=False)
+        """What code was generated from: neither the nodes before fusion nor the FX graph before passes."""
+        return read_graph(self.folder, self.run.manifest, earlier=False)
 
     def layouts(self, name: str | None = None) -> LayoutRows:
         """Return how the buffer, input or node `name` lies in memory; every buffer without a name.

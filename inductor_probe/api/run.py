@@ -86,7 +86,7 @@ class Run(Shown):
     @cached_property
     def logs(self) -> CompilerLogs:
         """What the compiler logged: in `probe_logs`, or in `stderr*.txt` and `*.log` in or beside the run."""
-        from inductor_probe.reader.logs import read_logs
+        from inductor_probe.reader.logs.run_logs import read_logs
 
         return read_logs(self.debug_dir)
 

@@ -7,29 +7,20 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from inductor_probe.analysis.pages import Page as Record
-from inductor_probe.analysis.pages import graph_page, page_of
-from inductor_probe.analysis.summary import summarise
 from inductor_probe.errors import NotFoundError, ProbeError
 from inductor_probe.model.kernels import KernelRow
 from inductor_probe.model.pages import BufferPage, GraphPage, NodePage, NodePart, TracePage
 from inductor_probe.model.span import Problem
 from inductor_probe.reader.text import read_text
-from inductor_probe.report.buffer_page import BufferPageText, buffer_page_json
-from inductor_probe.report.graph_page import GraphPageText, graph_page_json
-from inductor_probe.report.kernel_page import KernelPage
-from inductor_probe.report.kernels import kernel_json
-from inductor_probe.report.node_page import Lines, NodePageText, node_page_json
 from inductor_probe.report.page_list import PageList
 from inductor_probe.report.shown import Renderable, Shown
-from inductor_probe.report.summary import SummaryTable
-from inductor_probe.report.trace_page import TracePageText, trace_page_json
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from inductor_probe.analysis.pages.of_name import Page as Record
     from inductor_probe.api.graph import Graph
-
+    from inductor_probe.report.node_page import Lines
 
 _MOST_GRAPHS = 3
 """Graphs that are shown as pages when all of them are asked for."""
@@ -58,14 +49,24 @@ class Page(Shown):
         """The page with stable keys, ready for `json.dumps`; `page` says which kind it is."""
         match self.record:
             case NodePage():
+                from inductor_probe.report.node_page import node_page_json
+
                 return {**node_page_json(self.record), **self._raw_json()}
             case BufferPage():
+                from inductor_probe.report.buffer_page import buffer_page_json
+
                 return {**buffer_page_json(self.record), **self._raw_json()}
             case TracePage():
+                from inductor_probe.report.trace_page import trace_page_json
+
                 return trace_page_json(self.record)
             case KernelRow():
+                from inductor_probe.report.kernels import kernel_json
+
                 return {"page": "kernel", **kernel_json(self.record, with_source=self.code)}
             case GraphPage():
+                from inductor_probe.report.graph_page import graph_page_json
+
                 return graph_page_json(self.record)
 
     @cached_property
@@ -99,14 +100,24 @@ class Page(Shown):
     def __rich__(self) -> Renderable:
         match self.record:
             case NodePage():
+                from inductor_probe.report.node_page import NodePageText
+
                 return NodePageText(self.record, self.lines if self.raw else None)
             case BufferPage():
+                from inductor_probe.report.buffer_page import BufferPageText
+
                 return BufferPageText(self.record, self.lines if self.raw else None)
             case TracePage():
+                from inductor_probe.report.trace_page import TracePageText
+
                 return TracePageText(self.record)
             case KernelRow():
+                from inductor_probe.report.kernel_page import KernelPage
+
                 return KernelPage(self.record, code=self.code)
             case GraphPage():
+                from inductor_probe.report.graph_page import GraphPageText
+
                 return GraphPageText(self.record)
 
 
@@ -131,6 +142,8 @@ class Pages(tuple[Page, ...], Shown):
 
     def __rich__(self) -> Renderable:
         if self.is_outline:
+            from inductor_probe.report.summary import SummaryTable
+
             return SummaryTable(self[0].graph.run.summary)
         return PageList(self)
 
@@ -140,11 +153,18 @@ class Pages(tuple[Page, ...], Shown):
 def page(graph: Graph, name: str | None, *, raw: bool = False, code: bool = False) -> Page:
     """Return the page about `name` in `graph`, about the graph itself without a name."""
     if name is None or name == graph.name:
+        from inductor_probe.analysis.pages.graph import graph_page
+        from inductor_probe.analysis.summary import summarise
+
         (summary,) = summarise(graph.run.debug_dir, [graph.generated]).graphs
         return Page(graph_page(graph.generated, summary), graph, raw=raw, code=code)
+    from inductor_probe.analysis.pages.of_name import page_of
+
     try:
         record = page_of(graph.generated, name)
     except NotFoundError:  # a node that fusion or dead code removed is in the other file only
+        record = page_of(graph.compiled, name)
+    if isinstance(record, TracePage):  # from your line on: what came before is part of the answer
         record = page_of(graph.compiled, name)
     return Page(record, graph, raw=raw, code=code)
 

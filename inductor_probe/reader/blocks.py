@@ -113,7 +113,7 @@ class _Splitter:
             return "header", at + 1
         if not self.stack:
             return "unread", at + 1
-        if match := _SNODE.fullmatch(line):
+        if ".snodes[" in line and (match := _SNODE.fullmatch(line)):
             return self._take_child_mark(match["parent"], at)
         return self._take_part(self.stack[-1], line, at)
 
@@ -175,19 +175,19 @@ class _Splitter:
         A line that goes on is indented deeper or closes a bracket; anything else ends a value that was cut
         off.
         """
+        depth, bare = _balance(value), not value or value.isspace()
+        if depth <= 0 and not bare:
+            return Statement(owner, key, value, at + 1, at + 1)
         lines, indent = self.lines, _indent(self.lines[at])
         end = len(lines) if end is None else end
         last = at + 1
-        if last < end and _goes_on(lines[last], indent):
-            depth, bare = _balance(value), not value.strip()
-            while last < end and (depth > 0 or bare) and _goes_on(lines[last], indent):
-                if bare and lines[last].lstrip()[0] not in _OPEN:
-                    break
-                depth += _balance(lines[last])
-                bare = False
-                last += 1
-            value = "\n".join([value, *lines[at + 1 : last]])
-        return Statement(owner, key, value, at + 1, last)
+        while last < end and (depth > 0 or bare) and _goes_on(lines[last], indent):
+            if bare and lines[last].lstrip()[0] not in _OPEN:
+                break
+            depth += _balance(lines[last])
+            bare = False
+            last += 1
+        return Statement(owner, key, "\n".join([value, *lines[at + 1 : last]]), at + 1, last)
 
     def _deeper(self, at: int, over_empty: bool = False) -> int:
         """Return the index after the lines below `at` that are indented deeper than it."""
@@ -216,7 +216,8 @@ def _goes_on(line: str, indent: int) -> bool:
 
 
 def _balance(line: str) -> int:
-    return sum(line.count(mark) for mark in _OPEN) - sum(line.count(mark) for mark in _CLOSE)
+    count = line.count
+    return count("(") + count("[") + count("{") - count(")") - count("]") - count("}")
 
 
 def _indent(line: str) -> int:

@@ -26,9 +26,9 @@ from inductor_probe.reader.text import read_text
 _GRAPH_NAME = re.compile(
     r"(?P<model>.+?)__(?:(?P<ids>\d+(?:_\d+)*)_(?P<kind>inference|forward|backward|joint))?_(?P<nth>\d+)\.(?P<k>\d+)"
 )
-_FX_FILES = ("fx_graph_transformed.py", "fx_graph_readable.py")
+_FX_FILE, _FX_BEFORE = "fx_graph_transformed.py", "fx_graph_readable.py"
 _BEFORE_FUSION = "ir_pre_fusion.txt"
-_GRAPH_FILES = ("ir_post_fusion.txt", _BEFORE_FUSION, "output_code.py", *_FX_FILES)
+_GRAPH_FILES = ("ir_post_fusion.txt", _BEFORE_FUSION, "output_code.py", _FX_FILE, _FX_BEFORE)
 
 _Part = TypeVar("_Part")
 
@@ -81,21 +81,19 @@ def is_empty(folder: Path) -> bool:
         return False
 
 
-def read_graph(
-    folder: GraphDir, manifest: Manifest | None = None, *, before_fusion: bool = True
-) -> CompiledGraph:
+def read_graph(folder: GraphDir, manifest: Manifest | None = None, *, earlier: bool = True) -> CompiledGraph:
     """Read everything in a graph's folder. What is missing or damaged is listed in its `problems`.
 
-    `ir_pre_fusion.txt` is a third of the text: without `before_fusion` it is read only where the nodes after
-    fusion are missing.
+    The nodes before fusion and the FX graph before inductor's passes are half of the text: without `earlier`
+    they are read only where the later ones are missing.
     """
     reader = _GraphReader(folder.path)
     nothing = IrFile((), ())
     post = reader.read("ir_post_fusion.txt", parse_ir) or nothing
-    wanted = before_fusion or not post.nodes  # they stand in for those after it
+    wanted = earlier or not post.nodes  # they stand in for those after it
     pre = (reader.read(_BEFORE_FUSION, parse_ir) if wanted else None) or nothing
     code = reader.read("output_code.py", parse_output_code)
-    before, fx = reader.fx_graphs()
+    fx, before = reader.fx_graphs(earlier=earlier)
     runnable = reader.read("fx_graph_runnable.py", parse_runnable)
     provenance = [
         found
@@ -119,16 +117,21 @@ def read_graph(
     )
 
 
-def with_nodes_before_fusion(graph: CompiledGraph) -> CompiledGraph:
-    """Return `graph`, which was read without the nodes before fusion, with them."""
-    if graph.pre or not graph.post:  # they were read, or there is nothing to read
-        return graph
+def with_earlier(graph: CompiledGraph) -> CompiledGraph:
+    """Return `graph`, which was read without the earlier nodes and FX graph, with them."""
     reader = _GraphReader(graph.folder.path)
-    pre = reader.read(_BEFORE_FUSION, parse_ir)
+    done = {file.path.name for file in graph.files}
+    pre, before = graph.pre, graph.fx_before
+    if graph.post and _BEFORE_FUSION not in done:
+        found = reader.read(_BEFORE_FUSION, parse_ir)
+        pre = found.nodes if found else ()
+    if _FX_BEFORE not in done and (graph.folder.path / _FX_BEFORE).exists():
+        before = reader.read(_FX_BEFORE, parse_fx_graph)
     return replace(
         graph,
-        pre=pre.nodes if pre else (),
-        nodes_before=len(pre.nodes) if pre else 0,
+        pre=pre,
+        fx_before=before,
+        nodes_before=len(pre),
         files=(*graph.files, *reader.files),
         problems=(*graph.problems, *reader.problems),
     )
@@ -157,11 +160,13 @@ class _GraphReader:
         text = _part(lambda: read_text(self.path / name), [], "")
         return sum(1 for block in text.split("\n\n\n") if not block.isspace() and block)
 
-    def fx_graphs(self) -> tuple[FxGraph | None, FxGraph | None]:
-        """Read the FX graph before inductor's passes and after; a dump with one of them will do."""
-        there = [name for name in _FX_FILES if (self.path / name).exists()] or [_FX_FILES[0]]
-        read = {name: self.read(name, parse_fx_graph) for name in there}
-        return read.get("fx_graph_readable.py"), read.get("fx_graph_transformed.py")
+    def fx_graphs(self, *, earlier: bool) -> tuple[FxGraph | None, FxGraph | None]:
+        """Read the FX graph after inductor's passes, and the one before: a dump with one of them will do."""
+        has_before = (self.path / _FX_BEFORE).exists()
+        lacks_after = has_before and not (self.path / _FX_FILE).exists()
+        after = None if lacks_after else self.read(_FX_FILE, parse_fx_graph)
+        before = self.read(_FX_BEFORE, parse_fx_graph) if has_before and (earlier or after is None) else None
+        return after, before
 
     def read(self, name: str, parse: Callable[[str, Path], _File]) -> _File | None:
         """Read the file `name` with `parse`; None, and a problem, when it is not there or not text."""

@@ -81,7 +81,7 @@ def _op(text: str, line: int) -> Op | None:
 
 @lru_cache(maxsize=16384)
 def _arguments(text: str) -> Arguments:
-    if known := usual.names(text):
+    if known := usual.operands(text):
         return known, ()
     call = values.parse(f"f({text})").node
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):  # `f(1).g(2)`

@@ -11,10 +11,12 @@ from inductor_probe.model.code import Allocation, Kernel, OutputCode
 from inductor_probe.model.span import Problem, Span
 from inductor_probe.reader.kernel_comments import kernel_comment
 from inductor_probe.reader.python_text import parse_readable_part
+from inductor_probe.reader.tensor_calls import quote_sizes
 from inductor_probe.reader.text import read_text, unix_lines
 from inductor_probe.reader.values import dotted, shorten
 from inductor_probe.reader.wrapper import WrapperReader
 
+_AFTER_KERNELS = "async_compile.wait(globals())"
 _EXAMPLES = ("get_args", "benchmark_compiled_module")
 
 
@@ -33,7 +35,8 @@ def parse_output_code(text: str, path: Path) -> OutputCode:
     Of a file that was cut off, what stands before the cut is read; the rest is a problem.
     """
     text = unix_lines(text)
-    module = parse_readable_part(text, path)
+    kernels_text, after_kernels, wrapper_text = text.partition(_AFTER_KERNELS)
+    module = parse_readable_part(f"{kernels_text}{after_kernels}{quote_sizes(wrapper_text)}", path)
     problems = list(module.problems)
     if written_in_cpp := _cpp_wrapper(module.tree, path):
         return OutputCode(None, (), (), (), (), (), (), problems=(*problems, written_in_cpp))

@@ -4,11 +4,26 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import lru_cache
 
 from inductor_probe.model.ir import BufferLayout, Dim
 from inductor_probe.reader.values import dotted
 
 _EMPTY_STRIDED = re.compile(r"empty_strided(_(?P<device>\w+))?")
+_NUMBERS = r"\((?:\d{1,18}(?:, \d{1,18})*,?)?\)"
+_SIZED = re.compile(
+    r"(?P<call>(?:assert_size_stride\(\w+, |rand_strided\(|empty_strided\w*\())"
+    rf"(?P<size>{_NUMBERS}), (?P<stride>{_NUMBERS})"
+)
+
+
+def quote_sizes(wrapper: str) -> str:
+    """Return the text of a wrapper with sizes and strides that are plain numbers as strings.
+
+    They are half of the tree that Python makes of a wrapper; `dims` reads them from the string in a tenth of
+    the time.
+    """
+    return _SIZED.sub(r"\g<call>'\g<size>', '\g<stride>'", wrapper)
 
 
 def empty_layout(target: str, call: ast.Call) -> BufferLayout | None:
@@ -86,8 +101,15 @@ def dim(node: ast.expr) -> Dim:
 
 
 def dims(node: ast.expr) -> tuple[Dim, ...] | None:
-    """Read a tuple or list of sizes or strides; None for anything else."""
+    """Read a tuple or list of sizes or strides, or what `quote_sizes` made of it; None for anything else."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return _quoted(node.value)
     return tuple(dim(element) for element in node.elts) if isinstance(node, ast.Tuple | ast.List) else None
+
+
+@lru_cache(maxsize=4096)
+def _quoted(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text[1:-1].split(",") if part.strip())
 
 
 def text(node: ast.expr) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from inductor_probe.model.ir import BufferLayout, MemoryDep, NodeUser, Ref
+from inductor_probe.model.ir import BufferLayout, MemoryDep, NodeUser, Ref, StarDep, Value
 
 _NUMBERS = r"(?:\d{1,18}(?:, \d{1,18})*)?"
 _MEMORY_DEP = re.compile(
@@ -22,8 +22,11 @@ _USER = re.compile(
     r"NodeUser\(node=(?:(?P<kind>\w+)\(name='(?P<name>\w+)'\)|(?P<output>OUTPUT)), "
     r"can_inplace=(?P<inplace>True|False), is_weak=(?P<weak>True|False)\)"
 )
-_NAMES = re.compile(r"[A-Za-z_]\w*(?:, [A-Za-z_]\w*)*")
-_NOT_NAMES = frozenset(("True", "False", "None", "inf", "nan"))
+_STAR_DEP = re.compile(r"StarDep\(name='(?P<name>\w+)', mode=None\)")
+_QUOTED = re.compile(r"\['\w+'(?:, '\w+')*\]")
+_OPERAND = r"(?:[A-Za-z_]\w*|'\w*')"
+_OPERANDS = re.compile(rf"{_OPERAND}(?:, {_OPERAND})*")
+_NOT_NAMES = frozenset(("True", "False", "inf", "nan"))
 
 
 def memory_dep(text: str) -> MemoryDep | None:
@@ -33,6 +36,12 @@ def memory_dep(text: str) -> MemoryDep | None:
         return None
     pairs = (pair.split(": ") for pair in match["ranges"].split(", ") if pair)
     return MemoryDep(match["name"], match["index"], tuple((name, int(size)) for name, size in pairs))
+
+
+def star_dep(text: str) -> StarDep | None:
+    """Read `StarDep(name='buf0', mode=None)`."""
+    match = _STAR_DEP.fullmatch(text)
+    return StarDep(match["name"]) if match else None
 
 
 def layout(text: str) -> BufferLayout | None:
@@ -58,9 +67,20 @@ def users(text: str) -> tuple[NodeUser, ...] | None:
     )
 
 
-def names(text: str) -> tuple[Ref, ...] | None:
-    """Read the arguments of an operation that are all names of values: `load, mul_1`."""
-    if not _NAMES.fullmatch(text):
+def names(text: str) -> tuple[str, ...] | None:
+    """Read `['buf0', 'buf2']`."""
+    return tuple(text[2:-2].split("', '")) if _QUOTED.fullmatch(text) else None
+
+
+def operands(text: str) -> tuple[Value, ...] | None:
+    """Read the arguments of an operation that are names, of values or of buffers: `'buf0', index, load, None`."""
+    if not _OPERANDS.fullmatch(text):
         return None
     found = text.split(", ")
-    return None if _NOT_NAMES.intersection(found) else tuple(map(Ref, found))
+    return None if _NOT_NAMES.intersection(found) else tuple(map(_operand, found))
+
+
+def _operand(text: str) -> Value:
+    if text[0] == "'":
+        return text[1:-1]
+    return None if text == "None" else Ref(text)

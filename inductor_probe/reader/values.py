@@ -105,7 +105,7 @@ _BETWEEN_DEPS = re.compile(r",\s+(?=\w+Dep\()")
 @lru_cache(maxsize=8192)
 def dep(text: str) -> Dep:
     """Read one dep."""
-    if known := usual.memory_dep(text):
+    if known := usual.memory_dep(text) or usual.star_dep(text):
         return known
     expression = parse(text)
     return _dep(expression, expression.node)
@@ -178,6 +178,8 @@ def users(text: str) -> tuple[NodeUser, ...]:
 
 def names(text: str) -> tuple[str, ...]:
     """Read `['buf0', 'buf2']`."""
+    if known := usual.names(text):
+        return known
     expression = parse(text)
     if not isinstance(expression.node, ast.List):
         raise ValueError(f"not a list of names: {shorten(text)}")

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from rich.cells import cell_len, chop_cells, set_cell_size
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.segment import Segment
-from rich.style import Style
 
 from inductor_probe.report.visible import visible
 
 GAP = 2
+_GAP = " " * GAP
 _NARROWEST = 6
 
 Cell: TypeAlias = "str | tuple[str, str]"
@@ -45,20 +45,28 @@ class Column:
 class Columns:
     """Rows of cells under titles, without lines between them."""
 
-    def __init__(self, columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> None:
+    def __init__(self, columns: Sequence[Column], rows: Sequence[Sequence[Cell]], indent: int = 0) -> None:
         self.columns = columns
-        self.rows = [[_split(cell) for cell in row] for row in rows]
+        self.indent = " " * indent
+        self.rows = [[_shown(cell) for cell in row] for row in rows]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        widths = self._widths(options.max_width)
-        yield from self._line([(column.title, "dim") for column in self.columns], widths, console)
-        for row in self.rows:
-            yield from self._line(row, widths, console)
+        widths = self._widths(options.max_width - len(self.indent))
+        titles = [_shown((column.title, "dim")) for column in self.columns]
+        for row in (titles, *self.rows):
+            for line in self._lines(row, widths):
+                if console.color_system is None:  # a pipe: a line without styles is one text
+                    yield Segment(f"{self.indent}{''.join(line)}\n")
+                    continue
+                yield Segment(self.indent)
+                for text, cell in zip(line, row, strict=True):
+                    yield Segment(text, console.get_style(cell.style) if cell.style else None)
+                yield Segment.line()
 
     def _widths(self, room: int) -> list[int]:
         widths = []
         for at, column in enumerate(self.columns):
-            longest = max((_width(row[at][0]) for row in self.rows), default=0)
+            longest = max((row[at].width for row in self.rows), default=0)
             wanted = max(longest, len(column.title))
             widths.append(wanted if column.most is None else min(wanted, max(column.most, len(column.title))))
         while (over := sum(widths) + GAP * (len(widths) - 1) - room) > 0:
@@ -72,43 +80,41 @@ class Columns:
             widths[widest] -= min(max(widths[widest] - level, 1), over)
         return widths
 
-    def _line(
-        self, cells: Sequence[tuple[str, str]], widths: Sequence[int], console: Console
-    ) -> Iterator[Segment]:
-        """Write a row; a text that is wider than its column takes several lines."""
-        texts = [
-            _lines(text, width, column.folds)
-            for (text, _), width, column in zip(cells, widths, self.columns, strict=True)
+    def _lines(self, row: Sequence[_Shown], widths: Sequence[int]) -> Iterator[list[str]]:
+        """Lay out a row; a text that is wider than its column takes several lines."""
+        parts = [
+            [cell] if cell.width <= width else _folded(cell, width, column.folds)
+            for cell, width, column in zip(row, widths, self.columns, strict=True)
         ]
-        last = len(widths) - 1
-        for number in range(max(map(len, texts))):
-            for at, (lines, width, column) in enumerate(zip(texts, widths, self.columns, strict=True)):
-                text = lines[number] if number < len(lines) else ""
-                pad = " " * (width - _width(text))
-                style = _style(console, cells[at][1]) if text else None
-                text = f"{pad}{text}" if column.right else text if at == last else f"{text}{pad}"
-                yield Segment(text if at == last else f"{text}{' ' * GAP}", style)
-            yield Segment.line()
+        for number in range(max(map(len, parts))):
+            line = []
+            for part, width, column in zip(parts, widths, self.columns, strict=True):
+                cell = part[number] if number < len(part) else _NOTHING
+                pad = " " * (width - cell.width)
+                line.append(f"{pad}{cell.text}{_GAP}" if column.right else f"{cell.text}{pad}{_GAP}")
+            line[-1] = line[-1].rstrip(" ")
+            yield line
 
 
-def _split(cell: Cell) -> tuple[str, str]:
-    """Return the text of a cell, fit to be shown on one line, and its style."""
+class _Shown(NamedTuple):
+    """A cell fit to be shown on one line, and how wide it is there."""
+
+    text: str
+    style: str
+    width: int
+
+
+_NOTHING = _Shown("", "", 0)
+
+
+def _shown(cell: Cell) -> _Shown:
     text, style = (cell, "") if isinstance(cell, str) else cell
-    if text.isprintable():
-        return text, style
-    return " ".join(visible(text).split("\n")).expandtabs(1), style
+    if not text.isprintable():
+        text = " ".join(visible(text).split("\n")).expandtabs(1)
+    return _Shown(text, style, len(text) if text.isascii() else cell_len(text))
 
 
-def _width(text: str) -> int:
-    return len(text) if text.isascii() else cell_len(text)
-
-
-def _lines(text: str, width: int, folds: bool) -> list[str]:
-    """Return the lines that `text` takes in a column of `width`."""
-    if _width(text) <= width:
-        return [text]
-    return chop_cells(text, width) if folds else [f"{set_cell_size(text, max(width - 1, 0))}…"]
-
-
-def _style(console: Console, name: str) -> Style | None:
-    return console.get_style(name) if name else None
+def _folded(cell: _Shown, width: int, folds: bool) -> list[_Shown]:
+    """Return the lines that a cell takes in a column narrower than it."""
+    texts = chop_cells(cell.text, width) if folds else [f"{set_cell_size(cell.text, max(width - 1, 0))}…"]
+    return [_Shown(text, cell.style, cell_len(text)) for text in texts]

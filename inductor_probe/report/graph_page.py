@@ -13,7 +13,8 @@ from inductor_probe.model.kernels import KernelRow
 from inductor_probe.model.layouts import LayoutRow
 from inductor_probe.model.nodes import NodeBuffer
 from inductor_probe.model.pages import GraphPage, SourceTrace
-from inductor_probe.report.facts import facts, names, table
+from inductor_probe.report.columns import GAP, Cell, Column, Columns
+from inductor_probe.report.facts import facts, names
 from inductor_probe.report.kernels import how, kernel_json
 from inductor_probe.report.layouts import layouts_json
 from inductor_probe.report.look import look
@@ -89,10 +90,10 @@ class GraphPageText:
         )
         if page.kernels:
             yield Text("kernels", style="bold")
-            yield _kernels(page.kernels, width)
+            yield from _kernels(page.kernels, width)
         if page.lines:
             yield Text("from your lines", style="bold")
-            yield _lines(page.lines, width)
+            yield from _lines(page.lines, width)
         yield from _looks(page.summary.looks, width)
 
 
@@ -130,15 +131,13 @@ def _allocates(page: GraphPage) -> str:
     return f"{bytes_text(page.summary.buffer_bytes)} in {counted(page.summary.buffers, 'buffer')}"
 
 
-def _kernels(rows: Sequence[KernelRow], width: int) -> RenderableType:
+def _kernels(rows: Sequence[KernelRow], width: int) -> Iterator[RenderableType]:
     most = len(rows) if width >= _PIPE else _MOST_KERNELS
     largest = sorted(rows, key=_weight)[:most]
     shown = [row for row in rows if row in largest]
-    more = len(rows) - len(shown)
-    room = max(width - 58, _SHORTEST)
-    cells: list[Sequence[str | Text]] = [
+    titles = ("how", "nodes", "reads", "writes", "calls")
+    others = [
         (
-            Text(shorten(row.name, room), style="bold red" if row.looks else "bold"),
             how(row),
             _first(row.nodes),
             bytes_text(row.bytes_read),
@@ -147,9 +146,19 @@ def _kernels(rows: Sequence[KernelRow], width: int) -> RenderableType:
         )
         for row in shown
     ]
-    if more:
-        cells.append((Text(f"and {more} more: probe kernels", style="dim"), "", "", "", "", ""))
-    return table(("kernel", "how", "nodes", "reads", "writes", "calls"), cells)
+    room = max(width - _taken((titles, *others)), _SHORTEST)
+    cells: list[Sequence[Cell]] = [
+        ((shorten(row.name, room), "bold red" if row.looks else "bold"), *texts)
+        for row, texts in zip(shown, others, strict=True)
+    ]
+    yield _columns(("kernel", *titles), cells)
+    if len(shown) < len(rows):
+        yield Text(f"  and {len(rows) - len(shown)} more: probe kernels", style="dim")
+
+
+def _taken(rows: Sequence[Sequence[str]]) -> int:
+    """Return the width that columns need, the gaps before them and the indentation included."""
+    return GAP + sum(GAP + max(map(len, column)) for column in zip(*rows, strict=True))
 
 
 def _weight(row: KernelRow) -> int:
@@ -157,21 +166,24 @@ def _weight(row: KernelRow) -> int:
     return -sum(size for size in sizes if isinstance(size, int))
 
 
-def _lines(traces: Sequence[SourceTrace], width: int) -> RenderableType:
+def _lines(traces: Sequence[SourceTrace], width: int) -> Iterator[RenderableType]:
     shown = traces if width >= _PIPE else traces[:_MOST_LINES]
     cells = [
         (f"{trace.line.path.rpartition('/')[2]}:{trace.line.line}", _first(trace.fx), _first(trace.nodes))
         for trace in shown
     ]
-    taken = sum(2 + max(map(len, column)) for column in zip(*cells, strict=True))
-    room = max(width - taken - 2, _SHORTEST)
-    rows: list[Sequence[str | Text]] = [
+    room = max(width - _taken([("line", "FX nodes", "nodes"), *cells]), _SHORTEST)
+    rows: list[Sequence[Cell]] = [
         (place, shorten(trace.line.code, room), fx, nodes)
         for trace, (place, fx, nodes) in zip(shown, cells, strict=True)
     ]
+    yield _columns(("line", "code", "FX nodes", "nodes"), rows)
     if len(shown) < len(traces):
-        rows.append((Text(f"and {len(traces) - len(shown)} more", style="dim"), "", "", ""))
-    return table(("line", "code", "FX nodes", "nodes"), rows)
+        yield Text(f"  and {len(traces) - len(shown)} more", style="dim")
+
+
+def _columns(titles: Sequence[str], rows: Sequence[Sequence[Cell]]) -> Columns:
+    return Columns([Column(title, folds=at > 0) for at, title in enumerate(titles)], rows, indent=2)
 
 
 def _first(found: Sequence[str]) -> str:

@@ -25,7 +25,7 @@ from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.fusion import FusionDecision, LogMatch
 from inductor_probe.model.logs import CompilerLogs
 from inductor_probe.reader.debug_dir import read_graph, read_run
-from inductor_probe.reader.logs import read_logs
+from inductor_probe.reader.logs.run_logs import read_logs
 from tests.conftest import DUMPS
 
 NO_LOG = Matched(None, LogMatch("none", "there is no log"))

@@ -145,3 +145,24 @@ def test_an_unknown_buffer_offers_near_names(read: Read) -> None:
         layouts(read("torch-2.13.0-cpu/aa_separable_cl"), "buf9")
     assert caught.value.hint is not None
     assert "buf3" in caught.value.hint
+
+
+def test_a_row_asked_for_by_name_is_that_of_the_whole_table() -> None:
+    for folder in all_graph_dirs():
+        found = graph_dir(folder)
+        assert found is not None
+        graph = read_graph(found)
+        rows = {row.buffer: row for row in layouts(graph)}
+        for name, row in list(rows.items())[::3]:
+            assert layouts(graph, name) == (row,), (folder, name)
+        for top in graph.nodes[::3]:
+            inside = {leaf.name for leaf in top.leaves()}
+            reached = {
+                row.buffer
+                for row in rows.values()
+                if inside & {access.node for access in (*row.writes, *row.reads)}
+            }
+            if top.name not in rows:
+                named = layouts(graph, top.name)
+                assert {row.buffer for row in named} == reached
+                assert all(row == rows[row.buffer] for row in named)

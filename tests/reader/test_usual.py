@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from inductor_probe.reader import loop_body, usual, values
+from inductor_probe.model.ir import Ref
+from inductor_probe.reader import loop_body, output_code, usual, values
 from inductor_probe.reader.ir import parse_ir
+from inductor_probe.reader.output_code import parse_output_code
 from tests.conftest import all_graph_dirs
 
-FORMS = ("memory_dep", "layout", "users", "names")
+FORMS = ("memory_dep", "star_dep", "layout", "users", "names", "operands")
 REMEMBERED = (values.deps, values.dep, values.layout, values.users, loop_body._arguments)
 
 
@@ -47,17 +49,29 @@ def test_both_ways_of_reading_agree(request: pytest.FixtureRequest) -> None:
         "MemoryDep('buf0', ModularIndexing(c0, 1, 3), {c0: 8})",
         "MemoryDep('buf0', c0, {c0: s77})",
         "MemoryDep('buf0', c0, {c0: 8}, atomic_add)",
-        "StarDep(name='buf0', mode=None)",
+        "StarDep(name='buf0', mode='atomic_add')",
     ],
 )
 def test_an_unusual_dep_is_left_to_the_parser(text: str) -> None:
     assert usual.memory_dep(text) is None
+    assert usual.star_dep(text) is None
     assert values.deps(f"[{text}]")
 
 
 def test_a_constant_is_no_name() -> None:
-    assert usual.names("load, inf") is None
-    assert usual.names("load, 2") is None
+    assert usual.operands("load, inf") is None
+    assert usual.operands("load, 2") is None
+    assert usual.operands("'buf0', load, None") == ("buf0", Ref("load"), None)
+
+
+def test_quoted_sizes_leave_the_wrapper_as_it_is() -> None:
+    texts = [folder / "output_code.py" for folder in all_graph_dirs()]
+    for path in texts:
+        text = path.read_text()
+        known = parse_output_code(text, path)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(output_code, "quote_sizes", lambda wrapper: wrapper)
+            assert parse_output_code(text, path) == known
 
 
 @pytest.mark.parametrize("damaged", ["[NodeUser(node=OUTPUT, can_inplace=False", "[NodeUser()]", "[x]"])

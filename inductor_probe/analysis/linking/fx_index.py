@@ -123,7 +123,7 @@ class FxIndex:
                 stack.extend(self.needs[name])
                 if len(found) > _FAR:
                     return Cone(value, (), frozenset(), closed=False)
-        return Cone(value, self.sorted(found), frozenset(reached), closed)
+        return Cone(value, tuple(sorted(found, key=self.place.__getitem__)), frozenset(reached), closed)
 
     def reachable(self, known: Collection[str], within: Collection[str] | None) -> tuple[str, ...]:
         """Return the nodes that can be computed from `known` alone, in order; those in `within` if given."""
@@ -138,11 +138,15 @@ class FxIndex:
                 if all(name in covered or name in known or name in self.free for name in self.needs[user]):
                     covered.add(user)
                     queue.append(user)
-        return self.sorted(covered)
+        return tuple(sorted(covered, key=self.place.__getitem__))
 
     def sorted(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Return `names` in the order of the graph."""
-        return tuple(sorted(names, key=lambda name: self.place.get(name, len(self.place))))
+        """Return `names` in the order of the graph; those it does not have come last."""
+        known: list[str] = []
+        strange: list[str] = []
+        for name in names:
+            (known if name in self.place else strange).append(name)
+        return (*sorted(known, key=self.place.__getitem__), *strange)
 
     def shape_of(self, name: str) -> Shape:
         """Return the shape of a node's value."""

@@ -54,4 +54,4 @@ def _of_computed(computed: Computed, fx: FxIndex, lines: UserLines, shape: Shape
 
 
 def _of_node(name: str, how: str, lines: UserLines) -> Origin:
-    return Origin(name, next(iter(lines.of(name)), None), how)
+    return Origin(name, lines.of(name), how)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass
+from functools import lru_cache
 
 from inductor_probe.model.code import OutputCode
 from inductor_probe.model.fx import FxNode
@@ -49,7 +50,12 @@ def shape(dims: tuple[Dim, ...] | None, dtype: str | None) -> Shape:
 
 def fx_shape(node: FxNode) -> Shape:
     """Read `f32[512, 1000]`."""
-    match = _TYPE.match(node.type or "")
+    return _shape_of_type(node.type or "")
+
+
+@lru_cache(maxsize=4096)
+def _shape_of_type(text: str) -> Shape:
+    match = _TYPE.match(text)
     if match is None:
         return Shape()
     texts = [text.strip() for text in match["dims"].split(",") if text.strip()]

@@ -35,7 +35,7 @@ def line_trace(graph: CompiledGraph, place: str, linked: Links) -> TracePage:
     after = [
         node
         for node in (graph.fx.nodes if graph.fx else ())
-        if any((line.path, line.line) in places for line in user_lines.of(node.name))
+        if (line := user_lines.of(node.name)) and (line.path, line.line) in places
     ]
     there = {node.name for node in (graph.fx.nodes if graph.fx else ())}
     before = [
@@ -54,7 +54,7 @@ def source_traces(graph: CompiledGraph, linked: Links) -> tuple[SourceTrace, ...
     fx: dict[tuple[str, int], list[str]] = {}
     first: dict[tuple[str, int], SourceLine] = {}
     for node in graph.fx.nodes if graph.fx else ():
-        for line in user_lines.of(node.name):
+        if line := user_lines.of(node.name):
             first.setdefault((line.path, line.line), line)
             fx.setdefault((line.path, line.line), []).append(node.name)
     nodes: dict[tuple[str, int], list[str]] = {}

@@ -1,5 +1,1 @@
-"""What the compiler logged, from files to records."""
-
-from inductor_probe.reader.logs.run_logs import read_logs
-
-__all__ = ["read_logs"]
+"""What the compiler logged, from files to records; `run_logs` is the way in."""
