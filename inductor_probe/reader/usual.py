@@ -73,7 +73,7 @@ def names(text: str) -> tuple[str, ...] | None:
 
 
 def operands(text: str) -> tuple[Value, ...] | None:
-    """Read the arguments of an operation that are names, of values or of buffers: `'buf0', index, load, None`."""
+    """Read the arguments of an operation, where all are names or None: `'buf0', index, load, None`."""
     if not _OPERANDS.fullmatch(text):
         return None
     found = text.split(", ")

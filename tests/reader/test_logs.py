@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from inductor_probe.model.debug_dir import DebugDir
 from inductor_probe.model.logs import CompilerLogs
 from inductor_probe.reader.debug_dir import read_run
-from inductor_probe.reader.logs.run_logs import read_logs
 from inductor_probe.reader.logs.lines import read_line
+from inductor_probe.reader.logs.run_logs import read_logs
 from tests.conftest import DUMPS
 
 LOGGED = sorted(DUMPS.glob("*/*/stderr.txt"))
