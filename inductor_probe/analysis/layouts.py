@@ -65,10 +65,10 @@ def _rows(graph: CompiledGraph, wanted: Collection[str] | None) -> dict[str, Lay
     for row in rows.values():
         for reader in dict.fromkeys(access.node for access in row.reads):
             read_by.setdefault(reader, []).append(row)
-    return {
-        buffer: replace(row, marks=tuple(_marks(row, read_by.get(row.producer or "", []))))
-        for buffer, row in rows.items()
-    }
+    for buffer, row in rows.items():
+        if marks := tuple(_marks(row, read_by.get(row.producer or "", []))):
+            rows[buffer] = replace(row, marks=marks)
+    return rows
 
 
 def _node_called(graph: CompiledGraph, name: str) -> SchedulerNode | None:

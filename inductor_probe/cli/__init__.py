@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import sys
@@ -88,13 +89,23 @@ def app(traceback: bool) -> None:
 
 
 def main() -> None:
-    """Run `probe` and exit with its status: see `ExitCode`."""
+    """Run `probe` and exit with its status: see `ExitCode`.
+
+    What was read is not freed piece by piece at the end, which takes as long as reading a part of it.
+    """
     gc.disable()  # a command ends soon, and its records have no cycles: looking for some takes its time
     warnings.simplefilter("ignore", SyntaxWarning)  # of a dump's text, which Python's parser only reads
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # where the locale has no such character
-    sys.exit(run(sys.argv[1:]))
+    status = run(sys.argv[1:])
+    atexit._run_exitfuncs()  # temporary folders of archives are removed there
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except OSError:
+        sys.exit(status)  # Python's own way of telling that what was printed went nowhere
+    os._exit(status)
 
 
 def run(arguments: list[str]) -> int:
