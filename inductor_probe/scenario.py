@@ -17,10 +17,12 @@ Torch is imported when a case runs, not before: `--list` and mistakes are answer
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 
 Knob: TypeAlias = "bool | int | float | str"
 Tensors: TypeAlias = "torch.Tensor | Sequence[torch.Tensor]"
+SHOWN_OUTPUTS = 4
+"""An optimizer step has hundreds; all are compared."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,9 @@ class Check:
         tolerance: largest absolute difference allowed from any reference, in units of the output.
         options: keyword arguments of `torch.compile`. `dynamic` is False unless given here: left to itself,
             dynamo would compile one case for dynamic shapes because an earlier case had other sizes.
+        step: how the function is called, where a plain call does not do: `step(function, *inputs)` returns
+            what is compared. It is not compiled, and gets the compiled function and the eager one alike. A
+            training step asks autograd for gradients; others return inputs that the function wrote into.
     """
 
     function: FunctionType
@@ -76,6 +83,7 @@ class Check:
     references: Mapping[str, Callable[..., Tensors]] = field(default_factory=dict)
     tolerance: float = 0.0
     options: Mapping[str, Any] = field(default_factory=dict)
+    step: Callable[..., Tensors] | None = None
 
 
 @dataclass(frozen=True)
@@ -163,16 +171,20 @@ def run_case(scenario: Scenario, case: Case) -> tuple[str, bool]:
     with _as_current(case):
         check = scenario.build(case)
         compiled = torch.compile(_own_code(check.function, case.name), **{"dynamic": False, **check.options})
-        # Eager goes first, on copies: a compiled function may write into its inputs.
-        references: dict[str, Callable[..., Tensors]] = {"eager": check.function, **check.references}
-        expected = {name: _tensors(call(*_copies(check.inputs))) for name, call in references.items()}
-        got = _tensors(compiled(*check.inputs))
+        step = check.step or _call
+        # Eager goes first, on copies: a function may write into its inputs.
+        references: dict[str, Callable[..., Tensors]] = {"eager": partial(step, check.function)}
+        references.update(check.references)
+        expected = {name: _tensors(call(*_copy(check.inputs))) for name, call in references.items()}
+        got = _tensors(step(compiled, *check.inputs))
     errors = {name: _max_error(got, tensors) for name, tensors in expected.items()}
     right = all(error <= check.tolerance for error in errors.values())
     shapes = "; ".join(
         f"{str(out.dtype).removeprefix('torch.')} {list(out.shape)} stride {list(out.stride())}"
-        for out in got
+        for out in got[:SHOWN_OUTPUTS]
     )
+    if len(got) > SHOWN_OUTPUTS:
+        shapes += f"; {len(got) - SHOWN_OUTPUTS} more"
     found = ", ".join(f"{name} {error:.3g}" for name, error in errors.items())
     return f"{shapes}  max error: {found}  {'ok' if right else 'MISMATCH'}", right
 
@@ -205,16 +217,24 @@ def _tensors(value: Tensors) -> list[torch.Tensor]:
     return list(value) if isinstance(value, (tuple, list)) else [value]
 
 
-def _copies(inputs: tuple[Any, ...]) -> list[Any]:
-    return [value.clone() if hasattr(value, "untyped_storage") else value for value in inputs]
+def _call(function: Callable[..., Tensors], *inputs: Any) -> Tensors:
+    return function(*inputs)
+
+
+def _copy(value: Any) -> Any:
+    """Return `value` with its tensors cloned, those in lists and tuples too."""
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(_copy, value))
+    return value.clone() if hasattr(value, "untyped_storage") else value
 
 
 def _max_error(got: Sequence[torch.Tensor], expected: Sequence[torch.Tensor]) -> float:
-    """Return the largest absolute difference, taken in float64; infinite when the shapes differ."""
+    """Return the largest absolute difference, in float64; NaN if any is, infinite when shapes differ."""
     if [out.shape for out in got] != [out.shape for out in expected]:
         return float("inf")
     pairs = [(a.double(), b.to(a.device).double()) for a, b in zip(got, expected, strict=True) if a.numel()]
-    return max(((a - b).abs().max().item() for a, b in pairs), default=0.0)
+    errors = [(a - b).abs().max().item() for a, b in pairs]
+    return next(filter(math.isnan, errors), max(errors, default=0.0))
 
 
 def _lacking_device(case: Case) -> str | None:

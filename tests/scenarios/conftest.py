@@ -10,6 +10,7 @@ from types import ModuleType
 import pytest
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
+SCRIPTS = sorted(path.stem for path in SCENARIOS.glob("check_*.py"))
 
 
 def load(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
@@ -21,6 +22,18 @@ def load(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.setitem(sys.modules, name, module)
     spec.loader.exec_module(module)
     return module
+
+
+def cases_on(device: str) -> list[tuple[str, str]]:
+    """Every script's cases for `device`."""
+    with pytest.MonkeyPatch.context() as patch:
+        scenarios = {script: load(script, patch).scenario for script in SCRIPTS}
+    return [
+        (script, case)
+        for script, scenario in scenarios.items()
+        for case in scenario.cases
+        if scenario.case(case)["device"] == device
+    ]
 
 
 @pytest.fixture

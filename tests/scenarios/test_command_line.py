@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -140,6 +141,58 @@ def test_scenario_keeps_a_function_s_defaults_and_does_not_let_inputs_be_changed
 
     line, right = run_case(Scenario(in_place, {}, {"one": {}}), Case("one", {}))
     assert right, line
+
+
+def test_step_calls_the_compiled_function_and_the_eager_one() -> None:
+    called: list[object] = []
+
+    def count(values: list[torch.Tensor]) -> None:
+        values[0].add_(1)
+
+    def twice(function: Callable[..., None], values: list[torch.Tensor]) -> list[torch.Tensor]:
+        called.append(function)
+        function(values)
+        function(values)
+        return values
+
+    values = [torch.zeros(3)]
+    check = Check(count, (values,), {"2": lambda x: x[0] + 2}, options={"backend": "eager"}, step=twice)
+    line, right = run_case(Scenario(lambda _: check, {}, {"one": {}}), Case("one", {}))
+    assert right, line
+    assert line.endswith("max error: eager 0, 2 0  ok")
+    assert called[0] is count
+    assert called[1] is not count  # the compiled one
+    assert values[0].tolist() == [2.0, 2.0, 2.0], (
+        "only the compiled function writes into the inputs themselves"
+    )
+
+
+def test_many_outputs_are_compared_and_counted() -> None:
+    def outputs(x: torch.Tensor) -> list[torch.Tensor]:
+        return [x + i for i in range(7)]
+
+    def last_one_wrong(x: torch.Tensor) -> list[torch.Tensor]:
+        return [*outputs(x)[:-1], x]
+
+    check = Check(outputs, (torch.ones(2),), {"wrong": last_one_wrong}, options={"backend": "eager"})
+    line, right = run_case(Scenario(lambda _: check, {}, {"one": {}}), Case("one", {}))
+    assert not right
+    assert line.endswith("float32 [2] stride [1]; 3 more  max error: eager 0, wrong 6  MISMATCH")
+
+
+def test_nan_of_a_later_output_is_not_lost() -> None:
+    """`max` over several errors forgot a NaN that was not the first."""
+
+    def two(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return x, x
+
+    def nan(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return x, x * float("nan")
+
+    check = Check(two, (torch.ones(2),), {"nan": nan}, options={"backend": "eager"})
+    line, right = run_case(Scenario(lambda _: check, {}, {"one": {}}), Case("one", {}))
+    assert not right, line
+    assert "nan nan" in line
 
 
 def test_nan_and_other_shapes_are_mismatches() -> None:

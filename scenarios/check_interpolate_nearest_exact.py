@@ -1,0 +1,50 @@
+"""Nearest-neighbour resampling by pixel centres: output pixel i copies input pixel floor((i + 1/2) n/m).
+
+The lowering differs from that of `check_interpolate_nearest.py` by the added half alone.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F  # noqa: N812 - torch's own name for it
+from images import DTYPES, image
+from interpolation import CHOICES, CPU_CASES, CUDA_CASES, DEFAULTS
+
+from inductor_probe.scenario import Case, Check, Scenario
+
+
+def nearest_exact(image: torch.Tensor, height: int, width: int) -> torch.Tensor:
+    """Return what torch makes of it."""
+    return F.interpolate(image, size=(height, width), mode="nearest-exact")
+
+
+def by_index(image: torch.Tensor, height: int, width: int) -> torch.Tensor:
+    """Return the same by gathering rows and columns."""
+    rows, columns = sources(image.shape[-2], height), sources(image.shape[-1], width)
+    return image[..., rows.to(image.device)[:, None], columns.to(image.device)]
+
+
+def sources(n: int, m: int) -> torch.Tensor:
+    """Return which of `n` pixels each of `m` copies (int64).
+
+    In float32, as torch's kernels do it: where the exact product is a whole number, the rounding of n / m
+    decides.
+    """
+    position = (torch.arange(m, dtype=torch.float32) + 0.5) * (n / m)
+    return position.floor().long().clamp(max=n - 1)
+
+
+def build(case: Case) -> Check:
+    """Make the image of a case; values are copied, so nothing may differ by anything."""
+    return Check(
+        nearest_exact,
+        (image(case), case["out_height"], case["out_width"]),
+        references={"by index": by_index},
+        options={"dynamic": case["dynamic"]},
+    )
+
+
+scenario = Scenario(build, DEFAULTS, {**CPU_CASES, **CUDA_CASES}, {**CHOICES, "dtype": DTYPES})
+
+if __name__ == "__main__":
+    scenario.main()
