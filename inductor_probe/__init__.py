@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from inductor_probe.api.bench import Bench
+    from inductor_probe.api.bench import Bench, verdict
     from inductor_probe.api.check import Check, check
     from inductor_probe.api.diff import Diff, diff
     from inductor_probe.api.fusion_rows import FusionRows
@@ -42,6 +42,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Bench": "api.bench",
+    "BenchSettings": "model.bench",
     "Check": "api.check",
     "Diff": "api.diff",
     "FusionRows": "api.fusion_rows",
@@ -67,11 +68,14 @@ _HOMES = {
     "open_run": "api.verbs",
     "plan_removal": "api.runs",
     "remove_run": "api.runs",
+    "rewrites": "api.bench",
     "runs": "api.runs",
     "show": "api.verbs",
+    "verdict": "api.bench",
 }
 __all__ = [
     "Bench",
+    "BenchSettings",
     "Check",
     "Diff",
     "FusionRows",
@@ -97,8 +101,10 @@ __all__ = [
     "open_run",
     "plan_removal",
     "remove_run",
+    "rewrites",
     "runs",
     "show",
+    "verdict",
 ]
 
 

@@ -33,8 +33,11 @@ def buffer_layouts(graph: CompiledGraph) -> dict[str, BufferLayout]:
     """Return how each buffer lies: as the IR prints it, or else as the wrapper allocates it."""
     found: dict[str, BufferLayout] = {}
     for allocation in graph.code.allocations if graph.code else ():
-        if allocation.layout is not None:
-            found[allocation.name] = allocation.layout
+        layout = allocation.layout
+        if layout is None and allocation.of is not None and allocation.how in ("reuse", "alias"):
+            layout = found.get(allocation.of)
+        if layout is not None:
+            found[allocation.name] = layout
     for top in graph.nodes:
         for leaf in top.leaves():
             for name, layout, _ in leaf.layouts:

@@ -1,16 +1,24 @@
-"""A bench file's results that show themselves."""
+"""Bench files: writing one, running it if it may run, and what it found."""
 
 from __future__ import annotations
 
-from inductor_probe.model.bench import BenchFile, BenchResult
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from inductor_probe.errors import NotFoundError, ProbeError, near_names
+from inductor_probe.model.bench import BenchFile, BenchResult, BenchSettings
 from inductor_probe.report.bench import BenchTable
 from inductor_probe.report.shown import Renderable, Shown
 
+if TYPE_CHECKING:
+    from inductor_probe.api.graph import Graph
+
 
 class Bench(Shown):
-    """A bench file that was run, and what it found."""
+    """What timing a bench file found. `file` is None where it was read from kept samples."""
 
-    def __init__(self, file: BenchFile, result: BenchResult) -> None:
+    def __init__(self, file: BenchFile | None, result: BenchResult) -> None:
         self.file = file
         self.result = result
 
@@ -21,3 +29,101 @@ class Bench(Shown):
 
     def __rich__(self) -> Renderable:
         return BenchTable(self.result)
+
+
+def write_bench_file(
+    graph: Graph, variants: Sequence[tuple[str, str | None]], rewrites: Sequence[str]
+) -> BenchFile:
+    """Write a graph's bench file: see `Graph.write_bench_file`."""
+    from inductor_probe import rewrite
+    from inductor_probe.analysis.input_bounds import input_bounds
+    from inductor_probe.places.archive import archive_of
+
+    if archive := archive_of(graph.path):
+        raise ProbeError(
+            f"{graph.name} is in {archive}, where a bench file would not be kept",
+            "unpack the archive, and name the graph's folder there",
+        )
+    record = graph.run.manifest.graph(graph.name) if graph.run.manifest else None
+    facts = record.inputs if record else ()
+    bounds = input_bounds(graph.generated)
+    return rewrite.write_bench_file(graph.path, facts, variants, rewrites, bounds=bounds)
+
+
+def run_bench_file(
+    graph: Graph,
+    file: BenchFile,
+    settings: BenchSettings | None,
+    *,
+    trust: bool,
+    progress: Callable[[str], None] | None,
+) -> Bench:
+    """Run a graph's bench file: see `Graph.bench_kernel`."""
+    from inductor_probe import bench
+
+    settings = settings or BenchSettings()
+    if settings.kernel is not None and settings.kernel not in file.kernels:
+        raise NotFoundError(
+            f"{graph.name} has no kernel {settings.kernel}", near_names(settings.kernel, file.kernels)
+        )
+    require_trust(graph, edited=bool(file.edited), trust=trust)
+    kernels = graph.generated.code.kernels if graph.generated.code else ()
+    sources = {each.name: each.source for each in kernels if each.backend == "cpp"}
+    hazards = bench.hazards(sources, bench.cpu_state(), settings.threads)
+    return Bench(file, bench.run_bench_file(file.path, settings, hazards, progress))
+
+
+def time_configs(
+    graph: Graph, file: BenchFile, settings: BenchSettings | None, text: str, *, trust: bool
+) -> tuple[dict[str, Any], ...]:
+    """Time every config of a graph's Triton kernels: see `Graph.time_configs`."""
+    from inductor_probe import bench
+
+    require_trust(graph, edited=bool(file.edited), trust=trust)
+    return bench.time_configs(file.path, settings or BenchSettings(), text)
+
+
+def rewrites() -> tuple[tuple[str, str, str], ...]:
+    """Return the named rewrites that make variants: name, arguments, and what each does."""
+    from inductor_probe.rewrite.variants.registry import REWRITES
+
+    return tuple((each.name, each.arguments, each.help) for each in REWRITES.values())
+
+
+def require_trust(graph: Graph, *, edited: bool, trust: bool) -> None:
+    """Refuse to run a graph's code unless it was provably made here, or `trust` is given.
+
+    Raises:
+        ProbeError: says why, and what to do.
+    """
+    from inductor_probe.analysis.trust import trust_of
+    from inductor_probe.places.made_here import made_here
+
+    manifest = graph.run.manifest
+    found = made_here(graph.path, graph.run.path if manifest else None)
+    decided = trust_of(graph.path, found, manifest, edited=edited, trusted=trust)
+    if not decided.allowed:
+        raise ProbeError(decided.why, decided.hint)
+
+
+def verdict(target: str | Path | None = None, *, margin: float | None = None) -> Bench:
+    """Judge kept samples once more; nothing is run.
+
+    Args:
+        target: `output_code_bench.json`, the folder that it is in, or what names the graph.
+        margin: what differs by less is the same; as it was when they were taken if None.
+
+    Raises:
+        NotFoundError, UnreadableError: there is none, or it is something else.
+    """
+    from inductor_probe import bench
+
+    place = Path(target or "")
+    if target is None or not place.exists():
+        from inductor_probe.api.verbs import open_graph
+
+        place = open_graph(target).path
+    if place.is_dir():
+        place /= "output_code_bench.json"
+    processes, kept = bench.read_kept(place)
+    return Bench(None, bench.result_of(processes, kept if margin is None else margin))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from inductor_probe.errors import NotFoundError, ProbeError, near_names
 from inductor_probe.model.debug_dir import CompiledGraph, GraphDir
 from inductor_probe.reader.debug_dir import read_graph, with_earlier
 from inductor_probe.report.shown import Renderable, Shown
@@ -18,10 +17,11 @@ if TYPE_CHECKING:
     from inductor_probe.api.fusion_rows import FusionRows
     from inductor_probe.api.kernels import KernelRows
     from inductor_probe.api.nodes import NodeRows
+    from inductor_probe.api.programs import CppProgram
     from inductor_probe.api.rows import LayoutRows
     from inductor_probe.api.run import Run
     from inductor_probe.api.show import Page
-    from inductor_probe.model.bench import BenchFile
+    from inductor_probe.model.bench import BenchFile, BenchSettings
 
 
 class Graph(Shown):
@@ -123,66 +123,90 @@ class Graph(Shown):
 
         return Diff(self, other)
 
-    def write_bench_file(self) -> BenchFile:
-        """Write `output_code_bench.py` beside `output_code.py`. A file that was edited is kept as it is.
+    def write_bench_file(
+        self, *, variants: Sequence[tuple[str, str | None]] = (), rewrites: Sequence[str] = ()
+    ) -> BenchFile:
+        """Write `output_code_bench.py` beside `output_code.py`, with the variants that you made in it.
+
+        Args:
+            variants: variants to add by name (`cpp_fused_flip_0_v3`), each with its text, or None for a copy.
+            rewrites: named rewrites to make variants by: `loops:cpp_fused_flip_0 x1,x2`.
 
         Raises:
-            ProbeError: nothing to write it from, or the folder cannot be written; the graph is in an archive.
+            ProbeError: nothing to write it from, or the folder cannot be written; the graph is in an archive;
+                a variant cannot be made.
         """
-        from inductor_probe import rewrite
-        from inductor_probe.places.archive import archive_of
+        from inductor_probe.api.bench import write_bench_file
 
-        if archive := archive_of(self.path):
-            raise ProbeError(
-                f"{self.name} is in {archive}, where a bench file would not be kept",
-                "unpack the archive, and name the graph's folder there",
-            )
-        record = self.run.manifest.graph(self.name) if self.run.manifest else None
-        return rewrite.write_bench_file(self.path, record.inputs if record else ())
+        return write_bench_file(self, variants, rewrites)
 
     def bench_kernel(
         self,
-        kernel: str | None = None,
+        settings: BenchSettings | None = None,
         *,
-        min_run_time: float | None = None,
-        threads: int | None = None,
-        echo: Callable[[str], None] | None = None,
+        trust: bool = False,
+        progress: Callable[[str], None] | None = None,
     ) -> Bench:
-        """Write the bench file and run it: this executes the generated code, in a child process.
+        """Write the bench file and run it: this executes the generated code, in child processes.
 
         Args:
-            kernel: time only this kernel and its variants.
-            min_run_time: seconds spent on each comparison.
-            threads: of torch and OpenMP; torch's own choice if None.
-            echo: is handed every line that the bench file prints.
+            settings: which kernel, for how long, in how many processes, with which inputs.
+            trust: run it even if nothing shows that the dump was made on this machine.
+            progress: is told what comes next, before each process.
 
         Raises:
             NotFoundError: the graph has no such kernel.
-            ProbeError: the file cannot be written, or does not run.
+            ProbeError: the file cannot be written, may not run, or does not.
         """
-        return self.run_bench_file(
-            self.write_bench_file(), kernel, min_run_time=min_run_time, threads=threads, echo=echo
-        )
+        return self.run_bench_file(self.write_bench_file(), settings, trust=trust, progress=progress)
 
     def run_bench_file(
         self,
         file: BenchFile,
-        kernel: str | None = None,
+        settings: BenchSettings | None = None,
         *,
-        min_run_time: float | None = None,
-        threads: int | None = None,
-        echo: Callable[[str], None] | None = None,
+        trust: bool = False,
+        progress: Callable[[str], None] | None = None,
     ) -> Bench:
         """Run the graph's bench file as it stands; see `bench_kernel`."""
-        from inductor_probe import bench
-        from inductor_probe.api.bench import Bench
+        from inductor_probe.api.bench import run_bench_file
 
-        if kernel is not None and kernel not in file.kernels:
-            raise NotFoundError(f"{self.name} has no kernel {kernel}", near_names(kernel, file.kernels))
-        result = bench.run_bench_file(
-            file.path, kernel=kernel, min_run_time=min_run_time, threads=threads, echo=echo
-        )
-        return Bench(file, result)
+        return run_bench_file(self, file, settings, trust=trust, progress=progress)
+
+    def time_configs(
+        self, file: BenchFile, settings: BenchSettings | None = None, text: str = "", *, trust: bool = False
+    ) -> tuple[dict[str, Any], ...]:
+        """Time every autotuning config of the Triton kernels; see `bench.time_configs`."""
+        from inductor_probe.api.bench import time_configs
+
+        return time_configs(self, file, settings, text, trust=trust)
+
+    def cpp_program(
+        self,
+        kernel: str,
+        file: str | None = None,
+        *,
+        sizes: Mapping[str, int] | None = None,
+        cxxflags: Sequence[str] = (),
+        annotated: bool = False,
+    ) -> CppProgram:
+        """Return a C++ kernel as a program of its own, for perf, gdb and Compiler Explorer.
+
+        The command that compiles it comes with it, and stands at its top. Nothing of the dump is run.
+
+        Args:
+            kernel: its name, or the start of it.
+            file: name of the file it will be in; that of the kernel if None.
+            sizes: symbolic sizes to bind otherwise than they were recorded.
+            cxxflags: compiler flags behind inductor's own.
+            annotated: each line of the kernel with where it comes from.
+
+        Raises:
+            NotFoundError: no such kernel. ProbeError: it is no C++ kernel, or a size is unknown.
+        """
+        from inductor_probe.api.programs import cpp_program
+
+        return cpp_program(self, kernel, file, sizes=sizes, cxxflags=cxxflags, annotated=annotated)
 
     def __rich__(self) -> Renderable:
         from inductor_probe.analysis.summary import summarise

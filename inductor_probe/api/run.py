@@ -26,8 +26,10 @@ if TYPE_CHECKING:
 class Run(Shown):
     """A `run_*` directory: its graphs in the order they were compiled."""
 
-    def __init__(self, debug_dir: DebugDir) -> None:
+    def __init__(self, debug_dir: DebugDir, not_remembered: str | None = None) -> None:
         self.debug_dir = debug_dir
+        self.not_remembered = not_remembered
+        """Why it could not be written down that the run was made here, after a dump."""
         self.graphs = tuple(Graph(folder, self) for folder in debug_dir.graphs)
 
     @property

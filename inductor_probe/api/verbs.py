@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from inductor_probe.api.nodes import NodeRows
     from inductor_probe.api.rows import LayoutRows
     from inductor_probe.api.show import Pages
+    from inductor_probe.model.bench import BenchSettings
 
 
 def dump(
@@ -60,7 +61,7 @@ def dump(
         out=out,
         stdout_to_stderr=stdout_to_stderr,
     )
-    return Run(read_run(result.run))
+    return Run(read_run(result.run), result.not_remembered)
 
 
 def open_run(target: str | Path | None = None) -> Run:
@@ -164,11 +165,10 @@ def _find(target: str | Path | None) -> Found:
 
 def bench_kernel(
     target: str | Path | None = None,
-    kernel: str | None = None,
+    settings: BenchSettings | None = None,
     *,
-    min_run_time: float | None = None,
-    threads: int | None = None,
-    echo: Callable[[str], None] | None = None,
+    trust: bool = False,
+    progress: Callable[[str], None] | None = None,
 ) -> Bench:
     """Write the bench file of the graph that `target` names, and run it; see `Graph.bench_kernel`."""
-    return open_graph(target).bench_kernel(kernel, min_run_time=min_run_time, threads=threads, echo=echo)
+    return open_graph(target).bench_kernel(settings, trust=trust, progress=progress)

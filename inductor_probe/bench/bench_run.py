@@ -1,24 +1,21 @@
-"""One run of a bench file: a child process, what it prints passed on, its results kept beside it."""
+"""One run of a bench file: a child process, and what it found or why it failed."""
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import subprocess
-import sys
 import tempfile
-from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from threading import Thread
+from typing import Any
 
-from inductor_probe.bench.results import read_results
+from inductor_probe.bench.python_child import python_command
+from inductor_probe.bench.results import process_of
 from inductor_probe.errors import NotFoundError, ProbeError, RunFailedError
-from inductor_probe.files import write_whole
-from inductor_probe.model.bench import BenchResult
 
-RESULTS_SUFFIX = ".json"
 _USAGE = 2
-_KEPT = 5000  # lines: a compiler that refuses a kernel prints thousands
 _SHOWN = 12
 _COMPILER = re.compile(r"(?:^|: )(?:fatal )?error: ")
 _HINTS = (
@@ -36,70 +33,47 @@ _HINTS = (
 )
 
 
-def run_bench_file(
-    path: Path,
-    *,
-    kernel: str | None = None,
-    min_run_time: float | None = None,
-    threads: int | None = None,
-    echo: Callable[[str], None] | None = None,
-) -> BenchResult:
-    """Run a bench file and return what it found; this executes the code in it.
+def run_once(
+    path: Path, options: Sequence[str], environment: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """Run a bench file in a fresh process and return the JSON that it writes; this executes the code in it.
 
-    The results, raw samples included, are kept beside it as JSON.
+    `environment` comes on top of this process's.
 
-    Args:
-        path: `output_code_bench.py` of a graph.
-        kernel: time this kernel only.
-        min_run_time: seconds spent on each comparison.
-        threads: of torch and OpenMP; torch's own choice if None.
-        echo: is given every line the file prints, when it prints it, with its line end.
+    Nothing else runs here meanwhile: what it prints goes to files, and is read when it has ended.
 
     Raises:
         NotFoundError: no such file, or no such kernel in it.
-        RunFailedError: it crashed; carries the last lines of its traceback.
-        ProbeError: the results cannot be written beside it.
+        RunFailedError: it crashed (carries the last lines of its traceback), or what it wrote is not the
+            JSON of a bench file (the harness in it was edited).
     """
     if not path.exists():
         raise NotFoundError(f"{path} does not exist", "probe bench-kernel writes it")
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-        results = Path(folder, "results.json")
-        command = [sys.executable, str(path.resolve()), "--json", str(results)]
-        if kernel is not None:
-            command += ["--kernel", kernel]
-        if min_run_time is not None:
-            command += ["--min-run-time", str(min_run_time)]
-        if threads is not None:
-            command += ["--threads", str(threads)]
-        status, errors = _run(command, path.parent, echo)
+        results, said = Path(folder, "results.json"), Path(folder, "stderr")
+        command = python_command(path, "--json", str(results), *options)
+        with said.open("wb") as stderr:
+            ended = subprocess.run(
+                command,
+                cwd=folder,
+                env={**os.environ, **(environment or {})},
+                stdout=subprocess.DEVNULL,
+                stderr=stderr,
+                check=False,
+            )
         if not results.exists():
-            raise _failure(path, status, errors)
-        text = results.read_text(encoding="utf-8")
-    write_whole(path.with_suffix(RESULTS_SUFFIX), text)
-    return read_results(text, path)
-
-
-def _run(command: list[str], cwd: Path, echo: Callable[[str], None] | None) -> tuple[int, list[str]]:
-    """Run `command`, hand its lines to `echo`, and return its status and its stderr."""
-    tail: deque[str] = deque(maxlen=_KEPT)
-
-    def pass_on(stream: Iterable[str], keep: bool) -> None:
-        for line in stream:
-            if keep:
-                tail.append(line.rstrip("\n"))
-            if echo is not None:
-                echo(line)
-
-    with subprocess.Popen(
-        command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace"
-    ) as child:
-        reader = Thread(target=pass_on, args=(child.stderr or (), True))
-        reader.start()
-        try:
-            pass_on(child.stdout or (), keep=False)
-        finally:
-            reader.join()
-    return child.returncode, list(tail)
+            lines = said.read_text(encoding="utf-8", errors="replace").splitlines()
+            raise _failure(path, ended.returncode, lines)
+        text = results.read_text(encoding="utf-8", errors="replace")
+    try:
+        found: dict[str, Any] = json.loads(text)
+        process_of(found)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise RunFailedError(
+            f"{path} wrote results that cannot be read: {type(error).__name__}: {error}",
+            f"if its harness was edited, mend it, or delete {path.name} to have it made afresh",
+        ) from error
+    return found
 
 
 def _failure(path: Path, status: int, errors: list[str]) -> ProbeError:

@@ -1,64 +1,124 @@
-"""The JSON of a bench file as records."""
+"""`output_code_bench.json`: the samples of all processes, from which a verdict can be made again."""
 
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from inductor_probe.errors import RunFailedError
-from inductor_probe.model.bench import BenchResult, Comparison, Measurement, Variant
+from inductor_probe import __version__
+from inductor_probe.errors import NotFoundError, UnreadableError
+from inductor_probe.model.bench import Variant
+from inductor_probe.model.timing import Process, Quad, Series
+from inductor_probe.reader.text import read_text
+
+SCHEMA = 1
+"""Of the JSON that a bench file writes, and of the file that keeps those of several processes."""
+_MOST_SECONDS = 1e6
 
 
-def read_results(text: str, path: Path) -> BenchResult:
-    """Read what a bench file wrote with `--json`; `path` is the file that an error names.
+def kept_text(processes: Sequence[dict[str, Any]], margin: float) -> str:
+    """Return the text of a results file.
+
+    Its keys are `schema`, `probe` (the version that wrote it), `margin`, and `processes`: for each what the
+    bench file wrote. That has `schema, graph, kernels, inputs, values, sizes, data, threads, seed, first,
+    command, environment, warnings`; `variants`, what the checks found; and `comparisons`, each with
+    `baseline`, `candidate` (null: timed alone), `spent` (seconds), and `quads` in the order they were taken:
+    `order` (ABBA or BAAB), `seconds` (a call, for each of the four blocks), `guard` (B was A once more) and
+    `disturbed` (what else ran meanwhile, or null).
+    """
+    kept = {"schema": SCHEMA, "probe": __version__, "margin": margin, "processes": list(processes)}
+    return json.dumps(kept, allow_nan=False) + "\n"
+
+
+def read_kept(path: Path) -> tuple[tuple[Process, ...], float]:
+    """Read a results file; return its processes, and the margin that it was made with.
 
     Raises:
-        RunFailedError: it is not the JSON of a bench file (the harness in it was edited).
+        NotFoundError, UnreadableError: there is none, or it is something else.
     """
+    if not path.exists():
+        raise NotFoundError(f"{path} does not exist", "probe bench-kernel writes it beside output_code.py")
+    text = read_text(path)
     try:
-        found = json.loads(text)
-        return BenchResult(
-            graph=found["graph"],
-            kernels=tuple(found["kernels"]),
-            variants=tuple(_variant(each) for each in found["variants"]),
-            measurements=tuple(
-                Measurement(each["name"], tuple(each["samples"]), each["median"], each["mad"])
-                for each in found["measurements"]
-            ),
-            comparisons=tuple(_comparison(each) for each in found["comparisons"]),
-            warnings=tuple(found["warnings"]),
-            table=found["table"],
-        )
-    except (ValueError, KeyError, TypeError) as error:
-        raise RunFailedError(
-            f"{path} wrote results that cannot be read: {type(error).__name__}: {error}",
-            f"if its harness was edited, mend it, or delete {path.name} to have it made afresh",
+        kept = json.loads(text)
+        _check_schema(kept["schema"], path)
+        processes = tuple(process_of(each) for each in kept["processes"])
+        margin = float(kept["margin"])
+        if not processes or not 0 < margin < 1:
+            raise ValueError("no process" if not processes else f"margin {margin}")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise UnreadableError(
+            f"{path} is not what probe bench-kernel writes: {type(error).__name__}: {error}",
+            "run probe bench-kernel again; a bench file's own --json is of one process, and no verdict",
         ) from error
+    return processes, margin
+
+
+def process_of(found: dict[str, Any]) -> Process:
+    """Return what one run of a bench file wrote, as a record.
+
+    Raises:
+        ValueError, KeyError, TypeError, AttributeError: it is something else.
+    """
+    if found["schema"] != SCHEMA:
+        raise ValueError(f"schema {found['schema']}, not {SCHEMA}")
+    return Process(
+        graph=str(found["graph"]),
+        kernels=tuple(map(str, found["kernels"])),
+        inputs=str(found["inputs"]),
+        values=str(found["values"]),
+        data=str(found["data"]),
+        threads=int(found["threads"]),
+        first=str(found["first"]),
+        seed=int(found["seed"]),
+        command=tuple(map(str, found["command"])),
+        environment=dict(found["environment"]),
+        warnings=tuple(map(str, found["warnings"])),
+        variants=tuple(_variant(each) for each in found["variants"]),
+        series=tuple(_series(each) for each in found["comparisons"]),
+        ablations=tuple((str(name), str(what)) for name, what in found["ablations"].items()),
+    )
+
+
+def _check_schema(schema: object, path: Path) -> None:
+    if isinstance(schema, int) and schema > SCHEMA:
+        raise UnreadableError(
+            f"{path} was written by a newer probe (schema {schema})", "update inductor_probe"
+        )
 
 
 def _variant(each: dict[str, Any]) -> Variant:
     return Variant(
-        name=each["name"],
-        correct=each["correct"],
+        name=str(each["name"]),
+        correct=bool(each["correct"]),
         max_error=each["max_error"],
-        mismatches=each["mismatches"],
-        elements=each["elements"],
-        first_bad=None if each["first_bad"] is None else tuple(each["first_bad"]),
+        mismatches=int(each["mismatches"]),
+        elements=int(each["elements"]),
+        first_bad=None if each["first_bad"] is None else tuple(map(int, each["first_bad"])),
         first_bad_output=each["first_bad_output"],
         note=each["note"],
     )
 
 
-def _comparison(each: dict[str, Any]) -> Comparison:
-    return Comparison(
-        baseline=each["baseline"],
-        candidate=each["candidate"],
-        ratio=each["ratio"],
-        low=each["low"],
-        high=each["high"],
-        verdict=each["verdict"],
-        quads=sum(not quad["guard"] for quad in each["quads"]),
-        excluded=each["excluded"],
-        note=each["note"],
-    )
+def _series(each: dict[str, Any]) -> Series:
+    candidate = each["candidate"]
+    quads = tuple(_quad(quad) for quad in each["quads"])
+    if not quads:
+        raise ValueError("a comparison without quads")
+    if candidate is not None and all(quad.guard for quad in quads):
+        raise ValueError(f"no quad with {candidate}")
+    return Series(str(each["baseline"]), None if candidate is None else str(candidate), quads, each["spent"])
+
+
+def _quad(each: dict[str, Any]) -> Quad:
+    order, seconds, disturbed = each["order"], each["seconds"], each["disturbed"]
+    if order not in ("ABBA", "BAAB"):
+        raise ValueError(f"order {order}")
+    first, second, third, fourth = map(float, seconds)
+    if not all(math.isfinite(time) and 0 < time < _MOST_SECONDS for time in (first, second, third, fourth)):
+        raise ValueError(f"times of {seconds} seconds")
+    said = None if disturbed is None else str(disturbed)
+    return Quad(order, (first, second, third, fourth), bool(each["guard"]), said)

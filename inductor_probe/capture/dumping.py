@@ -16,8 +16,10 @@ from inductor_probe.capture.machine import machine, versions
 from inductor_probe.capture.process import Ended, environment, run_child
 from inductor_probe.capture.run_dir import find_run, make_folder, make_run, move_logs, runs_below
 from inductor_probe.capture.scripts import script_arguments
+from inductor_probe.errors import ProbeError
 from inductor_probe.files import write_whole
 from inductor_probe.model.manifest import MANIFEST_NAME, Manifest
+from inductor_probe.places.made_here import remember
 from inductor_probe.reader.manifest import manifest_to_json
 
 
@@ -30,11 +32,13 @@ class DumpResult:
         manifest: what stands in its `probe.json`.
         others: runs that other processes made in the same tree meanwhile: as a rule those that the script
             started. They have no manifest.
+        not_remembered: why it could not be written down that these graphs were made here, if so.
     """
 
     run: Path
     manifest: Manifest
     others: tuple[Path, ...] = ()
+    not_remembered: str | None = None
 
 
 def dump(
@@ -95,7 +99,16 @@ def dump(
     )
     write_whole(run / MANIFEST_NAME, json.dumps(manifest_to_json(manifest), indent=1) + "\n")
     others = sorted(runs_below(root) - before - {run})
-    return DumpResult(run, manifest, tuple(others))
+    return DumpResult(run, manifest, tuple(others), _remembered(history, run))
+
+
+def _remembered(history: History, run: Path) -> str | None:
+    """Write down that the graphs were made here; return why that was not possible."""
+    try:
+        remember(map(Path, history.graphs), run)
+    except ProbeError as error:
+        return f"{error.message}; {error.hint}"
+    return None
 
 
 def _manifest(

@@ -20,6 +20,7 @@ import wrapt
 from inductor_probe.capture.compiler_logs import ARTIFACTS, LimitHandler, attach
 from inductor_probe.capture.events import EventLog
 from inductor_probe.capture.recorder import Recorder
+from inductor_probe.capture.template_choices import keep_choices
 from inductor_probe.model.manifest import LOGS_DIR
 
 
@@ -35,6 +36,7 @@ def install(events: EventLog, staging: Path, *, save_inputs: bool) -> None:
         "torch._dynamo.guards": _log_recompiles,
         "torch._inductor.debug": lambda module: _see_graphs(module, recorder),
         "torch._inductor.output_code": lambda module: _see_first_calls(module, recorder),
+        "torch._inductor.select_algorithm": lambda module: keep_choices(module, events),
     }
     for name, place in places.items():
         wrapt.register_post_import_hook(_or_note(place, events), name)

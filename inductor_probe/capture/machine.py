@@ -33,12 +33,30 @@ def machine(end: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
         "host": platform.node(),
         "system": platform.platform(),
         "cpu": _cpu(),
+        "vector_bits": vector_bits(),
         "cores": len(os.sched_getaffinity(0)),
         "memory_gib": f"{memory:.1f}",
         "gpu": end.get("gpu"),
         "threads": end.get("threads"),
     }
     return tuple((name, str(fact)) for name, fact in found.items() if fact)
+
+
+def vector_bits(cpuinfo: Path = Path("/proc/cpuinfo")) -> int | None:
+    """Return how wide the vectors are that inductor's C++ may use here, in bits; None where not known.
+
+    Torch asks for the same features: all four of AVX-512, or AVX2. Other processors than x86 have 128 bits
+    at least; what else they have does not stand there in the same way.
+    """
+    if platform.machine() not in ("x86_64", "AMD64"):
+        return None
+    flags = _cpuinfo("flags", cpuinfo)
+    if flags is None:
+        return None
+    found = set(flags.split())
+    if {"avx512f", "avx512dq", "avx512vl", "avx512bw"} <= found:
+        return 512
+    return 256 if {"avx2", "fma"} <= found else 128
 
 
 def _installed(distribution: str) -> str | None:
@@ -50,13 +68,18 @@ def _installed(distribution: str) -> str | None:
 
 def _cpu() -> str:
     """Return the processor's name. `platform.processor()` knows only its family."""
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        for line in cpuinfo.read_text(encoding="utf-8").splitlines():
-            key, _, value = line.partition(":")
-            if key.strip() == "model name":
-                return value.strip()
-    return platform.machine()
+    return _cpuinfo("model name") or platform.machine()
+
+
+def _cpuinfo(key: str, path: Path = Path("/proc/cpuinfo")) -> str | None:
+    """Return what the first processor's line of that name says."""
+    if not path.exists():
+        return None
+    for line in path.read_text(encoding="utf-8").splitlines():
+        name, _, value = line.partition(":")
+        if name.strip() == key:
+            return value.strip()
+    return None
 
 
 def _cxx() -> str | None:

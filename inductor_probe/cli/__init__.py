@@ -31,7 +31,10 @@ VERBS: dict[str, dict[str, str]] = {
         "fusion": "What was fused when, and what was refused why.",
         "diff": "What changed between two runs or graphs.",
     },
-    "How fast": {"bench-kernel": "Write, check and time a standalone bench file of a graph."},
+    "How fast": {
+        "bench-kernel": "Write, check and time a standalone bench file of a graph.",
+        "verdict": "Judge kept samples once more.",
+    },
 }
 """The question that a verb answers -> verbs. A verb's module is imported when it is asked for."""
 

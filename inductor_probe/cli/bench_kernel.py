@@ -2,41 +2,103 @@
 
 from __future__ import annotations
 
+import itertools
+import shlex
 import sys
+from dataclasses import replace
+from pathlib import Path
 
 import click
+from rich.text import Text
 
 import inductor_probe as ip
-from inductor_probe.cli.screen import relative, say, show_json
-from inductor_probe.errors import ExitCode
-from inductor_probe.report.bench import bench_file_json, bench_file_text, bench_json
+from inductor_probe.cli.quantities import Duration, Names, Share, Sizes
+from inductor_probe.cli.screen import relative, say, show, show_json
+from inductor_probe.errors import ExitCode, ProbeError
+from inductor_probe.files import write_whole
+from inductor_probe.model.bench import BenchFile, BenchSettings
+from inductor_probe.reader.text import read_text
+from inductor_probe.report.bench import VariantDiffs, bench_file_json, bench_file_text, bench_json
+from inductor_probe.report.bench_settings import SettingsTable
 
 
 @click.command()
 @click.argument("target", required=False, metavar="[GRAPH]")
 @click.option("--kernel", help="Time only this kernel and its variants.")
 @click.option("--run/--no-run", default=True, help="Run the file after writing it.")
-@click.option("--min-run-time", type=click.FloatRange(min=0.01), help="Seconds to spend on each comparison.")
-@click.option("--threads", type=click.IntRange(min=1), help="Threads of torch and OpenMP.")
+@click.option("--trust", is_flag=True, help="Run a dump that was not made on this machine.")
+@click.option(
+    "--variant", "variants", multiple=True, metavar="NAME[=FILE]", help="Add a copy, or FILE's text."
+)
+@click.option(
+    "--rewrite",
+    "rewrites",
+    multiple=True,
+    metavar="SPEC",
+    help="Add variants by a rewrite; list shows which.",
+)
+@click.option("--budget", type=Duration(), default="10s", help="Timing in all: 500ms, 10s, 2m.  [10s]")
+@click.option("--margin", type=Share(), default="1%", help="What differs by less is the same.  [1%]")
+@click.option("--processes", type=click.IntRange(min=3), help="Fresh processes.  [3, or 5 if they differ]")
+@click.option("--cold/--warm", default=None, help="Do calls find data in a cache?  [warm; on a GPU cold]")
+@click.option("--threads", type=Names(int), default="1", help="Of torch and OpenMP: 1, or 1,2.  [1]")
+@click.option(
+    "--inputs", type=Names(str), default="random", help="random, zeros, sequential, real.  [random]"
+)
+@click.option("--size", "sizes", type=Sizes(), multiple=True, help="Bind a symbolic size: s77=128.")
+@click.option("--cxxflags", default="", help="Flags behind inductor's own: '-O2 -g'.")
+@click.option(
+    "--configs", metavar="TEXT", help="Triton: time all configs, and XBLOCK=1,8 num_warps=4 of yours."
+)
+@click.option("--cpp", type=click.Path(dir_okay=False, path_type=Path), help="Write KERNEL as a C++ program.")
 @click.option("--json", is_flag=True, help="Print JSON with stable keys.")
 def bench_kernel(
     target: str | None,
     *,
     kernel: str | None,
     run: bool,
-    min_run_time: float | None,
-    threads: int | None,
+    trust: bool,
+    variants: tuple[str, ...],
+    rewrites: tuple[str, ...],
+    budget: float,
+    margin: float,
+    processes: int | None,
+    cold: bool | None,
+    threads: tuple[int, ...],
+    inputs: tuple[str, ...],
+    sizes: tuple[tuple[str, int], ...],
+    cxxflags: str,
+    configs: str | None,
+    cpp: Path | None,
     json: bool,
 ) -> int:
     """Write output_code_bench.py beside output_code.py and run it: this executes the dump's code.
 
     GRAPH is a graph's name (model__0_inference_0.0), the start of it, or a path; it may be left out when the
     latest run has only one. Edit the _v2 copies in the file and run this again: the edit is kept, checked,
-    and timed if it is right.
+    and timed if it is right. Start, compiling and checks come on top of the budget. All samples are kept in
+    output_code_bench.json: see probe verdict.
     """
+    if rewrites == ("list",):
+        for name, arguments, does in ip.rewrites():
+            sys.stdout.write(f"{name}:{arguments}\n    {does}\n")
+        return ExitCode.OK
     graph = ip.open_graph(target)
-    file = graph.write_bench_file()
+    settings = BenchSettings(
+        kernel=kernel,
+        budget=budget,
+        margin=margin,
+        processes=processes,
+        cold=cold,
+        sizes=sizes,
+        cxxflags=tuple(shlex.split(cxxflags)),
+    )
+    if cpp is not None:
+        return _write_program(graph, settings, cpp)
+    file = graph.write_bench_file(variants=[_variant(each) for each in variants], rewrites=rewrites)
     say(bench_file_text(file, relative(file.path)))
+    if file.diffs and not json:
+        show(VariantDiffs(file.diffs))
     if not run:
         if json:
             show_json(bench_file_json(file))
@@ -44,15 +106,60 @@ def bench_kernel(
             say(f"next: edit a _v2 in it, then probe bench-kernel {graph.name}")
         return ExitCode.OK
     say(f"running it: this executes the code that inductor generated for {graph.name}")
-    # No spinner meanwhile: whatever runs beside a timing is measured with it.
-    bench = graph.run_bench_file(
-        file, kernel, min_run_time=min_run_time, threads=threads, echo=None if json else _print
-    )
+    if configs is not None:
+        return _configs(graph, file, settings, configs, trust=trust, json=json)
+    chosen = [
+        replace(settings, inputs=kind, threads=number) for kind, number in itertools.product(inputs, threads)
+    ]
+    return _bench(graph, file, chosen, trust=trust, json=json)
+
+
+def _bench(graph: ip.Graph, file: BenchFile, chosen: list[BenchSettings], *, trust: bool, json: bool) -> int:
+    """Run the file under one setting after the other, and say how much it depends on them."""
+    found = []
+    for settings in chosen:
+        progress = say if sys.stderr.isatty() else None
+        bench = graph.run_bench_file(file, settings, trust=trust, progress=progress)
+        for warning in bench.result.warnings:
+            say(Text.assemble(("warning: ", "bold yellow"), warning))
+        if not json:
+            show(bench)
+        found.append(bench)
+    results = [bench.result for bench in found]
     if json:
-        show_json(bench_json(bench.result))
-    return ExitCode.OK if bench.correct else ExitCode.MISMATCH
+        shown = [bench_json(result) for result in results]
+        show_json(shown[0] if len(shown) == 1 else shown)
+    elif len(found) > 1:
+        show(SettingsTable(results))
+    return ExitCode.OK if all(bench.correct for bench in found) else ExitCode.MISMATCH
 
 
-def _print(line: str) -> None:
-    sys.stdout.write(line)
-    sys.stdout.flush()
+def _configs(
+    graph: ip.Graph, file: BenchFile, settings: BenchSettings, text: str, *, trust: bool, json: bool
+) -> int:
+    tables = graph.time_configs(file, settings, text, trust=trust)
+    if json:
+        show_json(list(tables))
+    for table in () if json else tables:
+        sys.stdout.write(f"{table['shown']}\n")
+    return ExitCode.OK
+
+
+def _variant(text: str) -> tuple[str, str | None]:
+    """`cpp_fused_0_v3` is a copy; `cpp_fused_0_v3=FILE` has the text of FILE."""
+    name, equals, path = text.partition("=")
+    return name, read_text(Path(path)) if equals else None
+
+
+def _write_program(graph: ip.Graph, settings: BenchSettings, path: Path) -> int:
+    if settings.kernel is None:
+        raise ProbeError("--cpp writes one kernel: name it", "--kernel NAME; probe kernels lists them")
+    if path.exists():
+        raise ProbeError(f"{path} is there already", "choose another name")
+    program = graph.cpp_program(
+        settings.kernel, path.name, sizes=dict(settings.sizes), cxxflags=settings.cxxflags
+    )
+    write_whole(path, program.text)
+    say(f"written: {relative(path)}; compile it with")
+    sys.stdout.write(f"{shlex.join(program.command)}\n")
+    return ExitCode.OK

@@ -60,6 +60,8 @@ def dump(
     elif run.graphs or run.summary.looks:
         show(SummaryTable(run.summary))
     say(f"run: {relative(run.path)}")
+    if run.not_remembered:
+        say(f"warning: {run.not_remembered}")
     manifest = run.manifest
     if manifest and manifest.outcome != "ok":
         complain(_failure(manifest.script, manifest.outcome, manifest.exit_status, bool(run.graphs)))

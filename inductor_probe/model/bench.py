@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias
+
+from inductor_probe.model.variants import ABLATIONS, VariantDiff
 
 Verdict: TypeAlias = Literal["FASTER", "SLOWER", "SAME", "UNDECIDED", "INVALID"]
 
@@ -18,6 +20,8 @@ class BenchFile:
         kernels: kernels it holds, pristine names.
         state: `written`, `rewritten` (it was not edited), or `kept` (it was).
         edited: names defined in it that differ from what would be generated (`cpp_fused_flip_0_v2`).
+        gone: variants of yours whose kernel the graph has no more.
+        diffs: how each variant of yours differs from what it is a copy of.
     """
 
     path: Path
@@ -25,11 +29,41 @@ class BenchFile:
     kernels: tuple[str, ...]
     state: Literal["written", "rewritten", "kept"]
     edited: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
+    diffs: tuple[VariantDiff, ...] = field(default=(), repr=False)
 
     @property
     def pristine_edits(self) -> tuple[str, ...]:
         """Edited names that are no copies (`_v2`): what the copies are compared to is not as dumped then."""
-        return tuple(name for name in self.edited if not re.search(r"_v\d+$", name))
+        return tuple(name for name in self.edited if name != ABLATIONS and not re.search(r"_v\d+$", name))
+
+
+@dataclass(frozen=True, slots=True)
+class BenchSettings:
+    """How a bench file is run.
+
+    Attributes:
+        kernel: time this kernel and its variants only.
+        budget: seconds of timing, for all comparisons in all processes. Starting, compiling and checking
+            come on top.
+        margin: what differs by less is the same.
+        processes: how many fresh ones; if None 3, and 5 if those differ so much that their interval is wide.
+        cold: calls find none of their data in a cache; if None so on a GPU, and not on a CPU.
+        threads: of torch and OpenMP.
+        inputs: `random`, `zeros`, `sequential`, or `real` where the dump holds them.
+        sizes: symbolic sizes to bind otherwise than they were recorded: `("s77", 128)`.
+        cxxflags: flags of the C++ compiler behind inductor's own.
+    """
+
+    kernel: str | None = None
+    budget: float = 10.0
+    margin: float = 0.01
+    processes: int | None = None
+    cold: bool | None = None
+    threads: int = 1
+    inputs: str = "random"
+    sizes: tuple[tuple[str, int], ...] = ()
+    cxxflags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,37 +85,67 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """Samples of one timed thing, in seconds a call, as taken. `median` and `mad` are in seconds."""
+    """Samples of one thing in one comparison: how many, their median, and their median distance from it.
+
+    `median` and `mad` are seconds a call.
+    """
 
     name: str
-    samples: tuple[float, ...]
+    samples: int
     median: float
     mad: float
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """How long `candidate` takes relative to `baseline`: ratio of times with its 95 % interval."""
+    """How long `candidate` takes relative to `baseline`.
 
-    baseline: str
-    candidate: str
+    Attributes:
+        ratio: of times, candidate over baseline; `low` to `high` is its interval.
+        verdict: see `bench.verdict`.
+        process_ratios: the ratio in each process.
+        quads: how many the ratio rests on.
+        excluded: how many were disturbed, and left out.
+        note: why there is no other verdict, or what it would take.
+        findings: what is odd about the samples, in words.
+    """
+
+    baseline: Measurement
+    candidate: Measurement
     ratio: float
     low: float
     high: float
     verdict: Verdict
+    process_ratios: tuple[float, ...]
     quads: int
     excluded: int
     note: str | None = None
+    findings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class BenchResult:
-    """Everything one run of a bench file printed."""
+    """What the processes of one bench file found.
+
+    Attributes:
+        inputs: size, dtype and memory format of the largest input. values: which ones: `random`.
+        data: `warm` or `cold`.
+        margin: a ratio within 1 +- margin is the same time.
+        alone: what was timed and compared to nothing.
+        ablations: times of copies that leave a part out, against the kernel: each with what it leaves out.
+            They compute something else, and are no improvements.
+    """
 
     graph: str
     kernels: tuple[str, ...]
+    inputs: str
+    values: str
+    data: str
+    threads: int
+    processes: int
+    margin: float
     variants: tuple[Variant, ...]
-    measurements: tuple[Measurement, ...]
     comparisons: tuple[Comparison, ...]
+    alone: tuple[Measurement, ...]
     warnings: tuple[str, ...]
-    table: str
+    ablations: tuple[tuple[str, Comparison], ...] = ()

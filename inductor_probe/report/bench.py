@@ -1,7 +1,8 @@
-"""Bench results: JSON, and the table for prompts and notebooks (on a terminal the file prints its own)."""
+"""Bench files and what they found: table, sentences, JSON."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -9,43 +10,142 @@ from typing import Any
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
-from inductor_probe.model.bench import BenchFile, BenchResult
+from inductor_probe.model.bench import BenchFile, BenchResult, Comparison, Measurement
+from inductor_probe.model.variants import ABLATIONS, VariantDiff
+from inductor_probe.report.bench_words import sentence, side_name
+from inductor_probe.report.columns import Cell, Column, Columns
 
-_STATES = {
-    "written": "wrote",
-    "rewritten": "wrote again (it was not edited)",
-    "kept": "kept your edited",
-}
+_STATES = {"written": "wrote", "rewritten": "wrote again", "kept": "kept your edited"}
+_STYLES = {"FASTER": "green", "SLOWER": "red", "SAME": "", "UNDECIDED": "yellow", "INVALID": "bold red"}
+_MOST_LINES = 40
+_OTHERS = 56
+"""Columns that all but the names take."""
 
 
 def bench_file_text(file: BenchFile, shown_path: Path) -> Text:
-    """Say what happened to the bench file, and which of its parts the user edited."""
+    """Say what happened to the bench file, which variants are in it, and which of its parts were edited."""
     text = Text.assemble(_STATES[file.state], " ", (str(shown_path), "bold"))
-    if file.edited:
-        text.append(f"\nedited in it: {', '.join(file.edited)}")
+    variants = [name for name in file.edited if name not in (*file.pristine_edits, ABLATIONS)]
+    if variants:
+        text.append(f"\nyours in it: {', '.join(variants)}")
     if file.pristine_edits:
         text.append("\nwarning: ", style="bold yellow")
         names = ", ".join(file.pristine_edits)
         text.append(f"{names} is not a copy to edit: what the copies are compared to was changed")
+    if file.gone:
+        text.append("\nwarning: ", style="bold yellow")
+        text.append(f"{', '.join(file.gone)}: the graph has nothing any more that this is a copy of")
     return text
 
 
+class VariantDiffs:
+    """What each variant has that its original has not, and the other way round."""
+
+    def __init__(self, diffs: Sequence[VariantDiff]) -> None:
+        self.diffs = diffs
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for diff in self.diffs:
+            kind = {"edit": "", "rewrite": ", by a rewrite", "ablation": ", wrong on purpose"}[diff.kind]
+            yield Text.assemble((diff.name, "bold"), f" against {diff.base}{kind}")
+            for line in diff.lines[:_MOST_LINES]:
+                style = {"+": "green", "-": "red"}.get(line[:1], "dim")
+                yield Text(f"  {line}", style=style, no_wrap=True, overflow="ignore")
+            if len(diff.lines) > _MOST_LINES:
+                yield Text(f"  and {len(diff.lines) - _MOST_LINES} lines more", style="dim")
+
+
 class BenchTable:
-    """The table of the bench file, then what is wrong, then the verdicts."""
+    """What is wrong, each baseline above its candidate with their times, what is odd, and a sentence."""
 
     def __init__(self, result: BenchResult) -> None:
         self.result = result
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        yield Text(self.result.table, no_wrap=True)
-        for variant in self.result.variants:
+        result = self.result
+        threads = "1 thread" if result.threads == 1 else f"{result.threads} threads"
+        processes = "1 process" if result.processes == 1 else f"{result.processes} processes"
+        yield Text.assemble((result.graph, "bold"), f": {result.inputs}")
+        yield Text(f"{result.values} values, {result.data} data, {threads}, {processes}", style="dim")
+        for variant in result.variants:
             if not variant.correct:
                 where = f", first at {list(variant.first_bad)}" if variant.first_bad is not None else ""
                 wrong = f"{variant.mismatches} of {variant.elements} elements are wrong{where}"
-                yield Text.assemble((f"{variant.name}: WRONG: ", "bold red"), variant.note or wrong)
+                yield Text.assemble(
+                    (f"{variant.name}: WRONG: ", "bold red"), variant.note or wrong, "; not timed"
+                )
+        if result.comparisons or result.alone:
+            yield Columns(_COLUMNS, list(self._rows(options.max_width)))
+        for found in result.comparisons:
+            for said in found.findings:
+                yield Text.assemble(("odd: ", "yellow"), said)
+            if found.note:
+                who = f"{side_name(found.candidate)} against {side_name(found.baseline)}"
+                yield Text.assemble((f"{found.verdict}: ", _STYLES[found.verdict]), f"{who}: {found.note}")
+        if len(result.comparisons) > 1:
+            yield Text(
+                f"the intervals hold for all {len(result.comparisons)} comparisons together with 95 %",
+                style="dim",
+            )
+        if result.ablations:
+            yield from _ablations(result)
+        yield Text(sentence(result))
+
+    def _rows(self, room: int) -> Iterator[list[Cell]]:
+        most = max(room - _OTHERS, 18)
         for found in self.result.comparisons:
-            interval = f"{found.ratio:.3f}x its time ({found.low:.3f} to {found.high:.3f})"
-            yield Text(f"{found.candidate} is {found.verdict} against {found.baseline}: {interval}")
+            yield [*_times(found.baseline, most), "", "", ""]
+            interval = f"{found.low:.3f} to {found.high:.3f}"
+            verdict = (found.verdict, _STYLES[found.verdict])
+            yield [*_times(found.candidate, most), f"{found.ratio:.3f}x", interval, verdict]
+        for each in self.result.alone:
+            yield [*_times(each, most), "", "", ""]
+
+
+_LEFT_OUT = {
+    "no_reduction": "without its reduction",
+    "no_loads": "without loads either",
+    "store_only": "stores only",
+}
+
+
+def _ablations(result: BenchResult) -> Iterator[Text | Columns]:
+    """Say what the parts of kernels cost, by copies that leave them out."""
+    yield Text("what parts cost (copies that are wrong on purpose: no improvements)", style="bold")
+    rows: list[list[Cell]] = []
+    of: str | None = None
+    for what, found in result.ablations:
+        if found.baseline.name != of:
+            of = found.baseline.name
+            rows.append([of, duration(found.baseline.median), "100 %", ""])
+        share, interval = f"{found.ratio * 100:.0f} %", f"{found.low * 100:.0f} to {found.high * 100:.0f} %"
+        rows.append([f"  {_LEFT_OUT.get(what, what)}", duration(found.candidate.median), share, interval])
+    yield Columns(
+        (Column(""), Column("median", right=True), Column("of it", right=True), Column("interval")), rows
+    )
+
+
+_COLUMNS = (
+    Column("", folds=False),
+    Column("median", right=True, folds=False),
+    Column("MAD", right=True, folds=False),
+    Column("ratio", right=True, folds=False),
+    Column("interval", folds=False),
+    Column("verdict", folds=False),
+)
+
+
+def _times(found: Measurement, most: int) -> list[Cell]:
+    name, head = found.name, most // 3  # the end of a name tells kernels and copies apart
+    shown = name if len(name) <= most else f"{name[:head]}..{name[head + 2 - most :]}"
+    return [shown, duration(found.median), duration(found.mad)]
+
+
+def duration(seconds: float) -> str:
+    """Say a time with four digits: `12.34 us`."""
+    size, unit = next((each for each in ((1.0, "s"), (1e-3, "ms")) if seconds >= each[0]), (1e-6, "us"))
+    number = seconds / size
+    return f"{number:.{max(0, 4 - len(str(int(number))))}f} {unit}" if number == number else "-"  # noqa: PLR0124
 
 
 def bench_file_json(file: BenchFile) -> dict[str, Any]:
@@ -56,16 +156,47 @@ def bench_file_json(file: BenchFile) -> dict[str, Any]:
         "state": file.state,
         "kernels": list(file.kernels),
         "edited": list(file.edited),
+        "gone": list(file.gone),
+        "diffs": [{"name": diff.name, "of": diff.base, "lines": list(diff.lines)} for diff in file.diffs],
     }
 
 
 def bench_json(result: BenchResult) -> dict[str, Any]:
-    """Return a result with stable keys, ready for `json.dumps`; times are in seconds a call."""
+    """Return a result with stable keys, ready for `json.dumps`; times are in seconds a call.
+
+    `graph`, `kernels`, `inputs` (of the largest: size, dtype, memory format), `values` (random,
+    zeros, sequential, real), `data` (warm or cold), `threads`, `processes` (how many), `margin`, `warnings`,
+    and `sentence`, the last line of the report.
+    `variants`: `name`, `correct`, `max_error`, `mismatches`, `elements`, `first_bad` (index in output
+    `first_bad_output`), `note`. `comparisons`: `baseline` and `candidate` (each `name`, `samples` (how many),
+    `median`, `mad`), `ratio` of their times with its interval `low` to `high`, `verdict` (FASTER, SLOWER,
+    SAME, UNDECIDED, INVALID), `process_ratios`, `quads`, `excluded` (disturbed quads), `note` (why, or what
+    it would take), `findings` (what is odd). `alone`: what was compared to nothing, as `baseline` is.
+    `ablations`: as `comparisons`, with `left_out`: copies that are wrong on purpose, to see what parts cost.
+    The samples are in `output_code_bench.json`.
+    """
     return {
         "graph": result.graph,
         "kernels": list(result.kernels),
+        "inputs": result.inputs,
+        "values": result.values,
+        "data": result.data,
+        "threads": result.threads,
+        "processes": result.processes,
+        "margin": result.margin,
         "variants": [asdict(variant) for variant in result.variants],
-        "measurements": [asdict(measurement) for measurement in result.measurements],
-        "comparisons": [asdict(comparison) for comparison in result.comparisons],
+        "comparisons": [_comparison_json(comparison) for comparison in result.comparisons],
+        "alone": [asdict(each) for each in result.alone],
+        "ablations": [{"left_out": what, **_comparison_json(found)} for what, found in result.ablations],
         "warnings": list(result.warnings),
+        "sentence": sentence(result),
+    }
+
+
+def _comparison_json(found: Comparison) -> dict[str, Any]:
+    plain = asdict(found)
+    return {
+        **plain,
+        "process_ratios": list(found.process_ratios),
+        "findings": list(found.findings),
     }

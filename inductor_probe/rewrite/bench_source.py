@@ -7,8 +7,11 @@ from pathlib import Path
 
 import libcst as cst
 
+from inductor_probe.model.input_bounds import InputBound
 from inductor_probe.model.manifest import InputFact
+from inductor_probe.reader.output_code import parse_output_code
 from inductor_probe.reader.runnable import torch_version
+from inductor_probe.rewrite.compile_settings import compile_settings, in_todays_places
 from inductor_probe.rewrite.inputs import make_inputs_source
 from inductor_probe.rewrite.paste import harness
 from inductor_probe.rewrite.reference import ReferenceSource, reference_source
@@ -20,7 +23,7 @@ _DOC = '''"""Bench file of {graph}: check and time its kernels, and edited copie
 Made from output_code.py{by}; needs torch{triton} only.
 
     python output_code_bench.py             check every copy, time the right ones
-    python output_code_bench.py --help      --json, --kernel, --threads, --min-run-time, ...
+    python output_code_bench.py --help      --json, --kernel, --threads, --budget, --inputs, ...
 
 Each kernel stands here as dumped, with a copy NAME_v2 below it; call_v2 is the wrapper that uses the
 copies. Edit a _v2 and run this file: a copy that computes anything else is shown where it is wrong, and
@@ -35,6 +38,9 @@ def bench_source(
     graph: str,
     facts: Sequence[InputFact] = (),
     path: Path | str = "output_code.py",
+    *,
+    bounds: Sequence[InputBound] | None = None,
+    readable: str | None = None,
 ) -> str:
     """Return the bench file of a graph.
 
@@ -43,27 +49,35 @@ def bench_source(
         runnable: text of `fx_graph_runnable.py`, or None when there is none.
         graph: name of the graph's folder.
         facts: what its inputs were, if known.
+        bounds: which values its inputs may take; None where nobody looked for it.
+        readable: text of `fx_graph_readable.py`, for graphs with modules inside; None when there is none.
 
     Raises:
         UnreadableError: `output_code` is not a whole `output_code.py`.
     """
+    output_code = in_todays_places(output_code)
     sections = cut(output_code, path)
-    reference = reference_source(runnable)
+    reference = reference_source(runnable, readable)
     version = torch_version(runnable or "")
-    imports, code = harness()
+    inputs = make_inputs_source(sections.tail, runnable, facts, bounds)
+    imports, code = harness(gpu="'cuda" in output_code)
     dumped = _code(sections.imports)
+    settings = compile_settings(parse_output_code(output_code, Path(path)), runnable)
     own = [line for line in imports if line not in dumped.splitlines()]
     triton = "triton" if "async_compile.triton(" in output_code else ""
     parts = [
         _DOC.format(
-            graph=graph, by=f" of torch {version}" if version else "", triton=triton and " and triton"
+            graph=_in_docstring(graph),
+            by=f" of torch {version}" if version else "",
+            triton=triton and " and triton",
         ),
         "from __future__ import annotations\n\n" + "\n".join(own),
         _titled("As output_code.py has it: imports and names", dumped),
+        *([_titled("How the C++ below has to be compiled", settings)] if settings else []),
         _titled("Kernels, each with a copy to edit", _kernels(sections)),
         _titled("The wrapper, with a copy to edit", _wrapper(sections)),
         _titled("The reference: the graph as aten operations", _reference(reference)),
-        _titled("Inputs", make_inputs_source(sections.tail, facts)),
+        _titled("Inputs", inputs.source),
         _titled("The harness: nothing below depends on the graph", code),
         _main(graph, sections.names, reference),
     ]
@@ -114,6 +128,11 @@ def _main(graph: str, kernels: Sequence[str], reference: ReferenceSource) -> str
 
 if __name__ == "__main__":
     sys.exit(main(BENCH))"""
+
+
+def _in_docstring(name: str) -> str:
+    """Write a name so that no quote or backslash in it ends or changes the text around it."""
+    return repr(name)[1:-1].replace('"', '\\"') if set(name) & set('"\\') or not name.isprintable() else name
 
 
 def _titled(title: str, code: str) -> str:

@@ -8,19 +8,22 @@ from pathlib import Path
 
 import libcst as cst
 
-from inductor_probe.rewrite.harness import MODULES
+from inductor_probe.rewrite.harness import GPU_MODULES, MODULES
 
 _LEFT_OUT = ("inductor_probe", "__future__")
 _FOR_OUR_TOOLS = re.compile(r"  # (?:noqa|type: ignore)\b[^\n]*")
 
 
 @cache
-def harness() -> tuple[tuple[str, ...], str]:
-    """Return the import statements of the harness, one for each module, and its code."""
+def harness(gpu: bool) -> tuple[tuple[str, ...], str]:
+    """Return the import statements of the harness, one for each module, and its code.
+
+    `gpu`: for a graph that runs on one.
+    """
     folder = Path(__file__).parent / "harness"
     names: dict[str, set[str]] = {}
     parts = []
-    for stem in MODULES:
+    for stem in (*(GPU_MODULES if gpu else ()), *MODULES):
         module = cst.parse_module((folder / f"{stem}.py").read_text(encoding="utf-8"))
         kept = []
         for statement in module.body[1:]:  # the first is the docstring
@@ -30,7 +33,8 @@ def harness() -> tuple[tuple[str, ...], str]:
             elif imported[0].split(".")[0] not in _LEFT_OUT:
                 names.setdefault(imported[0], set()).update(imported[1])
         code = module.with_changes(body=kept, header=[]).code.strip()
-        parts.append(f"# {module.get_docstring()}\n\n\n{_FOR_OUR_TOOLS.sub('', code)}")
+        title = "\n".join(f"# {line}".rstrip() for line in (module.get_docstring() or "").splitlines())
+        parts.append(f"{title}\n\n\n{_FOR_OUR_TOOLS.sub('', code)}")
     lines = [
         f"from {module} import {', '.join(sorted(taken, key=str.swapcase))}" if taken else f"import {module}"
         for module, taken in names.items()

@@ -10,12 +10,11 @@ import libcst.matchers as m
 
 from inductor_probe.errors import UnreadableError
 from inductor_probe.rewrite.sections import parse
+from inductor_probe.rewrite.submodules import with_submodules
 
-_RANDOM = re.compile(
-    r"inductor_(?:seeds?|random\w*|lookup_seed)|\.(?:rand\w*|bernoulli\w*|native_dropout|normal\w*)\b"
-)
 # fx writes small state as `torch.tensor(...)`, and large state as random numbers in its place.
 _LOST_STATE = re.compile(r"torch\.rand(?:n|int)\(|torch\.load\(")
+_LOAD_ARGS = re.compile(r"^def load_args\(", re.MULTILINE)
 # fx leaves one for each line of state that there is not.
 _BLANK_LINES = re.compile(r"\n(?:[ \t]*\n)+")
 
@@ -28,12 +27,14 @@ class ReferenceSource:
     why_not: str = ""
 
 
-def reference_source(runnable: str | None) -> ReferenceSource:
-    """Take the module out of the text of `fx_graph_runnable.py`."""
+def reference_source(runnable: str | None, readable: str | None = None) -> ReferenceSource:
+    """Take the module out of the text of `fx_graph_runnable.py`; modules inside it out of `readable`."""
     if runnable is None:
         return ReferenceSource(None, "there is no fx_graph_runnable.py beside output_code.py")
     try:
-        module = parse(runnable, "fx_graph_runnable.py")
+        # What follows the module is no Python where the graph has no inputs: `load_args` has no body then.
+        text, inside = with_submodules(_LOAD_ARGS.split(runnable)[0], readable)
+        module = parse(text, "fx_graph_runnable.py")
     except UnreadableError as error:
         return ReferenceSource(None, error.message)
     found = [each for each in module.body if m.matches(each, m.ClassDef(name=m.Name("Repro")))]
@@ -47,7 +48,6 @@ def reference_source(runnable: str | None) -> ReferenceSource:
     }
     if _LOST_STATE.search(methods.get("__init__", "")):
         return ReferenceSource(None, "the graph has constants whose values the dump does not hold")
-    if _RANDOM.search(methods.get("forward", "")):
-        return ReferenceSource(None, "the graph draws random numbers, which eager draws differently")
     graph = repro.with_changes(name=cst.Name("AtenGraph"), leading_lines=[])
-    return ReferenceSource(_BLANK_LINES.sub("\n\n", module.code_for_node(graph).strip()))
+    own = _BLANK_LINES.sub("\n\n", module.code_for_node(graph).strip())
+    return ReferenceSource(f"{inside}\n\n\n{own}" if inside else own)

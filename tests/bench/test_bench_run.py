@@ -2,53 +2,28 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from inductor_probe.bench import run_bench_file
+from inductor_probe.bench import read_kept, result_of, run_bench_file
 from inductor_probe.errors import NotFoundError, ProbeError, RunFailedError
+from inductor_probe.model.bench import BenchSettings
+from tests.bench.test_results import GUARD, PROCESS, QUAD
 
-RESULT = {
-    "graph": "g",
-    "kernels": ["k"],
-    "variants": [
-        {
-            "name": "k_v2",
-            "correct": False,
-            "max_error": None,
-            "mismatches": 2,
-            "elements": 9,
-            "first_bad": [0, 3],
-            "first_bad_output": 0,
-            "value": 1.0,
-            "expected": 2.0,
-            "note": None,
-        }
-    ],
-    "measurements": [{"name": "call", "samples": [1e-6, 2e-6], "median": 1.5e-6, "mad": 5e-7}],
-    "comparisons": [
-        {
-            "baseline": "Compiled call",
-            "candidate": "call_v2",
-            "quads": [{"score": 0.0, "guard": at == 3, "disturbed": False} for at in range(4)],
-            "excluded": 0,
-            "ratio": 1.0,
-            "low": 0.99,
-            "high": 1.01,
-            "verdict": "SAME",
-            "note": None,
-        }
-    ],
-    "warnings": ["loud"],
-    "environment": {},
-    "seed": 0,
-    "table": "a table",
-}
-WRITES = f"""
+WRITES = """
 import json, sys, pathlib
-print("on stdout", *sys.argv[3:])
+print("on stdout")
 print("on stderr", file=sys.stderr)
-pathlib.Path(sys.argv[sys.argv.index("--json") + 1]).write_text(json.dumps({RESULT!r}))
+seed = int(sys.argv[sys.argv.index("--seed") + 1])
+with pathlib.Path(__file__).with_name("calls").open("a") as file:
+    print(*sys.argv[3:], file=file)
+result = {process!r}
+ratio = {ratios!r}[seed // 2]
+quad = {quad!r} | {{"seconds": [1e-6, ratio * 1e-6, ratio * 1e-6, 1e-6]}}
+for each in result["comparisons"][:1]:
+    each["quads"] = [quad] * 6 + [{guard!r}]
+pathlib.Path(sys.argv[sys.argv.index("--json") + 1]).write_text(json.dumps(result))
 sys.exit(1)
 """
 
@@ -59,26 +34,68 @@ def bench(folder: Path, source: str) -> Path:
     return path
 
 
-def test_what_it_prints_is_passed_on_and_what_it_finds_returned_and_kept(tmp_path: Path) -> None:
-    lines: list[str] = []
-    result = run_bench_file(bench(tmp_path, WRITES), kernel="k", min_run_time=0.5, echo=lines.append)
-    assert sorted(lines) == ["on stderr\n", "on stdout --kernel k --min-run-time 0.5\n"]
-    assert (result.graph, result.kernels, result.warnings, result.table) == (
-        "g",
-        ("k",),
-        ("loud",),
-        "a table",
-    )
-    (variant,) = result.variants
-    assert (variant.correct, variant.mismatches, variant.first_bad) == (False, 2, (0, 3))
-    assert result.measurements[0].samples == (1e-6, 2e-6)
-    assert (result.comparisons[0].quads, result.comparisons[0].verdict) == (3, "SAME")
-    assert json.loads((tmp_path / "output_code_bench.json").read_text()) == RESULT
+def writes(folder: Path, *ratios: float, process: dict[str, Any] = PROCESS) -> Path:
+    return bench(folder, WRITES.format(process=process, ratios=ratios, quad=QUAD, guard=GUARD))
 
 
-def test_it_runs_quietly_without_echo(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    run_bench_file(bench(tmp_path, WRITES))
+def calls(folder: Path) -> list[str]:
+    return (folder / "calls").read_text().splitlines()
+
+
+def test_three_processes_that_agree_are_enough_and_load_in_both_orders(tmp_path: Path) -> None:
+    path = writes(tmp_path, 1.05, 1.051, 1.052)
+    result = run_bench_file(path, BenchSettings(kernel="k", budget=5, margin=0.02, cold=True))
+    options = "--threads 1 --inputs random --budget 1 --precision 0.005 --kernel k --data cold --seed"
+    assert calls(tmp_path) == [f"{options} 0", f"{options} 2 --copies-first", f"{options} 4"]
+    (found,) = result.comparisons
+    assert (found.verdict, result.processes, result.margin) == ("SLOWER", 3, 0.02)
+    assert found.process_ratios == pytest.approx((1.05, 1.051, 1.052))
+
+
+def test_five_are_asked_if_three_differ(tmp_path: Path) -> None:
+    assert run_bench_file(writes(tmp_path, 0.98, 1.0, 1.05, 1.02, 1.0)).processes == 5
+    assert [line.endswith("--copies-first") for line in calls(tmp_path)] == [False, True, False, True, False]
+
+
+def test_as_many_as_asked_for_share_the_budget(tmp_path: Path) -> None:
+    assert run_bench_file(writes(tmp_path, *[1.0] * 4), BenchSettings(processes=4, budget=8)).processes == 4
+    assert all("--budget 2 " in line for line in calls(tmp_path))
+
+
+def test_where_nothing_is_compared_one_process_is_enough(tmp_path: Path) -> None:
+    result = run_bench_file(writes(tmp_path, 1.0, process={**PROCESS, "comparisons": []}))
+    assert (result.processes, result.comparisons) == (1, ())
+
+
+def test_what_comes_next_is_told_before_each_process_and_nothing_is_printed(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    told: list[tuple[str, int]] = []
+
+    def progress(text: str) -> None:
+        told.append((text, len(calls(tmp_path)) if told else 0))
+
+    run_bench_file(writes(tmp_path, 0.98, 1.0, 1.05, 1.02, 1.0), progress=progress)
+    assert [text.split(":")[0] for text, _ in told] == [
+        "process 1 of 3",
+        "process 2 of 3",
+        "process 3 of 3",
+        "process 4 of 5",
+        "process 5 of 5",
+    ]
+    assert [done for _, done in told] == [0, 1, 2, 3, 4]
     assert capfd.readouterr() == ("", "")
+
+
+def test_the_verdict_of_the_kept_samples_is_that_of_the_run(tmp_path: Path) -> None:
+    result = run_bench_file(writes(tmp_path, 1.05, 1.051, 1.052))
+    assert result_of(*read_kept(tmp_path / "output_code_bench.json")) == result
+
+
+def test_what_was_measured_before_a_crash_is_kept(tmp_path: Path) -> None:
+    with pytest.raises(RunFailedError, match="IndexError"):
+        run_bench_file(writes(tmp_path, 1.0, 1.0))  # the third process has no ratio
+    assert len(read_kept(tmp_path / "output_code_bench.json")[0]) == 2
 
 
 def test_a_crash_carries_the_end_of_the_traceback(tmp_path: Path) -> None:
@@ -121,14 +138,15 @@ def test_a_signal_is_called_one(tmp_path: Path) -> None:
 def test_an_unknown_kernel_offers_those_there_are(tmp_path: Path) -> None:
     source = "import argparse\nargparse.ArgumentParser().error('no kernel kk; there is k')\n"
     with pytest.raises(NotFoundError) as caught:
-        run_bench_file(bench(tmp_path, source), kernel="kk")
+        run_bench_file(bench(tmp_path, source), BenchSettings(kernel="kk"))
     assert caught.value.message.endswith("no kernel kk")
     assert caught.value.hint == "there is k"
 
 
 def test_results_of_an_edited_harness_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(RunFailedError, match="results that cannot be read: KeyError"):
-        run_bench_file(bench(tmp_path, WRITES.replace("'variants'", "'variant'")))
+    process = {key: value for key, value in PROCESS.items() if key != "variants"}
+    with pytest.raises(RunFailedError, match="results that cannot be read: KeyError: 'variants'"):
+        run_bench_file(writes(tmp_path, 1.0, process=process))
 
 
 def test_no_file(tmp_path: Path) -> None:
@@ -142,4 +160,11 @@ def test_results_that_cannot_be_kept(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(ProbeError, match=r"cannot write .*output_code_bench\.json: No space left on device"):
-        run_bench_file(bench(tmp_path, WRITES))
+        run_bench_file(writes(tmp_path, 1.0))
+
+
+def test_the_kept_file_names_its_schema_and_writer(tmp_path: Path) -> None:
+    run_bench_file(writes(tmp_path, 1.0, 1.0, 1.0))
+    kept = json.loads((tmp_path / "output_code_bench.json").read_text())
+    assert list(kept) == ["schema", "probe", "margin", "processes"]
+    assert kept["schema"] == 1

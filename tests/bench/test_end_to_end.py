@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from inductor_probe.bench import run_bench_file
+from inductor_probe.bench import read_kept, result_of, run_bench_file
 from inductor_probe.errors import NotFoundError, RunFailedError
-from inductor_probe.model.bench import BenchResult, Variant
+from inductor_probe.model.bench import BenchResult, BenchSettings, Variant
 from inductor_probe.rewrite import write_bench_file
 
 pytestmark = pytest.mark.compiles
@@ -54,9 +54,8 @@ def edit_copy(path: Path, pattern: str, replacement: str) -> None:
     path.write_text(text[: match.start()] + changed + text[match.end() :])
 
 
-def run(path: Path) -> tuple[BenchResult, str]:
-    lines: list[str] = []
-    return run_bench_file(path, min_run_time=0.05, echo=lines.append), "".join(lines)
+def run(path: Path, processes: int = 1) -> BenchResult:
+    return run_bench_file(path, BenchSettings(budget=0.1 * processes, processes=processes))
 
 
 def by_name(result: BenchResult) -> dict[str, Variant]:
@@ -65,28 +64,24 @@ def by_name(result: BenchResult) -> dict[str, Variant]:
 
 def test_equal_copies_are_right_and_timed(graph_dir: Path) -> None:
     file = write_bench_file(graph_dir)
-    result, said = run(file.path)
+    result = run(file.path, processes=3)
     (kernel,) = file.kernels
     variants = by_name(result)
     assert list(variants) == ["call", "call_v2", f"{kernel}_v2"]
     assert all(variant.correct and variant.max_error == 0 for variant in result.variants)
     assert all(variant.elements == 3 * 20 * 24 for variant in result.variants)
-    assert {measurement.name for measurement in result.measurements} == {
-        "Eager (aten graph)",
-        "Compiled call",
-        "call_v2",
-        f"{kernel} alone",
-        f"{kernel}_v2 alone",
-    }
-    assert [(each.baseline, each.candidate) for each in result.comparisons] == [
+    assert [(each.baseline.name, each.candidate.name) for each in result.comparisons] == [
         ("Eager (aten graph)", "Compiled call"),
         ("Compiled call", "call_v2"),
         (f"{kernel} alone", f"{kernel}_v2 alone"),
     ]
     assert all(each.low <= each.ratio <= each.high for each in result.comparisons)
-    assert "1x3x20x24 uint8 contiguous" in result.table
-    assert result.table in said
-    assert max(len(line) for line in said.splitlines()) <= 80
+    assert all(len(each.process_ratios) == 3 for each in result.comparisons)
+    assert (result.inputs, result.data, result.alone) == ("1x3x20x24 uint8 contiguous", "warm", ())
+    processes, margin = read_kept(file.path.with_suffix(".json"))
+    assert [process.first for process in processes] == ["baseline", "candidate", "baseline"]
+    assert [process.seed for process in processes] == [0, 2, 4]
+    assert result_of(processes, margin) == result
     assert write_bench_file(graph_dir).state == "rewritten"
 
 
@@ -104,24 +99,26 @@ def test_swapped_indices_in_a_load_are_refused_and_located(graph_dir: Path) -> N
     kept = file.path.read_bytes()
 
     ended = subprocess.run(
-        [sys.executable, str(file.path), "--min-run-time", "0.05"],
+        [sys.executable, str(file.path), "--budget", "200ms"],
         capture_output=True,
         text=True,
         check=False,
     )
     assert ended.returncode == 1, ended.stderr
     assert re.search(rf"{kernel}_v2: WRONG, \d+ of 1440 elements", ended.stdout)
-    assert f"      {kernel}_v2: WRONG, not timed" in ended.stdout
+    assert f"\n{kernel}_v2: WRONG, not timed" in ended.stdout
+    assert "for a verdict, from several processes: probe bench-kernel" in ended.stdout
+    assert max(map(len, ended.stdout.splitlines())) <= 80
 
-    result, _ = run(file.path)
+    result = run(file.path)
     wrong = by_name(result)[f"{kernel}_v2"]
     assert not wrong.correct
     assert wrong.mismatches > 100
     assert wrong.first_bad is not None
     assert len(wrong.first_bad) == 4
     assert wrong.first_bad_output == 0
-    timed = {measurement.name for measurement in result.measurements}
-    assert timed == {"Eager (aten graph)", "Compiled call", f"{kernel} alone"}
+    assert [each.candidate.name for each in result.comparisons] == ["Compiled call"]
+    assert [each.name for each in result.alone] == [f"{kernel} alone"]
     assert by_name(result)["call"].correct
 
     again = write_bench_file(graph_dir)
@@ -133,11 +130,11 @@ def test_output_that_is_not_written_cannot_pass_on_stale_memory(graph_dir: Path)
     file = write_bench_file(graph_dir)
     (kernel,) = file.kernels
     edit_copy(file.path, r"x0<static_cast<int64_t>\((\d+)L\)", r"x0<static_cast<int64_t>(\1L - 1L)")
-    result, _ = run(file.path)
+    result = run(file.path)
     wrong = by_name(result)[f"{kernel}_v2"]
     assert not wrong.correct
     assert 0 < wrong.mismatches < wrong.elements
-    assert f"{kernel}_v2 alone" not in {measurement.name for measurement in result.measurements}
+    assert f"{kernel}_v2 alone" not in {each.candidate.name for each in result.comparisons}
 
 
 def test_a_copy_that_does_not_compile_ends_the_run_with_the_compilers_words(graph_dir: Path) -> None:
@@ -150,7 +147,7 @@ def test_a_copy_that_does_not_compile_ends_the_run_with_the_compilers_words(grap
 def test_an_unknown_kernel_is_answered_with_near_names(graph_dir: Path) -> None:
     file = write_bench_file(graph_dir)
     with pytest.raises(NotFoundError) as caught:
-        run_bench_file(file.path, kernel="cpp_fused_flop_0")
+        run_bench_file(file.path, BenchSettings(kernel="cpp_fused_flop_0"))
     assert "no kernel cpp_fused_flop_0" in caught.value.message
     assert file.kernels[0] in (caught.value.hint or "")
 

@@ -51,14 +51,15 @@ def test_triton_kernels_are_counted_and_linked(probe: Probe, folder: Path) -> No
 @pytest.mark.usefixtures("dumped")
 @pytest.mark.parametrize("label", ["flip", "antialias"])
 def test_a_triton_bench_file_checks_and_times_itself(probe: Probe, folder: Path, label: str) -> None:
-    ran = probe("bench-kernel", label, "--json", "--min-run-time", "0.5", cwd=folder)
+    ran = probe("bench-kernel", label, "--json", "--budget", "5s", cwd=folder)
     assert ran.status == ExitCode.OK, ran.err
     result = json.loads(ran.out)
     assert all(variant["correct"] for variant in result["variants"])
-    for measurement in result["measurements"]:
-        print(f"{label}: {measurement['name'][:60]}: {measurement['median'] * 1e6:.2f} us")
     for found in result["comparisons"]:
-        print(f"{label}: {found['candidate'][:50]}: {found['ratio']:.4f} {found['verdict']}")
+        for side in (found["baseline"], found["candidate"]):
+            print(f"{label}: {side['name'][:60]}: {side['median'] * 1e6:.2f} us")
+        print(f"{label}: {found['candidate']['name'][:50]}: {found['ratio']:.4f} {found['verdict']}")
+    print(f"{label}: {result['sentence']}")
 
 
 @pytest.mark.usefixtures("dumped")

@@ -7,6 +7,7 @@ import pytest
 
 from inductor_probe.errors import NotFoundError, ProbeError, UnreadableError
 from inductor_probe.rewrite import write_bench_file
+from inductor_probe.rewrite.bench_file import is_as_made
 from tests.conftest import DUMPS
 
 FLIP = next((DUMPS / "torch-2.13.0-cpu/hflip_cl").glob("run_*/torchinductor/*/output_code.py")).parent
@@ -56,15 +57,16 @@ def test_an_edit_is_kept_byte_for_byte_and_named(graph_dir: Path) -> None:
     assert (file.state, file.edited) == ("kept", ("cpp_fused_flip_0_v2",))
     assert file.pristine_edits == ()
     assert path.read_bytes() == edited
+    assert not is_as_made(path.read_text()), "what is the user's must not be removed with the run"
 
 
 def test_edits_of_pristine_parts_and_new_copies_are_told_apart(graph_dir: Path) -> None:
     path = write_bench_file(graph_dir).path
-    edit(path, "MARGIN = 0.01", "MARGIN = 0.5")
+    edit(path, "namespace=globals()", "namespace=dict(globals())")
     edit(path, "BENCH = Bench(", "cpp_fused_flip_0_v3 = cpp_fused_flip_0_v2\n\nBENCH = Bench(")
     file = write_bench_file(graph_dir)
-    assert set(file.edited) == {"MARGIN", "cpp_fused_flip_0_v3"}
-    assert file.pristine_edits == ("MARGIN",)
+    assert set(file.edited) == {"BENCH", "cpp_fused_flip_0_v3"}
+    assert file.pristine_edits == ("BENCH",)
 
 
 def test_a_comment_is_an_edit_too_but_changes_no_name(graph_dir: Path) -> None:

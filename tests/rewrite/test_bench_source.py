@@ -10,7 +10,7 @@ import pytest
 from inductor_probe.errors import UnreadableError
 from inductor_probe.model.manifest import InputFact
 from inductor_probe.rewrite import bench_source
-from inductor_probe.rewrite.harness import MODULES
+from inductor_probe.rewrite.harness import GPU_MODULES, MODULES
 from inductor_probe.rewrite.paste import harness
 from inductor_probe.rewrite.sections import cut
 from tests.conftest import DUMPS, REPOSITORY, all_graph_dirs
@@ -93,7 +93,7 @@ def test_triton_copies_agree_on_their_four_names() -> None:
 
 
 def test_harness_names_do_not_collide_with_those_of_any_dump() -> None:
-    _, code = harness()
+    _, code = harness(gpu=True)
     own = defined(code)
     for folder in all_graph_dirs():
         dumped = defined((folder / "output_code.py").read_text())
@@ -101,10 +101,10 @@ def test_harness_names_do_not_collide_with_those_of_any_dump() -> None:
 
 
 def test_the_harness_is_pasted_whole_and_without_notes_to_our_tools() -> None:
-    imports, code = harness()
-    assert len(MODULES) == len(set(MODULES))
+    imports, code = harness(gpu=True)
+    assert len({*MODULES, *GPU_MODULES}) == len(MODULES) + len(GPU_MODULES)
     folder = REPOSITORY / "inductor_probe" / "rewrite" / "harness"
-    assert {path.stem for path in folder.glob("*.py")} == {*MODULES, "__init__"}
+    assert {path.stem for path in folder.glob("*.py")} == {*MODULES, *GPU_MODULES, "__init__"}
     assert "noqa" not in code
     assert "type: ignore" not in code
     assert not any("inductor_probe" in line for line in imports)
@@ -115,14 +115,14 @@ def test_integers_come_from_the_range_that_was_recorded() -> None:
     folder = graph("torch-2.13.0-cpu/hflip_cl")
     fact = InputFact("arg0_1", "tensor", None, (1, 3, 4, 4), (48, 1, 12, 3), 5, "uint8", "cpu", 7, 9)
     source = made(folder, (fact,))
-    line = "make_tensor((1, 3, 4, 4), (48, 1, 12, 3), torch.uint8, 'cpu', generator, low=7, high=9, offset=5)"
+    line = "(1, 3, 4, 4), (48, 1, 12, 3), torch.uint8, 'cpu', low=7, high=9, offset=5)"
     assert line in source
     assert "low=0, high=255" in made(folder)
 
 
 def test_symbolic_sizes_are_bound() -> None:
     folder = graph("torch-2.13.0-cpu/dynamic_shapes")
-    assert "    arg0_1 = 33\n" in made(folder)
+    assert "s77=33" in made(folder)
     names = ("arg0_1", "arg1_1", "arg2_1", "arg3_1", "arg4_1")
     facts = tuple(
         InputFact(name, "symint", 8)
@@ -130,8 +130,19 @@ def test_symbolic_sizes_are_bound() -> None:
         else InputFact(name, "tensor", None, (8, 8), (8, 1), 0, "float32", "cpu")
         for name in names
     )
-    assert "    arg0_1 = 8\n" in made(folder, facts)
-    assert "    arg0_1 = 33\n" in made(folder, facts[:-1]), "facts that miss an input do not fit together"
+    assert "s77=8" in made(folder, facts)
+    assert "s77=33" in made(folder, facts[:-1]), "facts that miss an input do not fit together"
+
+
+@pytest.mark.parametrize(
+    "name", ['it\'s "quoted"', "back\\slash", '"""', "new\nline", "model__0_inference_0.0"]
+)
+def test_the_name_of_a_folder_neither_ends_nor_changes_the_text_around_it(name: str) -> None:
+    folder = graph("torch-2.13.0-cpu/hflip_cl")
+    source = bench_source((folder / "output_code.py").read_text(), None, name)
+    tree = ast.parse(source)
+    assert name in (ast.get_docstring(tree, clean=False) or "")
+    assert f"graph={name!r}" in source
 
 
 def test_unknown_integer_ranges_are_narrow_and_said() -> None:
@@ -145,7 +156,6 @@ def test_unknown_integer_ranges_are_narrow_and_said() -> None:
     ("before", "after", "why"),
     [
         ("super().__init__()", "super().__init__(); self.c = torch.randn(3)", "constants"),
-        ("torch.ops.prims.rev.default", "torch.ops.prims.inductor_random.default", "random"),
         ("class Repro", "class Other", "no module Repro"),
         ("class Repro", "class (", "not Python"),
     ],

@@ -1,6 +1,31 @@
 """The part of a bench file that is the same in all of them: real modules here, pasted there.
 
-They import torch and nothing of this package but each other, and are pasted in the order of `MODULES`.
+They import torch and nothing of this package but each other, and are pasted in the order of these tuples.
 """
 
-MODULES = ("bench", "inputs", "checks", "judge", "stats", "timing", "launches", "report", "main")
+GPU_MODULES = (
+    "gpu_stream",
+    "gpu_clock",
+    "gpu_agreement",
+    "config_arguments",
+    "config_list",
+    "configs",
+    "config_report",
+)
+"""Of graphs on a GPU only: nothing else calls what is in them."""
+
+MODULES = (
+    "bench",
+    "inputs",
+    "random_numbers",
+    "checks",
+    "judge",
+    "clocks",
+    "rings",
+    "timing",
+    "launches",
+    "subjects",
+    "environment",
+    "report",
+    "main",
+)

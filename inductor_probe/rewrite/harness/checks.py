@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
+
+from inductor_probe.rewrite.harness.random_numbers import Draws
 
 NARROW = (torch.float16, torch.bfloat16, torch.float32)
 ALLOCATORS = ("empty", "empty_strided", "empty_strided_cpu", "empty_strided_cpu_pinned", "empty_strided_cuda")
@@ -31,13 +32,22 @@ class Check:
     note: str | None = None
 
 
-class Float64(TorchDispatchMode):  # type: ignore[misc]
+@dataclass
+class Slack:
+    """How far an output may be off where its dtype's tolerance is too narrow: see `differences`."""
+
+    absolute: float = 0.0
+    tolerances: float = 1.0
+
+
+class Float64(Draws):
     """Runs every operation in float64 where the graph asks for less; `used` tells whether any did."""
 
     used = False
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*tree_map(widen, args), **tree_map(widen, kwargs or {}))
+    def draw(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Run one operation on widened arguments."""
+        result = super().draw(func, tree_map(widen, args), tree_map(widen, kwargs))
         self.used = self.used or any(
             isinstance(leaf, torch.Tensor) and leaf.dtype == torch.float64
             for leaf in tree_leaves((args, result))
@@ -81,27 +91,51 @@ def tolerance(dtype: torch.dtype) -> tuple[float, float]:
 
 
 def differences(
-    value: torch.Tensor, expected: torch.Tensor, slack: float
+    value: torch.Tensor, expected: torch.Tensor, slack: Slack
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return which elements are wrong, and the error of each.
 
-    A float is wrong beyond both the tolerance of its dtype and `slack`; NaN is right only where NaN is
-    expected, infinity only where infinity is. An integer is wrong beyond `slack`.
+    A float may be off by the tolerance of its dtype; by `slack.tolerances` times that, if it stays within
+    `slack.absolute`: large errors of large elements are no excuse for small elements. NaN is right only where
+    NaN is expected, infinity only where infinity is. An integer is wrong beyond `slack.absolute`.
     """
     dtype = value.dtype
     wide = torch.complex128 if dtype.is_complex else torch.float64
     rounded, exact = expected.to(dtype).to(wide), expected.to(wide)
     error = (value.to(wide) - exact).abs()
     if not (dtype.is_floating_point or dtype.is_complex):
-        return (error > slack if slack else value != expected), error
+        unequal = value != expected
+        return (unequal & (error > slack.absolute) if slack.absolute else unequal), error
     value = value.to(wide)
-    rtol, atol = tolerance(dtype)
     same = (value == exact) | (value == rounded) | (value.isnan() & exact.isnan())
-    limit = (atol + rtol * exact.abs()).clamp(min=slack)
+    limit = allowed(exact, dtype)
+    limit = torch.maximum(limit, (limit * slack.tolerances).clamp(max=slack.absolute))
     return ~same & ~(exact.isfinite() & (error <= limit)), error.masked_fill(same, 0.0)
 
 
-def compare(name: str, values: list[Any], expected: list[Any], slack: list[float]) -> Check:
+def allowed(exact: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Return how far each element may be off by the tolerance of `dtype`."""
+    rtol, atol = tolerance(dtype)
+    return atol + rtol * exact.abs()
+
+
+def slack_of(value: Any, expected: Any, times: float) -> Slack:
+    """Return the slack that lets through what is `times` further from `expected` than `value` is."""
+    comparable = isinstance(value, torch.Tensor) and isinstance(expected, torch.Tensor)
+    if not comparable or value.shape != expected.shape:
+        return Slack()
+    error = differences(value, expected, Slack())[1]
+    exact = expected.to(torch.complex128 if value.is_complex() else torch.float64)
+    counted = error.isfinite() & exact.isfinite()
+    if not counted.any():
+        return Slack()
+    largest = times * error[counted].max().item()
+    if not (value.dtype.is_floating_point or value.dtype.is_complex):
+        return Slack(largest)
+    return Slack(largest, times * (error / allowed(exact, value.dtype))[counted].max().item())
+
+
+def compare(name: str, values: list[Any], expected: list[Any], slack: list[Slack]) -> Check:
     """Compare outputs one by one; sizes and dtypes count as well, strides are the caller's business."""
     check = Check(name)
     if len(values) != len(expected):

@@ -23,9 +23,9 @@ class Launch:
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
 
-    def tensors(self) -> list[Any]:
-        """Return the tensors among the arguments."""
-        return [leaf for leaf in tree_leaves((self.args, self.kwargs)) if isinstance(leaf, torch.Tensor)]
+    def values(self) -> tuple[Any, ...]:
+        """Return its arguments, positional ones and those with names."""
+        return self.args, self.kwargs
 
     def replayable(self) -> bool:
         """Tell whether the arguments outlive the wrapper: raw pointers do not."""
@@ -33,12 +33,30 @@ class Launch:
 
     def fits(self, other: Launch) -> bool:
         """Tell whether `other` has arguments of the same form: sizes, strides, dtypes and numbers."""
-        mine, theirs = tree_leaves((self.args, self.kwargs)), tree_leaves((other.args, other.kwargs))
+        mine, theirs = tree_leaves(self.values()), tree_leaves(other.values())
         return [_form(leaf) for leaf in mine] == [_form(leaf) for leaf in theirs]
+
+    def starter(self, kernel: Any) -> Callable[[Any], Callable[[], object]]:
+        """Return what makes a function that launches `kernel` from its arguments: see `values`."""
+        start = getattr(kernel, self.method) if self.method else kernel
+
+        def bind(values: Any) -> Callable[[], object]:
+            tensors = (leaf for leaf in tree_leaves(values) if isinstance(leaf, torch.Tensor))
+            device = next((tensor.device.index for tensor in tensors if tensor.is_cuda), None)
+            if "stream" not in self.kwargs or device is None:
+                return partial(start, *values[0], **values[1])
+            named = {name: value for name, value in values[1].items() if name != "stream"}
+
+            def launch() -> object:  # on the stream of the moment: a CUDA graph captures on one of its own
+                return start(*values[0], stream=torch._C._cuda_getCurrentRawStream(device), **named)
+
+            return launch
+
+        return bind
 
     def bind(self, kernel: Any) -> Callable[[], object]:
         """Return a function that launches `kernel` with these arguments."""
-        return partial(getattr(kernel, self.method) if self.method else kernel, *self.args, **self.kwargs)
+        return self.starter(kernel)(self.values())
 
 
 class Recorder:

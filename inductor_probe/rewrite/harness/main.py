@@ -1,63 +1,106 @@
-"""The run: hazards, inputs, reference, checks, times, table, sentences."""
+"""The run: hazards, inputs, reference, checks, times, table, and everything measured as JSON."""
 
 from __future__ import annotations
 
 import argparse
 import difflib
+import gc
 import json
+import random
 import sys
+import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import torch
 from torch._inductor.async_compile import shutdown_compile_workers
 
 from inductor_probe.rewrite.harness.bench import Bench
 from inductor_probe.rewrite.harness.checks import Check
-from inductor_probe.rewrite.harness.inputs import clone
+from inductor_probe.rewrite.harness.clocks import gpu_clock
+from inductor_probe.rewrite.harness.config_report import config_table, configs_sentence
+from inductor_probe.rewrite.harness.configs import time_configs
+from inductor_probe.rewrite.harness.environment import environment
+from inductor_probe.rewrite.harness.inputs import KINDS, InputsError, clone
 from inductor_probe.rewrite.harness.judge import POISON, Round, judge, prepare
-from inductor_probe.rewrite.harness.launches import Launch, record
-from inductor_probe.rewrite.harness.report import (
-    describe,
-    environment,
-    hazards,
-    measured,
-    plain,
-    sentence,
-    table,
-    verdict_on,
-    wandering,
-    wrapped,
-)
-from inductor_probe.rewrite.harness.timing import Comparison, Side, compare_times, make_side, time_alone
+from inductor_probe.rewrite.harness.launches import record
+from inductor_probe.rewrite.harness.report import Timed, describe, plain, table, verdict_on, wrapped
+from inductor_probe.rewrite.harness.rings import Ring, make_ring, tensors_of
+from inductor_probe.rewrite.harness.subjects import Pair, call_pairs, kernel_pairs
+from inductor_probe.rewrite.harness.timing import Side, make_side, time_quads
 
-Pairs: TypeAlias = "list[tuple[Side, Side | None]]"
+SCHEMA = 1
 
 
 def parse(bench: Bench, argv: list[str] | None) -> argparse.Namespace:
     """Read the command line; an unknown kernel ends it with near names."""
     parser = argparse.ArgumentParser(
-        description=f"Check and time the kernels of {bench.graph}, and their variants."
+        description=f"Check and time the kernels of {bench.graph}, and their variants, in this one process.",
+        epilog=f"For a verdict, which takes several processes: probe bench-kernel {bench.graph}",
     )
-    parser.add_argument(
-        "--json", nargs="?", const="-", metavar="FILE", help="write results to FILE, or to stdout"
+    add = parser.add_argument
+    add("--json", nargs="?", const="-", metavar="FILE", help="write results to FILE, or to stdout")
+    add(
+        "--budget",
+        type=length_of_time,
+        default=3.0,
+        metavar="TIME",
+        help="for all comparisons: 500ms, 3s, 2m (3s)",
     )
-    parser.add_argument(
-        "--min-run-time", type=float, default=1.0, metavar="S", help="seconds a comparison (1)"
+    add("--precision", type=float, default=0.0025, metavar="W", help="end one that is known so well (0.0025)")
+    add("--kernel", metavar="NAME", help="time this kernel only")
+    add("--threads", type=int, default=1, metavar="N", help="threads of torch and of OpenMP (1)")
+    add(
+        "--data",
+        choices=("cold", "warm"),
+        help="do calls find their data in a cache? (warm; cold on a GPU, where the L2 is flushed)",
     )
-    parser.add_argument("--kernel", metavar="NAME", help="time this kernel only")
-    parser.add_argument(
-        "--threads", type=int, default=1, metavar="N", help="threads of torch and of OpenMP (1)"
+    add("--inputs", choices=KINDS, default=KINDS[0], help="values of the inputs (random)")
+    add(
+        "--configs",
+        metavar="TEXT",
+        help="Triton: time all configs, and those of TEXT: XBLOCK=1,8 num_warps=4",
     )
-    parser.add_argument("--seed", type=int, default=0, help="of inputs and of the order of timing (0)")
-    parser.add_argument("--check-only", action="store_true", help="check the variants, time nothing")
+    add("--size", action="append", default=[], metavar="s77=128", help="bind a symbolic size")
+    add("--copies-first", action="store_true", help="set up candidates before baselines")
+    add("--seed", type=int, default=0, help="of inputs, their places, and the order of timing (0)")
+    add("--check-only", action="store_true", help="check the variants, time nothing")
     options = parser.parse_args(argv)
     if options.kernel and options.kernel not in bench.kernels:
         near = difflib.get_close_matches(options.kernel, bench.kernels, cutoff=0.3) or bench.kernels
         parser.error(f"no kernel {options.kernel}; there is {', '.join(near)}")
+    try:
+        bench.kind, bench.sizes = options.inputs, dict(map(binding, options.size))
+        inputs = bench.inputs(options.seed)
+    except (InputsError, ValueError) as error:
+        parser.error(str(error))
+    if options.configs is not None and not on_cuda(inputs):
+        parser.error("--configs is for Triton kernels, and this graph has none")
+    options.data = options.data or ("cold" if on_cuda(inputs) else "warm")
     return options
+
+
+def binding(text: str) -> tuple[str, int]:
+    """Read `s77=128`."""
+    name, equals, number = text.partition("=")
+    if not equals or not number.isdecimal():
+        raise ValueError(f"--size {text} is not of the form s77=128")
+    return name, int(number)
+
+
+def on_cuda(values: object) -> bool:
+    """Tell whether any tensor in `values` is on a GPU."""
+    return any(tensor.is_cuda for tensor in tensors_of(values))
+
+
+def length_of_time(text: str) -> float:
+    """Read `500ms`, `10s`, `2m`, or a number of seconds."""
+    number, units = text.rstrip("ms"), {"ms": 1e-3, "s": 1.0, "m": 60.0, "": 1.0}
+    if text[len(number) :] not in units:
+        raise ValueError(text)
+    return float(number) * units[text[len(number) :]]
 
 
 def check_all(bench: Bench, seed: int) -> tuple[list[Round], Check, list[Check]]:
@@ -68,7 +111,19 @@ def check_all(bench: Bench, seed: int) -> tuple[list[Round], Check, list[Check]]
         rounds.append(each)
         if pristine.correct:
             pristine = check
-    checks = {variant.name: judge(bench, variant, rounds) for variant in bench.variants()}
+    checks: dict[str, Check] = {}
+    for variant in bench.variants():
+        own = "call" + variant.name[variant.name.rindex("_v") :]
+        if (
+            variant.swaps
+            and own != "call_v2"
+            and own in checks
+            and record(bench, own, variant.name, rounds[0].inputs)
+        ):
+            # Made for the buffers of its own wrapper: inside `call` it might write past the end of one.
+            checks[variant.name] = replace(checks[own], name=variant.name, note=f"inside {own}")
+        else:
+            checks[variant.name] = judge(bench, variant, rounds)
     for variant in bench.variants():
         if checks[variant.name].correct or not variant.swaps:
             continue
@@ -80,50 +135,44 @@ def check_all(bench: Bench, seed: int) -> tuple[list[Round], Check, list[Check]]
     return rounds, pristine, list(checks.values())
 
 
-def call_pairs(bench: Bench, inputs: list[Any], right: set[str]) -> Pairs:
-    """Pair eager with the pristine call, and that with each right variant of it, on the same inputs."""
+def time_pair(
+    pair: Pair, options: argparse.Namespace, budget: float, rng: random.Random, warn: Callable[[str], None]
+) -> Timed:
+    """Time two subjects against each other for `budget` seconds, on one ring if they take the same values."""
+    baseline, candidate = pair
+    rings: dict[int, Ring] = {}
+    sides: dict[str, Side] = {}
+    subjects = [baseline, candidate] if candidate else [baseline]
+    for subject in reversed(subjects) if options.copies_first else subjects:
+        key = id(subject.values)
+        rings[key] = rings.get(key) or make_ring(subject.values, options.data == "cold", rng, warn)
+        sides[subject.name] = make_side(subject, rings[key])
+    b, begin = sides[candidate.name] if candidate else None, time.perf_counter()
+    quads = time_quads(sides[baseline.name], b, budget, options.precision, rng)
+    name = candidate.name if candidate else None
+    return Timed(baseline.name, name, quads, time.perf_counter() - begin)
 
-    def caller(entry: Callable[[list[Any]], Any]) -> Callable[[], object]:
-        return lambda: entry(list(inputs))  # it empties the list that it is given
 
-    call = make_side("Compiled call", caller(bench.namespace["call"]), inputs)
-    pairs: Pairs = []
-    if bench.aten_graph is not None:
-        graph = bench.aten_graph()
-        pairs.append((make_side("Eager (aten graph)", lambda: graph(*inputs), inputs), call))
-    for variant in bench.variants():
-        if not variant.swaps and variant.name in right:
-            pairs.append((call, make_side(variant.name, caller(bench.namespace[variant.name]), inputs)))
-    return pairs or [(call, None)]
-
-
-def kernel_pairs(
-    bench: Bench, kernel: str, inputs: list[Any], right: set[str], warn: Callable[[str], None]
-) -> Pairs:
-    """Pair each launch of `kernel` with that of its right variants: on the same buffers, where they fit."""
-    launches = record(bench, "call", kernel, inputs)
-    if not all(launch.replayable() for launch in launches):
-        warn(f"{kernel} is not timed alone: its launches pass raw pointers")
-        return []
-    copies: dict[str, list[Launch]] = {}
-    for variant in bench.variants():
-        if kernel in variant.swaps and variant.name in right:
-            entry = "call" + variant.name.removeprefix(kernel)
-            own = record(bench, entry, variant.name, inputs) if entry in right else []
-            copies[variant.name] = own or launches
-            if len(copies[variant.name]) != len(launches):
-                warn(f"{variant.name} is not timed alone: {entry} launches it {len(own)} times")
-                del copies[variant.name]
-    pairs: Pairs = []
-    for number, launch in enumerate(launches):
-        suffix = " alone" if len(launches) == 1 else f" alone #{number + 1}"
-        base = make_side(kernel + suffix, launch.bind(bench.namespace[kernel]), launch.tensors())
-        for name, own in copies.items():
-            used = launch if launch.fits(own[number]) else own[number]
-            pairs.append((base, make_side(name + suffix, used.bind(bench.namespace[name]), used.tensors())))
-        if not copies:
-            pairs.append((base, None))
-    return pairs
+def configs_of(bench: Bench, options: argparse.Namespace, inputs: list[Any]) -> list[dict[str, Any]]:
+    """Check and time every config of the Triton kernels, on what their first launch gets."""
+    found = []
+    for name in [options.kernel] if options.kernel else bench.kernels:
+        launches = record(bench, "call", name, inputs)
+        if not launches or launches[0].method is None:
+            continue
+        notes: list[str] = []
+        clock = gpu_clock("cuda", options.data == "cold")
+        times = time_configs(
+            bench.namespace[name],
+            launches[0],
+            options.configs,
+            clock=clock,
+            seconds=options.budget,
+            notes=notes,
+        )
+        shown = "\n".join([config_table(name, times), configs_sentence(times), *notes])
+        found.append({"kernel": name, "configs": [each.plain() for each in times], "shown": shown})
+    return found
 
 
 def main(bench: Bench, argv: list[str] | None = None) -> int:
@@ -132,59 +181,63 @@ def main(bench: Bench, argv: list[str] | None = None) -> int:
     torch.set_num_threads(options.threads)
     shutdown_compile_workers()
     human = sys.stderr if options.json == "-" else sys.stdout
-
-    def say(text: str) -> None:
-        print(text if text.startswith("\n") else wrapped(text), file=human, flush=True)
-
     warnings: list[str] = []
 
     def warn(text: str) -> None:
         warnings.append(text)
         print(wrapped(f"warning: {text}"), file=sys.stderr, flush=True)
 
-    for hazard in hazards():
-        warn(hazard)
+    machine, timed, pairs = environment(), list[Timed](), list[Pair]()
     with torch.no_grad():
         rounds, pristine, checks = check_all(bench, options.seed)
         for check in (pristine, *checks):
-            say(verdict_on(check))
+            print(wrapped(verdict_on(check)), file=human, flush=True)
         right = {check.name for check in checks if check.correct}
-        inputs, pairs = clone(rounds[0].inputs), []
-        if pristine.correct and not options.check_only:
-            pairs = [] if options.kernel else call_pairs(bench, inputs, right)
+        inputs = clone(rounds[0].inputs)
+        configs = configs_of(bench, options, inputs) if options.configs is not None else []
+        if pristine.correct and not options.check_only and options.configs is None:
+            pairs += [] if options.kernel else call_pairs(bench, inputs, right)
             for kernel in [options.kernel] if options.kernel else bench.kernels:
                 pairs += kernel_pairs(bench, kernel, inputs, right, warn)
-        comparisons: list[Comparison] = []
-        for a, b in pairs:
-            if b is None:
-                time_alone(a, options.min_run_time / 2)
-            else:
-                comparisons.append(compare_times(a, b, options.min_run_time, options.seed))
-    sides = list({id(side): side for pair in pairs for side in pair if side}.values())
-    shown = table(bench.graph, describe(inputs), sides, [check for check in checks if not check.correct])
-    if sides:
-        say(f"\n{shown}\n")
-    for found in comparisons:
-        say(sentence(found))
-    for warning in wandering(comparisons):
-        warn(warning)
+        rng, end = random.Random(options.seed), time.perf_counter() + options.budget  # noqa: S311 - no secret
+        gc.disable()
+        for number, pair in enumerate(pairs):
+            share = (end - time.perf_counter()) / (len(pairs) - number)
+            timed.append(time_pair(pair, options, share, rng, warn))
+        gc.enable()
+    for each in configs:
+        print(f"\n{each['shown']}", file=human)
+    if timed:
+        data = f"{describe(inputs)}, {options.inputs} {options.data}, {options.threads} threads"
+        shown = table(timed, [check.name for check in checks if not check.correct])
+        print(f"\n{bench.graph}: {data}\n{shown}", file=human)
+        print(f"\nfor a verdict, from several processes: probe bench-kernel {bench.graph}", file=human)
     if not pristine.correct:
-        say(
+        text = (
             "the pristine call is wrong: nothing was timed. If the dump comes from another machine: C++ code "
             f"needs vectors as wide as there, and this machine has {torch.backends.cpu.get_cpu_capability()}"
         )
+        print(wrapped(text), file=human)
     result = {
+        "schema": SCHEMA,
         "graph": bench.graph,
         "kernels": bench.kernels,
-        "variants": [plain(check) for check in (pristine, *checks)],
-        "measurements": [measured(side) for side in sides],
-        "comparisons": [asdict(found) for found in comparisons],
-        "warnings": warnings,
-        "environment": environment(),
+        "inputs": describe(inputs),
+        "data": options.data,
+        "values": options.inputs,
+        "sizes": bench.sizes,
+        "threads": options.threads,
         "seed": options.seed,
-        "table": shown,
+        "first": "candidate" if options.copies_first else "baseline",
+        "command": sys.argv if argv is None else argv,
+        "environment": machine,
+        "warnings": warnings,
+        "variants": [plain(check) for check in (pristine, *checks)],
+        "comparisons": [asdict(each) for each in timed],
+        "ablations": bench.ablations(),
+        "configs": configs,
     }
     if options.json:
-        text = json.dumps(result, indent=1, allow_nan=False)
+        text = json.dumps(result, allow_nan=False)
         sys.stdout.write(text + "\n") if options.json == "-" else Path(options.json).write_text(text)
     return 0 if pristine.correct and all(check.correct for check in checks) else 1

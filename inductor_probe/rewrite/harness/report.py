@@ -1,61 +1,30 @@
-"""The report: hazards, a table in the form of `torch.utils.benchmark`, a sentence for each finding."""
+"""The report: a table of times, and what the checks found in words."""
 
 from __future__ import annotations
 
 import math
-import os
-import platform
-import re
 import statistics
 import textwrap
-from dataclasses import asdict, replace
-from pathlib import Path
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
-from torch.utils.benchmark import Compare, Measurement, TaskSpec
 
 from inductor_probe.rewrite.harness.checks import Check
-from inductor_probe.rewrite.harness.stats import MARGIN
-from inductor_probe.rewrite.harness.timing import Comparison, Side
+from inductor_probe.rewrite.harness.timing import Quad, scores_of
 
 COLUMNS = 80
-WANDERS = 1.1
+UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"))
 
 
-def hazards() -> list[str]:
-    """Say what makes times on this machine doubtful, before any is taken."""
-    found = []
-    cores, load = len(os.sched_getaffinity(0)), os.getloadavg()[0]
-    written = re.findall(r"omp parallel num_threads\((\d+)\)", Path(__file__).read_text())
-    threads = max(torch.get_num_threads(), *map(int, written), 1)
-    if threads > torch.get_num_threads():
-        found.append(f"kernels here start {threads} threads by themselves: it is written into their code")
-    if threads > max(1, round(cores - load)):
-        found.append(
-            f"{threads} threads on {cores} cores with a load of {load:.1f}: every kernel waits for "
-            "its slowest thread; fewer are steadier"
-        )
-    elif load > cores / 2:
-        found.append(f"load of {load:.1f} on {cores} cores: other programs are running")
-    governor = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
-    if governor.exists() and (mode := governor.read_text().strip()) != "performance":
-        found.append(f"cpu governor is {mode}: the clock changes with load")
-    return found
+@dataclass
+class Timed:
+    """The quads of a baseline and a candidate, and the seconds spent on them; it may be timed alone."""
 
-
-def wandering(comparisons: list[Comparison]) -> list[str]:
-    """Name what took another time in the next comparison: then ratios hold, and rows of the table do not."""
-    times: dict[str, list[float]] = {}
-    for found in comparisons:
-        for name, seconds in zip((found.baseline, found.candidate), found.medians, strict=True):
-            times.setdefault(name, []).append(seconds)
-    return [
-        f"{name} took {min(all_of) * 1e6:.1f} to {max(all_of) * 1e6:.1f} us from one comparison to the next: "
-        "where its buffers lie in memory changed; trust the ratios"
-        for name, all_of in times.items()
-        if max(all_of) > WANDERS * min(all_of)
-    ]
+    baseline: str
+    candidate: str | None
+    quads: list[Quad]
+    spent: float
 
 
 def describe(inputs: list[Any]) -> str:
@@ -73,20 +42,38 @@ def describe(inputs: list[Any]) -> str:
     return f"{size} {dtype} {layout}"
 
 
-def table(title: str, column: str, sides: list[Side], wrong: list[Check]) -> str:
-    """Lay out medians, one row for each thing timed; variants that are wrong stand below without a time."""
-    rows, width = [], max(24, COLUMNS - len("      " + "  |  " + column))
-    for side in sides:
-        spec = TaskSpec(stmt="", setup="", label=title, sub_label=short(side.name, width), description=column)
-        rows.append(Measurement(1, side.samples, replace(spec, num_threads=torch.get_num_threads())))
-    lines = str(Compare(rows)).rstrip() if rows else f"[ {title} ]"
-    return "\n".join([lines, *(f"      {short(check.name, width)}: WRONG, not timed" for check in wrong)])
+def table(timed: list[Timed], wrong: list[str]) -> str:
+    """Lay out medians with their MAD, each baseline above its candidate; what is wrong has no time."""
+    lines = [f"{'median':>{COLUMNS - 22}}  {'MAD':>9}  {'ratio':>8}"]
+    for each in timed:
+        lines.append(row(each.baseline, each.quads, "A"))
+        if each.candidate:
+            ratio = math.exp(statistics.median(scores_of(each.quads)))
+            lines.append(f"{row(each.candidate, each.quads, 'B')}  {ratio:>7.3f}x")
+    lines += [f"{short(name, COLUMNS - 19)}: WRONG, not timed" for name in wrong]
+    return "\n".join(lines)
 
 
-def short(name: str, width: int) -> str:
-    """Cut the middle out of a name that is longer than `width`; its end tells kernels and copies apart."""
-    head = width // 3
-    return name if len(name) <= width else f"{name[:head]}..{name[head + 2 - width :]}"
+def row(name: str, quads: list[Quad], side: str) -> str:
+    """Say the median of a side's samples, and the median distance from it."""
+    quads = [quad for quad in quads if side == "A" or not quad.guard]
+    samples = [sample for quad in quads for sample in quad.samples(side)]
+    median = statistics.median(samples)
+    mad = statistics.median(abs(sample - median) for sample in samples)
+    return f"{short(name, COLUMNS - 33):<{COLUMNS - 33}}  {duration(median):>9}  {duration(mad):>9}"
+
+
+def duration(seconds: float) -> str:
+    """Say a time with four digits: `12.34 us`."""
+    size, unit = next((each for each in UNITS if seconds >= each[0]), UNITS[-1])
+    number = seconds / size
+    return f"{number:.{max(0, 4 - len(str(int(number))))}f} {unit}"
+
+
+def short(name: str, most: int) -> str:
+    """Cut the middle out of a name longer than `most`; its end tells kernels and copies apart."""
+    head = most // 3
+    return name if len(name) <= most else f"{name[:head]}..{name[head + 2 - most :]}"
 
 
 def wrapped(text: str) -> str:
@@ -110,28 +97,6 @@ def verdict_on(check: Check) -> str:
     return said + (f"; {check.note}" if check.note else "")
 
 
-def sentence(found: Comparison) -> str:
-    """Say a comparison in words."""
-    said = {
-        "FASTER": "is FASTER than",
-        "SLOWER": "is SLOWER than",
-        "SAME": f"takes the SAME time, within {MARGIN:.0%}, as",
-        "UNDECIDED": "is UNDECIDED against",
-        "INVALID": "cannot be judged (INVALID) against",
-    }[found.verdict]
-    counted = sum(not quad.guard for quad in found.quads)
-    left_out = f", {found.excluded} disturbed left out" if found.excluded else ""
-    times = f"{found.ratio:.3f}x its time ({found.low:.3f} to {found.high:.3f}, {counted} quads{left_out})"
-    return f"{found.candidate} {said} {found.baseline}: {times}" + (f"; {found.note}" if found.note else "")
-
-
-def measured(side: Side) -> dict[str, Any]:
-    """Return the samples of one thing timed, in seconds a call."""
-    median = statistics.median(side.samples)
-    mad = statistics.median(abs(sample - median) for sample in side.samples)
-    return {"name": side.name, "samples": side.samples, "median": median, "mad": mad}
-
-
 def plain(check: Check) -> dict[str, Any]:
     """Return a check for JSON, which has neither NaN nor infinity nor complex numbers: they become text."""
     return {
@@ -142,16 +107,3 @@ def plain(check: Check) -> dict[str, Any]:
 
 def _in_json(value: complex) -> bool:
     return isinstance(value, float) and math.isfinite(value)
-
-
-def environment() -> dict[str, Any]:
-    """Return what a reader of the numbers has to know about this machine and process."""
-    return {
-        "torch": torch.__version__,
-        "python": platform.python_version(),
-        "machine": platform.platform(),
-        "cores": len(os.sched_getaffinity(0)),
-        "threads": torch.get_num_threads(),
-        "load": os.getloadavg()[0],
-        "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
-    }

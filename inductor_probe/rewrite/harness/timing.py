@@ -1,4 +1,4 @@
-"""Timing: blocks of calls, in quads of A and B, until the interval is narrow or the time is up."""
+"""Timing: blocks of calls, in quads of A and B, until the ratio is known or the time is up."""
 
 from __future__ import annotations
 
@@ -8,187 +8,182 @@ import resource
 import statistics
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from itertools import cycle
 from typing import Any
 
-import torch
-
+from inductor_probe.rewrite.harness.clocks import Clock, clock_for, cpu_clock
 from inductor_probe.rewrite.harness.inputs import changed, clone
-from inductor_probe.rewrite.harness.stats import MARGIN, decide, interval, seconds_missing
+from inductor_probe.rewrite.harness.rings import Ring, tensors_of
 
-BLOCK_S = 0.0015
+BLOCK_S = 0.0005  # a timer's cost is a thousandth of it; longer ones lose their core more often
+STEADY = 0.01
 GUARD_EVERY = 4
-ENOUGH = 6  # quads: the interval of fewer is narrower than it should be
-NARROW_ENOUGH = MARGIN / 4
+FEWEST = GUARD_EVERY
+MOST_DRIFTING = 16  # calls of a block that changes its inputs: they must not overflow or become denormal
+BUSY = 0.8
+
+
+@dataclass
+class Subject:
+    """Something to time: `bind` makes a function without arguments that works on `values`."""
+
+    name: str
+    bind: Callable[[Any], Callable[[], object]]
+    values: Any
 
 
 @dataclass
 class Side:
-    """Something to time. `samples` are seconds a call, one a block; `restore` undoes what calls change."""
+    """A subject bound to each slot of a ring; `drifting` are tensors that change from call to call."""
 
     name: str
-    run: Callable[[], object]
-    on_cuda: bool = False
-    restore: Callable[[], None] | None = None
+    runs: list[Callable[[], object]]
+    ring: Ring
+    clock: Clock
+    drifting: list[int]
     calls: int = 1
-    samples: list[float] = field(default_factory=list)
 
-    def block(self) -> float:
+    def block(self, pair: int) -> float:
         """Time one block of calls; return seconds a call. Restoring happens outside the clock."""
-        if self.restore:
-            self.restore()
-        run, calls = self.run, range(self.calls)
-        if self.on_cuda:
-            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            torch.cuda.synchronize()
-            start.record()
-            for _ in calls:
-                run()
-            end.record()
-            end.synchronize()
-            seconds = start.elapsed_time(end) / 1e3
-        else:
-            begin = time.perf_counter()
-            for _ in calls:
-                run()
-            seconds = time.perf_counter() - begin
-        self.samples.append(seconds / self.calls)
-        return self.samples[-1]
+        slots = self.ring.take(pair, self.calls)
+        run, following = self.runs[slots[0]], cycle([self.runs[slot] for slot in slots])
 
-    def calibrate(self, first: int = 0) -> None:
-        """Choose the calls of a block by what the samples from `first` on say, and forget those."""
-        self.calls = max(1, round(BLOCK_S / statistics.median(self.samples[first:])))
-        if self.restore:
-            self.calls = min(self.calls, 16)  # values must not overflow or become denormal on the way
-        del self.samples[first:]
+        def run_next() -> object:
+            return next(following)()
+
+        seconds = self.clock(run_next if self.ring.cold else run, self.calls)
+        self.ring.restore(slots, self.drifting)
+        return seconds
+
+    def touch(self, pair: int) -> None:
+        """Call once without a clock, so that both blocks of a pair find their data warm."""
+        if not self.ring.cold and self.calls > 1:
+            slots = self.ring.take(pair, 1)
+            self.runs[slots[0]]()
+            self.ring.restore(slots, self.drifting)
+
+    def calibrate(self, samples: list[float]) -> None:
+        """Choose the calls of a block by what samples, in seconds a call, say."""
+        most = MOST_DRIFTING if self.drifting else math.ceil(BLOCK_S / 1e-9)
+        if self.ring.cold:
+            most = min(most, len(self.runs))
+        self.calls = max(1, min(round(BLOCK_S / max(statistics.median(samples), 1e-9)), most))
 
 
 @dataclass
 class Quad:
-    """ABBA or BAAB: `score` is the log-ratio of the times, B over A. In a `guard`, B is A once more."""
+    """Four blocks: `order` is ABBA or BAAB, `seconds` a call of each. In a `guard`, B is A once more.
 
-    score: float
-    guard: bool
-    disturbed: bool
-
-
-@dataclass
-class Comparison:
-    """What quads of a baseline and a candidate say: ratio of their times, interval, verdict.
-
-    `medians` are the seconds a call of baseline and candidate in this comparison.
+    `disturbed` says what else ran on our cores meanwhile.
     """
 
-    baseline: str
-    candidate: str
-    quads: list[Quad]
-    excluded: int
-    ratio: float
-    low: float
-    high: float
-    verdict: str
-    note: str | None = None
-    medians: tuple[float, float] = (math.nan, math.nan)
+    order: str
+    seconds: list[float]
+    guard: bool
+    disturbed: str | None
+
+    def score(self) -> float:
+        """Return the mean log-ratio, B over A, of both pairs: what drifts linearly cancels."""
+        first, second, third, fourth = map(math.log, self.seconds)
+        score = (second - first + third - fourth) / 2
+        return score if self.order == "ABBA" else -score
+
+    def samples(self, side: str) -> list[float]:
+        """Return the times of A or B."""
+        return [time for name, time in zip(self.order, self.seconds, strict=True) if name == side]
 
 
-def make_side(name: str, run: Callable[[], object], tensors: list[Any]) -> Side:
-    """Make a `Side` of `run`, which works on `tensors`: they are restored if they drift from call to call."""
-    original = clone(tensors)
-    run()
+def make_side(subject: Subject, ring: Ring) -> Side:
+    """Bind a subject to a ring, and see which of its tensors drift from call to call."""
+    runs, tensors = [subject.bind(values) for values in ring.slots], tensors_of(ring.slots[0])
+    runs[0]()
     once = clone(tensors)
-    run()
-    drifting = changed(once, tensors)
-
-    def restore() -> None:
-        for at in drifting:
-            tensors[at].copy_(original[at])
-
-    on_cuda = any(isinstance(tensor, torch.Tensor) and tensor.is_cuda for tensor in tensors)
-    side = Side(name, run, on_cuda, restore if drifting else None)
-    for _ in range(3):
-        side.block()
-    side.calibrate()
+    runs[0]()
+    side = Side(subject.name, runs, ring, clock_for(tensors, ring.flushed), changed(once, tensors))
+    ring.restore([0], side.drifting)
+    side.calibrate([side.block(0) for _ in range(3)])
     return side
 
 
 def warm_up(sides: list[Side], limit_s: float) -> None:
-    """Alternate blocks until the median of the last five of each side moves by less than the margin."""
+    """Alternate blocks until the median of the last five of each side moves by less than a hundredth."""
     end = time.perf_counter() + limit_s
-    first = [len(side.samples) for side in sides]
     before = [math.inf] * len(sides)
     while True:
-        recent = [[side.block() for side in sides] for _ in range(5)]
+        recent = [[side.block(0) for side in sides]]
+        while len(recent) < 5 and time.perf_counter() < end:
+            recent.append([side.block(len(recent)) for side in sides])
         now = [statistics.median(blocks) for blocks in zip(*recent, strict=True)]
-        if time.perf_counter() > end or all(
-            abs(new / old - 1) < MARGIN for new, old in zip(now, before, strict=True)
-        ):
+        moved = max(abs(new / old - 1) for new, old in zip(now, before, strict=True))
+        if moved < STEADY or time.perf_counter() > end:
             break
         before = now
-    for side, start in zip(sides, first, strict=True):
-        side.calibrate(start)
+    for side, blocks in zip(sides, zip(*recent, strict=True), strict=True):
+        side.calibrate(list(blocks))
 
 
-def time_alone(side: Side, seconds: float) -> None:
-    """Take blocks of one side for `seconds`."""
-    warm_up([side], seconds)
+def mark_clock_changes(quads: list[Quad], clocks: list[float]) -> None:
+    """Mark the quads in which the GPU had another clock than it had as a rule; `clocks` are in Hz."""
+    usual = statistics.median(clocks)
+    for quad, hertz in zip(quads, clocks, strict=True):
+        if abs(hertz / usual - 1) > STEADY:
+            quad.disturbed = f"the clock was {hertz / 1e6:.0f} MHz instead of {usual / 1e6:.0f}"
+
+
+def time_quad(a: Side, b: Side, number: int, guard: bool, rng: random.Random) -> Quad:
+    """Time quad `number`, and watch whether something else ran on our cores meanwhile."""
+    order, seconds = rng.choice(("ABBA", "BAAB")), list[float]()
+    switches, wall, cpu = involuntary_switches(), time.perf_counter(), time.process_time()
+    for at, names in enumerate((order[:2], order[2:])):
+        first, second = (a if name == "A" else b for name in names)
+        second.touch(2 * number + at)
+        seconds += [first.block(2 * number + at), second.block(2 * number + at)]
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    switches = involuntary_switches() - switches
+    disturbed = None
+    if cpu < BUSY * wall:
+        disturbed = f"had a core for {cpu * 1e3:.1f} of {wall * 1e3:.1f} ms"
+    elif switches:
+        disturbed = f"lost its core {switches} times"
+    return Quad(order, seconds, guard, disturbed if a.clock is cpu_clock else None)
+
+
+def involuntary_switches() -> int:
+    """Return how often this process had to give up a core so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
+
+
+def time_quads(a: Side, b: Side | None, seconds: float, precision: float, rng: random.Random) -> list[Quad]:
+    """Time quads of two sides, or of A alone, for `seconds`; fewer once the ratio is known to `precision`.
+
+    It is the width of what is known that ends it early, never where it lies.
+    """
     end = time.perf_counter() + seconds
-    while time.perf_counter() < end or len(side.samples) < 3:
-        side.block()
+    warm_up([a, b] if b else [a], seconds / 4)
+    again, quads, clocks = replace(a), list[Quad](), list[float]()
+    while len(quads) < FEWEST or time.perf_counter() < end:
+        guard = b is None or len(quads) % GUARD_EVERY == GUARD_EVERY - 1
+        quads.append(time_quad(a, again if b is None or guard else b, len(quads), guard, rng))
+        clocks.append(getattr(a.clock, "sm_hz", 0.0))
+        if len(quads) % 10 == 0 and width(scores_of(quads) or [quad.score() for quad in quads]) < precision:
+            break
+    if any(clocks):
+        mark_clock_changes(quads, clocks)
+    return quads
 
 
-def time_quad(a: Side, b: Side, guard: bool, rng: random.Random) -> Quad:
-    """Time one quad, and watch whether something else ran on our cores meanwhile."""
-    order = rng.choice(((a, b, b, a), (b, a, a, b)))
-    switches = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
-    wall, cpu = time.perf_counter(), time.thread_time()
-    times = [side.block() for side in order]
-    wall, cpu = time.perf_counter() - wall, time.thread_time() - cpu
-    disturbed = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw > switches or cpu < 0.8 * wall
-    score = (math.log(times[1] / times[0]) + math.log(times[2] / times[3])) / 2
-    return Quad(score if order[0] is a else -score, guard, disturbed and not a.on_cuda)
+def scores_of(quads: list[Quad]) -> list[float]:
+    """Return the scores of the quads with B: the undisturbed ones, or all if there are none."""
+    both = [quad for quad in quads if not quad.guard]
+    return [quad.score() for quad in both if not quad.disturbed] or [quad.score() for quad in both]
 
 
-def compare_times(a: Side, b: Side, seconds: float, seed: int) -> Comparison:
-    """Compare two sides for about `seconds`; stop early by the width of the interval, never by its place."""
-    warm_up([a, b], seconds / 2)
-    first_a, first_b = len(a.samples), len(b.samples)
-    again, rng = replace(a, samples=[]), random.Random(seed)  # noqa: S311 - an order of blocks, no secret
-    quads: list[Quad] = []
-    begin, spent = time.perf_counter(), 0.0
-    while len(quads) < 4 or ((spent < seconds or len(quads) < 12) and spent < 4 * seconds):
-        guard = len(quads) % GUARD_EVERY == GUARD_EVERY - 1
-        quads.append(time_quad(a, again if guard else b, guard, rng))
-        spent = time.perf_counter() - begin
-        if len(quads) % 40 == 0:
-            _, low, high = interval([quad.score for quad in quads if not quad.guard])
-            if high - low < NARROW_ENOUGH:
-                break
-    medians = statistics.median(a.samples[first_a:]), statistics.median(b.samples[first_b:])
-    return replace(conclude(a.name, b.name, quads, spent), medians=medians)
+def width(scores: list[float]) -> float:
+    """Return the width of the 95 % interval of their median, from its order statistics; of few, infinity.
 
-
-def conclude(baseline: str, candidate: str, quads: list[Quad], spent: float) -> Comparison:
-    """Turn quads into a verdict; `spent` seconds were needed for them."""
-    clean = [quad for quad in quads if not quad.disturbed]
-    busy = 2 * len(clean) < len(quads) or not any(quad.guard for quad in clean)
-    kept = quads if busy else clean
-    scores = [quad.score for quad in kept if not quad.guard]
-    guards = [quad.score for quad in kept if quad.guard]
-    middle, low, high = interval(scores)
-    _, guard_low, guard_high = interval(guards)
-    verdict, note = decide(low, high), None
-    if len(guards) >= ENOUGH and decide(guard_low, guard_high) in ("FASTER", "SLOWER"):
-        verdict = "INVALID"
-        note = f"{baseline} differs from itself: {math.exp(guard_low):.3f} to {math.exp(guard_high):.3f}"
-    elif busy:  # waiting for a core takes the same time on both sides, and hides what differs
-        verdict = "UNDECIDED"
-        note = f"the machine is busy: {len(quads) - len(clean)} of {len(quads)} quads were disturbed"
-    elif len(scores) < ENOUGH:
-        verdict = "UNDECIDED"
-        note = f"too few quads: needs about {spent * ENOUGH / len(scores):.0f} s"
-    elif verdict == "UNDECIDED":
-        more = seconds_missing(middle, low, high, spent)
-        note = f"needs about {more:.0f} s more" if more < 600 else "too near the margin to tell"
-    ratio, low, high = math.exp(middle), math.exp(low), math.exp(high)
-    excluded = len(quads) - len(kept)
-    return Comparison(baseline, candidate, quads, excluded, ratio, low, high, verdict, note)
+    The number below the median of n is binomial, so ranks n/2 +- 0.98 sqrt(n) hold it.
+    """
+    ranked, reach = sorted(scores), 0.98 * math.sqrt(len(scores))
+    low, high = math.floor(len(ranked) / 2 - reach), math.ceil(len(ranked) / 2 + reach)
+    return ranked[high] - ranked[low] if low >= 0 and high < len(ranked) else math.inf

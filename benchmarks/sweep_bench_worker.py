@@ -1,0 +1,173 @@
+"""A process that writes, runs and checks bench files, one after another, for `sweep_bench.py`.
+
+It reads folders of graphs on its standard input and answers each with a line of JSON. Kernels are compiled as
+inductor compiles them; its precompiled headers and its cache make a kernel's second copy cheap.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import sys
+import time
+import types
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from inductor_probe.analysis.input_bounds import input_bounds
+from inductor_probe.reader.debug_dir import graph_dir, read_graph
+from inductor_probe.reader.text import read_text
+from inductor_probe.rewrite import bench_source
+from inductor_probe.rewrite.compile_settings import in_todays_places
+
+_REASON = 500
+
+
+class Failed(Exception):  # noqa: N818 - what a graph did, no error of this program
+    """A graph failed; the first argument is at what, the second why."""
+
+
+def write(folder: Path, out: Path) -> tuple[Path, Path]:
+    """Write the bench file of the graph in `folder`, and the original beside it, below `out`; return both."""
+    graph = graph_dir(folder)
+    if graph is None:
+        raise Failed("not written", f"{folder} is no graph")
+    compiled = read_graph(graph)
+    code = folder / "output_code.py"
+    runnable, readable = folder / "fx_graph_runnable.py", folder / "fx_graph_readable.py"
+    source = bench_source(
+        read_text(code),
+        read_text(runnable) if runnable.exists() else None,
+        graph.name,
+        compiled.record.inputs if compiled.record else (),
+        code,
+        bounds=input_bounds(compiled),
+        readable=read_text(readable) if readable.exists() else None,
+    )
+    target = out / f"current-{os.getpid()}" / "output_code_bench.py"
+    target.parent.mkdir(exist_ok=True)
+    target.write_text(source)
+    original = target.with_name("output_code.py")
+    original.write_text(in_todays_places(read_text(code)))
+    return original, target
+
+
+def execute(path: Path) -> dict[str, Any]:
+    """Run a file as a module that is not `__main__`; return its names."""
+    module = types.ModuleType(f"bench_{path.stem}")
+    module.__file__ = str(path)
+    sys.modules[module.__name__] = module  # dataclasses look their module up
+    exec(compile(path.read_text(), str(path), "exec"), module.__dict__)  # noqa: S102 - what this is for
+    return module.__dict__
+
+
+def check(folder: Path, out: Path) -> str:
+    """Put one graph to all tests; return a note about its reference, if there is something to say.
+
+    Raises:
+        Failed: it fails one of them.
+    """
+    import torch
+
+    try:
+        code, path = write(folder, out)
+    except Exception as error:
+        raise Failed("not written", said(error)) from error
+    try:
+        names = execute(path)
+        original = execute(code)
+    except Exception as error:
+        raise Failed("does not compile", said(error)) from error
+    bench = names["BENCH"]
+    with torch.no_grad():
+        try:
+            inputs = bench.inputs(0)
+        except Exception as error:
+            raise Failed("no inputs", said(error)) from error
+        for name, value in names.items():
+            if isinstance(value, torch.Tensor):  # constants, which `make_inputs` makes
+                original[name] = value
+        same_bits(names, original, inputs)
+        rounds = []
+        for seed, pattern in enumerate(names["POISON"]):
+            try:
+                found, pristine = names["prepare"](bench, seed, pattern)
+            except Exception as error:
+                raise Failed("does not run", said(error)) from error
+            if not pristine.correct:
+                raise Failed("wrong", names["verdict_on"](pristine))
+            rounds.append(found)
+        for variant in bench.variants():
+            verdict = names["judge"](bench, variant, rounds)
+            if not verdict.correct:
+                raise Failed("copy wrong", names["verdict_on"](verdict))
+    return pristine.note or ""
+
+
+def same_bits(names: dict[str, Any], original: dict[str, Any], inputs: list[Any]) -> None:
+    """Run `call` of the bench file and of `output_code.py` on the same inputs, and compare the bits.
+
+    Raises:
+        Failed: they differ.
+    """
+    import torch
+
+    results = []
+    for which, module in (("original", original), ("bench file's", names)):
+        values = names["clone"](inputs)
+        torch.manual_seed(0)
+        try:
+            results.append([*module["call"](list(values)), *values])
+        except Exception as error:
+            raise Failed("does not run", f"the {which} call: {said(error)}") from error
+    theirs, ours = results
+    if len(theirs) != len(ours):
+        raise Failed("other bits", f"{len(ours)} outputs instead of {len(theirs)}")
+    for at, (old, new) in enumerate(zip(theirs, ours, strict=True)):
+        if not equal(old, new, names["changed"]):
+            raise Failed("other bits", f"output {at}")
+
+
+def equal(old: Any, new: Any, changed: Callable[[list[Any], list[Any]], list[int]]) -> bool:
+    """Tell whether two outputs are the same, bit for bit."""
+    import torch
+
+    if not isinstance(old, torch.Tensor) or not isinstance(new, torch.Tensor):
+        return type(old) is type(new) and repr(old) == repr(new)
+    form = [(each.size(), each.stride(), each.dtype) for each in (old, new)]
+    return form[0] == form[1] and not changed([old], [new])
+
+
+def said(error: Exception) -> str:
+    """Say what was raised."""
+    return f"{type(error).__name__}: {error}"
+
+
+def work(out: Path) -> None:
+    """Answer folders on standard input until it ends."""
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)  # what kernels and torch print is no answer
+    import torch
+
+    torch.set_num_threads(1)
+    answers.write("ready\n")
+    for line in sys.stdin:
+        name = line.strip()
+        begin = time.perf_counter()
+        status, reason = "ok", ""
+        try:
+            reason = check(Path(name), out)
+        except Failed as failure:
+            status, reason = failure.args
+        except Exception as error:  # a mistake in the checks themselves is a finding, too
+            status, reason = "check raises", said(error)
+        seconds = round(time.perf_counter() - begin, 2)
+        row = {"name": name, "status": status, "reason": reason[:_REASON], "seconds": seconds, "ends": False}
+        gc.collect()
+        answers.write(json.dumps(row) + "\n")
+
+
+if __name__ == "__main__":
+    work(Path(sys.argv[1]))

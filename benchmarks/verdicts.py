@@ -1,0 +1,300 @@
+"""How often are verdicts right? Ours, and those of the usual ways to time two kernels, on the same trials.
+
+    python benchmarks/verdicts.py [--trials 200] [--seconds 0.5] [--load] [--device cuda]
+
+Three questions a trial: is a kernel different from itself, from a second copy of it, and from one with 2 %
+more work? Each way has `--seconds` for each question. A way calls two kernels different if their ratio is
+off by more than the margin; ours if its whole interval is. Ours takes a third of the time in each of three
+processes, which are started afresh every `--renew` trials; the others run in one of these processes in turn.
+"""
+# ruff: noqa: PLC0415 - only workers import torch
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import Any, TextIO
+
+from inductor_probe.bench.verdict import conclude
+from inductor_probe.model.timing import Quad, Series
+
+MARGIN = 0.01
+PROCESSES = 3
+MORE = 1.02
+CASES = {"same": "itself", "copy": "a second copy", "more": "2 % more work"}
+OURS = "quads in 3 processes (probe)"
+PEERS = {
+    "autorange": "blocked_autorange, one after the other",
+    "print_performance": "inductor's print_performance",
+    "do_bench": "triton.testing.do_bench",
+}
+SIZE = {"cpu": 10_500, "cuda": 1 << 24}
+CPP = """
+// {name}
+#include <cmath>
+extern "C" void kernel(const float* in, float* out) {{
+    for (long i = 0; i < {size}L; i++) {{
+        float x = in[i], sum = 0;
+        for (int term = 0; term < 24; term++) sum = sum * x + 0.5f;
+        out[i] = sum;
+    }}
+}}
+"""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What one way said of one case: ratio of times, whether it calls that different, and why not."""
+
+    way: str
+    case: str
+    ratio: float
+    verdict: str
+    note: str | None = None
+
+
+# In the workers
+
+
+def kernels(device: str, size: int) -> dict[str, Callable[[Any, Any], object]]:
+    """Compile the kernel, a second copy, and one with more work; each takes an input and an output."""
+    sizes = {"base": size, "copy": size, "more": round(size * MORE)}
+    if device == "cuda":
+        return triton_kernels(sizes)
+    from torch._inductor.async_compile import AsyncCompile
+
+    compiler = AsyncCompile()
+    made: dict[str, Any] = {
+        name: compiler.cpp_pybinding(["const float*", "float*"], CPP.format(name=name, size=count))
+        for name, count in sizes.items()
+    }
+    compiler.wait(made)
+    return made
+
+
+def triton_kernels(sizes: dict[str, int]) -> dict[str, Callable[[Any, Any], object]]:
+    """Return launchers of Triton kernels; the copy is another function with the same text."""
+    import triton
+    import triton.language as tl
+
+    def polynomial(source, out, size, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def] # noqa: N803
+        at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        x = tl.load(source + at, mask=at < size)
+        total = x * 0
+        for _ in range(24):
+            total = total * x + 0.5
+        tl.store(out + at, total, mask=at < size)
+
+    def launcher(size: int) -> Callable[[Any, Any], object]:
+        compiled = triton.jit(polynomial)
+        return lambda x, out: compiled[(triton.cdiv(size, 1024),)](x, out, size, BLOCK=1024)
+
+    return {name: launcher(size) for name, size in sizes.items()}
+
+
+def work(device: str, size: int) -> None:
+    """Answer questions on stdin, one a line, until it ends."""
+    answers = sys.stdout
+    sys.stdout = sys.stderr  # print_performance prints
+    import random
+
+    import torch
+
+    from inductor_probe.rewrite.harness.rings import make_ring
+    from inductor_probe.rewrite.harness.timing import Subject, make_side, time_quads
+
+    torch.set_num_threads(1)
+    made = kernels(device, size)
+    x = torch.rand(round(size * MORE), device=device)
+    values, rng = (x, torch.empty_like(x)), random.Random(os.getpid())  # noqa: S311 - no secret
+
+    def bound(kernel: Callable[[Any, Any], object]) -> Callable[[Any], Callable[[], object]]:
+        return lambda values: lambda: kernel(*values)
+
+    ring = make_ring(values, False, rng, lambda text: None)
+    sides = {name: make_side(Subject(name, bound(kernel), values), ring) for name, kernel in made.items()}
+    for line in sys.stdin:
+        way, case, seconds = line.split()
+        a, b = "base", "base" if case == "same" else case
+        if way == "quads":
+            quads = time_quads(sides[a], sides[b], float(seconds), 0.0, rng)
+            answer: Any = [asdict(quad) for quad in quads]
+        else:
+            answer = [time_alone(way, bound(made[name])(values), float(seconds) / 2) for name in (a, b)]
+        print(json.dumps(answer), file=answers, flush=True)
+
+
+def time_alone(way: str, run: Callable[[], object], seconds: float) -> float:
+    """Return the seconds a call takes, as one of the usual ways has it."""
+    if way == "autorange":
+        from torch.utils.benchmark import Timer
+
+        timer = Timer("run()", globals={"run": run})
+        return float(timer.blocked_autorange(min_run_time=seconds).median)
+    if way == "do_bench":
+        from triton.testing import do_bench
+
+        return float(do_bench(run, rep=round(seconds * 1e3), return_mode="median")) / 1e3
+    import torch
+    from torch._inductor.utils import print_performance
+
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    return print_performance(lambda: (run(), True), device=device)
+
+
+# In the parent
+
+
+@dataclass
+class Worker:
+    """A process that has compiled the kernels, and times what it is asked to."""
+
+    process: subprocess.Popen[str]
+
+    def ask(self, way: str, case: str, seconds: float) -> Any:
+        """Have it time a case; return its answer."""
+        asked, told = self._pipes()
+        asked.write(f"{way} {case} {seconds}\n")
+        asked.flush()
+        line = told.readline()
+        if not line:
+            sys.exit(f"a worker ended with status {self.process.wait()} when asked for {way} {case}")
+        return json.loads(line)
+
+    def end(self) -> None:
+        """Let it end."""
+        self._pipes()[0].close()
+        self.process.wait()
+
+    def _pipes(self) -> tuple[TextIO, TextIO]:
+        if self.process.stdin is None or self.process.stdout is None:
+            raise ValueError("a worker without pipes")
+        return self.process.stdin, self.process.stdout
+
+
+def start(device: str) -> Worker:
+    """Start a worker; its output other than answers is dropped."""
+    command = [sys.executable, __file__, "--worker", "--device", device]
+    return Worker(
+        subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+    )
+
+
+def judge(answers: list[list[dict[str, Any]]], case: str) -> Trial:
+    """Have the product judge the quads of three processes."""
+    series = [
+        Series("base", case, tuple(Quad(**{**q, "seconds": tuple(q["seconds"])}) for q in quads), 0.0)
+        for quads in answers
+    ]
+    found = conclude(series, MARGIN)
+    return Trial(OURS, case, found.ratio, found.verdict, found.note)
+
+
+def trials(options: argparse.Namespace, ways: list[str]) -> Iterator[Trial]:
+    """Do all trials; everything of a trial runs one after the other, in changing order."""
+    workers: list[Worker] = []
+    for number in range(options.trials):
+        if number % options.renew == 0:
+            for worker in workers:
+                worker.end()
+            workers = [start(options.device) for _ in range(PROCESSES)]
+            for worker in workers:  # loads and compiles before the next one starts
+                worker.ask("quads", "same", 0.01)
+        for case in CASES:
+            turn = number % (len(ways) + 1)
+            for way in (["quads", *ways] * 2)[turn : turn + len(ways) + 1]:
+                if way == "quads":
+                    answers = [each.ask(way, case, options.seconds / PROCESSES) for each in workers]
+                    yield judge(answers, case)
+                else:
+                    a, b = workers[number % PROCESSES].ask(way, case, options.seconds)
+                    verdict = "SLOWER" if b > a * (1 + MARGIN) else "SAME"
+                    yield Trial(PEERS[way], case, b / a, "FASTER" if a > b * (1 + MARGIN) else verdict)
+        if sys.stderr.isatty():
+            print(f"\rtrial {number + 1} of {options.trials}", end="", file=sys.stderr)
+    for worker in workers:
+        worker.end()
+
+
+@contextmanager
+def loaded(wanted: bool) -> Iterator[None]:
+    """Keep all cores but one busy meanwhile."""
+    count = len(os.sched_getaffinity(0)) - 1 if wanted else 0
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for each in busy:
+            each.kill()
+            each.wait()
+
+
+def table(found: list[Trial]) -> str:
+    """Lay out how often each way was right."""
+    below = ("false", "false", "slower", "open", "same", "copy", "+2 %")
+    widths = (7, 7, 8, 7, 9, 9, 9)
+    lines = [f"{'':40}{'same':>7}{'copy':>7}{'+2 %':>8}{'+2 %':>7}  p95 |ratio-1|    ratio"]
+    lines.append(f"{'':40}" + "".join(f"{text:>{width}}" for text, width in zip(below, widths, strict=True)))
+    for way in dict.fromkeys(each.way for each in found):
+        mine = {case: [each for each in found if each.way == way and each.case == case] for case in CASES}
+
+        def share(case: str, *verdicts: str, mine: dict[str, list[Trial]] = mine) -> str:
+            return f"{sum(each.verdict in verdicts for each in mine[case]) / len(mine[case]):.1%}"
+
+        def p95(case: str, mine: dict[str, list[Trial]] = mine) -> str:
+            off = sorted(abs(each.ratio - 1) for each in mine[case])
+            return f"{off[min(len(off) - 1, round(0.95 * len(off)))]:.4f}"
+
+        different = ("FASTER", "SLOWER")
+        cells = (
+            share("same", *different),
+            share("copy", *different),
+            share("more", "SLOWER"),
+            share("more", "UNDECIDED", "INVALID"),
+            p95("same"),
+            p95("copy"),
+            f"{statistics.median(each.ratio for each in mine['more']):.4f}",
+        )
+        lines.append(
+            f"{way:40}" + "".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
+        )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Run the trials and print one table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--trials", type=int, default=200)
+    parser.add_argument("--seconds", type=float, default=0.5, help="of each way for each case of a trial")
+    parser.add_argument("--renew", type=int, default=20, help="trials between fresh processes")
+    parser.add_argument("--load", action="store_true", help="keep all other cores busy")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--json", metavar="FILE", help="keep every trial")
+    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.worker:
+        work(options.device, SIZE[options.device])
+        return
+    ways = ["autorange", "print_performance"] + (["do_bench"] if options.device == "cuda" else [])
+    load = os.getloadavg()[0]
+    with loaded(options.load):
+        found = list(trials(options, ways))
+    busy = "and all other cores kept busy" if options.load else "none added"
+    print(f"\n{options.trials} trials of {options.seconds} s, margin {MARGIN:.0%}; load {load:.1f}, {busy}")
+    print(table(found))
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as file:  # noqa: PTH123
+            json.dump([asdict(each) for each in found], file)
+
+
+if __name__ == "__main__":
+    main()

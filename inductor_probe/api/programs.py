@@ -1,0 +1,63 @@
+"""C++ kernels as programs of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from inductor_probe.analysis.kernels import kernel_rows
+from inductor_probe.bench.compile_command import compile_command
+from inductor_probe.errors import NotFoundError, near_names
+from inductor_probe.model.kernels import KernelRow
+from inductor_probe.reader.text import read_text
+from inductor_probe.rewrite.compile_settings import vector_bits
+from inductor_probe.rewrite.cpp_program import cpp_program as program_of
+from inductor_probe.rewrite.cpp_program import recorded_sizes
+
+if TYPE_CHECKING:
+    from inductor_probe.api.graph import Graph
+
+
+class CppProgram(NamedTuple):
+    """A kernel as a program: its text, and the command that compiles it."""
+
+    text: str
+    command: tuple[str, ...]
+
+
+def cpp_program(
+    graph: Graph,
+    kernel: str,
+    file: str | None,
+    *,
+    sizes: Mapping[str, int] | None,
+    cxxflags: Sequence[str],
+    annotated: bool,
+) -> CppProgram:
+    """Return a C++ kernel as a program: see `Graph.cpp_program`."""
+    read = graph.generated
+    row = _row(kernel_rows(read), kernel, graph.name)
+    known = recorded_sizes(read, read_text(graph.path / "output_code.py"))
+    source = file or f"{row.name}.cpp"
+    command = compile_command(vector_bits([row.details])).program(
+        source, source.rpartition(".")[0] or f"{source}.out", cxxflags
+    )
+    record = graph.run.manifest.graph(graph.name) if graph.run.manifest else None
+    text = program_of(
+        row,
+        sizes={**known, **(sizes or {})},
+        inputs=record.inputs if record else (),
+        command=command,
+        torch_version=read.torch_version,
+        annotated=graph.annotate(row.name) if annotated else None,
+    )
+    return CppProgram(text, tuple(command))
+
+
+def _row(rows: Sequence[KernelRow], name: str, graph: str) -> KernelRow:
+    found = [row for row in rows if row.name == name] or [row for row in rows if row.name.startswith(name)]
+    if len(found) != 1:
+        known = [row.name for row in rows]
+        what = f"{len(found)} kernels of {graph} start with" if found else f"{graph} has no kernel"
+        raise NotFoundError(f"{what} {name}", near_names(name, known))
+    return found[0]

@@ -1,0 +1,209 @@
+"""What a GPU does while something is timed on it: clocks, what holds them back, power, other processes.
+
+Read through NVML (the `pynvml` module of nvidia-ml-py) or else `nvidia-smi`; without both it is not known.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import subprocess
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+REASONS = {
+    0x4: "the power limit",
+    0x8: "a slow-down by hardware",
+    0x10: "another GPU that it is synchronised with",
+    0x20: "its temperature (by the driver)",
+    0x40: "its temperature (by hardware)",
+    0x80: "the power supply",
+}
+"""What holds clocks back, by bit (`nvmlClocksEventReasons`). Bits of an idle GPU, of clocks that were set and
+of displays slow nothing down against one's will."""
+_IDLE = 0x1
+_QUERY = (
+    "uuid", "name", "driver_version", "clocks.sm", "clocks.max.sm", "clocks.mem", "power.draw", "power.limit",
+    "temperature.gpu", "utilization.gpu", "clocks_throttle_reasons.active",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class GpuState:
+    """A GPU at one moment; None where it does not tell.
+
+    Attributes:
+        source: `nvml`, `nvidia-smi`, or None where neither could be asked: `why_not` says why.
+        sm_mhz, max_sm_mhz, memory_mhz: clocks of the multiprocessors, the most they can do, of the memory.
+        power_w, limit_w: as drawn and as allowed, in watts. temperature_c: in degrees Celsius.
+        busy: share of the last moment in which a kernel ran, 0 to 1.
+        reasons: what holds its clocks back. idle: it has nothing to do, and so low clocks.
+        processes: numbers of the processes that compute on it; inside a container they may be those outside.
+    """
+
+    source: str | None
+    why_not: str | None = None
+    name: str | None = None
+    driver: str | None = None
+    sm_mhz: float | None = None
+    max_sm_mhz: float | None = None
+    memory_mhz: float | None = None
+    power_w: float | None = None
+    limit_w: float | None = None
+    temperature_c: float | None = None
+    busy: float | None = None
+    reasons: tuple[str, ...] = ()
+    idle: bool = False
+    processes: tuple[int, ...] = ()
+
+    def plain(self) -> dict[str, Any]:
+        """Return it for JSON: an entry `gpu_state` of the environment of a result."""
+        return asdict(self)
+
+
+def gpu_state(
+    device: str | None = None,
+    *,
+    nvml: Callable[[], Any] = lambda: importlib.import_module("pynvml"),
+    run: Callable[[list[str]], str] | None = None,
+    environment: Mapping[str, str] = os.environ,
+) -> GpuState:
+    """Read the state of a GPU.
+
+    Args:
+        device: its number or UUID as NVML counts; None for the first that CUDA may use here
+            (`CUDA_VISIBLE_DEVICES`).
+        nvml, run: import pynvml, and run a command; replaced in tests.
+        environment: holds CUDA_VISIBLE_DEVICES.
+    """
+    if device is None:
+        device = environment.get("CUDA_VISIBLE_DEVICES", "").split(",")[0].strip() or "0"
+    named, failed = device, []
+    sources: tuple[tuple[str, Callable[[], GpuState]], ...] = (
+        ("NVML", lambda: _by_nvml(nvml(), named)),
+        ("nvidia-smi", lambda: _by_command(run or _run, named)),
+    )
+    for source, read in sources:
+        try:
+            return read()
+        except Exception as error:  # pynvml has exceptions of its own, and may not be there
+            failed.append(f"{source}: {next(iter(str(error).splitlines()), '') or type(error).__name__}")
+    return GpuState(None, f"clocks of the GPU are not available ({'; '.join(failed)})")
+
+
+def _by_nvml(nvml: Any, device: str) -> GpuState:
+    nvml.nvmlInit()
+    try:
+        by_number = device.isdecimal()
+        handle = (
+            nvml.nvmlDeviceGetHandleByIndex(int(device))
+            if by_number
+            else nvml.nvmlDeviceGetHandleByUUID(device)
+        )
+
+        def ask(name: str, *arguments: object) -> Any:
+            try:
+                return getattr(nvml, name)(handle, *arguments)
+            except (AttributeError, nvml.NVMLError):
+                return None  # this GPU or this driver does not tell
+
+        used = ask("nvmlDeviceGetUtilizationRates")
+        bits = ask("nvmlDeviceGetCurrentClocksEventReasons")
+        if bits is None:  # its name before driver 535
+            bits = ask("nvmlDeviceGetCurrentClocksThrottleReasons") or 0
+        running = ask("nvmlDeviceGetComputeRunningProcesses") or ()
+        return GpuState(
+            "nvml",
+            name=_text(ask("nvmlDeviceGetName")),
+            driver=_text(nvml.nvmlSystemGetDriverVersion()),
+            sm_mhz=_number(ask("nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_SM)),
+            max_sm_mhz=_number(ask("nvmlDeviceGetMaxClockInfo", nvml.NVML_CLOCK_SM)),
+            memory_mhz=_number(ask("nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_MEM)),
+            power_w=_number(ask("nvmlDeviceGetPowerUsage"), 1e-3),
+            limit_w=_number(ask("nvmlDeviceGetEnforcedPowerLimit"), 1e-3),
+            temperature_c=_number(ask("nvmlDeviceGetTemperature", nvml.NVML_TEMPERATURE_GPU)),
+            busy=None if used is None else _number(used.gpu, 0.01),
+            reasons=reasons_of(bits),
+            idle=bool(bits & _IDLE),
+            processes=tuple(sorted(process.pid for process in running)),
+        )
+    finally:
+        nvml.nvmlShutdown()
+
+
+def _by_command(run: Callable[[list[str]], str], device: str) -> GpuState:
+    line = run(
+        ["nvidia-smi", f"--id={device}", f"--query-gpu={','.join(_QUERY)}", "--format=csv,noheader,nounits"]
+    )
+    values = dict(zip(_QUERY, (value.strip() for value in line.strip().split(",")), strict=False))
+    if len(values) < len(_QUERY):
+        raise ValueError(f"it printed {line.strip()[:80]!r}")
+    listed = run(["nvidia-smi", f"--id={device}", "--query-compute-apps=pid", "--format=csv,noheader"])
+    bits = int(values["clocks_throttle_reasons.active"] or "0", 16) if _hex(values) else 0
+    return GpuState(
+        "nvidia-smi",
+        name=values["name"],
+        driver=values["driver_version"],
+        sm_mhz=_number(values["clocks.sm"]),
+        max_sm_mhz=_number(values["clocks.max.sm"]),
+        memory_mhz=_number(values["clocks.mem"]),
+        power_w=_number(values["power.draw"]),
+        limit_w=_number(values["power.limit"]),
+        temperature_c=_number(values["temperature.gpu"]),
+        busy=_number(values["utilization.gpu"], 0.01),
+        reasons=reasons_of(bits),
+        idle=bool(bits & _IDLE),
+        processes=tuple(sorted(int(word) for word in listed.split() if word.isdecimal())),
+    )
+
+
+def reasons_of(bits: int) -> tuple[str, ...]:
+    """Name what holds clocks back, of the bits that NVML gives."""
+    return tuple(name for bit, name in REASONS.items() if bits & bit)
+
+
+def gpu_sentences(
+    before: GpuState, after: GpuState | None = None, own: Collection[int] = ()
+) -> tuple[str, ...]:
+    """Say what makes times on this GPU doubtful, from its state before and after; `own` are our processes."""
+    states = [state for state in (before, after) if state is not None]
+    if all(state.source is None for state in states):
+        return (f"{before.why_not}: throttling would go unnoticed",)
+    said = []
+    held = dict.fromkeys(reason for state in states for reason in state.reasons)
+    if held:
+        slow = [state for state in states if state.reasons and state.sm_mhz and state.max_sm_mhz]
+        clocks = f" ({slow[-1].sm_mhz:g} of {slow[-1].max_sm_mhz:g} MHz)" if slow else ""
+        said.append(f"the GPU's clock is held back by {' and '.join(held)}{clocks}: times are too long")
+    if others := sorted(set(before.processes) - set(own)):
+        one = len(others) == 1
+        named = ", ".join(map(str, others[:4])) + (" ..." if len(others) > 4 else "")
+        said.append(
+            f"{len(others)} other process{' computes' if one else 'es compute'} on this GPU ({named}): "
+            "times hold their work, too"
+        )
+    elif before.busy and before.busy > 0.1:
+        said.append(
+            f"the GPU was {before.busy:.0%} busy before anything was timed: something else runs on it"
+        )
+    return tuple(said)
+
+
+def _hex(values: Mapping[str, str]) -> bool:
+    return values["clocks_throttle_reasons.active"].startswith("0x")
+
+
+def _number(value: Any, factor: float = 1) -> float | None:
+    try:
+        return round(float(value) * factor, 6)
+    except (TypeError, ValueError):
+        return None
+
+
+def _text(value: Any) -> str | None:
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def _run(command: list[str]) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=20).stdout

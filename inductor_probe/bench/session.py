@@ -1,0 +1,113 @@
+"""A session: fresh processes of a bench file, until they agree."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from inductor_probe.bench.bench_run import run_once
+from inductor_probe.bench.compile_command import flags_environment
+from inductor_probe.bench.gpu_state import gpu_sentences, gpu_state
+from inductor_probe.bench.results import kept_text, process_of
+from inductor_probe.bench.together import result_of
+from inductor_probe.bench.verdict import MORE_PROCESSES, PROCESSES, wants_more
+from inductor_probe.files import write_whole
+from inductor_probe.model.bench import BenchResult, BenchSettings
+from inductor_probe.reader.text import read_text
+
+RESULTS_SUFFIX = ".json"
+
+
+def run_bench_file(
+    path: Path,
+    settings: BenchSettings | None = None,
+    hazards: Sequence[str] = (),
+    progress: Callable[[str], None] | None = None,
+) -> BenchResult:
+    """Run a bench file in several processes and return what they found; this executes the code in it.
+
+    Baselines are set up first in every other process, candidates in the rest; seeds differ. All samples are
+    kept beside the file as JSON, after each process.
+
+    Args:
+        path: `output_code_bench.py` of a graph.
+        settings: see there; the usual ones if None.
+        hazards: what will spoil the times, known before: kept with the samples.
+        progress: is told what comes next before each process, and nothing while one runs.
+
+    Raises:
+        NotFoundError: no such file, or no such kernel, size or kind of inputs in it.
+        RunFailedError: it crashed; carries the last lines of its traceback.
+        ProbeError: the results cannot be written beside it, or a flag is no flag.
+    """
+    settings = settings or BenchSettings()
+    margin = settings.margin
+    most, fewest = settings.processes or MORE_PROCESSES, settings.processes or PROCESSES
+    share = settings.budget / most
+    kept = kept_path(path, settings)
+    on_gpu = "'cuda" in read_text(path)
+    gpu = gpu_state() if on_gpu else None
+    found: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        environment = flags_environment(settings.cxxflags, Path(folder))
+        while True:
+            number = len(found)
+            if progress is not None:
+                wanted = fewest if number < fewest else most
+                progress(f"process {number + 1} of {wanted}: load, check, time for {share:.2g} s")
+            options = [*_options(settings, share), "--seed", str(2 * number)]
+            found.append(run_once(path, [*options, *(["--copies-first"] if number % 2 else [])], environment))
+            if not number:
+                found[-1]["warnings"] = [*hazards, *found[-1]["warnings"]]
+            if gpu is not None:
+                before, gpu = gpu, gpu_state()
+                found[-1]["gpu"] = {"before": before.plain(), "after": gpu.plain()}
+                found[-1]["warnings"] += gpu_sentences(before, gpu, [os.getpid()])
+            write_whole(kept, kept_text(found, margin))
+            if not found[0]["comparisons"]:  # nothing is right, or compared: no other process will
+                break
+            if len(found) >= fewest:
+                result = result_of([process_of(each) for each in found], margin)
+                if len(found) >= most or not any(wants_more(each, margin) for each in result.comparisons):
+                    break
+    return result_of([process_of(each) for each in found], margin)
+
+
+def time_configs(path: Path, settings: BenchSettings, text: str) -> tuple[dict[str, Any], ...]:
+    """Time every config of a graph's Triton kernels in one process; this executes the code in the file.
+
+    Args:
+        path: `output_code_bench.py` of a graph.
+        settings: `kernel`, `budget` (for each kernel), `cold`, `inputs`, `sizes` and `threads` count.
+        text: more configs: `XBLOCK=1,8 num_warps=4`.
+
+    Returns:
+        For each kernel `kernel`, `configs` (a row each: values, origin, chosen, correct, median, mad,
+        samples, registers, spills, shared, note) and `shown`, the table.
+
+    Raises:
+        NotFoundError: no such kernel, or the graph has no Triton kernels. RunFailedError: it crashed.
+    """
+    options = [*_options(settings, settings.budget), "--configs", text]
+    return tuple(run_once(path, options)["configs"])
+
+
+def kept_path(path: Path, settings: BenchSettings) -> Path:
+    """Return where the samples of a bench file are kept: other settings than usual are in the name."""
+    words = [] if settings.inputs == "random" else [settings.inputs]
+    words += [f"{name}={number}" for name, number in settings.sizes]
+    words += [f"{settings.threads}threads"] if settings.threads != 1 else []
+    return path.with_suffix("".join(f".{word}" for word in words) + RESULTS_SUFFIX)
+
+
+def _options(settings: BenchSettings, share: float) -> list[str]:
+    options = ["--threads", str(settings.threads), "--inputs", settings.inputs]
+    options += ["--budget", f"{share:.6g}", "--precision", f"{settings.margin / 4:.6g}"]
+    options += ["--kernel", settings.kernel] if settings.kernel is not None else []
+    options += [] if settings.cold is None else ["--data", "cold" if settings.cold else "warm"]
+    for name, number in settings.sizes:
+        options += ["--size", f"{name}={number}"]
+    return options

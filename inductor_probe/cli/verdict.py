@@ -1,0 +1,29 @@
+"""`probe verdict`: judge kept samples once more."""
+
+from __future__ import annotations
+
+import click
+
+import inductor_probe as ip
+from inductor_probe.cli.quantities import Share
+from inductor_probe.cli.screen import show, show_json
+from inductor_probe.errors import ExitCode
+from inductor_probe.report.bench import bench_json
+
+
+@click.command()
+@click.argument("target", required=False, metavar="[FILE.json|GRAPH]")
+@click.option("--margin", type=Share(), help="What differs by less is the same; as when measured by default.")
+@click.option("--json", is_flag=True, help="Print JSON with stable keys.")
+def verdict(target: str | None, *, margin: float | None, json: bool) -> int:
+    """Judge the samples that bench-kernel kept, with the same statistics; nothing is run.
+
+    FILE.json is output_code_bench.json, or the folder that it is in; GRAPH names a graph as for bench-kernel.
+    Exit status 1 if a variant was wrong.
+    """
+    bench = ip.verdict(target, margin=margin)
+    if json:
+        show_json(bench_json(bench.result))
+    else:
+        show(bench)
+    return ExitCode.OK if bench.correct else ExitCode.MISMATCH

@@ -1,0 +1,58 @@
+"""How inductor compiles a C++ kernel on a machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_OF_LIBRARIES = ("-shared", "-fPIC")
+
+
+@dataclass(frozen=True, slots=True)
+class CompileCommand:
+    """What the torch of an environment runs to compile a C++ kernel.
+
+    Attributes:
+        torch: its version.
+        library: the command as inductor has it, for `kernel.cpp` to `kernel.so`.
+        compiler: `g++`, or what CXX or the configuration names.
+        definitions, flags, includes, machine: its `-D`, options, `-I`, and the options for vectors.
+        libraries, folders: what it links, and from where.
+        isa: the vector instructions it chose: `avx512 avx512_vnni`; None for none.
+        vector_bits: how wide their registers are; None without vectors.
+    """
+
+    torch: str
+    library: tuple[str, ...]
+    compiler: str
+    definitions: tuple[str, ...]
+    flags: tuple[str, ...]
+    includes: tuple[str, ...]
+    machine: tuple[str, ...]
+    libraries: tuple[str, ...]
+    folders: tuple[str, ...]
+    isa: str | None
+    vector_bits: int | None
+
+    @property
+    def openmp(self) -> str | None:
+        """The option that turns OpenMP on, None where inductor uses none."""
+        return next((flag for flag in self.flags if "openmp" in flag), None)
+
+    def program(self, source: str, output: str, extra: Sequence[str] = ()) -> tuple[str, ...]:
+        """Return the command that compiles a file with a `main` the same way.
+
+        Torch's libraries are linked where the kernel calls into them, and only there (`--as-needed`): in
+        Python they are loaded already, and a program that does not need them starts in no time.
+        """
+        flags = [
+            flag
+            for flag in self.flags
+            if flag not in _OF_LIBRARIES and not flag.startswith(("-W", "-pedantic"))  # of torch's headers
+        ]
+        libraries = [name for name in self.libraries if name != "torch_python"]
+        links = [f"-L{folder}" for folder in self.folders]
+        links += [f"-Wl,-rpath,{folder}" for folder in self.folders]
+        links += [f"-l{name}" for name in dict.fromkeys([*libraries, "c10"])]
+        compiled = [*self.definitions, *flags, *self.includes, *self.machine, *extra]
+        return (self.compiler, source, *compiled, "-o", output, "-Wl,--as-needed", *links)

@@ -1,0 +1,83 @@
+"""What was timed, as samples: quads of blocks, in several processes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from inductor_probe.model.bench import Variant
+
+
+@dataclass(frozen=True, slots=True)
+class Quad:
+    """Four blocks of calls, two of a baseline A and two of a candidate B.
+
+    Attributes:
+        order: which block was whose.
+        seconds: of a call, for each block.
+        guard: B was A once more, so that their ratio should be 1.
+        disturbed: what else ran on the cores meanwhile, in words; None if nothing did.
+    """
+
+    order: Literal["ABBA", "BAAB"]
+    seconds: tuple[float, float, float, float]
+    guard: bool
+    disturbed: str | None
+
+    @property
+    def score(self) -> float:
+        """Mean log-ratio, B over A, of its two pairs: what drifts linearly cancels."""
+        first, second, third, fourth = map(math.log, self.seconds)
+        score = (second - first + third - fourth) / 2
+        return score if self.order == "ABBA" else -score
+
+    def samples(self, side: Literal["A", "B"]) -> tuple[float, ...]:
+        """Return the seconds a call of A's blocks or of B's, as taken."""
+        return tuple(time for name, time in zip(self.order, self.seconds, strict=True) if name == side)
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """The quads of one comparison in one process, and the seconds spent on them.
+
+    Without a candidate the baseline was timed alone, against itself.
+    """
+
+    baseline: str
+    candidate: str | None
+    quads: tuple[Quad, ...]
+    spent: float
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """One run of a bench file.
+
+    Attributes:
+        graph, kernels: what the file holds, pristine names.
+        inputs: size, dtype and memory format of the largest input.
+        values: which values they have: `random`.
+        data: `warm`, or `cold` where each call took inputs that had left the caches.
+        first: which side was set up first, `baseline` or `candidate`.
+        seed: of inputs, of their places in memory, and of the order in quads.
+        command: its command line.
+        environment: machine, versions, cores, load.
+        ablations: what copies leave out that are wrong on purpose: `("cpp_fused_add_0_v3", "no_loads")`.
+    """
+
+    graph: str
+    kernels: tuple[str, ...]
+    inputs: str
+    values: str
+    data: str
+    threads: int
+    first: str
+    seed: int
+    command: tuple[str, ...]
+    environment: Mapping[str, str | float | None]
+    warnings: tuple[str, ...]
+    variants: tuple[Variant, ...]
+    series: tuple[Series, ...]
+    ablations: tuple[tuple[str, str], ...] = ()

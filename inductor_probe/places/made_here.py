@@ -1,0 +1,149 @@
+"""The user's record of what `probe dump` made on this machine: the proof that a dump is no stranger's.
+
+A file outside of every dump, in the user's own folder for state: one line for each graph, with a digest of
+all that code to run is made from. Nothing in a dump can put a line there, whatever it claims about itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import stat
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from inductor_probe.errors import NotFoundError, ProbeError
+from inductor_probe.model.manifest import MANIFEST_NAME
+from inductor_probe.model.trust import MadeHere
+from inductor_probe.reader.text import read_text
+
+_FILES = (
+    "output_code.py",
+    "fx_graph_runnable.py",
+    "fx_graph_readable.py",
+    "fx_graph_transformed.py",
+    "ir_pre_fusion.txt",
+    "ir_post_fusion.txt",
+)
+"""What a bench file, or a program, is made from; the graph's facts in `probe.json` come to it."""
+_MACHINE_ID = Path("/etc/machine-id")
+
+
+def record_path(environment: Mapping[str, str] = os.environ) -> Path:
+    """Return where the record is: below XDG_STATE_HOME, or `~/.local/state` without it."""
+    named = environment.get("XDG_STATE_HOME", "")
+    home = Path(environment.get("HOME") or "~").expanduser()
+    state = Path(named) if named.startswith("/") else home / ".local" / "state"
+    return state / "inductor_probe" / "made_here.jsonl"
+
+
+def remember(graphs: Iterable[Path], run: Path, record: Path | None = None) -> None:
+    """Write down that the graphs in these folders of `run` were made here, as they are now.
+
+    Raises:
+        ProbeError: the record cannot be written, or a graph not be read.
+    """
+    record = record or record_path()
+    lines = [
+        json.dumps({**_digests(graph, run), "machine": _machine(), "folder": os.path.realpath(graph)}) + "\n"
+        for graph in graphs
+        if (graph / "output_code.py").is_file()
+    ]
+    if not lines:
+        return
+    try:
+        record.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        # Appended in one piece: dumps that end at the same time do not cut each other's lines.
+        descriptor = os.open(record, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        with os.fdopen(descriptor, "ab", buffering=0) as file:
+            file.write("".join(lines).encode())
+    except OSError as error:
+        raise ProbeError(
+            f"cannot write down in {record} that the dump was made here: {error.strerror or error}",
+            "running its code will need --trust",
+        ) from error
+
+
+def made_here(graph: Path, run: Path | None, record: Path | None = None) -> MadeHere:
+    """Look a graph's folder up in the record. `run` is the folder of its manifest, if it has one.
+
+    Raises:
+        ProbeError: the graph cannot be read.
+    """
+    record = record or record_path()
+    lines, problem = _lines(record)
+    digests, machine, folder = _digests(graph, run), _machine(), os.path.realpath(graph)
+    mine = [line for line in lines if line.get("machine") == machine]
+    same = [
+        line
+        for line in mine
+        if line.get("files") == digests["files"] and digests["facts"] in (None, line.get("facts"))
+    ]
+    there = [line for line in mine if line.get("folder") == folder]
+    return MadeHere(
+        same=bool(same),
+        place=any(line.get("folder") == folder for line in same),
+        changed=bool(there) and not same,
+        problem=problem,
+    )
+
+
+def _digests(graph: Path, run: Path | None) -> dict[str, str | None]:
+    """Return a digest of the graph's files, and one of what its run's manifest says about it, if anything."""
+    files = {}
+    for name in _FILES:
+        try:
+            files[name] = hashlib.sha256(read_text(graph / name).encode()).hexdigest()
+        except NotFoundError:
+            files[name] = "missing"
+    return {"files": _digest(files), "facts": _facts(graph.name, run)}
+
+
+def _facts(name: str, run: Path | None) -> str | None:
+    """Digest what the manifest says of a graph, as it stands there: with keys that a later probe adds."""
+    if run is None or not (run / MANIFEST_NAME).is_file():
+        return None
+    try:
+        graphs = json.loads(read_text(run / MANIFEST_NAME))["graphs"]
+        return _digest([graph for graph in graphs if graph["name"] == name])
+    except (ValueError, RecursionError, KeyError, TypeError):
+        return "unreadable"
+
+
+def _digest(data: Any) -> str:
+    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
+
+
+def _lines(record: Path) -> tuple[list[dict[str, Any]], str | None]:
+    """Return the record's entries, none where somebody else may have written them."""
+    try:
+        for path in (record.parent, record):
+            facts = path.stat()
+            if facts.st_uid != os.geteuid() or stat.S_IMODE(facts.st_mode) & 0o022:
+                return [], f"{path} belongs to others, or others may write to it, so it proves nothing"
+        text = read_text(record)
+    except FileNotFoundError:
+        return [], None
+    except (OSError, ProbeError) as error:
+        return [], f"{record} cannot be read: {error}"
+    found = []
+    for line in text.splitlines():
+        try:
+            entry = json.loads(line)
+        except ValueError:  # cut off: the disk was full
+            continue
+        if isinstance(entry, dict):
+            found.append(entry)
+    return found, None
+
+
+def _machine() -> str:
+    """Return what tells this machine from others with the same home folder, without giving its id away."""
+    try:
+        known = _MACHINE_ID.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        known = ""
+    return hashlib.sha256(f"inductor_probe {known or platform.node()}".encode()).hexdigest()[:32]

@@ -1,0 +1,84 @@
+"""Tunings as a small table: CSV, a row a choice, and back without a loss."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import get_args
+
+from inductor_probe.errors import UnreadableError
+from inductor_probe.model.templates import TemplateChoice, Tuning, TuningSource
+
+COLUMNS = ("tuning", "operation", "inputs", "source", "complete", "cached", "kernel", "generated",
+           "choice", "ms", "kind", "config")  # fmt: skip
+_FLAGS = {"": None, "no": False, "yes": True}
+_FLAG_TEXTS = {value: text for text, value in _FLAGS.items()}
+
+
+def tunings_to_csv(tunings: tuple[Tuning, ...]) -> str:
+    """Return a table with a header and a row for each choice; a tuning without any has a row of its own.
+
+    `inputs` and `config` are JSON; an empty cell stands for what is not known. Texts are quoted, all of them:
+    a carriage return is not by itself.
+    """
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
+    writer.writerow(COLUMNS)
+    for number, tuning in enumerate(tunings, 1):
+        own = [
+            number, tuning.operation, json.dumps(tuning.inputs), tuning.source, _FLAG_TEXTS[tuning.complete],
+            _FLAG_TEXTS[tuning.cached], tuning.kernel or "", tuning.generated or "",
+        ]  # fmt: skip
+        for choice in tuning.choices or (None,):
+            if choice is None:
+                writer.writerow([*own, "", "", "", ""])
+                continue
+            ms = "" if choice.ms is None else choice.ms
+            config = json.dumps(choice.config)
+            writer.writerow([*own, choice.name, ms, choice.kind or "", config])
+    return out.getvalue()
+
+
+def tunings_from_csv(text: str, path: Path | str = "table") -> tuple[Tuning, ...]:
+    """Read a table that `tunings_to_csv` made; `path` is what an error names.
+
+    Raises:
+        UnreadableError: another form; says the line.
+    """
+    reader = csv.reader(io.StringIO(text))
+    groups: dict[str, tuple[list[str], list[TemplateChoice]]] = {}
+    try:
+        header = next(reader, [])
+        if tuple(header) != COLUMNS:
+            raise ValueError(f"its columns are not {', '.join(COLUMNS)}")
+        for row in reader:
+            if len(row) != len(COLUMNS):
+                raise ValueError(f"{len(row)} cells instead of {len(COLUMNS)}")
+            number, own, (name, ms, kind, config) = row[0], row[1:8], row[8:]
+            choices = groups.setdefault(number, (own, []))[1]
+            if name:
+                pairs = tuple((str(key), str(value)) for key, value in json.loads(config))
+                choices.append(TemplateChoice(name, float(ms) if ms else None, kind or None, pairs))
+        return tuple(_tuning(own, choices) for own, choices in groups.values())
+    except (ValueError, TypeError, KeyError, csv.Error) as error:
+        raise UnreadableError(
+            f"{path}:{reader.line_num}: not a table of template choices: {error}",
+            "export it again, or repair that line",
+        ) from error
+
+
+def _tuning(own: list[str], choices: list[TemplateChoice]) -> Tuning:
+    operation, inputs, source, complete, cached, kernel, generated = own
+    named: dict[str, TuningSource] = {name: name for name in get_args(TuningSource)}
+    return Tuning(
+        operation=operation,
+        inputs=tuple(json.loads(inputs)),
+        choices=tuple(choices),
+        source=named[source],
+        complete=bool(_FLAGS[complete]),
+        cached=_FLAGS[cached],
+        kernel=kernel or None,
+        generated=generated or None,
+    )

@@ -1,0 +1,67 @@
+"""What a comparison found, as one sentence."""
+
+from __future__ import annotations
+
+from inductor_probe.model.bench import BenchResult, Comparison, Measurement
+
+_TIMES = 1.5
+"""Beyond so many times as long, percent are hard to read."""
+_CLAUSES = 3
+
+
+def sentence(result: BenchResult) -> str:
+    """Say what all comparisons found in one sentence, what differs first."""
+    wrong = [variant.name for variant in result.variants if not variant.correct]
+    told = [found for found in result.comparisons if found.verdict in ("FASTER", "SLOWER")]
+    same = [found for found in result.comparisons if found.verdict == "SAME"]
+    open_ = [found for found in result.comparisons if found.verdict in ("UNDECIDED", "INVALID")]
+    said = [clause(found, result.processes) for found in told[-_CLAUSES:]]
+    if len(told) > _CLAUSES:
+        said.append(f"{len(told) - _CLAUSES} more differ")
+    if len(same) == 1:
+        said.append(clause(same[0], result.processes, result.margin))
+    elif same:
+        said.append(f"{len(same)} others take the same time within {result.margin * 100:.3g} %")
+    if len(open_) == 1:
+        said.append(clause(open_[0], result.processes))
+    elif open_:
+        said.append(f"{len(open_)} comparisons are not decided")
+    if wrong:
+        said.append(f"{_listed(wrong)} {'is' if len(wrong) == 1 else 'are'} wrong and not timed")
+    return "; ".join(said) + "." if said else "Nothing was compared."
+
+
+def clause(found: Comparison, processes: int, margin: float = 0.0) -> str:
+    """Say what one comparison found: `k_v2 is 1.9 % slower than k (1.6 to 2.2 %, 3 processes, 412 quads)`."""
+    a, b = side_name(found.baseline), side_name(found.candidate)
+    low, high = (found.low - 1) * 100, (found.high - 1) * 100
+    percent, off = f"{low:+.1f} to {high:+.1f} %", abs(found.ratio - 1) * 100
+    match found.verdict:
+        case "SLOWER" if found.ratio < _TIMES:
+            said, sure = f"is {off:.1f} % slower than {a}", f"{low:.1f} to {high:.1f} %"
+        case "SLOWER":
+            said, sure = f"takes {found.ratio:.2f}x as long as {a}", f"{found.low:.2f} to {found.high:.2f}x"
+        case "FASTER" if found.ratio > 1 / _TIMES:
+            said, sure = f"is {off:.1f} % faster than {a}", f"{-high:.1f} to {-low:.1f} % less time"
+        case "FASTER":
+            said = f"is {1 / found.ratio:.2f}x as fast as {a}"
+            sure = f"{1 / found.high:.2f} to {1 / found.low:.2f}x"
+        case "SAME":
+            said, sure = f"takes the same time as {a} within {margin * 100:.3g} %", percent
+        case _:
+            said, sure = f"against {a} is {found.verdict}", percent
+    left_out = f", {found.excluded} disturbed ones left out" if found.excluded else ""
+    return f"{b} {said} ({sure}, {_counted(processes, 'process')}, {found.quads} quads{left_out})"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}es"
+
+
+def side_name(found: Measurement) -> str:
+    """Return the name without `alone`, where it is clear from the other one."""
+    return found.name.removesuffix(" alone")
+
+
+def _listed(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,0 +1,121 @@
+"""Which choice became which kernel, and how that is shown: on real dumps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from inductor_probe.analysis.templates import linked_tunings
+from inductor_probe.model.debug_dir import CompiledGraph
+from inductor_probe.model.templates import BestConfig, TemplateChoice, Tuning
+from inductor_probe.reader.debug_dir import read_graph, read_run
+from inductor_probe.reader.logs.run_logs import read_logs
+from inductor_probe.reader.output_code import parse_output_code
+from inductor_probe.reader.template_choices import tuning_of_log
+from inductor_probe.report.templates import (
+    BestConfigTable,
+    TuningTable,
+    best_configs_json,
+    tuning_sentence,
+    tunings_json,
+)
+
+
+def shown(renderable: object) -> str:
+    console = Console(width=110, record=True)
+    with console.capture() as capture:
+        console.print(renderable)
+    return capture.get()
+
+
+@pytest.fixture(scope="module")
+def tuned(corpus: Path) -> tuple[CompiledGraph, Tuning]:
+    """A real `relu(a @ b + 1)` under max-autotune on a GPU, and what torch printed of it."""
+    (run,) = (corpus / "torch-2.11.0-cuda" / "mm_epilogue_maxautotune").glob("**/run_*")
+    read = read_run(run)
+    (block,) = read_logs(read).autotunes
+    return read_graph(read.graphs[0]), tuning_of_log(block)
+
+
+def test_a_template_is_linked_by_its_config(tuned: tuple[CompiledGraph, Tuning]) -> None:
+    graph, tuning = tuned
+    (linked,) = linked_tunings(graph, [tuning])
+    assert (linked.kernel, linked.generated) == ("triton_tem_fused_mm_0", "triton_mm_4")
+
+
+def test_another_config_is_not_linked(tuned: tuple[CompiledGraph, Tuning]) -> None:
+    graph, tuning = tuned
+    others = replace(tuning, choices=tuple(each for each in tuning.choices if each.name != "triton_mm_4"))
+    (linked,) = linked_tunings(graph, [others])
+    assert (linked.kernel, linked.generated) == (None, None)
+
+
+def test_two_operations_of_one_config_are_not_given_the_same_kernel(
+    tuned: tuple[CompiledGraph, Tuning],
+) -> None:
+    graph, tuning = tuned
+    first, second = linked_tunings(graph, [tuning, tuning])
+    assert first.kernel == "triton_tem_fused_mm_0"
+    assert second.kernel is None
+
+
+def test_a_library_call_is_linked_by_its_name(tuned: tuple[CompiledGraph, Tuning]) -> None:
+    graph, tuning = tuned
+    path = graph.folder.path / "output_code.py"
+    text = path.read_text().replace(
+        "triton_tem_fused_mm_0.run(arg0_1, arg1_1, buf0, 32, 1, 1, stream=stream0)",
+        "extern_kernels.mm(arg0_1, arg1_1, out=buf0)",
+    )
+    called = replace(graph, code=parse_output_code(text, path))
+    choices = (TemplateChoice("mm", 0.01, "extern"), *tuning.choices)
+    (linked,) = linked_tunings(called, [replace(tuning, choices=choices)])
+    assert (linked.kernel, linked.generated) == ("extern_kernels.mm", "mm")
+    assert tuning_sentence(linked) == (
+        "mm was fastest, 68.0% ahead of triton_mm_4, and is what the wrapper runs"
+    )
+
+
+def test_the_table_marks_what_runs(tuned: tuple[CompiledGraph, Tuning]) -> None:
+    graph, tuning = tuned
+    (linked,) = linked_tunings(graph, [tuning])
+    lines = shown(TuningTable(linked)).splitlines()
+    assert lines[0] == "mm(256x256 float32, 256x256 float32) -> triton_tem_fused_mm_0"
+    assert lines[1].startswith("the best 10 choices (torch prints no more)")
+    assert lines[3].split()[:5] == ["*", "triton_mm_4", "16.80", "1.00x", "triton"]
+    assert "BLOCK_M=64" in lines[3]
+    assert "ACC_TYPE" not in lines[3]
+    assert "ACC_TYPE=tl.float32" in lines[-2]
+    assert lines[-1] == "triton_mm_4 was fastest, 0.6% ahead of triton_mm_2, and is what the wrapper runs"
+    (found,) = tunings_json([linked])
+    assert found["fastest"] == found["generated"] == "triton_mm_4"
+    assert found["choices"][0]["config"]["BLOCK_M"] == "64"
+
+
+def test_a_winner_that_was_changed_by_what_is_fused_into_it_is_said(
+    tuned: tuple[CompiledGraph, Tuning],
+) -> None:
+    tuning = replace(tuned[1], kernel="triton_tem_fused_mm_0", generated="triton_mm_2")
+    assert tuning_sentence(tuning).startswith(
+        "the wrapper runs triton_mm_2 (1.01x its time alone), though triton_mm_4 was fastest"
+    )
+    failed = replace(tuning, choices=(TemplateChoice("a", None),), generated=None)
+    assert tuning_sentence(failed) == "no choice has a time"
+    assert "failed" in shown(TuningTable(failed))
+
+
+def test_cached_configs_are_shown() -> None:
+    config = BestConfig(Path("/c/ab/x.best_config"), (("XBLOCK", "256"),), True, 12, "triton_poi_0", "F")
+    lines = shown(BestConfigTable([config])).splitlines()
+    assert lines[1].split() == [
+        "triton_poi_0",
+        "XBLOCK=256",
+        "coordinate",
+        "descent",
+        "12",
+        "ms",
+        "x.best_config",
+    ]
+    assert best_configs_json([config])[0]["values"] == {"XBLOCK": "256"}

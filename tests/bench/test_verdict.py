@@ -1,0 +1,188 @@
+"""Verdicts on quads with a known truth."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inductor_probe.bench.verdict import conclude, wants_more
+from inductor_probe.model.bench import Comparison
+from inductor_probe.model.timing import Series
+from tests.bench.simulated import quad, series
+
+MARGIN = 0.01
+REALISTIC: dict[str, dict[str, Any]] = {
+    "quiet": {},
+    "heavy tails": {"heavy": True, "noise": 0.01},
+    "drift": {"drift": 0.3},
+    "autocorrelation": {"linked": 0.7, "noise": 0.01},
+    "processes differ": {"between": 0.003},
+    "a busy core": {"disturbed": 8, "heavy": True},
+}
+
+
+@pytest.fixture
+def no_findings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out what takes most of the time, and decides nothing."""
+    monkeypatch.setattr("inductor_probe.bench.verdict.findings", lambda *_: ())
+
+
+def verdict_as_the_session_makes_it(ratio: float, seed: int, **noise: Any) -> str:
+    """Judge three processes, and five if three differ."""
+    five = series(ratio, processes=5, quads=28, seed=seed, **noise)
+    found = conclude(five[:3], MARGIN)
+    return conclude(five, MARGIN).verdict if wants_more(found, MARGIN) else found.verdict
+
+
+@pytest.mark.usefixtures("no_findings")
+@pytest.mark.parametrize("noise", REALISTIC.values(), ids=REALISTIC)
+def test_equal_programs_are_called_different_in_one_of_a_hundred_at_most(noise: dict[str, Any]) -> None:
+    trials = 100
+    said = [verdict_as_the_session_makes_it(1.0, seed, **noise) for seed in range(trials)]
+    assert sum(verdict in ("FASTER", "SLOWER", "INVALID") for verdict in said) <= trials // 100
+    assert said.count("SAME") >= 0.9 * trials
+
+
+@pytest.mark.usefixtures("no_findings")
+@pytest.mark.parametrize("noise", REALISTIC.values(), ids=REALISTIC)
+def test_two_percent_more_work_is_called_slower_in_95_of_100(noise: dict[str, Any]) -> None:
+    trials = 100
+    said = [verdict_as_the_session_makes_it(1.02, 1000 + seed, **noise) for seed in range(trials)]
+    assert said.count("SLOWER") >= 0.95 * trials
+    assert "FASTER" not in said
+    assert "SAME" not in said
+
+
+@pytest.mark.usefixtures("no_findings")
+def test_processes_that_differ_widely_are_not_believed() -> None:
+    said = [verdict_as_the_session_makes_it(1.0, seed, between=0.03) for seed in range(100)]
+    assert sum(verdict in ("FASTER", "SLOWER") for verdict in said) <= 5  # 5 %: the level of the interval
+    assert said.count("UNDECIDED") >= 90
+
+
+@pytest.mark.usefixtures("no_findings")
+def test_many_comparisons_of_equal_programs_do_not_add_up_to_a_difference() -> None:
+    runs = 20
+    told = 0
+    for run in range(runs):
+        many = [series(1.0, between=0.02, quads=12, seed=20 * run + at) for at in range(10)]
+        told += any(conclude(each, MARGIN, len(many)).verdict in ("FASTER", "SLOWER") for each in many)
+    assert told <= runs * 0.05
+    one, together = conclude(many[0], MARGIN, 1), conclude(many[0], MARGIN, 10)
+    assert together.low < one.low < one.ratio < one.high < together.high
+
+
+@pytest.mark.parametrize(
+    ("ratio", "verdict"), [(1.05, "SLOWER"), (1 / 1.05, "FASTER"), (1.001, "SAME"), (1.01, "UNDECIDED")]
+)
+def test_the_place_of_the_interval_decides(ratio: float, verdict: str) -> None:
+    found = conclude(series(ratio), MARGIN)
+    assert found.verdict == verdict
+    assert found.low <= found.ratio <= found.high
+    assert found.ratio == pytest.approx(ratio, abs=0.003)
+    assert (found.quads, found.excluded, len(found.process_ratios)) == (90, 0, 3)
+
+
+def test_a_wider_margin_makes_the_same() -> None:
+    assert conclude(series(1.02), MARGIN).verdict == "SLOWER"
+    assert conclude(series(1.02), 0.05).verdict == "SAME"
+
+
+def swapped(found: list[Series]) -> list[Series]:
+    """Return the same blocks with the names of A and B exchanged."""
+    other = {"ABBA": "BAAB", "BAAB": "ABBA"}
+    return [
+        replace(each, quads=tuple(quad(q.seconds, other[q.order], q.guard) for q in each.quads))
+        for each in found
+    ]
+
+
+@given(st.sampled_from([0.9, 0.985, 0.995, 1.0, 1.012, 1.05]), st.integers(0, 50))
+def test_swapping_baseline_and_candidate_swaps_the_verdict(ratio: float, seed: int) -> None:
+    made = series(ratio, quads=8, seed=seed)
+    there, back = conclude(made, MARGIN), conclude(swapped(made), MARGIN)
+    assert back.verdict == {"FASTER": "SLOWER", "SLOWER": "FASTER"}.get(there.verdict, there.verdict)
+    assert back.ratio == pytest.approx(1 / there.ratio)
+
+
+def test_a_baseline_that_differs_from_itself_makes_it_invalid() -> None:
+    found = conclude(series(1.2, guard=1.05), MARGIN)
+    assert found.verdict == "INVALID"
+    assert (found.note or "").startswith("k took 1.0")
+    assert not wants_more(found, MARGIN)
+
+
+def test_disturbed_quads_are_left_out_whole_and_counted() -> None:
+    found = conclude(series(1.0, disturbed=10), MARGIN)
+    assert (found.verdict, found.excluded) == ("SAME", 30)
+    assert found.quads + found.excluded < 120  # the rest are guards
+
+
+def test_a_busy_machine_decides_nothing() -> None:
+    found = conclude(series(1.5, disturbed=24), MARGIN)
+    assert (found.verdict, found.excluded) == ("UNDECIDED", 72)
+    assert found.note == "the machine is busy: 72 of 120 quads were disturbed"
+    everything = conclude(series(1.5, disturbed=40), MARGIN)
+    assert (everything.verdict, everything.excluded, everything.quads) == ("UNDECIDED", 0, 90)
+
+
+def test_one_process_cannot_speak_for_the_next() -> None:
+    found = conclude(series(1.5, processes=1), MARGIN)
+    assert (found.verdict, found.note) == ("UNDECIDED", "one process cannot speak for the next: needs 3")
+
+
+def test_processes_that_disagree_on_the_sign_decide_nothing() -> None:
+    outlier = [*series(1.2, between=0.0, processes=30), *series(0.99, between=0.0, processes=1, seed=9)]
+    found = conclude(outlier, MARGIN)
+    assert found.low > 1.01
+    assert (found.verdict, found.note) == ("UNDECIDED", "processes disagree on which is faster")
+
+
+def test_more_processes_are_asked_by_the_width_and_not_by_the_place_of_the_interval() -> None:
+    tight, wide = conclude(series(1.0), MARGIN), conclude(series(1.0, between=0.01), MARGIN)
+    assert not wants_more(tight, MARGIN)
+    assert wants_more(wide, MARGIN)
+    assert not wants_more(wide, 0.5)
+    far = conclude(series(3.0, between=0.01), MARGIN)
+    assert not wants_more(far, MARGIN)
+
+
+def open_case(**noise: Any) -> Comparison:
+    return next(
+        found
+        for seed in range(100)
+        if (found := conclude(series(1.006, seed=seed, **noise), MARGIN)).verdict == "UNDECIDED"
+    )
+
+
+def test_what_is_missing_is_time_if_quads_scatter_and_processes_if_those_differ() -> None:
+    assert "s more, or more processes" in (open_case(between=0.0, noise=0.05).note or "")
+    note = open_case(between=0.005, noise=0.0001).note or ""
+    assert note.startswith("processes differ too much: needs about ") or note == "too near the margin to tell"
+    exactly = [Series("k", "k_v2", (quad((1, 1.01, 1.01, 1)),) * 5, 1.0)] * 2
+    spread = Series("k", "k_v2", (quad((1, 1.03, 1.03, 1)),) * 5, 1.0)
+    other = Series("k", "k_v2", (quad((1, 1.01**2 / 1.03, 1.01**2 / 1.03, 1)),) * 5, 1.0)
+    assert conclude([*exactly, spread, other], MARGIN).note == "too near the margin to tell"
+
+
+def test_medians_and_their_distances_are_those_of_the_quads_that_count() -> None:
+    quads = (
+        quad((1.0, 3.0, 3.0, 1.0)),
+        quad((5.0, 2.0, 2.0, 5.0), "BAAB"),
+        quad((2.0, 9.0, 9.0, 2.0), guard=True),
+        quad((8.0, 8.0, 8.0, 8.0), disturbed="lost its core 1 times"),
+    )
+    found = conclude([Series("k", "v", quads, 1.0)] * 3, MARGIN)
+    assert (found.baseline.median, found.baseline.mad, found.baseline.samples) == (2.0, 0.0, 18)
+    assert (found.candidate.median, found.candidate.mad, found.candidate.samples) == (4.0, 1.0, 12)
+    assert found.ratio == pytest.approx(math.sqrt(7.5))
+
+
+def test_the_same_samples_give_the_same_verdict_to_the_last_digit() -> None:
+    made = series(1.013)
+    assert conclude(made, MARGIN) == conclude(made, MARGIN)

@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+
+from inductor_probe.model.bench import BenchResult, Comparison, Measurement, Variant, Verdict
+from inductor_probe.report.bench import BenchTable, bench_json, duration
+from inductor_probe.report.bench_words import clause, sentence
+from inductor_probe.report.shown import to_text
+
+KERNEL = "cpp_fused__to_copy_abs_add_arange_clamp_div_index_lt_mul_rsub_sub_sum_unsqueeze_0"
+
+
+def comparison(
+    low: float,
+    high: float,
+    verdict: Verdict,
+    *,
+    names: tuple[str, str] = ("k alone", "k_v2 alone"),
+    note: str | None = None,
+    findings: tuple[str, ...] = (),
+    excluded: int = 0,
+) -> Comparison:
+    ratio = math.sqrt(low * high)
+    a, b = (
+        Measurement(name, 800, time, 2e-7) for name, time in zip(names, (1e-5, ratio * 1e-5), strict=True)
+    )
+    return Comparison(a, b, ratio, low, high, verdict, (ratio,) * 3, 412, excluded, note, findings)
+
+
+def result(*comparisons: Comparison, variants: tuple[Variant, ...] = ()) -> BenchResult:
+    return BenchResult(
+        "model__0_inference_0.0",
+        ("k",),
+        "1x3x224x224 uint8 contiguous",
+        "random",
+        "warm",
+        1,
+        3,
+        0.01,
+        variants,
+        comparisons,
+        (),
+        (),
+    )
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict", "said"),
+    [
+        (1.016, 1.022, "SLOWER", "is 1.9 % slower than k (1.6 to 2.2 %"),
+        (0.90, 0.94, "FASTER", "is 8.0 % faster than k (6.0 to 10.0 % less time"),
+        (2.0, 2.1, "SLOWER", "takes 2.05x as long as k (2.00 to 2.10x"),
+        (0.25, 0.26, "FASTER", "is 3.92x as fast as k (3.85 to 4.00x"),
+        (0.997, 1.004, "SAME", "takes the same time as k within 1 % (-0.3 to +0.4 %"),
+        (0.98, 1.05, "UNDECIDED", "against k is UNDECIDED (-2.0 to +5.0 %"),
+    ],
+)
+def test_a_comparison_in_words(low: float, high: float, verdict: Verdict, said: str) -> None:
+    found = comparison(low, high, verdict)
+    assert clause(found, 3, 0.01) == f"k_v2 {said}, 3 processes, 412 quads)"
+
+
+def test_the_report_ends_with_one_sentence() -> None:
+    slower, same = comparison(1.016, 1.022, "SLOWER", excluded=5), comparison(0.997, 1.004, "SAME")
+    said = sentence(result(same, slower, same))
+    assert said == (
+        "k_v2 is 1.9 % slower than k (1.6 to 2.2 %, 3 processes, 412 quads, 5 disturbed ones left out); "
+        "2 others take the same time within 1 %."
+    )
+    assert to_text(BenchTable(result(same, slower, same)), 400).splitlines()[-1] == said
+    wrong = Variant("k_v3", False, None, 3, 9)
+    assert sentence(result(variants=(wrong,))) == "k_v3 is wrong and not timed."
+    assert sentence(result()) == "Nothing was compared."
+    assert "3 comparisons are not decided" in sentence(result(*[comparison(0.9, 1.1, "UNDECIDED")] * 3))
+    assert "2 more differ" in sentence(result(*[slower] * 5))
+
+
+@pytest.mark.parametrize("width", [80, 120, 10_000])
+def test_the_table_fits_its_terminal_and_tells_long_names_apart(width: int) -> None:
+    long = comparison(1.016, 1.022, "SLOWER", names=(f"{KERNEL} alone", f"{KERNEL}_v2 alone"))
+    shown = to_text(BenchTable(result(long)), width)
+    lines = shown.splitlines()
+    assert max(map(len, lines)) <= max(width, 80)
+    (base,) = [line for line in lines if "10.00 us" in line]
+    (candidate,) = [line for line in lines if "SLOWER" in line]
+    assert base.split("  ")[0] != candidate.split("  ")[0]
+    assert candidate.split()[-7:] == ["0.200", "us", "1.019x", "1.016", "to", "1.022", "SLOWER"]
+    assert (f"{KERNEL}_v2 alone" in candidate) == (width == 10_000)
+
+
+def test_what_is_odd_and_why_nothing_is_decided_stand_below_the_table() -> None:
+    odd = comparison(0.9, 1.1, "UNDECIDED", note="needs about 3 s more", findings=("times drift",))
+    lines = to_text(BenchTable(result(odd)), 200).splitlines()
+    assert "odd: times drift" in lines
+    assert "UNDECIDED: k_v2 against k: needs about 3 s more" in lines
+
+
+def test_wrong_variants_are_said_and_have_no_time() -> None:
+    wrong = Variant("k_v2", False, 2.0, 3, 9, (1, 2), 0)
+    shown = to_text(BenchTable(result(variants=(wrong,))), 200)
+    assert "k_v2: WRONG: 3 of 9 elements are wrong, first at [1, 2]; not timed" in shown
+    assert "median" not in shown
+
+
+def test_json_has_the_keys_that_its_description_names() -> None:
+    made = bench_json(result(comparison(1.016, 1.022, "SLOWER"), variants=(Variant("k", True, 0.0, 0, 9),)))
+    assert json.loads(json.dumps(made)) == made
+    described = bench_json.__doc__ or ""
+    keys = set(made) | set(made["comparisons"][0]) | set(made["variants"][0])
+    assert [key for key in keys if f"`{key}`" not in described] == []
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(2.5, "2.500 s"), (0.0123, "12.30 ms"), (1.55e-4, "155.0 us"), (math.nan, "-")]
+)
+def test_times_have_four_digits(seconds: float, said: str) -> None:
+    assert duration(seconds) == said

@@ -1,0 +1,218 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+import torch._inductor.inductor_prims
+
+from inductor_probe.rewrite.harness.bench import Bench, Variant
+from inductor_probe.rewrite.harness.inputs import make_tensor
+from inductor_probe.rewrite.harness.judge import POISON, judge, prepare
+from inductor_probe.rewrite.harness.random_numbers import Draws
+
+
+class Double(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor]:
+        return (torch.ops.aten.mul.Tensor(x, 2),)
+
+
+def bench(call: Any, call_v2: Any, aten_graph: Any = Double, dtype: torch.dtype = torch.float32) -> Bench:
+    def make_inputs(seed: int, kind: str, sizes: dict[str, int]) -> list[Any]:
+        assert (kind, sizes) == ("random", {})
+        return [make_tensor((8,), (1,), dtype, "cpu", torch.Generator().manual_seed(seed), high=50)]
+
+    namespace = {"empty_strided": torch.empty_strided, "call": call, "call_v2": call_v2}
+    return Bench("g", [], make_inputs, aten_graph, "none here", namespace)
+
+
+def verdicts(subject: Bench) -> tuple[Any, Any]:
+    prepared = [prepare(subject, at, pattern) for at, pattern in enumerate(POISON)]
+    variant = judge(subject, Variant("call_v2", "call_v2"), [each for each, _ in prepared])
+    return next((check for _, check in prepared if not check.correct), prepared[0][1]), variant
+
+
+def double(args: list[Any]) -> tuple[Any, ...]:
+    (x,) = args
+    args.clear()
+    return (x * 2,)
+
+
+def test_a_copy_that_computes_the_same_is_right() -> None:
+    pristine, variant = verdicts(bench(double, double))
+    assert (pristine.correct, variant.correct) == (True, True)
+
+
+def test_a_pristine_call_that_is_wrong_is_found() -> None:
+    pristine, _ = verdicts(bench(lambda args: (args[0] * 2.001,), double))
+    assert not pristine.correct
+    assert pristine.first_bad == (0,)
+
+
+@pytest.mark.parametrize(
+    ("call_v2", "said"),
+    [
+        (lambda args: (args[0] * 2.001,), None),
+        (lambda args: (args[0].double() * 2,), "float64 [8] with stride [1] instead of float32"),
+        (lambda args: ((args[0] * 2).expand(1, 8),), "float32 [1, 8] with stride [8, 1] instead"),
+        (lambda args: ((args[0] * 2).repeat(2)[::2],), None),
+        (lambda args: ((args[0] * 2).repeat_interleave(2)[::2],), "stride [2] instead of"),
+        (lambda args: (args[0].mul_(2),), "changes input 0"),
+        (lambda args: args[1], "raises IndexError"),
+    ],
+)
+def test_a_copy_that_does_not_is_wrong(call_v2: Any, said: str | None) -> None:
+    _, variant = verdicts(bench(double, call_v2))
+    assert not variant.correct
+    assert said is None or said in (variant.note or "")
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int32, torch.uint8, torch.bool])
+def test_a_copy_that_leaves_output_unwritten_is_wrong_in_every_dtype(dtype: torch.dtype) -> None:
+    subject = bench(None, None, None, dtype)
+
+    def writer(count: int) -> Any:
+        def call(args: list[Any]) -> tuple[torch.Tensor]:
+            out: torch.Tensor = subject.namespace["empty_strided"]((8,), (1,), dtype=dtype)
+            out[:count] = args[0][:count]
+            return (out,)
+
+        return call
+
+    subject.namespace.update(call=writer(8), call_v2=writer(7))
+    pristine, variant = verdicts(subject)
+    assert pristine.note == "none here"
+    assert (pristine.correct, variant.correct, variant.first_bad) == (True, False, (7,))
+
+
+def test_mutated_inputs_count_as_outputs() -> None:
+    class AddOne(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> tuple[()]:
+            torch.ops.aten.copy_.default(x, torch.ops.aten.add.Tensor(x, 1))
+            return ()
+
+    def call(args: list[Any]) -> tuple[()]:
+        args[0].add_(1)
+        return ()
+
+    pristine, variant = verdicts(bench(call, lambda _: (), AddOne))
+    assert (pristine.correct, pristine.elements) == (True, 8)
+    assert (variant.correct, variant.mismatches) == (False, 8)
+
+
+def test_a_graph_that_decides_differently_in_float64_is_compared_as_it_is() -> None:
+    class Bits(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor]:
+            return (torch.ops.aten.view.dtype(x, torch.int32),)
+
+    def call(args: list[Any]) -> tuple[torch.Tensor]:
+        return (args[0].view(torch.int32),)
+
+    pristine, variant = verdicts(bench(call, call, Bits))
+    assert pristine.correct
+    assert variant.correct
+    assert "not in float64" in (pristine.note or "")
+
+
+def test_a_graph_that_does_not_run_is_said() -> None:
+    class Broken(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> None:
+            raise RuntimeError("no such operation")
+
+    pristine, variant = verdicts(bench(double, double, Broken))
+    assert pristine.correct
+    assert variant.correct
+    assert "does not run eagerly: RuntimeError: no such operation" in (pristine.note or "")
+
+
+def test_an_edit_that_is_right_for_one_seed_only_is_caught_by_the_second() -> None:
+    subject = bench(double, None)
+    (first,) = subject.inputs(0)
+
+    def call_v2(args: list[Any]) -> tuple[torch.Tensor]:
+        return (args[0] * (2 if torch.equal(args[0], first) else 2.01),)
+
+    subject.namespace["call_v2"] = call_v2
+    _, variant = verdicts(subject)
+    assert not variant.correct
+    rounds = [prepare(subject, 0, POISON[0])[0]]
+    assert judge(subject, Variant("call_v2", "call_v2"), rounds).correct, "the first seed alone shows nothing"
+
+
+def test_memory_of_an_input_that_the_wrapper_uses_again_is_no_output() -> None:
+    def call(args: list[Any]) -> tuple[torch.Tensor]:
+        return (args[0].mul_(2),)
+
+    pristine, variant = verdicts(bench(call, double))
+    assert (pristine.correct, pristine.elements) == (True, 8)
+    assert variant.correct, "a variant need not use it again"
+
+
+def test_an_input_that_the_graph_changes_and_a_variant_does_not_is_found() -> None:
+    class Twice(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor]:
+            return (torch.ops.aten.copy_.default(x, torch.ops.aten.mul.Tensor(x, 2)),)
+
+    def call(args: list[Any]) -> tuple[torch.Tensor]:
+        return (args[0].mul_(2),)
+
+    pristine, variant = verdicts(bench(call, double, Twice))
+    assert pristine.correct
+    assert not variant.correct
+
+
+def test_nan_passes_only_where_the_reference_has_it() -> None:
+    class Log(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor]:
+            return (torch.ops.aten.log.default(x),)
+
+    def call(args: list[Any]) -> tuple[torch.Tensor]:
+        return (args[0].log(),)
+
+    def call_v2(args: list[Any]) -> tuple[torch.Tensor]:
+        return (args[0].log().nan_to_num(0.0),)
+
+    def call_v3(args: list[Any]) -> tuple[torch.Tensor]:
+        return (args[0].log() * torch.nan,)
+
+    pristine, zeros = verdicts(bench(call, call_v2, Log))
+    assert pristine.correct
+    assert not zeros.correct
+    assert not verdicts(bench(call, call_v3, Log))[1].correct
+
+
+class Dropout(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor]:
+        seeds = torch.ops.prims.inductor_seeds.default(1, torch.device("cpu"))
+        seed = torch.ops.prims.inductor_lookup_seed.default(seeds, 0)
+        drawn = torch.ops.prims.inductor_random.default([8], seed, "rand")
+        return (torch.ops.aten.mul.Tensor(x, drawn),)
+
+
+def test_a_graph_that_draws_random_numbers_is_given_those_of_the_kernels() -> None:
+    def call(args: list[Any]) -> tuple[torch.Tensor]:
+        seeds = torch.empty(1, dtype=torch.int64)
+        torch.ops.aten.randint.low_out(-(2**63), 2**63 - 1, [1], out=seeds)
+        with Draws():
+            return (args[0] * torch.ops.prims.inductor_random.default([8], seeds[0], "rand"),)
+
+    pristine, variant = verdicts(bench(call, call, Dropout))
+    assert (pristine.correct, pristine.note) == (True, None)
+    assert variant.correct
+    other = bench(call, lambda args: (args[0] * torch.rand(8),), Dropout)
+    assert not verdicts(other)[1].correct
+
+
+def test_other_random_numbers_than_those_of_the_kernels_are_said_not_judged() -> None:
+    class Draw(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor]:
+            return (torch.ops.aten.bernoulli.p(x, 0.5),)
+
+    def call(args: list[Any]) -> tuple[torch.Tensor]:
+        torch.rand(3)
+        return (torch.bernoulli(args[0], 0.5),)
+
+    pristine, variant = verdicts(bench(call, call, Draw))
+    assert pristine.correct
+    assert variant.correct
+    assert "eager draws other random numbers: aten.bernoulli.p" in (pristine.note or "")
