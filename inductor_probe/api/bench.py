@@ -13,22 +13,45 @@ from inductor_probe.report.shown import Renderable, Shown
 
 if TYPE_CHECKING:
     from inductor_probe.api.graph import Graph
+    from inductor_probe.model.ceilings import CeilingRow, Ceilings
 
 
 class Bench(Shown):
-    """What timing a bench file found. `file` is None where it was read from kept samples."""
+    """What timing a bench file found. `file` is None where it was read from kept samples.
 
-    def __init__(self, file: BenchFile | None, result: BenchResult) -> None:
+    `ceilings` are those of the machine, measured in the same run, and each kernel against them.
+    """
+
+    def __init__(
+        self,
+        file: BenchFile | None,
+        result: BenchResult,
+        ceilings: tuple[Ceilings, tuple[CeilingRow, ...]] | None = None,
+    ) -> None:
         self.file = file
         self.result = result
+        self.ceilings = ceilings
 
     @property
     def correct(self) -> bool:
         """Whether every variant computes what the graph does."""
         return all(variant.correct for variant in self.result.variants)
 
+    @property
+    def json(self) -> dict[str, Any]:
+        """The result with stable keys, ready for `json.dumps`: see `bench_json` and `ceilings_json`."""
+        from inductor_probe.report.bench import bench_json
+        from inductor_probe.report.ceilings import ceilings_json
+
+        return {
+            **bench_json(self.result),
+            "ceilings": ceilings_json(*self.ceilings) if self.ceilings else None,
+        }
+
     def __rich__(self) -> Renderable:
-        return BenchTable(self.result)
+        from inductor_probe.report.ceilings import CeilingTable
+
+        return BenchTable(self.result, CeilingTable(*self.ceilings) if self.ceilings else None)
 
 
 def write_bench_file(
@@ -70,7 +93,26 @@ def run_bench_file(
     kernels = graph.generated.code.kernels if graph.generated.code else ()
     sources = {each.name: each.source for each in kernels if each.backend == "cpp"}
     hazards = bench.hazards(sources, bench.cpu_state(), settings.threads)
-    return Bench(file, bench.run_bench_file(file.path, settings, hazards, progress))
+    result = bench.run_bench_file(file.path, settings, hazards, progress)
+    if result.overheads is None:
+        return Bench(file, result)
+    if progress is not None:
+        progress("what this machine can copy and multiply")
+    return Bench(file, result, ceilings_of(graph, result))
+
+
+def ceilings_of(graph: Graph, result: BenchResult) -> tuple[Ceilings, tuple[CeilingRow, ...]] | None:
+    """Measure what the machine can do, and hold each kernel against it; None without times of kernels."""
+    from inductor_probe import bench
+    from inductor_probe.analysis.kernels import kernel_rows
+    from inductor_probe.analysis.work import kernel_work
+
+    if result.overheads is None:
+        return None
+    works = kernel_work(graph.generated, kernel_rows(graph.generated), result.flops)
+    dtypes = [work.dtype for work in works if work.dtype]
+    ceilings = bench.measure_ceilings(result.overheads.device, threads=result.threads, dtypes=dtypes)
+    return ceilings, bench.ceiling_rows(works, result.overheads, ceilings)
 
 
 def time_configs(

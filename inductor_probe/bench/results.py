@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from inductor_probe import __version__
+from inductor_probe.bench.overheads import overhead_samples
 from inductor_probe.errors import NotFoundError, UnreadableError
 from inductor_probe.model.bench import Variant
 from inductor_probe.model.timing import Process, Quad, Series
@@ -79,6 +80,7 @@ def process_of(found: dict[str, Any]) -> Process:
         warnings=tuple(map(str, found["warnings"])),
         variants=tuple(_variant(each) for each in found["variants"]),
         series=tuple(_series(each) for each in found["comparisons"]),
+        overheads=overhead_samples(found["overheads"]) if found.get("overheads") else None,
         ablations=tuple((str(name), str(what)) for name, what in found["ablations"].items()),
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from inductor_probe.bench.overheads import overheads_of
 from inductor_probe.bench.verdict import conclude, measure
 from inductor_probe.model.bench import BenchResult, Variant
 from inductor_probe.model.timing import Process, Series
@@ -26,6 +27,7 @@ def result_of(processes: Sequence[Process], margin: float) -> BenchResult:
     left_out = {names: parts.get((names[1] or "").partition(" ")[0]) for names in found}
     compared = [series for names, series in found.items() if names[1] is not None and not left_out[names]]
     alone = [series for (_, candidate), series in found.items() if candidate is None]
+    samples = [process.overheads for process in processes if process.overheads is not None]
     return BenchResult(
         graph=first.graph,
         kernels=first.kernels,
@@ -41,6 +43,8 @@ def result_of(processes: Sequence[Process], margin: float) -> BenchResult:
             measure(series[0].baseline, [quad for each in series for quad in each.quads], candidate=False)
             for series in alone
         ),
+        overheads=overheads_of(samples) if samples else None,
+        flops=samples[0].flops if samples else None,
         ablations=tuple(
             (what, conclude(series, margin, 1))
             for names, series in found.items()

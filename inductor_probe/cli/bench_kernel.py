@@ -18,7 +18,7 @@ from inductor_probe.errors import ExitCode, ProbeError
 from inductor_probe.files import write_whole
 from inductor_probe.model.bench import BenchFile, BenchSettings
 from inductor_probe.reader.text import read_text
-from inductor_probe.report.bench import VariantDiffs, bench_file_json, bench_file_text, bench_json
+from inductor_probe.report.bench import VariantDiffs, bench_file_json, bench_file_text
 from inductor_probe.report.bench_settings import SettingsTable
 
 
@@ -125,12 +125,10 @@ def _bench(graph: ip.Graph, file: BenchFile, chosen: list[BenchSettings], *, tru
         if not json:
             show(bench)
         found.append(bench)
-    results = [bench.result for bench in found]
     if json:
-        shown = [bench_json(result) for result in results]
-        show_json(shown[0] if len(shown) == 1 else shown)
+        show_json(found[0].json if len(found) == 1 else [bench.json for bench in found])
     elif len(found) > 1:
-        show(SettingsTable(results))
+        show(SettingsTable([bench.result for bench in found]))
     return ExitCode.OK if all(bench.correct for bench in found) else ExitCode.MISMATCH
 
 

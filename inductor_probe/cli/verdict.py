@@ -8,7 +8,6 @@ import inductor_probe as ip
 from inductor_probe.cli.quantities import Share
 from inductor_probe.cli.screen import show, show_json
 from inductor_probe.errors import ExitCode
-from inductor_probe.report.bench import bench_json
 
 
 @click.command()
@@ -23,7 +22,7 @@ def verdict(target: str | None, *, margin: float | None, json: bool) -> int:
     """
     bench = ip.verdict(target, margin=margin)
     if json:
-        show_json(bench_json(bench.result))
+        show_json(bench.json)
     else:
         show(bench)
     return ExitCode.OK if bench.correct else ExitCode.MISMATCH

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from inductor_probe.model.overheads import Overheads
 from inductor_probe.model.variants import ABLATIONS, VariantDiff
 
 Verdict: TypeAlias = Literal["FASTER", "SLOWER", "SAME", "UNDECIDED", "INVALID"]
@@ -132,6 +133,8 @@ class BenchResult:
         data: `warm` or `cold`.
         margin: a ratio within 1 +- margin is the same time.
         alone: what was timed and compared to nothing.
+        overheads: where the time of the compiled function goes: kernels, launches, wrapper, guards.
+        flops: operator and count of each operator of the graph that registers one; None where not counted.
         ablations: times of copies that leave a part out, against the kernel: each with what it leaves out.
             They compute something else, and are no improvements.
     """
@@ -149,3 +152,5 @@ class BenchResult:
     alone: tuple[Measurement, ...]
     warnings: tuple[str, ...]
     ablations: tuple[tuple[str, Comparison], ...] = ()
+    overheads: Overheads | None = None
+    flops: tuple[tuple[str, int], ...] | None = None

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from inductor_probe.model.bench import Variant
+from inductor_probe.model.overheads import OverheadSamples
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,7 @@ class Process:
         seed: of inputs, of their places in memory, and of the order in quads.
         command: its command line.
         environment: machine, versions, cores, load.
+        overheads: samples of where the time of the compiled function goes.
         ablations: what copies leave out that are wrong on purpose: `("cpp_fused_add_0_v3", "no_loads")`.
     """
 
@@ -81,3 +83,4 @@ class Process:
     variants: tuple[Variant, ...]
     series: tuple[Series, ...]
     ablations: tuple[tuple[str, str], ...] = ()
+    overheads: OverheadSamples | None = None

@@ -7,13 +7,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console, ConsoleOptions, RenderResult
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
 
 from inductor_probe.model.bench import BenchFile, BenchResult, Comparison, Measurement
 from inductor_probe.model.variants import ABLATIONS, VariantDiff
 from inductor_probe.report.bench_words import sentence, side_name
 from inductor_probe.report.columns import Cell, Column, Columns
+from inductor_probe.report.overheads import OverheadTable, overhead_json
+from inductor_probe.report.units import duration
 
 _STATES = {"written": "wrote", "rewritten": "wrote again", "kept": "kept your edited"}
 _STYLES = {"FASTER": "green", "SLOWER": "red", "SAME": "", "UNDECIDED": "yellow", "INVALID": "bold red"}
@@ -58,8 +60,9 @@ class VariantDiffs:
 class BenchTable:
     """What is wrong, each baseline above its candidate with their times, what is odd, and a sentence."""
 
-    def __init__(self, result: BenchResult) -> None:
+    def __init__(self, result: BenchResult, ceilings: RenderableType | None = None) -> None:
         self.result = result
+        self.ceilings = ceilings
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         result = self.result
@@ -89,6 +92,12 @@ class BenchTable:
             )
         if result.ablations:
             yield from _ablations(result)
+        if result.overheads:
+            yield Text("where the time of a compiled call goes", style="bold")
+            yield OverheadTable(result.overheads)
+        if self.ceilings is not None:
+            yield Text("kernels against what this machine can do", style="bold")
+            yield self.ceilings
         yield Text(sentence(result))
 
     def _rows(self, room: int) -> Iterator[list[Cell]]:
@@ -141,13 +150,6 @@ def _times(found: Measurement, most: int) -> list[Cell]:
     return [shown, duration(found.median), duration(found.mad)]
 
 
-def duration(seconds: float) -> str:
-    """Say a time with four digits: `12.34 us`."""
-    size, unit = next((each for each in ((1.0, "s"), (1e-3, "ms")) if seconds >= each[0]), (1e-6, "us"))
-    number = seconds / size
-    return f"{number:.{max(0, 4 - len(str(int(number))))}f} {unit}" if number == number else "-"  # noqa: PLR0124
-
-
 def bench_file_json(file: BenchFile) -> dict[str, Any]:
     """Return a bench file with stable keys."""
     return {
@@ -173,6 +175,7 @@ def bench_json(result: BenchResult) -> dict[str, Any]:
     SAME, UNDECIDED, INVALID), `process_ratios`, `quads`, `excluded` (disturbed quads), `note` (why, or what
     it would take), `findings` (what is odd). `alone`: what was compared to nothing, as `baseline` is.
     `ablations`: as `comparisons`, with `left_out`: copies that are wrong on purpose, to see what parts cost.
+    `overheads`: where the time of the compiled function goes, see `overhead_json`; null where not measured.
     The samples are in `output_code_bench.json`.
     """
     return {
@@ -188,6 +191,7 @@ def bench_json(result: BenchResult) -> dict[str, Any]:
         "comparisons": [_comparison_json(comparison) for comparison in result.comparisons],
         "alone": [asdict(each) for each in result.alone],
         "ablations": [{"left_out": what, **_comparison_json(found)} for what, found in result.ablations],
+        "overheads": overhead_json(result.overheads) if result.overheads else None,
         "warnings": list(result.warnings),
         "sentence": sentence(result),
     }

@@ -8,8 +8,8 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from inductor_probe.model.bench import BenchResult
-from inductor_probe.report.bench import duration
 from inductor_probe.report.columns import Cell, Column, Columns
+from inductor_probe.report.units import duration
 
 _TELLS = 1.1
 """A time that is so many times another one depends on the setting."""

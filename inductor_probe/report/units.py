@@ -40,3 +40,10 @@ def shorten(name: str, room: int) -> str:
 def counted(number: int, one: str, many: str | None = None) -> str:
     """`1 node`, `2 nodes`, `12,345 lines`."""
     return f"{number:,} {one if number == 1 else many or f'{one}s'}"
+
+
+def duration(seconds: float) -> str:
+    """Say a time with four digits: `12.34 us`."""
+    size, unit = next((each for each in ((1.0, "s"), (1e-3, "ms")) if seconds >= each[0]), (1e-6, "us"))
+    number = seconds / size
+    return f"{number:.{max(0, 4 - len(str(int(number))))}f} {unit}" if number == number else "-"  # noqa: PLR0124

@@ -51,7 +51,7 @@ def test_triton_kernels_are_counted_and_linked(probe: Probe, folder: Path) -> No
 @pytest.mark.usefixtures("dumped")
 @pytest.mark.parametrize("label", ["flip", "antialias"])
 def test_a_triton_bench_file_checks_and_times_itself(probe: Probe, folder: Path, label: str) -> None:
-    ran = probe("bench-kernel", label, "--json", "--budget", "5s", cwd=folder)
+    ran = probe("bench-kernel", label, "--json", "--budget", "6s", "--processes", "3", cwd=folder)
     assert ran.status == ExitCode.OK, ran.err
     result = json.loads(ran.out)
     assert all(variant["correct"] for variant in result["variants"])

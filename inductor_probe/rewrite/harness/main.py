@@ -26,6 +26,7 @@ from inductor_probe.rewrite.harness.environment import environment
 from inductor_probe.rewrite.harness.inputs import KINDS, InputsError, clone
 from inductor_probe.rewrite.harness.judge import POISON, Round, judge, prepare
 from inductor_probe.rewrite.harness.launches import record
+from inductor_probe.rewrite.harness.overheads import measure_overheads
 from inductor_probe.rewrite.harness.report import Timed, describe, plain, table, verdict_on, wrapped
 from inductor_probe.rewrite.harness.rings import Ring, make_ring, tensors_of
 from inductor_probe.rewrite.harness.subjects import Pair, call_pairs, kernel_pairs
@@ -204,6 +205,9 @@ def main(bench: Bench, argv: list[str] | None = None) -> int:
         for number, pair in enumerate(pairs):
             share = (end - time.perf_counter()) / (len(pairs) - number)
             timed.append(time_pair(pair, options, share, rng, warn))
+        overheads = None
+        if pairs and not options.kernel:
+            overheads = measure_overheads(bench, inputs, max(options.budget / 4, 0.3), rng)
         gc.enable()
     for each in configs:
         print(f"\n{each['shown']}", file=human)
@@ -235,6 +239,7 @@ def main(bench: Bench, argv: list[str] | None = None) -> int:
         "variants": [plain(check) for check in (pristine, *checks)],
         "comparisons": [asdict(each) for each in timed],
         "ablations": bench.ablations(),
+        "overheads": overheads,
         "configs": configs,
     }
     if options.json:

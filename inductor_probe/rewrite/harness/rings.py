@@ -15,6 +15,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 from inductor_probe.rewrite.harness.inputs import clone
 
 WARM_SLOTS = 8
+GPU_SLOTS = 2  # each has CUDA graphs of its own
 COLD_SLOTS = 4096  # making one takes tens of microseconds
 COLD_SIZE = 1.5  # caches: what is taken once a round is evicted before the next
 LINE, PAGE = 64, 4096
@@ -60,7 +61,8 @@ def make_ring(values: Any, cold: bool, rng: random.Random, warn: Callable[[str],
     free = torch.cuda.mem_get_info()[0] if on_cuda else os.sysconf("SC_AVPHYS_PAGES") * PAGE
     cache = last_level_cache()
     large = cold and not on_cuda
-    wanted = min(math.ceil(COLD_SIZE * cache / size), COLD_SLOTS) if large else WARM_SLOTS
+    few = GPU_SLOTS if on_cuda else WARM_SLOTS
+    wanted = min(math.ceil(COLD_SIZE * cache / size), COLD_SLOTS) if large else few
     slots = max(1, min(wanted, free // 4 // size))
     if large and slots * size <= cache:
         warn(f"data are not wholly cold: the ring holds {slots * size >> 20} MiB, the cache {cache >> 20}")

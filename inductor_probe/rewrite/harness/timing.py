@@ -21,6 +21,9 @@ STEADY = 0.01
 GUARD_EVERY = 4
 FEWEST = GUARD_EVERY
 MOST_DRIFTING = 16  # calls of a block that changes its inputs: they must not overflow or become denormal
+MOST_ON_GPU = (
+    32  # calls of a block there, each behind a flush of the L2 that takes longer than a short kernel
+)
 BUSY = 0.8
 
 
@@ -68,6 +71,8 @@ class Side:
         most = MOST_DRIFTING if self.drifting else math.ceil(BLOCK_S / 1e-9)
         if self.ring.cold:
             most = min(most, len(self.runs))
+        if self.clock is not cpu_clock:
+            most = min(most, MOST_ON_GPU)
         self.calls = max(1, min(round(BLOCK_S / max(statistics.median(samples), 1e-9)), most))
 
 

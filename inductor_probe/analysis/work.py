@@ -1,0 +1,75 @@
+"""What each kernel has to do: bytes by the scheduler's dependencies, flops by what its operators count."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from inductor_probe.model.ceilings import KernelWork
+from inductor_probe.model.debug_dir import CompiledGraph
+from inductor_probe.model.fx import FxGraph, FxNode
+from inductor_probe.model.ir import MemoryDep
+from inductor_probe.model.kernels import KernelRow
+
+_FAMILY = {"aten.addmm": "aten.mm", "aten.baddbmm": "aten.bmm"}
+"""Inductor makes one of the other between the graph that ran and the one that it lowered."""
+_DTYPES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "i8": "int8"}
+
+
+def kernel_work(
+    graph: CompiledGraph, rows: Sequence[KernelRow], flops: Sequence[tuple[str, int]] | None
+) -> tuple[KernelWork, ...]:
+    """Return the work of each kernel that is launched, in the order of `rows`.
+
+    Args:
+        graph: what `rows` are of.
+        rows: see `kernel_rows`.
+        flops: operator (`aten.mm`) and count of each operator that registers one, in the order of the graph.
+    """
+    counted = flops_by_node(graph.fx, flops) if graph.fx is not None and flops is not None else {}
+    leaves = {leaf.name: leaf for top in graph.nodes for leaf in top.leaves()}
+    nodes = {node.name: node for node in graph.fx.nodes} if graph.fx is not None else {}
+    found = []
+    for row in rows:
+        if not row.launches:
+            continue
+        own = [name for name in row.fx if name in counted]
+        deps = [dep for name in row.nodes if name in leaves for dep in leaves[name].reads]
+        read, written = row.bytes_read, row.bytes_written
+        found.append(
+            KernelWork(
+                name=row.name,
+                moved=read + written if isinstance(read, int) and isinstance(written, int) else None,
+                flops=sum(counted[name] for name in own) if own else None,
+                dtype=next((dtype for name in own if (dtype := _dtype(nodes[name]))), None),
+                indirect=any(isinstance(dep, MemoryDep) and _loaded(dep) for dep in deps),
+            )
+        )
+    return tuple(found)
+
+
+def flops_by_node(graph: FxGraph, flops: Sequence[tuple[str, int]]) -> dict[str, int]:
+    """Return the count of each FX node, where the operators that ran are those of the graph one by one.
+
+    Empty where they are not: an operator that runs as others, or a loop.
+    """
+    counting = {_FAMILY.get(name, name) for name, _ in flops}
+    own = [(node.name, packet) for node in graph.nodes if (packet := _packet(node)) in counting]
+    if [packet for _, packet in own] != [_FAMILY.get(name, name) for name, _ in flops]:
+        return {}
+    return {name: count for (name, _), (_, count) in zip(own, flops, strict=True)}
+
+
+def _packet(node: FxNode) -> str:
+    """`aten.mm` of `torch.ops.aten.mm.default`, and of its kin that counts the same."""
+    words = node.target.removeprefix("torch.").removeprefix("ops.").split(".")
+    packet = ".".join(words[:2])
+    return _FAMILY.get(packet, packet)
+
+
+def _dtype(node: FxNode) -> str | None:
+    """`float32` of a node of type `f32[4, 3]`."""
+    return _DTYPES.get((node.type or "").partition("[")[0])
+
+
+def _loaded(dep: MemoryDep) -> bool:
+    return "tmp" in dep.index or "indirect" in dep.index

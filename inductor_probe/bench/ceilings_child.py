@@ -1,0 +1,163 @@
+"""Measures what this machine reaches, and prints it as JSON; runs in a process of its own.
+
+Command line: `ceilings_child.py DEVICE THREADS DTYPE...`: `cpu` or `cuda`, and the dtypes of matrix
+products to measure.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+_SECONDS = 0.3
+_FEWEST = 5
+_CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+_MOST_COPIED = 1 << 29
+_LEAST_COPIED = 1 << 26
+_ON_CPU, _ON_CUDA = 1024, 4096
+_GRAPH_CALLS = 20
+
+
+def main(arguments: list[str]) -> None:
+    """Print the ceilings of a device: see the command line above."""
+    import torch
+
+    device, threads, dtypes = arguments[0], int(arguments[1]), arguments[2:]
+    torch.set_num_threads(threads)
+    cache, last = _caches(device, threads)
+    found, notes = [], []
+    for place, size in _copies(device, cache, last):
+        one = torch.ones(size // 8, device=device)
+        other = torch.ones_like(one)
+        best, calls = _fastest(partial(other.copy_, one), device)
+        moved = 2 * one.numel() * one.element_size()
+        found.append({"what": "copy", "place": place, "size": moved, "rate": moved / best, "calls": calls})
+        del one, other
+    for name in dtypes:
+        try:
+            found.append(_product(name, device))
+        except (RuntimeError, AttributeError) as error:
+            notes.append(f"no matrix product of {name}: {next(iter(str(error).splitlines()), error)}")
+    said = {
+        "torch": torch.__version__,
+        "device": torch.cuda.get_device_name() if device == "cuda" else device,
+        "threads": threads,
+        "cache": cache,
+        "last_cache": last,
+        "found": found,
+        "notes": notes,
+    }
+    sys.stdout.write(json.dumps(said) + "\n")
+
+
+def _product(name: str, device: str) -> dict[str, Any]:
+    import torch
+
+    rows = _ON_CUDA if device == "cuda" else _ON_CPU
+    # A small product first: where that is slow (no instructions for its dtype), the large one is not run.
+    a = torch.ones(rows // 4, rows // 4, device=device, dtype=getattr(torch, name))
+    a @ a
+    _wait(device)
+    begin = time.perf_counter()
+    a @ a
+    _wait(device)
+    if (time.perf_counter() - begin) * 64 > _SECONDS:
+        rows //= 4
+    a = torch.rand(rows, rows, device=device).to(getattr(torch, name))
+    b, out = a.t().contiguous(), torch.empty_like(a)
+    best, calls = _fastest(lambda: torch.mm(a, b, out=out), device)
+    rate = 2 * rows**3 / best
+    return {"what": "matmul", "place": name, "size": rows, "rate": rate, "calls": calls}
+
+
+def _fastest(run: Callable[[], object], device: str) -> tuple[float, int]:
+    """Return the seconds of the fastest call, and how many there were."""
+    run()
+    _wait(device)
+    if device == "cuda":
+        run = _graph(run)
+    found: list[float] = []
+    end = time.perf_counter() + _SECONDS
+    while len(found) < _FEWEST or time.perf_counter() < end:
+        found.append(_event_seconds(run) / _GRAPH_CALLS if device == "cuda" else _wall_seconds(run))
+    return min(found), len(found)
+
+
+def _graph(run: Callable[[], object]) -> Callable[[], object]:
+    """Record calls as a CUDA graph: so short copies do not wait for their launches."""
+    import torch
+
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for _ in range(_GRAPH_CALLS):
+            run()
+    replay: Callable[[], object] = graph.replay
+    return replay
+
+
+def _event_seconds(run: Callable[[], object]) -> float:
+    import torch
+
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    start.record()
+    run()
+    end.record()
+    end.synchronize()
+    return float(start.elapsed_time(end)) / 1e3
+
+
+def _wall_seconds(run: Callable[[], object]) -> float:
+    begin = time.perf_counter()
+    run()
+    return time.perf_counter() - begin
+
+
+def _wait(device: str) -> None:
+    import torch
+
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
+def _copies(device: str, cache: int, last: int) -> list[tuple[str, int]]:
+    """Return where the data of each copy lie, and the bytes of both of its buffers."""
+    copies = [("memory", _memory_size(device, last)), ("cache", cache // 2)]
+    between = min(8 * cache, last // 4)
+    return [*copies, ("last cache", between)] if between > cache else copies
+
+
+def _memory_size(device: str, last: int) -> int:
+    """Return the bytes of both buffers of a copy that no cache holds, as far as memory allows."""
+    import torch
+
+    cuda = device == "cuda"
+    pages = 0 if cuda else os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    free = torch.cuda.mem_get_info()[0] if cuda else pages
+    return int(min(max(4 * last, _LEAST_COPIED), 2 * _MOST_COPIED, free // 4))
+
+
+def _caches(device: str, threads: int) -> tuple[int, int]:
+    """Return the bytes of a core's second level (for so many cores) and of the last one, or of a GPU's L2."""
+    import torch
+
+    if device == "cuda":
+        size = int(torch.cuda.get_device_properties(torch.cuda.current_device()).L2_cache_size)
+        return size, size
+    sizes: dict[int, int] = {}
+    for folder in _CACHES.glob("index*"):
+        text = (folder / "size").read_text().strip()
+        level = int((folder / "level").read_text())
+        sizes[level] = max(sizes.get(level, 0), int(text[:-1]) * _UNITS[text[-1]])
+    own = sizes.get(2, 1 << 19) * threads
+    return own, max([own, *sizes.values()])
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
