@@ -76,7 +76,7 @@ def test_what_probe_and_torch_add_goes_as_well(run: Path) -> None:
     for name in added:
         (run / name).parent.mkdir(exist_ok=True)
         (run / name).write_text("{}")
-    (run / GRAPH / "output_code_bench.py").write_text(seal("print()\n"))
+    (run / GRAPH / "output_code_bench.py").write_text(seal("print()\n", "print()\n"))
     found = plan(run)
     assert found.blocks == ()
     remove(found)
@@ -118,7 +118,7 @@ def assert_kept(run: Path, root: Path, named: str) -> None:
 
 def test_an_edited_bench_file_keeps_it(run: Path, tmp_path: Path) -> None:
     bench = run / GRAPH / "output_code_bench.py"
-    bench.write_text(seal("print(1)\n").replace("print(1)", "print(2)"))
+    bench.write_text(seal("print(1)\n", "print(1)\n").replace("print(1)", "print(2)"))
     assert_kept(run, tmp_path, "output_code_bench.py was edited")
 
 

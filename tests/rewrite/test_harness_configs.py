@@ -284,12 +284,13 @@ def test_real_configs_compile_for_a_gpu_and_a_bad_one_is_refused(
 
     for result in ("TritonCompileResult", "StaticTritonCompileResult"):
         monkeypatch.setattr(getattr(triton_heuristics, result), "make_launcher", launcher_without_gpu)
-    monkeypatch.setattr(torch._inductor.config, "use_static_triton_launcher", False)
-    begin = time.perf_counter()
-    tuner = fresh_autotuner(real_kernel, [])
-    base = tuner.configs[0]
-    asked = asked_configs("XBLOCK=1,3,1048576", base, list(tuner.fn.arg_names))
-    one, three, huge = (configs._compiled(tuner, config, "asked") for config in asked)
+    # Not by monkeypatch: undoing that would take the setting out of torch's configuration.
+    with torch._inductor.config.patch(use_static_triton_launcher=False):
+        begin = time.perf_counter()
+        tuner = fresh_autotuner(real_kernel, [])
+        base = tuner.configs[0]
+        asked = asked_configs("XBLOCK=1,3,1048576", base, list(tuner.fn.arg_names))
+        one, three, huge = (configs._compiled(tuner, config, "asked") for config in asked)
     assert one.found.note is None
     assert one.found.shared is not None
     assert one.launcher is not None
