@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from inductor_probe.api.bench import Bench, verdict
+    from inductor_probe.api.bench import Bench, rewrites, verdict
     from inductor_probe.api.check import Check, check
     from inductor_probe.api.diff import Diff, diff
     from inductor_probe.api.fusion_rows import FusionRows
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from inductor_probe.api.run import Run
     from inductor_probe.api.runs import RunList, plan_removal, remove_run, runs
     from inductor_probe.api.show import Page, Pages
+    from inductor_probe.api.tunings import Tunings, tunings
     from inductor_probe.api.verbs import (
         bench_kernel,
         dump,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
         show,
     )
     from inductor_probe.errors import NotFoundError, ProbeError
+    from inductor_probe.model.bench import BenchSettings
 
 __version__ = "0.1.0"
 
@@ -56,6 +58,7 @@ _HOMES = {
     "ProbeError": "errors",
     "Run": "api.run",
     "RunList": "api.runs",
+    "Tunings": "api.tunings",
     "bench_kernel": "api.verbs",
     "check": "api.check",
     "diff": "api.diff",
@@ -71,6 +74,7 @@ _HOMES = {
     "rewrites": "api.bench",
     "runs": "api.runs",
     "show": "api.verbs",
+    "tunings": "api.tunings",
     "verdict": "api.bench",
 }
 __all__ = [
@@ -89,6 +93,7 @@ __all__ = [
     "ProbeError",
     "Run",
     "RunList",
+    "Tunings",
     "bench_kernel",
     "check",
     "diff",
@@ -104,6 +109,7 @@ __all__ = [
     "rewrites",
     "runs",
     "show",
+    "tunings",
     "verdict",
 ]
 

@@ -83,6 +83,7 @@ def run_bench_file(
 ) -> Bench:
     """Run a graph's bench file: see `Graph.bench_kernel`."""
     from inductor_probe import bench
+    from inductor_probe.analysis.launch_check import check_launches
 
     settings = settings or BenchSettings()
     if settings.kernel is not None and settings.kernel not in file.kernels:
@@ -92,7 +93,8 @@ def run_bench_file(
     require_trust(graph, edited=bool(file.edited), trust=trust)
     kernels = graph.generated.code.kernels if graph.generated.code else ()
     sources = {each.name: each.source for each in kernels if each.backend == "cpp"}
-    hazards = bench.hazards(sources, bench.cpu_state(), settings.threads)
+    hazards = [*bench.hazards(sources, bench.cpu_state(), settings.threads)]
+    hazards += map(str, check_launches(graph.generated).findings)
     result = bench.run_bench_file(file.path, settings, hazards, progress)
     if result.overheads is None:
         return Bench(file, result)

@@ -30,6 +30,7 @@ VERBS: dict[str, dict[str, str]] = {
         "layouts": "How buffers lie in memory, who writes and reads them, and who pays.",
         "fusion": "What was fused when, and what was refused why.",
         "diff": "What changed between two runs or graphs.",
+        "tunings": "What max-autotune considered, with times.",
     },
     "How fast": {
         "bench-kernel": "Write, check and time a standalone bench file of a graph.",

@@ -1,0 +1,65 @@
+"""`probe tunings`: choices that were written down, linked to what the wrapper runs."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from inductor_probe.reader.template_table import tunings_from_csv
+from tests.conftest import DUMPS, Ran
+
+Probe = Callable[..., Ran]
+CHOICES = {
+    "operation": "mm",
+    "inputs": ["8x16 float32", "16x4 float32"],
+    "cached": False,
+    "choices": [
+        {"name": "triton_mm_1", "ms": 0.02, "kind": "triton", "config": "BLOCK_M=32, num_warps=2"},
+        {"name": "mm", "ms": 0.01, "kind": "extern", "config": ""},
+        {"name": "triton_mm_2", "ms": None, "kind": "triton", "config": "BLOCK_M=64, num_warps=4"},
+    ],
+}
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Path:
+    """A graph of a fixture with what `probe dump` would have written beside it."""
+    (stored,) = (DUMPS / "torch-2.13.0-cpu/hflip_cl").glob("run_*/torchinductor/*/")
+    folder = Path(shutil.copytree(stored, tmp_path / stored.name))
+    (folder / "probe_choices.jsonl").write_text(json.dumps(CHOICES) + "\n")
+    return folder
+
+
+def test_choices_are_shown_from_fastest_to_slowest(probe: Probe, graph: Path) -> None:
+    ran = probe("tunings", graph)
+    assert ran.status == 0, ran.err
+    assert ran.out.index(" mm ") < ran.out.index("triton_mm_1") < ran.out.index("triton_mm_2")
+    assert "failed" in ran.out
+
+
+def test_json_and_csv_hold_every_choice(probe: Probe, graph: Path) -> None:
+    (found,) = json.loads(probe("tunings", "--json", graph).out)
+    assert [choice["name"] for choice in found["choices"]] == ["mm", "triton_mm_1", "triton_mm_2"]
+    assert (found["fastest"], found["cached"]) == ("mm", False)
+    (table,) = tunings_from_csv(probe("tunings", "--csv", graph).out)
+    assert [choice.name for choice in table.choices] == ["mm", "triton_mm_1", "triton_mm_2"]
+
+
+def test_without_choices_the_way_to_them_is_told(probe: Probe, graph: Path) -> None:
+    (graph / "probe_choices.jsonl").unlink()
+    ran = probe("tunings", graph)
+    assert (ran.status, ran.out) == (0, "")
+    assert "max-autotune" in ran.err
+
+
+def test_a_damaged_line_is_named(probe: Probe, graph: Path) -> None:
+    with (graph / "probe_choices.jsonl").open("a") as file:
+        file.write('{"operation": ')
+    ran = probe("tunings", graph)
+    assert ran.status == 2
+    assert "triton_mm_1" in ran.out
+    assert "probe_choices.jsonl:2" in ran.err
