@@ -37,7 +37,8 @@ lint: env
 	$(BIN)/lint-imports
 
 unit: env
-	$(BIN)/python -m pytest
+# A file's tests stay together and in order: those of the README follow each other. Nothing asserts a time.
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 env: $(VENV)/.made-from-constraints
 
