@@ -65,6 +65,7 @@ def test_the_readable_part_is_shown_and_the_damage_named(tmp_path: Path, verb: s
     cut = text.rindex("op2.sizes")
     file.write_text(text[: cut + 12])
     status, out, err = look(verb, graph)
+    out = out.replace("\n", "")  # a long path takes several lines of a narrow screen
     assert status == (1 if verb == "check" else 2)
     assert graph.name in out
     assert "op1" in out or verb == "check"
