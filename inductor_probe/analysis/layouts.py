@@ -50,6 +50,12 @@ def layouts(graph: CompiledGraph, name: str | None = None) -> tuple[LayoutRow, .
 
 
 @kept
+def outlines(graph: CompiledGraph) -> tuple[LayoutRow, ...]:
+    """Return the rows of all buffers without accesses and marks, which take longest to work out."""
+    return tuple(_rows(graph, ()).values())
+
+
+@kept
 def _all_rows(graph: CompiledGraph) -> dict[str, LayoutRow]:
     return _rows(graph, None)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from inductor_probe.analysis.layouts import layouts
+from inductor_probe.analysis.layouts import outlines
 from inductor_probe.analysis.memory_format import size_bytes
 from inductor_probe.model.debug_dir import CompiledGraph, DebugDir
 from inductor_probe.model.ir import Dim
@@ -64,7 +64,7 @@ def _looks(graph: CompiledGraph) -> Iterator[str]:
         for leaf in node.leaves():
             if leaf.ir == "FallbackKernel":
                 yield f"{leaf.name} falls back to {leaf.kernel or 'a library kernel'}"
-    rows = layouts(graph)
+    rows = outlines(graph)
     last_inputs = [row.buffer for row in rows if row.role == "input" and row.memory_format == "channels_last"]
     if last_inputs:
         for row in rows:

@@ -43,9 +43,9 @@ def graph_page_json(page: GraphPage) -> dict[str, Any]:
         "nodes_after": page.summary.nodes_after,
         "kinds": dict(page.kinds),
         "fused": [{"node": name, "class": kind, "nodes": number} for name, kind, number in page.fused],
-        "inputs": layouts_json(page.inputs),
+        "inputs": _outlines_json(page.inputs),
         "sizes": list(page.sizes),
-        "outputs": layouts_json(page.outputs),
+        "outputs": _outlines_json(page.outputs),
         "kernels": [kernel_json(row, with_source=False) for row in page.kernels],
         "lines": [
             {
@@ -62,6 +62,12 @@ def graph_page_json(page: GraphPage) -> dict[str, Any]:
         "looks": list(page.summary.looks),
         "problems": page.problems,
     }
+
+
+def _outlines_json(rows: Sequence[LayoutRow]) -> list[dict[str, Any]]:
+    """Return buffers as `probe layouts --json` does, without who reaches them how."""
+    left_out = ("writes", "reads", "marks")
+    return [{key: value for key, value in row.items() if key not in left_out} for row in layouts_json(rows)]
 
 
 class GraphPageText:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from inductor_probe.analysis.kernels import kernel_rows
-from inductor_probe.analysis.layouts import layouts
+from inductor_probe.analysis.layouts import outlines
 from inductor_probe.analysis.links import links, returned_buffers
 from inductor_probe.analysis.nodes import node_rows
 from inductor_probe.analysis.pages.trace import source_traces
@@ -17,7 +17,7 @@ from inductor_probe.model.summary import GraphSummary
 def graph_page(graph: CompiledGraph, summary: GraphSummary) -> GraphPage:
     """Return a graph in outline; `summary` is its row in the run's."""
     linked = links(graph)
-    buffers = {row.buffer: row for row in layouts(graph)}
+    buffers = {row.buffer: row for row in outlines(graph)}
     inputs = tuple(row for row in buffers.values() if row.role == "input")
     named = {row.buffer for row in inputs}
     returned = returned_buffers(graph)
