@@ -6,7 +6,6 @@ They import torch and nothing of this package but each other, and are pasted in 
 GPU_MODULES = (
     "gpu_stream",
     "gpu_clock",
-    "gpu_agreement",
     "config_arguments",
     "config_list",
     "configs",
