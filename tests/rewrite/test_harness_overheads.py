@@ -77,6 +77,12 @@ class TestGuarded:
         guarded.whole(torch.ones(4))
         assert guarded.times_compiled == 2
 
+    def test_graphs_of_one_process_do_not_reach_the_recompile_limit_together(self) -> None:
+        limit = torch._dynamo.config.recompile_limit
+        for length in range(1, limit + 3):
+            guarded = Guarded(lambda args: (args[0] + 1,), [torch.ones(length)])
+            assert guarded.times_compiled == 1
+
 
 def test_library_calls_are_noted_but_neither_views_nor_empty_memory() -> None:
     x, out = torch.ones(4, 4), torch.empty(4, 4)
