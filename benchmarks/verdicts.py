@@ -4,8 +4,9 @@
 
 Three questions a trial: is a kernel different from itself, from a second copy of it, and from one with 2 %
 more work? Each way has `--seconds` for each question. A way calls two kernels different if their ratio is
-off by more than the margin; ours if its whole interval is. Ours takes a third of the time in each of three
-processes, which are started afresh every `--renew` trials; the others run in one of these processes in turn.
+off by more than the margin; ours if its whole interval is. Ours takes a fifth of the time in each of three
+processes, and in two more where `probe bench-kernel` would ask for them; they are started afresh every
+`--renew` trials, and the others run in one of them in turn.
 """
 # ruff: noqa: PLC0415 - only workers import torch
 
@@ -22,14 +23,13 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any, TextIO
 
-from inductor_probe.bench.verdict import conclude
+from inductor_probe.bench.verdict import MORE_PROCESSES, PROCESSES, conclude, wants_more
 from inductor_probe.model.timing import Quad, Series
 
 MARGIN = 0.01
-PROCESSES = 3
 MORE = 1.02
 CASES = {"same": "itself", "copy": "a second copy", "more": "2 % more work"}
-OURS = "quads in 3 processes (probe)"
+OURS = "quads in 3 or 5 processes (probe)"
 PEERS = {
     "autorange": "blocked_autorange, one after the other",
     "print_performance": "inductor's print_performance",
@@ -189,13 +189,17 @@ def start(device: str) -> Worker:
     )
 
 
-def judge(answers: list[list[dict[str, Any]]], case: str) -> Trial:
-    """Have the product judge the quads of three processes."""
-    series = [
-        Series("base", case, tuple(Quad(**{**q, "seconds": tuple(q["seconds"])}) for q in quads), 0.0)
-        for quads in answers
-    ]
-    found = conclude(series, MARGIN)
+def ask_all(workers: list[Worker], case: str, seconds: float) -> Trial:
+    """Have some processes time quads and the product judge them; ask the others where it wants more."""
+    answers: list[Series] = []
+    for each in workers:
+        quads = each.ask("quads", case, seconds / MORE_PROCESSES)
+        kept = tuple(Quad(**{**quad, "seconds": tuple(quad["seconds"])}) for quad in quads)
+        answers.append(Series("base", case, kept, seconds / MORE_PROCESSES))
+        if len(answers) >= PROCESSES:
+            found = conclude(answers, MARGIN)
+            if not wants_more(found, MARGIN):
+                break
     return Trial(OURS, case, found.ratio, found.verdict, found.note)
 
 
@@ -206,17 +210,16 @@ def trials(options: argparse.Namespace, ways: list[str]) -> Iterator[Trial]:
         if number % options.renew == 0:
             for worker in workers:
                 worker.end()
-            workers = [start(options.device) for _ in range(PROCESSES)]
+            workers = [start(options.device) for _ in range(MORE_PROCESSES)]
             for worker in workers:  # loads and compiles before the next one starts
                 worker.ask("quads", "same", 0.01)
         for case in CASES:
             turn = number % (len(ways) + 1)
             for way in (["quads", *ways] * 2)[turn : turn + len(ways) + 1]:
                 if way == "quads":
-                    answers = [each.ask(way, case, options.seconds / PROCESSES) for each in workers]
-                    yield judge(answers, case)
+                    yield ask_all(workers, case, options.seconds)
                 else:
-                    a, b = workers[number % PROCESSES].ask(way, case, options.seconds)
+                    a, b = workers[number % MORE_PROCESSES].ask(way, case, options.seconds)
                     verdict = "SLOWER" if b > a * (1 + MARGIN) else "SAME"
                     yield Trial(PEERS[way], case, b / a, "FASTER" if a > b * (1 + MARGIN) else verdict)
         if sys.stderr.isatty():

@@ -121,7 +121,7 @@ def _missing(found: Estimate, edge: float, spent: float) -> str:
     if room > 0:
         seconds = spent * max(found.within / room - 1, 0.5)
         if seconds < _LONGEST:
-            return f"needs about {seconds:.0f} s more, or more processes"
+            return f"needs about {math.ceil(seconds)} s more, or more processes"
     for processes in range(count + 1, _MOST_PROCESSES + 1):
         if t_quantile(0.975, processes - 1) * math.sqrt(found.between / processes) < gap:
             return f"processes differ too much: needs about {processes} of them"

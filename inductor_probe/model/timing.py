@@ -17,7 +17,7 @@ class Quad:
 
     Attributes:
         order: which block was whose.
-        seconds: of a call, for each block.
+        seconds: of a call, for each block, of its fastest lap.
         guard: B was A once more, so that their ratio should be 1.
         disturbed: what else ran on the cores meanwhile, in words; None if nothing did.
     """
@@ -29,10 +29,8 @@ class Quad:
 
     @property
     def score(self) -> float:
-        """Mean log-ratio, B over A, of its two pairs: what drifts linearly cancels."""
-        first, second, third, fourth = map(math.log, self.seconds)
-        score = (second - first + third - fourth) / 2
-        return score if self.order == "ABBA" else -score
+        """Log-ratio, B over A, of the fastest each side was: what else ran only made blocks longer."""
+        return math.log(min(self.samples("B")) / min(self.samples("A")))
 
     def samples(self, side: Literal["A", "B"]) -> tuple[float, ...]:
         """Return the seconds a call of A's blocks or of B's, as taken."""

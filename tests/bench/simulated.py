@@ -9,7 +9,7 @@ import numpy as np
 
 from inductor_probe.model.timing import Quad, Series
 
-GUARD_EVERY = 4
+GUARD_EVERY = 6
 
 
 def series(

@@ -85,7 +85,7 @@ def test_the_place_of_the_interval_decides(ratio: float, verdict: str) -> None:
     assert found.verdict == verdict
     assert found.low <= found.ratio <= found.high
     assert found.ratio == pytest.approx(ratio, abs=0.003)
-    assert (found.quads, found.excluded, len(found.process_ratios)) == (90, 0, 3)
+    assert (found.quads, found.excluded, len(found.process_ratios)) == (102, 0, 3)
 
 
 def test_a_wider_margin_makes_the_same() -> None:
@@ -128,7 +128,7 @@ def test_a_busy_machine_decides_nothing() -> None:
     assert (found.verdict, found.excluded) == ("UNDECIDED", 72)
     assert found.note == "the machine is busy: 72 of 120 quads were disturbed"
     everything = conclude(series(1.5, disturbed=40), MARGIN)
-    assert (everything.verdict, everything.excluded, everything.quads) == ("UNDECIDED", 0, 90)
+    assert (everything.verdict, everything.excluded, everything.quads) == ("UNDECIDED", 0, 102)
 
 
 def test_one_process_cannot_speak_for_the_next() -> None:
@@ -152,18 +152,18 @@ def test_more_processes_are_asked_by_the_width_and_not_by_the_place_of_the_inter
     assert not wants_more(far, MARGIN)
 
 
-def open_case(**noise: Any) -> Comparison:
-    return next(
-        found
-        for seed in range(100)
-        if (found := conclude(series(1.006, seed=seed, **noise), MARGIN)).verdict == "UNDECIDED"
-    )
+def open_cases(**noise: Any) -> list[Comparison]:
+    found = [conclude(series(1.006, seed=seed, **noise), MARGIN) for seed in range(40)]
+    return [each for each in found if each.verdict == "UNDECIDED"]
 
 
 def test_what_is_missing_is_time_if_quads_scatter_and_processes_if_those_differ() -> None:
-    assert "s more, or more processes" in (open_case(between=0.0, noise=0.05).note or "")
-    note = open_case(between=0.005, noise=0.0001).note or ""
-    assert note.startswith("processes differ too much: needs about ") or note == "too near the margin to tell"
+    short = [each.note or "" for each in open_cases(between=0.0, noise=0.05)]
+    assert sum("s more, or more processes" in note for note in short) > len(short) / 2 > 5
+    apart = [each.note or "" for each in open_cases(between=0.005, noise=0.0001)]
+    either = ("processes differ too much: needs about ", "too near the margin to tell")
+    assert len(apart) > 5
+    assert all(note.startswith(either) for note in apart)
     exactly = [Series("k", "k_v2", (quad((1, 1.01, 1.01, 1)),) * 5, 1.0)] * 2
     spread = Series("k", "k_v2", (quad((1, 1.03, 1.03, 1)),) * 5, 1.0)
     other = Series("k", "k_v2", (quad((1, 1.01**2 / 1.03, 1.01**2 / 1.03, 1)),) * 5, 1.0)

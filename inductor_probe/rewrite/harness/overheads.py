@@ -84,7 +84,7 @@ class Timer:
             self.part.repeated += again > 0
             self._touch(side, number)
             switches, wall, cpu = involuntary_switches(), time.perf_counter(), time.process_time()
-            found = side.block(number)
+            found = min(side.block(number) for _ in range(2))
             wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
             if cpu >= BUSY * wall and involuntary_switches() == switches:
                 break

@@ -23,7 +23,7 @@ CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 
 
 class Ring:
-    """Copies of `values`, a slot each. `cold`: each call takes the next slot; else each pair of blocks.
+    """Copies of `values`, a slot each. `cold`: each call takes the next slot; else each quad.
 
     Where buffers lie can change the time of a kernel twofold: so it is averaged, and the same for both sides.
     On a GPU the L2 is `flushed` before each call instead of walking through a large ring.
@@ -37,10 +37,10 @@ class Ring:
         self.original = clone(tensors_of(values))
         self.next = 0
 
-    def take(self, pair: int, calls: int) -> list[int]:
-        """Return the slots of the next block: one for each call, or one for all."""
+    def take(self, number: int, calls: int) -> list[int]:
+        """Return the slots of the next calls of quad `number`: one for each, or one for all."""
         if not self.cold:
-            return [pair % len(self.slots)]
+            return [number % len(self.slots)]
         first, self.next = self.next, (self.next + calls) % len(self.slots)
         return [at % len(self.slots) for at in range(first, first + calls)]
 

@@ -1,4 +1,9 @@
-"""Timing: blocks of calls, in quads of A and B, until the ratio is known or the time is up."""
+"""Timing: blocks of calls, in quads of A and B, until the ratio is known or the time is up.
+
+What else runs on a core, or on the other half of it, makes calls longer and none shorter, for milliseconds at
+a time. A mean carries all of it. So a side counts as fast as the fastest of its laps in a quad, and the sides
+take turns lap by lap.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +21,14 @@ from inductor_probe.rewrite.harness.clocks import Clock, clock_for, cpu_clock
 from inductor_probe.rewrite.harness.inputs import changed, clone
 from inductor_probe.rewrite.harness.rings import Ring, tensors_of
 
-BLOCK_S = 0.0005  # a timer's cost is a thousandth of it; longer ones lose their core more often
+LAP_S = 0.00012  # a timer's cost is less than a thousandth of it
+LAPS = 2
+LONGEST_S = 0.04  # a block of long calls has fewer laps: many quads are worth more
 STEADY = 0.01
-GUARD_EVERY = 4
+GUARD_EVERY = 6
 FEWEST = GUARD_EVERY
 MOST_DRIFTING = 16  # calls of a block that changes its inputs: they must not overflow or become denormal
+GPU_LAP_S = 0.0005
 MOST_ON_GPU = (
     32  # calls of a block there, each behind a flush of the L2 that takes longer than a short kernel
 )
@@ -38,7 +46,10 @@ class Subject:
 
 @dataclass
 class Side:
-    """A subject bound to each slot of a ring; `drifting` are tensors that change from call to call."""
+    """A subject bound to each slot of a ring; a block of it is so many laps of so many calls.
+
+    `drifting` are tensors that change from call to call.
+    """
 
     name: str
     runs: list[Callable[[], object]]
@@ -46,10 +57,15 @@ class Side:
     clock: Clock
     drifting: list[int]
     calls: int = 1
+    laps: int = 1
 
-    def block(self, pair: int) -> float:
-        """Time one block of calls; return seconds a call. Restoring happens outside the clock."""
-        slots = self.ring.take(pair, self.calls)
+    def block(self, number: int) -> float:
+        """Time one block; return seconds a call of its fastest lap."""
+        return min(self.lap(number) for _ in range(self.laps))
+
+    def lap(self, number: int) -> float:
+        """Time some calls; return seconds a call. Restoring happens outside the clock."""
+        slots = self.ring.take(number, self.calls)
         run, following = self.runs[slots[0]], cycle([self.runs[slot] for slot in slots])
 
         def run_next() -> object:
@@ -59,26 +75,31 @@ class Side:
         self.ring.restore(slots, self.drifting)
         return seconds
 
-    def touch(self, pair: int) -> None:
-        """Call once without a clock, so that both blocks of a pair find their data warm."""
-        if not self.ring.cold and self.calls > 1:
-            slots = self.ring.take(pair, 1)
+    def touch(self, number: int) -> None:
+        """Call once without a clock, so that a quad finds its data warm; with two laps, the second does."""
+        if not self.ring.cold and self.calls > 1 and self.laps == 1:
+            slots = self.ring.take(number, 1)
             self.runs[slots[0]]()
             self.ring.restore(slots, self.drifting)
 
     def calibrate(self, samples: list[float]) -> None:
-        """Choose the calls of a block by what samples, in seconds a call, say."""
-        most = MOST_DRIFTING if self.drifting else math.ceil(BLOCK_S / 1e-9)
+        """Choose calls and laps of a block by what samples, in seconds a call, say."""
+        call = max(statistics.median(samples), 1e-9)
+        most = MOST_DRIFTING if self.drifting else math.ceil(LAP_S / 1e-9)
         if self.ring.cold:
             most = min(most, len(self.runs))
-        if self.clock is not cpu_clock:
-            most = min(most, MOST_ON_GPU)
-        self.calls = max(1, min(round(BLOCK_S / max(statistics.median(samples), 1e-9)), most))
+        if self.clock is cpu_clock:
+            self.calls = max(1, min(round(LAP_S / call), most))
+            self.laps = max(1, min(int(LONGEST_S / (self.calls * call)), LAPS))
+        else:
+            self.calls = max(1, min(round(GPU_LAP_S / call), most, MOST_ON_GPU))
 
 
 @dataclass
 class Quad:
-    """Four blocks: `order` is ABBA or BAAB, `seconds` a call of each. In a `guard`, B is A once more.
+    """Four blocks on one slot of a ring: `order` is ABBA or BAAB, `seconds` a call of each.
+
+    In a `guard`, B is A once more.
 
     `disturbed` says what else ran on our cores meanwhile.
     """
@@ -89,10 +110,8 @@ class Quad:
     disturbed: str | None
 
     def score(self) -> float:
-        """Return the mean log-ratio, B over A, of both pairs: what drifts linearly cancels."""
-        first, second, third, fourth = map(math.log, self.seconds)
-        score = (second - first + third - fourth) / 2
-        return score if self.order == "ABBA" else -score
+        """Return the log-ratio, B over A, of the fastest each side was."""
+        return math.log(min(self.samples("B")) / min(self.samples("A")))
 
     def samples(self, side: str) -> list[float]:
         """Return the times of A or B."""
@@ -140,16 +159,17 @@ def time_quad(a: Side, b: Side, number: int, guard: bool, rng: random.Random) ->
     """Time quad `number`, and watch whether something else ran on our cores meanwhile."""
     order, seconds = rng.choice(("ABBA", "BAAB")), list[float]()
     switches, wall, cpu = involuntary_switches(), time.perf_counter(), time.process_time()
-    for at, names in enumerate((order[:2], order[2:])):
+    a.touch(number)
+    for names in (order[:2], order[2:]):
         first, second = (a if name == "A" else b for name in names)
-        second.touch(2 * number + at)
-        seconds += [first.block(2 * number + at), second.block(2 * number + at)]
+        turns = [(first.lap(number), second.lap(number)) for _ in range(a.laps)]
+        seconds += map(min, zip(*turns, strict=True))
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     switches = involuntary_switches() - switches
-    disturbed = None
-    if cpu < BUSY * wall:
+    disturbed, allowed = None, a.laps if a.laps == LAPS else 0  # one lap in four may be hit
+    if cpu < BUSY * wall and a.laps < LAPS:
         disturbed = f"had a core for {cpu * 1e3:.1f} of {wall * 1e3:.1f} ms"
-    elif switches:
+    elif switches > allowed:
         disturbed = f"lost its core {switches} times"
     return Quad(order, seconds, guard, disturbed if a.clock is cpu_clock else None)
 
@@ -165,7 +185,7 @@ def time_quads(a: Side, b: Side | None, seconds: float, precision: float, rng: r
     It is the width of what is known that ends it early, never where it lies.
     """
     end = time.perf_counter() + seconds
-    warm_up([a, b] if b else [a], seconds / 4)
+    warm_up([a, b] if b else [a], seconds / 8)
     again, quads, clocks = replace(a), list[Quad](), list[float]()
     while len(quads) < FEWEST or time.perf_counter() < end:
         guard = b is None or len(quads) % GUARD_EVERY == GUARD_EVERY - 1
