@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 DEMO := build/demo
 PROBE := cd $(DEMO) && "$(abspath $(BIN))/probe"
 
-.PHONY: demo test lint unit env check-tools clean screens fixtures test-gpu
+.PHONY: demo test lint unit env check-tools clean screens notebooks fixtures test-gpu
 
 demo: env
 	@rm -rf $(DEMO) && mkdir -p $(DEMO)
@@ -64,6 +64,10 @@ clean:
 
 screens: env
 	$(BIN)/python docs/make_screens.py
+
+# Run the notebooks, and write what they show as HTML into build/notebooks.
+notebooks: env
+	$(BIN)/python notebooks/render.py
 
 # The dumps of the installed torch that tests read: after a new torch, make them again and read the diff.
 fixtures: env

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
     from inductor_probe.api.bench import Bench, rewrites, verdict
     from inductor_probe.api.check import Check, check
+    from inductor_probe.api.debug import debug
     from inductor_probe.api.diff import Diff, diff
+    from inductor_probe.api.doctor import Health, doctor
     from inductor_probe.api.fusion_rows import FusionRows
     from inductor_probe.api.graph import Graph
     from inductor_probe.api.kernels import KernelRows
@@ -49,6 +51,7 @@ _HOMES = {
     "Diff": "api.diff",
     "FusionRows": "api.fusion_rows",
     "Graph": "api.graph",
+    "Health": "api.doctor",
     "KernelRows": "api.kernels",
     "LayoutRows": "api.rows",
     "NodeRows": "api.nodes",
@@ -61,7 +64,9 @@ _HOMES = {
     "Tunings": "api.tunings",
     "bench_kernel": "api.verbs",
     "check": "api.check",
+    "debug": "api.debug",
     "diff": "api.diff",
+    "doctor": "api.doctor",
     "dump": "api.verbs",
     "fusion": "api.verbs",
     "kernels": "api.verbs",
@@ -84,6 +89,7 @@ __all__ = [
     "Diff",
     "FusionRows",
     "Graph",
+    "Health",
     "KernelRows",
     "LayoutRows",
     "NodeRows",
@@ -96,7 +102,9 @@ __all__ = [
     "Tunings",
     "bench_kernel",
     "check",
+    "debug",
     "diff",
+    "doctor",
     "dump",
     "fusion",
     "kernels",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 from enum import IntEnum
 
 
@@ -12,7 +11,7 @@ class ExitCode(IntEnum):
 
     OK = 0
     MISMATCH = 1
-    """A wrong variant, a regression or a difference was found."""
+    """A wrong variant, a regression or a difference was found, or something needed is missing."""
     FAILED = 2
     """What was asked for could not be done."""
 
@@ -47,6 +46,8 @@ class RunFailedError(ProbeError):
 
 def near_names(wanted: str, known: Iterable[str]) -> str | None:
     """Return a hint that offers the names nearest to `wanted`, or all of them when they are few."""
+    from difflib import get_close_matches  # noqa: PLC0415 - slow to import, and only for a slip
+
     names = list(dict.fromkeys(known))
     close = get_close_matches(wanted, names, n=3, cutoff=0.5)
     if close:

@@ -59,10 +59,15 @@ def read() -> Callable[..., CompiledGraph]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Keep what tests dump out of the user's record of what was made here."""
+def surroundings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep what tests dump out of the user's record of what was made here, and the tests quick.
+
+    With empty caches inductor tries the compiler with each vector extension first, which takes as long as the
+    rest of a dump; the test of `make demo` lets it.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        patch.setenv("TORCHINDUCTOR_VEC_ISA_OK", "1")
         yield
 
 

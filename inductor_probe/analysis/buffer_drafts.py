@@ -45,7 +45,8 @@ class Draft:
 def drafts(graph: CompiledGraph, linked: Links, wanted: Collection[str] | None) -> dict[str, Draft]:
     """Return a draft for each buffer of the graph, inputs first, then in the order they are written.
 
-    Working out accesses takes longest: where buffers are `wanted`, only nodes that reach one are looked at.
+    Working out accesses takes longest: where buffers are `wanted`, only nodes that reach one are looked at,
+    none if `wanted` is empty.
     """
     drafts: dict[str, Draft] = {}
     leaves = [leaf for top in graph.nodes for leaf in top.leaves()]
@@ -69,7 +70,7 @@ def drafts(graph: CompiledGraph, linked: Links, wanted: Collection[str] | None) 
     }
     kernels = {name: link.kernel for name, link in linked.nodes.items()}
     for leaf in leaves:
-        if wanted is not None and touched(leaf).isdisjoint(wanted):
+        if wanted is not None and (not wanted or touched(leaf).isdisjoint(wanted)):
             continue
         for found in accesses(leaf, kernels.get(leaf.name), dtypes):
             draft = drafts.setdefault(found.buffer, Draft(found.buffer))

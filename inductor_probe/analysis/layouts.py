@@ -61,11 +61,16 @@ def _all_rows(graph: CompiledGraph) -> dict[str, LayoutRow]:
 
 
 def _rows(graph: CompiledGraph, wanted: Collection[str] | None) -> dict[str, LayoutRow]:
-    """Return a row for each buffer; those of other buffers than `wanted` lack accesses."""
+    """Return a row for each buffer without `wanted`; else for those, and what the same nodes reach.
+
+    If `wanted` is empty, rows of all buffers without accesses.
+    """
     linked = links(graph)
     returned = returned_buffers(graph)
     rows = {
-        name: _row(graph, draft, returned, linked) for name, draft in drafts(graph, linked, wanted).items()
+        name: _row(graph, draft, returned, linked)
+        for name, draft in drafts(graph, linked, wanted).items()
+        if not wanted or name in wanted or draft.reads or draft.writes
     }
     read_by: dict[str, list[LayoutRow]] = {}
     for row in rows.values():

@@ -47,7 +47,7 @@ def _link_graph(graph: CompiledGraph, origins: Mapping[str, BufferOrigin]) -> Li
     runs = node_runs(graph.nodes, read_steps(graph.code))
     lines = UserLines(graph)
     fx = FxIndex(graph.fx) if graph.fx else None
-    linked = link_fx(graph, fx, runs, known) if fx else FxLinks({}, {})
+    linked = link_fx(graph, fx, runs, known) if fx else FxLinks({}, {}, {})
     nodes = {
         leaf.name: _link(leaf, top.name, runs[leaf.name], linked.nodes.get(leaf.name, Computed()), lines)
         for top in graph.nodes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 from inductor_probe.analysis.expression import evaluate, parse_expression
@@ -29,6 +30,7 @@ class Format:
     dim_order: tuple[int, ...] | None
 
 
+@lru_cache(maxsize=4096)  # many buffers lie alike
 def memory_format(layout: BufferLayout | None) -> Format:
     """Name the memory format of a layout.
 

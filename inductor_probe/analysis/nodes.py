@@ -89,6 +89,12 @@ def _removed(leaf: SchedulerNode) -> NodeLink:
     )
 
 
+def node_kind(leaf: SchedulerNode) -> NodeKind:
+    """Return what an unfused node does."""
+    _, reductions, modes = _body_facts(leaf.body)
+    return _kind(leaf, reductions, modes)
+
+
 def _kind(leaf: SchedulerNode, reductions: tuple[str, ...], modes: tuple[str, ...]) -> NodeKind:
     if leaf.kind == _NOP:
         return "nop"

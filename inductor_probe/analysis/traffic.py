@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from math import prod
 from typing import Literal
 
@@ -120,7 +121,7 @@ def _elements(dep: Dep, leaf: SchedulerNode) -> int | None:
     """
     if not isinstance(dep, MemoryDep):
         return None
-    used = set(_NAME.findall(dep.index))
+    used = _names(dep.index)
     sizes: list[Dim] = [size for name, size in dep.ranges if name in used]
     if any(name.startswith(("tmp", "indirect")) for name in used):
         if leaf.sizes is None:
@@ -128,6 +129,11 @@ def _elements(dep: Dep, leaf: SchedulerNode) -> int | None:
         sizes = [size for group in leaf.sizes for size in group]
     numbers = [size for size in sizes if isinstance(size, int)]
     return prod(numbers) if len(numbers) == len(sizes) else None
+
+
+@lru_cache(maxsize=4096)  # the layers of a network reach their buffers alike
+def _names(index: str) -> frozenset[str]:
+    return frozenset(_NAME.findall(index))
 
 
 def _total(sizes: list[Dim | None]) -> Dim | None:

@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inductor_probe.errors import NotFoundError, ProbeError, near_names
 from inductor_probe.model.bench import BenchFile, BenchResult, BenchSettings
+from inductor_probe.notebook.shown import Renderable, Shown
 from inductor_probe.report.bench import BenchTable
-from inductor_probe.report.shown import Renderable, Shown
 
 if TYPE_CHECKING:
     from inductor_probe.api.graph import Graph
-    from inductor_probe.model.ceilings import CeilingRow, Ceilings
+    from inductor_probe.model.ceilings import KernelWork
+    from inductor_probe.model.timing import Process
 
 
 class Bench(Shown):
     """What timing a bench file found. `file` is None where it was read from kept samples.
 
-    `ceilings` are those of the machine, measured in the same run, and each kernel against them.
+    `samples` are those that the result rests on, by process.
     """
 
     def __init__(
-        self,
-        file: BenchFile | None,
-        result: BenchResult,
-        ceilings: tuple[Ceilings, tuple[CeilingRow, ...]] | None = None,
+        self, file: BenchFile | None, result: BenchResult, samples: tuple[Process, ...] = ()
     ) -> None:
         self.file = file
         self.result = result
-        self.ceilings = ceilings
+        self.samples = samples
 
     @property
     def correct(self) -> bool:
@@ -39,19 +39,18 @@ class Bench(Shown):
 
     @property
     def json(self) -> dict[str, Any]:
-        """The result with stable keys, ready for `json.dumps`: see `bench_json` and `ceilings_json`."""
+        """The result with stable keys, ready for `json.dumps`: see `bench_json`."""
         from inductor_probe.report.bench import bench_json
-        from inductor_probe.report.ceilings import ceilings_json
 
-        return {
-            **bench_json(self.result),
-            "ceilings": ceilings_json(*self.ceilings) if self.ceilings else None,
-        }
+        return bench_json(self.result)
 
     def __rich__(self) -> Renderable:
-        from inductor_probe.report.ceilings import CeilingTable
+        return BenchTable(self.result)
 
-        return BenchTable(self.result, CeilingTable(*self.ceilings) if self.ceilings else None)
+    def _repr_html_(self) -> str:
+        from inductor_probe.notebook.bench import bench_html
+
+        return bench_html(self.__rich__(), self.result, self.samples, self.file)
 
 
 def write_bench_file(
@@ -63,14 +62,26 @@ def write_bench_file(
     from inductor_probe.places.archive import archive_of
 
     if archive := archive_of(graph.path):
-        raise ProbeError(
-            f"{graph.name} is in {archive}, where a bench file would not be kept",
-            "unpack the archive, and name the graph's folder there",
-        )
+        raise _in_archive(graph, archive)
     record = graph.run.manifest.graph(graph.name) if graph.run.manifest else None
     facts = record.inputs if record else ()
     bounds = input_bounds(graph.generated)
     return rewrite.write_bench_file(graph.path, facts, variants, rewrites, bounds=bounds)
+
+
+def _in_archive(graph: Graph, archive: Path) -> ProbeError:
+    """Refuse: a bench file holds the user's edits, and has its place beside the code that it is made of."""
+    from inductor_probe.places.archive import unpack
+
+    inside, folder = graph.path.relative_to(unpack(archive).folder), archive.name.partition(".")[0]
+    unpacks = [["mkdir", "-p", folder], ["tar", "-xf", str(archive), "-C", folder]]
+    if archive.suffix.lower() == ".zip":
+        unpacks = [["python", "-m", "zipfile", "-e", str(archive), folder]]
+    commands = [*unpacks, ["probe", "bench-kernel", str(Path(folder, inside))]]
+    return ProbeError(
+        f"{graph.name} is in {archive}: a bench file, and your edits in it, would not be kept there",
+        " && ".join(map(shlex.join, commands)),
+    )
 
 
 def run_bench_file(
@@ -83,7 +94,10 @@ def run_bench_file(
 ) -> Bench:
     """Run a graph's bench file: see `Graph.bench_kernel`."""
     from inductor_probe import bench
+    from inductor_probe.analysis.kernels import kernel_rows
     from inductor_probe.analysis.launch_check import check_launches
+    from inductor_probe.analysis.work import kernel_work
+    from inductor_probe.bench.session import kept_path
 
     settings = settings or BenchSettings()
     if settings.kernel is not None and settings.kernel not in file.kernels:
@@ -95,26 +109,12 @@ def run_bench_file(
     sources = {each.name: each.source for each in kernels if each.backend == "cpp"}
     hazards = [*bench.hazards(sources, bench.cpu_state(), settings.threads)]
     hazards += map(str, check_launches(graph.generated).findings)
-    result = bench.run_bench_file(file.path, settings, hazards, progress)
-    if result.overheads is None:
-        return Bench(file, result)
-    if progress is not None:
-        progress("what this machine can copy and multiply")
-    return Bench(file, result, ceilings_of(graph, result))
 
+    def works(result: BenchResult) -> tuple[KernelWork, ...]:
+        return kernel_work(graph.generated, kernel_rows(graph.generated), result.flops)
 
-def ceilings_of(graph: Graph, result: BenchResult) -> tuple[Ceilings, tuple[CeilingRow, ...]] | None:
-    """Measure what the machine can do, and hold each kernel against it; None without times of kernels."""
-    from inductor_probe import bench
-    from inductor_probe.analysis.kernels import kernel_rows
-    from inductor_probe.analysis.work import kernel_work
-
-    if result.overheads is None:
-        return None
-    works = kernel_work(graph.generated, kernel_rows(graph.generated), result.flops)
-    dtypes = [work.dtype for work in works if work.dtype]
-    ceilings = bench.measure_ceilings(result.overheads.device, threads=result.threads, dtypes=dtypes)
-    return ceilings, bench.ceiling_rows(works, result.overheads, ceilings)
+    result = bench.run_bench_file(file.path, settings, hazards, progress, works)
+    return Bench(file, result, bench.read_kept(kept_path(file.path, settings)).processes)
 
 
 def time_configs(
@@ -151,7 +151,7 @@ def require_trust(graph: Graph, *, edited: bool, trust: bool) -> None:
 
 
 def verdict(target: str | Path | None = None, *, margin: float | None = None) -> Bench:
-    """Judge kept samples once more; nothing is run.
+    """Make the report of kept samples once more; nothing is run.
 
     Args:
         target: `output_code_bench.json`, the folder that it is in, or what names the graph.
@@ -169,5 +169,6 @@ def verdict(target: str | Path | None = None, *, margin: float | None = None) ->
         place = open_graph(target).path
     if place.is_dir():
         place /= "output_code_bench.json"
-    processes, kept = bench.read_kept(place)
-    return Bench(None, bench.result_of(processes, kept if margin is None else margin))
+    kept = bench.read_kept(place)
+    judged = bench.result_of(kept if margin is None else replace(kept, margin=margin))
+    return Bench(None, judged, kept.processes)

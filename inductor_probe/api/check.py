@@ -11,12 +11,12 @@ from inductor_probe.analysis.summary import summarise
 from inductor_probe.model.check import DumpCheck, GraphCheck
 from inductor_probe.model.debug_dir import DebugDir
 from inductor_probe.model.span import Problem
+from inductor_probe.notebook.shown import Renderable, Shown
 from inductor_probe.places.discover import find
 from inductor_probe.places.walk import everything_below
 from inductor_probe.reader.debug_dir import read_graph
 from inductor_probe.reader.logs.run_logs import read_logs
 from inductor_probe.report.check import CheckText
-from inductor_probe.report.shown import Renderable, Shown
 
 
 class Check(DumpCheck, Shown):

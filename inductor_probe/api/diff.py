@@ -11,10 +11,10 @@ from inductor_probe.api.run import Run
 from inductor_probe.errors import NotFoundError, ProbeError, near_names
 from inductor_probe.model.diff import GraphDiff, RunDiff
 from inductor_probe.model.span import Problem
+from inductor_probe.notebook.shown import Renderable, Shown
 from inductor_probe.places.discover import find, runs_below
 from inductor_probe.reader.debug_dir import read_run
 from inductor_probe.report.diff import DiffPage
-from inductor_probe.report.shown import Renderable, Shown
 
 Compared = Graph | Run
 
@@ -81,6 +81,11 @@ class Diff(Shown):
 
     def __rich__(self) -> Renderable:
         return DiffPage(self.result)
+
+    def _repr_html_(self) -> str:
+        from inductor_probe.notebook.diff import diff_html
+
+        return diff_html(self.__rich__(), self.code())
 
 
 def diff(a: str | Path | None = None, b: str | Path | None = None) -> Diff:

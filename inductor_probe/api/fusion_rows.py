@@ -15,8 +15,8 @@ from inductor_probe.analysis.fusion import (
 from inductor_probe.errors import NotFoundError
 from inductor_probe.model.fusion import FusionDecision, GraphFusion, NodeFusion
 from inductor_probe.model.span import Problem
+from inductor_probe.notebook.shown import Renderable, Shown
 from inductor_probe.report.fusion import FusionPages
-from inductor_probe.report.shown import Renderable, Shown
 
 if TYPE_CHECKING:
     from typing_extensions import Self

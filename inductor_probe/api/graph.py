@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inductor_probe.model.debug_dir import CompiledGraph, GraphDir
+from inductor_probe.notebook.shown import Renderable, Shown
 from inductor_probe.reader.debug_dir import read_graph, with_earlier
-from inductor_probe.report.shown import Renderable, Shown
 
 if TYPE_CHECKING:
     from inductor_probe.api.bench import Bench
     from inductor_probe.api.diff import Diff
+    from inductor_probe.api.drawing import Drawing
     from inductor_probe.api.fusion_rows import FusionRows
     from inductor_probe.api.kernels import KernelRows
     from inductor_probe.api.nodes import NodeRows
@@ -117,6 +118,20 @@ class Graph(Shown):
 
         return annotate(self.generated, kernel, line_directives=line_directives)
 
+    def draw(self, around: str | None = None) -> Drawing:
+        """Return the graph as a drawing for a notebook: nodes, buffers, kernels, and who reads what.
+
+        Args:
+            around: a node, buffer, kernel or the start of its name: only what has to do with it, and who is
+                next to that.
+
+        Raises:
+            NotFoundError: the graph has nothing of that name.
+        """
+        from inductor_probe.api.drawing import Drawing
+
+        return Drawing(self, around)
+
     def diff(self, other: Graph | Run) -> Diff:
         """Compare with another graph, or with its partner in a run: this one is A, the other is B."""
         from inductor_probe.api.diff import Diff
@@ -213,3 +228,6 @@ class Graph(Shown):
         from inductor_probe.report.summary import SummaryTable
 
         return SummaryTable(summarise(self.run.debug_dir, [self.compiled]))
+
+    def _repr_html_(self) -> str:
+        return super()._repr_html_() + self.draw()._repr_html_()

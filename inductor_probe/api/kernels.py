@@ -9,9 +9,9 @@ from inductor_probe.errors import NotFoundError, near_names
 from inductor_probe.model.ir import Dim
 from inductor_probe.model.kernels import KernelRow
 from inductor_probe.model.span import Problem
+from inductor_probe.notebook.shown import Renderable, Shown
 from inductor_probe.report.kernel_page import KernelPage
 from inductor_probe.report.kernels import KernelTable
-from inductor_probe.report.shown import Renderable, Shown
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -81,5 +81,10 @@ class KernelRows(tuple[KernelRow, ...], Shown):
 
     def __rich__(self) -> Renderable:
         return KernelPage(self[0]) if len(self) == 1 else KernelTable(self)
+
+    def _repr_html_(self) -> str:
+        from inductor_probe.notebook.kernels import kernels_html
+
+        return kernels_html(self)
 
     __repr__ = Shown.__repr__

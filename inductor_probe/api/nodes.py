@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, get_args
 from inductor_probe.errors import NotFoundError, near_names
 from inductor_probe.model.nodes import NodeKind, NodeRow
 from inductor_probe.model.span import Problem
+from inductor_probe.notebook.shown import Renderable, Shown
 from inductor_probe.report.nodes import NodeTable
-from inductor_probe.report.shown import Renderable, Shown
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from inductor_probe.model.layouts import LayoutRow
 from inductor_probe.model.span import Problem
+from inductor_probe.notebook.shown import Renderable, Shown
 from inductor_probe.report.layouts import LayoutPage, LayoutTable
-from inductor_probe.report.shown import Renderable, Shown
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -27,5 +27,10 @@ class LayoutRows(tuple[LayoutRow, ...], Shown):
 
     def __rich__(self) -> Renderable:
         return LayoutPage(self[0]) if len(self) == 1 else LayoutTable(self)
+
+    def _repr_html_(self) -> str:
+        from inductor_probe.notebook.layouts import layouts_html
+
+        return layouts_html(self)
 
     __repr__ = Shown.__repr__

@@ -10,7 +10,7 @@ from inductor_probe.api.graph import Graph
 from inductor_probe.errors import NotFoundError, near_names
 from inductor_probe.model.debug_dir import DebugDir
 from inductor_probe.model.manifest import Manifest
-from inductor_probe.report.shown import Renderable, Shown
+from inductor_probe.notebook.shown import Renderable, Shown
 
 if TYPE_CHECKING:
     from inductor_probe.api.diff import Diff

@@ -15,6 +15,7 @@ from inductor_probe.errors import NotFoundError, ProbeError, near_names
 from inductor_probe.model.debug_dir import TREE, DebugDir
 from inductor_probe.model.runs import Removal, RunFacts
 from inductor_probe.model.span import Problem
+from inductor_probe.notebook.shown import Renderable, Shown
 from inductor_probe.places.at_path import path_of
 from inductor_probe.places.inductor_cache import with_cached_graphs
 from inductor_probe.places.run_facts import run_facts
@@ -22,7 +23,6 @@ from inductor_probe.places.walk import everything_below
 from inductor_probe.reader.debug_dir import is_run, read_run
 from inductor_probe.reader.text import read_text
 from inductor_probe.report.runs import RunsTable
-from inductor_probe.report.shown import Renderable, Shown
 
 if TYPE_CHECKING:
     from typing_extensions import Self

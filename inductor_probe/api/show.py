@@ -11,9 +11,9 @@ from inductor_probe.errors import NotFoundError, ProbeError
 from inductor_probe.model.kernels import KernelRow
 from inductor_probe.model.pages import BufferPage, GraphPage, NodePage, NodePart, TracePage
 from inductor_probe.model.span import Problem
+from inductor_probe.notebook.shown import Renderable, Shown
 from inductor_probe.reader.text import read_text
 from inductor_probe.report.page_list import PageList
-from inductor_probe.report.shown import Renderable, Shown
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -120,6 +120,18 @@ class Page(Shown):
 
                 return GraphPageText(self.record)
 
+    def _repr_html_(self) -> str:
+        from inductor_probe.notebook.page import page
+
+        return page(self.html)
+
+    @property
+    def html(self) -> str:
+        """What a notebook shows, without the frame and the style around it."""
+        from inductor_probe.notebook.pages import page_html
+
+        return page_html(self.record, self.lines, raw=self.raw, text=self.code)
+
 
 class Pages(tuple[Page, ...], Shown):
     """Pages about a name that several graphs have. `problems` is what could not be read.
@@ -146,6 +158,11 @@ class Pages(tuple[Page, ...], Shown):
 
             return SummaryTable(self[0].graph.run.summary)
         return PageList(self)
+
+    def _repr_html_(self) -> str:
+        from inductor_probe.notebook.page import page
+
+        return super()._repr_html_() if self.is_outline else page(*(found.html for found in self))
 
     __repr__ = Shown.__repr__
 

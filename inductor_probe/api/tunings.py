@@ -1,18 +1,23 @@
-"""What max-autotune considered for a graph."""
+"""What inductor chose among for a graph: of templates, and of configs of Triton kernels."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inductor_probe.analysis.templates import linked_tunings
+from inductor_probe.errors import ProbeError
 from inductor_probe.model.span import Problem
 from inductor_probe.model.templates import Tuning
-from inductor_probe.reader.template_choices import read_tunings
-from inductor_probe.reader.template_table import tunings_to_csv
+from inductor_probe.notebook.shown import Renderable, Shown
+from inductor_probe.reader.best_config import cached_configs, logged_configs
+from inductor_probe.reader.template_choices import read_tunings, tuning_of_log
+from inductor_probe.reader.template_table import tunings_from_csv, tunings_to_csv
+from inductor_probe.reader.text import read_text
 from inductor_probe.report.page_list import PageList
-from inductor_probe.report.shown import Renderable, Shown
 from inductor_probe.report.templates import TuningTable, tunings_json
 
 if TYPE_CHECKING:
@@ -20,9 +25,11 @@ if TYPE_CHECKING:
 
     from inductor_probe.api.graph import Graph
 
+_SETTABLE = re.compile(r"[XYZR]\d?_?BLOCK|num_warps|num_stages")
+
 
 class Tunings(tuple[Tuning, ...], Shown):
-    """Operations that were autotuned, each with every choice. `problems` is what could not be read."""
+    """What was autotuned, each with every choice. `problems` is what could not be read."""
 
     problems: tuple[Problem, ...]
 
@@ -39,7 +46,7 @@ class Tunings(tuple[Tuning, ...], Shown):
 
     @property
     def csv(self) -> str:
-        """The tunings as a small table, which `reader.template_table.tunings_from_csv` reads back."""
+        """The tunings as a small table, which `tunings` reads back."""
         return tunings_to_csv(self)
 
     def __rich__(self) -> Renderable:
@@ -51,15 +58,64 @@ class Tunings(tuple[Tuning, ...], Shown):
 def tunings(target: str | Path | None = None) -> Tunings:
     """Return what was autotuned in the graph that `target` names; the latest run's only graph if None.
 
+    A `.csv` file is a table that was exported before.
+
     Raises:
         NotFoundError: no such graph. ProbeError: the run has several graphs.
+        UnreadableError: the table is none.
     """
     from inductor_probe.api.verbs import open_graph
 
+    if target is not None and Path(target).suffix == ".csv":
+        return Tunings(tunings_from_csv(read_text(Path(target)), target))
     return tunings_of(open_graph(target))
 
 
 def tunings_of(graph: Graph) -> Tunings:
     """Return what was autotuned in a graph; empty where nobody wrote it down."""
     found = read_tunings(graph.path)
-    return Tunings(linked_tunings(graph.generated, found.tunings), found.problems)
+    problems = list(found.problems)
+    kernels = graph.generated.code.kernels if graph.generated.code else ()
+    templates = linked_tunings(graph.generated, found.tunings)
+    if not templates:
+        linked = linked_tunings(graph.generated, map(tuning_of_log, graph.run.logs.autotunes))
+        alone = len(graph.run.graphs) == 1  # else only what is proved to be of this graph
+        templates = tuple(tuning for tuning in linked if alone or tuning.kernel)
+    triton = {kernel.name for kernel in kernels if kernel.backend == "triton"}
+    logged = logged_configs(graph.run.path, problems) if triton else ()
+    own = _of_graph(graph, [tuning for tuning in logged if tuning.operation in triton])
+    cached = [replace(each, kernel=each.operation) for each in cached_configs(kernels, problems)]
+    return Tunings((*templates, *own, *cached), problems)
+
+
+def _of_graph(graph: Graph, logged: list[Tuning]) -> list[Tuning]:
+    """Say of which kernel each is: not proved where other graphs of the run have one of that name, too."""
+    others = [other.path / "output_code.py" for other in graph.run.graphs if other.path != graph.path]
+    texts = [read_text(path) for path in others if path.exists()] if logged else []
+    found = []
+    for tuning in logged:
+        shared = any(f"{tuning.operation} = async_compile." in text for text in texts)
+        found.append(replace(tuning, generated=None) if shared else replace(tuning, kernel=tuning.operation))
+    return found
+
+
+def tuned_rewrites(graph: Graph, table: Path) -> tuple[str, ...]:
+    """Return rewrites that give Triton kernels of a graph the configs of a table that was exported before.
+
+    Raises:
+        NotFoundError, UnreadableError: no such table, or it is something else.
+        ProbeError: it has no config for a kernel of this graph.
+    """
+    kernels = {each.name for each in graph.generated.code.kernels} if graph.generated.code else set()
+    found: dict[str, None] = {}
+    for tuning in tunings_from_csv(read_text(table), table):
+        chosen = next((each for each in tuning.choices if each.name == tuning.generated), tuning.fastest)
+        if tuning.of_kernel and tuning.operation in kernels and chosen:
+            values = [f"{name}={value}" for name, value in chosen.config if _SETTABLE.fullmatch(name)]
+            found[f"triton:{tuning.operation} {' '.join(values)}"] = None
+    if not found:
+        raise ProbeError(
+            f"{table} has no config for a Triton kernel of {graph.name}",
+            "probe tunings --csv writes such a table; kernels go by their names",
+        )
+    return tuple(found)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-_CLOSING = {"(": ")", "[": "]", "{": "}"}
+import re
+
+_OPENING = "([{"
+_MARK = re.compile(r"[()\[\]{}\"']")
+_MARK_OR_COMMA = re.compile(r"[()\[\]{},]")
 _DEEPEST = 100
 """No expression of inductor's is nested deeper; a text made to be slow is."""
 
@@ -11,20 +15,20 @@ def inside(text: str, opening: int) -> str | None:
     """Return what stands between the bracket at `opening` and its partner; None when there is none near."""
     depth = 0
     quote = ""
-    for at in range(opening, len(text)):
-        letter = text[at]
+    for mark in _MARK.finditer(text, opening):
+        letter = mark[0]
         if quote:
             quote = "" if letter == quote else quote
         elif letter in "\"'":
             quote = letter
-        elif letter in _CLOSING:
+        elif letter in _OPENING:
             depth += 1
             if depth > _DEEPEST:
                 return None
-        elif letter in ")]}":
+        else:
             depth -= 1
             if depth == 0:
-                return text[opening + 1 : at]
+                return text[opening + 1 : mark.start()]
     return None
 
 
@@ -32,14 +36,15 @@ def split_arguments(text: str) -> list[str]:
     """Split at the commas that stand in no bracket."""
     parts: list[str] = []
     depth = start = 0
-    for at, letter in enumerate(text):
-        if letter in _CLOSING:
+    for mark in _MARK_OR_COMMA.finditer(text):
+        letter = mark[0]
+        if letter in _OPENING:
             depth += 1
-        elif letter in ")]}":
+        elif letter != ",":
             depth -= 1
-        elif letter == "," and depth == 0:
-            parts.append(text[start:at].strip())
-            start = at + 1
+        elif depth == 0:
+            parts.append(text[start : mark.start()].strip())
+            start = mark.end()
     parts.append(text[start:].strip())
     return [part for part in parts if part]
 

@@ -1,6 +1,5 @@
 """The bench room: runs bench files in child processes, and judges what they measured."""
 
-from inductor_probe.bench.ceilings import ceiling_rows, measure_ceilings
 from inductor_probe.bench.cpu_state import cpu_state
 from inductor_probe.bench.hazards import hazards
 from inductor_probe.bench.results import read_kept
@@ -8,10 +7,8 @@ from inductor_probe.bench.session import run_bench_file, time_configs
 from inductor_probe.bench.together import result_of
 
 __all__ = [
-    "ceiling_rows",
     "cpu_state",
     "hazards",
-    "measure_ceilings",
     "read_kept",
     "result_of",
     "run_bench_file",

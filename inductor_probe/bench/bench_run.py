@@ -19,17 +19,23 @@ _USAGE = 2
 _SHOWN = 12
 _COMPILER = re.compile(r"(?:^|: )(?:fatal )?error: ")
 _HINTS = (
-    (("InvalidCxxCompiler", "No working C++ compiler"), "install a C++ compiler (apt install g++)"),
-    (("No module named 'torch'",), "run it with a Python that has torch"),
+    (
+        ("InvalidCxxCompiler", "No working C++ compiler"),
+        "install a C++ compiler (apt install g++); `probe doctor` tells more",
+    ),
+    (("No module named 'torch'",), "run it with a Python that has torch; `probe doctor` tells more"),
     (
         ("No module named 'triton'", "Cannot find a working triton"),
-        "install triton, or run it where a GPU is",
+        "install triton, or run it where a GPU is; `probe doctor` tells more",
     ),
     (
         ("Torch not compiled with CUDA", "No CUDA GPUs", "no NVIDIA driver"),
-        "run it on a machine with that GPU",
+        "run it on a machine with that GPU; `probe doctor` says what is seen here",
     ),
-    (("No space left on device",), "free some space: kernels are compiled into the temporary folder"),
+    (
+        ("No space left on device",),
+        "free some space: kernels are compiled into the temporary folder; `probe doctor` says how much",
+    ),
 )
 
 

@@ -84,7 +84,7 @@ def flags_environment(
 
 def _hint(said: str) -> str | None:
     if "No module named 'torch'" in said:
-        return "run probe with a Python that has torch"
+        return "run probe with a Python that has torch; `probe doctor` tells more"
     if "InvalidCxxCompiler" in said or "No working C++ compiler" in said:
-        return "install a C++ compiler (apt install g++)"
+        return "install a C++ compiler (apt install g++); `probe doctor` tells more"
     return None

@@ -47,7 +47,7 @@ def findings(
         score = autocorrelation(np.array([quad.score for quad in used]))
         linked.append((score, f"quads follow each other: autocorrelation {score:.2f} in process {number}"))
     if drifts and max(drifts)[0] > margin:
-        found.append(f"times drift: {max(drifts)[1]} within a process; quads cancel what is steady of it")
+        found.append(f"times drift: {max(drifts)[1]} within a process; both sides share it")
     if linked and max(linked)[0] > _LINKED:
         found.append(max(linked)[1])
     if len(medians) > 1 and max(medians) - min(medians) > 2 * math.log1p(margin):

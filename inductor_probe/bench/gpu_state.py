@@ -23,6 +23,10 @@ REASONS = {
 """What holds clocks back, by bit (`nvmlClocksEventReasons`). Bits of an idle GPU, of clocks that were set and
 of displays slow nothing down against one's will."""
 _IDLE = 0x1
+_POLICIES = {0: "the power limit", 1: "its temperature", 3: "the board's limit", 5: "reliability"}
+"""What holds clocks back, by number (`nvmlPerfPolicyType_t`), as far as NVML adds up the time."""
+_HELD = 0.02
+"""Seconds of it that are worth a word."""
 _QUERY = (
     "uuid", "name", "driver_version", "clocks.sm", "clocks.max.sm", "clocks.mem", "power.draw", "power.limit",
     "temperature.gpu", "utilization.gpu", "clocks_throttle_reasons.active",
@@ -38,7 +42,9 @@ class GpuState:
         sm_mhz, max_sm_mhz, memory_mhz: clocks of the multiprocessors, the most they can do, of the memory.
         power_w, limit_w: as drawn and as allowed, in watts. temperature_c: in degrees Celsius.
         busy: share of the last moment in which a kernel ran, 0 to 1.
-        reasons: what holds its clocks back. idle: it has nothing to do, and so low clocks.
+        reasons: what holds its clocks back at this moment. idle: it has nothing to do, and so low clocks.
+        held: for what holds clocks back, the seconds that it did since the driver was loaded: what happened
+            between two states, however short, is their difference.
         processes: numbers of the processes that compute on it; inside a container they may be those outside.
     """
 
@@ -56,6 +62,7 @@ class GpuState:
     reasons: tuple[str, ...] = ()
     idle: bool = False
     processes: tuple[int, ...] = ()
+    held: tuple[tuple[str, float], ...] = ()
 
     def plain(self) -> dict[str, Any]:
         """Return it for JSON: an entry `gpu_state` of the environment of a result."""
@@ -127,6 +134,11 @@ def _by_nvml(nvml: Any, device: str) -> GpuState:
             reasons=reasons_of(bits),
             idle=bool(bits & _IDLE),
             processes=tuple(sorted(process.pid for process in running)),
+            held=tuple(
+                (reason, float(status.violationTime) * 1e-9)
+                for policy, reason in _POLICIES.items()
+                if (status := ask("nvmlDeviceGetViolationStatus", policy)) is not None
+            ),
         )
     finally:
         nvml.nvmlShutdown()
@@ -176,6 +188,9 @@ def gpu_sentences(
         slow = [state for state in states if state.reasons and state.sm_mhz and state.max_sm_mhz]
         clocks = f" ({slow[-1].sm_mhz:g} of {slow[-1].max_sm_mhz:g} MHz)" if slow else ""
         said.append(f"the GPU's clock is held back by {' and '.join(held)}{clocks}: times are too long")
+    elif lasted := held_between(before, after):
+        reasons = " and ".join(f"{reason} for {seconds:.2g} s" for reason, seconds in lasted)
+        said.append(f"the GPU's clock was held back by {reasons} meanwhile: times are too long")
     if others := sorted(set(before.processes) - set(own)):
         one = len(others) == 1
         named = ", ".join(map(str, others[:4])) + (" ..." if len(others) > 4 else "")
@@ -188,6 +203,14 @@ def gpu_sentences(
             f"the GPU was {before.busy:.0%} busy before anything was timed: something else runs on it"
         )
     return tuple(said)
+
+
+def held_between(before: GpuState, after: GpuState | None) -> list[tuple[str, float]]:
+    """Return what held clocks back between two states, and for how many seconds."""
+    known = dict(before.held)
+    later = after.held if after is not None else ()
+    lasted = [(reason, seconds - known[reason]) for reason, seconds in later if reason in known]
+    return [(reason, seconds) for reason, seconds in lasted if seconds >= _HELD]
 
 
 def _hex(values: Mapping[str, str]) -> bool:

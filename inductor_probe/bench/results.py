@@ -1,17 +1,21 @@
-"""`output_code_bench.json`: the samples of all processes, from which a verdict can be made again."""
+"""`output_code_bench.json`: the samples of all processes, from which the report can be made again."""
 
 from __future__ import annotations
 
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from inductor_probe import __version__
+from inductor_probe.bench.ceilings import ceilings_from
 from inductor_probe.bench.overheads import overhead_samples
 from inductor_probe.errors import NotFoundError, UnreadableError
-from inductor_probe.model.bench import Variant
+from inductor_probe.model.bench import Resources, Variant
+from inductor_probe.model.ceilings import Ceilings, KernelWork
+from inductor_probe.model.kept import Kept
 from inductor_probe.model.timing import Process, Quad, Series
 from inductor_probe.reader.text import read_text
 
@@ -20,22 +24,35 @@ SCHEMA = 1
 _MOST_SECONDS = 1e6
 
 
-def kept_text(processes: Sequence[dict[str, Any]], margin: float) -> str:
+def kept_text(
+    processes: Sequence[dict[str, Any]],
+    margin: float,
+    ceilings: Ceilings | None = None,
+    works: Sequence[KernelWork] = (),
+) -> str:
     """Return the text of a results file.
 
-    Its keys are `schema`, `probe` (the version that wrote it), `margin`, and `processes`: for each what the
-    bench file wrote. That has `schema, graph, kernels, inputs, values, sizes, data, threads, seed, first,
+    Its keys are `schema`, `probe` (the version that wrote it), `margin`, `ceilings` (null, or `machine` and
+    `works`: the fields of `Ceilings` and of each `KernelWork`), and `processes`: for each what the bench file
+    wrote. That has `schema, graph, kernels, inputs, values, sizes, data, threads, seed, first,
     command, environment, warnings`; `variants`, what the checks found; and `comparisons`, each with
     `baseline`, `candidate` (null: timed alone), `spent` (seconds), and `quads` in the order they were taken:
     `order` (ABBA or BAAB), `seconds` (a call, for each of the four blocks), `guard` (B was A once more) and
     `disturbed` (what else ran meanwhile, or null).
     """
-    kept = {"schema": SCHEMA, "probe": __version__, "margin": margin, "processes": list(processes)}
+    measured = ceilings and {"machine": asdict(ceilings), "works": [asdict(work) for work in works]}
+    kept = {
+        "schema": SCHEMA,
+        "probe": __version__,
+        "margin": margin,
+        "ceilings": measured,
+        "processes": list(processes),
+    }
     return json.dumps(kept, allow_nan=False) + "\n"
 
 
-def read_kept(path: Path) -> tuple[tuple[Process, ...], float]:
-    """Read a results file; return its processes, and the margin that it was made with.
+def read_kept(path: Path) -> Kept:
+    """Read a results file.
 
     Raises:
         NotFoundError, UnreadableError: there is none, or it is something else.
@@ -48,6 +65,7 @@ def read_kept(path: Path) -> tuple[tuple[Process, ...], float]:
         _check_schema(kept["schema"], path)
         processes = tuple(process_of(each) for each in kept["processes"])
         margin = float(kept["margin"])
+        ceilings, works = _ceilings(kept.get("ceilings"))  # files from before they were kept have none
         if not processes or not 0 < margin < 1:
             raise ValueError("no process" if not processes else f"margin {margin}")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -55,7 +73,7 @@ def read_kept(path: Path) -> tuple[tuple[Process, ...], float]:
             f"{path} is not what probe bench-kernel writes: {type(error).__name__}: {error}",
             "run probe bench-kernel again; a bench file's own --json is of one process, and no verdict",
         ) from error
-    return processes, margin
+    return Kept(processes, margin, ceilings, works)
 
 
 def process_of(found: dict[str, Any]) -> Process:
@@ -82,7 +100,27 @@ def process_of(found: dict[str, Any]) -> Process:
         series=tuple(_series(each) for each in found["comparisons"]),
         overheads=overhead_samples(found["overheads"]) if found.get("overheads") else None,
         ablations=tuple((str(name), str(what)) for name, what in found["ablations"].items()),
+        resources=tuple(
+            (str(name), Resources(int(each["registers"]), int(each["spills"]), int(each["shared"])))
+            for name, each in found.get("resources", {}).items()
+        ),
     )
+
+
+def _ceilings(found: dict[str, Any] | None) -> tuple[Ceilings | None, tuple[KernelWork, ...]]:
+    if found is None:
+        return None, ()
+    works = tuple(
+        KernelWork(
+            name=str(each["name"]),
+            moved=None if each["moved"] is None else int(each["moved"]),
+            flops=None if each["flops"] is None else int(each["flops"]),
+            dtype=None if each["dtype"] is None else str(each["dtype"]),
+            indirect=bool(each["indirect"]),
+        )
+        for each in found["works"]
+    )
+    return ceilings_from(found["machine"]), works
 
 
 def _check_schema(schema: object, path: Path) -> None:
@@ -102,6 +140,7 @@ def _variant(each: dict[str, Any]) -> Variant:
         first_bad=None if each["first_bad"] is None else tuple(map(int, each["first_bad"])),
         first_bad_output=each["first_bad_output"],
         note=each["note"],
+        unedited=bool(each.get("unedited", False)),
     )
 
 

@@ -9,16 +9,23 @@ from pathlib import Path
 from typing import Any
 
 from inductor_probe.bench.bench_run import run_once
+from inductor_probe.bench.ceilings import measure_ceilings
 from inductor_probe.bench.compile_command import flags_environment
 from inductor_probe.bench.gpu_state import gpu_sentences, gpu_state
 from inductor_probe.bench.results import kept_text, process_of
 from inductor_probe.bench.together import result_of
 from inductor_probe.bench.verdict import MORE_PROCESSES, PROCESSES, wants_more
+from inductor_probe.errors import RunFailedError
 from inductor_probe.files import write_whole
 from inductor_probe.model.bench import BenchResult, BenchSettings
+from inductor_probe.model.ceilings import KernelWork
+from inductor_probe.model.kept import Kept
 from inductor_probe.reader.text import read_text
 
 RESULTS_SUFFIX = ".json"
+
+Works = Callable[[BenchResult], Sequence[KernelWork]]
+"""What each kernel has to do in a call, by the result: it knows which operators count flops."""
 
 
 def run_bench_file(
@@ -26,17 +33,19 @@ def run_bench_file(
     settings: BenchSettings | None = None,
     hazards: Sequence[str] = (),
     progress: Callable[[str], None] | None = None,
+    works: Works | None = None,
 ) -> BenchResult:
     """Run a bench file in several processes and return what they found; this executes the code in it.
 
-    Baselines are set up first in every other process, candidates in the rest; seeds differ. All samples are
-    kept beside the file as JSON, after each process.
+    Baselines are loaded and set up first in every other process, candidates in the rest; seeds differ. All
+    samples are kept beside the file as JSON, after each process. The machine's ceilings are measured last.
 
     Args:
         path: `output_code_bench.py` of a graph.
         settings: see there; the usual ones if None.
         hazards: what will spoil the times, known before: kept with the samples.
         progress: is told what comes next before each process, and nothing while one runs.
+        works: what kernels have to do, to hold them against the machine; None: they are not.
 
     Raises:
         NotFoundError: no such file, or no such kernel, size or kind of inputs in it.
@@ -70,10 +79,23 @@ def run_bench_file(
             if not found[0]["comparisons"]:  # nothing is right, or compared: no other process will
                 break
             if len(found) >= fewest:
-                result = result_of([process_of(each) for each in found], margin)
+                result = result_of(Kept(tuple(map(process_of, found)), margin))
                 if len(found) >= most or not any(wants_more(each, margin) for each in result.comparisons):
                     break
-    return result_of([process_of(each) for each in found], margin)
+    result = result_of(Kept(tuple(map(process_of, found)), margin))
+    if works is None or result.overheads is None:
+        return result
+    if progress is not None:
+        progress("what this machine can copy and multiply")
+    own = tuple(works(result))
+    try:
+        dtypes = [work.dtype for work in own if work.dtype]
+        ceilings = measure_ceilings(result.overheads.device, threads=settings.threads, dtypes=dtypes)
+    except RunFailedError as error:  # the times are good without them
+        ceilings = None
+        found[-1]["warnings"].append(error.message)
+    write_whole(kept, kept_text(found, margin, ceilings, own))
+    return result_of(Kept(tuple(map(process_of, found)), margin, ceilings, own))
 
 
 def time_configs(path: Path, settings: BenchSettings, text: str) -> tuple[dict[str, Any], ...]:
@@ -107,6 +129,7 @@ def _options(settings: BenchSettings, share: float) -> list[str]:
     options = ["--threads", str(settings.threads), "--inputs", settings.inputs]
     options += ["--budget", f"{share:.6g}", "--precision", f"{settings.margin / 4:.6g}"]
     options += ["--kernel", settings.kernel] if settings.kernel is not None else []
+    options += ["--copies"] if settings.copies else []
     options += [] if settings.cold is None else ["--data", "cold" if settings.cold else "warm"]
     for name, number in settings.sizes:
         options += ["--size", f"{name}={number}"]

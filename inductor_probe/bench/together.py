@@ -5,19 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from inductor_probe.bench.ceilings import ceiling_rows
 from inductor_probe.bench.overheads import overheads_of
 from inductor_probe.bench.verdict import conclude, measure
 from inductor_probe.model.bench import BenchResult, Variant
+from inductor_probe.model.kept import Kept
 from inductor_probe.model.timing import Process, Series
 
 
-def result_of(processes: Sequence[Process], margin: float) -> BenchResult:
-    """Judge every comparison of one bench file.
-
-    Args:
-        processes: at least one, of the same file.
-        margin: a ratio from 1 / (1 + margin) to 1 + margin is the same time.
-    """
+def result_of(kept: Kept) -> BenchResult:
+    """Judge every comparison of one bench file, and hold its kernels against the machine."""
+    processes, margin = kept.processes, kept.margin
     first = processes[0]
     found: dict[tuple[str, str | None], list[Series]] = {}
     for process in processes:
@@ -28,6 +26,8 @@ def result_of(processes: Sequence[Process], margin: float) -> BenchResult:
     compared = [series for names, series in found.items() if names[1] is not None and not left_out[names]]
     alone = [series for (_, candidate), series in found.items() if candidate is None]
     samples = [process.overheads for process in processes if process.overheads is not None]
+    overheads = overheads_of(samples) if samples else None
+    ceilings = kept.ceilings if overheads else None
     return BenchResult(
         graph=first.graph,
         kernels=first.kernels,
@@ -43,7 +43,7 @@ def result_of(processes: Sequence[Process], margin: float) -> BenchResult:
             measure(series[0].baseline, [quad for each in series for quad in each.quads], candidate=False)
             for series in alone
         ),
-        overheads=overheads_of(samples) if samples else None,
+        overheads=overheads,
         flops=samples[0].flops if samples else None,
         ablations=tuple(
             (what, conclude(series, margin, 1))
@@ -51,6 +51,9 @@ def result_of(processes: Sequence[Process], margin: float) -> BenchResult:
             if (what := left_out[names])
         ),
         warnings=tuple(_distinct([said for process in processes for said in process.warnings])),
+        ceilings=ceilings,
+        resources=first.resources,
+        ceiling_rows=ceiling_rows(kept.works, overheads, ceilings) if overheads and ceilings else (),
     )
 
 

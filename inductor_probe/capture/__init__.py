@@ -7,6 +7,7 @@ write down what happens then, as `events`.
 """
 
 from inductor_probe.capture.dumping import DumpResult, dump
+from inductor_probe.capture.process import Program
 from inductor_probe.capture.scripts import find_script
 
-__all__ = ["DumpResult", "dump", "find_script"]
+__all__ = ["DumpResult", "Program", "dump", "find_script"]

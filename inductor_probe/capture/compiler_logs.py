@@ -24,6 +24,9 @@ ARTIFACTS = (
 )
 """Artifacts (torch's word for a named log) that are kept, one file each."""
 
+TUNERS = ("triton_heuristics", "coordinate_descent_tuner")
+"""Modules of `torch._inductor.runtime` that log the configs of Triton kernels, and how long they took."""
+
 TOLD = ("recompiles", "recompiles_verbose", "graph_breaks")
 """Artifacts of which the manifest tells: their records are events too."""
 
@@ -99,7 +102,12 @@ def attach(
         handler.restore()
     configure(log)
     artifact: str = getattr(log, "artifact_name")  # noqa: B009 - torch puts it there; a Logger has none
-    log.addHandler(ArtifactHandler(log, folder / f"{artifact}.log", formatter, events))
+    keep(log, folder / f"{artifact}.log", formatter, events)
+
+
+def keep(log: logging.Logger, path: Path, formatter: logging.Formatter, events: EventLog) -> None:
+    """Keep all records of a logger in a file; who saw them before sees them still, and nobody sees more."""
+    log.addHandler(ArtifactHandler(log, path, formatter, events))
     log.setLevel(logging.DEBUG)
     log.propagate = False
 

@@ -7,16 +7,16 @@ import os
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from inductor_probe.capture.events import read_events
 from inductor_probe.capture.history import History, read_history
 from inductor_probe.capture.machine import machine, versions
-from inductor_probe.capture.process import Ended, environment, run_child
+from inductor_probe.capture.process import SCRIPT_ALONE, Ended, Program, environment, run_child
 from inductor_probe.capture.run_dir import find_run, make_folder, make_run, move_logs, runs_below
 from inductor_probe.capture.scripts import script_arguments
-from inductor_probe.errors import ProbeError
+from inductor_probe.errors import ProbeError, RunFailedError
 from inductor_probe.files import write_whole
 from inductor_probe.model.manifest import MANIFEST_NAME, Manifest
 from inductor_probe.places.made_here import remember
@@ -51,6 +51,7 @@ def dump(
     save_inputs: bool = False,
     out: Path | None = None,
     stdout_to_stderr: bool = False,
+    program: Program = SCRIPT_ALONE,
 ) -> DumpResult:
     """Run `script` in a child process with empty inductor caches, and keep what inductor dumps.
 
@@ -65,11 +66,12 @@ def dump(
         save_inputs: keep the bytes of the storages that every graph was first called with.
         out: folder for `torch_compile_debug`; else TORCH_COMPILE_DEBUG_DIR, else the working folder.
         stdout_to_stderr: send what the script prints to stderr.
+        program: what runs the script in the child, if not `child.py` itself.
 
     Raises:
         UnreadableError, ProbeError: the script cannot be read; cases or knobs for a script that is not a
             scenario; nothing can be written to `out`.
-        RunFailedError: Python could not be started.
+        RunFailedError: Python could not be started, or the program did not start the script.
     """
     knobs = knobs or {}
     arguments = script_arguments(script, args, cases, knobs)
@@ -85,10 +87,17 @@ def dump(
             script,
             arguments,
             environment(root, Path(temporary)),
+            program=program,
             save_inputs=save_inputs,
             stdout_to_stderr=stdout_to_stderr,
         )
-        history = read_history(read_events(staging))
+        events = read_events(staging)
+        for event in events:
+            if event["event"] == "refused":
+                raise RunFailedError(event["message"], event["hint"])
+        history = read_history(events)
+        if program.is_debugger and not history.end and ended.status == 0:
+            ended = replace(ended, outcome="interrupted")
         run = find_run(root, ended.pid, before, list(history.graphs)) or make_run(
             root, ended.pid, ended.started
         )

@@ -39,6 +39,10 @@ class EventLog:
         """Say in the manifest what could not be recorded."""
         self.write("note", text=text)
 
+    def refuse(self, message: str, hint: str | None) -> None:
+        """Say that the script was not started, and why: the parent tells the user, and keeps no run."""
+        self.write("refused", message=message, hint=hint)
+
 
 def read_events(folder: Path) -> list[dict[str, Any]]:
     """Return the events in order. A line that a kill or a full disk has cut short becomes a note."""

@@ -17,7 +17,7 @@ from typing import Any
 
 import wrapt
 
-from inductor_probe.capture.compiler_logs import ARTIFACTS, LimitHandler, attach
+from inductor_probe.capture.compiler_logs import ARTIFACTS, TUNERS, LimitHandler, attach, keep
 from inductor_probe.capture.events import EventLog
 from inductor_probe.capture.recorder import Recorder
 from inductor_probe.capture.template_choices import keep_choices
@@ -38,6 +38,8 @@ def install(events: EventLog, staging: Path, *, save_inputs: bool) -> None:
         "torch._inductor.output_code": lambda module: _see_first_calls(module, recorder),
         "torch._inductor.select_algorithm": lambda module: keep_choices(module, events),
     }
+    for tuner in TUNERS:
+        places[f"torch._inductor.runtime.{tuner}"] = lambda module: _keep_tuning(module, logs, events)
     for name, place in places.items():
         wrapt.register_post_import_hook(_or_note(place, events), name)
 
@@ -69,6 +71,12 @@ def _keep_artifacts(internal: Any, logs: Path, events: EventLog) -> None:
             configure(log)
 
     internal.configure_artifact_log = configure_and_attach
+
+
+def _keep_tuning(tuner: Any, logs: Path, events: EventLog) -> None:
+    """Keep which configs were timed: torch tells that at debug level only, and in no artifact."""
+    formatter = sys.modules["torch._logging._internal"].TorchLogsFormatter()
+    keep(tuner.log, logs / f"{tuner.__name__.rpartition('.')[2]}.log", formatter, events)
 
 
 def _log_recompiles(guards: Any) -> None:

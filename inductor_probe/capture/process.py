@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 from types import FrameType
@@ -19,6 +19,27 @@ from inductor_probe.errors import RunFailedError
 from inductor_probe.model.manifest import Outcome
 
 CHILD = Path(__file__).with_name("child.py")
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What runs the script in the child.
+
+    Attributes:
+        path: a file that takes the command line of `child.py`, or one that does so in the end.
+        arguments: what it takes before that.
+        settings: environment variables, over those that every child has.
+        is_debugger: the user may end it at any time: a script that has not come to its end was interrupted,
+            though the process ends with status 0.
+    """
+
+    path: Path = CHILD
+    arguments: tuple[str, ...] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)
+    is_debugger: bool = False
+
+
+SCRIPT_ALONE = Program()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +66,8 @@ def environment(root: Path, caches: Path) -> dict[str, str]:
         "TRITON_CACHE_DIR": str(caches / "triton"),
         "TORCHINDUCTOR_FX_GRAPH_CACHE": "0",
         "TORCHINDUCTOR_AUTOGRAD_CACHE": "0",
+        "TORCHINDUCTOR_FX_GRAPH_REMOTE_CACHE": "0",
+        "TORCHINDUCTOR_AUTOGRAD_REMOTE_CACHE": "0",
     }
 
 
@@ -54,6 +77,7 @@ def run_child(
     args: Sequence[str],
     env: Mapping[str, str],
     *,
+    program: Program,
     save_inputs: bool,
     stdout_to_stderr: bool,
 ) -> Ended:
@@ -63,14 +87,15 @@ def run_child(
         RunFailedError: the process could not be started.
     """
     keep = "save-inputs" if save_inputs else "facts"
-    command = [sys.executable, str(CHILD), str(staging), keep, str(script), *args]
+    command = [sys.executable, str(program.path), *program.arguments, str(staging), keep, str(script), *args]
+    variables = {**env, **program.settings}
     for stream in (sys.stdout, sys.stderr):
         stream.flush()  # what we said comes before what the script says
     started, begin = datetime.now(timezone.utc).astimezone(), time.perf_counter()
     with _sigint_left_to_child() as interrupts:
         try:
             # Not sys.stderr: in a notebook or under a test it may have no descriptor.
-            child = subprocess.Popen(command, env=dict(env), stdout=2 if stdout_to_stderr else None)
+            child = subprocess.Popen(command, env=variables, stdout=2 if stdout_to_stderr else None)
         except OSError as error:
             raise RunFailedError(f"cannot start {sys.executable}: {error.strerror or error}") from error
         interrupts.child = child

@@ -53,7 +53,8 @@ def make_folder(path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ProbeError(
-            f"cannot make {path}: {error.strerror or error}", "name a folder that can be written with --out"
+            f"cannot make {path}: {error.strerror or error}",
+            "name a folder that can be written with --out; `probe doctor` tries all that are written to",
         ) from error
 
 
@@ -70,5 +71,6 @@ def move_logs(staging: Path, run: Path) -> None:
             shutil.move(log, run / LOGS_DIR / log.name)
         except OSError as error:
             raise ProbeError(
-                f"cannot write {run / LOGS_DIR / log.name}: {error.strerror or error}"
+                f"cannot write {run / LOGS_DIR / log.name}: {error.strerror or error}",
+                "`probe doctor` says how much room is left where",
             ) from error

@@ -20,6 +20,7 @@ from inductor_probe.errors import ExitCode, ProbeError, near_names
 VERBS: dict[str, dict[str, str]] = {
     "What was compiled": {
         "dump": "Run a script and dump every graph that inductor compiles.",
+        "debug": "The same, under a debugger that stops inside the compiler.",
         "runs": "The runs below here; remove those no longer wanted.",
         "check": "Is everything in a dump there and understood?",
         "nodes": "The scheduler's nodes in a table.",
@@ -35,6 +36,9 @@ VERBS: dict[str, dict[str, str]] = {
     "How fast": {
         "bench-kernel": "Write, check and time a standalone bench file of a graph.",
         "verdict": "Judge kept samples once more.",
+    },
+    "Is this machine fit": {
+        "doctor": "What is missing or would mislead: compiler, caches, variables, GPU, load.",
     },
 }
 """The question that a verb answers -> verbs. A verb's module is imported when it is asked for."""

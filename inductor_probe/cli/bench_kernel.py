@@ -9,11 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import click
-from rich.text import Text
 
 import inductor_probe as ip
+from inductor_probe.api.tunings import tuned_rewrites
 from inductor_probe.cli.quantities import Duration, Names, Share, Sizes
 from inductor_probe.cli.screen import relative, say, show, show_json
+from inductor_probe.cli.verdict import say_warnings
 from inductor_probe.errors import ExitCode, ProbeError
 from inductor_probe.files import write_whole
 from inductor_probe.model.bench import BenchFile, BenchSettings
@@ -37,6 +38,12 @@ from inductor_probe.report.bench_settings import SettingsTable
     metavar="SPEC",
     help="Add variants by a rewrite; list shows which.",
 )
+@click.option(
+    "--tuned",
+    type=click.Path(path_type=Path),
+    metavar="TABLE.csv",
+    help="Triton: add variants with the configs that probe tunings --csv exported.",
+)
 @click.option("--budget", type=Duration(), default="10s", help="Timing in all: 500ms, 10s, 2m.  [10s]")
 @click.option("--margin", type=Share(), default="1%", help="What differs by less is the same.  [1%]")
 @click.option("--processes", type=click.IntRange(min=3), help="Fresh processes.  [3, or 5 if they differ]")
@@ -46,6 +53,7 @@ from inductor_probe.report.bench_settings import SettingsTable
     "--inputs", type=Names(str), default="random", help="random, zeros, sequential, real.  [random]"
 )
 @click.option("--size", "sizes", type=Sizes(), multiple=True, help="Bind a symbolic size: s77=128.")
+@click.option("--copies", is_flag=True, help="Time copies that nobody edited, too: A against A.")
 @click.option("--cxxflags", default="", help="Flags behind inductor's own: '-O2 -g'.")
 @click.option(
     "--configs", metavar="TEXT", help="Triton: time all configs, and XBLOCK=1,8 num_warps=4 of yours."
@@ -60,6 +68,7 @@ def bench_kernel(
     trust: bool,
     variants: tuple[str, ...],
     rewrites: tuple[str, ...],
+    tuned: Path | None,
     budget: float,
     margin: float,
     processes: int | None,
@@ -67,6 +76,7 @@ def bench_kernel(
     threads: tuple[int, ...],
     inputs: tuple[str, ...],
     sizes: tuple[tuple[str, int], ...],
+    copies: bool,
     cxxflags: str,
     configs: str | None,
     cpp: Path | None,
@@ -92,9 +102,12 @@ def bench_kernel(
         cold=cold,
         sizes=sizes,
         cxxflags=tuple(shlex.split(cxxflags)),
+        copies=copies,
     )
     if cpp is not None:
         return _write_program(graph, settings, cpp)
+    if tuned is not None:
+        rewrites += tuned_rewrites(graph, tuned)
     file = graph.write_bench_file(variants=[_variant(each) for each in variants], rewrites=rewrites)
     say(bench_file_text(file, relative(file.path)))
     if file.diffs and not json:
@@ -120,8 +133,7 @@ def _bench(graph: ip.Graph, file: BenchFile, chosen: list[BenchSettings], *, tru
     for settings in chosen:
         progress = say if sys.stderr.isatty() else None
         bench = graph.run_bench_file(file, settings, trust=trust, progress=progress)
-        for warning in bench.result.warnings:
-            say(Text.assemble(("warning: ", "bold yellow"), warning))
+        say_warnings(bench)
         if not json:
             show(bench)
         found.append(bench)

@@ -8,9 +8,8 @@ from pathlib import Path
 import click
 
 import inductor_probe as ip
-from inductor_probe.cli.screen import complain, relative, say, show, show_json
-from inductor_probe.errors import ExitCode, ProbeError, RunFailedError
-from inductor_probe.report.summary import SummaryTable, summary_json
+from inductor_probe.cli.dumped import knobs_of, tell_run
+from inductor_probe.cli.screen import say
 
 
 @click.command()
@@ -42,7 +41,7 @@ def dump(
     SCRIPT is any Python script that calls torch.compile: a path, or the bare name of one here or in the
     project's scenarios. Its own arguments follow after --.
     """
-    knobs = _knobs(pairs)
+    knobs = knobs_of(pairs)
     if sys.stderr.isatty():
         say(f"running {script} with empty caches: every kernel is compiled anew")
     run = ip.dump(
@@ -55,37 +54,4 @@ def dump(
         out=out,
         stdout_to_stderr=json,
     )
-    if json:
-        show_json(summary_json(run.summary, str(run.path), run.manifest))
-    elif run.graphs or run.summary.looks:
-        show(SummaryTable(run.summary))
-    say(f"run: {relative(run.path)}")
-    if run.not_remembered:
-        say(f"warning: {run.not_remembered}")
-    manifest = run.manifest
-    if manifest and manifest.outcome != "ok":
-        complain(_failure(manifest.script, manifest.outcome, manifest.exit_status, bool(run.graphs)))
-        return ExitCode.FAILED
-    if not run.graphs:
-        complain(run.empty())
-        return ExitCode.FAILED
-    say(f"next: probe layouts, or probe bench-kernel {run.graphs[0].name}")
-    return ExitCode.OK
-
-
-def _knobs(pairs: tuple[str, ...]) -> dict[str, str]:
-    knobs = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals or not name:
-            raise ProbeError(f"--set {pair} is not KNOB=VALUE", "for example --set dtype=float32")
-        knobs[name] = value
-    return knobs
-
-
-def _failure(script: str, outcome: str, status: int, has_graphs: bool) -> ProbeError:
-    how = f"was killed by signal {-status}" if status < 0 else f"exited with status {status}"
-    if outcome == "interrupted":
-        how = "was interrupted"
-    kept = "what it had dumped is kept and shown above" if has_graphs else "it had dumped nothing yet"
-    return RunFailedError(f"{script} {how}; {kept}", "the script's own message is above")
+    return tell_run(run, json=json)

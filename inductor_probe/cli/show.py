@@ -11,7 +11,6 @@ import inductor_probe as ip
 from inductor_probe.cli import screen
 from inductor_probe.cli.screen import is_path
 from inductor_probe.errors import NotFoundError, ProbeError
-from inductor_probe.files import write_whole
 from inductor_probe.model.kernels import KernelRow
 from inductor_probe.report.visible import visible
 
@@ -93,5 +92,7 @@ def _annotate(pages: ip.Pages, output: Path | None, *, line_directives: bool, fo
         return
     if output.exists() and not force:
         raise ProbeError(f"{output} is there already", "choose another name, or overwrite it with --force")
+    from inductor_probe.files import write_whole  # noqa: PLC0415 - slow to import, and pages need no file
+
     write_whole(output, text)
     screen.say(f"written: {screen.relative(output)}")

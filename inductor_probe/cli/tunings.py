@@ -1,4 +1,4 @@
-"""`probe tunings`: what max-autotune considered."""
+"""`probe tunings`: what inductor chose among."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from inductor_probe.cli.screen import say, show, show_json, warn
 
 
 @click.command()
-@click.argument("target", required=False, metavar="[GRAPH]")
+@click.argument("target", required=False, metavar="[GRAPH|TABLE.csv]")
 @click.option("--csv", is_flag=True, help="Print a table that spreadsheets read.")
 @click.option("--json", is_flag=True, help="Print JSON with stable keys.")
 def tunings(target: str | None, *, csv: bool, json: bool) -> int:
-    """Show every choice that max-autotune timed for each operation, and which of them the wrapper runs.
+    """Show what was autotuned: choices with times, configs of Triton kernels, and which of them run.
 
     GRAPH is a graph's name, the start of it, or a path; it may be left out when the latest run has only one.
-    `probe dump` writes the choices down; of a dump that torch made alone they are known with
-    torch._inductor.config.trace.log_autotuning_results.
+    TABLE.csv is what --csv printed before; bench-kernel --tuned TABLE.csv times its configs. `probe dump`
+    writes both down; of other dumps, torch's logs tell of them (TORCH_LOGS=+inductor).
     """
     found = ip.tunings(target)
     if json:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from inductor_probe.model.ceilings import CeilingRow, Ceilings
 from inductor_probe.model.overheads import Overheads
 from inductor_probe.model.variants import ABLATIONS, VariantDiff
 
@@ -54,6 +55,7 @@ class BenchSettings:
         inputs: `random`, `zeros`, `sequential`, or `real` where the dump holds them.
         sizes: symbolic sizes to bind otherwise than they were recorded: `("s77", 128)`.
         cxxflags: flags of the C++ compiler behind inductor's own.
+        copies: time copies that nobody edited, too.
     """
 
     kernel: str | None = None
@@ -65,13 +67,15 @@ class BenchSettings:
     inputs: str = "random"
     sizes: tuple[tuple[str, int], ...] = ()
     cxxflags: tuple[str, ...] = ()
+    copies: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
     """A version of the code, checked against the reference: see the bench file for the rule.
 
-    `first_bad` is the index of the first wrong element of output `first_bad_output`.
+    `first_bad` is the index of the first wrong element of output `first_bad_output`. An `unedited` copy says
+    what its original says, names aside: as a rule it is not timed.
     """
 
     name: str
@@ -82,6 +86,19 @@ class Variant:
     first_bad: tuple[int, ...] | None = None
     first_bad_output: int | None = None
     note: str | None = None
+    unedited: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What a compiled Triton kernel takes: `registers` and `spills` a thread, `shared` bytes a block.
+
+    A spill is a word of 4 bytes that found no register, and goes through memory.
+    """
+
+    registers: int
+    spills: int
+    shared: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +154,9 @@ class BenchResult:
         flops: operator and count of each operator of the graph that registers one; None where not counted.
         ablations: times of copies that leave a part out, against the kernel: each with what it leaves out.
             They compute something else, and are no improvements.
+        ceilings: of the machine, measured in the same run; None where they were not. ceiling_rows: each
+            kernel against them.
+        resources: of Triton kernels and of copies of them, by name.
     """
 
     graph: str
@@ -154,3 +174,6 @@ class BenchResult:
     ablations: tuple[tuple[str, Comparison], ...] = ()
     overheads: Overheads | None = None
     flops: tuple[tuple[str, int], ...] | None = None
+    ceilings: Ceilings | None = None
+    ceiling_rows: tuple[CeilingRow, ...] = ()
+    resources: tuple[tuple[str, Resources], ...] = ()

@@ -14,6 +14,13 @@ from inductor_probe.model.span import Span
 
 Dim: TypeAlias = int | str
 """A size or stride: a number, or the text of a symbolic expression (`s77*s27`)."""
+_MOST_DIGITS = 40
+"""A number with more is no size, and Python refuses to read one of thousands."""
+
+
+def as_dim(text: str) -> Dim:
+    """Return a size as a number where it is one, else its text."""
+    return int(text) if text.isdecimal() and len(text) < _MOST_DIGITS else text
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,12 +18,11 @@ class Provenance:
         kernels: kernel or library call -> FX nodes after the passes, the launches of a kernel joined.
         launches: the same by launch (`cpp_fused_add_0:3`; the number is in the comment above the launch).
             Empty where torch does not number them (2.8 and before).
-        pre_to_post, post_to_pre: FX nodes before and after the passes.
+        pre_to_post: FX node before the passes -> FX nodes after them.
     """
 
     kernels: Names
     launches: Names
     pre_to_post: Names
-    post_to_pre: Names
     span: Span | None = field(default=None, compare=False)
     problems: tuple[Problem, ...] = ()

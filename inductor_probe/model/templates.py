@@ -1,9 +1,8 @@
-"""What max-autotune considered: choices of a template with their times, and configs that a cache keeps."""
+"""What inductor chose among: choices of a template, and configs of a Triton kernel, with their times."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Literal, TypeAlias
 
 from inductor_probe.model.kernel_facts import Pairs
@@ -12,33 +11,38 @@ from inductor_probe.model.span import Problem, Span
 CHOICES_NAME = "probe_choices.jsonl"
 """File in a graph's folder: a line for each operation that was autotuned, as `probe dump` saw it."""
 
-TuningSource: TypeAlias = Literal["probe", "torch", "log"]
-"""`probe dump` wrote it down, torch did (`trace.log_autotuning_results`), or torch printed its best ten."""
+TuningSource: TypeAlias = Literal["probe", "torch", "log", "cache"]
+"""`probe dump` wrote it down, torch did (`trace.log_autotuning_results`), torch printed it (of templates the
+best ten), or it is a `.best_config` of inductor's cache, which has no time."""
 
 
 @dataclass(frozen=True, slots=True)
 class TemplateChoice:
-    """One choice: a library call, or a template with a config.
+    """One choice: a library call, a template with a config, or a config of a Triton kernel.
 
     Attributes:
-        ms: as inductor timed it, without an epilogue; None when it failed or took too long.
-        kind: `triton`, `extern`, `cpp`, ... in lower case, None where the source does not say.
+        ms: as inductor timed it, without an epilogue; None when it failed or took too long, or in a cache.
+        kind: `triton`, `extern`, `cpp`, ... in lower case, or `coordinate descent`; None where the source
+            does not say.
         config: `("BLOCK_M", "64")`, ..., `("num_warps", "4")`; empty for a library call.
+        registers, spills: of a thread; None where not known.
     """
 
     name: str
     ms: float | None
     kind: str | None = None
     config: Pairs = ()
+    registers: int | None = None
+    spills: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """An operation that was autotuned.
+    """An operation or a Triton kernel that was autotuned.
 
     Attributes:
-        operation: `mm`, `addmm`, `bmm`, `packed_linear`, ...
-        inputs: a text each: `64x256 float32`.
+        operation: `mm`, `addmm`, `bmm`, `packed_linear`, ...; of a Triton kernel its name.
+        inputs: a text each: `64x256 float32`; none of a Triton kernel.
         choices: from fastest to slowest, failed ones last.
         source: who wrote it down. complete: whether it is every choice that was timed.
         cached: True when the times come from a cache and nothing was timed, None when not known.
@@ -58,6 +62,11 @@ class Tuning:
     span: Span | None = field(default=None, compare=False)
 
     @property
+    def of_kernel(self) -> bool:
+        """Whether its choices are configs of one kernel."""
+        return not self.inputs and self.operation.startswith("triton_")
+
+    @property
     def fastest(self) -> TemplateChoice | None:
         """The choice with the least time."""
         return self.choices[0] if self.choices and self.choices[0].ms is not None else None
@@ -69,23 +78,3 @@ class TuningsRead:
 
     tunings: tuple[Tuning, ...]
     problems: tuple[Problem, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class BestConfig:
-    """A `.best_config` of inductor's cache: what a Triton kernel was tuned to before, and will start with.
-
-    Attributes:
-        values: block sizes, `num_warps`, `num_stages`.
-        by_descent: it was found by coordinate descent, and need not be among the configs that are tried.
-        took_ms: the time that tuning took (not that of the kernel).
-        kernel: name of the kernel, where Triton's cache beside it still tells.
-        triton_hash: the folder of Triton's cache with the compiled kernel.
-    """
-
-    path: Path
-    values: Pairs
-    by_descent: bool
-    took_ms: int | None
-    kernel: str | None = None
-    triton_hash: str | None = None

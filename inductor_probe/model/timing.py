@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from inductor_probe.model.bench import Variant
+from inductor_probe.model.bench import Resources, Variant
 from inductor_probe.model.overheads import OverheadSamples
 
 
@@ -59,12 +59,14 @@ class Process:
         inputs: size, dtype and memory format of the largest input.
         values: which values they have: `random`.
         data: `warm`, or `cold` where each call took inputs that had left the caches.
-        first: which side was set up first, `baseline` or `candidate`.
+        first: which side was loaded and set up first, `baseline` or `candidate`. With a single compile thread
+            inductor loads C++ in the order of the file, whatever this says.
         seed: of inputs, of their places in memory, and of the order in quads.
         command: its command line.
         environment: machine, versions, cores, load.
         overheads: samples of where the time of the compiled function goes.
         ablations: what copies leave out that are wrong on purpose: `("cpp_fused_add_0_v3", "no_loads")`.
+        resources: of Triton kernels, by name.
     """
 
     graph: str
@@ -82,3 +84,4 @@ class Process:
     series: tuple[Series, ...]
     ablations: tuple[tuple[str, str], ...] = ()
     overheads: OverheadSamples | None = None
+    resources: tuple[tuple[str, Resources], ...] = ()

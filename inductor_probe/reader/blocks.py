@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 _HEADER = re.compile(r"\s*(?P<name>\w+): (?P<kind>\w+)\((?P<ir>.*)\)")
 _SNODE = re.compile(r"\s*(?P<parent>\w+)\.snodes\[\d+\] =\s*")
@@ -55,21 +56,15 @@ class NodeBlock:
 
 
 @dataclass(slots=True)
-class Piece:
-    """Consecutive lines that were taken as one thing; the pieces of a file are all of its lines, in order."""
-
-    what: str
-    first: int
-    last: int
-
-
-@dataclass(slots=True)
 class IrBlocks:
-    """The nodes of a file, the lines (number, text) that belong to no known form, and every piece."""
+    """The nodes of a file, the lines (number, text) that belong to no known form, and every piece.
+
+    A piece is what consecutive lines were taken for, and the last of them; the next one begins behind it.
+    """
 
     nodes: list[NodeBlock] = field(default_factory=list)
     unread: list[tuple[int, str]] = field(default_factory=list)
-    pieces: list[Piece] = field(default_factory=list)
+    pieces: list[tuple[str, int]] = field(default_factory=list)
 
 
 def split(text: str) -> IrBlocks:
@@ -78,31 +73,44 @@ def split(text: str) -> IrBlocks:
 
 
 class _Splitter:
-    """Walks the lines once; `stack` holds the open node and the fused nodes around it."""
+    """Walks the lines once; `stack` holds the open node and the fused nodes around it.
+
+    Nearly every field begins as the one before: `op3.`, or `    buf3.`. What such a beginning stands for is
+    kept, so that most lines are told without a pattern, which would take half of the time of all reading.
+    """
 
     def __init__(self, lines: list[str]) -> None:
         self.lines = lines
         self.blocks = IrBlocks()
         self.stack: list[NodeBlock] = []
         self.expects_child = False
+        self.beginning = "\n"  # which no line begins with
+        self.owner = ""
+        self.keys: set[str] = set()
 
     def split(self) -> IrBlocks:
         at, end = 0, len(self.lines)
+        take, pieces = self._take, self.blocks.pieces
         while at < end:
-            what, after = self._take(at)
-            self.blocks.pieces.append(Piece(what, at + 1, after))
+            what, after = take(at)
+            pieces.append((what, after))
             if what in ("unread", "outputs cut off"):
                 self.blocks.unread.append((at + 1, self.lines[at]))
-            for node in self.stack:
-                node.last = after
             at = after
+        self._leave(0, end)
         return self.blocks
+
+    def _leave(self, depth: int, at: int) -> None:
+        """Close the nodes above `depth`: they end before line index `at`."""
+        for node in self.stack[depth:]:
+            node.last = at
+        del self.stack[depth:]
 
     def _take(self, at: int) -> tuple[str, int]:
         """Take what begins at line index `at`; return what it is and the index after it."""
         line = self.lines[at]
         if not line or line.isspace():
-            self.stack.clear()
+            self._leave(0, at)
             self.expects_child = False
             return "empty", at + 1
         if (not self.stack or self.expects_child) and (match := _HEADER.fullmatch(line)):
@@ -113,8 +121,6 @@ class _Splitter:
             return "header", at + 1
         if not self.stack:
             return "unread", at + 1
-        if ".snodes[" in line and (match := _SNODE.fullmatch(line)):
-            return self._take_child_mark(match["parent"], at)
         return self._take_part(self.stack[-1], line, at)
 
     def _take_child_mark(self, parent: str, at: int) -> tuple[str, int]:
@@ -123,24 +129,27 @@ class _Splitter:
         )
         if not depth:
             return "unread", at + 1
-        del self.stack[depth:]
+        self._leave(depth, at)
         self.expects_child = True
         return "child", at + 1
 
     def _take_part(self, node: NodeBlock, line: str, at: int) -> tuple[str, int]:
-        """Take the field, layout, outputs block, loop body or device code at `at` into `node`."""
-        if match := _FIELD.fullmatch(line):
-            if match["owner"] != node.name:
-                return "unread", at + 1
-            if match["key"] == "outputs":
-                return self._take_outputs(node, at)
-            statement = self._statement(match["owner"], match["key"], match["value"], at)
-            node.statements.append(statement)
-            return "field", statement.last
-        if match := _LAYOUT.fullmatch(line):
+        """Take the layout, field, outputs block, child, loop body or device code at `at` into `node`."""
+        if "_layout = " in line and (match := _LAYOUT.fullmatch(line)):
             statement = self._statement(match["owner"], LAYOUT_LINE, match["value"], at)
             node.statements.append(statement)
             return "layout", statement.last
+        if found := self._field(line):
+            key, value = found
+            if self.owner != node.name:
+                return "unread", at + 1
+            if key == "outputs":
+                return self._take_outputs(node, at)
+            statement = self._statement(self.owner, key, value, at)
+            node.statements.append(statement)
+            return "field", statement.last
+        if ".snodes[" in line and (match := _SNODE.fullmatch(line)):
+            return self._take_child_mark(match["parent"], at)
         if _BODY.fullmatch(line) and not node.body:
             after = self._deeper(at)
             node.body, node.body_first = self.lines[at:after], at + 1
@@ -150,6 +159,19 @@ class _Splitter:
             node.device_code = self.lines[at:after]
             return "device code", after
         return "unread", at + 1
+
+    def _field(self, line: str) -> tuple[str, str] | None:
+        """Return key and value of `owner.key = value`, and keep its owner; None for any other line."""
+        if line.startswith(self.beginning):
+            key, equals, value = line[len(self.beginning) :].partition(" = ")
+            if equals and key in self.keys:
+                return key, value
+        match = _FIELD.fullmatch(line)
+        if match is None:
+            return None
+        self.owner, self.beginning = match["owner"], line[: match.start("key")]
+        self.keys.add(match["key"])
+        return match["key"], match["value"]
 
     def _take_outputs(self, node: NodeBlock, at: int) -> tuple[str, int]:
         after = self._deeper(at)
@@ -163,8 +185,8 @@ class _Splitter:
 
     def _output_statement(self, at: int, end: int) -> Statement:
         line = self.lines[at]
-        if match := _FIELD.fullmatch(line):
-            return self._statement(match["owner"], match["key"], match["value"], at, end)
+        if found := self._field(line):
+            return self._statement(self.owner, *found, at, end)
         if match := _OUTPUT.fullmatch(line):
             return Statement(match["owner"], OUTPUT_HEADER, match["value"], at + 1, at + 1)
         return Statement("", "?", line.strip(), at + 1, at + 1)
@@ -175,12 +197,13 @@ class _Splitter:
         A line that goes on is indented deeper or closes a bracket; anything else ends a value that was cut
         off.
         """
-        depth, bare = _balance(value), not value or value.isspace()
-        if depth <= 0 and not bare:
-            return Statement(owner, key, value, at + 1, at + 1)
-        lines, indent = self.lines, _indent(self.lines[at])
+        lines = self.lines
         end = len(lines) if end is None else end
         last = at + 1
+        if last >= end or lines[last][:1].isidentifier():
+            return Statement(owner, key, value, last, last)
+        indent = _indent(lines[at])
+        depth, bare = _balance(value), not value or value.isspace()
         while last < end and (depth > 0 or bare) and _goes_on(lines[last], indent):
             if bare and lines[last].lstrip()[0] not in _OPEN:
                 break
@@ -193,7 +216,10 @@ class _Splitter:
         """Return the index after the lines below `at` that are indented deeper than it."""
         lines, prefix = self.lines, " " * (_indent(self.lines[at]) + 1)
         after = at + 1
-        while after < len(lines) and lines[after].startswith(prefix) and not lines[after].isspace():
+        while after < len(lines):
+            line = lines[after]
+            if not line.startswith(prefix) or line.isspace():
+                break
             after += 1
             if over_empty:
                 ahead = after
@@ -207,7 +233,8 @@ class _Splitter:
 def joined(text: str, blocks: IrBlocks) -> str:
     """Return the lines of the pieces of `text` joined again: `text` itself, or lines were lost or doubled."""
     lines = text.split("\n")
-    return "\n".join(line for piece in blocks.pieces for line in lines[piece.first - 1 : piece.last])
+    ends = [0, *(last for _, last in blocks.pieces)]
+    return "\n".join(line for first, last in pairwise(ends) for line in lines[first:last])
 
 
 def _goes_on(line: str, indent: int) -> bool:

@@ -25,6 +25,7 @@ _ATTRIBUTE = re.compile(r"self(?P<arguments>(?:\.\w+)+)|getattr\(self, (?P<name>
 _ITEM = re.compile(r"(?P<arguments>\w+\[.*\])")
 _OPERATOR = re.compile(r"[\w.]+ (?P<operator>[-+*/%<>=!&|^]+) [\w.]+|(?P<sign>[-~])[\w.]+")
 _USED = re.compile(r"(?<![\w.'\"])[A-Za-z_]\w*")
+_MARK = re.compile(r"[\"\[\](),]")
 _RETURN = re.compile(r"\s+return (?P<value>.*)")
 # A class with anything for a name (`class <lambda>(torch.nn.Module):`), or a comment.
 _FRAME = re.compile(r"\s*(?:class .+\(torch\.nn\.Module\):|#.*|\"\"\".*)")
@@ -94,16 +95,17 @@ def _type(text: str | None) -> str | None:
 def _top_level_commas(text: str) -> list[str]:
     """Split parameters at commas that are neither in brackets (`f32[2, 3]`) nor in quotes."""
     parts, depth, quoted, start = [], 0, False, 0
-    for at, mark in enumerate(text):
+    for found in _MARK.finditer(text):
+        mark = found[0]
         if mark == '"':
             quoted = not quoted
         elif mark in "[(":
             depth += 1
         elif mark in "])":
             depth -= 1
-        elif mark == "," and not depth and not quoted:
-            parts.append(text[start:at])
-            start = at + 1
+        elif not depth and not quoted:
+            parts.append(text[start : found.start()])
+            start = found.end()
     return [*parts, text[start:]]
 
 

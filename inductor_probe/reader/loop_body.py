@@ -1,7 +1,7 @@
 """Loop bodies: printed as Python, a statement a line; read line by line, never run.
 
-Bodies are most of what an IR file holds, and the same calls occur over and over in them, so what stands
-between the brackets of a call is parsed once and remembered.
+Bodies are most of what an IR file holds, and the same lines occur over and over in them, so an operation is
+read once and remembered, and so is what stands between the brackets of a call.
 """
 
 from __future__ import annotations
@@ -52,15 +52,15 @@ def parse_loop_body(lines: list[str], path: Path, first: int, bad_line: BadLine)
         try:
             if drafts and (op := _op(text, number)):
                 drafts[-1].ops.append(op)
-            elif match := _DEFINITION.fullmatch(text):
-                drafts.append(_BlockDraft(match["name"], tuple(match["params"].split(", "))))
-            elif drafts and (match := _RETURN.fullmatch(text)):
-                drafts[-1].result = values.operand_text(match["value"]) if match["value"] else None
             elif not drafts and (match := _ASSIGNMENT.fullmatch(text)):
                 if match["name"] == "var_ranges":
                     ranges = values.ranges_text(match["value"])
                 else:
                     indexes.append((match["name"], match["value"]))
+            elif match := _DEFINITION.fullmatch(text):
+                drafts.append(_BlockDraft(match["name"], tuple(match["params"].split(", "))))
+            elif drafts and (match := _RETURN.fullmatch(text)):
+                drafts[-1].result = values.operand_text(match["value"]) if match["value"] else None
             elif text != "pass":
                 raise ValueError(f"not understood: {values.shorten(text)}")
         except (ValueError, RecursionError) as error:
@@ -69,6 +69,7 @@ def parse_loop_body(lines: list[str], path: Path, first: int, bad_line: BadLine)
     return LoopBody(ranges, tuple(indexes), blocks, Span(path, first, first + len(lines) - 1))
 
 
+@lru_cache(maxsize=16384)
 def _op(text: str, line: int) -> Op | None:
     if match := _CALL.fullmatch(text):
         result, target, arguments = match.groups()

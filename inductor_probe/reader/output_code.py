@@ -11,7 +11,7 @@ from inductor_probe.model.code import Allocation, Kernel, OutputCode
 from inductor_probe.model.span import Problem, Span
 from inductor_probe.reader.kernel_comments import kernel_comment
 from inductor_probe.reader.python_text import parse_readable_part
-from inductor_probe.reader.tensor_calls import quote_sizes
+from inductor_probe.reader.shorthand import shortened
 from inductor_probe.reader.text import read_text, unix_lines
 from inductor_probe.reader.values import dotted, shorten
 from inductor_probe.reader.wrapper import WrapperReader
@@ -36,7 +36,8 @@ def parse_output_code(text: str, path: Path) -> OutputCode:
     """
     text = unix_lines(text)
     kernels_text, after_kernels, wrapper_text = text.partition(_AFTER_KERNELS)
-    module = parse_readable_part(f"{kernels_text}{after_kernels}{quote_sizes(wrapper_text)}", path)
+    wrapper_text, usual = shortened(wrapper_text)
+    module = parse_readable_part(f"{kernels_text}{after_kernels}{wrapper_text}", path)
     problems = list(module.problems)
     if written_in_cpp := _cpp_wrapper(module.tree, path):
         return OutputCode(None, (), (), (), (), (), (), problems=(*problems, written_in_cpp))
@@ -52,7 +53,12 @@ def parse_output_code(text: str, path: Path) -> OutputCode:
     call = functions.get("call") or methods.get("call")
     others = [at for at in functions.values() if at is not call and at.name not in _EXAMPLES]
     reader = WrapperReader(
-        path, lines, frozenset(kernels), frozenset(function.name for function in others), problems=problems
+        path,
+        lines,
+        frozenset(kernels),
+        frozenset(function.name for function in others),
+        usual,
+        problems=problems,
     )
     for function in others:
         if not function.decorator_list:  # `@triton.jit`: a kernel of the user's, quoted in the wrapper

@@ -26,7 +26,7 @@ def parse_provenance(text: str, path: Path) -> Provenance:
     try:
         data = json.loads(text)
         launches = _names(data.get("cppCodeToPost", {}) if "preToPost" in data else data)
-        pre_to_post, post_to_pre = _names(data.get("preToPost", {})), _names(data.get("postToPre", {}))
+        pre_to_post = _names(data.get("preToPost", {}))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise UnreadableError(f"{path}: not a provenance mapping of torch ({error})") from error
     kernels: dict[str, dict[str, None]] = {}
@@ -36,7 +36,6 @@ def parse_provenance(text: str, path: Path) -> Provenance:
         kernels={kernel: tuple(nodes) for kernel, nodes in kernels.items()},
         launches={key: nodes for key, nodes in launches.items() if _kernel(key) != key},
         pre_to_post=pre_to_post,
-        post_to_pre=post_to_pre,
         span=Span(path, 1, text.count("\n") + 1),
     )
 

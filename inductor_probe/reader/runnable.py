@@ -12,18 +12,20 @@ from pathlib import Path
 from inductor_probe.model.runnable import Runnable
 from inductor_probe.model.span import Problem, Span
 
-_VERSION = re.compile(r"^# torch (?P<what>version|cuda version|git version): (?P<text>\S+)", re.MULTILINE)
-_SETTING = re.compile(r"^(?P<name>torch\.\w[\w.]*\.config\.[\w.]+) = (?P<value>.*)", re.MULTILINE)
-_VARIABLE = re.compile(r"^os\.environ\['(?P<name>\w+)'\] = '(?P<value>.*)'", re.MULTILINE)
+# Each begins with plain text, line end included: only that is found without a look at every character.
+_VERSION = re.compile(r"\n# torch (?P<what>version|cuda version|git version): (?P<text>\S+)")
+_SETTING = re.compile(r"\n(?P<name>torch\.\w[\w.]*\.config\.[\w.]+) = (?P<value>.*)")
+_VARIABLE = re.compile(r"\nos\.environ\['(?P<name>\w+)'\] = '(?P<value>.*)'")
 _END = "run_repro("
 
 
 def parse_runnable(text: str, path: Path) -> Runnable:
     """Read the text of `fx_graph_runnable.py`; it is neither imported nor run."""
+    text = f"\n{text}"
     versions = {match["what"]: match["text"] for match in _VERSION.finditer(text)}
     problems: tuple[Problem, ...] = ()
     if _END not in text:
-        last = text.count("\n") + 1
+        last = text.count("\n")
         problems = (Problem("cut off: the part that runs the graph is missing", Span(path, last, last)),)
     cuda = versions.get("cuda version")
     return Runnable(

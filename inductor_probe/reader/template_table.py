@@ -12,7 +12,7 @@ from inductor_probe.errors import UnreadableError
 from inductor_probe.model.templates import TemplateChoice, Tuning, TuningSource
 
 COLUMNS = ("tuning", "operation", "inputs", "source", "complete", "cached", "kernel", "generated",
-           "choice", "ms", "kind", "config")  # fmt: skip
+           "choice", "ms", "kind", "config", "registers", "spills")  # fmt: skip
 _FLAGS = {"": None, "no": False, "yes": True}
 _FLAG_TEXTS = {value: text for text, value in _FLAGS.items()}
 
@@ -33,11 +33,12 @@ def tunings_to_csv(tunings: tuple[Tuning, ...]) -> str:
         ]  # fmt: skip
         for choice in tuning.choices or (None,):
             if choice is None:
-                writer.writerow([*own, "", "", "", ""])
+                writer.writerow([*own, *[""] * 6])
                 continue
             ms = "" if choice.ms is None else choice.ms
             config = json.dumps(choice.config)
-            writer.writerow([*own, choice.name, ms, choice.kind or "", config])
+            counts = ["" if count is None else count for count in (choice.registers, choice.spills)]
+            writer.writerow([*own, choice.name, ms, choice.kind or "", config, *counts])
     return out.getvalue()
 
 
@@ -56,11 +57,13 @@ def tunings_from_csv(text: str, path: Path | str = "table") -> tuple[Tuning, ...
         for row in reader:
             if len(row) != len(COLUMNS):
                 raise ValueError(f"{len(row)} cells instead of {len(COLUMNS)}")
-            number, own, (name, ms, kind, config) = row[0], row[1:8], row[8:]
+            number, own, (name, ms, kind, config, *counts) = row[0], row[1:8], row[8:]
             choices = groups.setdefault(number, (own, []))[1]
             if name:
                 pairs = tuple((str(key), str(value)) for key, value in json.loads(config))
-                choices.append(TemplateChoice(name, float(ms) if ms else None, kind or None, pairs))
+                registers, spills = (int(count) if count else None for count in counts)
+                time = float(ms) if ms else None
+                choices.append(TemplateChoice(name, time, kind or None, pairs, registers, spills))
         return tuple(_tuning(own, choices) for own, choices in groups.values())
     except (ValueError, TypeError, KeyError, csv.Error) as error:
         raise UnreadableError(

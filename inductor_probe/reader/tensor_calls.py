@@ -4,26 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
-from functools import lru_cache
 
 from inductor_probe.model.ir import BufferLayout, Dim
 from inductor_probe.reader.values import dotted
 
 _EMPTY_STRIDED = re.compile(r"empty_strided(_(?P<device>\w+))?")
-_NUMBERS = r"\((?:\d{1,18}(?:, \d{1,18})*,?)?\)"
-_SIZED = re.compile(
-    r"(?P<call>(?:assert_size_stride\(\w+, |rand_strided\(|empty_strided\w*\())"
-    rf"(?P<size>{_NUMBERS}), (?P<stride>{_NUMBERS})"
-)
-
-
-def quote_sizes(wrapper: str) -> str:
-    """Return the text of a wrapper with sizes and strides that are plain numbers as strings.
-
-    They are half of the tree that Python makes of a wrapper; `dims` reads them from the string in a tenth of
-    the time.
-    """
-    return _SIZED.sub(r"\g<call>'\g<size>', '\g<stride>'", wrapper)
 
 
 def empty_layout(target: str, call: ast.Call) -> BufferLayout | None:
@@ -36,9 +21,14 @@ def empty_layout(target: str, call: ast.Call) -> BufferLayout | None:
     if target == "empty" or len(call.args) < 2:  # torch 2.2 writes contiguous buffers so
         return BufferLayout("Allocation", device, dtype, size, contiguous_stride(size))
     if match and match["device"]:
-        device = match["device"].removesuffix("_pinned").removesuffix("_p2p")
+        device = device_named(match["device"])
         dtype = dotted(call.args[2]).removeprefix("torch.") if len(call.args) > 2 else dtype
     return BufferLayout("Allocation", device, dtype, size, dims(call.args[1]))
+
+
+def device_named(suffix: str) -> str:
+    """Return the device in the name of `empty_strided_cpu_pinned`, of which `suffix` is the end."""
+    return suffix.removesuffix("_pinned").removesuffix("_p2p")
 
 
 def view_layout(target: str, call: ast.Call, base: BufferLayout | None) -> BufferLayout | None:
@@ -101,15 +91,8 @@ def dim(node: ast.expr) -> Dim:
 
 
 def dims(node: ast.expr) -> tuple[Dim, ...] | None:
-    """Read a tuple or list of sizes or strides, or what `quote_sizes` made of it; None for anything else."""
-    if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        return _quoted(node.value)
+    """Read a tuple or list of sizes or strides; None for anything else."""
     return tuple(dim(element) for element in node.elts) if isinstance(node, ast.Tuple | ast.List) else None
-
-
-@lru_cache(maxsize=4096)
-def _quoted(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in text[1:-1].split(",") if part.strip())
 
 
 def text(node: ast.expr) -> str:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from inductor_probe.backends import BACKENDS
 from inductor_probe.model.code import Allocation, ExternCall, Launch, SizeSymbol
-from inductor_probe.model.ir import BufferLayout
+from inductor_probe.model.ir import BufferLayout, Dim
 from inductor_probe.model.kernel_comments import KernelComment
 from inductor_probe.model.span import Problem, Span
 from inductor_probe.reader import tensor_calls
 from inductor_probe.reader.kernel_comments import kernel_comment
+from inductor_probe.reader.shorthand import sizes
 from inductor_probe.reader.values import dotted, shorten
 
 _EXTERN = ("extern_kernels.", "aten.", "torch.ops.", "quantized.", "_quantized.", "inductor_ops.")
@@ -26,6 +28,9 @@ _PLUMBING = re.compile(
     r"|[\w\[\]]+\.(?:append|extend|wait_stream|wait_event|record_event|precompile|save_gpu_kernel)"
     r"|print|record_function"
 )
+# Names, numbers, tuples of numbers, and one call of such: there is one way to write them.
+_ATOM = r"(?:[A-Za-z_][\w.]*|\d{1,18}|\(\)|\(\d{1,18}(?:, \d{1,18})+\))"
+_AS_UNPARSED = re.compile(rf"{_ATOM}|[A-Za-z_][\w.]*\((?:{_ATOM}(?:, {_ATOM})*)?\)")
 # Methods of a tensor that make another one: `buf0[0] = arg0_1.clone()` before a loop.
 _COPIES = ("clone", "copy_", "unsqueeze", "contiguous")
 # Statements that hold nothing a reader asks for.
@@ -36,13 +41,15 @@ _SILENT = (ast.Delete, ast.Assert, ast.Pass, ast.Raise, ast.Import, ast.ImportFr
 class WrapperReader:
     """Collects what the statements of a wrapper say, in order.
 
-    `kernels` are the names that are launched, `functions` those of the wrapper's other functions.
+    `kernels` are the names that are launched, `functions` those of the wrapper's other functions. `usual` are
+    the statements that numbers stand for in the tree: see `shorthand`.
     """
 
     path: Path
     lines: list[str]
     kernels: frozenset[str]
     functions: frozenset[str] = frozenset()
+    usual: Sequence[re.Match[str]] = ()
     inputs: tuple[str, ...] = ()
     launches: list[Launch] = field(default_factory=list)
     externs: list[ExternCall] = field(default_factory=list)
@@ -93,10 +100,32 @@ class WrapperReader:
                 self._assign(ast.unparse(item), statement.value, statement)
             case ast.Expr(value=ast.Call() as call):
                 self._call(call, (), statement)
-            case ast.Expr(value=ast.Constant()) | ast.Return():
+            case ast.Expr(value=ast.Constant(value=value)):
+                if usual := self._usual(value, statement):
+                    self._usual_statement(usual, statement)
+            case ast.Return():
                 pass
             case _ if not isinstance(statement, _SILENT):
                 self._unknown(statement)
+
+    def _usual(self, number: object, statement: ast.stmt) -> re.Match[str] | None:
+        """Return what a number in the tree stands for; None where the number itself stands in the text."""
+        if type(number) is not int or not 0 <= number < len(self.usual):
+            return None
+        usual = self.usual[number]
+        return usual if self.lines[statement.lineno - 1] == usual[0] else None
+
+    def _usual_statement(self, usual: re.Match[str], statement: ast.stmt) -> None:
+        if usual["asserted"]:
+            size, stride = sizes(usual["asserted_size"]), sizes(usual["asserted_stride"])
+            self._sized(usual["asserted"], size, stride, self._span(statement))
+        elif usual["new"]:
+            size, stride = sizes(usual["new_size"]), sizes(usual["new_stride"])
+            device = tensor_calls.device_named(usual["new_device"])
+            layout = BufferLayout("Allocation", device, usual["new_dtype"], size, stride)
+            self._allocate(Allocation(usual["new"], "new", layout, None, self._span(statement)))
+        else:  # an example input, outside of the functions that make them
+            self._unknown(statement)
 
     def _assign(self, name: str, value: ast.expr, statement: ast.stmt) -> None:
         span = self._span(statement)
@@ -150,26 +179,38 @@ class WrapperReader:
                 Launch(kernel or target, args, span, keywords, comment=self._comment(statement))
             )
         elif target == "assert_size_stride":
-            self._sized(call, span)
+            if len(call.args) >= 3 and isinstance(call.args[0], ast.Name):
+                size, stride = tensor_calls.dims(call.args[1]), tensor_calls.dims(call.args[2])
+                self._sized(call.args[0].id, size, stride, span)
         elif target.startswith(_EXTERN) or method in _COPIES or (targets and _is_torch(target)):
             outputs = tuple(ast.unparse(kw.value) for kw in call.keywords if kw.arg == "out") or targets
-            args = tuple(ast.unparse(argument) for argument in (*call.args, *call.keywords))
+            args = tuple(map(self._text, call.args))
+            args += tuple(
+                f"{kw.arg}={self._text(kw.value)}" if kw.arg else ast.unparse(kw) for kw in call.keywords
+            )
             if method in _COPIES:
                 outputs, args = outputs or (kernel,), (kernel, *args)
             self.externs.append(ExternCall(target, args, outputs, span, comment=self._comment(statement)))
         elif not (target in self.functions or "partitions[" in target or _PLUMBING.fullmatch(target)):
             self._unknown(statement)
 
+    def _text(self, node: ast.expr) -> str:
+        """Return the text of an argument as `ast.unparse` writes it, which is slow where it is not asked."""
+        line = self.lines[node.lineno - 1]
+        if node.end_lineno == node.lineno and line.isascii():  # columns are counted in bytes
+            text = line[node.col_offset : node.end_col_offset]
+            if _AS_UNPARSED.fullmatch(text):
+                return text
+        return ast.unparse(node)
+
     def _unknown(self, statement: ast.stmt) -> None:
         text = shorten(self.lines[statement.lineno - 1].strip())
         self.problems.append(Problem(f"unknown statement of the wrapper: {text}", self._span(statement)))
 
-    def _sized(self, call: ast.Call, span: Span) -> None:
+    def _sized(
+        self, name: str, size: tuple[Dim, ...] | None, stride: tuple[Dim, ...] | None, span: Span
+    ) -> None:
         """`assert_size_stride` tells the layout of an input, or of what a library kernel returned."""
-        if len(call.args) < 3 or not isinstance(call.args[0], ast.Name):
-            return
-        name = call.args[0].id
-        size, stride = tensor_calls.dims(call.args[1]), tensor_calls.dims(call.args[2])
         known = self.allocations.get(name)
         is_input = name in self.inputs
         layout = BufferLayout("Input" if is_input else "Allocation", None, None, size, stride)
@@ -188,6 +229,15 @@ class WrapperReader:
                         device, dtype = tensor_calls.device_and_dtype(call)
                         size, stride = tensor_calls.dims(call.args[0]), tensor_calls.dims(call.args[1])
                         self.examples[name] = BufferLayout("Input", device, dtype, size, stride)
+                case ast.Expr(value=ast.Constant(value=value)):
+                    if (usual := self._usual(value, statement)) and (name := usual["example"]):
+                        self.examples[name] = BufferLayout(
+                            "Input",
+                            usual["example_device"],
+                            usual["example_dtype"],
+                            sizes(usual["example_size"]),
+                            sizes(usual["example_stride"]),
+                        )
 
     def complete_inputs(self) -> None:
         """Call last: gives inputs the dtype and device of the example inputs."""

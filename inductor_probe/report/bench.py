@@ -7,15 +7,16 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from inductor_probe.model.bench import BenchFile, BenchResult, Comparison, Measurement
 from inductor_probe.model.variants import ABLATIONS, VariantDiff
 from inductor_probe.report.bench_words import sentence, side_name
+from inductor_probe.report.ceilings import CeilingTable, ceilings_json
 from inductor_probe.report.columns import Cell, Column, Columns
 from inductor_probe.report.overheads import OverheadTable, overhead_json
-from inductor_probe.report.units import duration
+from inductor_probe.report.units import duration, shorten
 
 _STATES = {"written": "wrote", "rewritten": "wrote again", "kept": "kept your edited"}
 _STYLES = {"FASTER": "green", "SLOWER": "red", "SAME": "", "UNDECIDED": "yellow", "INVALID": "bold red"}
@@ -60,9 +61,8 @@ class VariantDiffs:
 class BenchTable:
     """What is wrong, each baseline above its candidate with their times, what is odd, and a sentence."""
 
-    def __init__(self, result: BenchResult, ceilings: RenderableType | None = None) -> None:
+    def __init__(self, result: BenchResult) -> None:
         self.result = result
-        self.ceilings = ceilings
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         result = self.result
@@ -77,6 +77,8 @@ class BenchTable:
                 yield Text.assemble(
                     (f"{variant.name}: WRONG: ", "bold red"), variant.note or wrong, "; not timed"
                 )
+        if same := untimed_copies(result):
+            yield Text(f"checked, and not timed since nobody edited them: {', '.join(same)}", style="dim")
         if result.comparisons or result.alone:
             yield Columns(_COLUMNS, list(self._rows(options.max_width)))
         for found in result.comparisons:
@@ -92,12 +94,15 @@ class BenchTable:
             )
         if result.ablations:
             yield from _ablations(result)
+        if result.resources:
+            yield Text("what Triton kernels take", style="bold")
+            yield _resources(result, options.max_width)
         if result.overheads:
             yield Text("where the time of a compiled call goes", style="bold")
             yield OverheadTable(result.overheads)
-        if self.ceilings is not None:
+        if result.ceilings:
             yield Text("kernels against what this machine can do", style="bold")
-            yield self.ceilings
+            yield CeilingTable(result.ceilings, result.ceiling_rows)
         yield Text(sentence(result))
 
     def _rows(self, room: int) -> Iterator[list[Cell]]:
@@ -111,7 +116,16 @@ class BenchTable:
             yield [*_times(each, most), "", "", ""]
 
 
+def untimed_copies(result: BenchResult) -> list[str]:
+    """Return the copies that nobody edited, and that were not timed for it."""
+    timed = {side_name(found.candidate).partition(" ")[0] for found in result.comparisons}
+    return [
+        each.name for each in result.variants if each.unedited and each.correct and each.name not in timed
+    ]
+
+
 _LEFT_OUT = {
+    "no_epilogue": "without its epilogue",
     "no_reduction": "without its reduction",
     "no_loads": "without loads either",
     "store_only": "stores only",
@@ -134,6 +148,24 @@ def _ablations(result: BenchResult) -> Iterator[Text | Columns]:
     )
 
 
+def _resources(result: BenchResult, room: int) -> Columns:
+    same = {each.name for each in result.variants if each.unedited}
+    rows: list[list[Cell]] = []
+    for name, each in result.resources:
+        if name not in same:
+            spills = (str(each.spills), "yellow" if each.spills else "")
+            rows.append(
+                [shorten(name, max(room - _OTHERS, 18)), str(each.registers), spills, str(each.shared)]
+            )
+    return Columns(_RESOURCES, rows)
+
+
+_RESOURCES = (
+    Column("", folds=False),
+    Column("registers", right=True, folds=False),
+    Column("spills", right=True, folds=False),
+    Column("shared bytes", right=True, folds=False),
+)
 _COLUMNS = (
     Column("", folds=False),
     Column("median", right=True, folds=False),
@@ -170,12 +202,15 @@ def bench_json(result: BenchResult) -> dict[str, Any]:
     zeros, sequential, real), `data` (warm or cold), `threads`, `processes` (how many), `margin`, `warnings`,
     and `sentence`, the last line of the report.
     `variants`: `name`, `correct`, `max_error`, `mismatches`, `elements`, `first_bad` (index in output
-    `first_bad_output`), `note`. `comparisons`: `baseline` and `candidate` (each `name`, `samples` (how many),
-    `median`, `mad`), `ratio` of their times with its interval `low` to `high`, `verdict` (FASTER, SLOWER,
-    SAME, UNDECIDED, INVALID), `process_ratios`, `quads`, `excluded` (disturbed quads), `note` (why, or what
-    it would take), `findings` (what is odd). `alone`: what was compared to nothing, as `baseline` is.
+    `first_bad_output`), `note`, `unedited` (it says what its original says).
+    `comparisons`: `baseline` and `candidate` (each `name`, `samples` (how many), `median`, `mad`), `ratio` of
+    their times with its interval `low` to `high`, `verdict` (FASTER, SLOWER, SAME, UNDECIDED, INVALID),
+    `process_ratios`, `quads`, `excluded` (disturbed quads), `note` (why, or what it would take), `findings`
+    (what is odd). `alone`: what was compared to nothing, as `baseline` is.
     `ablations`: as `comparisons`, with `left_out`: copies that are wrong on purpose, to see what parts cost.
     `overheads`: where the time of the compiled function goes, see `overhead_json`; null where not measured.
+    `ceilings`: what the machine can do, and kernels against it, see `ceilings_json`; null where not measured.
+    `resources`: by name of a Triton kernel `registers` and `spills` a thread, `shared` bytes a block.
     The samples are in `output_code_bench.json`.
     """
     return {
@@ -192,6 +227,8 @@ def bench_json(result: BenchResult) -> dict[str, Any]:
         "alone": [asdict(each) for each in result.alone],
         "ablations": [{"left_out": what, **_comparison_json(found)} for what, found in result.ablations],
         "overheads": overhead_json(result.overheads) if result.overheads else None,
+        "ceilings": ceilings_json(result.ceilings, result.ceiling_rows) if result.ceilings else None,
+        "resources": {name: asdict(each) for name, each in result.resources},
         "warnings": list(result.warnings),
         "sentence": sentence(result),
     }

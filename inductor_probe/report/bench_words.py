@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from inductor_probe.model.bench import BenchResult, Comparison, Measurement
+from inductor_probe.report.units import duration
 
 _TIMES = 1.5
 """Beyond so many times as long, percent are hard to read."""
@@ -28,6 +29,9 @@ def sentence(result: BenchResult) -> str:
         said.append(f"{len(open_)} comparisons are not decided")
     if wrong:
         said.append(f"{_listed(wrong)} {'is' if len(wrong) == 1 else 'are'} wrong and not timed")
+    if not said and result.alone:
+        first = result.alone[0]
+        said.append(f"{side_name(first)} takes {duration(first.median)} a call, and was compared to nothing")
     return "; ".join(said) + "." if said else "Nothing was compared."
 
 

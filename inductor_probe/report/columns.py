@@ -82,18 +82,23 @@ class Columns:
 
     def _lines(self, row: Sequence[_Shown], widths: Sequence[int]) -> Iterator[list[str]]:
         """Lay out a row; a text that is wider than its column takes several lines."""
+        if all(cell.width <= width for cell, width in zip(row, widths, strict=True)):
+            yield self._line(row, widths)
+            return
         parts = [
             [cell] if cell.width <= width else _folded(cell, width, column.folds)
             for cell, width, column in zip(row, widths, self.columns, strict=True)
         ]
         for number in range(max(map(len, parts))):
-            line = []
-            for part, width, column in zip(parts, widths, self.columns, strict=True):
-                cell = part[number] if number < len(part) else _NOTHING
-                pad = " " * (width - cell.width)
-                line.append(f"{pad}{cell.text}{_GAP}" if column.right else f"{cell.text}{pad}{_GAP}")
-            line[-1] = line[-1].rstrip(" ")
-            yield line
+            yield self._line([part[number] if number < len(part) else _NOTHING for part in parts], widths)
+
+    def _line(self, cells: Sequence[_Shown], widths: Sequence[int]) -> list[str]:
+        line = []
+        for cell, width, column in zip(cells, widths, self.columns, strict=True):
+            pad = " " * (width - cell.width)
+            line.append(f"{pad}{cell.text}{_GAP}" if column.right else f"{cell.text}{pad}{_GAP}")
+        line[-1] = line[-1].rstrip(" ")
+        return line
 
 
 class _Shown(NamedTuple):

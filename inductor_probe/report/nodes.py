@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
 
+from inductor_probe.model.dtypes import fx_dtype
 from inductor_probe.model.links import NodeLink
 from inductor_probe.model.nodes import NodeBuffer, NodeRow, Ranges
 from inductor_probe.report.columns import Cell, Column, Columns
@@ -22,12 +23,6 @@ _MANY = 3
 _MOST_GROUPS = 8
 """Fused nodes that are named below a table; `probe show` names the others."""
 AMBIGUOUS = "AMBIGUOUS"
-_SHORT = {
-    "bfloat16": "bf16", "bool": "b8", "complex64": "c64", "complex128": "c128", "float16": "f16",
-    "float32": "f32", "float64": "f64", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64",
-    "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64",
-}  # fmt: skip
-"""Dtypes as FX graphs print them."""
 
 
 def nodes_json(rows: Iterable[NodeRow]) -> list[dict[str, Any]]:
@@ -201,7 +196,7 @@ def buffer_text(buffer: NodeBuffer) -> str:
         return buffer.name
     if layout.size is None:
         return f"{buffer.name} {layout.kind}"
-    return f"{buffer.name} {_SHORT.get(layout.dtype or '', layout.dtype or '?')}{dims_text(layout.size)}"
+    return f"{buffer.name} {fx_dtype(layout.dtype or '?')}{dims_text(layout.size)}"
 
 
 def ranges_text(ranges: Ranges | None) -> str:

@@ -1,4 +1,4 @@
-"""Objects that show themselves: as text in a Python prompt, as HTML in a notebook."""
+"""Objects that show themselves as text in a Python prompt."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from inductor_probe.report.visible import VisibleConsole
 __all__ = ["Renderable", "Shown", "plain_console", "to_text"]
 
 _NOTEBOOK_WIDTH = 140
-_PRE = "<pre style='white-space: pre; line-height: 1.25; font-family: monospace'>{code}</pre>"
 
 
 def plain_console(**options: Any) -> VisibleConsole:
-    """Return a console that takes text as it is: `[s77, s27]` is a size here, not rich markup."""
-    return VisibleConsole(markup=False, highlight=False, emoji=False, **options)
+    """Return a console that takes text as it is: `[s77, s27]` is a size here, not rich markup.
+
+    In a notebook it writes to its file like anywhere else, where rich's own would show everything there.
+    """
+    return VisibleConsole(markup=False, highlight=False, emoji=False, force_jupyter=False, **options)
 
 
 def to_text(renderable: Renderable, width: int = _NOTEBOOK_WIDTH) -> str:
@@ -37,8 +39,3 @@ class Shown(ABC):
 
     def __repr__(self) -> str:
         return to_text(self.__rich__())
-
-    def _repr_html_(self) -> str:
-        console = plain_console(file=StringIO(), width=_NOTEBOOK_WIDTH, record=True, force_jupyter=False)
-        console.print(self.__rich__())
-        return console.export_html(inline_styles=True, code_format=_PRE)

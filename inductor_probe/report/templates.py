@@ -1,4 +1,4 @@
-"""What max-autotune considered: choices with their times, the winner, and cached configs."""
+"""What inductor chose among: choices with their times, and the one that runs."""
 
 from __future__ import annotations
 
@@ -10,32 +10,37 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from inductor_probe.model.kernel_facts import Pairs
-from inductor_probe.model.templates import BestConfig, TemplateChoice, Tuning
+from inductor_probe.model.templates import TemplateChoice, Tuning
 from inductor_probe.report.columns import Cell, Column, Columns
 
 _SOURCES = {
     "probe": "as probe dump saw it",
     "torch": "as torch wrote it down (log_autotuning_results)",
     "log": "as torch printed it",
+    "cache": "a .best_config in inductor's cache",
 }
 
 
 class TuningTable:
-    """The choices of one operation from fastest to slowest; `*` marks the one that the wrapper runs."""
+    """The choices of one operation or kernel from fastest to slowest; `*` marks the one that runs."""
 
     def __init__(self, tuning: Tuning) -> None:
         self.tuning = tuning
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         tuning = self.tuning
-        title = f"{tuning.operation}({', '.join(tuning.inputs)})"
-        kernel = f" -> {tuning.kernel}" if tuning.kernel else ""
+        title = tuning.operation if tuning.of_kernel else f"{tuning.operation}({', '.join(tuning.inputs)})"
+        kernel = f" -> {tuning.kernel}" if tuning.kernel and not tuning.of_kernel else ""
         yield Text.assemble((title, "bold"), kernel)
-        yield Text(f"{_counted(tuning)}, {_SOURCES[tuning.source]}; {_cache(tuning.cached)}", style="dim")
-        yield Columns(_COLUMNS, list(_rows(tuning)), indent=2)
+        yield Text(f"{_counted(tuning)}, {_SOURCES[tuning.source]}; {_cache(tuning)}", style="dim")
+        told = any(choice.registers is not None for choice in tuning.choices)
+        columns = (*_COLUMNS[:-1], *_RESOURCES, _COLUMNS[-1]) if told else _COLUMNS
+        yield Columns(columns, list(_rows(tuning, told=told)), indent=2)
         same = common_config(tuning.choices)
         if same:
-            yield Text(f"  all templates: {_joined(same)}", style="dim")
+            yield Text(
+                f"  all {'configs' if tuning.of_kernel else 'templates'}: {_joined(same)}", style="dim"
+            )
         if said := tuning_sentence(tuning):
             yield Text(said)
 
@@ -48,19 +53,22 @@ _COLUMNS = (
     Column("kind", folds=False),
     Column("config"),
 )
+_RESOURCES = (Column("registers", right=True, folds=False), Column("spills", right=True, folds=False))
 
 
-def _rows(tuning: Tuning) -> Iterator[list[Cell]]:
+def _rows(tuning: Tuning, *, told: bool) -> Iterator[list[Cell]]:
     best = tuning.fastest
     same = dict(common_config(tuning.choices))
     for choice in tuning.choices:
         own = tuple((name, value) for name, value in choice.config if same.get(name) != value)
-        time, ratio = "failed", ""
+        time, ratio = "" if tuning.source == "cache" else "failed", ""
         if choice.ms is not None:
             time = f"{choice.ms * 1e3:.2f}"
             ratio = f"{choice.ms / best.ms:.2f}x" if best and best.ms else ""
         mark = "*" if choice.name == tuning.generated else ""
-        yield [mark, (choice.name, "bold" if mark else ""), time, ratio, choice.kind or "", _joined(own)]
+        counts = [choice.registers, choice.spills] if told else []
+        words = [choice.kind or "", *("" if count is None else str(count) for count in counts), _joined(own)]
+        yield [mark, (choice.name, "bold" if mark else ""), time, ratio, *words]
 
 
 def common_config(choices: Sequence[TemplateChoice]) -> Pairs:
@@ -76,22 +84,29 @@ def _joined(config: Pairs) -> str:
 
 
 def _counted(tuning: Tuning) -> str:
-    number = len(tuning.choices)
-    counted = "1 choice" if number == 1 else f"{number} choices"
-    return counted if tuning.complete else f"the best {number} choices (torch prints no more)"
+    number, noun = len(tuning.choices), "config" if tuning.of_kernel else "choice"
+    counted = f"1 {noun}" if number == 1 else f"{number} {noun}s"
+    return (
+        counted
+        if tuning.complete or tuning.of_kernel
+        else f"the best {number} choices (torch prints no more)"
+    )
 
 
-def _cache(cached: bool | None) -> str:
-    if cached is None:
+def _cache(tuning: Tuning) -> str:
+    if tuning.source == "cache":
+        return "the next compile finds it (a hit), and times nothing"
+    if tuning.cached is None:
         return "whether they were timed now or came from a cache is not known"
-    return "from the autotune cache: nothing was timed" if cached else "timed in this compile"
+    hit, miss = "a cache hit: nothing was timed", "a cache miss: timed in this compile"
+    return hit if tuning.cached else miss if tuning.source == "probe" else "timed in this run"
 
 
 def tuning_sentence(tuning: Tuning) -> str:
     """Say whether the wrapper runs the fastest choice; empty where that is not proved."""
     best = tuning.fastest
     if best is None:
-        return "no choice has a time"
+        return "" if tuning.source == "cache" else "no choice has a time"
     if tuning.generated is None:
         return f"{best.name} was fastest; which choice the wrapper runs could not be proved"
     if tuning.generated == best.name:
@@ -110,29 +125,10 @@ def tuning_sentence(tuning: Tuning) -> str:
     )
 
 
-class BestConfigTable:
-    """The configs that an autotune cache holds."""
-
-    def __init__(self, configs: Sequence[BestConfig]) -> None:
-        self.configs = configs
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        rows: list[list[Cell]] = [
-            [
-                each.kernel or "(not known)",
-                _joined(each.values),
-                "coordinate descent" if each.by_descent else "tried",
-                "" if each.took_ms is None else f"{each.took_ms} ms",
-                each.path.name,
-            ]
-            for each in self.configs
-        ]
-        titles = ("kernel", "config", "found by", "tuning took", "file")
-        yield Columns([Column(title, folds=title in ("config", "file")) for title in titles], rows)
-
-
 def tunings_json(tunings: Sequence[Tuning]) -> list[dict[str, Any]]:
     """Return tunings with stable keys: those of `Tuning` and `TemplateChoice`; `ms` is in milliseconds.
+
+    `source` is `probe` or `torch` (written down), `log`, or `cache` (a `.best_config`, without a time).
 
     `config` is an object; `fastest` is the name of the fastest choice; `line` and `path` say where it was
     read.
@@ -153,8 +149,3 @@ def tunings_json(tunings: Sequence[Tuning]) -> list[dict[str, Any]]:
         }
         for tuning in tunings
     ]
-
-
-def best_configs_json(configs: Sequence[BestConfig]) -> list[dict[str, Any]]:
-    """Return cached configs with stable keys: those of `BestConfig`, `values` as an object."""
-    return [{**asdict(each), "path": str(each.path), "values": dict(each.values)} for each in configs]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import libcst as cst
+import libcst.matchers as m
 
 from inductor_probe.model.input_bounds import InputBound
 from inductor_probe.model.manifest import InputFact
@@ -16,7 +17,7 @@ from inductor_probe.rewrite.inputs import make_inputs_source
 from inductor_probe.rewrite.paste import harness
 from inductor_probe.rewrite.reference import ReferenceSource, reference_source
 from inductor_probe.rewrite.rename import renamed
-from inductor_probe.rewrite.sections import Sections, Statement, cut, defined, kernel_name
+from inductor_probe.rewrite.sections import WAIT, Sections, Statement, cut, defined, kernel_name
 
 _DOC = '''"""Bench file of {graph}: check and time its kernels, and edited copies of them.
 
@@ -30,6 +31,12 @@ copies. Edit a _v2 and run this file: a copy that computes anything else is show
 not timed. More copies (NAME_v3) are found by their names. Leave the rest: it is what they are compared to.
 """'''
 _RULE = "# " + "-" * 98
+_COPIES_FIRST = """
+if "--copies-first" in sys.argv:  # code that is loaded first lies elsewhere, which can change its time
+    copies = {name: each for name, each in list(globals().items()) if re.search(r"_v\\d+$", name)}
+    async_compile.wait(copies)
+    globals().update(copies)
+"""
 
 
 def bench_source(
@@ -94,6 +101,9 @@ def _kernels(sections: Sections) -> str:
             blank = cst.EmptyLine(indent=False)
             title = cst.EmptyLine(comment=cst.Comment(f"# {name}_v2: a copy of the kernel above, to edit"))
             body.append(copy.with_changes(leading_lines=[blank, blank, title]))
+    waits = [at for at, statement in enumerate(body) if m.matches(statement, WAIT)]
+    if sections.names:
+        body.insert(waits[-1], cst.parse_statement(_COPIES_FIRST))
     return _code(body)
 
 

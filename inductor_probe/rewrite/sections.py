@@ -17,9 +17,7 @@ Statement: TypeAlias = cst.SimpleStatementLine | cst.BaseCompoundStatement
 _TAIL = m.FunctionDef(name=m.Name("benchmark_compiled_module") | m.Name("get_args")) | m.If(
     test=m.Comparison(left=m.Name("__name__"))
 )
-_WAIT = m.SimpleStatementLine(
-    body=[m.Expr(m.Call(func=m.Attribute(m.Name("async_compile"), m.Name("wait"))))]
-)
+WAIT = m.SimpleStatementLine(body=[m.Expr(m.Call(func=m.Attribute(m.Name("async_compile"), m.Name("wait"))))])
 _DEFINITION = m.Assign(
     targets=[m.AssignTarget(m.Name())], value=m.Call(func=m.Attribute(value=m.Name("async_compile")))
 )
@@ -51,7 +49,7 @@ def cut(text: str, path: Path | str = "output_code.py") -> Sections:
         UnreadableError: it is not Python, or has no wrapper.
     """
     body = parse(text, path).body
-    waits = [at for at, statement in enumerate(body) if m.matches(statement, _WAIT)]
+    waits = [at for at, statement in enumerate(body) if m.matches(statement, WAIT)]
     tail = next((at for at, statement in enumerate(body) if m.matches(statement, _TAIL)), len(body))
     if not waits or waits[-1] >= tail:
         raise UnreadableError(

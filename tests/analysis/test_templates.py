@@ -10,15 +10,13 @@ from rich.console import Console
 
 from inductor_probe.analysis.templates import linked_tunings
 from inductor_probe.model.debug_dir import CompiledGraph
-from inductor_probe.model.templates import BestConfig, TemplateChoice, Tuning
+from inductor_probe.model.templates import TemplateChoice, Tuning
 from inductor_probe.reader.debug_dir import read_graph, read_run
 from inductor_probe.reader.logs.run_logs import read_logs
 from inductor_probe.reader.output_code import parse_output_code
 from inductor_probe.reader.template_choices import tuning_of_log
 from inductor_probe.report.templates import (
-    BestConfigTable,
     TuningTable,
-    best_configs_json,
     tuning_sentence,
     tunings_json,
 )
@@ -106,16 +104,31 @@ def test_a_winner_that_was_changed_by_what_is_fused_into_it_is_said(
     assert "failed" in shown(TuningTable(failed))
 
 
-def test_cached_configs_are_shown() -> None:
-    config = BestConfig(Path("/c/ab/x.best_config"), (("XBLOCK", "256"),), True, 12, "triton_poi_0", "F")
-    lines = shown(BestConfigTable([config])).splitlines()
-    assert lines[1].split() == [
+def test_configs_of_a_triton_kernel_are_shown_with_what_they_take() -> None:
+    choices = (
+        TemplateChoice("config_2", 0.1, None, (("XBLOCK", "256"), ("num_stages", "1")), 16, 0),
+        TemplateChoice(
+            "config_1", 0.125, "coordinate descent", (("XBLOCK", "64"), ("num_stages", "1")), 200, 8
+        ),
+    )
+    tuning = Tuning("triton_poi_0", (), choices, "log", True, False, "triton_poi_0", "config_2")
+    lines = [" ".join(line.split()) for line in shown(TuningTable(tuning)).splitlines()]
+    assert lines == [
         "triton_poi_0",
-        "XBLOCK=256",
-        "coordinate",
-        "descent",
-        "12",
-        "ms",
-        "x.best_config",
+        "2 configs, as torch printed it; timed in this run",
+        "choice us of best kind registers spills config",
+        "* config_2 100.00 1.00x 16 0 XBLOCK=256",
+        "config_1 125.00 1.25x coordinate descent 200 8 XBLOCK=64",
+        "all configs: num_stages=1",
+        "config_2 was fastest, 25.0% ahead of config_1, and is what the wrapper runs",
     ]
-    assert best_configs_json([config])[0]["values"] == {"XBLOCK": "256"}
+
+
+def test_a_cached_config_is_a_hit_for_the_next_compile_and_has_no_time() -> None:
+    choice = TemplateChoice("config_1", None, None, (("XBLOCK", "256"), ("num_warps", "8")))
+    tuning = Tuning("triton_poi_0", (), (choice,), "cache", False, None, "triton_poi_0", "config_1")
+    lines = shown(TuningTable(tuning)).splitlines()
+    assert lines[1] == (
+        "1 config, a .best_config in inductor's cache; the next compile finds it (a hit), and times nothing"
+    )
+    assert lines[-1].split() == ["*", "config_1", "XBLOCK=256,", "num_warps=8"]

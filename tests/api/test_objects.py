@@ -38,7 +38,7 @@ def test_objects_show_themselves_as_text_and_as_html() -> None:
     run = ip.open_run(ANTIALIAS)
     page = run.graphs[0].layouts("buf1")
     assert repr(page).startswith("buf1  transposed [0, 2, 1, 3]\n")
-    assert "<pre" in page._repr_html_()
+    assert "<svg" in page._repr_html_()
     assert "buf0" in repr(run.graphs[0].layouts())
     assert "model__0_inference_0.0" in repr(run)
     assert "deserves a look" in repr(run.graphs[0])

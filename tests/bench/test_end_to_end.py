@@ -14,6 +14,8 @@ import pytest
 from inductor_probe.bench import read_kept, result_of, run_bench_file
 from inductor_probe.errors import NotFoundError, RunFailedError
 from inductor_probe.model.bench import BenchResult, BenchSettings, Variant
+from inductor_probe.report.bench import BenchTable
+from inductor_probe.report.shown import to_text
 from inductor_probe.rewrite import write_bench_file
 
 pytestmark = pytest.mark.compiles
@@ -22,6 +24,18 @@ SCRIPT = """
 import torch
 image = torch.arange(3 * 20 * 24, dtype=torch.uint8).reshape(1, 3, 20, 24)
 torch.compile(lambda x: x.flip(-1))(image)
+"""
+WATCHED = """
+class Watched(AsyncCompile):
+    def _wait_futures(self, scope):
+        class Noted(dict):
+            def __setitem__(self, name, kernel):
+                print("loading", name)
+                scope[name] = kernel
+        super()._wait_futures(Noted(scope))
+
+
+async_compile = Watched()
 """
 COPY = re.compile(r"(?ms)^(?P<name>\w+_v2) = async_compile\.cpp_pybinding.*?^'''\)$")
 
@@ -54,17 +68,60 @@ def edit_copy(path: Path, pattern: str, replacement: str) -> None:
     path.write_text(text[: match.start()] + changed + text[match.end() :])
 
 
-def run(path: Path, processes: int = 1) -> BenchResult:
-    return run_bench_file(path, BenchSettings(budget=0.1 * processes, processes=processes))
+def run(path: Path, processes: int = 1, *, copies: bool = False) -> BenchResult:
+    return run_bench_file(path, BenchSettings(budget=0.1 * processes, processes=processes, copies=copies))
 
 
 def by_name(result: BenchResult) -> dict[str, Variant]:
     return {variant.name: variant for variant in result.variants}
 
 
-def test_equal_copies_are_right_and_timed(graph_dir: Path) -> None:
+def test_copies_that_nobody_edited_are_checked_and_not_timed(graph_dir: Path) -> None:
     file = write_bench_file(graph_dir)
-    result = run(file.path, processes=3)
+    (kernel,) = file.kernels
+    result = run(file.path)
+    assert {each.name: (each.correct, each.unedited) for each in result.variants} == {
+        "call": (True, False),
+        "call_v2": (True, True),
+        f"{kernel}_v2": (True, True),
+    }
+    assert [each.candidate.name for each in result.comparisons] == ["Compiled call"]
+    assert [each.name for each in result.alone] == [f"{kernel} alone"]
+    shown = to_text(BenchTable(result), 200)
+    assert f"checked, and not timed since nobody edited them: call_v2, {kernel}_v2" in shown
+
+    edit_copy(file.path, "auto tmp0 =", "auto tmp0 = /* mine */")
+    result = run(file.path)
+    assert not any(each.unedited for each in result.variants), "call_v2 launches the edited kernel"
+    assert [each.candidate.name for each in result.comparisons] == [
+        "Compiled call",
+        "call_v2",
+        f"{kernel}_v2 alone",
+    ]
+
+
+def test_code_is_loaded_in_both_orders(graph_dir: Path) -> None:
+    """What is loaded is told by the order in which inductor's futures are asked for their kernels."""
+    file = write_bench_file(graph_dir)
+    (kernel,) = file.kernels
+    text = file.path.read_text().replace("async_compile = AsyncCompile()", WATCHED, 1)
+    assert WATCHED in text
+    file.path.write_text(text)
+    for options, order in (([], [kernel, f"{kernel}_v2"]), (["--copies-first"], [f"{kernel}_v2", kernel])):
+        ended = subprocess.run(
+            [sys.executable, str(file.path), "--check-only", *options],
+            env={**os.environ, "TORCHINDUCTOR_COMPILE_THREADS": "2"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        loaded = [line.split()[1] for line in ended.stdout.splitlines() if line.startswith("loading ")]
+        assert loaded == order, ended.stderr
+
+
+def test_equal_copies_are_right_and_timed_when_asked_for(graph_dir: Path) -> None:
+    file = write_bench_file(graph_dir)
+    result = run(file.path, processes=3, copies=True)
     (kernel,) = file.kernels
     variants = by_name(result)
     assert list(variants) == ["call", "call_v2", f"{kernel}_v2"]
@@ -78,10 +135,10 @@ def test_equal_copies_are_right_and_timed(graph_dir: Path) -> None:
     assert all(each.low <= each.ratio <= each.high for each in result.comparisons)
     assert all(len(each.process_ratios) == 3 for each in result.comparisons)
     assert (result.inputs, result.data, result.alone) == ("1x3x20x24 uint8 contiguous", "warm", ())
-    processes, margin = read_kept(file.path.with_suffix(".json"))
-    assert [process.first for process in processes] == ["baseline", "candidate", "baseline"]
-    assert [process.seed for process in processes] == [0, 2, 4]
-    assert result_of(processes, margin) == result
+    kept = read_kept(file.path.with_suffix(".json"))
+    assert [process.first for process in kept.processes] == ["baseline", "candidate", "baseline"]
+    assert [process.seed for process in kept.processes] == [0, 2, 4]
+    assert result_of(kept) == result
     assert write_bench_file(graph_dir).state == "rewritten"
 
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from inductor_probe.bench.gpu_state import GpuState, gpu_sentences, gpu_state, reasons_of
-from inductor_probe.bench.gpu_watch import GpuWatch, Seen, disturbance
 
 POWER_CAP, THERMAL, IDLE, SET = 0x4, 0x40, 0x1, 0x2
 SMI = "GPU-12ab, NVIDIA H200, 570.86.15, 1755, 1980, 3201, 412.50, 700.00, 61, 98, 0x0000000000000004\n"
@@ -28,6 +27,7 @@ def nvml(bits: int = 0, *, old: bool = False, refuses: tuple[str, ...] = ()) -> 
         "nvmlDeviceGetEnforcedPowerLimit": 700_000,
         "nvmlDeviceGetTemperature": 61,
         "nvmlDeviceGetUtilizationRates": SimpleNamespace(gpu=98),
+        "nvmlDeviceGetViolationStatus": SimpleNamespace(referenceTime=1, violationTime=1_500_000_000),
         "nvmlDeviceGetComputeRunningProcesses": [SimpleNamespace(pid=12), SimpleNamespace(pid=7)],
         f"nvmlDeviceGetCurrentClocks{'Throttle' if old else 'Event'}Reasons": bits,
     }
@@ -81,7 +81,7 @@ def test_nvml_tells(old: bool) -> None:
 def test_nvidia_smi_tells_the_same() -> None:
     by_nvml = gpu_state("1", nvml=lambda: nvml(POWER_CAP), run=no_command).plain()
     by_command = gpu_state("1", nvml=no_module, run=smi).plain()
-    assert by_command == by_nvml | {"source": "nvidia-smi", "memory_mhz": 3201.0}
+    assert by_command == by_nvml | {"source": "nvidia-smi", "memory_mhz": 3201.0, "held": ()}
 
 
 def test_a_part_that_a_gpu_does_not_tell_is_none() -> None:
@@ -131,30 +131,20 @@ def test_sentences_name_throttling_and_others() -> None:
     assert "100% busy" in gpu_sentences(GpuState("nvml", busy=1.0))[0]
 
 
-def test_a_watch_sees_states_until_its_end() -> None:
-    states = iter(range(10**6))
-    with GpuWatch(lambda: GpuState("nvml", sm_mhz=1000.0 + next(states)), period=0.0) as watch:
-        while len(watch.seen) < 3:
-            pass
-    count = len(watch.seen)
-    assert [each.state.sm_mhz for each in watch.seen[:3]] == [1000, 1001, 1002]
-    assert len(watch.seen) == count
-    with GpuWatch(lambda: GpuState(None, "not available")) as blind:
-        pass
-    assert blind.disturbed(0, 1e12) is None
+def test_throttling_between_two_looks_at_an_idle_gpu_is_said() -> None:
+    """Before and after a process the GPU is idle, and holds nothing back: only the sums tell."""
+    before = GpuState("nvml", idle=True, held=(("the power limit", 3.0), ("its temperature", 0.5)))
+    after = GpuState("nvml", idle=True, held=(("the power limit", 4.25), ("its temperature", 0.5)))
+    assert gpu_sentences(before, after) == (
+        "the GPU's clock was held back by the power limit for 1.2 s meanwhile: times are too long",
+    )
+    assert gpu_sentences(before, before) == ()
+    assert gpu_sentences(GpuState("nvml"), after) == ()
 
 
-def test_samples_under_another_clock_are_marked() -> None:
-    def seen(at: float, mhz: float, *reasons: str, idle: bool = False) -> Seen:
-        return Seen(at, GpuState("nvml", sm_mhz=mhz, reasons=reasons, idle=idle))
-
-    history = [
-        seen(0, 345, idle=True), seen(1, 1980), seen(2, 1980), seen(3, 1975), seen(4, 1755), seen(5, 1980),
-        seen(6, 1980, "the power limit"), seen(7, 1980),
-    ]  # fmt: skip
-    assert disturbance(history, 0.5, 3.5) is None  # the clock of an idle GPU is no change
-    assert disturbance(history, 3.5, 4.5) == "the clock was 1755 MHz instead of 1980"
-    assert disturbance(history, 5.5, 6.5) == "the clock was held back by the power limit"
-    assert disturbance(history, 4.2, 4.3) == "the clock was 1755 MHz instead of 1980"  # between two looks
-    assert disturbance(history, 1.2, 1.3) is None
-    assert disturbance([], 0, 1) is None
+def test_times_that_clocks_were_held_back_are_read_in_seconds() -> None:
+    found = gpu_state("1", nvml=nvml)
+    assert found.held == (
+        ("the power limit", 1.5), ("its temperature", 1.5), ("the board's limit", 1.5), ("reliability", 1.5),
+    )  # fmt: skip
+    assert gpu_state("1", nvml=lambda: nvml(refuses=("nvmlDeviceGetViolationStatus",))).held == ()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from inductor_probe.capture.compiler_logs import ArtifactHandler, attach
+from inductor_probe.capture.compiler_logs import TUNERS, ArtifactHandler, attach, keep
 from inductor_probe.capture.events import EventLog, read_events
 
 
@@ -122,3 +123,27 @@ def test_line_that_cannot_be_written_is_noted_not_printed(
     assert [event["text"] for event in read_events(torch.folder)] == [
         "a line of the log fusion is lost: '%d'"
     ]
+
+
+def test_what_a_tuner_logs_is_kept_and_not_seen(torch: Torch) -> None:
+    log = logging.getLogger("probe_test.triton_heuristics")
+    path = torch.folder / "triton_heuristics.log"
+    keep(log, path, logging.Formatter("%(message)s"), torch.events)
+    try:
+        log.debug("XBLOCK: 256, num_warps: 4: 0.0173")
+        log.warning("loud")
+    finally:
+        for handler in list(log.handlers):
+            log.removeHandler(handler)
+            handler.close()
+            handler.file.close()  # type: ignore[attr-defined]
+        log.propagate = True
+    assert path.read_text().splitlines() == ["XBLOCK: 256, num_warps: 4: 0.0173", "loud"]
+    assert torch.screen.messages == ["loud"]
+
+
+@pytest.mark.parametrize("tuner", TUNERS)
+def test_the_installed_torch_has_loggers_of_its_tuners(tuner: str) -> None:
+    pytest.importorskip("triton", reason="inductor imports triton where it tunes kernels")
+    module = importlib.import_module(f"torch._inductor.runtime.{tuner}")
+    assert isinstance(module.log, logging.Logger)

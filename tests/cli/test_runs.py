@@ -228,4 +228,4 @@ def test_the_list_shows_itself(tree: Path, monkeypatch: pytest.MonkeyPatch) -> N
     runs = ip.runs(older_than=timedelta(days=1))
     assert len(runs) == 3
     assert "failed" in repr(runs)
-    assert "<pre" in runs._repr_html_()
+    assert "<table" in runs._repr_html_()

@@ -63,3 +63,37 @@ def test_a_damaged_line_is_named(probe: Probe, graph: Path) -> None:
     assert ran.status == 2
     assert "triton_mm_1" in ran.out
     assert "probe_choices.jsonl:2" in ran.err
+
+
+def test_an_exported_table_is_shown_again_as_it_was(probe: Probe, graph: Path, tmp_path: Path) -> None:
+    table = tmp_path / "table.csv"
+    table.write_text(probe("tunings", "--csv", graph).out)
+    ran = probe("tunings", table)
+    assert (ran.status, ran.out) == (0, probe("tunings", graph).out)
+    table.write_text("no table")
+    ran = probe("tunings", table)
+    assert ran.status == 2
+    assert "table.csv:1: not a table of template choices" in ran.err
+
+
+def test_what_torch_printed_is_shown_where_nobody_wrote_it_down(probe: Probe, corpus: Path) -> None:
+    (run,) = (corpus / "torch-2.11.0-cuda" / "mm_epilogue_maxautotune").glob("**/run_*")
+    template, kernel = json.loads(probe("tunings", "--json", run).out)
+    assert (template["operation"], template["kernel"]) == ("mm", "triton_tem_fused_mm_0")
+    assert (kernel["operation"], len(kernel["choices"])) == ("triton_poi_fused_add_relu_1", 5)
+    assert kernel["kernel"] == kernel["operation"]
+
+
+def test_configs_of_a_table_become_variants(probe: Probe, corpus: Path, tmp_path: Path) -> None:
+    (run,) = (corpus / "torch-2.11.0-cuda" / "transpose_chain").glob("**/run_*")
+    copy = Path(shutil.copytree(run, tmp_path / run.name))
+    shutil.copy(next(path for path in run.parents if (path / "stderr.txt").exists()) / "stderr.txt", copy)
+    table = tmp_path / "table.csv"
+    table.write_text(probe("tunings", "--csv", copy).out)
+    ran = probe("bench-kernel", "--no-run", "--tuned", table, copy)
+    assert ran.status == 0, ran.err
+    assert "config={'YBLOCK': 32, 'XBLOCK': 8, 'num_warps': 4, 'num_stages': 1}" in ran.out
+    other = next((DUMPS / "torch-2.13.0-cpu/hflip_cl").glob("run_*/torchinductor/*/"))
+    ran = probe("bench-kernel", "--no-run", "--tuned", table, other)
+    assert ran.status == 2
+    assert "has no config for a Triton kernel of" in ran.err

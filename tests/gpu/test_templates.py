@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import importlib.util
+import os
+import subprocess
+import sys
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
-from typing import Any
 
 import pytest
 import torch
 from rich.console import Console
-from torch._inductor.async_compile import AsyncCompile
 
 import inductor_probe as ip
 from inductor_probe.analysis.templates import linked_tunings
+from inductor_probe.model.bench import BenchSettings
 from inductor_probe.reader.debug_dir import graph_dir, read_graph
 from inductor_probe.reader.template_choices import read_tunings
 from inductor_probe.report.templates import TuningTable
-from inductor_probe.rewrite.epilogue import without_epilogue
-from inductor_probe.rewrite.harness.gpu_clock import make_clock
-from inductor_probe.rewrite.harness.launches import record
 
 pytestmark = [
     pytest.mark.compiles,
@@ -68,31 +65,65 @@ def test_every_choice_is_kept_with_its_time_and_linked(tmp_path: Path) -> None:
     assert tuning.kernel is not None
 
 
-def module_of(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location("dumped_linear", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_the_winner_is_timed_with_and_without_its_epilogue(tmp_path: Path) -> None:
     folder = dumped(tmp_path, "TRITON")
-    code = read_graph(graph_dir(folder)).code
+    graph = ip.open_graph(folder)
+    code = graph.generated.code
     assert code is not None
     kernel = next(kernel for kernel in code.kernels if kernel.name.startswith("triton_tem"))
-    print(kernel.source)
-    bare = AsyncCompile().triton(kernel.name, without_epilogue(kernel.source), device_str="cuda")
-    compiled: Any = bare.result() if hasattr(bare, "result") else bare
-    module = module_of(folder / "output_code.py")
-    bench: Any = SimpleNamespace(namespace=vars(module))
-    (launch,) = record(bench, "call", kernel.name, module.get_args())
-    clock = make_clock("cuda")
-    whole, without = (clock(launch.bind(each), 50) for each in (getattr(module, kernel.name), compiled))
-    spills = [each.launchers[0].n_spills for each in (getattr(module, kernel.name), compiled)]
-    print(
-        f"{kernel.name}: {whole * 1e6:.2f} us, without its epilogue {without * 1e6:.2f} us; spills {spills}"
-    )
-    print(f"notes: {clock.notes or 'none'}")
-    assert whole > 0.8 * without
+    file = graph.write_bench_file(rewrites=[f"no_epilogue:{kernel.name}"])
+    assert [diff.kind for diff in file.diffs] == ["ablation"]
+    bench = graph.run_bench_file(file, BenchSettings(budget=6, processes=3), trust=True)
+    print(bench)
+    ((what, found),) = bench.result.ablations
+    assert what == "no_epilogue"
+    assert found.baseline.name.startswith(kernel.name)
+    taken = dict(bench.result.resources)
+    print(taken)
+    assert {kernel.name, f"{kernel.name}_v3"} <= set(taken)
+    assert all(each.registers > 0 for each in taken.values())
+    assert all(each.candidate.name != f"{kernel.name}_v3 alone" for each in bench.result.comparisons)
+    assert ip.verdict(folder).result == bench.result
+    assert bench.result.ceilings is not None
+
+
+POINTWISE = """
+import torch
+
+a = torch.randn(1 << 20, device="cuda")
+torch.compile(lambda a: (a.sin() + 1) * a, mode="max-autotune-no-cudagraphs")(a)
+"""
+
+
+def test_configs_of_triton_kernels_are_known_from_inductors_cache_and_log(tmp_path: Path) -> None:
+    """A run of torch alone: what the log says and what the cache holds is of the same kernel, and agrees."""
+    script = tmp_path / "pointwise.py"
+    script.write_text(POINTWISE)
+    cache = tmp_path / "cache"
+    environment = {
+        **os.environ,
+        "TORCH_COMPILE_DEBUG": "1",
+        "TORCH_LOGS": "+inductor",
+        "TORCHINDUCTOR_CACHE_DIR": str(cache),
+        "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "0",
+    }
+    environment.pop("TRITON_CACHE_DIR", None)
+    with (tmp_path / "stderr.txt").open("wb") as stderr:
+        command = [sys.executable, str(script)]
+        subprocess.run(command, cwd=tmp_path, env=environment, stderr=stderr, check=True)
+    (code,) = (tmp_path / "torch_compile_debug").glob("**/output_code.py")
+    found = ip.tunings(code.parent)
+    print(found)
+    print(sorted(path.name for path in cache.glob("*/*.best_config")))
+    assert not found.problems
+    logged = [tuning for tuning in found if tuning.source == "log"]
+    cached = [tuning for tuning in found if tuning.source == "cache"]
+    assert logged, "the log names no config"
+    assert cached, "no .best_config was tied to the kernel"
+    assert all(tuning.kernel == tuning.operation for tuning in found)
+    best = {tuning.operation: tuning.choices[0].config for tuning in logged}
+    for tuning in cached:
+        assert dict(tuning.choices[0].config).items() <= dict(best[tuning.operation]).items()
+    table = tmp_path / "table.csv"
+    table.write_text(found.csv)
+    assert ip.tunings(table) == found

@@ -10,9 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inductor_probe.errors import UnreadableError
-from inductor_probe.model.span import Problem
 from inductor_probe.model.templates import CHOICES_NAME, TemplateChoice, Tuning
-from inductor_probe.reader.best_config import best_configs
 from inductor_probe.reader.debug_dir import read_run
 from inductor_probe.reader.logs.run_logs import read_logs
 from inductor_probe.reader.template_choices import TORCHS_NAME, config_of, read_tunings, tuning_of_log
@@ -123,6 +121,8 @@ CHOICES = st.lists(
         st.none() | st.floats(min_value=0, max_value=1e6),
         st.none() | TEXT,
         st.lists(st.tuples(TEXT, TEXT), max_size=3).map(tuple),
+        st.none() | st.integers(0, 255),
+        st.none() | st.integers(0, 999),
     ),
     max_size=4,
 ).map(tuple)
@@ -132,7 +132,7 @@ TUNINGS = st.lists(
         operation=TEXT,
         inputs=st.lists(TEXT, max_size=3).map(tuple),
         choices=CHOICES,
-        source=st.sampled_from(["probe", "torch", "log"]),
+        source=st.sampled_from(["probe", "torch", "log", "cache"]),
         complete=st.booleans(),
         cached=st.none() | st.booleans(),
         kernel=st.none() | TEXT,
@@ -153,7 +153,7 @@ def test_the_table_is_read_back_without_a_loss(tunings: tuple[Tuning, ...]) -> N
         ('"tuning","operation"', '"tuning","op"', r"t\.csv:1: not a table .* its columns are not"),
         ('"probe","yes"', '"probe","perhaps"', "not a table"),
         ("0.5,", "half,", r"t\.csv:2: .*could not convert"),
-        ("0.5,", "0.5,1,", r"t\.csv:2: .*13 cells instead of 12"),
+        ("0.5,", "0.5,1,", r"t\.csv:2: .*15 cells instead of 14"),
     ],
 )
 def test_a_damaged_table_names_the_line(old: str, new: str, says: str) -> None:
@@ -161,32 +161,3 @@ def test_a_damaged_table_names_the_line(old: str, new: str, says: str) -> None:
     assert old in text, text
     with pytest.raises(UnreadableError, match=says):
         tunings_from_csv(text.replace(old, new, 1), "t.csv")
-
-
-def test_best_configs_that_inductor_saves_are_read_and_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Saved by inductor itself; the kernel's name comes from Triton's cache beside it."""
-    pytest.importorskip("triton", reason="triton is not installed")
-    from torch._inductor.runtime.autotune_cache import AutotuneCache  # noqa: PLC0415 - torch, where needed
-    from triton import Config  # noqa: PLC0415
-
-    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
-    cache = AutotuneCache.create(
-        {"autotune_local_cache": True}, str(tmp_path / "ab" / "cabc.py"), "hash of configs"
-    )
-    assert cache is not None
-    cache.save(Config({"XBLOCK": 256}, num_warps=8, num_stages=1), 12_000_000, triton_cache_hash="FOLDER")
-    compiled = tmp_path / "triton" / "0" / "FOLDER"
-    compiled.mkdir(parents=True)
-    (compiled / "triton_poi_fused_add_0.json").write_text("{}")
-    (compiled / "__grp__triton_poi_fused_add_0.json").write_text("{}")
-    problems: list[Problem] = []
-    (found,) = best_configs(tmp_path, problems)
-    assert not problems
-    assert found.kernel == "triton_poi_fused_add_0"
-    assert dict(found.values).items() >= {"XBLOCK": "256", "num_warps": "8", "num_stages": "1"}.items()
-    assert (found.by_descent, found.took_ms) == (False, 12)
-    (tmp_path / "ab" / "cut.best_config").write_text('{"XBLOCK": ')
-    assert len(best_configs(tmp_path, problems)) == 1
-    assert "cut.best_config:1: not a best config" in str(problems[0])

@@ -14,7 +14,7 @@ from inductor_probe.reader.output_code import parse_output_code
 from tests.conftest import all_graph_dirs
 
 FORMS = ("memory_dep", "star_dep", "layout", "users", "names", "operands")
-REMEMBERED = (values.deps, values.dep, values.layout, values.users, loop_body._arguments)
+REMEMBERED = (values.deps, values.dep, values.layout, values.users, loop_body._arguments, loop_body._op)
 
 
 def forget() -> None:
@@ -64,13 +64,13 @@ def test_a_constant_is_no_name() -> None:
     assert usual.operands("'buf0', load, None") == ("buf0", Ref("load"), None)
 
 
-def test_quoted_sizes_leave_the_wrapper_as_it_is() -> None:
+def test_shorthand_leaves_the_wrapper_as_it_is() -> None:
     texts = [folder / "output_code.py" for folder in all_graph_dirs()]
     for path in texts:
         text = path.read_text()
         known = parse_output_code(text, path)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(output_code, "quote_sizes", lambda wrapper: wrapper)
+            patch.setattr(output_code, "shortened", lambda wrapper: (wrapper, []))
             assert parse_output_code(text, path) == known
 
 
@@ -84,3 +84,18 @@ def test_damaged_users_are_not_read_by_halves(damaged: str) -> None:
 def test_paths_do_not_matter(tmp_path: Path) -> None:
     text = (all_graph_dirs()[0] / "ir_post_fusion.txt").read_text()
     assert parse_ir(text, tmp_path).nodes == parse_ir(text, Path("elsewhere")).nodes
+
+
+def test_a_number_in_a_wrapper_is_no_shorthand() -> None:
+    text = """async_compile.wait(globals())
+def call(args):
+    arg0_1, = args
+    assert_size_stride(arg0_1, (4, ), (1, ))
+    0
+    return (arg0_1, )
+"""
+    code = parse_output_code(text, Path("output_code.py"))
+    (allocation,) = code.allocations
+    assert allocation.span is not None
+    assert (allocation.name, allocation.span.first) == ("arg0_1", 4)
+    assert code.problems == ()

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -74,6 +75,8 @@ def test_the_report_ends_with_one_sentence() -> None:
     wrong = Variant("k_v3", False, None, 3, 9)
     assert sentence(result(variants=(wrong,))) == "k_v3 is wrong and not timed."
     assert sentence(result()) == "Nothing was compared."
+    alone = replace(result(), alone=(Measurement("k alone", 24, 1e-5, 1e-7),))
+    assert sentence(alone) == "k takes 10.00 us a call, and was compared to nothing."
     assert "3 comparisons are not decided" in sentence(result(*[comparison(0.9, 1.1, "UNDECIDED")] * 3))
     assert "2 more differ" in sentence(result(*[slower] * 5))
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from rich.table import Table
 from rich.text import Text
 
-from inductor_probe.report.shown import Shown, plain_console, to_text
+from inductor_probe.notebook.shown import Shown
+from inductor_probe.report.shown import plain_console, to_text
 from inductor_probe.report.visible import visible
 
 HOSTILE = [

@@ -66,7 +66,7 @@ def test_added_copies_with_their_comments_and_wrappers_are_taken_over(graph_dir:
     path = write_bench_file(graph_dir).path
     kernel = definition(path, f"{KERNEL}_v2").replace("_v2", "_v3").replace("to edit", "my own words")
     wrapper = "# how I call it\ndef call_v3(args):\n    return call(args)  # for now\n"
-    text = path.read_text().replace("async_compile.wait", f"{kernel}\n\n\nasync_compile.wait")
+    text = path.read_text().replace("\nasync_compile.wait", f"\n{kernel}\n\n\nasync_compile.wait")
     path.write_text(text.replace("BENCH = Bench(", f"{wrapper}\n\nBENCH = Bench("))
     dump_again(graph_dir)
     file = write_bench_file(graph_dir)

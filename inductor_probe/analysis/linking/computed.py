@@ -14,7 +14,7 @@ from inductor_probe.analysis.linking.fx_ops import VIEWS
 from inductor_probe.analysis.linking.kernel_nodes import KernelNodes
 from inductor_probe.analysis.linking.proofs import RECORDED, proved_values
 from inductor_probe.analysis.linking.runs import Run
-from inductor_probe.analysis.linking.shapes import buffer_shapes
+from inductor_probe.analysis.linking.shapes import Shape, buffer_shapes
 from inductor_probe.analysis.linking.units import is_nop
 from inductor_probe.analysis.linking.values import Value, Values, Way
 from inductor_probe.model.debug_dir import CompiledGraph
@@ -41,10 +41,11 @@ class Computed:
 
 @dataclass(frozen=True, slots=True)
 class FxLinks:
-    """What linking to an FX graph finds: by node, and by buffer."""
+    """What linking to an FX graph finds: by node, and by buffer. `shapes` are those of the buffers."""
 
     nodes: dict[str, Computed]
     values: dict[str, Value]
+    shapes: dict[str, Shape]
 
 
 def link_fx(
@@ -74,7 +75,7 @@ def link_fx(
         else:
             nodes[leaf.name] = _by_data(leaf, fx, values, way, within)
     _copies(leaves, nodes)
-    return FxLinks(nodes, values.of)
+    return FxLinks(nodes, values.of, shapes)
 
 
 def _by_data(

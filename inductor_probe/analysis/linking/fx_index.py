@@ -25,7 +25,7 @@ class Cone:
     Attributes:
         nodes: in the order of the graph, `value` last; empty when `value` is in memory itself.
         reached: the values in memory that it starts from.
-        closed: False when it needs something from memory that is not among them.
+        closed: False when it needs something else from memory, or very many nodes: the others are empty then.
     """
 
     value: str
@@ -105,9 +105,9 @@ class FxIndex:
 
     def cone(self, value: str, known: Collection[str]) -> Cone:
         """Walk back from `value` to the values in `known`, which are in memory."""
+        needs, sizes, roots, free = self.needs, self.sizes, self.roots, self.free
         found: set[str] = set()
         reached: set[str] = set()
-        closed = True
         stack = [value]
         while stack:
             name = stack.pop()
@@ -115,28 +115,29 @@ class FxIndex:
                 continue
             if name in known:
                 reached.add(name)
-            elif name not in self.nodes or (name in self.roots and name not in self.free):
-                closed = False
-            else:
-                if name not in self.sizes:
-                    found.add(name)
-                stack.extend(self.needs[name])
-                if len(found) > _FAR:
-                    return Cone(value, (), frozenset(), closed=False)
-        return Cone(value, tuple(sorted(found, key=self.place.__getitem__)), frozenset(reached), closed)
+                continue
+            if name not in sizes:
+                found.add(name)
+            stack.extend(needs.get(name, ()))
+            if name not in needs or (name in roots and name not in free) or len(found) > _FAR:
+                return Cone(value, (), frozenset(), closed=False)
+        return Cone(value, tuple(sorted(found, key=self.place.__getitem__)), frozenset(reached), closed=True)
 
     def reachable(self, known: Collection[str], within: Collection[str] | None) -> tuple[str, ...]:
         """Return the nodes that can be computed from `known` alone, in order; those in `within` if given."""
+        needs, users = self.needs, self.users
         covered: set[str] = set()
+        there = {*known, *self.free}
         queue = deque(known)
         while queue and len(covered) < _FAR:
-            for user in self.users.get(queue.popleft(), ()):
+            for user in users.get(queue.popleft(), ()):
                 if user in covered or user in known:
                     continue
                 if within is not None and user not in within and self.whole(user) not in within:
                     continue
-                if all(name in covered or name in known or name in self.free for name in self.needs[user]):
+                if there.issuperset(needs[user]):
                     covered.add(user)
+                    there.add(user)
                     queue.append(user)
         return tuple(sorted(covered, key=self.place.__getitem__))
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from inductor_probe.analysis.linking.computed import Computed, FxLinks
 from inductor_probe.analysis.linking.fx_index import FxIndex
-from inductor_probe.analysis.linking.shapes import Shape, buffer_shapes, may_hold
+from inductor_probe.analysis.linking.shapes import Shape, may_hold
 from inductor_probe.analysis.linking.user_lines import UserLines
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.ir import SchedulerNode
@@ -18,15 +18,14 @@ _UNKNOWN = Shape()
 def buffer_origins(graph: CompiledGraph, fx: FxIndex, linked: FxLinks, lines: UserLines) -> dict[str, Origin]:
     """Return where each buffer and input came from, as far as it can be told."""
     leaves = [leaf for top in graph.nodes for leaf in top.leaves()]
-    shapes = buffer_shapes(leaves, graph.code)
     origins = {name: Origin(name, None, "graph input") for name in fx.inputs}
     for leaf in leaves:
-        origins.update(_written(leaf, fx, linked, lines, shapes))
+        origins.update(_written(leaf, fx, linked, lines))
     return origins
 
 
 def _written(
-    leaf: SchedulerNode, fx: FxIndex, linked: FxLinks, lines: UserLines, shapes: Mapping[str, Shape]
+    leaf: SchedulerNode, fx: FxIndex, linked: FxLinks, lines: UserLines
 ) -> Iterator[tuple[str, Origin]]:
     for buffer in leaf.outputs:
         value = linked.values[buffer.name]
@@ -35,7 +34,8 @@ def _written(
         elif value.nodes:
             yield buffer.name, Origin(None, None, value.how or "", value.nodes)
         else:
-            found = _of_computed(linked.nodes[leaf.name], fx, lines, shapes.get(buffer.name, _UNKNOWN))
+            shape = linked.shapes.get(buffer.name, _UNKNOWN)
+            found = _of_computed(linked.nodes[leaf.name], fx, lines, shape)
             if found is not None:
                 yield buffer.name, found
 

@@ -8,19 +8,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from inductor_probe.model.code import OutputCode
+from inductor_probe.model.dtypes import FX_NAMES
 from inductor_probe.model.fx import FxNode
-from inductor_probe.model.ir import Dim, SchedulerNode
+from inductor_probe.model.ir import Dim, SchedulerNode, as_dim
 
 _TYPE = re.compile(r"(?P<dtype>[a-z]+\d+\w*)\[(?P<dims>[^\]]*)\]")
-_DTYPES = {
-    "b8": "bool", "bf16": "bfloat16", "c64": "complex64", "c128": "complex128", "f16": "float16",
-    "f32": "float32", "f64": "float64", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64",
-    "u8": "uint8", "u16": "uint16", "u32": "uint32", "u64": "uint64",
-}  # fmt: skip
-
-
-_MOST_DIGITS = 40
-"""A number with more is no size, and Python refuses to read one of thousands."""
+_DTYPES = {name: dtype for dtype, name in FX_NAMES.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +51,7 @@ def _shape_of_type(text: str) -> Shape:
     match = _TYPE.match(text)
     if match is None:
         return Shape()
-    texts = [text.strip() for text in match["dims"].split(",") if text.strip()]
-    sizes = tuple(int(text) if text.isdecimal() and len(text) < _MOST_DIGITS else text for text in texts)
+    sizes = tuple(as_dim(text) for part in match["dims"].split(",") if (text := part.strip()))
     return shape(sizes, _DTYPES.get(match["dtype"]))
 
 

@@ -77,18 +77,17 @@ class Values:
         continues = any(value.part for value in read)
         reads = tuple(value.stands_for for value in read)
         complete = all(reads) and not is_nop(leaf)
-        job = None
-        if complete:
-            job = Job.of(self.fx, leaf, kernel, reads=reads, within=within, continues=continues)
+        job: Job | None = None
         cones: list[Cone] = []
         for buffer in leaf.outputs:
             if buffer.name in self.proved:
                 value, found = self._proved(buffer.name, frozenset().union(*reads))
             elif leaf.ir == _RETURNED_ITEM:
                 value, found = self._item(buffer, read[0] if read else Value())
-            elif job is None or self._shape(buffer).numel == 0:
+            elif not complete or self._shape(buffer).numel == 0:
                 value, found = Value(), []
             else:
+                job = job or Job.of(self.fx, leaf, kernel, reads=reads, within=within, continues=continues)
                 value, found = self._written(job, buffer)
             self.of[buffer.name] = value
             self.of.update(dict.fromkeys(buffer.mutations, value))  # who reads them later reads this

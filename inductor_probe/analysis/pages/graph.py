@@ -7,7 +7,7 @@ from collections import Counter
 from inductor_probe.analysis.kernels import kernel_rows
 from inductor_probe.analysis.layouts import outlines
 from inductor_probe.analysis.links import links, returned_buffers
-from inductor_probe.analysis.nodes import node_rows
+from inductor_probe.analysis.nodes import node_kind
 from inductor_probe.analysis.pages.trace import source_traces
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.pages import GraphPage
@@ -29,7 +29,7 @@ def graph_page(graph: CompiledGraph, summary: GraphSummary) -> GraphPage:
         inputs=inputs,
         outputs=tuple(row for name, row in buffers.items() if name in returned and row.role != "input"),
         sizes=tuple(name for name in (graph.code.inputs if graph.code else ()) if name not in named),
-        kinds=tuple(Counter(row.kind for row in node_rows(graph, linked=linked)).most_common()),
+        kinds=tuple(Counter(node_kind(leaf) for top in graph.nodes for leaf in top.leaves()).most_common()),
         fused=tuple(
             (top.name, top.kind, sum(1 for _ in top.leaves())) for top in graph.nodes if top.children
         ),

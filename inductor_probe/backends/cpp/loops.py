@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Literal
 
-from inductor_probe.model.ir import Dim
+from inductor_probe.model.ir import Dim, as_dim
 from inductor_probe.model.kernel_facts import Loop, LoopNest
 
 _TOKEN = re.compile(
@@ -43,10 +44,6 @@ _HOLDS: tuple[tuple[str, re.Pattern[str]], ...] = (
 )
 _THREADS = ("tid", "i")
 """Variables of the loops that fill and combine what each thread reduced: they run over no data."""
-
-
-_MOST_DIGITS = 40
-"""A number with more is no size, and Python refuses to read one of thousands."""
 
 
 @dataclass(slots=True)
@@ -199,12 +196,13 @@ def _loop(draft: _Draft) -> Loop:
     )
 
 
+@lru_cache(maxsize=4096)  # a kernel has the same few sizes in all of its loops
 def plain(text: str) -> Dim:
     """`static_cast<int64_t>(1000L)` is 1000; what is no number stays text, without casts and suffixes."""
     text = _SUFFIX.sub(r"\1", _CAST.sub("", text)).strip()
     while text.startswith("(") and _closing(text) == len(text) - 1:
         text = text[1:-1].strip()
-    return int(text) if text.isdecimal() and len(text) < _MOST_DIGITS else text
+    return as_dim(text)
 
 
 def _closing(text: str) -> int:

@@ -15,6 +15,7 @@ GPU_MODULES = (
 
 MODULES = (
     "bench",
+    "copies",
     "inputs",
     "random_numbers",
     "checks",

@@ -18,7 +18,7 @@ ALLOCATORS = ("empty", "empty_strided", "empty_strided_cpu", "empty_strided_cpu_
 
 @dataclass
 class Check:
-    """What comparing the outputs of one variant found."""
+    """What comparing the outputs of one variant found. `unedited`: it says what its original says."""
 
     name: str
     correct: bool = True
@@ -30,6 +30,7 @@ class Check:
     value: float | None = None
     expected: float | None = None
     note: str | None = None
+    unedited: bool = False
 
 
 @dataclass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -89,6 +90,21 @@ def record(bench: Bench, entry: str, name: str, inputs: list[Any]) -> list[Launc
     finally:
         bench.namespace[name] = recorder.kernel
     return recorder.launches
+
+
+def resources(bench: Bench) -> dict[str, dict[str, int]]:
+    """Return `registers` and `spills` of a thread, `shared` bytes of a block, of Triton kernels that ran."""
+    found = {}
+    for name, kernel in bench.namespace.items():
+        own = re.sub(r"_v\d+$", "", name) in bench.kernels
+        launchers = getattr(kernel, "launchers", None) if own else None
+        if isinstance(launchers, list) and len(launchers) == 1:  # all but one lost when it was autotuned
+            names = {"registers": "n_regs", "spills": "n_spills", "shared": "shared"}
+            values = {key: getattr(launchers[0], attribute, None) for key, attribute in names.items()}
+            known = {key: value for key, value in values.items() if isinstance(value, int)}
+            if len(known) == len(names):
+                found[name] = known
+    return found
 
 
 def _form(leaf: Any) -> Any:

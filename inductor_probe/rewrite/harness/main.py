@@ -22,10 +22,11 @@ from inductor_probe.rewrite.harness.checks import Check
 from inductor_probe.rewrite.harness.clocks import gpu_clock
 from inductor_probe.rewrite.harness.config_report import config_table, configs_sentence
 from inductor_probe.rewrite.harness.configs import time_configs
+from inductor_probe.rewrite.harness.copies import unedited
 from inductor_probe.rewrite.harness.environment import environment
 from inductor_probe.rewrite.harness.inputs import KINDS, InputsError, clone
 from inductor_probe.rewrite.harness.judge import POISON, Round, judge, prepare
-from inductor_probe.rewrite.harness.launches import record
+from inductor_probe.rewrite.harness.launches import record, resources
 from inductor_probe.rewrite.harness.overheads import measure_overheads
 from inductor_probe.rewrite.harness.report import Timed, describe, plain, table, verdict_on, wrapped
 from inductor_probe.rewrite.harness.rings import Ring, make_ring, tensors_of
@@ -67,6 +68,7 @@ def parse(bench: Bench, argv: list[str] | None) -> argparse.Namespace:
     add("--size", action="append", default=[], metavar="s77=128", help="bind a symbolic size")
     add("--copies-first", action="store_true", help="set up candidates before baselines")
     add("--seed", type=int, default=0, help="of inputs, their places, and the order of timing (0)")
+    add("--copies", action="store_true", help="time copies that nobody edited, too: A against A")
     add("--check-only", action="store_true", help="check the variants, time nothing")
     options = parser.parse_args(argv)
     if options.kernel and options.kernel not in bench.kernels:
@@ -133,7 +135,8 @@ def check_all(bench: Bench, seed: int) -> tuple[list[Round], Check, list[Check]]
         if whole and whole.correct and record(bench, whole.name, variant.name, rounds[0].inputs):
             note = f"inside {whole.name}: it does not fit the buffers of call"
             checks[variant.name] = Check(variant.name, note=note)
-    return rounds, pristine, list(checks.values())
+    same = unedited(bench)
+    return rounds, pristine, [replace(check, unedited=name in same) for name, check in checks.items()]
 
 
 def time_pair(
@@ -193,7 +196,7 @@ def main(bench: Bench, argv: list[str] | None = None) -> int:
         rounds, pristine, checks = check_all(bench, options.seed)
         for check in (pristine, *checks):
             print(wrapped(verdict_on(check)), file=human, flush=True)
-        right = {check.name for check in checks if check.correct}
+        right = {check.name for check in checks if check.correct and (options.copies or not check.unedited)}
         inputs = clone(rounds[0].inputs)
         configs = configs_of(bench, options, inputs) if options.configs is not None else []
         if pristine.correct and not options.check_only and options.configs is None:
@@ -240,6 +243,7 @@ def main(bench: Bench, argv: list[str] | None = None) -> int:
         "comparisons": [asdict(each) for each in timed],
         "ablations": bench.ablations(),
         "overheads": overheads,
+        "resources": resources(bench),
         "configs": configs,
     }
     if options.json:

@@ -87,7 +87,8 @@ def verdict_on(check: Check) -> str:
     """Say whether a variant is right, or where it is not."""
     error = "" if check.max_error is None else f", max error {check.max_error:.3g}"
     if check.correct:
-        return f"{check.name}: correct{error}" + (f" ({check.note})" if check.note else "")
+        kind = "correct, an unedited copy" if check.unedited else "correct"
+        return f"{check.name}: {kind}{error}" + (f" ({check.note})" if check.note else "")
     said = f"{check.name}: WRONG"
     if check.mismatches:
         said += f", {check.mismatches} of {check.elements} elements{error}"

@@ -11,6 +11,7 @@ from inductor_probe.model.variants import NewVariant
 from inductor_probe.rewrite.variants.ablation import ablation
 from inductor_probe.rewrite.variants.adding import MADE_BY, add_variants
 from inductor_probe.rewrite.variants.code import Code, read_code
+from inductor_probe.rewrite.variants.epilogue import no_epilogue
 from inductor_probe.rewrite.variants.index_type import index_type
 from inductor_probe.rewrite.variants.loops import loops
 from inductor_probe.rewrite.variants.stride import stride
@@ -57,6 +58,12 @@ REWRITES: dict[str, Rewrite] = {
             "KERNEL",
             "leave out the reduction, then the loads, then all but the stores: what each costs",
             ablation,
+        ),
+        Rewrite(
+            "no_epilogue",
+            "KERNEL",
+            "store a template's product as it is: what the epilogue that is fused into it costs",
+            no_epilogue,
         ),
     )
 }

@@ -1,0 +1,64 @@
+"""A graph as a drawing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from inductor_probe.errors import NotFoundError, ProbeError, near_names
+from inductor_probe.notebook.outline import Outline, outline
+from inductor_probe.notebook.shown import Renderable, Shown
+
+if TYPE_CHECKING:
+    from inductor_probe.api.graph import Graph
+
+
+class Drawing(Shown):
+    """A graph, or what is around one name in it: a drawing in a notebook, a table of nodes as text."""
+
+    def __init__(self, graph: Graph, around: str | None = None) -> None:
+        self.graph = graph
+        self.around = around
+        if around is not None and not self.outline.units:
+            known = [
+                name for row in graph.nodes() for name in (row.node, *(each.name for each in row.writes))
+            ]
+            raise NotFoundError(f"{graph.name} has no {around}", near_names(around, known))
+
+    @cached_property
+    def outline(self) -> Outline:
+        """What is drawn."""
+        return outline(self.graph.nodes(), self.graph.layouts(), self.around)
+
+    def __rich__(self) -> Renderable:
+        from inductor_probe.report.nodes import NodeTable
+
+        return NodeTable([row for unit in self.outline.units for row in unit.rows])
+
+    def _repr_html_(self) -> str:
+        from inductor_probe.notebook.drawing import MOST_UNITS, drawing_html
+
+        panels = dict(self._panels()) if len(self.outline.units) <= MOST_UNITS else {}
+        return drawing_html(self.outline, panels)
+
+    def _panels(self) -> Iterator[tuple[str, str]]:
+        """Yield what there is to say about each box of the drawing, by what it is."""
+        found = self.outline
+        for unit in found.units:
+            yield f"node {unit.name}", self._page(unit.name)
+        for row in found.buffers:
+            yield f"buffer {row.buffer}", self._page(row.buffer)
+        kernels = {unit.kernel for unit in found.units}
+        for kernel in self.graph.kernels():
+            if kernel.name in kernels:
+                yield f"kernel {kernel.name}", self._page(kernel.name)
+
+    def _page(self, name: str) -> str:
+        """Return the page of a name, or why there is none: it does not take the drawing away."""
+        from inductor_probe.notebook.page import escaped
+
+        try:
+            return self.graph.show(name).html
+        except ProbeError as error:
+            return escaped(str(error))

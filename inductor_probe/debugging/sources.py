@@ -1,0 +1,209 @@
+"""A module's source and the functions in it. Found and parsed, never imported: torch takes seconds."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+
+from inductor_probe.errors import NotFoundError, UnreadableError, near_names
+
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function of a source.
+
+    Attributes:
+        name: qualified, without `<locals>` (`LoopLevel.lines`, `outer.inner`).
+        node: its definition.
+        names: arguments, and names that its body binds.
+    """
+
+    name: str
+    node: _Function
+    names: frozenset[str]
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """Names of its arguments, in order."""
+        given = self.node.args
+        plain = [*given.posonlyargs, *given.args, *given.kwonlyargs]
+        return tuple(arg.arg for arg in [*plain, given.vararg, given.kwarg] if arg is not None)
+
+    @property
+    def first_line(self) -> int:
+        """Where it starts, with its decorators."""
+        return min([self.node.lineno, *(decorator.lineno for decorator in self.node.decorator_list)])
+
+    @property
+    def entry(self) -> ast.stmt | None:
+        """The first statement that runs, None where there is only a docstring."""
+        rest = self.node.body[1:] if ast.get_docstring(self.node, clean=False) is not None else self.node.body
+        return rest[0] if rest else None
+
+    @property
+    def last_return(self) -> ast.stmt | None:
+        """The `return` that the body ends with, if it does."""
+        last = self.node.body[-1]
+        return last if isinstance(last, ast.Return) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A module's source.
+
+    Attributes:
+        module: its name.
+        functions: in the order of their lines; a name can be defined twice.
+        names: what the module's own level binds, and builtins; None where a star import hides what.
+    """
+
+    module: str
+    path: Path
+    functions: tuple[Function, ...]
+    names: frozenset[str] | None
+
+    def named(self, name: str) -> tuple[Function, ...]:
+        """Return the functions of that qualified name; `@overload` declares, and is left out."""
+        found = [function for function in self.functions if function.name == name]
+        return tuple(function for function in found if not _is_overload(function.node))
+
+    def around(self, line: int) -> Function | None:
+        """Return the innermost function that `line` belongs to."""
+        found = [f for f in self.functions if f.first_line <= line <= (f.node.end_lineno or 0)]
+        return found[-1] if found else None
+
+
+def find_module(name: str, beside: Path | None = None) -> Source:
+    """Return the source of module `name`, as an import in a script in folder `beside` would find it.
+
+    Raises:
+        NotFoundError: there is none; modules with a similar name are offered.
+        UnreadableError: its source cannot be read.
+    """
+    top, *rest = name.split(".")
+    spec = _top_spec(top, beside)
+    if spec is None or not spec.origin:
+        raise NotFoundError(f"there is no module {top}", "is it installed in this environment?")
+    path = Path(spec.origin)
+    for depth, part in enumerate(rest):
+        folder = path.parent
+        candidates = (folder / part / "__init__.py", folder / f"{part}.py")
+        found = next((candidate for candidate in candidates if candidate.is_file()), None)
+        if path.name != "__init__.py" or found is None:
+            known = [file.stem for file in folder.glob("*.py")] + [
+                file.parent.name for file in folder.glob("*/__init__.py")
+            ]
+            parent = ".".join([top, *rest[:depth]])
+            raise NotFoundError(f"{parent} has no module {part}", near_names(part, sorted(known)))
+        path = found
+    return _parsed(name, path)
+
+
+def find_file(name: str, cwd: Path, beside: Path | None = None) -> Source:
+    """Return the source of the file that `name` means: `torch/_inductor/ir.py` of that package, or a path.
+
+    Raises:
+        NotFoundError: there is no such file, or Python would not import it under any name.
+        UnreadableError: it cannot be read.
+    """
+    if not Path(name).is_absolute():
+        try:
+            return find_module(_module_name(Path(name).parts), beside)
+        except NotFoundError as error:
+            failure = error
+    path = (cwd / name).resolve()
+    if not path.is_file():
+        raise failure if not Path(name).is_absolute() else NotFoundError(f"there is no file {name}")
+    top = path
+    while (top.parent / "__init__.py").is_file():
+        top = top.parent
+    module = _module_name(path.relative_to(top.parent).parts)
+    source = find_module(module, beside)
+    if source.path.resolve() != path:
+        raise NotFoundError(
+            f"{path} is not what Python imports as {module}", f"that is {source.path}: name a line of it"
+        )
+    return source
+
+
+def torch_version() -> str:
+    """Return the version of the installed torch, from its metadata."""
+    try:
+        return version("torch")
+    except PackageNotFoundError:
+        return "(not installed)"
+
+
+def _module_name(parts: Sequence[str]) -> str:
+    *folders, file = parts
+    stem = file.removesuffix(".py")
+    return ".".join(folders if stem == "__init__" and folders else [*folders, stem])
+
+
+def _top_spec(name: str, beside: Path | None) -> ModuleSpec | None:
+    """Return the spec of a package or module without a parent: looking for it imports nothing."""
+    if beside is not None and (spec := PathFinder.find_spec(name, [str(beside)])):
+        return spec
+    try:
+        return find_spec(name)
+    except ValueError:  # __main__, or what a test has put into sys.modules
+        return None
+
+
+@cache
+def _parsed(module: str, path: Path) -> Source:
+    try:
+        tree = ast.parse(path.read_bytes(), str(path))
+    except OSError as error:
+        raise UnreadableError(f"cannot read {path}: {error.strerror or error}") from error
+    except (SyntaxError, ValueError) as error:
+        raise UnreadableError(f"{path} is not Python: {error}") from error
+    functions = sorted(_functions(tree, ""), key=lambda function: function.first_line)
+    starred = any(
+        isinstance(node, ast.ImportFrom) and any(alias.name == "*" for alias in node.names)
+        for node in ast.walk(tree)
+    )
+    names = None if starred else frozenset(_bound(tree)) | frozenset(dir(builtins))
+    return Source(module, path, tuple(functions), names)
+
+
+def _functions(parent: ast.AST, prefix: str) -> Iterator[Function]:
+    for node in ast.iter_child_nodes(parent):
+        if isinstance(node, _Function):
+            yield Function(prefix + node.name, node, frozenset(_bound(node)))
+            yield from _functions(node, f"{prefix}{node.name}.")
+        elif isinstance(node, ast.ClassDef):
+            yield from _functions(node, f"{prefix}{node.name}.")
+        else:
+            yield from _functions(node, prefix)  # a function under an `if` or in a `try`
+
+
+def _bound(scope: ast.AST) -> Iterator[str]:
+    """Yield the names that a module or function binds itself, not in functions and classes inside it."""
+    for node in ast.iter_child_nodes(scope):
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                yield name
+                continue
+            case ast.Lambda():
+                continue
+            case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):
+                yield name
+            case ast.alias(name=name, asname=alias):
+                yield alias or name.partition(".")[0]
+            case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)):
+                yield name
+        yield from _bound(node)
+
+
+def _is_overload(node: _Function) -> bool:
+    return any(ast.unparse(decorator).endswith("overload") for decorator in node.decorator_list)

@@ -1,0 +1,177 @@
+"""Asks torch about itself, and prints the answers as JSON; runs in a process of its own, in an empty folder.
+
+A question that cannot be answered has its reason under `errors`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from inductor_probe.bench import compile_command_child
+
+_KERNEL = """\
+#include <Python.h>
+#include <omp.h>
+#if !__has_include(<torch/csrc/inductor/cpp_prefix.h>)
+#error "torch/csrc/inductor/cpp_prefix.h is missing"
+#endif
+extern "C" int count_threads() {
+    int threads = 0;
+    #pragma omp parallel reduction(+:threads)
+    threads += 1;
+    return threads;
+}
+"""
+"""What every C++ kernel of inductor needs: Python's and torch's headers, and OpenMP."""
+
+
+def main() -> None:
+    """Print what torch says."""
+    answers, out = sys.stdout, io.StringIO()
+    said: dict[str, Any] = {}
+    errors: dict[str, str] = {}
+    with contextlib.redirect_stdout(out):
+        for name, ask in _QUESTIONS.items():
+            try:
+                said |= ask()
+            except Exception as error:  # each part of torch, and each driver, has exceptions of its own
+                errors[name] = _sentence(error)
+                if name == "torch":
+                    break
+        if "library" in said:
+            said["built"] = _build(said.pop("library"))
+    answers.write(json.dumps({**said, "errors": errors}) + "\n")
+
+
+def _torch() -> dict[str, Any]:
+    import torch
+
+    return {
+        "version": torch.__version__,
+        "folder": str(Path(torch.__file__).parent),
+        "cuda": torch.version.cuda,
+        "hip": torch.version.hip,
+        "threads": torch.get_num_threads(),
+    }
+
+
+def _devices() -> dict[str, Any]:
+    import torch
+
+    if not (torch.version.cuda or torch.version.hip):
+        return {}
+    torch.cuda.init()
+    return {"devices": [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())]}
+
+
+def _triton() -> dict[str, Any]:
+    import triton
+
+    return {"triton": triton.__version__}
+
+
+def _compile() -> dict[str, Any]:
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        compile_command_child.main([])
+    how: dict[str, Any] = json.loads(out.getvalue())
+    if missing := how.get("missing"):
+        raise LookupError(f"not available on torch {how['torch']}: {missing}")
+    return {
+        "library": how["library"],
+        "compiler": how["compiler"],
+        "openmp": next((flag for flag in how["flags"] if "openmp" in flag), None),
+        "isa": how["isa"],
+        "vector_bits": how["vector_bits"],
+    }
+
+
+def _caches() -> dict[str, Any]:
+    from torch._functorch import config as functorch
+    from torch._inductor import config
+    from torch._inductor.runtime.cache_dir_utils import default_cache_dir
+
+    remote = {
+        "FX graphs": getattr(config, "fx_graph_remote_cache", None),
+        "autograd": getattr(functorch, "enable_remote_autograd_cache", None),
+        "autotuning": getattr(config, "autotune_remote_cache", None),
+        "bundles of autotuning": getattr(config, "bundled_autotune_remote_cache", None),
+    }
+    return {
+        "caches": {
+            "folder": os.environ.get("TORCHINDUCTOR_CACHE_DIR") or default_cache_dir(),
+            "disabled": bool(getattr(config, "force_disable_caches", False)),
+            "fx_graph": getattr(config, "fx_graph_cache", None),
+            "autograd": getattr(functorch, "enable_autograd_cache", None),
+            "autotune": getattr(config, "autotune_local_cache", None),
+            "remote": [name for name, on in remote.items() if on],
+        }
+    }
+
+
+def _limits() -> dict[str, Any]:
+    from torch._dynamo import config
+
+    entries: dict[str, Any] = getattr(config, "_config", {})
+    names = ("recompile_limit", "accumulated_recompile_limit")
+    defaults = {name: getattr(entries.get(name), "default", None) for name in names}
+    return {
+        "limits": [
+            {"name": name, "value": getattr(config, name), "default": default}
+            for name, default in defaults.items()
+        ]
+    }
+
+
+_QUESTIONS: dict[str, Callable[[], dict[str, Any]]] = {
+    "torch": _torch,
+    "caches": _caches,  # before inductor makes its folder and sets a variable that names it
+    "limits": _limits,
+    "triton": _triton,
+    "devices": _devices,
+    "compile": _compile,
+}
+
+
+def _build(command: list[str]) -> dict[str, Any]:
+    """Compile and link the kernel with inductor's own command, load it beside torch, and run it."""
+    Path("kernel.cpp").write_text(_KERNEL, encoding="utf-8")
+    begin = time.perf_counter()
+    try:
+        ended = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    except OSError as error:
+        return {"seconds": 0.0, "error": f"{command[0]}: {error.strerror or error}"}
+    seconds = time.perf_counter() - begin
+    if ended.returncode:
+        return {"seconds": seconds, "error": _complaint(ended.stderr) or f"status {ended.returncode}"}
+    try:
+        threads = ctypes.CDLL(str(Path(command[command.index("-o") + 1]).absolute())).count_threads()
+    except (OSError, AttributeError) as error:
+        return {"seconds": seconds, "error": f"what was compiled cannot be loaded: {error}"}
+    return {"seconds": seconds, "threads": threads}
+
+
+def _complaint(said: str) -> str:
+    """Return the line of a compiler or linker that says what is wrong."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    wrong = [line for line in lines if re.search(r"error:|cannot find|undefined reference|not found", line)]
+    return next(iter(wrong or lines[-1:]), "")
+
+
+def _sentence(error: Exception) -> str:
+    first = next(iter(str(error).strip().splitlines()), "")
+    return f"{type(error).__name__}: {first}" if first else type(error).__name__
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,121 @@
+"""`probe doctor` as a user meets it: the machine as it is, and with something taken away."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import inductor_probe as ip
+from inductor_probe.model.health import Finding, MachineHealth
+from inductor_probe.report.health import HealthText, health_json
+from inductor_probe.report.shown import to_text
+from tests.conftest import REPOSITORY, Ran
+
+Probe = Callable[..., Ran]
+GUIDE = REPOSITORY / "docs" / "guides" / "machine.md"
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What it says of this machine, by the way of the package's own function."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.mktemp("here"))
+        patch.setenv("TORCHINDUCTOR_MAX_AUTOTUNE", "1")
+        health = ip.doctor()
+    assert isinstance(health, MachineHealth)
+    assert repr(health).count("\n") > 15
+    return json.loads(json.dumps(health_json(health)))
+
+
+@pytest.mark.compiles
+def test_this_machine_runs_the_tests_so_it_is_fit(found: dict[str, Any]) -> None:
+    assert found["fit"] is True
+    assert {each["level"] for each in found["findings"]} <= {"fine", "note"}
+
+
+@pytest.mark.compiles
+def test_json_has_the_documented_keys_and_every_remedy(found: dict[str, Any]) -> None:
+    documented = {
+        row[1]: set(re.findall(r"`(\w+)`", row[2]))
+        for row in re.finditer(r"^\| `(\w+)` \| (.*) \|$", GUIDE.read_text(), re.MULTILINE)
+    }
+    assert set(found) == {"fit", "findings"}
+    for each in found["findings"]:
+        assert set(each) == {"about", "level", "text", "remedy", "facts"}
+        assert set(each["facts"]) == documented[each["about"]], each["about"]
+        assert (each["remedy"] is None) == (each["level"] == "fine")
+    assert {each["about"] for each in found["findings"]} == set(documented)
+
+
+@pytest.mark.compiles
+def test_a_variable_that_is_set_is_a_note(found: dict[str, Any]) -> None:
+    (note,) = [
+        each for each in found["findings"] if each["facts"].get("name") == "TORCHINDUCTOR_MAX_AUTOTUNE"
+    ]
+    assert note["level"] == "note"
+    assert "timed while compiling" in note["text"]
+
+
+@pytest.mark.compiles
+def test_without_a_compiler_the_status_tells(probe: Probe, tmp_path: Path) -> None:
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for tool in ("bash", "sh", "uname"):
+        (tools / tool).symlink_to(shutil.which(tool) or "/bin/sh")
+    ran = probe("doctor", PATH=str(tools), COLUMNS="80")
+    assert ran.status == 1
+    assert re.search(r"^needs +compiler +there is no g\+\+ on the PATH; install g\+\+", ran.out, re.MULTILINE)
+    assert "not fit: see compiler" in ran.out
+    assert all(len(line) <= 80 for line in ran.out.splitlines())
+    assert "Traceback" not in ran.out + ran.err
+
+
+def test_without_torch_it_ends_at_once_with_the_remedy(probe: Probe, tmp_path: Path) -> None:
+    stand_in = tmp_path / "torch.py"
+    stand_in.write_text("raise ModuleNotFoundError(\"No module named 'torch'\")\n")
+    environment = {"PYTHONPATH": f"{tmp_path}:{REPOSITORY}"}
+    ran = probe("doctor", **environment)
+    assert ran.status == 1
+    assert "needs  torch" in ran.out
+    line = next(line for line in ran.out.splitlines() if line.startswith("needs"))
+    assert "ModuleNotFoundError" in line  # a pipe gets whole lines
+    assert f"{sys.executable} -c" in line
+    as_json = probe("doctor", "--json", **environment)
+    assert (as_json.status, as_json.err) == (1, "")
+    said = json.loads(as_json.out)
+    assert [each["about"] for each in said["findings"] if each["level"] == "needs"] == ["torch"]
+
+
+def test_it_never_imports_torch_itself() -> None:
+    code = (
+        "import sys, inductor_probe.api.doctor, inductor_probe.cli.doctor\n"
+        "sys.exit(bool({'torch', 'triton'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_finding_that_is_not_fine_must_have_a_remedy() -> None:
+    for level, remedy in (("note", None), ("needs", None), ("fine", "do it")):
+        with pytest.raises(ValueError, match="with the remedy"):
+            Finding("disk", level, "text", remedy)  # type: ignore[arg-type]
+
+
+def test_the_last_line_says_what_is_needed() -> None:
+    health = MachineHealth(
+        (
+            Finding("torch", "needs", "gone", "install it"),
+            Finding("disk", "needs", "full", "empty it"),
+            Finding("gpu", "note", "hot", "cool it"),
+        )
+    )
+    text = to_text(HealthText(health), 60)
+    assert text.splitlines()[0] == "needs  torch  gone; install it"
+    assert text.splitlines()[-1] == "not fit: see torch, disk; 1 note above"

@@ -1,0 +1,132 @@
+"""Commands as README and guides show them, run as a reader would: in order, in one folder a document.
+
+A block starts with the word `console`, and what else stands there says how it is meant:
+
+    ```console             commands after `$ `; each line shown below one is in what it really prints
+    ```console times       they are run, too; what is shown is of one machine at one time
+    ```console gpu         they need a GPU
+    ```console not run: R  they are not run, for the reason R
+
+A shown line that is `...` stands for any others; `(exit status 1)` is the status, 0 where nothing is said.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import REPOSITORY
+
+BIN = Path(sys.executable).parent
+GUIDES = REPOSITORY / "docs" / "guides"
+_BLOCK = re.compile(r"^```console(?P<kind>[^\n]*)\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE)
+_STATUS = re.compile(r"\(exit status (\d+)\)")
+_TREE = "torch_compile_debug"
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command of a document. `kind` is empty, `times`, `gpu` or `not run: why`."""
+
+    document: Path
+    text: str
+    kind: str
+    shown: tuple[str, ...]
+    status: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.document.name}: {self.text}"
+
+
+def commands_of(document: Path) -> list[Command]:
+    """Return the commands of a document in order; a line that ends with a backslash goes on in the next."""
+    found = []
+    for block in _BLOCK.finditer(document.read_text()):
+        kind = block["kind"].strip()
+        whole = re.sub(r"\\\n\s*", "", block["text"])
+        for part in re.split(r"^\$ ", whole, flags=re.MULTILINE)[1:]:
+            text, _, rest = part.partition("\n")
+            lines = [line for line in rest.splitlines() if line.strip() and line.strip() != "..."]
+            status = next((int(said[1]) for line in lines if (said := _STATUS.fullmatch(line))), 0)
+            shown = tuple(line for line in lines if not _STATUS.fullmatch(line))
+            found.append(Command(document, text, kind, shown, status))
+    return found
+
+
+@dataclass
+class Reader:
+    """Someone who follows a document in a folder.
+
+    Attributes:
+        dumps: command -> its run, for documents that start with the same dump: it is made once, and copied.
+        state: where probe keeps the record of what was made here, and those runs are.
+    """
+
+    folder: Path
+    state: Path
+    dumps: dict[str, Path]
+
+    def follow(self, command: Command) -> subprocess.CompletedProcess[str] | None:
+        """Run a command, or skip the test where it cannot be run; None for a dump that is copied here."""
+        if command.kind == "gpu" and not has_gpu():
+            pytest.skip("it needs a GPU, and there is none here")
+        if command.kind.startswith("not run"):
+            pytest.skip(command.kind)
+        if (made := self.dumps.get(command.text)) is not None:
+            shutil.copytree(made, self.folder / _TREE / made.name, dirs_exist_ok=True)
+            return None
+        before = set((self.folder / _TREE).glob("run_*"))
+        ran = self.run(["bash", "-c", command.text])
+        new = set((self.folder / _TREE).glob("run_*")) - before
+        if command.text.startswith("probe dump ") and len(new) == 1 and ran.returncode == 0:
+            (run,) = new
+            # As it is now: a guide goes on to edit what lies beside it.
+            self.dumps[command.text] = shutil.copytree(run, self.state / "dumps" / run.name)
+        return ran
+
+    def run(self, command: list[str]) -> subprocess.CompletedProcess[str]:
+        """Run something else in the folder."""
+        environment = {
+            **os.environ,
+            "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
+            "COLUMNS": "100",
+            "XDG_STATE_HOME": str(self.state),
+        }
+        return subprocess.run(
+            command, cwd=self.folder, env=environment, capture_output=True, text=True, check=False
+        )
+
+
+def check(command: Command, ran: subprocess.CompletedProcess[str]) -> None:
+    """Check that a command ended, and printed, as its document says."""
+    assert "Traceback" not in ran.stderr
+    assert ran.returncode == command.status, ran.stdout + ran.stderr
+    if command.kind != "times":
+        printed = {plain(line) for line in (ran.stdout + ran.stderr).splitlines()}
+        missing = [line for line in command.shown if plain(line) not in printed]
+        assert not missing, f"it does not print {missing}, but\n{ran.stdout}{ran.stderr}"
+
+
+def plain(line: str) -> str:
+    """Return a line with single spaces: a table's columns are as wide as what else is in it."""
+    return " ".join(line.split())
+
+
+def follower(folder: Path, state: Path, dumps: dict[str, Path]) -> Reader:
+    """Return a reader in a folder that has the project's scenarios beside it, as in a checkout."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("scenarios", "tests"):
+        (folder / name).symlink_to(REPOSITORY / name)
+    return Reader(folder, state, dumps)
+
+
+def has_gpu() -> bool:
+    """Whether NVIDIA's driver is here."""
+    return any(Path("/dev").glob("nvidia[0-9]*"))

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+from inductor_probe.health.installed import installed, installed_findings
+from inductor_probe.model.health import Finding, TorchSetup
+
+SETUP = TorchSetup(version="2.13.0+cpu", folder="/t", threads=2, triton="3.7.1")
+
+
+def about(name: str, setup: TorchSetup, has_gpu: bool = False, version: str | None = "1.0") -> Finding:
+    found = {each.about: each for each in installed_findings(setup, has_gpu, lambda _: version)}
+    return found[name]
+
+
+def test_versions_come_from_metadata() -> None:
+    assert installed("torch").startswith("2.")
+    assert installed("no-such-distribution") is None
+
+
+def test_what_is_there_is_fine() -> None:
+    for name in ("python", "torch", "triton", "debugpy"):
+        assert about(name, SETUP).level == "fine"
+    assert about("torch", SETUP).text == "2.13.0+cpu, built for CPU, in /t"
+    cuda = TorchSetup(version="2.13.0", folder="/t", cuda="13.0", triton="3.7.1")
+    assert "built for CUDA 13.0" in about("torch", cuda, has_gpu=True).text
+    assert about("torch", cuda, has_gpu=True).level == "fine"
+
+
+def test_no_torch_is_a_need() -> None:
+    missing = TorchSetup(errors=(("torch", "ModuleNotFoundError: No module named 'torch'"),))
+    found = about("torch", missing, version=None)
+    assert (found.level, found.text.split(" in ")[0]) == ("needs", "not installed")
+    assert "pip install torch" in str(found.remedy)
+    broken = TorchSetup(errors=(("torch", "OSError: libtorch_cpu.so: cannot open"),))
+    found = about("torch", broken)
+    assert found.level == "needs"
+    assert "cannot be imported: OSError: libtorch_cpu.so" in found.text
+
+
+def test_an_old_torch_and_a_build_that_does_not_fit_are_notes() -> None:
+    old = TorchSetup(version="2.4.1+cpu", folder="/t", triton="3.0.0")
+    assert "2.11 or later" in str(about("torch", old).remedy)
+    assert about("torch", TorchSetup(version="2.11.0", folder="/t", triton="3.6")).level == "fine"
+    assert "there is a GPU" in about("torch", SETUP, has_gpu=True).text
+
+
+def test_triton_is_needed_for_a_gpu_only() -> None:
+    without = TorchSetup(
+        version="2.13", errors=(("triton", "ModuleNotFoundError: No module named 'triton'"),)
+    )
+    assert about("triton", without).level == "fine"
+    assert "cannot compile for the GPU" in about("triton", without, has_gpu=True).text
+    broken = TorchSetup(version="2.13", errors=(("triton", "ImportError: libtriton.so: bad"),))
+    assert (about("triton", broken).level, "bad" in about("triton", broken).text) == ("note", True)
+
+
+def test_debugpy_is_named_where_it_is_missing() -> None:
+    found = about("debugpy", SETUP, version=None)
+    assert (found.level, found.remedy) == ("note", "pip install debugpy")
