@@ -258,15 +258,9 @@ def table(found: list[Trial]) -> str:
             return f"{off[min(len(off) - 1, round(0.95 * len(off)))]:.4f}"
 
         different = ("FASTER", "SLOWER")
-        cells = (
-            share("same", *different),
-            share("copy", *different),
-            share("more", "SLOWER"),
-            share("more", "UNDECIDED", "INVALID"),
-            p95("same"),
-            p95("copy"),
-            f"{statistics.median(each.ratio for each in mine['more']):.4f}",
-        )
+        ratio = f"{statistics.median(each.ratio for each in mine['more']):.4f}"
+        told = share("same", *different), share("copy", *different), share("more", "SLOWER")
+        cells = (*told, share("more", "UNDECIDED", "INVALID"), p95("same"), p95("copy"), ratio)
         lines.append(
             f"{way:40}" + "".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import socket
 import subprocess
@@ -21,8 +20,6 @@ def start(cwd: Path, *arguments: str) -> tuple[subprocess.Popen[str], int, list[
     process = subprocess.Popen(
         [sys.executable, "-m", "inductor_probe", "debug", *arguments, "--listen", "0"],
         cwd=cwd,
-        # The C++ compiler is not what is tested: no header is compiled for one kernel.
-        env={**os.environ, "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
