@@ -10,16 +10,13 @@ import click
 
 import inductor_probe as ip
 from inductor_probe import debugging
-from inductor_probe.cli.dumped import knobs_of, tell_run
+from inductor_probe.cli.dumped import knobs_of, script_options, tell_run
 from inductor_probe.cli.screen import relative, say
 from inductor_probe.errors import ProbeError
 
 
 @click.command(context_settings={"max_content_width": 80})
-@click.argument("script")
-@click.argument("args", nargs=-1, metavar="[-- ARGS]")
-@click.option("--case", "cases", multiple=True, help="A case of the scenario; all of them if left out.")
-@click.option("--set", "pairs", multiple=True, metavar="KNOB=VALUE", help="Set a knob of the scenario.")
+@script_options
 @click.option("--break", "places", multiple=True, metavar="PLACE", help="Stop there.")
 @click.option("--break-on", "subjects", multiple=True, metavar="SUBJECT", help="Stop when it is decided on.")
 @click.option(

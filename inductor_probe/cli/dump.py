@@ -8,15 +8,12 @@ from pathlib import Path
 import click
 
 import inductor_probe as ip
-from inductor_probe.cli.dumped import knobs_of, tell_run
+from inductor_probe.cli.dumped import knobs_of, script_options, tell_run
 from inductor_probe.cli.screen import say
 
 
 @click.command()
-@click.argument("script")
-@click.argument("args", nargs=-1, metavar="[-- ARGS]")
-@click.option("--case", "cases", multiple=True, help="A case of the scenario; all of them if left out.")
-@click.option("--set", "pairs", multiple=True, metavar="KNOB=VALUE", help="Set a knob of the scenario.")
+@script_options
 @click.option("--label", help="A name to find the run by.")
 @click.option("--save-inputs", is_flag=True, help="Keep the bytes of every graph's real inputs.")
 @click.option(

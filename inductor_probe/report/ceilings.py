@@ -28,7 +28,7 @@ class CeilingTable:
         yield Text(ceilings_sentence(self.ceilings), style="dim")
         room = max(options.max_width - _OTHERS, 18)
         if self.rows:
-            yield Columns(_COLUMNS, [_copy_cells(row, room) for row in self.rows])
+            yield Columns(_COPIES, [_copy_cells(row, room) for row in self.rows])
         if products := [row for row in self.rows if row.flop_rate is not None]:
             yield Columns(_PRODUCTS, [_product_cells(row, room) for row in products])
         for row in self.rows:
@@ -50,22 +50,13 @@ def _product_cells(row: CeilingRow, room: int) -> list[Cell]:
     return [name, duration(row.seconds), f"{flops:.3g}", rate, _share(row.flop_share), row.work.dtype or ""]
 
 
-_COLUMNS = (
-    Column("", folds=False),
-    Column("alone", right=True, folds=False),
-    Column("bytes", right=True, folds=False),
-    Column("rate", right=True, folds=False),
-    Column("share", right=True, folds=False),
-    Column("of a copy in", folds=False),
-)
-_PRODUCTS = (
-    Column("", folds=False),
-    Column("alone", right=True, folds=False),
-    Column("flops", right=True, folds=False),
-    Column("rate", right=True, folds=False),
-    Column("share", right=True, folds=False),
-    Column("of a product of", folds=False),
-)
+def _columns(amount: str, against: str) -> tuple[Column, ...]:
+    numbers = [Column(name, right=True, folds=False) for name in ("alone", amount, "rate", "share")]
+    return (Column("", folds=False), *numbers, Column(against, folds=False))
+
+
+_COPIES = _columns("bytes", "of a copy in")
+_PRODUCTS = _columns("flops", "of a product of")
 
 
 def ceilings_sentence(found: Ceilings) -> str:

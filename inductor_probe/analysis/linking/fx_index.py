@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from inductor_probe.analysis.linking.fx_ops import ITEM, operation
-from inductor_probe.analysis.linking.shapes import Shape, fx_shape
+from inductor_probe.analysis.linking.shapes import fx_shape
 from inductor_probe.model.fx import FxGraph, FxNode
 
 _FAR = 400
@@ -148,10 +148,6 @@ class FxIndex:
         for name in names:
             (known if name in self.place else strange).append(name)
         return (*sorted(known, key=self.place.__getitem__), *strange)
-
-    def shape_of(self, name: str) -> Shape:
-        """Return the shape of a node's value."""
-        return self.shape.get(name, Shape())
 
 
 def _is_size(node: FxNode) -> bool:
