@@ -5,6 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 DEMO := build/demo
+UNTIMED := tests/gpu/test_scenarios.py tests/gpu/test_variants.py
 PROBE := cd $(DEMO) && "$(abspath $(BIN))/probe"
 
 .PHONY: demo test lint unit env check-tools clean screens notebooks fixtures test-gpu
@@ -74,5 +75,7 @@ fixtures: env
 	$(BIN)/python tests/fixtures/make_dumps.py
 
 # On a machine with a GPU, with the Python that has torch and triton: make test-gpu PYTHON=python3
+# Checks without times run side by side, those with times alone.
 test-gpu:
-	$(PYTHON) -m pytest tests/gpu -rA -s
+	$(PYTHON) -m pytest $(UNTIMED) -n 8 -rfEs
+	$(PYTHON) -m pytest tests/gpu $(addprefix --ignore=,$(UNTIMED)) -rA -s

@@ -13,14 +13,17 @@ processes, and in two more where `probe bench-kernel` would ask for them; they a
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import statistics
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, TextIO
 
 from inductor_probe.bench.verdict import MORE_PROCESSES, PROCESSES, conclude, wants_more
@@ -203,29 +206,41 @@ def ask_all(workers: list[Worker], case: str, seconds: float) -> Trial:
     return Trial(OURS, case, found.ratio, found.verdict, found.note)
 
 
-def trials(options: argparse.Namespace, ways: list[str]) -> Iterator[Trial]:
-    """Do all trials; everything of a trial runs one after the other, in changing order."""
+def trials(options: argparse.Namespace, ways: list[str], done: int) -> Iterator[list[Trial]]:
+    """Do all trials after the first `done`; all of a trial runs one after the other, in changing order."""
     workers: list[Worker] = []
-    for number in range(options.trials):
-        if number % options.renew == 0:
+    begin = time.monotonic()
+    for number in range(done, options.trials):
+        if options.stop_after and time.monotonic() - begin > options.stop_after:
+            break
+        if number % options.renew == 0 or not workers:
             for worker in workers:
                 worker.end()
             workers = [start(options.device) for _ in range(MORE_PROCESSES)]
             for worker in workers:  # loads and compiles before the next one starts
                 worker.ask("quads", "same", 0.01)
+        found = []
         for case in CASES:
             turn = number % (len(ways) + 1)
             for way in (["quads", *ways] * 2)[turn : turn + len(ways) + 1]:
                 if way == "quads":
-                    yield ask_all(workers, case, options.seconds)
+                    found.append(ask_all(workers, case, options.seconds))
                 else:
                     a, b = workers[number % MORE_PROCESSES].ask(way, case, options.seconds)
                     verdict = "SLOWER" if b > a * (1 + MARGIN) else "SAME"
-                    yield Trial(PEERS[way], case, b / a, "FASTER" if a > b * (1 + MARGIN) else verdict)
+                    verdict = "FASTER" if a > b * (1 + MARGIN) else verdict
+                    found.append(Trial(PEERS[way], case, b / a, verdict))
+        yield found
         if sys.stderr.isatty():
             print(f"\rtrial {number + 1} of {options.trials}", end="", file=sys.stderr)
     for worker in workers:
         worker.end()
+
+
+def done_before(path: Path | None) -> list[list[Trial]]:
+    """Return the trials that the file holds, a line each; a last line that was not finished is left out."""
+    text = path.read_text(encoding="utf-8") if path and path.exists() else ""
+    return [[Trial(**each) for each in json.loads(line)] for line in text.split("\n")[:-1]]
 
 
 @contextmanager
@@ -273,9 +288,12 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=200)
     parser.add_argument("--seconds", type=float, default=0.5, help="of each way for each case of a trial")
     parser.add_argument("--renew", type=int, default=20, help="trials between fresh processes")
+    parser.add_argument("--stop-after", type=float, help="seconds after which no trial is begun any more")
     parser.add_argument("--load", action="store_true", help="keep all other cores busy")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--json", metavar="FILE", help="keep every trial")
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="keep every trial, and go on after those kept"
+    )
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
@@ -283,14 +301,15 @@ def main() -> None:
         return
     ways = ["autorange", "print_performance"] + (["do_bench"] if options.device == "cuda" else [])
     load = os.getloadavg()[0]
-    with loaded(options.load):
-        found = list(trials(options, ways))
+    before, done = done_before(options.json), []
+    with loaded(options.load), options.json.open("w") if options.json else nullcontext() as file:
+        for trial in itertools.chain(before, trials(options, ways, len(before))):
+            done.append(trial)
+            if file:
+                print(json.dumps([asdict(each) for each in trial]), file=file, flush=True)
     busy = "and all other cores kept busy" if options.load else "none added"
-    print(f"\n{options.trials} trials of {options.seconds} s, margin {MARGIN:.0%}; load {load:.1f}, {busy}")
-    print(table(found))
-    if options.json:
-        with open(options.json, "w", encoding="utf-8") as file:  # noqa: PTH123
-            json.dump([asdict(each) for each in found], file)
+    print(f"\n{len(done)} trials of {options.seconds} s, margin {MARGIN:.0%}; load {load:.1f}, {busy}")
+    print(table([each for trial in done for each in trial]))
 
 
 if __name__ == "__main__":

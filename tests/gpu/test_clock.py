@@ -104,3 +104,28 @@ def test_work_that_waits_for_the_gpu_is_timed_and_noted() -> None:
     seconds = clock(lambda: source.sum().item(), 5)
     print(f"sum().item(): {seconds * 1e6:.2f} us; {clock.notes}")
     assert clock.notes
+
+
+def test_kernels_that_are_compared_are_timed_in_one_way_where_they_lie_at_the_bound() -> None:
+    clock = make_clock("cuda")
+    short, long, longest = (elementwise(elements) for elements in (1 << 23, 3 << 23, 1 << 27))
+    assert [clock.mode(run) for run in (short, long, longest)] == ["graph", "events", "events"]
+    clock.agree([short, longest])
+    assert [clock.mode(run) for run in (short, longest)] == ["graph", "events"]
+    clock.agree([short, long])
+    assert [clock.mode(run) for run in (short, long)] == ["graph", "graph"]
+    stream = torch.cuda.Stream()
+
+    def elsewhere() -> None:
+        with torch.cuda.stream(stream):
+            long()
+
+    clock.agree([short, elsewhere])
+    assert [clock.mode(run) for run in (short, elsewhere)] == ["events", "events"]
+    assert clock.notes
+
+
+def test_a_profiler_that_sees_kernels_is_not_said_to_see_none() -> None:
+    clock = make_clock("cuda", cold=False)
+    assert all(clock.added.values())
+    assert clock.notes == []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -31,3 +31,9 @@ def clock_for(tensors: list[Any], cold: bool) -> Clock:
 def gpu_clock(device: str, cold: bool) -> GpuClock:
     """Return the clock of a GPU, made once: calibrating it takes a second or two."""
     return make_clock(device, cold=cold)
+
+
+def time_alike(clock: Clock, runs: Sequence[Callable[[], object]]) -> None:
+    """Have `clock` time all of `runs` in one way, where it has several."""
+    if agree := getattr(clock, "agree", None):
+        agree(runs)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,18 +13,24 @@ import torch
 
 from inductor_probe.rewrite.harness.gpu_stream import GpuStream
 
-NEAR_LAUNCH_S = 20e-6  # shorter kernels are replayed: what events add is a large part of their time
+NEAR_LAUNCH_S = 40e-6  # shorter kernels are replayed: what events add differs by up to 1 us between kernels
+ALIKE = 4  # times that: longer ones are not timed in the way of a short one
 REPLAYED = 16  # calls in a graph
 REFERENCE = (1 << 16, 1 << 20, 1 << 22)  # elements of the kernels that tell what events add: 2 to 10 us
 SHORTEST_S = 0.3e-6  # no kernel is shorter: a graph that seems so was left empty
+QUAD = 4  # blocks: a clock read from one alone is off by a hundredth now and then
 PLANS = 64  # that are kept: a graph each
 
 
 @dataclass
 class Plan:
-    """How one function is timed: `more` and `less` are graphs that differ by REPLAYED calls of it."""
+    """How one function is timed: `more` and `less` are graphs that differ by REPLAYED calls of it.
+
+    `host` is the seconds that enqueueing a call takes, `between` those between events around it.
+    """
 
     host: float
+    between: float = 0.0
     more: Callable[[], object] | None = None
     less: Callable[[], object] | None = None
 
@@ -39,14 +46,12 @@ class GpuClock:
 
     Attributes:
         notes: what could not be done as said here.
-        sm_hz: clock of the multiprocessors during the last block, from cycles waited: compare it from block
-            to block.
     """
 
     def __init__(self, stream: GpuStream, *, cold: bool = True, corrected: bool = True) -> None:
         self.stream = stream
         self.notes = stream.notes
-        self.sm_hz = 1e9
+        self._clocks = deque([1e9], maxlen=QUAD)
         self._sleep_s = 0.0
         self._flush: Callable[[], object] | None = stream.flusher() if cold else None
         self._plans: dict[tuple[int, int], tuple[Plan, Any]] = {}
@@ -54,6 +59,11 @@ class GpuClock:
         self._measure_sm()
         if corrected:
             self._measure_added()
+
+    @property
+    def sm_hz(self) -> float:
+        """Clock of the multiprocessors during the last blocks, from cycles waited: it is to be compared."""
+        return statistics.median(self._clocks)
 
     def __call__(
         self, run: Callable[[], object], calls: int, before: Callable[[], object] | None = None
@@ -67,7 +77,7 @@ class GpuClock:
         """Return seconds a call: a sample a call, or one for each replay of REPLAYED calls."""
         plan = self._plan(run, before)
         if plan.more and plan.less:
-            raw = self._replays(plan, max(1, round(calls / REPLAYED)))
+            raw = self._replays(plan.more, plan.less, max(1, round(calls / REPLAYED)))
             added = self.added["graph"]
         else:
             raw = self._pairs(run, calls, before, plan.host)
@@ -77,6 +87,20 @@ class GpuClock:
     def mode(self, run: Callable[[], object], before: Callable[[], object] | None = None) -> str:
         """Say how `run` is timed: `graph` or `events`."""
         return "graph" if self._plan(run, before).more else "events"
+
+    def agree(self, runs: Sequence[Callable[[], object]]) -> None:
+        """Time all of `runs` in one way, as two ways differ by more than kernels may that are compared."""
+        plans = {run: self._plan(run, None) for run in runs}
+        if max(plan.between for plan in plans.values()) > ALIKE * NEAR_LAUNCH_S or all(
+            plan.more is None for plan in plans.values()
+        ):
+            return
+        for run, plan in plans.items():
+            if plan.more is None:
+                self._record(plan, run, None)
+        if any(plan.more is None for plan in plans.values()):
+            for plan in plans.values():
+                plan.more = plan.less = None
 
     def prologue(self, before: Callable[[], object] | None) -> Callable[[], object]:
         """Return what is enqueued ahead of each call, outside of its time."""
@@ -100,9 +124,14 @@ class GpuClock:
         ahead()
         run()
         plan = Plan(time.perf_counter() - begin)
-        between = statistics.median(self._pairs(run, 10, before, plan.host))
-        if between - self.added["events"] > NEAR_LAUNCH_S:
-            return plan
+        plan.between = statistics.median(self._pairs(run, 10, before, plan.host)) - self.added["events"]
+        if plan.between < NEAR_LAUNCH_S:
+            self._record(plan, run, before)
+        return plan
+
+    def _record(self, plan: Plan, run: Callable[[], object], before: Callable[[], object] | None) -> None:
+        """Record the graphs of a plan, if it can be done."""
+        ahead = self.prologue(before)
 
         def times(prologues: int, calls: int) -> Callable[[], object]:
             def enqueue() -> None:
@@ -116,16 +145,17 @@ class GpuClock:
         # Warm, with nothing ahead of the calls, twice as many calls as once: starting a graph drops out.
         bare = before is None and self._flush is None
         try:
-            plan.more = times(2 * REPLAYED, 2 * REPLAYED) if bare else times(REPLAYED, REPLAYED)
-            plan.less = times(REPLAYED, REPLAYED) if bare else times(REPLAYED, 0)
-            replayed = statistics.median(self._replays(plan, 5))
+            more = times(2 * REPLAYED, 2 * REPLAYED) if bare else times(REPLAYED, REPLAYED)
+            less = times(REPLAYED, REPLAYED) if bare else times(REPLAYED, 0)
         except RuntimeError as error:
-            self._say(f"timed by events, not replayed: {next(iter(str(error).splitlines()), error)}")
-            return Plan(plan.host)
-        if replayed < max(SHORTEST_S, between / 10):
-            self._say("timed by events, not replayed: it launches on another stream than the current one")
-            return Plan(plan.host)
-        return plan
+            self.stream.note(f"timed by events, not replayed: {next(iter(str(error).splitlines()), error)}")
+            return
+        if statistics.median(self._replays(more, less, 5)) < max(SHORTEST_S, plan.between / 10):
+            self.stream.note(
+                "timed by events, not replayed: it launches on another stream than the current one"
+            )
+            return
+        plan.more, plan.less = more, less
 
     def _pairs(
         self, run: Callable[[], object], calls: int, before: Callable[[], object] | None, host: float
@@ -145,22 +175,21 @@ class GpuClock:
         self._blocked(enqueue, host * calls)
         return [self.stream.seconds(*pair) for pair in marks]
 
-    def _replays(self, plan: Plan, count: int) -> list[float]:
+    def _replays(self, more: Callable[[], object], less: Callable[[], object], count: int) -> list[float]:
         """Replay both graphs in turn; return the difference, a call."""
         marks: list[Any] = []
 
         def enqueue() -> None:
             marks.clear()
             for _ in range(count):
-                for replay in (plan.more, plan.less):
+                for replay in (more, less):
                     marks.append(self.stream.mark())
-                    if replay:
-                        replay()
+                    replay()
                     marks.append(self.stream.mark())
 
         self._blocked(enqueue, 50e-6 * count)
         spans = [self.stream.seconds(*marks[at : at + 2]) for at in range(0, len(marks), 2)]
-        return [(more - less) / REPLAYED for more, less in zip(spans[0::2], spans[1::2], strict=True)]
+        return [(long - short) / REPLAYED for long, short in zip(spans[0::2], spans[1::2], strict=True)]
 
     def _blocked(self, enqueue: Callable[[], object], host: float) -> None:
         """Enqueue while the GPU waits; wait longer where the host was slower than that."""
@@ -175,10 +204,10 @@ class GpuClock:
             late = slept and self.stream.passed(end)
             self.stream.wait()
             if slept and self._sleep_s:
-                self.sm_hz = cycles / max(self.stream.seconds(begin, end) - self._sleep_s, 1e-6)
+                self._clocks.append(cycles / max(self.stream.seconds(begin, end) - self._sleep_s, 1e-6))
             if not late:
                 return
-        self._say("the host waits for the GPU in it, or is slow: gaps are part of the time")
+        self.stream.note("the host waits for the GPU in it, or is slow: gaps are part of the time")
 
     def _measure_sm(self) -> None:
         """Learn the SM clock, and what events add to a kernel that waits: two equations."""
@@ -196,7 +225,7 @@ class GpuClock:
         if not self.stream.sleep(1000):
             return
         short, long = waited(200_000), waited(600_000)
-        self.sm_hz = 400_000 / (long - short)
+        self._clocks = deque([400_000 / (long - short)], maxlen=QUAD)
         self._sleep_s = max(short - 200_000 / self.sm_hz, 1e-9)
 
     def _measure_added(self) -> None:
@@ -210,14 +239,10 @@ class GpuClock:
                 return
             plan = self._plan(run, None)
             found["events"].append(statistics.median(self._pairs(run, 30, None, plan.host)) - exact)
-            if plan.more:
-                found["graph"].append(statistics.median(self._replays(plan, 10)) - exact)
+            if plan.more and plan.less:
+                found["graph"].append(statistics.median(self._replays(plan.more, plan.less, 10)) - exact)
         self.added = {mode: statistics.median(values) if values else 0.0 for mode, values in found.items()}
         self._plans.clear()
-
-    def _say(self, text: str) -> None:
-        if text not in self.notes:
-            self.notes.append(text)
 
 
 def make_clock(device: torch.device | str | int, *, cold: bool = True) -> GpuClock:
@@ -243,6 +268,8 @@ def profiled(
 
     skipped = stream.durations(enqueue((ahead,)))
     durations = stream.durations(enqueue((ahead, run)))
+    if not durations:
+        stream.note("torch.profiler sees no kernels here: times hold what events add to them")
     if not durations or len(durations) % calls or len(skipped) % calls:
         return None
     period, first = len(durations) // calls, len(skipped) // calls

@@ -43,7 +43,7 @@ class GpuStream:
         """Enqueue a kernel that does nothing for so many cycles of the SM clock; False without one."""
         enqueue = getattr(torch.cuda, "_sleep", None)
         if enqueue is None:
-            self._note(f"torch.cuda._sleep is not available on torch {torch.__version__}: gaps may be timed")
+            self.note(f"torch.cuda._sleep is not available on torch {torch.__version__}: gaps may be timed")
             return False
         with torch.cuda.device(self.device):
             enqueue(cycles)
@@ -99,11 +99,10 @@ class GpuStream:
                 and event.name != "Context Sync"
                 and not getattr(event, "is_user_annotation", False)
             ]
-        if not events:
-            self._note("torch.profiler sees no kernels here: times hold what events add to them")
         events.sort(key=lambda event: event.time_range.start)
         return [float(event.time_range.elapsed_us()) / 1e6 for event in events]
 
-    def _note(self, text: str) -> None:
+    def note(self, text: str) -> None:
+        """Keep what could not be done, once."""
         if text not in self.notes:
             self.notes.append(text)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from itertools import cycle
 from typing import Any
 
-from inductor_probe.rewrite.harness.clocks import Clock, clock_for, cpu_clock
+from inductor_probe.rewrite.harness.clocks import Clock, clock_for, cpu_clock, time_alike
 from inductor_probe.rewrite.harness.inputs import changed, clone
 from inductor_probe.rewrite.harness.rings import Ring, tensors_of
 
@@ -184,6 +184,7 @@ def time_quads(a: Side, b: Side | None, seconds: float, precision: float, rng: r
 
     It is the width of what is known that ends it early, never where it lies.
     """
+    time_alike(a.clock, [*a.runs, *(b.runs if b else ())])
     end = time.perf_counter() + seconds
     warm_up([a, b] if b else [a], seconds / 8)
     again, quads, clocks = replace(a), list[Quad](), list[float]()
