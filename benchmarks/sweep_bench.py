@@ -5,8 +5,10 @@
 DUMPS is what `sweep_op_db.py`, `sweep_models.py` or `probe dump` made; no compiled kernels are needed there.
 A graph passes when its bench file is written, compiles, runs, when its pristine `call` gives bit for bit what
 `call` of `output_code.py` gives, both with the same inputs, when that agrees with the FX graph run eagerly,
-and when the unedited copies are found right. This runs the code of the dumps. A second start goes on where
-the first one ended; a crash costs one graph.
+and when the unedited copies are found right. How far off `call` may be is tried in steps, and the graphs are
+listed that need more than the least. `--import` names what registers operators of the dumped programs.
+
+This runs the code of the dumps. A second start goes on where the first one ended; a crash costs one graph.
 """
 
 from __future__ import annotations
@@ -48,7 +50,7 @@ class Worker(sweep_run.Worker):
         worker = str(Path(__file__).with_name("sweep_bench_worker.py"))
         with (options.out / sweep_run.WORKERS).open("a") as log:
             return subprocess.Popen(
-                [sys.executable, worker, options.out],
+                [sys.executable, worker, options.out, *options.imports],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -80,6 +82,9 @@ def main() -> None:
     parser.add_argument("--timeout", type=float, default=180.0, help="seconds for a graph")
     parser.add_argument("--stop-after", type=float, help="seconds after which no graph is begun any more")
     parser.add_argument("--only", nargs="+", default=["*"], help="graphs whose path matches a pattern")
+    parser.add_argument(
+        "--import", dest="imports", nargs="+", default=[], help="MODULE or MODULE:FUNCTION to call first"
+    )
     parser.add_argument("--again", action="store_true", help="try those again that did not pass")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)

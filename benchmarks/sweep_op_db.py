@@ -25,7 +25,7 @@ _SAMPLES = 12  # the database has dozens for some operators: the first ones are 
 
 
 @functools.cache
-def _operators() -> dict[str, Any]:
+def operators() -> dict[str, Any]:
     """Import the database; it asks for a test library that plain installations of torch lack."""
     if importlib.util.find_spec("expecttest") is None:
         stand_in = types.ModuleType("expecttest")
@@ -47,7 +47,7 @@ def names(device: str) -> list[str]:
     import torch
 
     found: dict[str, list[str]] = {"": [], "grad": [], "dynamic": [], "type": []}
-    for turn, (name, operator) in enumerate(sorted(_operators().items())):
+    for turn, (name, operator) in enumerate(sorted(operators().items())):
         types_ = operator.supported_dtypes(device)
         if not types_:
             continue
@@ -75,7 +75,7 @@ def attempts(name: str, device: str, compiler: Callable[..., Any]) -> Iterator[C
     import torch
 
     name, _, variant = name.partition("-")
-    operator = _operators()[name]
+    operator = operators()[name]
     grad = variant == "grad"
     dtype = _sample_type(operator, variant, device)
 

@@ -8,7 +8,6 @@ off by more than the margin; ours if its whole interval is. Ours takes a fifth o
 processes, and in two more where `probe bench-kernel` would ask for them; they are started afresh every
 `--renew` trials, and the others run in one of them in turn.
 """
-# ruff: noqa: PLC0415 - only workers import torch
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -30,7 +29,6 @@ from inductor_probe.bench.verdict import MORE_PROCESSES, PROCESSES, conclude, wa
 from inductor_probe.model.timing import Quad, Series
 
 MARGIN = 0.01
-MORE = 1.02
 CASES = {"same": "itself", "copy": "a second copy", "more": "2 % more work"}
 OURS = "quads in 3 or 5 processes (probe)"
 PEERS = {
@@ -38,18 +36,6 @@ PEERS = {
     "print_performance": "inductor's print_performance",
     "do_bench": "triton.testing.do_bench",
 }
-SIZE = {"cpu": 10_500, "cuda": 1 << 24}
-CPP = """
-// {name}
-#include <cmath>
-extern "C" void kernel(const float* in, float* out) {{
-    for (long i = 0; i < {size}L; i++) {{
-        float x = in[i], sum = 0;
-        for (int term = 0; term < 24; term++) sum = sum * x + 0.5f;
-        out[i] = sum;
-    }}
-}}
-"""
 
 
 @dataclass(frozen=True)
@@ -61,98 +47,6 @@ class Trial:
     ratio: float
     verdict: str
     note: str | None = None
-
-
-# In the workers
-
-
-def kernels(device: str, size: int) -> dict[str, Callable[[Any, Any], object]]:
-    """Compile the kernel, a second copy, and one with more work; each takes an input and an output."""
-    sizes = {"base": size, "copy": size, "more": round(size * MORE)}
-    if device == "cuda":
-        return triton_kernels(sizes)
-    from torch._inductor.async_compile import AsyncCompile
-
-    compiler = AsyncCompile()
-    made: dict[str, Any] = {
-        name: compiler.cpp_pybinding(["const float*", "float*"], CPP.format(name=name, size=count))
-        for name, count in sizes.items()
-    }
-    compiler.wait(made)
-    return made
-
-
-def triton_kernels(sizes: dict[str, int]) -> dict[str, Callable[[Any, Any], object]]:
-    """Return launchers of Triton kernels; the copy is another function with the same text."""
-    import triton
-    import triton.language as tl
-
-    def polynomial(source, out, size, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def] # noqa: N803
-        at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-        x = tl.load(source + at, mask=at < size)
-        total = x * 0
-        for _ in range(24):
-            total = total * x + 0.5
-        tl.store(out + at, total, mask=at < size)
-
-    def launcher(size: int) -> Callable[[Any, Any], object]:
-        compiled = triton.jit(polynomial)
-        return lambda x, out: compiled[(triton.cdiv(size, 1024),)](x, out, size, BLOCK=1024)
-
-    return {name: launcher(size) for name, size in sizes.items()}
-
-
-def work(device: str, size: int) -> None:
-    """Answer questions on stdin, one a line, until it ends."""
-    answers = sys.stdout
-    sys.stdout = sys.stderr  # print_performance prints
-    import random
-
-    import torch
-
-    from inductor_probe.rewrite.harness.rings import make_ring
-    from inductor_probe.rewrite.harness.timing import Subject, make_side, time_quads
-
-    torch.set_num_threads(1)
-    made = kernels(device, size)
-    x = torch.rand(round(size * MORE), device=device)
-    values, rng = (x, torch.empty_like(x)), random.Random(os.getpid())  # noqa: S311 - no secret
-
-    def bound(kernel: Callable[[Any, Any], object]) -> Callable[[Any], Callable[[], object]]:
-        return lambda values: lambda: kernel(*values)
-
-    ring = make_ring(values, False, rng, lambda text: None)
-    sides = {name: make_side(Subject(name, bound(kernel), values), ring) for name, kernel in made.items()}
-    for line in sys.stdin:
-        way, case, seconds = line.split()
-        a, b = "base", "base" if case == "same" else case
-        if way == "quads":
-            quads = time_quads(sides[a], sides[b], float(seconds), 0.0, rng)
-            answer: Any = [asdict(quad) for quad in quads]
-        else:
-            answer = [time_alone(way, bound(made[name])(values), float(seconds) / 2) for name in (a, b)]
-        print(json.dumps(answer), file=answers, flush=True)
-
-
-def time_alone(way: str, run: Callable[[], object], seconds: float) -> float:
-    """Return the seconds a call takes, as one of the usual ways has it."""
-    if way == "autorange":
-        from torch.utils.benchmark import Timer
-
-        timer = Timer("run()", globals={"run": run})
-        return float(timer.blocked_autorange(min_run_time=seconds).median)
-    if way == "do_bench":
-        from triton.testing import do_bench
-
-        return float(do_bench(run, rep=round(seconds * 1e3), return_mode="median")) / 1e3
-    import torch
-    from torch._inductor.utils import print_performance
-
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    return print_performance(lambda: (run(), True), device=device)
-
-
-# In the parent
 
 
 @dataclass
@@ -184,7 +78,7 @@ class Worker:
 
 def start(device: str) -> Worker:
     """Start a worker; its output other than answers is dropped."""
-    command = [sys.executable, __file__, "--worker", "--device", device]
+    command = [sys.executable, str(Path(__file__).with_name("verdicts_worker.py")), device]
     return Worker(
         subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
@@ -221,8 +115,9 @@ def trials(options: argparse.Namespace, ways: list[str], done: int) -> Iterator[
                 worker.ask("quads", "same", 0.01)
         found = []
         for case in CASES:
-            turn = number % (len(ways) + 1)
-            for way in (["quads", *ways] * 2)[turn : turn + len(ways) + 1]:
+            those = ["quads", *ways] if number % options.peers_every == 0 else ["quads"]
+            turn = number // options.peers_every % len(those)
+            for way in those[turn:] + those[:turn]:
                 if way == "quads":
                     found.append(ask_all(workers, case, options.seconds))
                 else:
@@ -258,9 +153,9 @@ def loaded(wanted: bool) -> Iterator[None]:
 
 def table(found: list[Trial]) -> str:
     """Lay out how often each way was right."""
-    below = ("false", "false", "slower", "open", "same", "copy", "+2 %")
-    widths = (7, 7, 8, 7, 9, 9, 9)
-    lines = [f"{'':40}{'same':>7}{'copy':>7}{'+2 %':>8}{'+2 %':>7}  p95 |ratio-1|    ratio"]
+    below = ("trials", "false", "false", "slower", "open", "same", "copy", "+2 %")
+    widths = (7, 7, 7, 8, 7, 9, 9, 9)
+    lines = [f"{'':47}{'same':>7}{'copy':>7}{'+2 %':>8}{'+2 %':>7}  p95 |ratio-1|    ratio"]
     lines.append(f"{'':40}" + "".join(f"{text:>{width}}" for text, width in zip(below, widths, strict=True)))
     for way in dict.fromkeys(each.way for each in found):
         mine = {case: [each for each in found if each.way == way and each.case == case] for case in CASES}
@@ -275,7 +170,14 @@ def table(found: list[Trial]) -> str:
         different = ("FASTER", "SLOWER")
         ratio = f"{statistics.median(each.ratio for each in mine['more']):.4f}"
         told = share("same", *different), share("copy", *different), share("more", "SLOWER")
-        cells = (*told, share("more", "UNDECIDED", "INVALID"), p95("same"), p95("copy"), ratio)
+        cells = (
+            str(len(mine["same"])),
+            *told,
+            share("more", "UNDECIDED", "INVALID"),
+            p95("same"),
+            p95("copy"),
+            ratio,
+        )
         lines.append(
             f"{way:40}" + "".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
         )
@@ -287,6 +189,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--trials", type=int, default=200)
     parser.add_argument("--seconds", type=float, default=0.5, help="of each way for each case of a trial")
+    parser.add_argument(
+        "--peers-every", type=int, default=1, metavar="N", help="peers on each Nth trial only"
+    )
     parser.add_argument("--renew", type=int, default=20, help="trials between fresh processes")
     parser.add_argument("--stop-after", type=float, help="seconds after which no trial is begun any more")
     parser.add_argument("--load", action="store_true", help="keep all other cores busy")
@@ -294,11 +199,7 @@ def main() -> None:
     parser.add_argument(
         "--json", type=Path, metavar="FILE", help="keep every trial, and go on after those kept"
     )
-    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.worker:
-        work(options.device, SIZE[options.device])
-        return
     ways = ["autorange", "print_performance"] + (["do_bench"] if options.device == "cuda" else [])
     load = os.getloadavg()[0]
     before, done = done_before(options.json), []

@@ -38,7 +38,7 @@ _MOVES = frozenset(
         ),
         *("rev", "diagonal", "select_copy", "squeeze_copy", "view_copy", "copy", "index_select", "gather"),
         *("index", "_unsafe_index", "constant_pad_nd", "force_stride_order", "broadcast_in_dim"),
-        *("masked_select", "masked_fill"),
+        *("masked_select", "masked_fill", "_local_scalar_dense"),
     )
 )
 # Those that keep their order as well.
@@ -67,6 +67,7 @@ def input_bounds(graph: CompiledGraph) -> tuple[InputBound, ...]:
     return tuple(
         InputBound(each.name, need.low, need.high, need.why, need.form, each.name in search.lost)
         for each in graph.fx.inputs
+        if each.name in search.types
         if (need := search.needs.get(each.name, Need())) != Need() or each.name in search.lost
     )
 

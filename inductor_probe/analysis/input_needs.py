@@ -102,12 +102,48 @@ def _unpooled(call: Call) -> _Found:
 
 
 def _window(call: Call) -> _Found:
-    """`_low_memory_max_pool_offsets_to_indices(offsets, kernel_size, ...)`."""
-    sizes = [_dim(element) for element in _elements(call.argument(1))]
-    if sizes and None not in sizes:
-        yield from _below(
-            call, call.argument(0), TensorType("", tuple(s for s in sizes if s is not None)).numel()
-        )
+    """`_low_memory_max_pool_offsets_to_indices(offsets, kernel, input, stride, padding, dilation)`.
+
+    An offset counts places of a window, and none may point into the padding: in all dimensions but the last
+    the first row behind it is taken, in the last all places that no window has in its padding.
+    """
+    kernel, inputs, stride, padding, dilation = (
+        [call.number(element) for element in _elements(call.argument(at))] for at in range(1, 6)
+    )
+    if not kernel or None in kernel:
+        return
+    windows = call.result.size[-len(kernel) :] if call.result else ()
+    low = span = 0
+    for at, places in enumerate(map(int, filter(None, kernel))):
+        step, pad = (values[at] or 0 if at < len(values) else 0 for values in (dilation, padding))
+        first = min(-(-pad // (step or 1)), places - 1)
+        low, span = low * places + first, 0
+        moved, size = (values[at] if at < len(values) else None for values in (stride, inputs))
+        count = windows[at] if at < len(windows) else None
+        if moved and size and step and isinstance(count, int):
+            last = (size - 1 - ((count - 1) * moved - pad)) // step
+            span = max(min(last, places - 1) - first, 0)
+    for name in call.names(call.argument(0)):
+        yield name, Need(low, low + span, f"prims.{call.op}")
+
+
+def _start(call: Call) -> _Found:
+    """`slice(self, dim, start, end)` and `select(self, dim, index)` from a number that a tensor held."""
+    own, dim, start = call.type(0), call.number(call.argument(1, "dim")), call.argument(2, "start")
+    if own is None or dim is None or not own.size or not isinstance(start, ast.Name):
+        return
+    size: Dim = own.size[dim]
+    taken: Dim = 1 if call.op == "select" or call.result is None else call.result.size[dim]
+    both = isinstance(size, int) and isinstance(taken, int)
+    yield start.id, Need(0, int(size) - int(taken) if both else f"{size} - {taken}", f"aten.{call.op}")
+
+
+def _source(call: Call) -> _Found:
+    """`masked_scatter(self, mask, source)`: the mask takes no more than source has."""
+    source = call.type(2)
+    if source is not None:
+        for name in call.names(call.argument(1)):
+            yield name, Need(0, source.numel(), f"aten.{call.op}", "true")
 
 
 def _divisor(call: Call) -> _Found:
@@ -225,6 +261,8 @@ _RULES: dict[str, Callable[[Call], _Found]] = {
     "fractional_max_pool3d_backward": _pooled(3),
     **dict.fromkeys(("max_unpool2d", "max_unpool3d"), _unpooled),
     "_low_memory_max_pool_offsets_to_indices": _window,
+    **dict.fromkeys(("slice", "select"), _start),
+    "masked_scatter": _source,
     **dict.fromkeys(("remainder", "fmod", "floor_divide", "div"), _divisor),
     **dict.fromkeys(("bitwise_left_shift", "bitwise_right_shift", "__lshift__", "__rshift__"), _shift),
     **dict.fromkeys(("bincount", "poisson", "multinomial"), _at_least_zero(0)),

@@ -33,6 +33,11 @@ _HINTS = (
         "run it on a machine with that GPU; `probe doctor` says what is seen here",
     ),
     (
+        ("'_OpNamespace' '",),
+        "the graph calls an operator that the program registered: --import MODULE, or --import FILE.py, "
+        "runs what registers it",
+    ),
+    (
         ("No space left on device",),
         "free some space: kernels are compiled into the temporary folder; `probe doctor` says how much",
     ),

@@ -133,4 +133,6 @@ def _options(settings: BenchSettings, share: float) -> list[str]:
     options += [] if settings.cold is None else ["--data", "cold" if settings.cold else "warm"]
     for name, number in settings.sizes:
         options += ["--size", f"{name}={number}"]
+    for module in settings.imports:
+        options += ["--import", str(Path(module).resolve()) if module.endswith(".py") else module]
     return options

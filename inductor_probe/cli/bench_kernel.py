@@ -53,6 +53,13 @@ from inductor_probe.report.bench_settings import SettingsTable
     "--inputs", type=Names(str), default="random", help="random, zeros, sequential, real.  [random]"
 )
 @click.option("--size", "sizes", type=Sizes(), multiple=True, help="Bind a symbolic size: s77=128.")
+@click.option(
+    "--import",
+    "imports",
+    multiple=True,
+    metavar="MODULE",
+    help="Import first: it registers custom operators.",
+)
 @click.option("--copies", is_flag=True, help="Time copies that nobody edited, too: A against A.")
 @click.option("--cxxflags", default="", help="Flags behind inductor's own: '-O2 -g'.")
 @click.option(
@@ -76,6 +83,7 @@ def bench_kernel(
     threads: tuple[int, ...],
     inputs: tuple[str, ...],
     sizes: tuple[tuple[str, int], ...],
+    imports: tuple[str, ...],
     copies: bool,
     cxxflags: str,
     configs: str | None,
@@ -103,6 +111,7 @@ def bench_kernel(
         sizes=sizes,
         cxxflags=tuple(shlex.split(cxxflags)),
         copies=copies,
+        imports=imports,
     )
     if cpp is not None:
         return _write_program(graph, settings, cpp)

@@ -56,6 +56,7 @@ class BenchSettings:
         sizes: symbolic sizes to bind otherwise than they were recorded: `("s77", 128)`.
         cxxflags: flags of the C++ compiler behind inductor's own.
         copies: time copies that nobody edited, too.
+        imports: modules, or Python files, that register operators which the graph calls; run first.
     """
 
     kernel: str | None = None
@@ -68,6 +69,7 @@ class BenchSettings:
     sizes: tuple[tuple[str, int], ...] = ()
     cxxflags: tuple[str, ...] = ()
     copies: bool = False
+    imports: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from typing import Literal, TypeAlias
 
 from inductor_probe.model.ir import Dim
 
-Form: TypeAlias = Literal["any", "sorted", "offsets", "parts", "positive definite"]
+Form: TypeAlias = Literal["any", "sorted", "offsets", "parts", "true", "positive definite"]
 """What values have to be together: along the last dimension sorted, sorted from zero (`offsets`), or `parts`
-that sum to the bound `high`; or as a matrix."""
+that sum to the bound `high`; no more than `high` of them `true`; or as a matrix."""
 
 
 @dataclass(frozen=True, slots=True)

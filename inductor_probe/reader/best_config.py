@@ -131,8 +131,7 @@ def _pairs(text: str) -> Pairs:
 def cached_configs(kernels: Iterable[Kernel], problems: list[Problem]) -> tuple[Tuning, ...]:
     """Read the best config of each Triton kernel whose cache is still where its comment says.
 
-    A file does not name its kernel. It names the folder of Triton's cache that holds the compiled one, whose
-    files are called as the kernel is.
+    A file does not name its kernel: `_is_of` says how it is known.
     """
     found = []
     for kernel in kernels:
@@ -142,10 +141,23 @@ def cached_configs(kernels: Iterable[Kernel], problems: list[Problem]) -> tuple[
         cache = Path(place["cache"])
         for path in sorted((cache / place["folder"]).glob("*.best_config")):
             values = _values(path, problems)
-            folder = str(values.get("triton_cache_hash"))
-            if re.fullmatch(r"\w+", folder) and any(cache.glob(f"triton/*/{folder}/{kernel.name}.json")):
+            if values and _is_of(kernel, cache, path, values):
                 found.append(_best(kernel.name, path, values))
     return tuple(found)
+
+
+def _is_of(kernel: Kernel, cache: Path, path: Path, values: dict[str, Any]) -> bool:
+    """Tell whether a config is of a kernel whose code lies in the folder of the config.
+
+    It names the folder of Triton's cache with the compiled kernel, whose files are called as the kernel is.
+    What coordinate descent found names none: then the folder must hold one config and the code of one kernel.
+    """
+    compiled = values.get("triton_cache_hash")
+    if isinstance(compiled, str):
+        return bool(re.fullmatch(r"\w+", compiled)) and any(
+            cache.glob(f"triton/*/{compiled}/{kernel.name}.json")
+        )
+    return all(len(list(path.parent.glob(pattern))) == 1 for pattern in ("*.best_config", "c*.py"))
 
 
 def _best(kernel: str, path: Path, values: dict[str, Any]) -> Tuning:

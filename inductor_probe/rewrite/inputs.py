@@ -211,12 +211,14 @@ def _values(
     smallest: int,
 ) -> tuple[list[str], list[str]]:
     """Return the keywords that bound the values of an input, and a note where they are but a guess."""
-    if each.size is None or each.dtype == "bool":
-        return [], []
     form = [f"form={bound.form!r}"] if bound and bound.form != "any" else []
+    if each.size is None or (each.dtype == "bool" and not form):
+        return [], []
     whole = each.dtype.startswith(("uint", "int"))
     low = _bound(bound.low if bound else None, symbols)
     high = _bound(bound.high if bound else None, symbols)
+    if each.dtype == "bool":
+        return [f"high={high}", *form] if high is not None else [], []
     if fact is not None and fact.minimum is not None and fact.maximum is not None:
         resizable = high is not None and not high.lstrip("-").isdigit()
         return [f"low={fact.minimum}", f"high={high if resizable else fact.maximum}", *form], []

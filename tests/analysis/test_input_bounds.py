@@ -119,3 +119,37 @@ def test_what_no_rule_follows_is_said_to_be_lost() -> None:
     )
     assert found["i"].lost
     assert "k" not in found, "nothing is picked with it"
+
+
+def test_offsets_of_a_pooling_window_never_point_into_its_padding() -> None:
+    operator = "torch.ops.prims._low_memory_max_pool_offsets_to_indices.default"
+    wide = bounds(
+        'o: "i8[2, 4, 16, 16]"',
+        f'x: "i64[2, 4, 16, 16]" = {operator}(o, [3, 3], [32, 32], [2, 2], [1, 1], [1, 1])',
+    )
+    assert (wide["o"].low, wide["o"].high) == (4, 5), "the middle row, from the middle on"
+    bare = bounds('o: "i8[2, 8]"', f'x: "i64[2, 8]" = {operator}(o, [4], [32], [4], [0], [1])')
+    assert (bare["o"].low, bare["o"].high) == (0, 3)
+    edge = bounds('o: "i8[2, 8]"', f'x: "i64[2, 8]" = {operator}(o, [4], [30], [4], [0], [1])')
+    assert edge["o"].high == 1, "the last window ends behind the input"
+
+
+def test_a_number_out_of_a_tensor_that_a_slice_starts_at_stays_inside() -> None:
+    found = bounds(
+        'w: "f32[5, 5]", i: "i64[]", j: "i64[]"',
+        'u: "Sym(u3)" = torch.ops.aten._local_scalar_dense.default(i)',
+        "e = u + 2",
+        'y: "f32[5, 2]" = torch.ops.aten.slice.Tensor(w, 1, u, e)',
+        'v: "Sym(u4)" = torch.ops.aten._local_scalar_dense.default(j)',
+        'x: "f32[5]" = torch.ops.aten.select.int(w, 0, v)',
+    )
+    assert (found["i"].low, found["i"].high, found["i"].why) == (0, 3, "aten.slice")
+    assert (found["j"].low, found["j"].high, found["j"].lost) == (0, 4, False)
+
+
+def test_a_mask_takes_no_more_than_its_source_has() -> None:
+    found = bounds(
+        'w: "f32[10, 10]", m: "b8[10, 10]", s: "f32[u0]"',
+        'x: "f32[10, 10]" = torch.ops.aten.masked_scatter.default(w, m, s)',
+    )
+    assert (found["m"].high, found["m"].form) == ("(u0)", "true")

@@ -97,6 +97,27 @@ def test_a_config_that_inductor_saved_is_read_and_tied_to_its_kernel(
     assert "cut.best_config:1: not a best config" in str(problems[0])
 
 
+def test_a_config_that_coordinate_descent_found_is_tied_where_no_other_kernel_lies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Torch does not note the compiled kernel in it (seen on 2.11 and 2.13)."""
+    pytest.importorskip("triton", reason="triton is not installed")
+    from torch._inductor.runtime.autotune_cache import AutotuneCache  # noqa: PLC0415 - torch, where needed
+    from triton import Config  # noqa: PLC0415
+
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    code = tmp_path / "ab" / CODE
+    cache = AutotuneCache.create({"autotune_local_cache": True}, str(code), "hash of configs")
+    assert cache is not None
+    cache.save(Config({"XBLOCK": 256}, num_warps=8, num_stages=1), 12_000_000, found_by_coordesc=True)
+    assert cached_configs([kernel(code)], []) == (), "the kernel's code is not there"
+    code.write_text("# a kernel")
+    (found,) = cached_configs([kernel(code)], [])
+    assert (found.operation, found.choices[0].kind) == (NAME, DESCENT)
+    code.with_name(CODE.replace("z.py", "y.py")).write_text("# another one in the same folder")
+    assert cached_configs([kernel(code)], []) == ()
+
+
 @pytest.mark.parametrize(
     "place", ["", "relative/ab/" + CODE, "/etc/passwd", "/x/cd/" + CODE, "/no/such/ab/" + CODE]
 )

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from inductor_probe.rewrite.harness import gpu_clock
-from inductor_probe.rewrite.harness.gpu_clock import GpuClock, host_seconds, profiled
+from inductor_probe.rewrite.harness.gpu_clock import GpuClock, host_seconds
+from inductor_probe.rewrite.harness.gpu_stream import profiled
 from tests.gpu.agreement import agreement, agreement_table
 
 GAP = 0.7e-6  # between two kernels

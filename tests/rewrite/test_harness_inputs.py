@@ -68,6 +68,8 @@ def test_values_are_arranged_as_the_operation_needs_them() -> None:
     assert made("parts").sum(-1).tolist() == [20] * 6
     assert made("parts").min() >= 0
     assert torch.linalg.eigvalsh(made("positive definite", torch.float32)).min() > 0
+    mask = make_tensor((6, 6), (6, 1), torch.bool, CPU, generator, low=0, high=5, form="true")
+    assert (mask.dtype, mask.sum().item()) == (torch.bool, 5)
 
 
 def test_an_unknown_kind_is_named_with_those_there_are() -> None:

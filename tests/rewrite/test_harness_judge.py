@@ -216,3 +216,41 @@ def test_other_random_numbers_than_those_of_the_kernels_are_said_not_judged() ->
     assert pristine.correct
     assert variant.correct
     assert "eager draws other random numbers: aten.bernoulli.p" in (pristine.note or "")
+
+
+def test_memory_that_the_graph_never_writes_is_not_compared() -> None:
+    class Empty(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            unwritten = torch.ops.aten.empty.memory_format([8])
+            zeroed = torch.ops.aten.empty.memory_format([8], dtype=torch.float64)
+            return torch.ops.aten.mul.Tensor(x, 2), unwritten.view(2, 4), torch.ops.aten.zero_.default(zeroed)
+
+    def call(args: list[Any]) -> tuple[torch.Tensor, ...]:
+        return args[0] * 2, torch.full((2, 4), 7.0), torch.zeros(8, dtype=torch.float64)
+
+    def wrong(args: list[Any]) -> tuple[torch.Tensor, ...]:
+        return args[0] * 2, torch.full((2, 4), 8.0), torch.ones(8, dtype=torch.float64)
+
+    pristine, variant = verdicts(bench(call, wrong, Empty))
+    assert (pristine.correct, pristine.elements) == (True, 16)
+    assert pristine.note == "outputs that the graph does not write to are not compared"
+    assert (variant.correct, variant.first_bad_output) == (False, 2)
+
+
+def test_an_operation_that_is_wrong_below_a_mode_is_run_without_one() -> None:
+    """Torch's pinv of complex numbers loses a conjugation there (seen on torch 2.13)."""
+
+    class Pinv(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor]:
+            lengths = [torch.tensor(value, dtype=torch.float64) for value in (0.0, 1e-15)]
+            return (
+                torch.ops.aten.linalg_pinv.atol_rtol_tensor(x.view(2, 4), atol=lengths[0], rtol=lengths[1]),
+            )
+
+    def call(args: list[Any]) -> tuple[torch.Tensor]:
+        return (torch.linalg.pinv(args[0].view(2, 4), rtol=1e-15),)
+
+    pristine, variant = verdicts(bench(call, call, Pinv, torch.complex64))
+    assert (pristine.correct, variant.correct) == (True, True), pristine
+    off, _ = verdicts(bench(lambda args: (call(args)[0] * 1.01,), call, Pinv, torch.complex64))
+    assert not off.correct

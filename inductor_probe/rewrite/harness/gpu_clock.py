@@ -11,13 +11,14 @@ from typing import Any
 
 import torch
 
-from inductor_probe.rewrite.harness.gpu_stream import GpuStream
+from inductor_probe.rewrite.harness.gpu_stream import GpuStream, profiled
 
 NEAR_LAUNCH_S = 40e-6  # shorter kernels are replayed: what events add differs by up to 1 us between kernels
 ALIKE = 4  # times that: longer ones are not timed in the way of a short one
 REPLAYED = 16  # calls in a graph
 REFERENCE = (1 << 16, 1 << 20, 1 << 22)  # elements of the kernels that tell what events add: 2 to 10 us
 SHORTEST_S = 0.3e-6  # no kernel is shorter: a graph that seems so was left empty
+AHEAD = 100_000  # cycles: what is enqueued next is there before the GPU comes to it
 QUAD = 4  # blocks: a clock read from one alone is off by a hundredth now and then
 PLANS = 64  # that are kept: a graph each
 
@@ -26,10 +27,12 @@ PLANS = 64  # that are kept: a graph each
 class Plan:
     """How one function is timed: `more` and `less` are graphs that differ by REPLAYED calls of it.
 
-    `host` is the seconds that enqueueing a call takes, `between` those between events around it.
+    `host` is the seconds that enqueueing a call took last, `replay` those for starting both graphs, `between`
+    those that the GPU took between events around a call.
     """
 
     host: float
+    replay: float = 50e-6
     between: float = 0.0
     more: Callable[[], object] | None = None
     less: Callable[[], object] | None = None
@@ -77,10 +80,10 @@ class GpuClock:
         """Return seconds a call: a sample a call, or one for each replay of REPLAYED calls."""
         plan = self._plan(run, before)
         if plan.more and plan.less:
-            raw = self._replays(plan.more, plan.less, max(1, round(calls / REPLAYED)))
+            raw = self._replays(plan, plan.more, plan.less, max(1, round(calls / REPLAYED)))
             added = self.added["graph"]
         else:
-            raw = self._pairs(run, calls, before, plan.host)
+            raw = self._pairs(plan, run, calls, before)
             added = self.added["events"]
         return [max(seconds - added, SHORTEST_S / 3) for seconds in raw]
 
@@ -124,7 +127,7 @@ class GpuClock:
         ahead()
         run()
         plan = Plan(time.perf_counter() - begin)
-        plan.between = statistics.median(self._pairs(run, 10, before, plan.host)) - self.added["events"]
+        plan.between = statistics.median(self._pairs(plan, run, 10, before)) - self.added["events"]
         if plan.between < NEAR_LAUNCH_S:
             self._record(plan, run, before)
         return plan
@@ -150,7 +153,7 @@ class GpuClock:
         except RuntimeError as error:
             self.stream.note(f"timed by events, not replayed: {next(iter(str(error).splitlines()), error)}")
             return
-        if statistics.median(self._replays(more, less, 5)) < max(SHORTEST_S, plan.between / 10):
+        if statistics.median(self._replays(plan, more, less, 5)) < max(SHORTEST_S, plan.between / 10):
             self.stream.note(
                 "timed by events, not replayed: it launches on another stream than the current one"
             )
@@ -158,7 +161,7 @@ class GpuClock:
         plan.more, plan.less = more, less
 
     def _pairs(
-        self, run: Callable[[], object], calls: int, before: Callable[[], object] | None, host: float
+        self, plan: Plan, run: Callable[[], object], calls: int, before: Callable[[], object] | None
     ) -> list[float]:
         """Time each call between two events."""
         ahead = self.prologue(before)
@@ -172,10 +175,12 @@ class GpuClock:
                 run()
                 marks.append((first, self.stream.mark()))
 
-        self._blocked(enqueue, host * calls)
+        plan.host = self._blocked(enqueue, plan.host * calls) / calls
         return [self.stream.seconds(*pair) for pair in marks]
 
-    def _replays(self, more: Callable[[], object], less: Callable[[], object], count: int) -> list[float]:
+    def _replays(
+        self, plan: Plan, more: Callable[[], object], less: Callable[[], object], count: int
+    ) -> list[float]:
         """Replay both graphs in turn; return the difference, a call."""
         marks: list[Any] = []
 
@@ -187,27 +192,30 @@ class GpuClock:
                     replay()
                     marks.append(self.stream.mark())
 
-        self._blocked(enqueue, 50e-6 * count)
+        plan.replay = self._blocked(enqueue, plan.replay * count) / count
         spans = [self.stream.seconds(*marks[at : at + 2]) for at in range(0, len(marks), 2)]
         return [(long - short) / REPLAYED for long, short in zip(spans[0::2], spans[1::2], strict=True)]
 
-    def _blocked(self, enqueue: Callable[[], object], host: float) -> None:
-        """Enqueue while the GPU waits; wait longer where the host was slower than that."""
-        late = False
+    def _blocked(self, enqueue: Callable[[], object], host: float) -> float:
+        """Enqueue while the GPU waits, longer where the host is slower than `host`; return what it took."""
         for patience in (2, 8, 32):
             cycles = int(self.sm_hz * min(max(patience * host, 100e-6), 0.5))
             self.stream.wait()
-            begin = self.stream.mark()
+            self.stream.sleep(AHEAD)
+            first = self.stream.mark()
             slept = self.stream.sleep(cycles)
-            end = self.stream.mark()
+            last = self.stream.mark()
+            begin = time.perf_counter()
             enqueue()
-            late = slept and self.stream.passed(end)
+            took = time.perf_counter() - begin
+            late = slept and self.stream.passed(last)
             self.stream.wait()
             if slept and self._sleep_s:
-                self._clocks.append(cycles / max(self.stream.seconds(begin, end) - self._sleep_s, 1e-6))
+                self._clocks.append(cycles / max(self.stream.seconds(first, last) - self._sleep_s, 1e-6))
             if not late:
-                return
+                return took
         self.stream.note("the host waits for the GPU in it, or is slow: gaps are part of the time")
+        return host
 
     def _measure_sm(self) -> None:
         """Learn the SM clock, and what events add to a kernel that waits: two equations."""
@@ -215,6 +223,7 @@ class GpuClock:
         def waited(cycles: int) -> float:
             found = []
             for _ in range(5):
+                self.stream.sleep(AHEAD)
                 begin = self.stream.mark()
                 self.stream.sleep(cycles)
                 end = self.stream.mark()
@@ -238,9 +247,10 @@ class GpuClock:
             if exact is None:
                 return
             plan = self._plan(run, None)
-            found["events"].append(statistics.median(self._pairs(run, 30, None, plan.host)) - exact)
+            found["events"].append(statistics.median(self._pairs(plan, run, 30, None)) - exact)
             if plan.more and plan.less:
-                found["graph"].append(statistics.median(self._replays(plan.more, plan.less, 10)) - exact)
+                replays = self._replays(plan, plan.more, plan.less, 10)
+                found["graph"].append(statistics.median(replays) - exact)
         self.added = {mode: statistics.median(values) if values else 0.0 for mode, values in found.items()}
         self._plans.clear()
 
@@ -248,34 +258,6 @@ class GpuClock:
 def make_clock(device: torch.device | str | int, *, cold: bool = True) -> GpuClock:
     """Return the clock of a CUDA device: `clock(run, calls)` is in seconds a call. Takes a second or two."""
     return GpuClock(GpuStream(device), cold=cold)
-
-
-def profiled(
-    stream: GpuStream, run: Callable[[], object], calls: int, ahead: Callable[[], object]
-) -> float | None:
-    """Return the median seconds a call that the kernels of `run` take by the profiler, `ahead` left out.
-
-    None where the profiler sees no kernels, or not the same number of them in every call.
-    """
-
-    def enqueue(each: tuple[Callable[[], object], ...]) -> Callable[[], None]:
-        def enqueue_all() -> None:
-            for _ in range(calls):
-                for step in each:
-                    step()
-
-        return enqueue_all
-
-    skipped = stream.durations(enqueue((ahead,)))
-    durations = stream.durations(enqueue((ahead, run)))
-    if not durations:
-        stream.note("torch.profiler sees no kernels here: times hold what events add to them")
-    if not durations or len(durations) % calls or len(skipped) % calls:
-        return None
-    period, first = len(durations) // calls, len(skipped) // calls
-    return statistics.median(
-        sum(durations[at + first : at + period]) for at in range(0, len(durations), period)
-    )
 
 
 def host_seconds(run: Callable[[], object], wait: Callable[[], object], calls: int = 50) -> float:

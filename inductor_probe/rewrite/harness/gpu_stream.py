@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import statistics
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -106,3 +107,31 @@ class GpuStream:
         """Keep what could not be done, once."""
         if text not in self.notes:
             self.notes.append(text)
+
+
+def profiled(
+    stream: GpuStream, run: Callable[[], object], calls: int, ahead: Callable[[], object]
+) -> float | None:
+    """Return the median seconds a call that the kernels of `run` take by the profiler, `ahead` left out.
+
+    None where the profiler sees no kernels, or not the same number of them in every call.
+    """
+
+    def enqueue(each: tuple[Callable[[], object], ...]) -> Callable[[], None]:
+        def enqueue_all() -> None:
+            for _ in range(calls):
+                for step in each:
+                    step()
+
+        return enqueue_all
+
+    skipped = stream.durations(enqueue((ahead,)))
+    durations = stream.durations(enqueue((ahead, run)))
+    if not durations:
+        stream.note("torch.profiler sees no kernels here: times hold what events add to them")
+    if not durations or len(durations) % calls or len(skipped) % calls:
+        return None
+    period, first = len(durations) // calls, len(skipped) // calls
+    return statistics.median(
+        sum(durations[at + first : at + period]) for at in range(0, len(durations), period)
+    )

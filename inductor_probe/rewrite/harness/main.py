@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import difflib
 import gc
+import importlib
 import json
 import random
+import runpy
 import sys
 import time
 from collections.abc import Callable
@@ -65,6 +67,14 @@ def parse(bench: Bench, argv: list[str] | None) -> argparse.Namespace:
         metavar="TEXT",
         help="Triton: time all configs, and those of TEXT: XBLOCK=1,8 num_warps=4",
     )
+    add(
+        "--import",
+        dest="imports",
+        action="append",
+        default=[],
+        metavar="MODULE",
+        help="import this module, or run this FILE.py, first: it registers operators that the graph calls",
+    )
     add("--size", action="append", default=[], metavar="s77=128", help="bind a symbolic size")
     add("--copies-first", action="store_true", help="set up candidates before baselines")
     add("--seed", type=int, default=0, help="of inputs, their places, and the order of timing (0)")
@@ -74,6 +84,8 @@ def parse(bench: Bench, argv: list[str] | None) -> argparse.Namespace:
     if options.kernel and options.kernel not in bench.kernels:
         near = difflib.get_close_matches(options.kernel, bench.kernels, cutoff=0.3) or bench.kernels
         parser.error(f"no kernel {options.kernel}; there is {', '.join(near)}")
+    for name in options.imports:
+        import_first(name)
     try:
         bench.kind, bench.sizes = options.inputs, dict(map(binding, options.size))
         inputs = bench.inputs(options.seed)
@@ -83,6 +95,14 @@ def parse(bench: Bench, argv: list[str] | None) -> argparse.Namespace:
         parser.error("--configs is for Triton kernels, and this graph has none")
     options.data = options.data or ("cold" if on_cuda(inputs) else "warm")
     return options
+
+
+def import_first(name: str) -> None:
+    """Import a module, or run a file under the name that it would be imported by."""
+    if name.endswith(".py"):
+        runpy.run_path(name, run_name=Path(name).stem)
+    else:
+        importlib.import_module(name)
 
 
 def binding(text: str) -> tuple[str, int]:

@@ -13,6 +13,8 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from inductor_probe.rewrite.harness.unwritten import Unwritten
+
 LOW32 = 0xFFFFFFFF
 LEAST, MOST = -(2**63), 2**63 - 1  # of the seeds that the wrapper draws
 
@@ -66,7 +68,8 @@ def whole(words: list[torch.Tensor], low: int, high: int) -> torch.Tensor:
 class Draws(TorchDispatchMode):  # type: ignore[misc]
     """Answers inductor's random operations as its kernels do; everything else runs as it is.
 
-    `others` are other operations that drew random numbers: eager may draw those in another order.
+    `answered` tells whether there was one. `others` are other operations that drew random numbers: eager may
+    draw those in another order. `unwritten` is what came of memory that nothing wrote to.
     """
 
     supports_higher_order_operators = True
@@ -74,18 +77,26 @@ class Draws(TorchDispatchMode):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self.others: set[str] = set()
+        self.answered = False
+        self.unwritten = Unwritten()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        return self.draw(func, args, kwargs or {})
+        kwargs = kwargs or {}
+        result = self.draw(func, args, kwargs)
+        self.unwritten.see(func, args, kwargs, result)
+        return result
 
     def draw(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Run one operation."""
         match str(func), args:
             case "prims.inductor_seeds.default", (count, device):
+                self.answered = True
                 return torch.randint(LEAST, MOST, [count], device=device)
             case "prims.inductor_random.default", (size, seed, mode) if kwargs.get("align_dtype") is None:
                 words = philox(int(seed), math.prod(size), seed.device)
                 return (uniform(words[0]) if mode == "rand" else normal(words)).view(size)
+            case "aten.view.default", _:  # eager lays some results out otherwise than inductor was told
+                return torch.ops.aten.reshape.default(*args, **kwargs)
             case "prims.inductor_randint.default", (low, high, size, seed):
                 return whole(philox(int(seed), math.prod(size), seed.device), low, high).view(size)
         if torch.Tag.nondeterministic_seeded in getattr(func, "tags", ()):
