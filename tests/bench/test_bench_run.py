@@ -122,6 +122,7 @@ def test_what_the_compiler_refused_stands_before_thousands_of_warnings(tmp_path:
         ("torch._inductor.exc.InvalidCxxCompiler: No working C++ compiler found", "g++"),
         ("ModuleNotFoundError: No module named 'triton'", "triton"),
         ("RuntimeError: Found no NVIDIA driver. no NVIDIA driver", "GPU"),
+        ("AttributeError: '_OpNamespace' 'mine' object has no attribute 'op'", "--import MODULE"),
     ],
 )
 def test_known_crashes_come_with_the_next_step(tmp_path: Path, said: str, hint: str) -> None:

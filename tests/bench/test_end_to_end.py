@@ -218,3 +218,47 @@ def test_without_a_compiler_the_next_step_is_offered(
     with pytest.raises(RunFailedError) as caught:
         run(file.path)
     assert "g++" in (caught.value.hint or "")
+
+
+OPERATOR = """
+import torch
+
+
+@torch.library.custom_op("mine::tripled", mutates_args=())
+def tripled(x: torch.Tensor) -> torch.Tensor:
+    return x * 3
+
+
+@tripled.register_fake
+def _(x: torch.Tensor) -> torch.Tensor:
+    return torch.empty_like(x)
+"""
+CALLS_IT = """
+import torch
+import operators
+torch.compile(lambda x: torch.ops.mine.tripled(x.sin()) + 1)(torch.ones(8))
+"""
+
+
+@pytest.mark.parametrize("name", ["operators", "operators.py"])
+def test_operators_that_a_program_registers_are_imported_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    (tmp_path / "operators.py").write_text(OPERATOR)
+    environment = {
+        **os.environ,
+        "TORCH_COMPILE_DEBUG": "1",
+        "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache"),
+        "PYTHONPATH": str(tmp_path),
+    }
+    command = [sys.executable, "-c", CALLS_IT]
+    subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True)
+    code = next(tmp_path.glob("torch_compile_debug/run_*/torchinductor/*/output_code.py"))
+    path = write_bench_file(code.parent).path
+    with pytest.raises(RunFailedError, match="tripled") as caught:
+        run_bench_file(path, BenchSettings(budget=0.3, processes=3))
+    assert "--import FILE.py" in (caught.value.hint or "")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    result = run_bench_file(path, BenchSettings(budget=0.3, processes=3, imports=(name,)))
+    assert all(variant.correct for variant in result.variants), result.variants

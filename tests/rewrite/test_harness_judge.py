@@ -254,3 +254,37 @@ def test_an_operation_that_is_wrong_below_a_mode_is_run_without_one() -> None:
     assert (pristine.correct, variant.correct) == (True, True), pristine
     off, _ = verdicts(bench(lambda args: (call(args)[0] * 1.01,), call, Pinv, torch.complex64))
     assert not off.correct
+
+
+def test_values_that_leave_the_range_of_their_dtype_are_not_compared() -> None:
+    """Random values do in the backward graph of a deep network: infinity, and NaN where two meet."""
+
+    class Powers(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            return torch.ops.aten.mul.Tensor(x, 1e30) * 1e30, torch.ops.aten.mul.Tensor(x, 2)
+
+    def call(args: list[Any]) -> tuple[torch.Tensor, ...]:
+        large = args[0] * 1e30 * 1e30
+        return torch.where(torch.arange(8) % 2 == 0, large, large - large), args[0] * 2
+
+    def wrong(args: list[Any]) -> tuple[torch.Tensor, ...]:
+        return call(args)[0], args[0] * 2.01
+
+    pristine, variant = verdicts(bench(call, wrong, Powers))
+    assert pristine.correct, pristine
+    assert pristine.note == "these inputs leave the range of the dtype: what is not finite is not compared"
+    assert (variant.correct, variant.first_bad_output) == (False, 1)
+
+
+def test_a_view_that_eager_cannot_take_of_its_own_layout_is_copied() -> None:
+    """Inductor may be told other strides than eager gives a convolution."""
+
+    class Viewed(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor]:
+            return (torch.ops.aten.view.default(torch.ops.aten.view.default(x, [2, 4]).t(), [8]),)
+
+    def call(args: list[Any]) -> tuple[torch.Tensor]:
+        return (args[0].view(2, 4).t().reshape(8),)
+
+    pristine, _ = verdicts(bench(call, call, Viewed))
+    assert (pristine.correct, pristine.note) == (True, None)

@@ -41,11 +41,40 @@ def test_triton_launches_are_replayed_through_run() -> None:
     assert subject.namespace["k"] is kernel
 
 
-def test_raw_pointers_cannot_be_replayed() -> None:
-    subject = bench({"k": id}, ["k"])
+def test_raw_pointers_are_told_by_the_memory_that_they_point_into() -> None:
+    """Torch before 2.3 passes them: to an input, to a buffer, into the middle of one."""
+    copied: list[float] = []
 
-    def call(args: list[Any]) -> tuple[()]:
-        subject.namespace["k"](ctypes.c_void_p(args[0].data_ptr()))
+    def kernel(source: ctypes.c_void_p, out: ctypes.c_void_p, count: ctypes.c_long) -> None:
+        assert source.value is not None
+        assert out.value is not None
+        ctypes.memmove(out.value, source.value, 4 * count.value)
+        copied.append(ctypes.c_float.from_address(out.value).value)
+
+    def call(args: list[Any]) -> tuple[Any]:
+        (x,) = args
+        args.clear()
+        out = torch.empty_strided((64,), (1,))
+        pointers = [ctypes.c_void_p(tensor.data_ptr()) for tensor in (x[32:], out)]
+        subject.namespace["k"](*pointers, ctypes.c_long(32))
+        return (out,)
+
+    subject = bench({"k": kernel, "call": call}, ["k"])
+    (launch,) = record(subject, "call", "k", [torch.arange(64.0)])
+    assert launch.replayable()
+    assert launch.pointers == {0, 1}
+    assert [arg.numel() for arg in launch.args[:2]] == [4 * 32, 4 * 64]
+    launch.args[0].view(torch.float32)[0] = 7.0
+    launch.bind(kernel)()
+    assert copied == [32.0, 32.0, 7.0]
+    assert launch.args[1].view(torch.float32)[0] == 7.0
+
+
+def test_pointers_to_memory_of_something_else_cannot_be_replayed() -> None:
+    subject, foreign = bench({"k": lambda _: None}, ["k"]), ctypes.c_float(1.0)
+
+    def call(_: list[Any]) -> tuple[()]:
+        subject.namespace["k"](ctypes.c_void_p(ctypes.addressof(foreign)))
         return ()
 
     subject.namespace["call"] = call

@@ -11,15 +11,14 @@ import pytest
 import torch
 
 from inductor_probe.rewrite.harness.bench import Bench
+from inductor_probe.rewrite.harness.empty_kernels import empty_kernel, signature
 from inductor_probe.rewrite.harness.flops import Flops, flops_of
 from inductor_probe.rewrite.harness.guards import Guarded
 from inductor_probe.rewrite.harness.launches import Launch
 from inductor_probe.rewrite.harness.overheads import (
     LibraryCalls,
     allocations,
-    empty_kernel,
     measure_overheads,
-    signature,
     steps_of,
 )
 
@@ -94,17 +93,19 @@ def test_library_calls_are_noted_but_neither_views_nor_empty_memory() -> None:
     assert library.steps[1].launch.args[0].tolist() == torch.ones(4, 4).tolist()  # as it was before
 
 
-def test_raw_pointers_leave_kernels_out_with_a_note() -> None:
-    x = torch.ones(4)
+def test_pointers_to_memory_of_something_else_leave_kernels_out_with_a_note() -> None:
+    hidden = torch.ones(4)
 
     def kernel(pointer: Any) -> None:
-        assert pointer.value == x.data_ptr()
+        assert pointer.value == hidden.data_ptr()
 
     namespace: dict[str, Any] = {"kernel": kernel}
-    namespace["call"] = lambda args: namespace["kernel"](ctypes.c_void_p(x.data_ptr())) or (x,)
+    namespace["call"] = lambda args: namespace["kernel"](ctypes.c_void_p(hidden.data_ptr())) or args
     notes: list[str] = []
-    assert steps_of(a_bench(namespace, ["kernel"]), [x], notes) == []
-    assert notes == ["kernels are not timed one by one: launches of kernel pass raw pointers"]
+    assert steps_of(a_bench(namespace, ["kernel"]), [torch.ones(2)], notes) == []
+    assert notes == [
+        "kernels are not timed one by one: launches of kernel pass pointers to memory of something else"
+    ]
 
 
 def test_allocations_of_one_call_are_counted() -> None:
@@ -128,6 +129,9 @@ def test_an_empty_kernel_takes_the_arguments_of_the_real_one() -> None:
     assert signature(launch) == "pif"
     kernel = empty_kernel("pif")
     assert kernel(*launch.args) is None
+    by_pointers = Launch(None, (torch.ones(2), 3), {}, frozenset({0}))
+    assert signature(by_pointers) == "Pi"
+    by_pointers.bind(empty_kernel("Pi"))()
     with pytest.raises(RuntimeError, match="requires 3 args"):
         kernel(torch.ones(2))
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,15 @@ def test_integers_stay_inside_their_bounds() -> None:
     assert "low=3, high=9)" in written(f"{PROGRAMS}/scatters", bounds=(bound,)).source
     at = made(written(f"{PROGRAMS}/scatters", bounds=(bound,)))(0)[2]
     assert 3 <= at.min() <= at.max() <= 9
+
+
+def test_a_mask_has_no_more_that_is_true_than_what_it_takes_from() -> None:
+    text = (folder(f"{PROGRAMS}/scatters") / "output_code.py").read_text()
+    tail = cut(re.sub(r"(arg2_1 = rand_strided\(.*dtype=)torch\.int64", r"\1torch.bool", text)).tail
+    source = make_inputs_source(tail, None, (), (InputBound("arg2_1", 0, 2, form="true"),)).source
+    assert "torch.bool, 'cpu', high=2, form='true')" in source
+    free = make_inputs_source(tail, None, (), ()).source
+    assert "torch.bool, 'cpu')" in free
 
 
 def test_integers_that_pick_nothing_are_larger_and_of_both_signs() -> None:

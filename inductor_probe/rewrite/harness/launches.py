@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import ctypes
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -14,23 +14,28 @@ from torch.utils._pytree import tree_leaves
 
 from inductor_probe.rewrite.harness.bench import Bench, Variant
 from inductor_probe.rewrite.harness.inputs import clone
+from inductor_probe.rewrite.harness.pointers import Memory, is_pointer, pointer_to
 
 
 @dataclass
 class Launch:
-    """The arguments of one call of a kernel; `method` is `run` for Triton, None for C++."""
+    """The arguments of one call of a kernel; `method` is `run` for Triton, None for C++.
+
+    At the positions in `pointers` it got raw pointers, and `args` has what they point to.
+    """
 
     method: str | None
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
+    pointers: frozenset[int] = field(default_factory=frozenset)
 
     def values(self) -> tuple[Any, ...]:
         """Return its arguments, positional ones and those with names."""
         return self.args, self.kwargs
 
     def replayable(self) -> bool:
-        """Tell whether the arguments outlive the wrapper: raw pointers do not."""
-        return not any(isinstance(arg, ctypes.c_void_p) for arg in self.args)
+        """Tell whether the arguments outlive the wrapper: pointers into unknown memory do not."""
+        return not any(map(is_pointer, self.args))
 
     def fits(self, other: Launch) -> bool:
         """Tell whether `other` has arguments of the same form: sizes, strides, dtypes and numbers."""
@@ -42,6 +47,9 @@ class Launch:
         start = getattr(kernel, self.method) if self.method else kernel
 
         def bind(values: Any) -> Callable[[], object]:
+            if self.pointers:  # whoever times this keeps the values
+                args = enumerate(values[0])
+                return partial(start, *(pointer_to(arg) if at in self.pointers else arg for at, arg in args))
             tensors = (leaf for leaf in tree_leaves(values) if isinstance(leaf, torch.Tensor))
             device = next((tensor.device.index for tensor in tensors if tensor.is_cuda), None)
             if "stream" not in self.kwargs or device is None:
@@ -63,13 +71,18 @@ class Launch:
 class Recorder:
     """Stands in for a kernel: passes calls on and notes them, with copies of their arguments."""
 
-    def __init__(self, kernel: Any) -> None:
+    def __init__(self, kernel: Any, memory: Memory | None = None) -> None:
         self.kernel = kernel
+        self.memory = memory
         self.launches: list[Launch] = []
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Do what calling a C++ kernel does."""
-        self.launches.append(Launch(None, *clone((args, kwargs))))
+        known = tuple(map(self.memory.pointed, args)) if self.memory else args
+        pairs = enumerate(zip(args, known, strict=True))
+        pointers = frozenset(at for at, (old, new) in pairs if is_pointer(old) and not is_pointer(new))
+        known, kwargs_then = clone((known, kwargs))
+        self.launches.append(Launch(None, known, kwargs_then, pointers))
         return self.kernel(*args, **kwargs)
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
@@ -83,10 +96,19 @@ class Recorder:
 
 def record(bench: Bench, entry: str, name: str, inputs: list[Any]) -> list[Launch]:
     """Run the wrapper `entry` on copies of `inputs` and return the launches of kernel `name` in order."""
-    recorder = Recorder(bench.namespace[name])
+    launches = _recorded(bench, entry, name, clone(inputs), None)
+    if all(launch.replayable() for launch in launches):
+        return launches
+    values = clone(inputs)
+    return _recorded(bench, entry, name, values, Memory(values))
+
+
+def _recorded(bench: Bench, entry: str, name: str, values: list[Any], memory: Memory | None) -> list[Launch]:
+    recorder = Recorder(bench.namespace[name], memory)
     bench.namespace[name] = recorder
     try:
-        Variant(entry, entry).run(bench, clone(inputs))
+        with memory or nullcontext():
+            Variant(entry, entry).run(bench, values)
     finally:
         bench.namespace[name] = recorder.kernel
     return recorder.launches

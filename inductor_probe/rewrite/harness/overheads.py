@@ -9,13 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-import torch._inductor.config
-from torch._inductor.async_compile import AsyncCompile
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from inductor_probe.rewrite.harness.bench import Bench
 from inductor_probe.rewrite.harness.checks import ALLOCATORS
 from inductor_probe.rewrite.harness.clocks import cpu_clock, gpu_clock
+from inductor_probe.rewrite.harness.empty_kernels import argument, empty_kernel, signature
 from inductor_probe.rewrite.harness.flops import first_line, flops_of
 from inductor_probe.rewrite.harness.gpu_clock import GpuClock, host_seconds
 from inductor_probe.rewrite.harness.guards import Guarded
@@ -194,7 +193,7 @@ def steps_of(bench: Bench, inputs: list[Any], notes: list[str]) -> list[Step]:
     for kernel in bench.kernels:
         launches = record(bench, "call", kernel, inputs)
         if not all(launch.replayable() for launch in launches):
-            why = f"launches of {kernel} pass raw pointers"
+            why = f"launches of {kernel} pass pointers to memory of something else"
         steps += [Step("kernel", kernel, launch, bench.namespace[kernel]) for launch in launches]
         size = sum(
             each.untyped_storage().nbytes() for step in steps for each in tensors_of(step.launch.values())
@@ -228,34 +227,12 @@ def timers_of(steps: list[Step], rng: random.Random, notes: list[str], *, emptie
             own = signature(step.launch)
             nearest = min(made, key=lambda each: (each != own, abs(len(each) - len(own))))
             # Of another length, it is not that call; the difference is some ten nanoseconds an argument.
-            args = values if nearest == own else (tuple(map(argument, nearest)), {})
-            subject = Subject("empty", Launch(None, *args).starter(made[nearest]), args)
+            launch = step.launch if nearest == own else Launch(None, tuple(map(argument, nearest)), {})
+            args = launch.values()
+            subject = Subject("empty", launch.starter(made[nearest]), args)
             timer.empty = make_side(subject, Ring(args, 2, False, rng))
         timers.append(timer)
     return timers
-
-
-def signature(launch: Launch) -> str:
-    """Return a letter for each argument: pointer, integer or float."""
-    return "".join(
-        "p" if isinstance(arg, torch.Tensor) else "f" if isinstance(arg, float) else "i"
-        for arg in launch.args
-    )
-
-
-def argument(letter: str) -> Any:
-    """Return something to pass for a letter of a signature."""
-    return {"p": torch.empty(1), "i": 1, "f": 1.0}[letter]
-
-
-def empty_kernel(letters: str) -> Callable[..., object]:
-    """Compile a C++ kernel that does nothing, with inductor's own way of passing arguments."""
-    types = [{"p": "void*", "i": "int64_t", "f": "float"}[letter] for letter in letters]
-    arguments = ", ".join(f"{each} a{at}" for at, each in enumerate(types))
-    source = f'#include <cstdint>\nextern "C" void kernel({arguments}) {{}}\n'
-    with torch._inductor.config.patch(compile_threads=1):  # here: its compile workers were stopped
-        kernel: Callable[..., object] = AsyncCompile().cpp_pybinding(types, source)
-    return kernel
 
 
 def time_rounds(timers: list[Timer], clock: GpuClock | None, seconds: float, rng: random.Random) -> None:

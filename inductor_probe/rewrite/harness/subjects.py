@@ -36,7 +36,7 @@ def kernel_pairs(
     """Pair each launch of `kernel` with that of its right variants: on the same buffers, where they fit."""
     launches = record(bench, "call", kernel, inputs)
     if not all(launch.replayable() for launch in launches):
-        warn(f"{kernel} is not timed alone: its launches pass raw pointers")
+        warn(f"{kernel} is not timed alone: its launches pass pointers to memory of something else")
         return
     copies: dict[str, list[Launch]] = {}
     for variant in bench.variants():
