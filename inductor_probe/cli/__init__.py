@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import errno
 import gc
 import os
 import sys
@@ -147,6 +148,9 @@ def _explain(error: BaseException) -> ProbeError:
             return ProbeError(error.format_message().rstrip("."), f"see {context.command_path} --help")
         case click.ClickException():
             return ProbeError(error.format_message().rstrip("."), "see probe --help")
+        case OSError(errno=errno.ENOSPC | errno.EDQUOT):
+            place = error.filename or "the output"
+            return ProbeError(f"cannot write {place}: {error.strerror}", "free some space, and run it again")
     return ProbeError(
         f"internal error: {type(error).__name__}: {error}",
         "this is a bug in inductor_probe; `probe --traceback ...` shows where",

@@ -131,6 +131,21 @@ def test_head_may_close_the_pipe(tmp_path: Path) -> None:
     assert (ran.returncode, ran.stderr) == (0, "")
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_a_full_disk_behind_a_pipe_is_a_sentence(tmp_path: Path, options: list[str]) -> None:
+    command = [sys.executable, "-m", "inductor_probe", "show", str(DUMPS / "torch-2.13.0-cpu/hflip_cl")]
+    with Path("/dev/full").open("w") as full:
+        ran = subprocess.run(
+            [*command, *options], cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert ran.returncode == 2
+    assert ran.stderr.splitlines() == [
+        "error: cannot write the output: No space left on device",
+        "hint: free some space, and run it again",
+    ]
+
+
 def test_completion_is_there() -> None:
     script = Path(sys.executable).parent / "probe"
     environment = {"_PROBE_COMPLETE": "bash_source", "PATH": "/usr/bin:/bin"}

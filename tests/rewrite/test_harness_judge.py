@@ -288,3 +288,33 @@ def test_a_view_that_eager_cannot_take_of_its_own_layout_is_copied() -> None:
 
     pristine, _ = verdicts(bench(call, call, Viewed))
     assert (pristine.correct, pristine.note) == (True, None)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: torch._efficientzerotensor((8,)),
+        lambda: torch.ones(4).to_sparse(),
+        lambda: torch.ones(2, 0),
+    ],
+)
+def test_values_without_memory_are_none_that_nobody_wrote(made: Any) -> None:
+    with Draws() as draws:
+        torch.empty(8)
+        torch.ops.aten.empty.memory_format([0])
+        value = made()
+    assert not draws.unwritten.holds(value)
+
+
+def test_floats_of_eight_bits_are_compared() -> None:
+    """They know neither isfinite nor abs."""
+
+    class Narrowed(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor]:
+            return (torch.ops.prims.convert_element_type.default(x, torch.float8_e4m3fn),)
+
+    def call(args: list[Any]) -> tuple[torch.Tensor]:
+        return (args[0].to(torch.float8_e4m3fn),)
+
+    pristine, _ = verdicts(bench(call, call, Narrowed))
+    assert (pristine.correct, pristine.elements) == (True, 8)

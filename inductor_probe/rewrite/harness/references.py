@@ -53,7 +53,7 @@ class Reference:
             return self
         for at, value, exact in pairs:
             if is_float(value) and exact is not ANYTHING and value.shape == exact.shape:
-                values[at] = torch.where(value.isfinite(), exact, value)
+                values[at] = torch.where(in_double(value).isfinite(), exact, value)
         note = "these inputs leave the range of the dtype: what is not finite is not compared"
         note = "; ".join(filter(None, [self.note, note]))
         return replace(self, outputs=values[:first], after=values[first:], note=note)
@@ -63,8 +63,13 @@ def leaves_range(exact: Any, dtype: torch.dtype) -> bool:
     """Tell whether a dtype cannot hold a result."""
     if not is_float(exact):
         return False
-    size = exact.abs()
+    size = in_double(exact).abs()
     return bool((size.isfinite() & (size > torch.finfo(dtype).max)).any())
+
+
+def in_double(value: torch.Tensor) -> torch.Tensor:
+    """Return a float tensor in a type that every operation knows: those of 8 bits know few."""
+    return value.to(torch.complex128 if value.is_complex() else torch.float64)
 
 
 def run_graph(graph: Any, inputs: list[Any], seed: int, mode: Draws | None) -> tuple[list[Any], list[Any]]:

@@ -19,7 +19,7 @@ class Unwritten:
 
     def holds(self, value: Any) -> bool:
         """Tell whether a value is such memory."""
-        return isinstance(value, torch.Tensor) and address(value) in self.kept
+        return isinstance(value, torch.Tensor) and address(value) in self.kept and value.numel() > 0
 
     def see(self, func: Any, args: Any, kwargs: Any, result: Any) -> None:
         """Take note of an operation that ran."""
@@ -51,5 +51,6 @@ def is_view(func: Any) -> bool:
 
 
 def address(tensor: torch.Tensor) -> int:
-    """Return where the memory of a tensor begins."""
-    return int(tensor.untyped_storage().data_ptr())
+    """Return where the memory of a tensor begins; -1 of one without, such as a sparse one."""
+    has_memory = tensor.layout == torch.strided and not tensor._is_zerotensor()
+    return int(tensor.untyped_storage().data_ptr()) if has_memory else -1
