@@ -67,20 +67,26 @@ def kernel(place: Path) -> Kernel:
     return Kernel(NAME, "triton", "", (), comment=comment)
 
 
-def test_a_config_that_inductor_saved_is_read_and_tied_to_its_kernel(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Triton's cache beside it tells the kernel: other kernels may share the folder."""
+def saved(cache_dir: Path, monkeypatch: pytest.MonkeyPatch, compiled: str | None) -> Path:
+    """Let inductor save a config; return where the code of its kernel belongs."""
     pytest.importorskip("triton", reason="triton is not installed")
     from torch._inductor.runtime.autotune_cache import AutotuneCache  # noqa: PLC0415 - torch, where needed
     from triton import Config  # noqa: PLC0415
 
-    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
-    code = tmp_path / "ab" / CODE
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(cache_dir))
+    code = cache_dir / "ab" / CODE
     cache = AutotuneCache.create({"autotune_local_cache": True}, str(code), "hash of configs")
     assert cache is not None
     config = Config({"XBLOCK": 256}, num_warps=8, num_stages=1)
-    cache.save(config, 12_000_000, found_by_coordesc=True, triton_cache_hash="FOLDER")
+    cache.save(config, 12_000_000, found_by_coordesc=True, triton_cache_hash=compiled)
+    return code
+
+
+def test_a_config_that_inductor_saved_is_read_and_tied_to_its_kernel(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Triton's cache beside it tells the kernel: other kernels may share the folder."""
+    code = saved(tmp_path, monkeypatch, "FOLDER")
     problems: list[Problem] = []
     assert cached_configs([kernel(code)], problems) == (), "nothing says whose it is"
     compiled = tmp_path / "triton" / "0" / "FOLDER"
@@ -101,15 +107,7 @@ def test_a_config_that_coordinate_descent_found_is_tied_where_no_other_kernel_li
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Torch does not note the compiled kernel in it (seen on 2.11 and 2.13)."""
-    pytest.importorskip("triton", reason="triton is not installed")
-    from torch._inductor.runtime.autotune_cache import AutotuneCache  # noqa: PLC0415 - torch, where needed
-    from triton import Config  # noqa: PLC0415
-
-    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
-    code = tmp_path / "ab" / CODE
-    cache = AutotuneCache.create({"autotune_local_cache": True}, str(code), "hash of configs")
-    assert cache is not None
-    cache.save(Config({"XBLOCK": 256}, num_warps=8, num_stages=1), 12_000_000, found_by_coordesc=True)
+    code = saved(tmp_path, monkeypatch, None)
     assert cached_configs([kernel(code)], []) == (), "the kernel's code is not there"
     code.write_text("# a kernel")
     (found,) = cached_configs([kernel(code)], [])

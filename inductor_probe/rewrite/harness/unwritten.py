@@ -19,17 +19,22 @@ class Unwritten:
 
     def holds(self, value: Any) -> bool:
         """Tell whether a value is such memory."""
-        return isinstance(value, torch.Tensor) and address(value) in self.kept and value.numel() > 0
+        return isinstance(value, torch.Tensor) and address(value) in self.kept
 
     def see(self, func: Any, args: Any, kwargs: Any, result: Any) -> None:
         """Take note of an operation that ran."""
         if str(func).startswith(("aten.empty", "aten.new_empty")):
-            self.kept[address(result)] = result
+            self.keep(result)
         elif self.kept:
             for value in written(func, args, kwargs):
                 self.kept.pop(address(value), None)
             if is_view(func) and any(map(self.holds, args)):
-                self.kept[address(result)] = result  # in float64 it is a copy
+                self.keep(result)  # in float64 it is a copy
+
+    def keep(self, value: torch.Tensor) -> None:
+        """Take it for memory that nothing wrote to, if it is memory."""
+        if (place := address(value)) > 0:
+            self.kept[place] = value
 
 
 def written(func: Any, args: Any, kwargs: Any) -> list[torch.Tensor]:
@@ -51,6 +56,6 @@ def is_view(func: Any) -> bool:
 
 
 def address(tensor: torch.Tensor) -> int:
-    """Return where the memory of a tensor begins; -1 of one without, such as a sparse one."""
+    """Return where the memory of a tensor begins; 0 of one without: it is empty, sparse, or made of zeros."""
     has_memory = tensor.layout == torch.strided and not tensor._is_zerotensor()
-    return int(tensor.untyped_storage().data_ptr()) if has_memory else -1
+    return int(tensor.untyped_storage().data_ptr()) if has_memory else 0
