@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 import random
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -90,6 +92,20 @@ def test_one_kernel_or_no_times_can_be_asked_for(capsys: pytest.CaptureFixture[s
         main(kernels(), ["--kernel", "kk"])
     assert caught.value.code == 2
     assert "no kernel kk; there is k" in capsys.readouterr().err
+
+
+def test_a_module_is_imported_before_inputs_are_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "registers.py").write_text("print('registered by', __name__)")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    parse(kernels(), ["--import", "registers", "--import", str(tmp_path / "registers.py")])
+    assert capsys.readouterr().out.splitlines() == ["registered by registers"] * 2
+    sys.modules.pop("registers")
+    for name in ("nowhere", "nowhere.py"):
+        with pytest.raises(SystemExit):
+            parse(kernels(), ["--import", name])
+        assert f"error: --import {name}: " in capsys.readouterr().err
 
 
 def test_candidates_can_be_set_up_first(capsys: pytest.CaptureFixture[str]) -> None:

@@ -85,7 +85,10 @@ def parse(bench: Bench, argv: list[str] | None) -> argparse.Namespace:
         near = difflib.get_close_matches(options.kernel, bench.kernels, cutoff=0.3) or bench.kernels
         parser.error(f"no kernel {options.kernel}; there is {', '.join(near)}")
     for name in options.imports:
-        import_first(name)
+        try:
+            import_first(name)
+        except (FileNotFoundError, ModuleNotFoundError) as error:
+            parser.error(f"--import {name}: {error}; give a module as in Python, or a file as FILE.py")
     try:
         bench.kind, bench.sizes = options.inputs, dict(map(binding, options.size))
         inputs = bench.inputs(options.seed)
