@@ -107,23 +107,21 @@ def _window(call: Call) -> _Found:
     An offset counts places of a window, and none may point into the padding: in all dimensions but the last
     the first row behind it is taken, in the last all places that no window has in its padding.
     """
-    kernel, inputs, stride, padding, dilation = (
-        [call.number(element) for element in _elements(call.argument(at))] for at in range(1, 6)
-    )
-    if not kernel or None in kernel:
-        return
-    windows = call.result.size[-len(kernel) :] if call.result else ()
+    numbers = [[call.number(element) for element in _elements(call.argument(at))] for at in range(1, 6)]
+    count = len(numbers[0])
+    windows = call.result.size[-count:] if call.result and count else (None,) * count
     low = span = 0
-    for at, places in enumerate(map(int, filter(None, kernel))):
-        step, pad = (values[at] or 0 if at < len(values) else 0 for values in (dilation, padding))
-        first = min(-(-pad // (step or 1)), places - 1)
+    for *of_window, size, made in zip(*(numbers[at] for at in (0, 2, 3, 4, 1)), windows, strict=False):
+        known = [number for number in of_window if number is not None]
+        if len(known) < len(of_window):
+            return
+        places, stride, padding, dilation = known
+        first = min(-(-padding // dilation), places - 1)
         low, span = low * places + first, 0
-        moved, size = (values[at] if at < len(values) else None for values in (stride, inputs))
-        count = windows[at] if at < len(windows) else None
-        if moved and size and step and isinstance(count, int):
-            last = (size - 1 - ((count - 1) * moved - pad)) // step
+        if size is not None and isinstance(made, int):
+            last = (size - 1 + padding - (made - 1) * stride) // dilation
             span = max(min(last, places - 1) - first, 0)
-    for name in call.names(call.argument(0)):
+    for name in call.names(call.argument(0)) if count else ():
         yield name, Need(low, low + span, f"prims.{call.op}")
 
 

@@ -64,6 +64,11 @@ def widen(value: Any) -> Any:
     return torch.float64 if isinstance(value, torch.dtype) and value in NARROW else value
 
 
+def in_double(value: torch.Tensor) -> torch.Tensor:
+    """Return a float tensor in a type that every operation knows: those of 8 bits know few."""
+    return value.to(torch.complex128 if value.is_complex() else torch.float64)
+
+
 @contextmanager
 def poisoned(namespace: dict[str, Any], pattern: int) -> Iterator[None]:
     """Hand out memory full of NaN or `pattern`: what is not written cannot be right by luck."""
@@ -127,7 +132,7 @@ def slack_of(value: Any, expected: Any, times: float) -> Slack:
     if not comparable or value.shape != expected.shape:
         return Slack()
     error = differences(value, expected, Slack())[1]
-    exact = expected.to(torch.complex128 if value.is_complex() else torch.float64)
+    exact = in_double(expected)
     counted = error.isfinite() & exact.isfinite()
     if not counted.any():
         return Slack()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,8 +64,11 @@ def prepare(bench: Bench, seed: int, pattern: int) -> tuple[Round, Check]:
         found = [each.within_range(pristine, mutated) for each in found]
         checks = [compare("call", pristine, *each.of(mutated)) for each in found]
         if not any(each.correct for each in checks) and not (found[-1].others or found[-1].drawn):
-            with suppress(Exception):  # it may not run so: then what the others say counts
+            try:
                 found.append(unwatched(bench, inputs, seed))
+            except Exception as error:  # an operation that runs below a mode only: what was found is said
+                found[0].add(f"unwatched, the graph does not run: {said(error)}")
+            else:
                 checks.append(compare("call", pristine, *found[-1].of(mutated)))
         best = next((at for at, each in enumerate(checks) if each.correct), 0)
         if checks[best].correct or not found[-1].others:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -27,7 +27,7 @@ class Launch:
     method: str | None
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
-    pointers: frozenset[int] = field(default_factory=frozenset)
+    pointers: frozenset[int] = frozenset()
 
     def values(self) -> tuple[Any, ...]:
         """Return its arguments, positional ones and those with names."""

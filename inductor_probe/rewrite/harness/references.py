@@ -10,7 +10,7 @@ import torch
 from torch.utils._pytree import tree_map
 
 from inductor_probe.rewrite.harness.bench import Bench
-from inductor_probe.rewrite.harness.checks import ANYTHING, Float64, Slack, slack_of, widen
+from inductor_probe.rewrite.harness.checks import ANYTHING, Float64, Slack, in_double, slack_of, widen
 from inductor_probe.rewrite.harness.inputs import clone
 from inductor_probe.rewrite.harness.random_numbers import Draws
 
@@ -54,9 +54,13 @@ class Reference:
         for at, value, exact in pairs:
             if is_float(value) and exact is not ANYTHING and value.shape == exact.shape:
                 values[at] = torch.where(in_double(value).isfinite(), exact, value)
-        note = "these inputs leave the range of the dtype: what is not finite is not compared"
-        note = "; ".join(filter(None, [self.note, note]))
-        return replace(self, outputs=values[:first], after=values[first:], note=note)
+        found = replace(self, outputs=values[:first], after=values[first:])
+        found.add("these inputs leave the range of the dtype: what is not finite is not compared")
+        return found
+
+    def add(self, note: str) -> None:
+        """Add to what there is to say of it."""
+        self.note = f"{self.note}; {note}" if self.note else note
 
 
 def leaves_range(exact: Any, dtype: torch.dtype) -> bool:
@@ -65,11 +69,6 @@ def leaves_range(exact: Any, dtype: torch.dtype) -> bool:
         return False
     size = in_double(exact).abs()
     return bool((size.isfinite() & (size > torch.finfo(dtype).max)).any())
-
-
-def in_double(value: torch.Tensor) -> torch.Tensor:
-    """Return a float tensor in a type that every operation knows: those of 8 bits know few."""
-    return value.to(torch.complex128 if value.is_complex() else torch.float64)
 
 
 def run_graph(graph: Any, inputs: list[Any], seed: int, mode: Draws | None) -> tuple[list[Any], list[Any]]:
