@@ -28,7 +28,7 @@ class Name:
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class BufferElement:
     """A place in a buffer: `arg0_1[p0, 223 - p1]`. One subscript for each dimension of its `View`."""
 
     buffer: str
@@ -94,11 +94,11 @@ class Text:
     text: str
 
 
-Expression: TypeAlias = Number | Name | Access | Unary | Chain | Binary | Call | Over | Part | Text
+Expression: TypeAlias = Number | Name | BufferElement | Unary | Chain | Binary | Call | Over | Part | Text
 
 
 @dataclass(frozen=True, slots=True)
-class Loop:
+class LoopVariable:
     """A loop variable, outermost first. `reduced` when results do not have it as a dimension."""
 
     variable: str
@@ -139,7 +139,7 @@ class Definition:
 class Store:
     """`target = value`; `mode` is `atomic_add` for `target += value` from many iterations."""
 
-    target: Access
+    target: BufferElement
     value: Expression
     mode: str | None = None
     reduction: bool = False
@@ -148,7 +148,7 @@ class Store:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class BoundsCheck:
     """`0 <= value` is checked when `lower`, `value < size` when `upper`."""
 
     value: Expression
@@ -169,7 +169,7 @@ class Effect:
     lines: tuple[int, ...] = field(default=(), compare=False)
 
 
-Statement: TypeAlias = Definition | Store | Check | Effect
+Statement: TypeAlias = Definition | Store | BoundsCheck | Effect
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +185,7 @@ class Formula:
     """
 
     node: str
-    loops: tuple[Loop, ...]
+    loops: tuple[LoopVariable, ...]
     views: tuple[View, ...]
     statements: tuple[Statement, ...]
     notes: tuple[str, ...] = ()

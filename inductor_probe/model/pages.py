@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from inductor_probe.model.formula import Formula
 from inductor_probe.model.fx import FxNode
 from inductor_probe.model.ir import Dep
 from inductor_probe.model.kernels import KernelRow
@@ -13,9 +13,6 @@ from inductor_probe.model.manifest import GraphRecord
 from inductor_probe.model.nodes import NodeRow
 from inductor_probe.model.span import SourceLine, Span
 from inductor_probe.model.summary import GraphSummary
-
-if TYPE_CHECKING:  # the records of formulas are many, and only some pages show one
-    from inductor_probe.model.formula import Formula
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from inductor_probe.model.formula import (
-    Access,
     Binary,
+    BufferElement,
     Call,
     Chain,
     Expression,
@@ -125,9 +125,9 @@ def _written(expression: Expression, tight: bool) -> tuple[int, Piece]:
             return _ATOM, glued(name)
         case Text(text=text):
             return (_ATOM if text.replace(".", "_").isidentifier() else _ANYTHING), glued(text)
-        case Access(buffer=buffer, subscripts=()):
+        case BufferElement(buffer=buffer, subscripts=()):
             return _ATOM, glued(buffer)
-        case Access(buffer=buffer, subscripts=subscripts):
+        case BufferElement(buffer=buffer, subscripts=subscripts):
             places = [_piece(place, _ARGUMENT, tight=True) for place in subscripts]
             return _ATOM, _listed(buffer, places, "[]")
         case Call(function=function, arguments=arguments, keywords=keywords):

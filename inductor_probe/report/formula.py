@@ -9,7 +9,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from inductor_probe.model.dtypes import short_dtype
-from inductor_probe.model.formula import Check, Definition, Effect, Formula, Statement, Store, View
+from inductor_probe.model.formula import BoundsCheck, Definition, Effect, Formula, Statement, Store, View
 from inductor_probe.report.expression import broken, expression_text, glued, piece
 from inductor_probe.report.units import dims_text
 
@@ -44,7 +44,7 @@ def formula_lines(formula: Formula, width: int) -> list[str]:
 
 
 def _says_nothing(statement: Statement) -> bool:
-    return isinstance(statement, Check) and not statement.lower and not statement.upper
+    return isinstance(statement, BoundsCheck) and not statement.lower and not statement.upper
 
 
 def _unchecked(formula: Formula) -> Iterator[str]:
@@ -52,7 +52,7 @@ def _unchecked(formula: Formula) -> Iterator[str]:
     known = [
         f"{expression_text(check.value)} < {expression_text(check.size)}"
         for check in formula.statements
-        if isinstance(check, Check) and _says_nothing(check)
+        if isinstance(check, BoundsCheck) and _says_nothing(check)
     ]
     if known:
         yield f"not checked at run time: {', '.join(known)}"
@@ -77,7 +77,7 @@ def _statement(statement: Statement, width: int) -> list[str]:
             if mode not in {None, "atomic_add"}:
                 lines[-1] += f"  {_COMMENT} {mode}"
             return _with_mask(lines, statement, width)
-        case Check():
+        case BoundsCheck():
             return _with_mask([f"{_COMMENT} {_check(statement)}"], statement, width)
         case Effect(value=value, used=True):
             return _with_mask(broken(piece(value), width), statement, width)
@@ -94,7 +94,7 @@ def _with_mask(lines: list[str], statement: Statement, width: int) -> list[str]:
     return [*lines, f"    {note}"]
 
 
-def _check(check: Check) -> str:
+def _check(check: BoundsCheck) -> str:
     value, size = expression_text(check.value), expression_text(check.size)
     return f"checked: {'0 <= ' if check.lower else ''}{value}{f' < {size}' if check.upper else ''}"
 
@@ -182,7 +182,7 @@ def _statement_json(statement: Statement) -> dict[str, Any]:
                 "mode": statement.mode,
                 "reduction": statement.reduction,
             }
-        case Check():
+        case BoundsCheck():
             own = {
                 "kind": "check",
                 "size": expression_text(statement.size),

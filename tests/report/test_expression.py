@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inductor_probe.model.formula import (
-    Access,
     Binary,
+    BufferElement,
     Call,
     Chain,
     Expression,
@@ -41,7 +41,7 @@ def _inner(expressions: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expr
         st.builds(
             Call, st.sampled_from(["max", "where"]), st.lists(expressions, min_size=1, max_size=3).map(tuple)
         ),
-        st.builds(Access, names, st.lists(expressions, min_size=2, max_size=3).map(tuple)),
+        st.builds(BufferElement, names, st.lists(expressions, min_size=2, max_size=3).map(tuple)),
     )
 
 
@@ -64,7 +64,7 @@ def meant(expression: Expression) -> str:
             return whole
         case Call(function=head, arguments=inside):
             return f"{head}({', '.join(map(meant, inside))})"
-        case Access(buffer=head, subscripts=inside):
+        case BufferElement(buffer=head, subscripts=inside):
             return f"{head}[{', '.join(map(meant, inside))}]"
     raise AssertionError(expression)
 
@@ -104,7 +104,7 @@ def test_no_parentheses_where_none_are_needed() -> None:
     assert expression_text(Unary("-", Binary("**", x, Number("2")))) == "-x ** 2"
     assert expression_text(Binary("**", Number("-2"), x)) == "(-2) ** x"
     assert (
-        expression_text(Access("buf0", (Chain(Chain(Number("2"), (("*", x),)), (("+", y),)),)))
+        expression_text(BufferElement("buf0", (Chain(Chain(Number("2"), (("*", x),)), (("+", y),)),)))
         == "buf0[2*x + y]"
     )
 

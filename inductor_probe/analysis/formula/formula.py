@@ -14,13 +14,13 @@ from inductor_probe.analysis.formula.shapes import Shapes, find_shapes
 from inductor_probe.analysis.formula.tree import Tree
 from inductor_probe.analysis.formula.views import Reach, Subscripts, subscripts
 from inductor_probe.model.formula import (
-    Access,
-    Check,
+    BoundsCheck,
+    BufferElement,
     Definition,
     Effect,
     Expression,
     Formula,
-    Loop,
+    LoopVariable,
     Statement,
     Store,
     View,
@@ -68,11 +68,13 @@ def _layouts(node: SchedulerNode) -> dict[str, BufferLayout]:
     return found
 
 
-def _loops(node: SchedulerNode, body: LoopBody) -> tuple[Loop, ...]:
+def _loops(node: SchedulerNode, body: LoopBody) -> tuple[LoopVariable, ...]:
     """The reduced loops are the last; how many, the node's sizes tell."""
     reduced = len(node.sizes[1]) if node.sizes and len(node.sizes) > 1 else 0
     first = len(body.var_ranges) - reduced
-    return tuple(Loop(name, size, place >= first) for place, (name, size) in enumerate(body.var_ranges))
+    return tuple(
+        LoopVariable(name, size, place >= first) for place, (name, size) in enumerate(body.var_ranges)
+    )
 
 
 def _places(body: LoopBody, layouts: dict[str, BufferLayout]) -> dict[str, Subscripts]:
@@ -107,7 +109,7 @@ def _place(op: Op) -> tuple[str, object] | None:
 class _Writer:
     """Writes the statements of a body, each definition before its first use."""
 
-    def __init__(self, read: BodyValues, loops: tuple[Loop, ...], taken: list[str]) -> None:
+    def __init__(self, read: BodyValues, loops: tuple[LoopVariable, ...], taken: list[str]) -> None:
         self._values = read.values
         self._effects = read.effects
         roots = [at for effect in read.effects for at in effect.needs]
@@ -169,12 +171,12 @@ class _Writer:
         lines = tuple(sorted(self._tree.lines))
         if effect.kind == "store":
             buffer, mode, operation = effect.detail
-            target = Access(str(buffer), tuple(others))
+            target = BufferElement(str(buffer), tuple(others))
             reduction = operation == "store_reduction"
             return Store(target, value, None if mode is None else str(mode), reduction, under, lines)
         if effect.kind == "check":
             lower, upper = (bool(flag) for flag in effect.detail)
-            return Check(value, others[0], lower, upper, under, lines)
+            return BoundsCheck(value, others[0], lower, upper, under, lines)
         return Effect(value, effect.kind == "call", under, lines)
 
 

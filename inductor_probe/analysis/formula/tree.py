@@ -22,8 +22,8 @@ from inductor_probe.analysis.formula.spelling import (
 from inductor_probe.analysis.formula.values import INDEX, LEAVES, Value, Values, shown
 from inductor_probe.model.dtypes import short_dtype
 from inductor_probe.model.formula import (
-    Access,
     Binary,
+    BufferElement,
     Call,
     Chain,
     Expression,
@@ -93,7 +93,7 @@ class Tree:
                 return self._sum(value)
             case "load":
                 places = tuple(self.reference(arg) for arg in shown(value))
-                return Access(str(value.detail[0]), places)
+                return BufferElement(str(value.detail[0]), places)
             case "cast":
                 return self._cast(value)
             case "item":

@@ -7,8 +7,8 @@ from functools import reduce
 from typing import Any
 
 from inductor_probe.model.formula import (
-    Access,
     Binary,
+    BufferElement,
     Call,
     Chain,
     Definition,
@@ -76,7 +76,7 @@ class FormulaMachine:
                 if name in self._definitions:
                     return self._call(name, [], names)
                 return self._world.index(name, {})
-            case Access(buffer=buffer):
+            case BufferElement(buffer=buffer):
                 return self._world.load(buffer, self._place(expression, names))
             case Unary(operator=sign, operand=operand):
                 name = {"-": "neg", "~": "bitwise_not", "not": "logical_not"}[sign]
@@ -124,7 +124,7 @@ class FormulaMachine:
             self._known[key] = self.value(definition.value, inside)
         return self._known[key]
 
-    def _place(self, access: Access, names: dict[str, Any]) -> int:
+    def _place(self, access: BufferElement, names: dict[str, Any]) -> int:
         places = [self.value(subscript, names) for subscript in access.subscripts]
         offset, strides = self._strides[access.buffer]
         return int(offset + sum(s * self._world.size(t) for s, t in zip(places, strides, strict=True)))

@@ -1,0 +1,192 @@
+"""Records to JSON and back: by examples of each annotation, and for every record class of `model`."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import importlib
+import json
+import math
+import pkgutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import jsonschema
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import inductor_probe.model
+from inductor_probe.model.bench import BenchSettings
+from inductor_probe.model.codec import ShapeError, from_json, json_schema, to_json
+from inductor_probe.model.ir import BufferLayout
+from inductor_probe.model.kernel_facts import CppFacts
+from inductor_probe.model.manifest import Manifest
+from inductor_probe.model.span import Problem, Span
+
+
+class Colour(enum.Enum):
+    RED = "red"
+
+
+@dataclasses.dataclass(frozen=True)
+class Leaf:
+    name: str
+    size: int | str = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Other:
+    name: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Tree:
+    child: Tree | None = None
+    either: Leaf | Other | None = None
+    pairs: tuple[tuple[str, float], ...] = ()
+    fixed: tuple[int, str] = (0, "")
+    groups: tuple[tuple[str, ...], ...] = ()
+    table: Mapping[str, Leaf] = dataclasses.field(default_factory=dict)
+    path: Path = Path("a")
+    kind: Literal["a", "b"] = "a"
+    colour: Colour = Colour.RED
+
+
+WRITTEN = (BenchSettings, BufferLayout, CppFacts, Manifest, Problem, Tree)
+"""Records that go round: small ones, one of a file that is read back, and one with trees and unions."""
+
+EXAMPLE = Tree(
+    child=Tree(kind="b"),
+    either=Other("x"),
+    pairs=(("y", math.inf), ("x", 1.5)),
+    fixed=(1, "z"),
+    groups=(("op0", "op1"), ("op2", "op3")),
+    table={"k": Leaf("l", "s77*2")},
+)
+
+
+def test_keys_are_field_names_and_unions_of_records_name_the_class() -> None:
+    assert to_json(EXAMPLE) == {
+        "child": {**to_json(Tree()), "kind": "b"},  # type: ignore[dict-item]
+        "either": {"record": "Other", "name": "x"},
+        "pairs": {"y": "inf", "x": 1.5},
+        "fixed": [1, "z"],
+        "groups": [["op0", "op1"], ["op2", "op3"]],
+        "table": {"k": {"name": "l", "size": "s77*2"}},
+        "path": "a",
+        "kind": "a",
+        "colour": "red",
+    }
+
+
+def test_what_was_written_is_read_back_equal() -> None:
+    assert from_json(Tree, json.loads(json.dumps(to_json(EXAMPLE), allow_nan=False))) == EXAMPLE
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ([], "the value is a list, not an object"),
+        ({"kind": "c"}, "kind is 'c', not one of 'a', 'b'"),
+        ({"either": {"name": "x"}}, "either.record is None, not one of Leaf, Other"),
+        ({"either": {"record": "Leaf"}}, "either.name is missing"),
+        ({"either": {"record": "Leaf", "name": True}}, "either.name is True, not a string"),
+        ({"either": {"record": "Leaf", "name": "n", "size": 1.5}}, "either.size is 1.5, not an integer"),
+        ({"pairs": {"x": "1"}}, "pairs.x is '1', not a number"),
+        ({"pairs": [["x", 1]]}, "pairs is a list, not an object"),
+        ({"fixed": [1]}, "fixed has 1 items, not 2"),
+        ({"groups": [["a", 1]]}, "groups[0][1] is 1, not a string"),
+        ({"table": {"k": {"name": 1}}}, "table.k.name is 1, not a string"),
+        ({"path": "a\0b"}, "path is 'a\\x00b', not a path"),
+        ({"colour": "blue"}, "colour is 'blue', not one of 'red'"),
+        ({"child": {"child": {"kind": 3}}}, "child.child.kind is 3, not one of 'a', 'b'"),
+        ({"fixed": ["x" * 200, ""]}, f"fixed[0] is '{'x' * 76}..., not an integer"),
+    ],
+)
+def test_a_wrong_value_is_told_by_its_key(data: Any, message: str) -> None:
+    with pytest.raises(ShapeError) as error:
+        from_json(Tree, data)
+    assert str(error.value) == message
+
+
+def test_keys_of_later_versions_are_ignored_and_defaults_fill_in() -> None:
+    assert from_json(Leaf, {"name": "x", "colour": "green"}) == Leaf("x")
+
+
+def test_the_same_name_twice_in_pairs_is_refused_not_lost() -> None:
+    with pytest.raises(TypeError, match="stands twice"):
+        to_json(Tree(pairs=(("x", 1.0), ("x", 2.0))))
+
+
+def records() -> Iterator[type]:
+    """Every record class of `model`, but for loop bodies as read, whose arguments nest without bound."""
+    for found in pkgutil.iter_modules(inductor_probe.model.__path__):
+        module = importlib.import_module(f"inductor_probe.model.{found.name}")
+        for kind in vars(module).values():
+            if (
+                isinstance(kind, type)
+                and dataclasses.is_dataclass(kind)
+                and kind.__module__ == module.__name__
+            ):
+                yield kind
+
+
+NOT_WRITTEN = {"CompiledGraph", "Op", "Block", "LoopBody", "SchedulerNode"}
+
+
+@pytest.mark.parametrize("kind", [kind for kind in records() if kind.__name__ not in NOT_WRITTEN])
+def test_every_record_has_a_valid_schema(kind: type) -> None:
+    jsonschema.Draft202012Validator.check_schema(json_schema(kind))
+
+
+@pytest.mark.parametrize("kind", WRITTEN)
+@settings(deadline=None, max_examples=8, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_any_record_goes_round_and_fits_its_schema(kind: type[Any], data: st.DataObject) -> None:
+    record = data.draw(_values(kind))
+    written = to_json(record)
+    text = json.dumps(written, allow_nan=False)
+    assert from_json(kind, json.loads(text)) == record
+    jsonschema.Draft202012Validator(json_schema(kind)).validate(written)
+
+
+@settings(deadline=None, max_examples=8, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_any_json_is_read_or_refused_by_key(data: st.DataObject) -> None:
+    scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
+    anything = st.recursive(
+        scalars, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=8
+    )
+    good = json.loads(json.dumps(to_json(EXAMPLE)))
+    key = data.draw(st.sampled_from(list(good)))
+    good[key] = data.draw(anything)
+    refusal = _refusal(good)
+    assert refusal is None or refusal.startswith(key)
+
+
+def _refusal(data: Any) -> str | None:
+    try:
+        from_json(Tree, data)
+    except ShapeError as error:
+        return str(error)
+    return None
+
+
+def _values(kind: type) -> st.SearchStrategy[Any]:
+    """Any record of a class, small: hypothesis makes it from the same annotations."""
+    st.register_type_strategy(Path, st.sampled_from([Path("a"), Path("/b/c.py")]))
+    st.register_type_strategy(float, st.floats(allow_nan=False, width=32))
+    st.register_type_strategy(str, st.text(max_size=3))
+    st.register_type_strategy(Span, st.builds(Span, st.just(Path("f")), st.integers(1, 9), st.just(9)))
+    return st.from_type(kind).filter(_has_unique_names)
+
+
+def _has_unique_names(value: Any) -> bool:
+    """Pairs of names and values are written as an object: a name stands once in those that we make."""
+    try:
+        to_json(value)
+    except TypeError:
+        return False
+    return True
