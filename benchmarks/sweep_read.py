@@ -20,9 +20,9 @@ from pathlib import Path
 
 from inductor_probe.analysis.check import check_graph
 from inductor_probe.analysis.links import links
+from inductor_probe.discovery.walk import everything_below
 from inductor_probe.model.debug_dir import CompiledGraph, DebugDir, GraphDir
 from inductor_probe.model.ir import SchedulerNode
-from inductor_probe.places.walk import everything_below
 from inductor_probe.reader.debug_dir import read_graph
 
 # Names and numbers that differ from graph to graph, though what is wrong is the same.

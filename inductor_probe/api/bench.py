@@ -57,21 +57,21 @@ def write_bench_file(
     graph: Graph, variants: Sequence[tuple[str, str | None]], rewrites: Sequence[str]
 ) -> BenchFile:
     """Write a graph's bench file: see `Graph.write_bench_file`."""
-    from inductor_probe import rewrite
+    from inductor_probe import bench_file
     from inductor_probe.analysis.input_bounds import input_bounds
-    from inductor_probe.places.archive import archive_of
+    from inductor_probe.discovery.archive import archive_of
 
     if archive := archive_of(graph.path):
         raise _in_archive(graph, archive)
     record = graph.run.manifest.graph(graph.name) if graph.run.manifest else None
     facts = record.inputs if record else ()
     bounds = input_bounds(graph.generated)
-    return rewrite.write_bench_file(graph.path, facts, variants, rewrites, bounds=bounds)
+    return bench_file.write_bench_file(graph.path, facts, variants, rewrites, bounds=bounds)
 
 
 def _in_archive(graph: Graph, archive: Path) -> ProbeError:
     """Refuse: a bench file holds the user's edits, and has its place beside the code that it is made of."""
-    from inductor_probe.places.archive import unpack
+    from inductor_probe.discovery.archive import unpack
 
     inside, folder = graph.path.relative_to(unpack(archive).folder), archive.name.partition(".")[0]
     unpacks = [["mkdir", "-p", folder], ["tar", "-xf", str(archive), "-C", folder]]
@@ -129,7 +129,7 @@ def time_configs(
 
 def rewrites() -> tuple[tuple[str, str, str], ...]:
     """Return the named rewrites that make variants: name, arguments, and what each does."""
-    from inductor_probe.rewrite.variants.registry import REWRITES
+    from inductor_probe.variants.registry import REWRITES
 
     return tuple((each.name, each.arguments, each.help) for each in REWRITES.values())
 
@@ -141,7 +141,7 @@ def require_trust(graph: Graph, *, edited: bool, trust: bool) -> None:
         ProbeError: says why, and what to do.
     """
     from inductor_probe.analysis.trust import trust_of
-    from inductor_probe.places.made_here import made_here
+    from inductor_probe.store.made_here import made_here
 
     manifest = graph.run.manifest
     found = made_here(graph.path, graph.run.path if manifest else None)

@@ -8,12 +8,12 @@ from pathlib import Path
 from inductor_probe.analysis.check import check_graph
 from inductor_probe.analysis.check_logs import check_logs
 from inductor_probe.analysis.summary import summarise
+from inductor_probe.discovery.discover import find
+from inductor_probe.discovery.walk import everything_below
 from inductor_probe.model.check import DumpCheck, GraphCheck
 from inductor_probe.model.debug_dir import DebugDir
 from inductor_probe.model.span import Problem
 from inductor_probe.notebook.shown import Renderable, Shown
-from inductor_probe.places.discover import find
-from inductor_probe.places.walk import everything_below
 from inductor_probe.reader.debug_dir import read_graph
 from inductor_probe.reader.logs.run_logs import read_logs
 from inductor_probe.report.check import CheckText

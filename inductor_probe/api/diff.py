@@ -8,11 +8,11 @@ from pathlib import Path
 from inductor_probe.analysis.diff import code_diff, diff_graphs, diff_runs, pair_graphs
 from inductor_probe.api.graph import Graph
 from inductor_probe.api.run import Run
+from inductor_probe.discovery.discover import find, runs_below
 from inductor_probe.errors import NotFoundError, ProbeError, near_names
 from inductor_probe.model.diff import GraphDiff, RunDiff
 from inductor_probe.model.span import Problem
 from inductor_probe.notebook.shown import Renderable, Shown
-from inductor_probe.places.discover import find, runs_below
 from inductor_probe.reader.debug_dir import read_run
 from inductor_probe.report.diff import DiffPage
 

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from inductor_probe.analysis.kernels import kernel_rows
-from inductor_probe.bench.compile_command import compile_command
+from inductor_probe.bench_file.compile_settings import vector_bits
+from inductor_probe.cpp_program import cpp_program as program_of
+from inductor_probe.cpp_program import recorded_sizes
 from inductor_probe.errors import NotFoundError, near_names
+from inductor_probe.machine.toolchain import compile_command
 from inductor_probe.model.kernels import KernelRow
 from inductor_probe.reader.text import read_text
-from inductor_probe.rewrite.compile_settings import vector_bits
-from inductor_probe.rewrite.cpp_program import cpp_program as program_of
-from inductor_probe.rewrite.cpp_program import recorded_sizes
 
 if TYPE_CHECKING:
     from inductor_probe.api.graph import Graph

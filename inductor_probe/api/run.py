@@ -134,7 +134,7 @@ class Run(Shown):
 
     def empty(self) -> NotFoundError:
         """Return the error for what is asked of a run without graphs: it says why there are none."""
-        from inductor_probe.places.inductor_cache import way_to_graphs
+        from inductor_probe.discovery.inductor_cache import way_to_graphs
 
         return NotFoundError(
             f"{self.path} is an empty run: {self.summary.empty}",

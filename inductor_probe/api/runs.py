@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from inductor_probe.analysis.summary import summarise
+from inductor_probe.discovery.at_path import path_of
+from inductor_probe.discovery.inductor_cache import with_cached_graphs
+from inductor_probe.discovery.run_facts import run_facts
+from inductor_probe.discovery.walk import everything_below
 from inductor_probe.errors import NotFoundError, ProbeError, near_names
 from inductor_probe.model.debug_dir import TREE, DebugDir
 from inductor_probe.model.runs import Removal, RunFacts
 from inductor_probe.model.span import Problem
 from inductor_probe.notebook.shown import Renderable, Shown
-from inductor_probe.places.at_path import path_of
-from inductor_probe.places.inductor_cache import with_cached_graphs
-from inductor_probe.places.run_facts import run_facts
-from inductor_probe.places.walk import everything_below
 from inductor_probe.reader.debug_dir import is_run, read_run
 from inductor_probe.reader.text import read_text
 from inductor_probe.report.runs import RunsTable
@@ -100,7 +100,7 @@ def remove_run(removal: Removal) -> None:
 
 
 def _is_as_made(bench_file: Path) -> bool:
-    from inductor_probe.rewrite.bench_file import is_as_made
+    from inductor_probe.bench_file.bench_file import is_as_made
 
     try:
         return is_as_made(read_text(bench_file))

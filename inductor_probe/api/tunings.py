@@ -15,10 +15,10 @@ from inductor_probe.model.templates import Tuning
 from inductor_probe.notebook.shown import Renderable, Shown
 from inductor_probe.reader.best_config import cached_configs, logged_configs
 from inductor_probe.reader.template_choices import read_tunings, tuning_of_log
-from inductor_probe.reader.template_table import tunings_from_csv, tunings_to_csv
 from inductor_probe.reader.text import read_text
 from inductor_probe.report.page_list import PageList
 from inductor_probe.report.templates import TuningTable, tunings_json
+from inductor_probe.store.choices import tunings_from_csv, tunings_to_csv
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from inductor_probe.api.graph import Graph
 from inductor_probe.api.run import Run
+from inductor_probe.discovery.discover import Found, find
 from inductor_probe.errors import ProbeError
-from inductor_probe.places.discover import Found, find
 from inductor_probe.reader.debug_dir import read_run
 
 if TYPE_CHECKING:

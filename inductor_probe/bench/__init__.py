@@ -1,10 +1,10 @@
 """The bench room: runs bench files in child processes, and judges what they measured."""
 
-from inductor_probe.bench.cpu_state import cpu_state
-from inductor_probe.bench.hazards import hazards
-from inductor_probe.bench.results import read_kept
 from inductor_probe.bench.session import run_bench_file, time_configs
 from inductor_probe.bench.together import result_of
+from inductor_probe.machine.cpu import cpu_state
+from inductor_probe.machine.hazards import hazards
+from inductor_probe.store.samples import read_kept
 
 __all__ = [
     "cpu_state",

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from inductor_probe.bench.python_child import python_command
-from inductor_probe.bench.results import process_of
 from inductor_probe.errors import NotFoundError, ProbeError, RunFailedError
+from inductor_probe.machine.python_child import python_command
+from inductor_probe.store.samples import process_of
 
 _USAGE = 2
 _SHOWN = 12

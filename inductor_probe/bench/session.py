@@ -9,18 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from inductor_probe.bench.bench_run import run_once
-from inductor_probe.bench.ceilings import measure_ceilings
-from inductor_probe.bench.compile_command import flags_environment
-from inductor_probe.bench.gpu_state import gpu_sentences, gpu_state
-from inductor_probe.bench.results import kept_text, process_of
 from inductor_probe.bench.together import result_of
 from inductor_probe.bench.verdict import MORE_PROCESSES, PROCESSES, wants_more
 from inductor_probe.errors import RunFailedError
 from inductor_probe.files import write_whole
+from inductor_probe.machine.gpu import gpu_sentences, gpu_state
+from inductor_probe.machine.roofline import measure_ceilings
+from inductor_probe.machine.toolchain import flags_environment
 from inductor_probe.model.bench import BenchResult, BenchSettings
 from inductor_probe.model.ceilings import KernelWork
 from inductor_probe.model.kept import Kept
 from inductor_probe.reader.text import read_text
+from inductor_probe.store.samples import kept_text, process_of
 
 RESULTS_SUFFIX = ".json"
 

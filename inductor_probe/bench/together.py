@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from inductor_probe.bench.ceilings import ceiling_rows
 from inductor_probe.bench.overheads import overheads_of
 from inductor_probe.bench.verdict import conclude, measure
+from inductor_probe.machine.roofline import ceiling_rows
 from inductor_probe.model.bench import BenchResult, Variant
 from inductor_probe.model.kept import Kept
 from inductor_probe.model.timing import Process, Series

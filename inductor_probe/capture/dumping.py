@@ -12,15 +12,15 @@ from pathlib import Path
 
 from inductor_probe.capture.events import read_events
 from inductor_probe.capture.history import History, read_history
-from inductor_probe.capture.machine import machine, versions
 from inductor_probe.capture.process import SCRIPT_ALONE, Ended, Program, environment, run_child
 from inductor_probe.capture.run_dir import find_run, make_folder, make_run, move_logs, runs_below
 from inductor_probe.capture.scripts import script_arguments
 from inductor_probe.errors import ProbeError, RunFailedError
 from inductor_probe.files import write_whole
+from inductor_probe.machine.facts import machine, versions
 from inductor_probe.model.manifest import MANIFEST_NAME, Manifest
-from inductor_probe.places.made_here import remember
-from inductor_probe.reader.manifest import manifest_to_json
+from inductor_probe.store.made_here import remember
+from inductor_probe.store.manifest import manifest_to_json
 
 
 @dataclass(frozen=True, slots=True)

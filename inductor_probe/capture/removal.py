@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
+from inductor_probe.discovery.archive import archive_of
+from inductor_probe.discovery.dump_files import BENCH_NAME, is_run_folder, writer
+from inductor_probe.discovery.inductor_cache import trace_log
+from inductor_probe.discovery.run_facts import maker
 from inductor_probe.errors import ProbeError
 from inductor_probe.model.debug_dir import DebugDir
 from inductor_probe.model.manifest import MANIFEST_NAME
 from inductor_probe.model.runs import Removal
-from inductor_probe.places.archive import archive_of
-from inductor_probe.places.dump_files import BENCH_NAME, is_run_folder, writer
-from inductor_probe.places.inductor_cache import trace_log
-from inductor_probe.places.run_facts import maker
 
 _AFTER_MANIFEST_S = 2
 _AFTER_OTHERS_S = 600

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
+from inductor_probe.discovery.discover import TREE
 from inductor_probe.errors import ProbeError
 from inductor_probe.model.manifest import LOGS_DIR
-from inductor_probe.places.discover import TREE
 
 
 def runs_below(root: Path) -> set[Path]:

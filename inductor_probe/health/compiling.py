@@ -6,7 +6,7 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping
 
-from inductor_probe.capture.machine import vector_bits, versions
+from inductor_probe.machine.facts import vector_bits, versions
 from inductor_probe.model.health import BuiltKernel, Fact, Finding, TorchSetup
 
 _INSTALL = "install g++ (Debian: apt install g++), or name a compiler with CXX"

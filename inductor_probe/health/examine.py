@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from inductor_probe.bench.cpu_state import cpu_state
 from inductor_probe.health.caches import cache_findings
 from inductor_probe.health.compiling import compiling_findings
 from inductor_probe.health.folders import folder_findings
@@ -15,6 +14,7 @@ from inductor_probe.health.installed import installed_findings
 from inductor_probe.health.load import load_findings, timer_finding
 from inductor_probe.health.torch_setup import torch_setup
 from inductor_probe.health.variables import variable_findings
+from inductor_probe.machine.cpu import cpu_state
 from inductor_probe.model.health import Finding, MachineHealth
 
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from inductor_probe.model.health import Fact, Finding, TorchSetup
-from inductor_probe.places.made_here import record_path
 from inductor_probe.report.units import bytes_text
+from inductor_probe.store.made_here import record_path
 
 _LITTLE = 2**30
 """Bytes: a run with its kernels takes some 10 MiB, one with CUDA and many graphs some hundred."""

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from inductor_probe.bench.gpu_state import GpuState, gpu_sentences, gpu_state
+from inductor_probe.machine.gpu import GpuState, gpu_sentences, gpu_state
 from inductor_probe.model.health import Fact, Finding, TorchSetup
 
 _MOST = 16

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 
-from inductor_probe.bench.cpu_state import CpuState
-from inductor_probe.bench.hazards import hazards
+from inductor_probe.machine.cpu import CpuState
+from inductor_probe.machine.hazards import hazards
 from inductor_probe.model.health import Fact, Finding
 
 _CLOCK = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from inductor_probe.bench import compile_command_child
+from inductor_probe.machine import toolchain_child
 
 _KERNEL = """\
 #include <Python.h>
@@ -83,7 +83,7 @@ def _triton() -> dict[str, Any]:
 
 def _compile() -> dict[str, Any]:
     with contextlib.redirect_stdout(io.StringIO()) as out:
-        compile_command_child.main([])
+        toolchain_child.main([])
     how: dict[str, Any] = json.loads(out.getvalue())
     if missing := how.get("missing"):
         raise LookupError(f"not available on torch {how['torch']}: {missing}")

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from inductor_probe.bench.python_child import python_command
+from inductor_probe.machine.python_child import python_command
 from inductor_probe.model.health import BuiltKernel, Limit, TorchCaches, TorchSetup
 
 _CHILD = Path(__file__).with_name("torch_child.py")

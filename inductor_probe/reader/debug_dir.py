@@ -16,11 +16,11 @@ from inductor_probe.model.manifest import MANIFEST_NAME, Manifest
 from inductor_probe.model.span import Problem
 from inductor_probe.reader.fx import parse_fx_graph
 from inductor_probe.reader.ir import IrFile, parse_ir
-from inductor_probe.reader.manifest import read_manifest
 from inductor_probe.reader.output_code import parse_output_code
 from inductor_probe.reader.provenance import PROVENANCE_FILES, parse_provenance
 from inductor_probe.reader.runnable import parse_runnable
 from inductor_probe.reader.text import read_text
+from inductor_probe.store.manifest import read_manifest
 
 # `model__0_inference_0.0`; torch before 2.4 leaves the middle out: `model___9.0`.
 _GRAPH_NAME = re.compile(

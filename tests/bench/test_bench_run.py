@@ -9,7 +9,7 @@ import pytest
 from inductor_probe.bench import read_kept, result_of, run_bench_file
 from inductor_probe.errors import NotFoundError, ProbeError, RunFailedError
 from inductor_probe.model.bench import BenchSettings
-from tests.bench.test_results import GUARD, PROCESS, QUAD
+from tests.store.test_samples import GUARD, PROCESS, QUAD
 
 WRITES = """
 import json, sys, pathlib

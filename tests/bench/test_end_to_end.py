@@ -13,11 +13,11 @@ import pytest
 
 from inductor_probe.bench import read_kept, result_of, run_bench_file
 from inductor_probe.bench.bench_run import run_once
+from inductor_probe.bench_file import write_bench_file
 from inductor_probe.errors import NotFoundError, RunFailedError
 from inductor_probe.model.bench import BenchResult, BenchSettings, Variant
 from inductor_probe.report.bench import BenchTable
 from inductor_probe.report.shown import to_text
-from inductor_probe.rewrite import write_bench_file
 
 pytestmark = pytest.mark.compiles
 

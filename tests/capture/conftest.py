@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from inductor_probe.model.manifest import LOGS_DIR, Manifest
-from inductor_probe.reader.manifest import read_manifest
+from inductor_probe.store.manifest import read_manifest
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from inductor_probe.bench_file.bench_file import is_as_made, seal
 from inductor_probe.capture.removal import plan_removal, remove
+from inductor_probe.discovery.walk import everything_below
 from inductor_probe.errors import ProbeError
 from inductor_probe.model.runs import Removal
-from inductor_probe.places.walk import everything_below
 from inductor_probe.reader.debug_dir import read_run
-from inductor_probe.rewrite.bench_file import is_as_made, seal
 from tests.conftest import DUMPS
 from tests.reader.hostile import graph_in
 

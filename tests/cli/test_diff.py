@@ -12,7 +12,7 @@ import pytest
 
 import inductor_probe as ip
 from inductor_probe.model.manifest import Manifest
-from inductor_probe.reader.manifest import manifest_to_json
+from inductor_probe.store.manifest import manifest_to_json
 from tests.conftest import DUMPS, Ran
 
 Probe = Callable[..., Ran]

@@ -15,7 +15,7 @@ import pytest
 
 import inductor_probe as ip
 from inductor_probe.model.manifest import GraphRecord, Manifest
-from inductor_probe.reader.manifest import manifest_to_json
+from inductor_probe.store.manifest import manifest_to_json
 from tests.conftest import DUMPS, Ran
 from tests.reader.hostile import graph_in
 

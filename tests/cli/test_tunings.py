@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from inductor_probe.reader.template_table import tunings_from_csv
+from inductor_probe.store.choices import tunings_from_csv
 from tests.conftest import DUMPS, Ran
 
 Probe = Callable[..., Ran]

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from inductor_probe.bench.results import kept_text
 from inductor_probe.errors import ExitCode
-from tests.bench.test_results import PROCESS
+from inductor_probe.store.samples import kept_text
 from tests.conftest import Ran
+from tests.store.test_samples import PROCESS
 
 Probe = Callable[..., Ran]
 

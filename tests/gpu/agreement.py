@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from inductor_probe.rewrite.harness.gpu_clock import GpuClock
-from inductor_probe.rewrite.harness.gpu_stream import GpuStream, profiled
+from inductor_probe.harness.gpu_clock import GpuClock
+from inductor_probe.harness.gpu_stream import GpuStream, profiled
 
 
 @dataclass

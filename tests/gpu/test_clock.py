@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from inductor_probe.rewrite.harness.gpu_clock import GpuClock, host_seconds, make_clock
+from inductor_probe.harness.gpu_clock import GpuClock, host_seconds, make_clock
 from tests.gpu.agreement import Agreement, agreement, agreement_table
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 import torch
 
-from inductor_probe.rewrite.harness.config_report import config_table, configs_sentence
-from inductor_probe.rewrite.harness.configs import ConfigTime, time_configs
-from inductor_probe.rewrite.harness.gpu_clock import GpuClock, make_clock
-from inductor_probe.rewrite.harness.inputs import changed, clone
-from inductor_probe.rewrite.harness.launches import Launch, record
+from inductor_probe.harness.config_report import config_table, configs_sentence
+from inductor_probe.harness.configs import ConfigTime, time_configs
+from inductor_probe.harness.gpu_clock import GpuClock, make_clock
+from inductor_probe.harness.inputs import changed, clone
+from inductor_probe.harness.launches import Launch, record
 from tests.conftest import DUMPS
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from inductor_probe.bench.ceilings import measure_ceilings
 from inductor_probe.bench.overheads import overhead_samples, overheads_of
-from inductor_probe.rewrite.harness.bench import Bench
-from inductor_probe.rewrite.harness.overheads import measure_overheads
+from inductor_probe.harness.bench import Bench
+from inductor_probe.harness.overheads import measure_overheads
+from inductor_probe.machine.roofline import measure_ceilings
 
 pytestmark = [
     pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"),

@@ -18,11 +18,11 @@ import pytest
 import torch
 
 import inductor_probe as ip
+from inductor_probe.bench_file import write_bench_file
 from inductor_probe.errors import ProbeError
-from inductor_probe.rewrite import write_bench_file
-from inductor_probe.rewrite.variants import ablations, rewritten
-from inductor_probe.rewrite.variants.code import read_code
-from inductor_probe.rewrite.variants.triton_config import constexprs, decorated
+from inductor_probe.variants import ablations, rewritten
+from inductor_probe.variants.code import read_code
+from inductor_probe.variants.triton_config import constexprs, decorated
 
 pytestmark = [
     pytest.mark.compiles,

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from inductor_probe.bench.gpu_state import GpuState
 from inductor_probe.health.gpu import gpu_findings, gpu_states, has_gpu
+from inductor_probe.machine.gpu import GpuState
 from inductor_probe.model.health import TorchSetup
 
 BUSY = GpuState(

@@ -4,8 +4,8 @@ import time
 from itertools import count
 from pathlib import Path
 
-from inductor_probe.bench.cpu_state import CpuState
 from inductor_probe.health.load import load_findings, timer_finding, timer_step
+from inductor_probe.machine.cpu import CpuState
 
 
 def test_an_idle_machine_is_fine() -> None:

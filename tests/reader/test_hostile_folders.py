@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from inductor_probe.discovery.discover import find
+from inductor_probe.discovery.run_facts import run_facts
+from inductor_probe.discovery.walk import everything_below
 from inductor_probe.errors import ProbeError
-from inductor_probe.places.discover import find
-from inductor_probe.places.run_facts import run_facts
-from inductor_probe.places.walk import everything_below
 from inductor_probe.reader.debug_dir import read_run
 from tests.conftest import DUMPS
 from tests.reader.hostile import HAS_VERB, VERBS, assert_ends_well, copy_of, graph_in, limited, read

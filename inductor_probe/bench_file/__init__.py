@@ -1,0 +1,6 @@
+"""`output_code.py` to a standalone bench file, and to its text when edits in it are carried over."""
+
+from inductor_probe.bench_file.bench_file import write_bench_file
+from inductor_probe.bench_file.source import bench_source
+
+__all__ = ["bench_source", "write_bench_file"]

@@ -1,0 +1,159 @@
+"""`output_code_bench.py` on disk: written, written again with the user's variants in it, or kept."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+from inductor_probe.bench_file.sections import cut
+from inductor_probe.bench_file.source import bench_source
+from inductor_probe.errors import NotFoundError, UnreadableError
+from inductor_probe.files import write_whole
+from inductor_probe.model.bench import BenchFile
+from inductor_probe.model.input_bounds import InputBound
+from inductor_probe.model.manifest import InputFact
+from inductor_probe.reader.text import read_text
+from inductor_probe.variants import (
+    add_variant,
+    apply_rewrite,
+    gone_variants,
+    taken_over,
+    users_variants,
+    variant_diffs,
+)
+from inductor_probe.variants.definitions import frame
+
+BENCH_NAME = "output_code_bench.py"
+_SEAL = "# Made by inductor_probe; sha256 of the rest as made: {}, without its variants: {}"
+_SEALED = re.compile(re.escape(_SEAL).replace(r"\{\}", r"(\w+)"))
+
+
+def write_bench_file(
+    graph_dir: Path,
+    facts: Sequence[InputFact] = (),
+    variants: Sequence[tuple[str, str | None]] = (),
+    rewrites: Sequence[str] = (),
+    *,
+    bounds: Sequence[InputBound] | None = None,
+) -> BenchFile:
+    """Write the bench file of a graph beside its `output_code.py`, with the user's variants in it.
+
+    What was edited or added under a name `NAME_v2`, `NAME_v3`, ... is taken over byte for byte, and is
+    `edited` in the result. A file that was edited anywhere else is kept as it is, and only added to.
+
+    Args:
+        graph_dir: the graph's folder.
+        facts: what its inputs were, if known.
+        variants: names of variants to add, each with its text or None for a copy: see `add_variant`.
+        bounds: which values its inputs may take; None where nobody looked for it.
+        rewrites: named rewrites to add variants by, such as `loops:cpp_fused_flip_0 x1,x2`: see `REWRITES`.
+
+    Raises:
+        NotFoundError: the graph has no `output_code.py`, or nothing of the name of a variant.
+        UnreadableError: a file of the graph, or the edited bench file, is not Python text.
+        ProbeError: a variant cannot be made, or the folder cannot be written; nothing was changed.
+    """
+    code = graph_dir / "output_code.py"
+    if not code.exists():
+        raise NotFoundError(
+            f"{graph_dir} has no output_code.py, so there is nothing to make a bench file from",
+            "the compile may have failed before it was written; dump the script again",
+        )
+    text = read_text(code)
+    runnable, readable = (_text(graph_dir / f"fx_graph_{what}.py") for what in ("runnable", "readable"))
+    fresh = bench_source(text, runnable, graph_dir.name, facts, code, bounds=bounds, readable=readable)
+    target, kernels = graph_dir / BENCH_NAME, cut(text, code).names
+    old = read_text(target) if target.exists() else None
+    state: Literal["written", "rewritten", "kept"]
+    if old is None:
+        state, wanted = "written", fresh
+    else:
+        state, wanted = _again(old, fresh, target)
+    for name, given in variants:
+        wanted = add_variant(wanted, name, given, str(target))
+    for spec in rewrites:
+        wanted = apply_rewrite(wanted, spec, str(target))
+    sealed = wanted if _SEALED.match(wanted) else seal(fresh, wanted)
+    if sealed != old:
+        write_whole(target, sealed)
+    edited = edited_names(sealed, fresh, target)
+    gone = gone_variants(sealed)
+    diffs = tuple(diff for diff in variant_diffs(sealed, str(target)) if diff.name in edited and diff.lines)
+    return BenchFile(target, graph_dir.name, kernels, state, edited, gone, diffs)
+
+
+def _text(path: Path) -> str | None:
+    return read_text(path) if path.exists() else None
+
+
+def _again(old: str, fresh: str, path: Path) -> tuple[Literal["rewritten", "kept"], str]:
+    """Return what becomes of a bench file that is there: its text, with its seal where it is kept."""
+    if old == seal(fresh, fresh):
+        return "rewritten", old
+    sealed = _SEALED.match(old)
+    try:
+        users, around = users_variants(old), frame(old).partition("\n")[2]  # without the seal
+    except (SyntaxError, ValueError) as error:
+        raise _no_python(error, path) from error
+    if sealed is None or sealed[2] != _sha(around) or sealed[2] == _sha(frame(fresh)):
+        return "kept", old
+    return "rewritten", taken_over(fresh, users)
+
+
+def seal(made: str, source: str) -> str:
+    """Return `source` below a line with digests of what was made of it, whole and without its variants."""
+    return f"{_SEAL.format(_sha(made), _sha(frame(made)))}\n{source}"
+
+
+def is_as_made(text: str) -> bool:
+    """Tell whether nobody touched `text` since it was sealed, and no variant was added to it."""
+    sealed = _SEALED.match(text)
+    return sealed is not None and sealed[1] == _sha(text.partition("\n")[2])
+
+
+def _sha(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def edited_names(old: str, fresh: str, path: Path) -> tuple[str, ...]:
+    """Return what differs at the top of a bench file from a fresh one, is new, or is gone, in order.
+
+    Comments and blank lines do not count.
+
+    Raises:
+        UnreadableError: the edited file is not Python; says the line.
+    """
+    try:
+        now = _definitions(old)
+    except (SyntaxError, ValueError) as error:
+        raise _no_python(error, path) from error
+    before = _definitions(fresh)
+    return tuple(name for name in {**before, **now} if before.get(name) != now.get(name))
+
+
+def _no_python(error: Exception, path: Path) -> UnreadableError:
+    line = getattr(error, "lineno", None) or 1
+    return UnreadableError(
+        f"{path}:{line}: your edit is not Python: {getattr(error, 'msg', error)}",
+        f"the file was kept as it is; mend that line, or delete {path.name} to have it made afresh",
+    )
+
+
+def _definitions(source: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for statement in ast.parse(source).body:
+        match statement:
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                key = name
+            case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+                key = name
+            case ast.Import() | ast.ImportFrom():
+                key = "imports"
+            case _:
+                key = "statements"
+        found[key] = found.get(key, "") + ast.dump(statement)
+    return found

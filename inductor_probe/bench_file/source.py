@@ -1,0 +1,153 @@
+"""The text of a bench file: `output_code.py`, copies to edit, a reference, inputs, a harness."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import libcst as cst
+import libcst.matchers as m
+
+from inductor_probe.bench_file.compile_settings import compile_settings, in_todays_places
+from inductor_probe.bench_file.inputs import make_inputs_source
+from inductor_probe.bench_file.paste import harness
+from inductor_probe.bench_file.reference import ReferenceSource, reference_source
+from inductor_probe.bench_file.sections import WAIT, Sections, Statement, cut, defined, kernel_name
+from inductor_probe.model.input_bounds import InputBound
+from inductor_probe.model.manifest import InputFact
+from inductor_probe.reader.output_code import parse_output_code
+from inductor_probe.reader.runnable import torch_version
+from inductor_probe.variants.rename import renamed
+
+_DOC = '''"""Bench file of {graph}: check and time its kernels, and edited copies of them.
+
+Made from output_code.py{by}; needs torch{triton} only.
+
+    python output_code_bench.py             check every copy, time the right ones
+    python output_code_bench.py --help      --json, --kernel, --threads, --budget, --inputs, ...
+
+Each kernel stands here as dumped, with a copy NAME_v2 below it; call_v2 is the wrapper that uses the
+copies. Edit a _v2 and run this file: a copy that computes anything else is shown where it is wrong, and
+not timed. More copies (NAME_v3) are found by their names. Leave the rest: it is what they are compared to.
+"""'''
+_RULE = "# " + "-" * 98
+_COPIES_FIRST = """
+if "--copies-first" in sys.argv:  # code that is loaded first lies elsewhere, which can change its time
+    copies = {name: each for name, each in list(globals().items()) if re.search(r"_v\\d+$", name)}
+    async_compile.wait(copies)
+    globals().update(copies)
+"""
+
+
+def bench_source(
+    output_code: str,
+    runnable: str | None,
+    graph: str,
+    facts: Sequence[InputFact] = (),
+    path: Path | str = "output_code.py",
+    *,
+    bounds: Sequence[InputBound] | None = None,
+    readable: str | None = None,
+) -> str:
+    """Return the bench file of a graph.
+
+    Args:
+        output_code: text of `output_code.py`; `path` is what an error names.
+        runnable: text of `fx_graph_runnable.py`, or None when there is none.
+        graph: name of the graph's folder.
+        facts: what its inputs were, if known.
+        bounds: which values its inputs may take; None where nobody looked for it.
+        readable: text of `fx_graph_readable.py`, for graphs with modules inside; None when there is none.
+
+    Raises:
+        UnreadableError: `output_code` is not a whole `output_code.py`.
+    """
+    output_code = in_todays_places(output_code)
+    sections = cut(output_code, path)
+    reference = reference_source(runnable, readable)
+    version = torch_version(runnable or "")
+    inputs = make_inputs_source(sections.tail, runnable, facts, bounds)
+    imports, code = harness(gpu="'cuda" in output_code)
+    dumped = _code(sections.imports)
+    settings = compile_settings(parse_output_code(output_code, Path(path)), runnable)
+    own = [line for line in imports if line not in dumped.splitlines()]
+    triton = "triton" if "async_compile.triton(" in output_code else ""
+    parts = [
+        _DOC.format(
+            graph=_in_docstring(graph),
+            by=f" of torch {version}" if version else "",
+            triton=triton and " and triton",
+        ),
+        "from __future__ import annotations\n\n" + "\n".join(own),
+        _titled("As output_code.py has it: imports and names", dumped),
+        *([_titled("How the C++ below has to be compiled", settings)] if settings else []),
+        _titled("Kernels, each with a copy to edit", _kernels(sections)),
+        _titled("The wrapper, with a copy to edit", _wrapper(sections)),
+        _titled("The reference: the graph as aten operations", _reference(reference)),
+        _titled("Inputs", inputs.source),
+        _titled("The harness: nothing below depends on the graph", code),
+        _main(graph, sections.names, reference),
+    ]
+    return "\n\n\n".join(parts) + "\n"
+
+
+def _kernels(sections: Sections) -> str:
+    names = {name: f"{name}_v2" for name in sections.names}
+    body: list[Statement] = []
+    for statement in sections.kernels:
+        body.append(statement)
+        if name := kernel_name(statement):
+            copy = renamed(statement, names, names)
+            blank = cst.EmptyLine(indent=False)
+            title = cst.EmptyLine(comment=cst.Comment(f"# {name}_v2: a copy of the kernel above, to edit"))
+            body.append(copy.with_changes(leading_lines=[blank, blank, title]))
+    waits = [at for at, statement in enumerate(body) if m.matches(statement, WAIT)]
+    if sections.names:
+        body.insert(waits[-1], cst.parse_statement(_COPIES_FIRST))
+    return _code(body)
+
+
+def _wrapper(sections: Sections) -> str:
+    own = [name for statement in sections.wrapper for name in defined(statement)]
+    names = {name: f"{name}_v2" for name in (*sections.names, *own)}
+    copies = [
+        renamed(statement, names, sections.names)
+        for statement in sections.wrapper
+        if "recursively_apply_fns" not in defined(statement)  # for CUDA graphs: nothing here calls it
+    ]
+    return f"{_code(sections.wrapper)}\n\n\n{_code(copies)}"
+
+
+def _reference(reference: ReferenceSource) -> str:
+    if reference.source is None:
+        return f"# None: {reference.why_not}.\n# Copies are compared to the pristine call alone."
+    return f"import torch._inductor.inductor_prims\nfrom torch import device, tensor\n\n\n{reference.source}"
+
+
+def _main(graph: str, kernels: Sequence[str], reference: ReferenceSource) -> str:
+    lines = "".join(f"\n        {name!r}," for name in kernels)
+    return f"""BENCH = Bench(
+    graph={graph!r},
+    kernels=[{lines}
+    ],
+    make_inputs=make_inputs,
+    aten_graph={"AtenGraph" if reference.source else None},
+    no_reference={reference.why_not!r},
+    namespace=globals(),
+)
+
+if __name__ == "__main__":
+    sys.exit(main(BENCH))"""
+
+
+def _in_docstring(name: str) -> str:
+    """Write a name so that no quote or backslash in it ends or changes the text around it."""
+    return repr(name)[1:-1].replace('"', '\\"') if set(name) & set('"\\') or not name.isprintable() else name
+
+
+def _titled(title: str, code: str) -> str:
+    return f"{_RULE}\n# {title}\n{_RULE}\n\n\n{code}"
+
+
+def _code(statements: Sequence[Statement]) -> str:
+    return cst.Module(body=list(statements)).code.strip()

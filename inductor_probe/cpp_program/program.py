@@ -1,0 +1,179 @@
+"""The text of the program: the kernel as dumped, what it needs around it, and `main`."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from inductor_probe.bench_file.compile_settings import vector_bits
+from inductor_probe.cpp_program.memory import Memory, Scalar, arguments
+from inductor_probe.errors import ProbeError
+from inductor_probe.model.kernel_facts import CppFacts
+from inductor_probe.model.kernels import KernelLaunch, KernelRow
+from inductor_probe.model.manifest import InputFact
+
+_INCLUDE = re.compile(
+    r'^[ \t]*#include (?:"(?P<path>[^"\n]*\.h)"|<torch/csrc/inductor/cpp_prefix\.h>  // was (?P<was>.*))$',
+    re.MULTILINE,
+)
+_PREFIX = """\
+#if __has_include(<torch/csrc/inductor/cpp_prefix.h>)  // was {was}
+#include <torch/csrc/inductor/cpp_prefix.h>
+using half = at::Half;  // names that the header had when this kernel was written
+using bfloat16 = at::BFloat16;
+namespace at::native {{ using c10::div_floor_integer; }}
+#else  // torch before 2.8
+#include <../_inductor/codegen/cpp_prefix.h>
+#endif"""
+_ENTRY = re.compile(r'extern\s+"C"\s+(?:__declspec\(dllexport\)\s+)?void\s+(?P<name>\w+)\s*\(')
+_LINE = re.compile(r'^#line (?P<line>\d+) (?P<file>"[^"\n]*\.cpp")$', re.MULTILINE)
+_ISA = {
+    512: ("-DCPU_CAPABILITY_AVX512", "-mavx512f", "-mavx512dq", "-mavx512vl", "-mavx512bw", "-mfma"),
+    256: ("-DCPU_CAPABILITY_AVX2", "-mavx2", "-mfma", "-mf16c"),
+    128: ("-DCPU_CAPABILITY_NEON", "-DAT_BUILD_ARM_VEC256_WITH_SLEEF"),
+}
+_FLAGS = (
+    "-O3", "-DNDEBUG", "-g1", "-fno-trapping-math", "-fno-signed-zeros", "-ffp-contract=off", "-march=native",
+    "-fno-tree-loop-vectorize", "-std=c++20", "-fopenmp", "-DC10_USING_CUSTOM_GENERATED_MACROS",
+)  # fmt: skip
+_UNPLAIN = re.compile(r"[^ -\[\]-~]")
+
+
+def cpp_program(
+    row: KernelRow,
+    *,
+    sizes: Mapping[str, int] | None = None,
+    inputs: Sequence[InputFact] = (),
+    launch: int = 0,
+    command: Sequence[str] = (),
+    torch_version: str | None = None,
+    annotated: str | None = None,
+) -> str:
+    """Return a C++ kernel as a program with a `main`, which times it and prints checksums of its outputs.
+
+    Args:
+        row: the kernel.
+        sizes: values of the names of sizes, see `recorded_sizes`.
+        inputs: what the graph's inputs were, for the ranges of integers.
+        launch: which of its launches to take the sizes from.
+        command: compiles `NAME.cpp` to `NAME`, as inductor would here; a portable one if empty.
+        torch_version: of the torch that made the dump, named where the headers are.
+        annotated: the kernel's text with comments, if wanted: `#line` in it are counted anew.
+
+    Raises:
+        ProbeError: it is no C++ kernel, is never launched, or a size is not known.
+    """
+    if row.backend != "cpp":
+        raise ProbeError(
+            f"{row.name} is no C++ kernel but {row.backend}", "probe kernels --only cpp lists those"
+        )
+    if not row.launches:
+        raise ProbeError(f"{row.name} is never launched, so nothing tells the sizes of its buffers")
+    if not 0 <= launch < len(row.launches):
+        raise ProbeError(f"{row.name} has {len(row.launches)} launches, counted from 0", f"not {launch}")
+    entry = _ENTRY.search(row.source)
+    if entry is None:
+        raise ProbeError(
+            f"the text of {row.name} defines no function", "the dump may be cut off: probe check"
+        )
+    found = arguments(row, row.launches[launch], sizes or {}, {fact.name: fact for fact in inputs})
+    head = "".join(f"// {line}\n" if line else "//\n" for line in _head(row, command, torch_version)) + "\n"
+    return "\n".join(
+        [
+            head + _kernel(annotated or row.source, head).strip("\n") + "\n",
+            Path(__file__).with_name("support.h").read_text(encoding="utf-8"),
+            "\n".join(_main(row, row.launches[launch], found, entry["name"])) + "\n",
+        ]
+    )
+
+
+def _kernel(text: str, head: str) -> str:
+    """Return the kernel's text for any machine, its `#line` for a file that starts with `head`.
+
+    Torch before 2.8 included its header from a temporary folder, and gave shorter names to a few types.
+    """
+    portable, replaced = _INCLUDE.subn(
+        lambda found: _PREFIX.format(was=_plain(found["path"] or found["was"])), text, count=1
+    )
+    above = head.count("\n") + replaced * _PREFIX.count("\n")
+    return _LINE.sub(lambda found: f"#line {int(found['line']) + above} {found['file']}", portable)
+
+
+def _head(row: KernelRow, command: Sequence[str], torch_version: str | None) -> Iterator[str]:
+    name = row.name
+    yield f"{name} of {_plain(row.graph)} as a program of its own: inputs are made up, sizes are the dump's."
+    yield ""
+    if command:
+        yield "Compile, with what inductor uses on the machine where this was written:"
+        yield f"  {_plain(shlex.join(command))}"
+    else:
+        yield "Compile:"
+        yield "  TORCH=$(python -c 'import torch; print(torch.__path__[0])')"
+        yield f"  {_portable(row)}"
+    yield f"Run: ./{name} [CALLS [SEED]]     perf stat ./{name} 1000     gdb --args ./{name} 1"
+    yield f"Instead of -o {name}: -S -o {name}.s is its assembly; -E -P prints text without includes (5 MB),"
+    yield "for a Compiler Explorer that has no headers of torch."
+    if torch_version:
+        yield f"Made by torch {_plain(torch_version)}: headers change, so another torch's may not fit."
+    yield ""
+    yield "The checksums are of one call on fresh inputs: they depend on the seed, and not on CALLS."
+
+
+def _portable(row: KernelRow) -> str:
+    bits = vector_bits([row.details]) or (512 if "at::vec::" in row.source else 0)
+    flags = [f"{row.name}.cpp", *_FLAGS, *_ISA.get(bits, ()), "-I$TORCH/include", f"-o {row.name}"]
+    libraries = "-Wl,--as-needed -L$TORCH/lib -Wl,-rpath,$TORCH/lib -ltorch -ltorch_cpu -lc10"
+    return " ".join(["g++", *flags, libraries])
+
+
+def _main(
+    row: KernelRow, launch: KernelLaunch, found: Sequence[Memory | Scalar], entry: str
+) -> Iterator[str]:
+    threads = 1
+    if isinstance(row.details, CppFacts) and row.details.parallel:
+        threads = row.details.threads or 0
+    yield f"// The launch in line {launch.span.first} of output_code.py."
+    yield "int main(int argc, char** argv) {"
+    yield "  using probe::Use;"
+    yield f'  probe::Program program("{row.name}", {threads}, argc, argv);'
+    owners = {each.of for each in found if isinstance(each, Memory)}
+    for each in found:
+        yield from _scalar(each) if isinstance(each, Scalar) else _memory(each, each.name in owners)
+    passed = ", ".join(each.name for each in found)
+    yield f"  return program.run([&] {{ {entry}({passed}); }});"
+    yield "}"
+
+
+def _scalar(scalar: Scalar) -> Iterator[str]:
+    kind = scalar.type.removeprefix("const ")
+    note = f"  // {_plain(scalar.text)}" if scalar.text != scalar.value else ""
+    yield f"  const {kind} {scalar.name} = {scalar.value};{note}"
+
+
+def _memory(memory: Memory, shared: bool) -> Iterator[str]:
+    lies = ""
+    if memory.layout is not None and memory.layout.size is not None and memory.layout.stride is not None:
+        lies = f": {_shape(memory.layout.size)}, strides {_shape(memory.layout.stride)}"
+    yield f"  // {_plain(memory.text)}{lies}"
+    kind, name = memory.type, memory.name
+    if memory.of is not None:
+        yield f"  {kind}* {name} = reinterpret_cast<{kind}*>({memory.of}_memory) + {memory.offset};"
+        return
+    values = f", {memory.low}, {memory.high}" if memory.integers and memory.use != "out" else ""
+    made = f'program.memory<{kind}>("{name}", "{kind}", {memory.elements}, Use::{memory.use}{values});'
+    if not shared and not memory.offset:
+        yield f"  {kind}* {name} = {made}"
+        return
+    yield f"  {kind}* {name}_memory = {made}"
+    yield f"  {kind}* {name} = {name}_memory + {memory.offset};"
+
+
+def _shape(dims: Sequence[int | str]) -> str:
+    return "(" + ", ".join(map(str, dims)) + ")"
+
+
+def _plain(text: str) -> str:
+    """Return text of a dump for a comment: nothing that ends the line, goes on in the next or acts there."""
+    return _UNPLAIN.sub("?", text)

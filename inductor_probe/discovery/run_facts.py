@@ -1,0 +1,149 @@
+"""What a run is, told from its names, its manifest and the first lines of its files."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+from inductor_probe.discovery.inductor_cache import trace_log
+from inductor_probe.discovery.tree import when_made
+from inductor_probe.model.debug_dir import DebugDir, GraphDir
+from inductor_probe.model.runs import RunFacts, RunState
+from inductor_probe.reader.debug_dir import is_run
+from inductor_probe.reader.logs.files import pid_of
+from inductor_probe.reader.runnable import torch_version
+
+_DEVICE = re.compile(r"\.group\.device = ([a-z]\w*)|Layout\('([a-z]\w*)")
+_FIRST_GRAPHS = 8
+_START_OF_FILE = 1 << 16
+_MOST_FILES = 200_000
+_CLOCKS_DIFFER_S = 2
+_START_TIME = 19  # of the fields of /proc/<pid>/stat after the name
+
+
+def run_facts(run: DebugDir) -> RunFacts:
+    """Return what `run` is. Its graphs are not parsed."""
+    manifest = run.manifest
+    first = run.graphs[:_FIRST_GRAPHS]
+    facts = RunFacts(
+        path=run.path,
+        label=manifest.label if manifest else None,
+        scenario=manifest.scenario if manifest else None,
+        cases=_cases(run),
+        torch=dict(manifest.versions).get("torch") if manifest else None,
+        devices=tuple(sorted({device for graph in first for device in _devices(graph)})),
+        graphs=len(run.graphs),
+        size=0,
+        made=when_made(run.path)[0],
+        state="unknown",
+    )
+    if not is_run(run.path):
+        size = sum(sizes(graph.path) for graph in run.graphs)
+        made = max((_newest(graph.path) for graph in run.graphs), default=facts.made)
+        return replace(facts, torch=_torch(first), size=size, made=made, state="graphs")
+    log = trace_log(run.path)
+    return replace(
+        facts,
+        torch=facts.torch or _torch(first),
+        size=sizes(run.path) + (log.stat().st_size if log else 0),
+        state=_state(run),
+        why=f"exit status {manifest.exit_status}" if manifest and manifest.outcome != "ok" else None,
+    )
+
+
+def _state(run: DebugDir) -> RunState:
+    if run.manifest and run.manifest.outcome != "ok":
+        return run.manifest.outcome
+    if run.manifest is None and maker(run.path) is not None:
+        return "running"
+    if not run.graphs:
+        return "empty"
+    return "ok" if run.manifest else "unknown"
+
+
+def maker(run: Path) -> int | None:
+    """Return the process that made the run, as its name says, if it is still there.
+
+    A process that started after the run was last written to has only got the same id.
+    """
+    pid = pid_of(run)
+    if pid is None or not _is_alive(pid):
+        return None
+    try:
+        started = _start_of(pid)
+        return None if started is not None and started > _newest(run) + _CLOCKS_DIFFER_S else pid
+    except OSError:
+        return pid
+
+
+def sizes(folder: Path) -> int:
+    """Return the bytes of the files below `folder`; links are not followed."""
+    return sum(about.st_size for about in _files(folder))
+
+
+def _newest(folder: Path) -> float:
+    """Return when something was last written or made below `folder`."""
+    return max((about.st_mtime for about in _files(folder)), default=folder.stat().st_mtime)
+
+
+def _files(folder: Path) -> Iterator[os.stat_result]:
+    paths = (os.path.join(path, name) for path, _, names in os.walk(folder) for name in names)  # noqa: PTH118 - thousands of them
+    for path in islice(paths, _MOST_FILES):
+        with suppress(OSError):
+            yield os.lstat(path)
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return True
+
+
+def _start_of(pid: int) -> float | None:
+    """Return when a process started, in seconds since the epoch; None where the system does not tell."""
+    try:
+        fields = (
+            Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
+        )
+        uptime = float(Path("/proc/uptime").read_text(encoding="ascii").split()[0])
+        return time.time() - uptime + int(fields[_START_TIME]) / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def _cases(run: DebugDir) -> tuple[str, ...]:
+    if run.manifest is None:
+        return ()
+    cases = dict.fromkeys(graph.case for graph in run.manifest.graphs if graph.case)
+    return tuple(cases) or run.manifest.cases
+
+
+def _torch(graphs: Iterable[GraphDir]) -> str | None:
+    versions = (torch_version(_start(graph.path / "fx_graph_runnable.py")) for graph in graphs)
+    return next((version for version in versions if version), None)
+
+
+def _devices(graph: GraphDir) -> set[str]:
+    text = _start(graph.path / "ir_post_fusion.txt") or _start(graph.path / "ir_pre_fusion.txt")
+    return {match[1] or match[2] for match in _DEVICE.finditer(text)}
+
+
+def _start(path: Path) -> str:
+    """Return how a file begins; nothing of what is not a plain file."""
+    try:
+        if not path.is_file():
+            return ""
+        with path.open("rb") as file:
+            return file.read(_START_OF_FILE).decode(errors="replace")
+    except OSError:
+        return ""

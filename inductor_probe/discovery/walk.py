@@ -1,0 +1,174 @@
+"""Everything below a folder that is a dump, whatever the folders are called: a walk with bounds."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from inductor_probe.discovery.dump_files import is_archive
+from inductor_probe.errors import NotFoundError, ProbeError
+from inductor_probe.model.debug_dir import DebugDir, GraphDir
+from inductor_probe.model.span import Problem
+from inductor_probe.reader.debug_dir import graph_dir, is_empty, is_run, read_run
+
+MAX_DEPTH = 24
+MAX_ENTRIES = 500_000
+_SKIPPED = ("__pycache__", "node_modules", "site-packages", "dist-packages")
+_CACHED = re.compile(r"c[a-z2-7]{20,}\.debug")
+"""Inductor's cache keeps a graph's folder beside its code: `<cache>/oa/coa7klbe....debug`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Below:
+    """What a walk found. Loose graphs are a `DebugDir` of the folder that they lie in, without a manifest.
+
+    `problems`: folders that could not be listed, and bounds that were reached.
+    """
+
+    runs: tuple[DebugDir, ...]
+    problems: tuple[Problem, ...]
+
+    def __iter__(self) -> Iterator[DebugDir]:
+        return iter(self.runs)
+
+
+def everything_below(path: Path, *, archives: bool = True) -> Below:
+    """Find all runs, and graphs outside of runs, at and below `path`, by path.
+
+    Hidden folders, environments and links that lead in circles are passed over.
+
+    Args:
+        path: a folder, or an archive of one.
+        archives: unpack archives that are met below, too. `path` itself is unpacked in any case.
+
+    Raises:
+        NotFoundError: `path` is not there. UnreadableError: the archive `path` cannot be read.
+    """
+    path = path.absolute()
+    walk = _Walk(archives)
+    if is_archive(path):
+        walk.archive(path)
+    elif not path.exists():
+        raise NotFoundError(f"{path} does not exist")
+    else:
+        walk.folder(path if path.is_dir() else path.parent)
+    return walk.finish()
+
+
+@dataclass(slots=True)
+class _Walk:
+    archives: bool
+    runs: list[DebugDir] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    loose: dict[Path, list[GraphDir]] = field(default_factory=dict)
+    seen: set[tuple[int, int]] = field(default_factory=set)
+    entries: int = 0
+
+    def finish(self) -> Below:
+        for folder, graphs in self.loose.items():
+            graphs.sort(key=compile_order)
+            self.runs.append(DebugDir(folder, tuple(graphs), None))
+        self.runs.sort(key=lambda run: run.path)
+        return Below(tuple(self.runs), tuple(self.problems))
+
+    def folder(self, top: Path) -> None:
+        """Look at `top` and all folders below it."""
+        waiting = [(top, 0)]
+        while waiting:
+            folder, depth = waiting.pop()
+            if not self._is_new(folder) or self._take(folder):
+                continue
+            if depth == MAX_DEPTH:
+                self.problems.append(Problem(f"{folder}: not looked into, it lies {depth} folders down"))
+                continue
+            below = self._list(folder)
+            if below is None:
+                return
+            waiting.extend((entry, depth + 1) for entry in below)
+
+    def _is_new(self, folder: Path) -> bool:
+        """A folder can be reached twice through links; a loop of links ends here."""
+        try:
+            about = folder.stat()
+        except OSError as error:
+            self.problems.append(Problem(f"cannot read {folder}: {error.strerror or error}"))
+            return False
+        known = (about.st_dev, about.st_ino) in self.seen
+        self.seen.add((about.st_dev, about.st_ino))
+        return not known
+
+    def _take(self, folder: Path) -> bool:
+        """Keep `folder` if it is a run or a graph; there is nothing to look for inside of one."""
+        try:
+            if is_run(folder):
+                self.runs.append(read_run(folder))
+            elif (graph := graph_dir(folder)) and not is_empty(folder):
+                self.loose.setdefault(owner(folder), []).append(graph)
+            else:
+                return False
+        except OSError as error:
+            self.problems.append(Problem(f"cannot read {folder}: {error.strerror or error}"))
+        return True
+
+    def _list(self, folder: Path) -> list[Path] | None:
+        """Return the folders in `folder` to look into; None when there were too many entries overall."""
+        below: list[Path] = []
+        try:
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    self.entries += 1
+                    if self.entries > MAX_ENTRIES:
+                        self.problems.append(
+                            Problem(f"{folder}: stopped after {MAX_ENTRIES:,} entries, name a folder below")
+                        )
+                        return None
+                    if entry.name == "pyvenv.cfg":
+                        return []
+                    if entry.name.startswith(".") or entry.name in _SKIPPED:
+                        continue
+                    if _is_folder(entry):
+                        below.append(folder / entry.name)
+                    elif self.archives and is_archive(folder / entry.name):
+                        self._try(folder / entry.name)
+        except OSError as error:
+            self.problems.append(Problem(f"cannot list {folder}: {error.strerror or error}"))
+        return sorted(below, reverse=True)  # the last one is looked into first
+
+    def archive(self, archive: Path) -> None:
+        """Unpack `archive` and look at all folders in it."""
+        from inductor_probe.discovery.archive import unpack  # noqa: PLC0415 - most dumps are in none
+
+        unpacked = unpack(archive)
+        self.problems.extend(unpacked.problems)
+        self.folder(unpacked.folder)
+
+    def _try(self, archive: Path) -> None:
+        try:
+            self.archive(archive)
+        except ProbeError as error:
+            self.problems.append(Problem(error.message))
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link to itself
+        return False
+
+
+def owner(graph: Path) -> Path:
+    """Return the folder that a loose graph is listed under: for one in inductor's cache, the whole cache."""
+    in_cache = _CACHED.fullmatch(graph.name) and len(graph.parent.name) == 2
+    return graph.parent.parent if in_cache else graph.parent
+
+
+def compile_order(graph: GraphDir) -> tuple[int, float, str]:
+    """Sort key: torch's counter; where a folder has none, the time when its code was written."""
+    try:
+        when = 0.0 if graph.order else (graph.path / "output_code.py").stat().st_mtime
+    except OSError:
+        when = 0.0
+    return (graph.order, when, graph.name)

@@ -1,0 +1,275 @@
+"""The clock of a GPU: the time of kernels alone, without launches, gaps and what events add."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from inductor_probe.harness.gpu_stream import GpuStream, profiled
+
+NEAR_LAUNCH_S = 40e-6  # shorter kernels are replayed: what events add differs by up to 1 us between kernels
+ALIKE = 4  # times that: longer ones are not timed in the way of a short one
+REPLAYED = 16  # calls in a graph
+REFERENCE = (1 << 16, 1 << 20, 1 << 22)  # elements of the kernels that tell what events add: 2 to 10 us
+SHORTEST_S = 0.3e-6  # no kernel is shorter: a graph that seems so was left empty
+AHEAD = 100_000  # cycles: what is enqueued next is there before the GPU comes to it
+QUAD = 4  # blocks: a clock read from one alone is off by a hundredth now and then
+PLANS = 64  # that are kept: a graph each
+
+
+@dataclass
+class Plan:
+    """How one function is timed: `more` and `less` are graphs that differ by REPLAYED calls of it.
+
+    `host` is the seconds that enqueueing a call took last, `replay` those for starting both graphs, `between`
+    those that the GPU took between events around a call.
+    """
+
+    host: float
+    replay: float = 50e-6
+    between: float = 0.0
+    more: Callable[[], object] | None = None
+    less: Callable[[], object] | None = None
+
+
+class GpuClock:
+    """Times functions that enqueue kernels: `clock(run, calls)` is the seconds a call that the GPU is busy.
+
+    Behind a kernel that only waits, everything is enqueued before the GPU starts on it, so that no time in
+    which it waits for the host is counted. A `cold` clock writes over the L2 before every call, outside of
+    the time; what `before` enqueues (restoring arguments) is outside of it, too. Short functions are recorded
+    as CUDA graphs: one with the calls and one without them are replayed, and the difference counts. What
+    events add is known from kernels that the profiler has timed as well, and is taken off.
+
+    Attributes:
+        notes: what could not be done as said here.
+    """
+
+    def __init__(self, stream: GpuStream, *, cold: bool = True, corrected: bool = True) -> None:
+        self.stream = stream
+        self.notes = stream.notes
+        self._clocks = deque([1e9], maxlen=QUAD)
+        self._sleep_s = 0.0
+        self._flush: Callable[[], object] | None = stream.flusher() if cold else None
+        self._plans: dict[tuple[int, int], tuple[Plan, Any]] = {}
+        self.added = {"events": 0.0, "graph": 0.0}
+        self._measure_sm()
+        if corrected:
+            self._measure_added()
+
+    @property
+    def sm_hz(self) -> float:
+        """Clock of the multiprocessors during the last blocks, from cycles waited: it is to be compared."""
+        return statistics.median(self._clocks)
+
+    def __call__(
+        self, run: Callable[[], object], calls: int, before: Callable[[], object] | None = None
+    ) -> float:
+        """Return the median seconds a call, over `calls` calls."""
+        return statistics.median(self.samples(run, calls, before))
+
+    def samples(
+        self, run: Callable[[], object], calls: int, before: Callable[[], object] | None = None
+    ) -> list[float]:
+        """Return seconds a call: a sample a call, or one for each replay of REPLAYED calls."""
+        plan = self._plan(run, before)
+        if plan.more and plan.less:
+            raw = self._replays(plan, plan.more, plan.less, max(1, round(calls / REPLAYED)))
+            added = self.added["graph"]
+        else:
+            raw = self._pairs(plan, run, calls, before)
+            added = self.added["events"]
+        return [max(seconds - added, SHORTEST_S / 3) for seconds in raw]
+
+    def mode(self, run: Callable[[], object], before: Callable[[], object] | None = None) -> str:
+        """Say how `run` is timed: `graph` or `events`."""
+        return "graph" if self._plan(run, before).more else "events"
+
+    def agree(self, runs: Sequence[Callable[[], object]]) -> None:
+        """Time all of `runs` in one way, as two ways differ by more than kernels may that are compared."""
+        plans = {run: self._plan(run, None) for run in runs}
+        if max(plan.between for plan in plans.values()) > ALIKE * NEAR_LAUNCH_S or all(
+            plan.more is None for plan in plans.values()
+        ):
+            return
+        for run, plan in plans.items():
+            if plan.more is None:
+                self._record(plan, run, None)
+        if any(plan.more is None for plan in plans.values()):
+            for plan in plans.values():
+                plan.more = plan.less = None
+
+    def prologue(self, before: Callable[[], object] | None) -> Callable[[], object]:
+        """Return what is enqueued ahead of each call, outside of its time."""
+        steps = [step for step in (before, self._flush) if step]
+        return lambda: [step() for step in steps]
+
+    def _plan(self, run: Callable[[], object], before: Callable[[], object] | None) -> Plan:
+        key = (id(run), id(before))
+        if key not in self._plans:  # the functions are kept with the plan, so that no other gets their id
+            while len(self._plans) >= PLANS:
+                del self._plans[next(iter(self._plans))]
+            self._plans[key] = (self._make_plan(run, before), (run, before))
+        return self._plans[key][0]
+
+    def _make_plan(self, run: Callable[[], object], before: Callable[[], object] | None) -> Plan:
+        ahead = self.prologue(before)
+        ahead()
+        run()
+        self.stream.wait()
+        begin = time.perf_counter()
+        ahead()
+        run()
+        plan = Plan(time.perf_counter() - begin)
+        plan.between = statistics.median(self._pairs(plan, run, 10, before)) - self.added["events"]
+        if plan.between < NEAR_LAUNCH_S:
+            self._record(plan, run, before)
+        return plan
+
+    def _record(self, plan: Plan, run: Callable[[], object], before: Callable[[], object] | None) -> None:
+        """Record the graphs of a plan, if it can be done."""
+        ahead = self.prologue(before)
+
+        def times(prologues: int, calls: int) -> Callable[[], object]:
+            def enqueue() -> None:
+                for at in range(prologues):
+                    ahead()
+                    if at < calls:
+                        run()
+
+            return self.stream.capture(enqueue)
+
+        # Warm, with nothing ahead of the calls, twice as many calls as once: starting a graph drops out.
+        bare = before is None and self._flush is None
+        try:
+            more = times(2 * REPLAYED, 2 * REPLAYED) if bare else times(REPLAYED, REPLAYED)
+            less = times(REPLAYED, REPLAYED) if bare else times(REPLAYED, 0)
+        except RuntimeError as error:
+            self.stream.note(f"timed by events, not replayed: {next(iter(str(error).splitlines()), error)}")
+            return
+        if statistics.median(self._replays(plan, more, less, 5)) < max(SHORTEST_S, plan.between / 10):
+            self.stream.note(
+                "timed by events, not replayed: it launches on another stream than the current one"
+            )
+            return
+        plan.more, plan.less = more, less
+
+    def _pairs(
+        self, plan: Plan, run: Callable[[], object], calls: int, before: Callable[[], object] | None
+    ) -> list[float]:
+        """Time each call between two events."""
+        ahead = self.prologue(before)
+        marks: list[tuple[Any, Any]] = []
+
+        def enqueue() -> None:
+            marks.clear()
+            for _ in range(calls):
+                ahead()
+                first = self.stream.mark()
+                run()
+                marks.append((first, self.stream.mark()))
+
+        plan.host = self._blocked(enqueue, plan.host * calls) / calls
+        return [self.stream.seconds(*pair) for pair in marks]
+
+    def _replays(
+        self, plan: Plan, more: Callable[[], object], less: Callable[[], object], count: int
+    ) -> list[float]:
+        """Replay both graphs in turn; return the difference, a call."""
+        marks: list[Any] = []
+
+        def enqueue() -> None:
+            marks.clear()
+            for _ in range(count):
+                for replay in (more, less):
+                    marks.append(self.stream.mark())
+                    replay()
+                    marks.append(self.stream.mark())
+
+        plan.replay = self._blocked(enqueue, plan.replay * count) / count
+        spans = [self.stream.seconds(*marks[at : at + 2]) for at in range(0, len(marks), 2)]
+        return [(long - short) / REPLAYED for long, short in zip(spans[0::2], spans[1::2], strict=True)]
+
+    def _blocked(self, enqueue: Callable[[], object], host: float) -> float:
+        """Enqueue while the GPU waits, longer where the host is slower than `host`; return what it took."""
+        for patience in (2, 8, 32):
+            cycles = int(self.sm_hz * min(max(patience * host, 100e-6), 0.5))
+            self.stream.wait()
+            self.stream.sleep(AHEAD)
+            first = self.stream.mark()
+            slept = self.stream.sleep(cycles)
+            last = self.stream.mark()
+            begin = time.perf_counter()
+            enqueue()
+            took = time.perf_counter() - begin
+            late = slept and self.stream.passed(last)
+            self.stream.wait()
+            if slept and self._sleep_s:
+                self._clocks.append(cycles / max(self.stream.seconds(first, last) - self._sleep_s, 1e-6))
+            if not late:
+                return took
+        self.stream.note("the host waits for the GPU in it, or is slow: gaps are part of the time")
+        return host
+
+    def _measure_sm(self) -> None:
+        """Learn the SM clock, and what events add to a kernel that waits: two equations."""
+
+        def waited(cycles: int) -> float:
+            found = []
+            for _ in range(5):
+                self.stream.sleep(AHEAD)
+                begin = self.stream.mark()
+                self.stream.sleep(cycles)
+                end = self.stream.mark()
+                self.stream.wait()
+                found.append(self.stream.seconds(begin, end))
+            return statistics.median(found)
+
+        if not self.stream.sleep(1000):
+            return
+        short, long = waited(200_000), waited(600_000)
+        self._clocks = deque([400_000 / (long - short)], maxlen=QUAD)
+        self._sleep_s = max(short - 200_000 / self.sm_hz, 1e-9)
+
+    def _measure_added(self) -> None:
+        """Learn what events and graphs add: time kernels both ways, and by the profiler."""
+        ahead = self.prologue(None)
+        found: dict[str, list[float]] = {"events": [], "graph": []}
+        for elements in REFERENCE:
+            run = torch.zeros(elements, device=self.stream.device).neg_
+            exact = profiled(self.stream, run, 20, ahead)
+            if exact is None:
+                return
+            plan = self._plan(run, None)
+            found["events"].append(statistics.median(self._pairs(plan, run, 30, None)) - exact)
+            if plan.more and plan.less:
+                replays = self._replays(plan, plan.more, plan.less, 10)
+                found["graph"].append(statistics.median(replays) - exact)
+        self.added = {mode: statistics.median(values) if values else 0.0 for mode, values in found.items()}
+        self._plans.clear()
+
+
+def make_clock(device: torch.device | str | int, *, cold: bool = True) -> GpuClock:
+    """Return the clock of a CUDA device: `clock(run, calls)` is in seconds a call. Takes a second or two."""
+    return GpuClock(GpuStream(device), cold=cold)
+
+
+def host_seconds(run: Callable[[], object], wait: Callable[[], object], calls: int = 50) -> float:
+    """Return the median seconds that the host needs to enqueue one call: the launch cost.
+
+    Measure it before the profiler was used in the process: launches are slower afterwards.
+    """
+    found = []
+    for _ in range(calls):
+        wait()
+        begin = time.perf_counter()
+        run()
+        found.append(time.perf_counter() - begin)
+    wait()
+    return statistics.median(found)

@@ -1,0 +1,215 @@
+"""Timing: blocks of calls, in quads of A and B, until the ratio is known or the time is up.
+
+What else runs on a core, or on the other half of it, makes calls longer and none shorter, for milliseconds at
+a time. A mean carries all of it. So a side counts as fast as the fastest of its laps in a quad, and the sides
+take turns lap by lap.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import resource
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import cycle
+from typing import Any
+
+from inductor_probe.harness.clocks import Clock, clock_for, cpu_clock, time_alike
+from inductor_probe.harness.inputs import changed, clone
+from inductor_probe.harness.rings import Ring, tensors_of
+
+LAP_S = 0.00012  # a timer's cost is less than a thousandth of it
+LAPS = 2
+LONGEST_S = 0.04  # a block of long calls has fewer laps: many quads are worth more
+STEADY = 0.01
+GUARD_EVERY = 6
+FEWEST = GUARD_EVERY
+MOST_DRIFTING = 16  # calls of a block that changes its inputs: they must not overflow or become denormal
+GPU_LAP_S = 0.0005
+MOST_ON_GPU = (
+    32  # calls of a block there, each behind a flush of the L2 that takes longer than a short kernel
+)
+BUSY = 0.8
+
+
+@dataclass
+class Subject:
+    """Something to time: `bind` makes a function without arguments that works on `values`."""
+
+    name: str
+    bind: Callable[[Any], Callable[[], object]]
+    values: Any
+
+
+@dataclass
+class Side:
+    """A subject bound to each slot of a ring; a block of it is so many laps of so many calls.
+
+    `drifting` are tensors that change from call to call.
+    """
+
+    name: str
+    runs: list[Callable[[], object]]
+    ring: Ring
+    clock: Clock
+    drifting: list[int]
+    calls: int = 1
+    laps: int = 1
+
+    def block(self, number: int) -> float:
+        """Time one block; return seconds a call of its fastest lap."""
+        return min(self.lap(number) for _ in range(self.laps))
+
+    def lap(self, number: int) -> float:
+        """Time some calls; return seconds a call. Restoring happens outside the clock."""
+        slots = self.ring.take(number, self.calls)
+        run, following = self.runs[slots[0]], cycle([self.runs[slot] for slot in slots])
+
+        def run_next() -> object:
+            return next(following)()
+
+        seconds = self.clock(run_next if self.ring.cold else run, self.calls)
+        self.ring.restore(slots, self.drifting)
+        return seconds
+
+    def touch(self, number: int) -> None:
+        """Call once without a clock, so that a quad finds its data warm; with two laps, the second does."""
+        if not self.ring.cold and self.calls > 1 and self.laps == 1:
+            slots = self.ring.take(number, 1)
+            self.runs[slots[0]]()
+            self.ring.restore(slots, self.drifting)
+
+    def calibrate(self, samples: list[float]) -> None:
+        """Choose calls and laps of a block by what samples, in seconds a call, say."""
+        call = max(statistics.median(samples), 1e-9)
+        most = MOST_DRIFTING if self.drifting else math.ceil(LAP_S / 1e-9)
+        if self.ring.cold:
+            most = min(most, len(self.runs))
+        if self.clock is cpu_clock:
+            self.calls = max(1, min(round(LAP_S / call), most))
+            self.laps = max(1, min(int(LONGEST_S / (self.calls * call)), LAPS))
+        else:
+            self.calls = max(1, min(round(GPU_LAP_S / call), most, MOST_ON_GPU))
+
+
+@dataclass
+class Quad:
+    """Four blocks on one slot of a ring: `order` is ABBA or BAAB, `seconds` a call of each.
+
+    In a `guard`, B is A once more.
+
+    `disturbed` says what else ran on our cores meanwhile.
+    """
+
+    order: str
+    seconds: list[float]
+    guard: bool
+    disturbed: str | None
+
+    def score(self) -> float:
+        """Return the log-ratio, B over A, of the fastest each side was."""
+        return math.log(min(self.samples("B")) / min(self.samples("A")))
+
+    def samples(self, side: str) -> list[float]:
+        """Return the times of A or B."""
+        return [time for name, time in zip(self.order, self.seconds, strict=True) if name == side]
+
+
+def make_side(subject: Subject, ring: Ring) -> Side:
+    """Bind a subject to a ring, and see which of its tensors drift from call to call."""
+    runs, tensors = [subject.bind(values) for values in ring.slots], tensors_of(ring.slots[0])
+    runs[0]()
+    once = clone(tensors)
+    runs[0]()
+    side = Side(subject.name, runs, ring, clock_for(tensors, ring.flushed), changed(once, tensors))
+    ring.restore([0], side.drifting)
+    side.calibrate([side.block(0) for _ in range(3)])
+    return side
+
+
+def warm_up(sides: list[Side], limit_s: float) -> None:
+    """Alternate blocks until the median of the last five of each side moves by less than a hundredth."""
+    end = time.perf_counter() + limit_s
+    before = [math.inf] * len(sides)
+    while True:
+        recent = [[side.block(0) for side in sides]]
+        while len(recent) < 5 and time.perf_counter() < end:
+            recent.append([side.block(len(recent)) for side in sides])
+        now = [statistics.median(blocks) for blocks in zip(*recent, strict=True)]
+        moved = max(abs(new / old - 1) for new, old in zip(now, before, strict=True))
+        if moved < STEADY or time.perf_counter() > end:
+            break
+        before = now
+    for side, blocks in zip(sides, zip(*recent, strict=True), strict=True):
+        side.calibrate(list(blocks))
+
+
+def mark_clock_changes(quads: list[Quad], clocks: list[float]) -> None:
+    """Mark the quads in which the GPU had another clock than it had as a rule; `clocks` are in Hz."""
+    usual = statistics.median(clocks)
+    for quad, hertz in zip(quads, clocks, strict=True):
+        if abs(hertz / usual - 1) > STEADY:
+            quad.disturbed = f"the clock was {hertz / 1e6:.0f} MHz instead of {usual / 1e6:.0f}"
+
+
+def time_quad(a: Side, b: Side, number: int, guard: bool, rng: random.Random) -> Quad:
+    """Time quad `number`, and watch whether something else ran on our cores meanwhile."""
+    order, seconds = rng.choice(("ABBA", "BAAB")), list[float]()
+    switches, wall, cpu = involuntary_switches(), time.perf_counter(), time.process_time()
+    a.touch(number)
+    for names in (order[:2], order[2:]):
+        first, second = (a if name == "A" else b for name in names)
+        turns = [(first.lap(number), second.lap(number)) for _ in range(a.laps)]
+        seconds += map(min, zip(*turns, strict=True))
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    switches = involuntary_switches() - switches
+    disturbed, allowed = None, a.laps if a.laps == LAPS else 0  # one lap in four may be hit
+    if cpu < BUSY * wall and a.laps < LAPS:
+        disturbed = f"had a core for {cpu * 1e3:.1f} of {wall * 1e3:.1f} ms"
+    elif switches > allowed:
+        disturbed = f"lost its core {switches} times"
+    return Quad(order, seconds, guard, disturbed if a.clock is cpu_clock else None)
+
+
+def involuntary_switches() -> int:
+    """Return how often this process had to give up a core so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
+
+
+def time_quads(a: Side, b: Side | None, seconds: float, precision: float, rng: random.Random) -> list[Quad]:
+    """Time quads of two sides, or of A alone, for `seconds`; fewer once the ratio is known to `precision`.
+
+    It is the width of what is known that ends it early, never where it lies.
+    """
+    time_alike(a.clock, [*a.runs, *(b.runs if b else ())])
+    end = time.perf_counter() + seconds
+    warm_up([a, b] if b else [a], seconds / 8)
+    again, quads, clocks = replace(a), list[Quad](), list[float]()
+    while len(quads) < FEWEST or time.perf_counter() < end:
+        guard = b is None or len(quads) % GUARD_EVERY == GUARD_EVERY - 1
+        quads.append(time_quad(a, again if b is None or guard else b, len(quads), guard, rng))
+        clocks.append(getattr(a.clock, "sm_hz", 0.0))
+        if len(quads) % 10 == 0 and width(scores_of(quads) or [quad.score() for quad in quads]) < precision:
+            break
+    if any(clocks):
+        mark_clock_changes(quads, clocks)
+    return quads
+
+
+def scores_of(quads: list[Quad]) -> list[float]:
+    """Return the scores of the quads with B: the undisturbed ones, or all if there are none."""
+    both = [quad for quad in quads if not quad.guard]
+    return [quad.score() for quad in both if not quad.disturbed] or [quad.score() for quad in both]
+
+
+def width(scores: list[float]) -> float:
+    """Return the width of the 95 % interval of their median, from its order statistics; of few, infinity.
+
+    The number below the median of n is binomial, so ranks n/2 +- 0.98 sqrt(n) hold it.
+    """
+    ranked, reach = sorted(scores), 0.98 * math.sqrt(len(scores))
+    low, high = math.floor(len(ranked) / 2 - reach), math.ceil(len(ranked) / 2 + reach)
+    return ranked[high] - ranked[low] if low >= 0 and high < len(ranked) else math.inf

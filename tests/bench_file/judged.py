@@ -1,0 +1,37 @@
+"""Bench objects for the judge: a call, its copy and a graph, of eight numbers; and what is said of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from inductor_probe.harness.bench import Bench, Variant
+from inductor_probe.harness.inputs import make_tensor
+from inductor_probe.harness.judge import POISON, judge, prepare
+
+
+class Double(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor]:
+        return (torch.ops.aten.mul.Tensor(x, 2),)
+
+
+def bench(call: Any, call_v2: Any, aten_graph: Any = Double, dtype: torch.dtype = torch.float32) -> Bench:
+    def make_inputs(seed: int, kind: str, sizes: dict[str, int]) -> list[Any]:
+        assert (kind, sizes) == ("random", {})
+        return [make_tensor((8,), (1,), dtype, "cpu", torch.Generator().manual_seed(seed), high=50)]
+
+    namespace = {"empty_strided": torch.empty_strided, "call": call, "call_v2": call_v2}
+    return Bench("g", [], make_inputs, aten_graph, "none here", namespace)
+
+
+def verdicts(subject: Bench) -> tuple[Any, Any]:
+    prepared = [prepare(subject, at, pattern) for at, pattern in enumerate(POISON)]
+    variant = judge(subject, Variant("call_v2", "call_v2"), [each for each, _ in prepared])
+    return next((check for _, check in prepared if not check.correct), prepared[0][1]), variant
+
+
+def double(args: list[Any]) -> tuple[Any, ...]:
+    (x,) = args
+    args.clear()
+    return (x * 2,)

@@ -1,0 +1,148 @@
+"""What is the user's in a bench file outlives everything that is made afresh around it."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from inductor_probe.bench_file import write_bench_file
+from inductor_probe.bench_file.bench_file import is_as_made
+from inductor_probe.errors import NotFoundError, ProbeError
+from inductor_probe.variants import ablations, gone_variants, variant_diffs
+from tests.conftest import DUMPS
+
+FLIP = next((DUMPS / "torch-2.13.0-cpu/hflip_cl").glob("run_*/torchinductor/*/output_code.py")).parent
+KERNEL = "cpp_fused_flip_0"
+
+
+@pytest.fixture
+def graph_dir(tmp_path: Path) -> Path:
+    folder = tmp_path / FLIP.name
+    folder.mkdir()
+    for name in ("output_code.py", "fx_graph_runnable.py"):
+        shutil.copy(FLIP / name, folder)
+    return folder
+
+
+def definition(path: Path, name: str) -> str:
+    """The text from the comment of a kernel's copy to its last quote."""
+    text = path.read_text()
+    start = text.index(f"{name} = async_compile")
+    start = text.rindex("\n\n", 0, start) + 2
+    return text[start : text.index("''')", start) + 4]
+
+
+def dump_again(graph_dir: Path) -> None:
+    """Another dump in the same place: other sizes, so that all that is pristine is new."""
+    code = graph_dir / "output_code.py"
+    code.write_text(code.read_text().replace("(1, 3, 224, 224)", "(2, 3, 224, 224)"))
+
+
+def edit_copy(path: Path, before: str, after: str) -> str:
+    text = path.read_text()
+    head, copy = text.split(f"{KERNEL}_v2 = ")
+    assert before in copy.partition("''')")[0]
+    path.write_text(f"{head}{KERNEL}_v2 = {copy.replace(before, after, 1)}")
+    return definition(path, f"{KERNEL}_v2")
+
+
+def test_an_edited_copy_is_taken_over_byte_for_byte_into_a_fresh_file(graph_dir: Path) -> None:
+    path = write_bench_file(graph_dir).path
+    mine = edit_copy(path, "auto tmp0 =", "auto tmp0 =  /* mine: é */")
+    dump_again(graph_dir)
+    file = write_bench_file(graph_dir)
+    assert (file.state, file.edited) == ("rewritten", (f"{KERNEL}_v2",))
+    assert definition(path, f"{KERNEL}_v2") == mine
+    assert "(2, 3, 224, 224)" in path.read_text()
+    assert not is_as_made(path.read_text())
+    again = path.read_bytes()
+    assert write_bench_file(graph_dir).state == "kept"
+    assert path.read_bytes() == again
+
+
+def test_added_copies_with_their_comments_and_wrappers_are_taken_over(graph_dir: Path) -> None:
+    path = write_bench_file(graph_dir).path
+    kernel = definition(path, f"{KERNEL}_v2").replace("_v2", "_v3").replace("to edit", "my own words")
+    wrapper = "# how I call it\ndef call_v3(args):\n    return call(args)  # for now\n"
+    text = path.read_text().replace("\nasync_compile.wait", f"\n{kernel}\n\n\nasync_compile.wait")
+    path.write_text(text.replace("BENCH = Bench(", f"{wrapper}\n\nBENCH = Bench("))
+    dump_again(graph_dir)
+    file = write_bench_file(graph_dir)
+    assert set(file.edited) == {f"{KERNEL}_v3", "call_v3"}
+    text = path.read_text()
+    assert kernel in text
+    assert wrapper in text
+    assert (
+        text.index(kernel) < text.index("async_compile.wait") < text.index(wrapper) < text.index("AtenGraph")
+    )
+    compile(text, str(path), "exec")
+
+
+def test_untouched_copies_follow_the_dump(graph_dir: Path) -> None:
+    path = write_bench_file(graph_dir).path
+    edit_copy(path, "auto tmp0 =", "auto tmp0 = /* mine */")
+    code = graph_dir / "output_code.py"
+    code.write_text(
+        code.read_text().replace("def call(self, args):", "def call(self, args):\n        assert args")
+    )
+    write_bench_file(graph_dir)
+    assert path.read_text().count("        assert args") == 2, "call_v2 is a copy that nobody touched"
+
+
+def test_variants_of_a_kernel_that_is_gone_are_kept_and_named(graph_dir: Path) -> None:
+    path = write_bench_file(graph_dir).path
+    mine = edit_copy(path, "auto tmp0 =", "auto tmp0 = /* mine */")
+    code = graph_dir / "output_code.py"
+    code.write_text(code.read_text().replace(KERNEL, "cpp_fused_rev_0"))
+    file = write_bench_file(graph_dir)
+    assert file.kernels == ("cpp_fused_rev_0",)
+    assert f"{KERNEL}_v2" in file.edited
+    assert mine in path.read_text()
+    assert gone_variants(path.read_text()) == (f"{KERNEL}_v2",)
+    compile(path.read_text(), str(path), "exec")
+
+
+def test_an_edit_elsewhere_keeps_the_file_and_adds_only_what_is_asked_for(graph_dir: Path) -> None:
+    path = write_bench_file(graph_dir).path
+    path.write_text(path.read_text().replace("namespace=globals()", "namespace=dict(globals())"))
+    edited = path.read_text()
+    dump_again(graph_dir)
+    file = write_bench_file(graph_dir, variants=((f"{KERNEL}_v3", None),))
+    assert file.state == "kept"
+    assert "BENCH" in file.pristine_edits
+    text = path.read_text()
+    added = definition(path, f"{KERNEL}_v3")
+    assert text.replace(f"\n\n\n{added}", "") == edited
+
+
+def test_blank_lines_around_copies_are_no_edit(graph_dir: Path) -> None:
+    path = write_bench_file(graph_dir).path
+    path.write_text(path.read_text().replace(f"# {KERNEL}_v2:", f"\n\n\n# {KERNEL}_v2:"))
+    dump_again(graph_dir)
+    assert write_bench_file(graph_dir).state == "rewritten"
+
+
+def test_variants_and_rewrites_are_written_at_once_or_not_at_all(graph_dir: Path) -> None:
+    with pytest.raises(ProbeError, match="wants KERNEL"):
+        write_bench_file(graph_dir, variants=((f"{KERNEL}_v3", None),), rewrites=("loops:nothing",))
+    assert not (graph_dir / "output_code_bench.py").exists()
+    with pytest.raises(NotFoundError, match="no rewrite loop"):
+        write_bench_file(graph_dir, rewrites=("loop:x",))
+    file = write_bench_file(
+        graph_dir,
+        variants=((f"{KERNEL}_v3", None), ("call_v3", None)),
+        rewrites=(f"index:{KERNEL} int32", f"ablation:{KERNEL}"),
+    )
+    text = file.path.read_text()
+    kinds = {each.name: each.kind for each in variant_diffs(text)}
+    assert kinds[f"{KERNEL}_v4"] == "rewrite"
+    assert {name: kinds[name] for name in ablations(text)} == dict.fromkeys(
+        (f"{KERNEL}_v5", f"{KERNEL}_v6"), "ablation"
+    )
+    assert "    return" not in text[text.index("ABLATIONS = ") : text.index("BENCH = ")]
+    assert f"{KERNEL}_v3(" in text[text.index("class Runner_v3") : text.index("AtenGraph")]
+    dump_again(graph_dir)
+    write_bench_file(graph_dir)
+    assert ablations(file.path.read_text()) == ablations(text)

@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from inductor_probe.bench_file.inputs import InputsSource, make_inputs_source
+from inductor_probe.bench_file.load_args import parse_load_args, python_of
+from inductor_probe.bench_file.sections import cut
+from inductor_probe.harness.inputs import Inputs, InputsError, bind
+from inductor_probe.model.input_bounds import InputBound
+from inductor_probe.model.manifest import InputFact
+from tests.conftest import DUMPS
+
+PROGRAMS = "torch-2.13.0-cpu-programs"
+
+
+def folder(name: str) -> Path:
+    return next((DUMPS / name).glob("run_*/torchinductor/*/output_code.py")).parent
+
+
+def written(
+    name: str, facts: tuple[InputFact, ...] = (), bounds: tuple[InputBound, ...] | None = ()
+) -> InputsSource:
+    graph = folder(name)
+    tail = cut((graph / "output_code.py").read_text()).tail
+    return make_inputs_source(tail, (graph / "fx_graph_runnable.py").read_text(), facts, bounds)
+
+
+def made(source: InputsSource) -> Any:
+    names: dict[str, Any] = {"torch": torch, "bind": bind, "Inputs": Inputs}
+    exec(source.source, names)  # noqa: S102 - what the package has just written
+    return names["make_inputs"]
+
+
+@pytest.mark.parametrize("name", [f"{PROGRAMS}/symbolic", "torch-2.13.0-cpu/dynamic_shapes"])
+def test_sizes_follow_their_symbols(name: str) -> None:
+    source = written(name)
+    make = made(source)
+    recorded, symbol = make(0), next(iter(source.symbols))
+    other = make(0, sizes={symbol: 40})
+    numbers = [value for value in other if isinstance(value, int)]
+    assert 40 in numbers
+    for value, again in zip(recorded, other, strict=True):
+        if isinstance(value, torch.Tensor):
+            dims = [40 if n == source.symbols[symbol] else n for n in value.shape]
+            assert list(again.shape) == dims
+            assert again.is_contiguous() == value.is_contiguous()
+    with pytest.raises(InputsError, match="no size nonsense"):
+        make(0, sizes={"nonsense": 3})
+
+
+def test_an_old_dump_names_its_sizes_as_well() -> None:
+    source = written("torch-2.1.2-cpu/dynamic_shapes")
+    assert source.symbols
+    assert made(source)(0, sizes=dict.fromkeys(source.symbols, 17))
+
+
+def test_sizes_that_are_fixed_refuse_another() -> None:
+    with pytest.raises(InputsError, match="fixed"):
+        made(written("torch-2.13.0-cpu/hflip_cl"))(0, sizes={"s0": 1})
+
+
+def test_integers_stay_inside_their_bounds() -> None:
+    bound = InputBound("arg2_1", 3, 9, "aten.index_put")
+    assert "low=3, high=9)" in written(f"{PROGRAMS}/scatters", bounds=(bound,)).source
+    at = made(written(f"{PROGRAMS}/scatters", bounds=(bound,)))(0)[2]
+    assert 3 <= at.min() <= at.max() <= 9
+
+
+def test_a_mask_has_no_more_that_is_true_than_what_it_takes_from() -> None:
+    text = (folder(f"{PROGRAMS}/scatters") / "output_code.py").read_text()
+    tail = cut(re.sub(r"(arg2_1 = rand_strided\(.*dtype=)torch\.int64", r"\1torch.bool", text)).tail
+    source = make_inputs_source(tail, None, (), (InputBound("arg2_1", 0, 2, form="true"),)).source
+    assert "torch.bool, 'cpu', high=2, form='true')" in source
+    free = make_inputs_source(tail, None, (), ()).source
+    assert "torch.bool, 'cpu')" in free
+
+
+def test_integers_that_pick_nothing_are_larger_and_of_both_signs() -> None:
+    assert "low=-1000, high=1000)" in written(f"{PROGRAMS}/scatters").source
+
+
+@pytest.mark.parametrize("bounds", [None, (InputBound("arg2_1", lost=True),)])
+def test_integers_of_which_nothing_is_known_are_small_and_that_is_said(bounds: Any) -> None:
+    source = written(f"{PROGRAMS}/scatters", bounds=bounds).source
+    assert "low=0, high=3)" in source
+    assert "arg2_1: the dump does not tell its range" in source
+
+
+def test_what_was_recorded_wins_over_what_is_concluded() -> None:
+    facts = (
+        InputFact("arg0_1", "tensor", None, (10, 8), (8, 1), 0, "float32", "cpu"),
+        InputFact("arg1_1", "tensor", None, (4, 8), (8, 1), 0, "float32", "cpu"),
+        InputFact("arg2_1", "tensor", None, (4,), (1,), 2, "int64", "cpu", 4, 5, "arg2_1.bin"),
+    )
+    source = written(f"{PROGRAMS}/scatters", facts, (InputBound("arg2_1", 3, 9),)).source
+    assert "low=4, high=5, offset=2, file='probe_inputs/arg2_1.bin')" in source
+
+
+def test_a_bound_in_symbols_follows_another_size_where_a_recorded_number_would_not() -> None:
+    name = f"{PROGRAMS}/symbolic"
+    text = (folder(name) / "output_code.py").read_text()
+    example = "arg4_1 = rand_strided((7, 12), (12, 1), device='cpu', dtype=torch.{})"
+    tail = cut(text.replace(example.format("float32"), example.format("int64"))).tail
+    runnable = (folder(name) / "fx_graph_runnable.py").read_text()
+    fact = InputFact("arg4_1", "tensor", None, (7, 12), (12, 1), 0, "int64", "cpu", 0, 4)
+    source = make_inputs_source(tail, runnable, (fact,), (InputBound("arg4_1", 0, "s77 - 1"),))
+    assert "low=0, high=s77 - 1)" in source.source
+    assert made(source)(0, sizes={"s77": 1})[4].max() == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "python", "value"),
+    [
+        ("s77", "s77", 6),
+        ("s77*s27", "s77 * s27", 24),
+        ("(s77//2) + 1", "s77 // 2 + 1", 4),
+        ("Max(1, s77)", "max(1, s77)", 6),
+        ("FloorDiv(s77, s27)", "s77 // s27", 1),
+        ("-s77**2", "-s77 ** 2", -36),
+    ],
+)
+def test_sizes_are_written_as_python(text: str, python: str, value: int) -> None:
+    assert python_of(text, {"s77": 6, "s27": 4}) == (python, value)
+
+
+@pytest.mark.parametrize(
+    "text", ["u0", "s77.real", "__import__('os')", "s77[0]", "'a'", "s77 //", "s77//0", "2.5"]
+)
+def test_what_is_no_size_is_not_taken_into_a_program(text: str) -> None:
+    assert python_of(text, {"s77": 6}) is None
+
+
+def test_storages_that_torch_saved_are_named() -> None:
+    text = (
+        "def load_args(reader):\n"
+        "    reader.symint(4, expr='s27')  # arg0_1\n"
+        "    buf0 = reader.storage('fb5d', 80, dtype_hint=torch.int64)\n"
+        "    reader.tensor(buf0, (5, s27), (1, 5), dtype=torch.int64, storage_offset=3)  # arg1_1\n"
+        "load_args._version = 0\n"
+    )
+    loaded = parse_load_args(text)
+    assert loaded["arg0_1"].symbol == "s27"
+    tensor = loaded["arg1_1"]
+    assert (tensor.size, tensor.stride, tensor.offset, tensor.storage) == (
+        ("5", "s27"),
+        ("1", "5"),
+        "3",
+        "fb5d",
+    )
+    assert parse_load_args("def load_args(reader):\nload_args._version = 0\n") == {}
+    assert parse_load_args(None) == {}
+
+
+def test_an_input_keeps_the_offset_at_which_its_saved_bytes_begin() -> None:
+    name = f"{PROGRAMS}/scatters"
+    runnable = (folder(name) / "fx_graph_runnable.py").read_text()
+    at = "reader.tensor(buf2, (4,), dtype=torch.int64, is_leaf=True)"
+    assert at in runnable
+    saved = runnable.replace("reader.storage(None, 32", "reader.storage('beef', 32").replace(
+        at, at.replace("(4,)", "(4,), storage_offset=2")
+    )
+    tail = cut((folder(name) / "output_code.py").read_text()).tail
+    source = make_inputs_source(tail, saved, (), ()).source
+    assert "offset=2, file='storages/beef')" in source

@@ -1,0 +1,227 @@
+"""Dumps in archives: read like folders, unpacked once, and harmless whatever a stranger packed."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import subprocess
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from inductor_probe.discovery import archive
+from inductor_probe.discovery.archive import archive_of, archives_folder, unpack
+from inductor_probe.discovery.discover import find
+from inductor_probe.errors import NotFoundError, ProbeError, UnreadableError
+from inductor_probe.reader.debug_dir import read_graph
+from tests.discovery.test_shapes import HFLIP, graph_of, run_of
+
+FILE = f"d/{graph_of(HFLIP).name}/output_code.py"
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path_factory.mktemp("cache")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
+    return folder
+
+
+def tar_of(path: Path, members: dict[str, bytes], mode: str = "w:gz") -> Path:
+    with tarfile.open(path, mode) as tar:  # type: ignore[call-overload]  # the mode is one of several
+        for name, data in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            tar.addfile(info, io.BytesIO(data))
+    return path
+
+
+def unpacked_files(path: Path) -> set[str]:
+    folder = unpack(path).folder
+    return {file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file()}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "d.tar",
+        "d.tar.gz",
+        "d.TGZ",
+        "d.tar.xz",
+        "d.txz",
+        "d.tar.bz2",
+        "d.tbz2",
+        "d.zip",
+        "bug 1234 (copy).tar.gz",
+    ],
+)
+@pytest.mark.parametrize("inside", ["torch_compile_debug", "renamed", ""])
+def test_a_dump_in_every_kind_of_archive(tmp_path: Path, name: str, inside: str) -> None:
+    work = tmp_path / "work"
+    shutil.copytree(run_of(HFLIP), work / inside / "run")
+    kind = {"tar": "tar", "gz": "gztar", "tgz": "gztar", "xz": "xztar", "txz": "xztar", "zip": "zip"}
+    made = shutil.make_archive(
+        str(tmp_path / "made"), kind.get(name.lower().rpartition(".")[2], "bztar"), work
+    )
+    target = Path(made).rename(tmp_path / name)
+    found = find(name, tmp_path)
+    (graph,) = found.run.graphs
+    assert not found.run.problems
+    assert not read_graph(graph).problems
+    assert archive_of(graph.path) == target
+
+
+def test_a_path_leads_on_into_an_archive(tmp_path: Path) -> None:
+    for name in ("flip", "other"):
+        shutil.copytree(run_of(HFLIP), tmp_path / "work" / name / "run")
+    shutil.make_archive(str(tmp_path / "both"), "gztar", tmp_path / "work")
+    with pytest.raises(NotFoundError, match="holds 2 dumps: name one") as caught:
+        find("both.tar.gz", tmp_path)
+    assert caught.value.hint == f"for example {tmp_path}/both.tar.gz/flip; there is flip, other"
+    assert len(find("both.tar.gz/flip", tmp_path).run.graphs) == 1
+    assert find("both.tar.gz/flip/run/torchinductor", tmp_path).run.name == "run"
+    with pytest.raises(NotFoundError, match="holds no dump at flop"):
+        find("both.tar.gz/flop", tmp_path)
+
+
+def test_a_lone_graph_and_an_empty_run(tmp_path: Path) -> None:
+    shutil.make_archive(str(tmp_path / "graph"), "zip", graph_of(HFLIP).parent, graph_of(HFLIP).name)
+    found = find("graph.zip", tmp_path)
+    assert found.graph is not None
+    assert found.graph.name == graph_of(HFLIP).name
+    (tmp_path / "w" / "run_2026_01_01_10_00_00_000000-pid_1" / "torchinductor").mkdir(parents=True)
+    shutil.make_archive(str(tmp_path / "empty"), "gztar", tmp_path / "w")
+    assert find("empty.tar.gz", tmp_path).run.graphs == ()
+
+
+def test_it_is_unpacked_once_and_again_when_it_changes(tmp_path: Path) -> None:
+    path = tar_of(tmp_path / "d.tar.gz", {FILE: b"first"})
+    first = unpack(path).folder
+    marker = first / "marker"
+    marker.touch()
+    assert unpack(path).folder == first
+    assert marker.exists()
+    tar_of(path, {FILE: b"second, longer"})
+    assert (unpack(path).folder / FILE).read_bytes() == b"second, longer"
+
+
+def test_only_files_that_a_reader_knows_are_unpacked(tmp_path: Path) -> None:
+    strange = [
+        "d/x.so",
+        "d/evil.py",
+        "d/__init__.py",
+        "d/conftest.py",
+        "d/sitecustomize.py",
+        "d/a.pth",
+        "d/c.pkl",
+    ]
+    path = tar_of(tmp_path / "d.tar.gz", dict.fromkeys([*strange, FILE, "d/stderr.txt"], b"x"))
+    assert unpacked_files(path) == {FILE, "d/stderr.txt"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["/etc/output_code.py", "../output_code.py", "a/../../output_code.py", "a" * 300 + "/output_code.py"],
+)
+@pytest.mark.parametrize("kind", ["tar", "zip"])
+def test_names_that_lead_out_are_left_out_and_named(tmp_path: Path, name: str, kind: str) -> None:
+    path = tmp_path / f"d.{kind}"
+    if kind == "tar":
+        tar_of(path, {name: b"x", FILE: b"y"}, "w")
+    else:
+        with zipfile.ZipFile(path, "w") as made:
+            made.writestr(name, "x")
+            made.writestr(FILE, "y")
+    assert unpacked_files(path) == {FILE}
+    (problem,) = unpack(path).problems
+    assert "was left out: its name leads out of the folder" in problem.message
+    assert not (tmp_path / "output_code.py").exists()
+
+
+@pytest.mark.parametrize(
+    "kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE, tarfile.BLKTYPE]
+)
+def test_links_and_devices_are_left_out_and_named(tmp_path: Path, kind: bytes) -> None:
+    path = tmp_path / "d.tar"
+    with tarfile.open(path, "w") as tar:
+        info = tarfile.TarInfo("g/output_code.py")
+        info.type, info.linkname = kind, "/etc/passwd"
+        tar.addfile(info)
+        info = tarfile.TarInfo("g/ir_pre_fusion.txt")
+        tar.addfile(info)
+    assert unpacked_files(path) == {"g/ir_pre_fusion.txt"}
+    assert "not a plain file" in unpack(path).problems[0].message
+
+
+def test_a_link_to_a_folder_cannot_lead_a_later_file_out(tmp_path: Path) -> None:
+    path = tmp_path / "d.tar"
+    (tmp_path / "outside").mkdir()
+    with tarfile.open(path, "w") as tar:
+        info = tarfile.TarInfo("g__0_1.0")
+        info.type, info.linkname = tarfile.SYMTYPE, str(tmp_path / "outside")
+        tar.addfile(info)
+        info = tarfile.TarInfo("g__0_1.0/output_code.py")
+        info.size = 1
+        tar.addfile(info, io.BytesIO(b"x"))
+    assert unpacked_files(path) == {"g__0_1.0/output_code.py"}
+    assert list((tmp_path / "outside").iterdir()) == []
+
+
+def test_a_zip_link_and_a_file_that_is_also_a_folder(tmp_path: Path) -> None:
+    path = tmp_path / "d.zip"
+    with zipfile.ZipFile(path, "w") as made:
+        link = zipfile.ZipInfo("a/output_code.py")
+        link.external_attr = 0o120777 << 16
+        made.writestr(link, "/etc/passwd")
+        made.writestr("b/output_code.py", "x")
+        made.writestr("b/output_code.py/output_code.py", "x")
+    assert unpacked_files(path) == {"b/output_code.py"}
+    assert len(unpack(path).problems) == 2
+
+
+@pytest.mark.parametrize("data", [b"", b"hello", bytes(2000), b"PK\x05\x06" + bytes(18), b"\x1f\x8b\x08\x00"])
+def test_what_is_no_archive_is_said(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "x.tar.gz").write_bytes(data)
+    with pytest.raises((UnreadableError, NotFoundError)) as caught:
+        find("x.tar.gz", tmp_path)
+    assert "x.tar.gz" in caught.value.message
+
+
+def test_a_zip_with_a_password_says_so(tmp_path: Path) -> None:
+    if not shutil.which("zip"):
+        pytest.skip("no zip command to make one with")
+    (tmp_path / "output_code.py").write_text("x")
+    subprocess.run(["zip", "-q", "-P", "secret", "d.zip", "output_code.py"], cwd=tmp_path, check=True)
+    assert "has a password" in unpack(tmp_path / "d.zip").problems[0].message
+
+
+def test_no_room_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    with pytest.raises(ProbeError, match="cannot unpack") as caught:
+        unpack(tar_of(tmp_path / "d.tar", {FILE: b"x"}, "w"))
+    assert caught.value.hint is not None
+    assert "XDG_CACHE_HOME" in caught.value.hint
+
+
+def test_what_was_used_longest_ago_goes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive, "MAX_UNPACKED", 250)
+    folders = []
+    for number in range(3):
+        folders.append(unpack(tar_of(tmp_path / f"{number}.tar", {FILE: b"x" * 100}, "w")).folder)
+        os.utime(folders[-1].parent / "archive.json", (number, number))
+        (archives_folder() / ".left.tmp").mkdir(exist_ok=True)
+        os.utime(archives_folder() / ".left.tmp", (0, 0))
+    assert [folder.exists() for folder in folders] == [False, True, True]
+    unpack(tar_of(tmp_path / "last.tar", {FILE: b"x" * 100}, "w"))
+    assert not (archives_folder() / ".left.tmp").exists()
+
+
+def test_the_cache_is_private(tmp_path: Path) -> None:
+    folder = unpack(tar_of(tmp_path / "d.tar", {FILE: b"x"}, "w")).folder
+    assert archives_folder().stat().st_mode & 0o077 == 0
+    assert folder.parent.stat().st_mode & 0o077 == 0
+    assert archive_of(archives_folder()) is None
+    assert archive_of(tmp_path) is None

@@ -1,0 +1,171 @@
+"""Kernels, launches, wrapper and guards, timed in one process."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import random
+from typing import Any
+
+import pytest
+import torch
+
+from inductor_probe.harness.bench import Bench
+from inductor_probe.harness.empty_kernels import empty_kernel, signature
+from inductor_probe.harness.flops import Flops, flops_of
+from inductor_probe.harness.guards import Guarded
+from inductor_probe.harness.launches import Launch
+from inductor_probe.harness.overheads import (
+    LibraryCalls,
+    allocations,
+    measure_overheads,
+    steps_of,
+)
+
+
+def a_bench(namespace: dict[str, Any], kernels: list[str], graph: Any = None) -> Bench:
+    return Bench("g", kernels, lambda *_: [], graph, "", namespace)
+
+
+@pytest.mark.compiles
+class TestGuarded:
+    def test_the_wrapper_runs_with_its_inputs_in_their_order(self) -> None:
+        seen: list[list[Any]] = []
+
+        def call(args: list[Any]) -> Any:
+            seen.append(list(args))
+            x, number, y = args
+            args.clear()
+            return (y - x, None, x * number)
+
+        inputs = [torch.ones(3), 7, torch.full((3,), 5.0)]
+        guarded = Guarded(call, inputs)
+        assert (guarded.times_called, guarded.times_compiled) == (1, 1)
+        mine = [torch.zeros(3), 7, torch.full((3,), 2.0)]
+        first, second = guarded.whole(*mine)
+        assert first.tolist() == [2, 2, 2]
+        assert second.tolist() == [0, 0, 0]
+        assert all(given is own for given, own in zip(seen[-1], mine, strict=True))
+
+    def test_without_the_wrapper_nothing_of_it_runs(self) -> None:
+        calls: list[int] = []
+
+        def call(args: list[Any]) -> Any:
+            calls.append(1)
+            return (args[0] + 1,)
+
+        guarded = Guarded(call, [torch.ones(3)])
+        before = len(calls)
+        assert guarded.only(torch.ones(3))[0].tolist() == guarded.direct(torch.ones(3))[0].tolist()
+        assert len(calls) == before
+        guarded.whole(torch.ones(3))
+        assert len(calls) == before + 1
+        assert guarded.times_compiled == 1
+
+    def test_one_that_only_changes_its_inputs_is_run_too(self) -> None:
+        def call(args: list[Any]) -> Any:
+            args[0].add_(1)
+            return ()
+
+        guarded, x = Guarded(call, [torch.zeros(2)]), torch.zeros(2)
+        guarded.whole(x)
+        assert x.tolist() == [1, 1]
+
+    def test_a_guard_that_fails_is_counted(self) -> None:
+        guarded = Guarded(lambda args: (args[0] + 1,), [torch.ones(3)])
+        guarded.whole(torch.ones(4))
+        assert guarded.times_compiled == 2
+
+    def test_graphs_of_one_process_do_not_reach_the_recompile_limit_together(self) -> None:
+        limit = torch._dynamo.config.recompile_limit
+        for length in range(1, limit + 3):
+            guarded = Guarded(lambda args: (args[0] + 1,), [torch.ones(length)])
+            assert guarded.times_compiled == 1
+
+
+def test_library_calls_are_noted_but_neither_views_nor_empty_memory() -> None:
+    x, out = torch.ones(4, 4), torch.empty(4, 4)
+    with LibraryCalls() as library:
+        torch.mm(x.t(), x.view(4, 4), out=out)
+        torch.empty(3)
+        x.add_(1)
+    assert [step.name for step in library.steps] == ["aten.mm.out", "aten.add_.Tensor"]
+    assert library.steps[1].launch.args[0].tolist() == torch.ones(4, 4).tolist()  # as it was before
+
+
+def test_pointers_to_memory_of_something_else_leave_kernels_out_with_a_note() -> None:
+    hidden = torch.ones(4)
+
+    def kernel(pointer: Any) -> None:
+        assert pointer.value == hidden.data_ptr()
+
+    namespace: dict[str, Any] = {"kernel": kernel}
+    namespace["call"] = lambda args: namespace["kernel"](ctypes.c_void_p(hidden.data_ptr())) or args
+    notes: list[str] = []
+    assert steps_of(a_bench(namespace, ["kernel"]), [torch.ones(2)], notes) == []
+    assert notes == [
+        "kernels are not timed one by one: launches of kernel pass pointers to memory of something else"
+    ]
+
+
+def test_allocations_of_one_call_are_counted() -> None:
+    namespace: dict[str, Any] = {"empty_strided": torch.empty_strided}
+    namespace["call"] = lambda args: tuple(namespace["empty_strided"]((2,), (1,)) for _ in range(3))
+    assert allocations(a_bench(namespace, []), []) == 3
+    assert namespace["empty_strided"] is torch.empty_strided
+
+
+def test_flops_are_counted_only_where_an_operator_registers_a_count() -> None:
+    a, b = torch.ones(2, 3), torch.ones(3, 5)
+    with Flops() as mode:
+        (a @ b).relu().sum()
+    assert mode.counted == [("aten.mm", 2 * 2 * 3 * 5)]
+    assert flops_of(a_bench({}, []), [], []) is None
+
+
+@pytest.mark.compiles
+def test_an_empty_kernel_takes_the_arguments_of_the_real_one() -> None:
+    launch = Launch(None, (torch.ones(2), 3, 0.5), {})
+    assert signature(launch) == "pif"
+    kernel = empty_kernel("pif")
+    assert kernel(*launch.args) is None
+    by_pointers = Launch(None, (torch.ones(2), 3), {}, frozenset({0}))
+    assert signature(by_pointers) == "Pi"
+    by_pointers.bind(empty_kernel("Pi"))()
+    with pytest.raises(RuntimeError, match="requires 3 args"):
+        kernel(torch.ones(2))
+
+
+@pytest.mark.compiles
+def test_every_part_of_a_call_is_timed_in_every_round() -> None:
+    def kernel(x: Any, out: Any, number: int) -> None:
+        torch.mul(x, number, out=out)
+
+    namespace: dict[str, Any] = {"kernel": kernel, "empty_strided_cpu": torch.empty_strided}
+
+    def call(args: list[Any]) -> Any:
+        (x,) = args
+        args.clear()
+        first = namespace["empty_strided_cpu"]((8, 8), (8, 1))
+        namespace["kernel"](x, first, 3)
+        second = namespace["empty_strided_cpu"]((8, 8), (8, 1))
+        return (torch.mm(first, x, out=second),)
+
+    namespace["call"] = call
+    graph = lambda: lambda x: ((x * 3) @ x,)  # noqa: E731
+    found = measure_overheads(
+        a_bench(namespace, ["kernel"], graph),
+        [torch.rand(8, 8)],
+        0.05,
+        random.Random(0),  # noqa: S311
+    )
+    kinds = {part["kind"]: part for part in found["parts"]}
+    # A Python function for a kernel calls an operator, and so both are seen.
+    assert set(kinds) == {"library", "kernel", "call", "compiled", "guards"}
+    rounds = len(kinds["call"]["seconds"])
+    assert rounds >= 5
+    assert all(len(part["seconds"]) == rounds for part in found["parts"])
+    assert len(kinds["kernel"]["host"]) == len(kinds["guards"]["host"]) == rounds
+    assert (found["device"], found["allocations"], found["flops"]) == ("cpu", 2, [("aten.mm", 1024)])
+    assert found["notes"] == []
+    assert json.loads(json.dumps(found, allow_nan=False))["parts"][-1]["kind"] == "guards"

@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+import torch._inductor.inductor_prims
+
+from inductor_probe.harness.random_numbers import Draws
+from tests.bench_file.judged import bench, double, verdicts
+
+
+def test_a_graph_that_decides_differently_in_float64_is_compared_as_it_is() -> None:
+    class Bits(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor]:
+            return (torch.ops.aten.view.dtype(x, torch.int32),)
+
+    def call(args: list[Any]) -> tuple[torch.Tensor]:
+        return (args[0].view(torch.int32),)
+
+    pristine, variant = verdicts(bench(call, call, Bits))
+    assert pristine.correct
+    assert variant.correct
+    assert "not in float64" in (pristine.note or "")
+
+
+def test_a_graph_that_does_not_run_is_said() -> None:
+    class Broken(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> None:
+            raise RuntimeError("no such operation")
+
+    pristine, variant = verdicts(bench(double, double, Broken))
+    assert pristine.correct
+    assert variant.correct
+    assert "does not run eagerly: RuntimeError: no such operation" in (pristine.note or "")
+
+
+class Dropout(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor]:
+        seeds = torch.ops.prims.inductor_seeds.default(1, torch.device("cpu"))
+        seed = torch.ops.prims.inductor_lookup_seed.default(seeds, 0)
+        drawn = torch.ops.prims.inductor_random.default([8], seed, "rand")
+        return (torch.ops.aten.mul.Tensor(x, drawn),)
+
+
+def test_a_graph_that_draws_random_numbers_is_given_those_of_the_kernels() -> None:
+    def call(args: list[Any]) -> tuple[torch.Tensor]:
+        seeds = torch.empty(1, dtype=torch.int64)
+        torch.ops.aten.randint.low_out(-(2**63), 2**63 - 1, [1], out=seeds)
+        with Draws():
+            return (args[0] * torch.ops.prims.inductor_random.default([8], seeds[0], "rand"),)
+
+    pristine, variant = verdicts(bench(call, call, Dropout))
+    assert (pristine.correct, pristine.note) == (True, None)
+    assert variant.correct
+    other = bench(call, lambda args: (args[0] * torch.rand(8),), Dropout)
+    assert not verdicts(other)[1].correct
+
+
+def test_other_random_numbers_than_those_of_the_kernels_are_said_not_judged() -> None:
+    class Draw(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor]:
+            return (torch.ops.aten.bernoulli.p(x, 0.5),)
+
+    def call(args: list[Any]) -> tuple[torch.Tensor]:
+        torch.rand(3)
+        return (torch.bernoulli(args[0], 0.5),)
+
+    pristine, variant = verdicts(bench(call, call, Draw))
+    assert pristine.correct
+    assert variant.correct
+    assert "eager draws other random numbers: aten.bernoulli.p" in (pristine.note or "")
+
+
+def test_memory_that_the_graph_never_writes_is_not_compared() -> None:
+    class Empty(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            unwritten = torch.ops.aten.empty.memory_format([8])
+            zeroed = torch.ops.aten.empty.memory_format([8], dtype=torch.float64)
+            return torch.ops.aten.mul.Tensor(x, 2), unwritten.view(2, 4), torch.ops.aten.zero_.default(zeroed)
+
+    def call(args: list[Any]) -> tuple[torch.Tensor, ...]:
+        return args[0] * 2, torch.full((2, 4), 7.0), torch.zeros(8, dtype=torch.float64)
+
+    def wrong(args: list[Any]) -> tuple[torch.Tensor, ...]:
+        return args[0] * 2, torch.full((2, 4), 8.0), torch.ones(8, dtype=torch.float64)
+
+    pristine, variant = verdicts(bench(call, wrong, Empty))
+    assert (pristine.correct, pristine.elements) == (True, 16)
+    assert pristine.note == "outputs that the graph does not write to are not compared"
+    assert (variant.correct, variant.first_bad_output) == (False, 2)
+
+
+def test_an_operation_that_is_wrong_below_a_mode_is_run_without_one() -> None:
+    """Torch's pinv of complex numbers loses a conjugation there (seen on torch 2.13)."""
+
+    class Pinv(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor]:
+            lengths = [torch.tensor(value, dtype=torch.float64) for value in (0.0, 1e-15)]
+            return (
+                torch.ops.aten.linalg_pinv.atol_rtol_tensor(x.view(2, 4), atol=lengths[0], rtol=lengths[1]),
+            )
+
+    def call(args: list[Any]) -> tuple[torch.Tensor]:
+        return (torch.linalg.pinv(args[0].view(2, 4), rtol=1e-15),)
+
+    pristine, variant = verdicts(bench(call, call, Pinv, torch.complex64))
+    assert (pristine.correct, variant.correct) == (True, True), pristine
+    off, _ = verdicts(bench(lambda args: (call(args)[0] * 1.01,), call, Pinv, torch.complex64))
+    assert not off.correct
+
+
+def test_values_that_leave_the_range_of_their_dtype_are_not_compared() -> None:
+    """Random values do in the backward graph of a deep network: infinity, and NaN where two meet."""
+
+    class Powers(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            return torch.ops.aten.mul.Tensor(x, 1e30) * 1e30, torch.ops.aten.mul.Tensor(x, 2)
+
+    def call(args: list[Any]) -> tuple[torch.Tensor, ...]:
+        large = args[0] * 1e30 * 1e30
+        return torch.where(torch.arange(8) % 2 == 0, large, large - large), args[0] * 2
+
+    def wrong(args: list[Any]) -> tuple[torch.Tensor, ...]:
+        return call(args)[0], args[0] * 2.01
+
+    pristine, variant = verdicts(bench(call, wrong, Powers))
+    assert pristine.correct, pristine
+    assert pristine.note == "these inputs leave the range of the dtype: what is not finite is not compared"
+    assert (variant.correct, variant.first_bad_output) == (False, 1)
+
+
+def test_a_view_that_eager_cannot_take_of_its_own_layout_is_copied() -> None:
+    """Inductor may be told other strides than eager gives a convolution."""
+
+    class Viewed(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor]:
+            return (torch.ops.aten.view.default(torch.ops.aten.view.default(x, [2, 4]).t(), [8]),)
+
+    def call(args: list[Any]) -> tuple[torch.Tensor]:
+        return (args[0].view(2, 4).t().reshape(8),)
+
+    pristine, _ = verdicts(bench(call, call, Viewed))
+    assert (pristine.correct, pristine.note) == (True, None)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: torch._efficientzerotensor((8,)),
+        lambda: torch.ones(4).to_sparse(),
+        lambda: torch.ones(2, 0),
+    ],
+)
+def test_values_without_memory_are_none_that_nobody_wrote(made: Any) -> None:
+    with Draws() as draws:
+        torch.empty(8)
+        torch.ops.aten.empty.memory_format([0])
+        value = made()
+    assert not draws.unwritten.holds(value)
+
+
+def test_floats_of_eight_bits_are_compared() -> None:
+    """They know neither isfinite nor abs."""
+
+    class Narrowed(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor]:
+            return (torch.ops.prims.convert_element_type.default(x, torch.float8_e4m3fn),)
+
+    def call(args: list[Any]) -> tuple[torch.Tensor]:
+        return (args[0].to(torch.float8_e4m3fn),)
+
+    pristine, _ = verdicts(bench(call, call, Narrowed))
+    assert (pristine.correct, pristine.elements) == (True, 8)

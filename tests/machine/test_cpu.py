@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from inductor_probe.machine.cpu import CpuState, cpu_state
+
+STAT = "cpu  9 9 9 9 9 9 9 9 0 0\n{0}\n{1}\ncpu2 0 0 0 0 0 0 0 0 0 0\nintr 1\n"
+
+
+class Machine:
+    """Files that stand for /proc and /sys, and a clock that lets the processors work."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.write("proc/stat", STAT.format("cpu0 100 0 100 500 0 0 0 0 0 0", "cpu1 0 0 0 900 0 0 0 0 0 0"))
+        self.write("proc/loadavg", "1.25 0.80 0.10 2/97 5195\n")
+
+    def write(self, name: str, text: str) -> None:
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def later(self, seconds: float) -> None:
+        assert seconds == 0.2
+        # cpu0 worked for 15 of 20 ticks, cpu1 waited for its disk and was taken away for 2
+        self.write("proc/stat", STAT.format("cpu0 110 0 105 505 0 0 0 0 0 0", "cpu1 0 0 0 910 8 0 0 2 0 0"))
+
+    def state(self, *allowed: int) -> CpuState:
+        return cpu_state(self.root, set(allowed), sleep=self.later)
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
+def test_busy_and_stolen_processors_are_counted(machine: Machine) -> None:
+    assert machine.state(0, 1) == CpuState(2, busy=0.75, stolen=0.1, load=1.25)
+
+
+def test_only_processors_that_this_process_may_use_count(machine: Machine) -> None:
+    assert (machine.state(1).busy, machine.state(1).processors) == (0.0, 1)
+
+
+def test_the_tightest_control_group_counts(machine: Machine) -> None:
+    machine.write("proc/self/cgroup", "0::/user/box\n")
+    machine.write("sys/fs/cgroup/user/box/cpu.max", "max 100000\n")
+    assert machine.state(0).quota is None
+    machine.write("sys/fs/cgroup/user/cpu.max", "150000 100000\n")
+    assert (machine.state(0).quota, machine.state(0).period_s) == (1.5, 0.1)
+    machine.write("sys/fs/cgroup/user/box/cpu.max", "10000 20000\n")
+    assert (machine.state(0).quota, machine.state(0).period_s) == (0.5, 0.02)
+
+
+def test_a_container_sees_its_own_group_as_the_root(machine: Machine) -> None:
+    machine.write("proc/self/cgroup", "0::/../other\n")
+    machine.write("sys/fs/cgroup/cpu.max", "200000 100000\n")
+    assert machine.state(0).quota == 2.0
+
+
+def test_older_control_groups(machine: Machine) -> None:
+    machine.write("proc/self/cgroup", "5:memory:/m\n4:cpu,cpuacct:/box\n")
+    machine.write("sys/fs/cgroup/cpu/box/cpu.cfs_quota_us", "50000\n")
+    machine.write("sys/fs/cgroup/cpu/box/cpu.cfs_period_us", "100000\n")
+    machine.write("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n")
+    machine.write("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n")
+    assert machine.state(0).quota == 0.5
+
+
+def test_governors(machine: Machine) -> None:
+    for number, governor in enumerate(("powersave", "performance", "powersave")):
+        machine.write(f"sys/devices/system/cpu/cpu{number}/cpufreq/scaling_governor", f"{governor}\n")
+    assert machine.state(0, 1).governors == ("powersave", "performance")
+    assert machine.state(1).governors == ("performance",)
+
+
+def test_nothing_there_is_nothing_known(tmp_path: Path) -> None:
+    assert cpu_state(tmp_path, {0, 1}, sleep=lambda _: None) == CpuState(2)
+
+
+def test_this_machine() -> None:
+    state = cpu_state(seconds=0.05)
+    assert state.processors >= 1
+    assert 0 <= state.busy <= state.processors
+    assert state.load is not None

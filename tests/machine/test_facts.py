@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from inductor_probe.machine.facts import machine, vector_bits
+
+
+@pytest.mark.parametrize(
+    ("flags", "bits"),
+    [
+        ("fpu avx2 fma avx512f avx512dq avx512vl avx512bw", 512),
+        ("fpu avx2 fma avx512f", 256),  # the Xeon Phi: not all that torch needs
+        ("fpu avx2 fma", 256),
+        ("fpu sse2", 128),
+    ],
+)
+def test_vector_width(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flags: str, bits: int) -> None:
+    monkeypatch.setattr("platform.machine", lambda: "x86_64")
+    cpuinfo = tmp_path / "cpuinfo"
+    cpuinfo.write_text(f"processor\t: 0\nflags\t\t: {flags}\nvmx flags\t: avx512f\n\nprocessor\t: 1\n")
+    assert vector_bits(cpuinfo) == bits
+
+
+def test_an_unknown_processor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platform.machine", lambda: "riscv64")
+    assert vector_bits() is None
+    monkeypatch.setattr("platform.machine", lambda: "x86_64")
+    assert vector_bits(tmp_path / "cpuinfo") is None
+
+
+def test_the_facts_of_this_machine() -> None:
+    facts = dict(machine({"threads": 3}))
+    assert facts["threads"] == "3"
+    assert int(facts["cores"]) >= 1
+    assert facts.get("vector_bits") in (None, "128", "256", "512")
+    assert all(isinstance(fact, str) and fact for fact in facts.values())

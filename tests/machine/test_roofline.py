@@ -1,0 +1,116 @@
+"""Kernels held against what the machine reaches."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+import pytest
+import torch
+
+from inductor_probe.errors import RunFailedError
+from inductor_probe.machine.roofline import ceiling_rows, ceilings_from, measure_ceilings
+from inductor_probe.model.ceilings import Ceiling, CeilingRow, Ceilings, KernelWork
+from inductor_probe.model.overheads import OverheadRow, Overheads
+
+MIB = 1 << 20
+MACHINE = Ceilings(
+    "2.13.0",
+    "cpu",
+    1,
+    2 * MIB,
+    64 * MIB,
+    (
+        Ceiling("copy", "memory", 256 * MIB, 10e9, 5),
+        Ceiling("copy", "cache", MIB, 80e9, 999),
+        Ceiling("copy", "last cache", 16 * MIB, 20e9, 99),
+        Ceiling("matmul", "float32", 1024, 100e9, 15),
+    ),
+)
+
+
+def held(
+    work: KernelWork, seconds: float, *, timed: tuple[str, str] = ("kernel", "k"), cold: bool = False
+) -> CeilingRow:
+    row = OverheadRow(*timed, "host", seconds, 0.0, 1.0, told=True, launches=1)
+    overheads = Overheads("cpu", "call", (row,), 0, 5, None, None, None, 0, 0, ())
+    (found,) = ceiling_rows([work], overheads, MACHINE, cold=cold)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("moved", "cold", "place", "share"),
+    [
+        (MIB, False, "cache", MIB / 1e-3 / 80e9),
+        (16 * MIB, False, "last cache", 16 * MIB / 1e-3 / 20e9),
+        (60 * MIB, False, "memory", 60 * MIB / 1e-3 / 10e9),
+        (MIB, True, "memory", MIB / 1e-3 / 10e9),
+    ],
+)
+def test_a_kernel_is_held_against_a_copy_where_its_data_lie(
+    moved: int, cold: bool, place: str, share: float
+) -> None:
+    row = held(KernelWork("k", moved), 1e-3, cold=cold)
+    assert (row.place, row.rate, row.share) == (place, moved / 1e-3, pytest.approx(share))
+
+
+def test_a_product_is_held_against_one_of_its_dtype() -> None:
+    work = KernelWork("extern_kernels.mm", 4096, flops=50_000_000, dtype="float32")
+    row = held(work, 1e-3, timed=("library", "aten.mm.out"))
+    assert (row.flop_rate, row.flop_share) == (5e10, 0.5)
+    assert row.flags == ()  # little is moved for what is computed
+    assert held(KernelWork("k", 4096, 50_000_000, "float16"), 1e-3).flop_share is None
+
+
+@pytest.mark.parametrize(
+    ("work", "seconds", "why"),
+    [
+        (KernelWork("k", 64), 1e-6, "launch-bound"),
+        (KernelWork("k", 64, indirect=True), 1e-3, "less than counted"),
+        (KernelWork("k", 64), 1e-3, "bound by arithmetic"),
+        (KernelWork("k", 60 * MIB), 1e-3, "fit in the last cache"),
+        (KernelWork("k", MIB // 4), 1e-6, "smaller cache"),
+        (KernelWork("k", 2 * MIB), 1e-6, "the bytes are wrong"),
+        (KernelWork("k", 200 * MIB, indirect=True), 1e-3, "its indices are loaded"),
+        (KernelWork("k", 60 * MIB, 2_000_000_000, "float32"), 10e-3, "of what a matrix product reaches"),
+    ],
+)
+def test_what_cannot_be_is_flagged_with_its_likely_cause(work: KernelWork, seconds: float, why: str) -> None:
+    (flag,) = held(work, seconds).flags
+    assert why in flag
+
+
+def test_bytes_that_are_not_known_have_no_share() -> None:
+    row = held(KernelWork("k", None), 1e-3)
+    assert (row.rate, row.share, row.flags) == (None, None, ())
+
+
+def test_a_kernel_that_was_not_timed_has_no_row() -> None:
+    overheads = Overheads("cpu", "call", (), 0, 5, None, None, None, 0, 0, ())
+    assert ceiling_rows([KernelWork("k", 64)], overheads, MACHINE) == ()
+
+
+def test_ceilings_are_the_same_again_from_json() -> None:
+    assert ceilings_from(json.loads(json.dumps(asdict(MACHINE)))) == MACHINE
+
+
+@pytest.mark.compiles
+def test_this_machine_has_ceilings() -> None:
+    found = measure_ceilings(threads=1, dtypes=["float32", "float32", "no_such_dtype"])
+    memory, cache = found.get("copy", "memory"), found.get("copy", "cache")
+    assert memory is not None
+    assert cache is not None
+    assert cache.size <= found.cache
+    assert cache.size < memory.size
+    assert all(1e6 < each.rate < 1e16 and each.calls >= 5 for each in found.found)
+    assert [each.place for each in found.found if each.what == "matmul"] == ["float32"]
+    assert len(found.notes) == 1
+    assert "no_such_dtype" in found.notes[0]
+
+
+@pytest.mark.compiles
+def test_a_device_that_is_not_there_is_said() -> None:
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    with pytest.raises(RunFailedError, match="could not be measured"):
+        measure_ceilings("cuda")

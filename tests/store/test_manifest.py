@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from inductor_probe.errors import NotFoundError, UnreadableError
+from inductor_probe.model.manifest import (
+    BufferOrigin,
+    GraphBreak,
+    GraphRecord,
+    InputFact,
+    LimitHit,
+    Manifest,
+)
+from inductor_probe.store.manifest import manifest_from_json, manifest_to_json, read_manifest
+
+TENSOR = InputFact("arg0_1", "tensor", None, (2, 3), (3, 1), 4, "int64", "cuda:0", -1, 9, "arg0_1.bin")
+SYMINT = InputFact("s0", "symint", 5)
+MANIFEST = Manifest(
+    command=("python", "f.py"),
+    script="f.py",
+    scenario="f",
+    cases=("a",),
+    knobs=(("device", "cpu"),),
+    label=None,
+    versions=(("torch", "2.13.0"), ("python", "3.11.7")),
+    machine=(("cores", "2"),),
+    started="2026-01-31T12:00:00+00:00",
+    duration_s=2.5,
+    outcome="interrupted",
+    exit_status=-2,
+    compiled_frames=None,
+    graphs=(
+        GraphRecord(
+            "model__0_inference_0.0",
+            "0/1",
+            "recompile",
+            ("0/0: n == 1",),
+            "a",
+            (TENSOR, SYMINT),
+            (BufferOrigin("buf0", None, ("add", "mul")),),
+        ),
+    ),
+    graph_breaks=(GraphBreak("why", "f.py:3", None),),
+    limit_hits=(LimitHit("f", None, None),),
+    notes=("not available on torch 2.13.0: the log loop_tiling",),
+)
+PATH = Path("run/probe.json")
+
+
+def as_read() -> dict[str, Any]:
+    data: dict[str, Any] = json.loads(json.dumps(manifest_to_json(MANIFEST)))
+    return data
+
+
+def test_what_was_written_is_what_is_read() -> None:
+    assert manifest_from_json(as_read(), PATH) == MANIFEST
+
+
+def test_pairs_are_objects_and_the_format_is_numbered() -> None:
+    data = as_read()
+    assert (data["format"], data["knobs"], data["versions"]["torch"]) == (1, {"device": "cpu"}, "2.13.0")
+
+
+def test_keys_of_a_later_version_are_ignored_and_defaults_may_be_missing() -> None:
+    data = as_read()
+    data["colour"] = data["graphs"][0]["colour"] = "blue"
+    del data["notes"], data["graphs"][0]["guards"]
+    read = manifest_from_json(data, PATH)
+    assert (read.notes, read.graphs[0].guards, read.graphs[0].inputs) == ((), (), (TENSOR, SYMINT))
+
+
+def test_whole_seconds_are_a_duration() -> None:
+    assert manifest_from_json({**as_read(), "duration_s": 3}, PATH).duration_s == 3.0
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"outcome": "fine"}, "outcome is 'fine', not one of ok, failed, interrupted"),
+        ({"exit_status": True}, "exit_status is bool, not int"),
+        ({"exit_status": "0"}, "exit_status is str, not int"),
+        ({"cases": "a"}, "cases is not a list"),
+        ({"cases": [1]}, r"cases\[0\] is int, not str"),
+        ({"knobs": []}, "knobs is not an object"),
+        ({"graphs": [{"compile_id": None, "why": None}]}, r"graphs\[0\].name is missing"),
+        ({"graphs": ["g"]}, r"graphs\[0\] is not an object"),
+        ({"graph_breaks": [{"reason": None, "where": None}]}, r"graph_breaks\[0\].reason is NoneType"),
+    ],
+)
+def test_wrong_value_is_named(change: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(UnreadableError, match=f"^run/probe.json is not a manifest: {complaint}"):
+        manifest_from_json({**as_read(), **change}, PATH)
+
+
+def test_list_instead_of_an_object_is_refused() -> None:
+    with pytest.raises(UnreadableError, match="it is not an object"):
+        manifest_from_json([], PATH)
+
+
+def test_file_that_is_gone_or_damaged_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "probe.json"
+    with pytest.raises(NotFoundError, match="does not exist"):
+        read_manifest(path)
+    path.write_text('{"format": 1, ')
+    with pytest.raises(UnreadableError, match="is not JSON"):
+        read_manifest(path)
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(UnreadableError, match="not text"):
+        read_manifest(path)

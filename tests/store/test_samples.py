@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+import json
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from inductor_probe.bench import read_kept, result_of
+from inductor_probe.errors import NotFoundError, UnreadableError
+from inductor_probe.model.ceilings import Ceiling, Ceilings, KernelWork
+from inductor_probe.report.bench import BenchTable, bench_json
+from inductor_probe.report.shown import to_text
+from inductor_probe.store.samples import kept_text
+
+QUAD = {"order": "ABBA", "seconds": [1e-6, 2e-6, 2e-6, 1e-6], "guard": False, "disturbed": None}
+GUARD = {"order": "BAAB", "seconds": [1e-6] * 4, "guard": True, "disturbed": None}
+COUNTS = {"repeated": 0, "disturbed": 0}
+PROCESS: dict[str, Any] = {
+    "schema": 1,
+    "graph": "g",
+    "kernels": ["k"],
+    "inputs": "4x4 float32 contiguous",
+    "values": "random",
+    "sizes": {},
+    "data": "warm",
+    "threads": 1,
+    "seed": 0,
+    "first": "baseline",
+    "command": ["output_code_bench.py"],
+    "environment": {"torch": "2.13.0", "cores": 2, "gpu": None},
+    "warnings": ["load of 3.1 on 2 cores"],
+    "variants": [
+        {
+            "name": "k_v2",
+            "correct": True,
+            "max_error": 0.0,
+            "mismatches": 0,
+            "elements": 9,
+            "first_bad": None,
+            "first_bad_output": None,
+            "value": None,
+            "expected": None,
+            "note": None,
+        }
+    ],
+    "ablations": {},
+    "configs": [],
+    "comparisons": [
+        {"baseline": "k alone", "candidate": "k_v2 alone", "spent": 1.0, "quads": [QUAD, QUAD, QUAD, GUARD]},
+        {"baseline": "m alone", "candidate": None, "spent": 1.0, "quads": [GUARD] * 4},
+    ],
+}
+
+
+def kept(folder: Path, *processes: dict[str, Any], margin: float = 0.01) -> Path:
+    path = folder / "output_code_bench.json"
+    path.write_text(kept_text(processes, margin))
+    return path
+
+
+def test_what_was_kept_is_read_and_judged_again(tmp_path: Path) -> None:
+    read = read_kept(kept(tmp_path, PROCESS, PROCESS, PROCESS, margin=0.02))
+    result = result_of(read)
+    assert (result.graph, result.kernels, result.processes, result.margin) == ("g", ("k",), 3, 0.02)
+    (found,) = result.comparisons
+    assert (found.baseline.name, found.candidate.name) == ("k alone", "k_v2 alone")
+    assert (found.ratio, found.verdict, found.quads) == (pytest.approx(2), "SLOWER", 9)
+    (alone,) = result.alone
+    assert (alone.name, alone.median, alone.samples) == ("m alone", 1e-6, 24)
+    assert read.processes[0].environment["torch"] == "2.13.0"
+
+
+def test_ceilings_are_kept_so_that_the_same_report_can_be_made_again(tmp_path: Path) -> None:
+    part = {"kind": "kernel", "name": "k", "seconds": [1e-4] * 5, "host": [1e-7] * 5, "wall": []}
+    call = {"kind": "call", "name": "call", "seconds": [1.2e-4] * 5, "host": [], "wall": []}
+    parts = [part | COUNTS, call | COUNTS]
+    overheads = {"device": "cpu", "allocations": 1, "parts": parts, "flops": None, "notes": []}
+    machine = Ceilings("2.13.0", "cpu", 1, 1 << 21, 1 << 25, (Ceiling("copy", "cache", 1 << 20, 5e10, 9),))
+    works = (KernelWork("k", 1 << 20), KernelWork("mm", None, 9, "float32", indirect=True))
+    path = tmp_path / "output_code_bench.json"
+    path.write_text(kept_text([{**PROCESS, "overheads": overheads}] * 3, 0.01, machine, works))
+    read = read_kept(path)
+    assert (read.ceilings, read.works) == (machine, works)
+    result = result_of(read)
+    assert result.ceilings == machine
+    (row,) = result.ceiling_rows
+    assert (row.work.name, row.place) == ("k", "cache")
+    assert row.share == pytest.approx((1 << 20) / (1e-4 - 1e-7) / 5e10, rel=1e-3)
+    shown = to_text(BenchTable(result), 200)
+    assert "this machine copies 50 GB/s in cache (2 MiB)" in shown
+    assert json.loads(json.dumps(bench_json(result)))["ceilings"]["kernels"][0]["name"] == "k"
+
+
+def test_a_file_from_before_ceilings_were_kept_is_read(tmp_path: Path) -> None:
+    path = kept(tmp_path, PROCESS)
+    old = json.loads(path.read_text())
+    del old["ceilings"]
+    path.write_text(json.dumps(old))
+    assert (read_kept(path).ceilings, read_kept(path).works) == (None, ())
+    assert result_of(read_kept(path)).ceilings is None
+
+
+def test_what_triton_kernels_take_is_read_and_shown(tmp_path: Path) -> None:
+    taken = {
+        "k": {"registers": 168, "spills": 4, "shared": 32768},
+        "k_v2": {"registers": 96, "spills": 0, "shared": 0},
+    }
+    result = result_of(read_kept(kept(tmp_path, {**PROCESS, "resources": taken})))
+    assert bench_json(result)["resources"] == taken
+    (line,) = [line for line in to_text(BenchTable(result), 100).splitlines() if "32768" in line]
+    assert line.split() == ["k", "168", "4", "32768"]
+
+
+def test_nothing_of_what_a_process_wrote_is_lost(tmp_path: Path) -> None:
+    extra = {**PROCESS, "clock": {"mhz": 3100}}
+    assert json.loads(kept(tmp_path, extra).read_text())["processes"] == [extra]
+
+
+def test_a_variant_is_wrong_if_any_process_found_it_wrong(tmp_path: Path) -> None:
+    wrong = deepcopy(PROCESS)
+    wrong["variants"][0].update(correct=False, mismatches=3, first_bad=[1, 2], first_bad_output=0)
+    result = result_of(read_kept(kept(tmp_path, PROCESS, wrong, PROCESS)))
+    assert [(each.correct, each.mismatches, each.first_bad) for each in result.variants] == [
+        (False, 3, (1, 2))
+    ]
+
+
+def test_warnings_that_differ_in_numbers_are_given_once(tmp_path: Path) -> None:
+    other = {**PROCESS, "warnings": ["load of 2.7 on 2 cores", "cpu governor is powersave"]}
+    result = result_of(read_kept(kept(tmp_path, PROCESS, other)))
+    assert result.warnings == ("load of 3.1 on 2 cores", "cpu governor is powersave")
+
+
+def broken(**changes: Any) -> str:
+    process = deepcopy(PROCESS)
+    process["comparisons"][0]["quads"][0] = {**QUAD, **changes}
+    return json.dumps({"schema": 1, "probe": "0", "margin": 0.01, "processes": [process]})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        "[" * 100_000,
+        json.dumps(PROCESS),
+        json.dumps({"schema": 1, "margin": 0.01, "processes": []}),
+        json.dumps({"schema": 1, "margin": 2, "processes": [PROCESS]}),
+        json.dumps({"schema": 1, "margin": 0.01, "processes": [{**PROCESS, "schema": 0}]}),
+        json.dumps({"schema": 1, "margin": 0.01, "processes": [{**PROCESS, "comparisons": [3]}]}),
+        broken(order="AABB"),
+        broken(seconds=[1, 2, 3]),
+        broken(seconds=[0, 1, 1, 1]),
+        broken(seconds=[float("nan")] * 4),
+        broken(seconds=["x"] * 4),
+        broken(guard=True).replace('"guard": false', '"guard": true'),
+    ],
+)
+def test_a_file_that_is_something_else_is_refused_with_its_name(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "output_code_bench.json"
+    path.write_text(text)
+    with pytest.raises(UnreadableError, match="is not what probe bench-kernel writes") as caught:
+        read_kept(path)
+    assert str(path) in caught.value.message
+
+
+def test_a_newer_file_asks_for_a_newer_probe(tmp_path: Path) -> None:
+    path = tmp_path / "output_code_bench.json"
+    path.write_text('{"schema": 2}')
+    with pytest.raises(UnreadableError, match="was written by a newer probe"):
+        read_kept(path)
+
+
+def test_no_file(tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError, match="does not exist"):
+        read_kept(tmp_path / "output_code_bench.json")
