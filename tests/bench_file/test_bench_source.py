@@ -103,7 +103,7 @@ def test_harness_names_do_not_collide_with_those_of_any_dump() -> None:
 def test_the_harness_is_pasted_whole_and_without_notes_to_our_tools() -> None:
     imports, code = harness(gpu=True)
     assert len({*MODULES, *GPU_MODULES}) == len(MODULES) + len(GPU_MODULES)
-    folder = REPOSITORY / "inductor_probe" / "rewrite" / "harness"
+    folder = REPOSITORY / "inductor_probe" / "harness"
     assert {path.stem for path in folder.glob("*.py")} == {*MODULES, *GPU_MODULES, "__init__"}
     assert "noqa" not in code
     assert "type: ignore" not in code
