@@ -1,12 +1,12 @@
-"""Where torch is touched: one function a place, called when the script imports that module of torch.
+"""What is recorded while a script runs: a function for each module of torch, called when that is imported.
 
-Nothing here imports torch: a script may set environment variables before it does. A place that a release of
-torch does not have costs a note in the manifest, not the run.
+The places that are wrapped are those of the table in `torch_places`. Nothing here imports torch: a script may
+set environment variables before it does. A place that a release of torch does not have costs a note in the
+manifest, not the run.
 """
 
 from __future__ import annotations
 
-import functools
 import inspect
 import logging
 import sys
@@ -21,6 +21,7 @@ from inductor_probe.capture.compiler_logs import ARTIFACTS, TUNERS, LimitHandler
 from inductor_probe.capture.events import EventLog
 from inductor_probe.capture.recorder import Recorder
 from inductor_probe.capture.template_choices import keep_choices
+from inductor_probe.capture.torch_places import wrap
 from inductor_probe.model.manifest import LOGS_DIR
 
 
@@ -31,7 +32,7 @@ def install(events: EventLog, staging: Path, *, save_inputs: bool) -> None:
     logs.mkdir()
     logging.getLogger("torch._dynamo.convert_frame").addHandler(LimitHandler(events))
     logging.getLogger("torch._inductor.debug").addFilter(_is_news)
-    places: dict[str, Callable[[Any], None]] = {
+    hooks: dict[str, Callable[[Any], None]] = {
         "torch._logging._internal": lambda module: _keep_artifacts(module, logs, events),
         "torch._dynamo.guards": _log_recompiles,
         "torch._inductor.debug": lambda module: _see_graphs(module, recorder),
@@ -39,9 +40,9 @@ def install(events: EventLog, staging: Path, *, save_inputs: bool) -> None:
         "torch._inductor.select_algorithm": lambda module: keep_choices(module, events),
     }
     for tuner in TUNERS:
-        places[f"torch._inductor.runtime.{tuner}"] = lambda module: _keep_tuning(module, logs, events)
-    for name, place in places.items():
-        wrapt.register_post_import_hook(_or_note(place, events), name)
+        hooks[f"torch._inductor.runtime.{tuner}"] = lambda module: _keep_tuning(module, logs, events)
+    for name, hook in hooks.items():
+        wrapt.register_post_import_hook(_or_note(hook, events), name)
 
 
 def _is_news(record: logging.LogRecord) -> bool:
@@ -61,16 +62,18 @@ def _or_note(place: Callable[[Any], None], events: EventLog) -> Callable[[Module
 
 def _keep_artifacts(internal: Any, logs: Path, events: EventLog) -> None:
     """Attach our handlers whenever torch configures an artifact's logger: on creation and by `set_logs`."""
-    configure, formatter = internal.configure_artifact_log, internal.TorchLogsFormatter()
+    formatter = internal.TorchLogsFormatter()
 
-    @functools.wraps(configure)
-    def configure_and_attach(log: logging.Logger) -> None:
-        if getattr(log, "artifact_name", None) in ARTIFACTS:
-            attach(log, configure, logs, formatter, events)
-        else:
-            configure(log)
+    def around(configure: Callable[[logging.Logger], None]) -> Callable[[logging.Logger], None]:
+        def configure_and_attach(log: logging.Logger) -> None:
+            if getattr(log, "artifact_name", None) in ARTIFACTS:
+                attach(log, configure, logs, formatter, events)
+            else:
+                configure(log)
 
-    internal.configure_artifact_log = configure_and_attach
+        return configure_and_attach
+
+    wrap(internal, "configure_artifact_log", around)
 
 
 def _keep_tuning(tuner: Any, logs: Path, events: EventLog) -> None:
@@ -81,51 +84,54 @@ def _keep_tuning(tuner: Any, logs: Path, events: EventLog) -> None:
 
 def _log_recompiles(guards: Any) -> None:
     """Let dynamo say why it recompiles: it asks the settings of TORCH_LOGS, not the logger's level."""
-    if not callable(guards.is_recompiles_enabled):
-        raise TypeError("is_recompiles_enabled is not a function")
-    guards.is_recompiles_enabled = lambda: True
+    wrap(guards, "is_recompiles_enabled", lambda _: lambda: True)
 
 
 def _see_graphs(debug: Any, recorder: Recorder) -> None:
     """See each graph's folder when it is made, and the scheduler's nodes when they are fused."""
-    enter, write_nodes = debug.DebugContext.__enter__, debug.DebugFormatter.ir_post_fusion
 
-    @functools.wraps(enter)
-    def enter_and_record(self: Any) -> Any:
-        result = enter(self)
-        recorder.graph_opened(self)
-        return result
+    def around_enter(enter: Callable[..., Any]) -> Callable[..., Any]:
+        def enter_and_record(self: Any) -> Any:
+            result = enter(self)
+            recorder.graph_opened(self)
+            return result
 
-    @functools.wraps(write_nodes)
-    def write_nodes_and_record(self: Any, nodes: Any) -> Any:
-        result = write_nodes(self, nodes)
-        recorder.graph_fused(self.handler, nodes)
-        return result
+        return enter_and_record
 
-    debug.DebugContext.__enter__ = enter_and_record
-    debug.DebugFormatter.ir_post_fusion = write_nodes_and_record
+    def around_write(write_nodes: Callable[..., Any]) -> Callable[..., Any]:
+        def write_nodes_and_record(self: Any, nodes: Any) -> Any:
+            result = write_nodes(self, nodes)
+            recorder.graph_fused(self.handler, nodes)
+            return result
+
+        return write_nodes_and_record
+
+    wrap(debug, "DebugContext.__enter__", around_enter)
+    wrap(debug, "DebugFormatter.ir_post_fusion", around_write)
 
 
 def _see_first_calls(output_code: Any, recorder: Recorder) -> None:
     """See a compiled graph's inputs when it is first called. Python looks `__call__` up on the class."""
-    compiled = output_code.CompiledFxGraph
-    create, call = compiled.__init__, compiled.__call__
-    signature = inspect.signature(create)
+    signature = inspect.signature(output_code.CompiledFxGraph.__init__)
     if "graph" not in signature.parameters:
         raise TypeError("CompiledFxGraph is made without a graph")
 
-    @functools.wraps(create)
-    def create_and_expect(self: Any, *args: Any, **kwargs: Any) -> None:
-        create(self, *args, **kwargs)
-        recorder.expect_call(self, signature.bind(self, *args, **kwargs).arguments["graph"])
+    def around_create(create: Callable[..., None]) -> Callable[..., None]:
+        def create_and_expect(self: Any, *args: Any, **kwargs: Any) -> None:
+            create(self, *args, **kwargs)
+            recorder.expect_call(self, signature.bind(self, *args, **kwargs).arguments["graph"])
 
-    @functools.wraps(call)
-    def record_and_call(self: Any, inputs: Any) -> Any:
-        recorder.called(self, inputs)
-        return call(self, inputs)
+        return create_and_expect
 
-    compiled.__init__ = create_and_expect
-    compiled.__call__ = record_and_call
+    def around_call(call: Callable[..., Any]) -> Callable[..., Any]:
+        def record_and_call(self: Any, inputs: Any) -> Any:
+            recorder.called(self, inputs)
+            return call(self, inputs)
+
+        return record_and_call
+
+    wrap(output_code, "CompiledFxGraph.__init__", around_create)
+    wrap(output_code, "CompiledFxGraph.__call__", around_call)
 
 
 def record_end(events: EventLog) -> None:

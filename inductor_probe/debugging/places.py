@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from inductor_probe.capture.torch_places import TOPICS, places_of
 from inductor_probe.debugging.asking import HELPERS
-from inductor_probe.debugging.named_sets import NAMED_SETS
 from inductor_probe.debugging.sources import Function, Source, find_file, find_module, torch_version
 from inductor_probe.debugging.stops import Stop
 from inductor_probe.debugging.subjects import wanted_for
@@ -69,16 +69,16 @@ def plan(places: Sequence[str], subjects: Sequence[str], cwd: Path, beside: Path
 def _wanted(place: str) -> Iterator[Wanted]:
     target, *rest = _IF.split(place.strip(), maxsplit=1)
     condition = rest[0] if rest else None
-    if target in NAMED_SETS:
+    if target in TOPICS:
         if condition:
             raise ProbeError(
                 f"--break {target} is a set of places and takes no condition", "name one of them"
             )
-        yield from map(Wanted, NAMED_SETS[target])
+        yield from (Wanted(str(place)) for place in places_of(target))
     elif _LINE.fullmatch(target) or _NAME.fullmatch(target):
         yield Wanted(target, condition)
     else:
-        near = near_names(target, NAMED_SETS)
+        near = near_names(target, TOPICS)
         raise ProbeError(
             f"--break {target} is no place: it is neither module:Class.method, file.py:LINE nor a set",
             f"{near}; or for example torch._inductor.codegen.cpp:LoopLevel.lines",

@@ -1,0 +1,137 @@
+"""The one table of torch's private places: what each decides or makes known, and who asks for it.
+
+Torch's private API changes with each release. Every function of torch that we wrap while a script runs, or
+stop at under a debugger, is named here and nowhere else, as `module:Qualified.name`, with what it decides. A
+place that the installed torch does not have is a note (`not available on torch X`), never a failure.
+
+`topics` say what a place is for. `record` places are wrapped in every `probe dump` (`capture/hooks.py`). The
+others are named after a question and are the sets of `probe debug --break TOPIC`, in the order in which a
+compile reaches them. To follow a new decision, add a row here; `tests/debugging/test_places.py` says which
+rows the installed torch lacks.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, TypeVar
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+RECORD = "record"
+
+
+@dataclass(frozen=True, slots=True)
+class TorchPlace:
+    """A function or method of torch.
+
+    Attributes:
+        module: that defines it. name: its qualified name there.
+        decides: what it decides or makes known, for whoever stops or records there.
+        topics: see the module's docstring.
+    """
+
+    module: str
+    name: str
+    decides: str
+    topics: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.module}:{self.name}"
+
+
+_SCHEDULER = "torch._inductor.scheduler"
+_CPP = "torch._inductor.codegen.cpp"
+_SIMD = "torch._inductor.codegen.simd"
+_FEATURES = "torch._inductor.codegen.simd_kernel_features"
+_TRITON = "torch._inductor.codegen.triton"
+_GRAPH = "torch._inductor.graph"
+_IR = "torch._inductor.ir"
+
+PLACES: tuple[TorchPlace, ...] = (
+    TorchPlace(
+        "torch._logging._internal", "configure_artifact_log", "which logs of the compiler are kept", (RECORD,)
+    ),
+    TorchPlace("torch._dynamo.guards", "is_recompiles_enabled", "whether dynamo logs recompiles", (RECORD,)),
+    TorchPlace("torch._inductor.debug", "DebugContext.__enter__", "the folder of a graph", (RECORD,)),
+    TorchPlace(
+        "torch._inductor.debug", "DebugFormatter.ir_post_fusion", "scheduler nodes after fusion", (RECORD,)
+    ),
+    TorchPlace(
+        "torch._inductor.output_code", "CompiledFxGraph.__init__", "names of a graph's inputs", (RECORD,)
+    ),
+    TorchPlace("torch._inductor.output_code", "CompiledFxGraph.__call__", "a graph's real inputs", (RECORD,)),
+    TorchPlace(
+        "torch._inductor.select_algorithm", "add_feedback_saver", "autotuning choices with times", (RECORD,)
+    ),
+    TorchPlace(_GRAPH, "GraphLowering.decide_layout_opt", "channels-last for the whole graph", ("layout",)),
+    TorchPlace(_GRAPH, "GraphLowering.call_function", "the lowering of an FX node", ("lowering",)),
+    TorchPlace(_IR, "StorageBox.should_realize_on_reuse", "realise or inline, by users", ("lowering",)),
+    TorchPlace(_IR, "StorageBox.realize", "a value becomes a buffer", ("lowering",)),
+    TorchPlace(_GRAPH, "GraphLowering.register_buffer", "the name of a buffer", ("lowering",)),
+    TorchPlace(_IR, "ComputedBuffer.decide_layout", "the layout of a computed buffer", ("layout",)),
+    TorchPlace(_IR, "ComputedBuffer.get_fill_order", "the stride order that reads suggest", ("layout",)),
+    TorchPlace(_IR, "Buffer.freeze_layout_with_stride_order", "a layout, by stride order", ("layout",)),
+    TorchPlace(_IR, "Buffer.freeze_layout_with_fill_order", "a layout, by fill order", ("layout",)),
+    TorchPlace(_IR, "Buffer.freeze_layout_with_same_order", "a layout, as another's strides", ("layout",)),
+    TorchPlace(_IR, "Buffer.freeze_layout_with_exact_strides", "a layout, by exact strides", ("layout",)),
+    TorchPlace(_IR, "ExternKernel.require_strides", "the strides that a consumer requires", ("layout",)),
+    TorchPlace(_SCHEDULER, "Scheduler.can_fuse", "whether a pair is legal to fuse", ("fusion",)),
+    TorchPlace(_SCHEDULER, "WhyNoFuse.__call__", "a refusal, with torch's reason", ("fusion",)),
+    TorchPlace(_SCHEDULER, "Scheduler.can_fuse_vertical", "producer and consumer in one node", ("fusion",)),
+    TorchPlace(_SCHEDULER, "Scheduler.fuse_two_nodes", "two nodes become one", ("fusion",)),
+    TorchPlace(_CPP, "CppScheduling._can_fuse_horizontal_impl", "C++: loop ranges of a pair", ("fusion",)),
+    TorchPlace(_CPP, "CppScheduling.can_fuse_vertical", "C++: producer and consumer", ("fusion",)),
+    TorchPlace(_SIMD, "SIMDScheduling.can_fuse", "Triton: numel and tiling of a pair", ("fusion",)),
+    TorchPlace(_GRAPH, "GraphLowering.codegen", "code of the whole graph", ("codegen",)),
+    TorchPlace(_CPP, "CppScheduling.codegen_node", "C++ code of a node", ("codegen",)),
+    TorchPlace(
+        _CPP, "TilingSelect.select_tiling", "C++: loops that are vectorised", ("vectorisation", "tiling")
+    ),
+    TorchPlace(_CPP, "TilingSelect._select_tiling_indices", "C++: candidate loops", ("tiling",)),
+    TorchPlace(_CPP, "CppVecKernel.load", "a vector load", ("vectorisation",)),
+    TorchPlace(_CPP, "CppVecKernel.store", "a vector store", ("vectorisation",)),
+    TorchPlace(_CPP, "CppVecKernel._load_or_store_non_contiguous", "lane by lane", ("vectorisation",)),
+    TorchPlace(_CPP, "CppTile2DKernel.load", "a load of a 2-D tile", ("vectorisation",)),
+    TorchPlace(_CPP, "CppTile2DKernel.store", "a store of a 2-D tile", ("vectorisation",)),
+    TorchPlace(_CPP, "LoopLevel.tile", "a loop divided by a factor", ("vectorisation", "tiling")),
+    TorchPlace(_CPP, "LoopLevel.lines", "the text of a C++ loop", ("vectorisation",)),
+    TorchPlace(_CPP, "CppScheduling.define_kernel", "the text of a C++ kernel", ("codegen",)),
+    TorchPlace(_SIMD, "SIMDScheduling.codegen_node_schedule", "Triton code of nodes in order", ("codegen",)),
+    TorchPlace(_SIMD, "SIMDScheduling.get_tiling_and_scores", "Triton: tiling and its score", ("tiling",)),
+    TorchPlace(_SIMD, "SIMDScheduling.candidate_tilings", "Triton: candidate tilings", ("tiling",)),
+    TorchPlace(
+        _FEATURES, "SIMDKernelFeatures.get_reduction_hint", "Triton: INNER, OUTER, DEFAULT", ("tiling",)
+    ),
+    TorchPlace(_TRITON, "TritonKernel.load", "a Triton load", ("tiling",)),
+    TorchPlace(_TRITON, "TritonScheduling.define_kernel", "the text of a Triton kernel", ("codegen",)),
+)
+
+TOPICS: tuple[str, ...] = ("fusion", "vectorisation", "tiling", "layout", "lowering", "codegen")
+"""Sets of places to stop at."""
+
+
+def places_of(topic: str) -> tuple[TorchPlace, ...]:
+    """Return the places of a topic, in the order of the table."""
+    return tuple(place for place in PLACES if topic in place.topics)
+
+
+def wrap(module: ModuleType, name: str, around: Callable[[Any], Any]) -> None:
+    """Put `around(original)` where `name`, a place of the table, stands in `module`.
+
+    For example `wrap(debug, "DebugContext.__enter__", around)` sets `DebugContext.__enter__` to
+    `around(DebugContext.__enter__)`, which looks like the original to whoever inspects it.
+
+    Raises:
+        AttributeError: this torch has no such function. TypeError: it is there, and cannot be called.
+    """
+    if not any(place.module == module.__name__ and place.name == name for place in PLACES):
+        raise AttributeError(f"{module.__name__}:{name} is not in the table of torch's places")
+    *owners, last = name.split(".")
+    owner = functools.reduce(getattr, owners, module)
+    original = getattr(owner, last)
+    if not callable(original):
+        raise TypeError(f"{name} is not a function")
+    setattr(owner, last, functools.wraps(original)(around(original)))

@@ -1,0 +1,59 @@
+"""The table of torch's places, and what wraps them. `tests/debugging` finds each in the installed torch."""
+
+from __future__ import annotations
+
+import types
+from pathlib import Path
+
+import pytest
+
+from inductor_probe.capture import hooks
+from inductor_probe.capture.torch_places import PLACES, RECORD, TOPICS, wrap
+
+
+def test_a_place_stands_once_and_says_what_it_decides() -> None:
+    assert len({str(place) for place in PLACES}) == len(PLACES)
+    assert all(place.decides and set(place.topics) <= {RECORD, *TOPICS} and place.topics for place in PLACES)
+
+
+def test_every_place_that_is_recorded_is_named_in_the_hooks() -> None:
+    text = Path(hooks.__file__).read_text(encoding="utf-8")
+    for place in PLACES:
+        if RECORD in place.topics:
+            assert f'"{place.module}"' in text, place
+
+
+def module() -> types.ModuleType:
+    class DebugContext:
+        def __enter__(self) -> str:
+            return "entered"
+
+    made = types.ModuleType("torch._inductor.debug")
+    made.DebugContext = DebugContext  # type: ignore[attr-defined]
+    return made
+
+
+def test_a_wrapped_place_calls_what_was_there_and_looks_like_it() -> None:
+    debug = module()
+    wrap(debug, "DebugContext.__enter__", lambda original: lambda self: f"{original(self)}, seen")
+    assert debug.DebugContext().__enter__() == "entered, seen"
+    assert debug.DebugContext.__enter__.__name__ == "__enter__"
+
+
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [
+        ("DebugFormatter.ir_post_fusion", AttributeError),  # in the table, and not in this torch
+        ("DebugContext.unheard_of", AttributeError),  # not in the table
+    ],
+)
+def test_a_place_that_is_gone_is_an_error_for_the_note(name: str, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        wrap(module(), name, lambda original: original)
+
+
+def test_a_place_that_is_no_function_any_more_is_refused() -> None:
+    debug = module()
+    debug.DebugContext.__enter__ = None
+    with pytest.raises(TypeError, match="not a function"):
+        wrap(debug, "DebugContext.__enter__", lambda original: original)
