@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from inductor_probe.discovery.discover import find
+from inductor_probe.discovery.discover import find, name_of
 from inductor_probe.errors import NotFoundError
 
 DumpDir = Callable[[str], Path]
@@ -80,11 +81,87 @@ def test_an_unknown_name_offers_near_ones(tree: Path) -> None:
     assert caught.value.hint == "did you mean model__0_forward_55.0 or model__0_backward_57.1?"
 
 
-def test_a_graph_of_an_older_run_is_pointed_to(tree: Path) -> None:
-    with pytest.raises(NotFoundError, match=r"has no graph model___54\.0, .* has") as caught:
-        find("model___54.0", tree)
-    assert caught.value.hint is not None
-    assert FIRST in caught.value.hint
+def test_a_graph_of_an_older_run_is_found_by_its_name(tree: Path) -> None:
+    """F11: `the latest run has no graph ...` was all that was said."""
+    for name in ("model___54.0", "model___"):
+        named = find(name, tree)
+        assert named.run.name == FIRST
+        assert named.graph is not None
+        assert named.graph.name == "model___54.0"
+
+
+LABEL = "gpt_block"
+
+
+@pytest.fixture
+def labelled(tree: Path) -> Path:
+    """The same runs, the older one twice and both times with a label; the latest has none."""
+    runs = tree / "torch_compile_debug"
+    shutil.copytree(runs / FIRST, runs / FIRST.replace("10_00", "11_00"))
+    for run in (FIRST, FIRST.replace("10_00", "11_00")):
+        (runs / run / "probe.json").write_text(json.dumps({**MANIFEST, "label": LABEL}))
+    return tree
+
+
+MANIFEST = {
+    "format": 1, "command": [], "script": "a.py", "scenario": "a", "cases": [], "knobs": {}, "versions": {},
+    "machine": {}, "started": "2026-01-01T10:00:00+00:00", "duration_s": 1.0, "outcome": "ok",
+    "exit_status": 0, "compiled_frames": 1, "graphs": [],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("target", "graph"),
+    [
+        (LABEL, None),
+        ("gpt", None),
+        (f"{LABEL}:0", "model___54.0"),
+        ("gpt:0", "model___54.0"),
+        (f"{LABEL}/model___54.0", "model___54.0"),
+        (f"{LABEL}/model", "model___54.0"),
+        (f"{LABEL}/", None),
+    ],
+)
+def test_a_graph_of_any_run_is_named_in_a_few_characters(
+    labelled: Path, target: str, graph: str | None
+) -> None:
+    """F11: `gpt_block:1` and `gpt_block/model__1`. Of two runs with one label the latest is meant."""
+    named = find(target, labelled)
+    assert named.run.name == FIRST.replace("10_00", "11_00")
+    assert (named.graph and named.graph.name) == graph
+
+
+def test_a_number_alone_is_of_the_latest_run(tree: Path) -> None:
+    named = find(":1", tree)
+    assert named.graph is not None
+    assert (named.run.name, named.graph.name) == (LATEST, "model__0_backward_57.1")
+    assert name_of(named.run, named.graph) == f"{LATEST}:1"
+
+
+def test_a_whole_label_goes_before_the_start_of_a_graph(labelled: Path) -> None:
+    for run in (labelled / "torch_compile_debug").glob(f"{FIRST[:16]}*"):
+        (run / "probe.json").write_text(json.dumps({**MANIFEST, "label": "model__0"}))
+    assert find("model__0", labelled).graph is None
+
+
+@pytest.mark.parametrize(
+    ("target", "message", "hint"),
+    [
+        (f"{LABEL}/nope", "has no graph nope", "there is model___54.0"),
+        (f"{LABEL}:7", "has no graph whose name ends in .7", "it has model___54.0"),
+        (":7", "has no graph whose name ends in .7", "it has model__0_forward_55.0"),
+        ("model___54.0", "names graphs of 2 older runs: name the run, too", f"one of {LABEL}:0"),
+        ("no/such/place", "no/such/place does not exist", None),
+        ("gpt_blokc", "no graph or run called gpt_blokc", f"did you mean {LABEL}?"),
+    ],
+)
+def test_a_name_in_a_run_that_is_there_is_told_from_a_run_that_is_not(
+    labelled: Path, target: str, message: str, hint: str | None
+) -> None:
+    with pytest.raises(NotFoundError) as caught:
+        find(target, labelled)
+    assert message in caught.value.message
+    assert hint is None or hint in (caught.value.hint or "")
 
 
 def test_a_folder_that_is_no_debug_dir_is_told_so(tmp_path: Path) -> None:
