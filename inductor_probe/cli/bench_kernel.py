@@ -12,6 +12,7 @@ import click
 
 import inductor_probe as ip
 from inductor_probe.api.tunings import tuned_rewrites
+from inductor_probe.cli.completion import KERNEL, REWRITE, TARGET
 from inductor_probe.cli.quantities import Duration, Names, Share, Sizes
 from inductor_probe.cli.screen import relative, say, show, show_json
 from inductor_probe.cli.verdict import say_warnings
@@ -24,8 +25,8 @@ from inductor_probe.report.bench_settings import SettingsTable
 
 
 @click.command()
-@click.argument("target", required=False, metavar="[GRAPH]")
-@click.option("--kernel", help="Time only this kernel and its variants.")
+@click.argument("target", required=False, metavar="[GRAPH]", type=TARGET)
+@click.option("--kernel", type=KERNEL, help="Time only this kernel and its variants.")
 @click.option("--run/--no-run", default=True, help="Run the file after writing it.")
 @click.option("--trust", is_flag=True, help="Run a dump that was not made on this machine.")
 @click.option(
@@ -35,6 +36,7 @@ from inductor_probe.report.bench_settings import SettingsTable
     "--rewrite",
     "rewrites",
     multiple=True,
+    type=REWRITE,
     metavar="SPEC",
     help="Add variants by a rewrite; list shows which.",
 )

@@ -5,13 +5,14 @@ from __future__ import annotations
 import click
 
 import inductor_probe as ip
+from inductor_probe.cli.completion import TARGET
 from inductor_probe.cli.screen import show, show_json
 from inductor_probe.errors import ExitCode
 from inductor_probe.report.check import CheckText, check_json
 
 
 @click.command()
-@click.argument("paths", nargs=-1, metavar="[PATH]...")
+@click.argument("paths", nargs=-1, metavar="[PATH|RUN|GRAPH]...", type=TARGET)
 @click.option("--json", is_flag=True, help="Print JSON with stable keys.")
 def check(paths: tuple[str, ...], json: bool) -> int:
     """Read everything below each PATH, and say what is missing, damaged, not understood or not linked.

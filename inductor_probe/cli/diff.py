@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 import inductor_probe as ip
+from inductor_probe.cli.completion import TARGET
 from inductor_probe.cli.screen import show, show_json, warn
 from inductor_probe.errors import ExitCode
 from inductor_probe.report.diff import CodePage, DiffPage
@@ -14,8 +15,8 @@ _EVERY = "*"
 
 
 @click.command()
-@click.argument("a", required=False, metavar="[A]")
-@click.argument("b", required=False, metavar="[B]")
+@click.argument("a", required=False, metavar="[A]", type=TARGET)
+@click.argument("b", required=False, metavar="[B]", type=TARGET)
 @click.option(
     "--code",
     is_flag=False,

@@ -8,6 +8,7 @@ from typing import TypeVar
 import click
 
 from inductor_probe.api.run import Run
+from inductor_probe.cli.completion import CASE, KNOB, SCRIPT
 from inductor_probe.cli.screen import complain, relative, say, show, show_json
 from inductor_probe.errors import ExitCode, ProbeError, RunFailedError
 from inductor_probe.report.summary import SummaryTable, summary_json
@@ -19,13 +20,22 @@ def script_options(verb: _Verb) -> _Verb:
     """Give a verb what says which script runs: SCRIPT, its own arguments, cases and knobs."""
     for option in (
         click.option(
-            "--set", "pairs", multiple=True, metavar="KNOB=VALUE", help="Set a knob of the scenario."
+            "--set",
+            "pairs",
+            multiple=True,
+            type=KNOB,
+            metavar="KNOB=VALUE",
+            help="Set a knob of the scenario.",
         ),
         click.option(
-            "--case", "cases", multiple=True, help="A case of the scenario; all of them if left out."
+            "--case",
+            "cases",
+            multiple=True,
+            type=CASE,
+            help="A case of the scenario; all of them if left out.",
         ),
         click.argument("args", nargs=-1, metavar="[-- ARGS]"),
-        click.argument("script"),
+        click.argument("script", type=SCRIPT),
     ):
         verb = option(verb)
     return verb

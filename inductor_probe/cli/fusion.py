@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 import inductor_probe as ip
+from inductor_probe.cli.completion import NAME
 from inductor_probe.cli.screen import show, show_json, warn
 from inductor_probe.errors import NotFoundError
 from inductor_probe.report.fusion import FusionPages
@@ -14,7 +15,7 @@ _MOST_ARGUMENTS = 3
 
 
 @click.command()
-@click.argument("names", nargs=-1, metavar="[A [B]] [RUN|GRAPH]")
+@click.argument("names", nargs=-1, metavar="[A [B]] [RUN|GRAPH]", type=NAME)
 @click.option("--all", "everything", is_flag=True, help="Show long lists to their end.")
 @click.option("--json", is_flag=True, help="Print JSON with stable keys.")
 def fusion(names: tuple[str, ...], everything: bool, json: bool) -> int:

@@ -6,12 +6,13 @@ import click
 
 import inductor_probe as ip
 from inductor_probe.api.kernels import KERNEL_ORDERS
+from inductor_probe.cli.completion import TARGET
 from inductor_probe.cli.screen import say, show, show_json, warn
 from inductor_probe.report.kernels import KernelTable, kernels_json
 
 
 @click.command()
-@click.argument("target", required=False, metavar="[RUN|GRAPH]")
+@click.argument("target", required=False, metavar="[RUN|GRAPH]", type=TARGET)
 @click.option(
     "--sort",
     type=click.Choice(KERNEL_ORDERS),

@@ -5,14 +5,15 @@ from __future__ import annotations
 import click
 
 import inductor_probe as ip
+from inductor_probe.cli.completion import NAME, TARGET
 from inductor_probe.cli.screen import is_path, show, show_json, warn
 from inductor_probe.errors import NotFoundError
 from inductor_probe.report.layouts import LayoutPage, LayoutTable, layouts_json
 
 
 @click.command()
-@click.argument("name", required=False)
-@click.argument("target", required=False, metavar="[RUN|GRAPH]")
+@click.argument("name", required=False, type=NAME)
+@click.argument("target", required=False, metavar="[RUN|GRAPH]", type=TARGET)
 @click.option("--json", is_flag=True, help="Print JSON with stable keys.")
 def layouts(name: str | None, target: str | None, json: bool) -> int:
     """Show how buffers lie in memory, who writes and reads them and how, and who pays for it.

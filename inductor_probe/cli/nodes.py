@@ -6,19 +6,22 @@ import click
 
 import inductor_probe as ip
 from inductor_probe.api.nodes import NODE_ORDERS
+from inductor_probe.cli.completion import KERNEL, TARGET
 from inductor_probe.cli.screen import say, show, show_json, warn
 from inductor_probe.report.nodes import NodeTable, nodes_json
 
 
 @click.command()
-@click.argument("target", required=False, metavar="[RUN|GRAPH]")
+@click.argument("target", required=False, metavar="[RUN|GRAPH]", type=TARGET)
 @click.option("--pre", is_flag=True, help="The nodes before fusion, with those removed since.")
 @click.option(
     "--kind",
     help="Only pointwise, reduction, scan, sort, scatter, template, extern, fallback, item, nop; a class "
     "(ComputedBuffer); fused, foreach, unlinked.",
 )
-@click.option("--kernel", help="Only nodes that run in this kernel, or one whose name starts so.")
+@click.option(
+    "--kernel", type=KERNEL, help="Only nodes that run in this kernel, or one whose name starts so."
+)
 @click.option("--reads", metavar="BUFFER", help="Only nodes that read this buffer or input.")
 @click.option("--writes", metavar="BUFFER", help="Only nodes that write it, or change it in place.")
 @click.option("--op", help="Only nodes whose loop body calls this: exp, load, sum ...")

@@ -9,6 +9,7 @@ import click
 
 import inductor_probe as ip
 from inductor_probe.cli import screen
+from inductor_probe.cli.completion import NAME, TARGET
 from inductor_probe.cli.screen import is_path
 from inductor_probe.errors import NotFoundError, ProbeError
 from inductor_probe.model.kernels import KernelRow
@@ -16,8 +17,8 @@ from inductor_probe.report.visible import visible
 
 
 @click.command()
-@click.argument("name", required=False)
-@click.argument("target", required=False, metavar="[RUN|GRAPH]")
+@click.argument("name", required=False, type=NAME)
+@click.argument("target", required=False, metavar="[RUN|GRAPH]", type=TARGET)
 @click.option("--raw", is_flag=True, help="Loop bodies as dumped, with line numbers, instead of formulas.")
 @click.option("--code", is_flag=True, help="With a kernel: its text.")
 @click.option("--annotate", is_flag=True, help="With a kernel: its text, each line with where it comes from.")

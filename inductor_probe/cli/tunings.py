@@ -7,11 +7,12 @@ import sys
 import click
 
 import inductor_probe as ip
+from inductor_probe.cli.completion import TARGET
 from inductor_probe.cli.screen import say, show, show_json, warn
 
 
 @click.command()
-@click.argument("target", required=False, metavar="[GRAPH|TABLE.csv]")
+@click.argument("target", required=False, metavar="[GRAPH|TABLE.csv]", type=TARGET)
 @click.option("--csv", is_flag=True, help="Print a table that spreadsheets read.")
 @click.option("--json", is_flag=True, help="Print JSON with stable keys.")
 def tunings(target: str | None, *, csv: bool, json: bool) -> int:

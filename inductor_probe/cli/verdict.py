@@ -6,13 +6,14 @@ import click
 from rich.text import Text
 
 import inductor_probe as ip
+from inductor_probe.cli.completion import TARGET
 from inductor_probe.cli.quantities import Share
 from inductor_probe.cli.screen import say, show, show_json
 from inductor_probe.errors import ExitCode
 
 
 @click.command()
-@click.argument("target", required=False, metavar="[FILE.json|GRAPH]")
+@click.argument("target", required=False, metavar="[FILE.json|GRAPH]", type=TARGET)
 @click.option("--margin", type=Share(), help="What differs by less is the same; as when measured by default.")
 @click.option("--json", is_flag=True, help="Print JSON with stable keys.")
 def verdict(target: str | None, *, margin: float | None, json: bool) -> int:

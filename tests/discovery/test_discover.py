@@ -99,7 +99,7 @@ def labelled(tree: Path) -> Path:
     runs = tree / "torch_compile_debug"
     shutil.copytree(runs / FIRST, runs / FIRST.replace("10_00", "11_00"))
     for run in (FIRST, FIRST.replace("10_00", "11_00")):
-        (runs / run / "probe.json").write_text(json.dumps({**MANIFEST, "label": LABEL}))
+        (runs / run / "probe.json").write_text(manifest(LABEL))
     return tree
 
 
@@ -108,6 +108,11 @@ MANIFEST = {
     "machine": {}, "started": "2026-01-01T10:00:00+00:00", "duration_s": 1.0, "outcome": "ok",
     "exit_status": 0, "compiled_frames": 1, "graphs": [],
 }  # fmt: skip
+
+
+def manifest(label: str | None) -> str:
+    """Text of a `probe.json` with this label."""
+    return json.dumps({**MANIFEST, "label": label})
 
 
 @pytest.mark.parametrize(
@@ -140,7 +145,7 @@ def test_a_number_alone_is_of_the_latest_run(tree: Path) -> None:
 
 def test_a_whole_label_goes_before_the_start_of_a_graph(labelled: Path) -> None:
     for run in (labelled / "torch_compile_debug").glob(f"{FIRST[:16]}*"):
-        (run / "probe.json").write_text(json.dumps({**MANIFEST, "label": "model__0"}))
+        (run / "probe.json").write_text(manifest("model__0"))
     assert find("model__0", labelled).graph is None
 
 

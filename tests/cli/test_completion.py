@@ -1,0 +1,105 @@
+"""What the shell offers while a command is typed: the real `probe`, asked as bash asks it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from inductor_probe.cli import VERBS
+from tests.conftest import DUMPS
+from tests.discovery.test_discover import FIRST, LATEST, manifest
+
+PROBE = Path(sys.executable).with_name("probe")
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    """A folder with two runs, the older one labelled, and two scripts."""
+    for name, dump, label in ((FIRST, "aa_separable_cl", "aa"), (LATEST, "hflip_cl", None)):
+        (run,) = (DUMPS / "torch-2.13.0-cpu" / dump).glob("run_*")
+        shutil.copytree(run, tmp_path / "torch_compile_debug" / name)
+        (tmp_path / "torch_compile_debug" / name / "probe.json").write_text(manifest(label))
+    (tmp_path / "mine.py").write_text("raise SystemExit('it was run')\n")
+    (tmp_path / "notes.txt").touch()
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "deep.py").touch()
+    return tmp_path
+
+
+@pytest.fixture
+def offered(here: Path) -> Callable[[str], list[str]]:
+    def _offered(line: str) -> list[str]:
+        words = line.split(" ")
+        ended = subprocess.run(
+            [PROBE],
+            cwd=here,
+            env={
+                **os.environ,
+                "_PROBE_COMPLETE": "bash_complete",
+                "COMP_WORDS": line,
+                "COMP_CWORD": str(len(words) - 1),
+            },
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert ended.stderr == ""
+        return [word.partition(",")[2] for word in ended.stdout.split()]
+
+    return _offered
+
+
+@pytest.mark.parametrize(
+    ("line", "some"),
+    [
+        ("probe dump m", {"mine.py"}),
+        ("probe dump sub/", {"sub/deep.py"}),
+        ("probe dump check_h", {"check_hflip.py"}),
+        ("probe dump check_hflip.py --case ch", {"channels_first", "channels_last"}),
+        ("probe dump check_hflip.py --set h", {"height="}),
+        ("probe layouts buf", {"buf0"}),
+        ("probe layouts arg", {"arg0_1"}),
+        ("probe layouts buf0 a", {"aa"}),
+        ("probe layouts buf0 aa", {"aa", "aa:0"}),
+        ("probe show cpp", {"cpp_fused_flip_0"}),
+        ("probe show op", {"op0"}),
+        ("probe nodes model__0", {"model__0_inference_0.0"}),
+        ("probe nodes model__0 --kernel cpp", {"cpp_fused_flip_0"}),
+        ("probe fusion op", {"op0"}),
+        ("probe diff a", {"aa"}),
+        ("probe check torch_", {"torch_compile_debug/"}),
+        ("probe bench-kernel mod", {"model__0_inference_0.0"}),
+    ],
+)
+def test_completion_knows_what_may_stand_there(
+    offered: Callable[[str], list[str]], line: str, some: set[str]
+) -> None:
+    """F12: file names were gone after `probe dump`, and there was nothing else."""
+    words = offered(line)
+    start = line.rpartition(" ")[2]
+    assert all(word.startswith(start) for word in words)
+    assert some <= set(words)
+
+
+def test_what_cannot_be_read_offers_nothing_and_says_nothing(here: Path) -> None:
+    shutil.rmtree(here / "torch_compile_debug")
+    (here / "torch_compile_debug").touch()
+    for line in ("probe layouts b", "probe show op0 x", "probe dump nowhere.py --case c"):
+        environment = {"_PROBE_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": "2"}
+        ended = subprocess.run(
+            [PROBE], cwd=here, env={**os.environ, **environment}, capture_output=True, text=True, check=True
+        )
+        assert ended.stderr == ""
+
+
+def test_dir_of_the_package_shows_the_verbs() -> None:
+    code = "import inductor_probe as ip; print(*dir(ip))"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    verbs = {verb.replace("-", "_") for table in VERBS.values() for verb in table}
+    assert verbs <= set(shown.split())
