@@ -58,6 +58,8 @@ def _first_line(span: Span | None) -> Span | None:
 
 def _unfinished(graph: CompiledGraph) -> Iterator[Problem]:
     """A compile that was stopped leaves files that end early without a trace in them."""
+    if graph.record and not graph.record.finished:
+        yield Problem(f"{graph.folder.path}: its compile did not come to its end")
     for name in _FX_FILES:
         if _missing(graph, name):
             yield Problem(f"{graph.folder.path / name} does not exist")

@@ -21,8 +21,15 @@ def summarise(run: DebugDir, graphs: Iterable[CompiledGraph]) -> RunSummary:
     rows = tuple(_graph(graph) for graph in graphs)
     looks = [str(problem) for problem in run.problems]
     if run.manifest:
-        looks += _dynamo(run.manifest)
+        looks += [*filter(None, [cut_short(run.manifest)]), *_dynamo(run.manifest)]
     return RunSummary(run.name, rows, tuple(looks), None if rows else _why_empty(run))
+
+
+def cut_short(manifest: Manifest) -> str | None:
+    """Say which signal ended or interrupted the script, if one did."""
+    if manifest.outcome != "interrupted" and (manifest.exit_status or 0) >= 0:
+        return None
+    return f"the script {manifest.how_it_ended}: what it would have compiled later, if anything, is missing"
 
 
 def _graph(graph: CompiledGraph) -> GraphSummary:
@@ -58,6 +65,8 @@ def _total(sizes: list[Dim]) -> Dim:
 
 
 def _looks(graph: CompiledGraph) -> Iterator[str]:
+    if graph.record and not graph.record.finished:
+        yield "its compile did not come to its end: files are missing, or end early"
     for problem in graph.problems:
         yield str(problem)
     for node in graph.post:
@@ -102,8 +111,7 @@ def _why_empty(run: DebugDir) -> str:
             "`probe dump` gives each run its own"
         )
     if manifest.outcome != "ok":
-        how = "was interrupted" if manifest.outcome == "interrupted" else "failed"
-        return f"the script {how} (exit status {manifest.exit_status}) before inductor compiled anything"
+        return f"the script {manifest.how_it_ended} before inductor compiled anything"
     if manifest.compiled_frames:
         return (
             f"dynamo handed over {manifest.compiled_frames} graph(s), but none to inductor: "

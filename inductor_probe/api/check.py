@@ -7,8 +7,9 @@ from pathlib import Path
 
 from inductor_probe.analysis.check import check_graph
 from inductor_probe.analysis.check_logs import check_logs
-from inductor_probe.analysis.summary import summarise
+from inductor_probe.analysis.summary import cut_short, summarise
 from inductor_probe.discovery.discover import find
+from inductor_probe.discovery.run_facts import maker
 from inductor_probe.discovery.walk import everything_below
 from inductor_probe.model.check import DumpCheck, GraphCheck
 from inductor_probe.model.debug_dir import DebugDir
@@ -44,9 +45,17 @@ def check(*paths: str | Path) -> Check:
         empty.extend(run.empty_graphs)
         if not run.graphs and not run.empty_graphs:
             problems.append(Problem(f"{run.path}: {summarise(run, []).empty}"))
+        elif run.manifest and (sentence := cut_short(run.manifest)):
+            problems.append(Problem(f"{run.path}: {_running(run) or sentence}"))
         graphs.extend(check_graph(read_graph(folder, run.manifest)) for folder in run.graphs)
     logs = [found for run in runs if (found := check_logs(run, read_logs(run)))]
     return Check(tuple(graphs), tuple(logs), tuple(problems), tuple(empty))
+
+
+def _running(run: DebugDir) -> str | None:
+    """Say that the script is still there, where the manifest tells only how it will have ended otherwise."""
+    pid = maker(run)
+    return None if pid is None else f"process {pid}, which makes it, is still there"
 
 
 def _runs(paths: Sequence[str | Path]) -> tuple[list[DebugDir], list[Problem]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -171,9 +172,12 @@ def page(graph: Graph, name: str | None, *, raw: bool = False, code: bool = Fals
     """Return the page about `name` in `graph`, about the graph itself without a name."""
     if name is None or name == graph.name:
         from inductor_probe.analysis.pages.graph import graph_page
-        from inductor_probe.analysis.summary import summarise
+        from inductor_probe.analysis.summary import cut_short, summarise
 
-        (summary,) = summarise(graph.run.debug_dir, [graph.generated]).graphs
+        run = graph.run.debug_dir
+        (summary,) = summarise(run, [graph.generated]).graphs
+        if run.manifest and (sentence := cut_short(run.manifest)):
+            summary = replace(summary, looks=(sentence, *summary.looks))
         return Page(graph_page(graph.generated, summary), graph, raw=raw, code=code)
     from inductor_probe.analysis.pages.of_name import page_of
 

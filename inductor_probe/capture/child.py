@@ -1,8 +1,9 @@
 """Runs a script as `python SCRIPT ARGS` would, after the hooks are set.
 
-Command line: `child.py STAGING KEEP SCRIPT ARGS`. STAGING is the folder for events and logs, KEEP is
-`save-inputs` or `facts`. The parent starts this file by its path rather than with `-m`, because only then
-does Python end a process that Ctrl-C stopped by that signal.
+Command line: `child.py PARENT STAGING KEEP SCRIPT ARGS`. PARENT is the process that starts this one, and with
+which it ends; STAGING is the folder for events and logs, KEEP is `save-inputs` or `facts`. The parent starts
+this file by its path rather than with `-m`, because only then does Python end a process that Ctrl-C stopped
+by that signal.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from types import ModuleType, TracebackType
 
 from inductor_probe.capture import hooks
 from inductor_probe.capture.events import EventLog
+from inductor_probe.capture.process_tree import end_with
 
 
 def run_script(script: str, args: list[str]) -> None:
@@ -54,7 +56,8 @@ def _hide_frames_above(path: str) -> None:
 
 def main() -> None:
     """Set the hooks, run the script, and tell at the end what is known only then."""
-    staging, keep, script, *args = sys.argv[1:]
+    parent, staging, keep, script, *args = sys.argv[1:]
+    end_with(int(parent))
     events = EventLog(Path(staging))
     hooks.install(events, Path(staging), save_inputs=keep == "save-inputs")
     try:

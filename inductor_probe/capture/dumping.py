@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
 import sys
-import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
-from inductor_probe.capture.events import read_events
-from inductor_probe.capture.history import History, read_history
-from inductor_probe.capture.process import SCRIPT_ALONE, Ended, Program, environment, run_child
-from inductor_probe.capture.run_dir import find_run, make_folder, make_run, move_logs, runs_below
+from inductor_probe.capture.process import INTERRUPTIONS, SCRIPT_ALONE, Program
+from inductor_probe.capture.request import Request
+from inductor_probe.capture.run_dir import make_folder
 from inductor_probe.capture.scripts import script_arguments
 from inductor_probe.errors import ProbeError, RunFailedError
-from inductor_probe.files import write_whole
-from inductor_probe.machine.facts import machine, versions
 from inductor_probe.model.manifest import MANIFEST_NAME, Manifest
-from inductor_probe.store.made_here import remember
-from inductor_probe.store.manifest import manifest_to_json
+from inductor_probe.store.manifest import read_manifest
+
+_SUPERVISOR = Path(__file__).with_name("supervisor.py")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,8 @@ def dump(
     """Run `script` in a child process with empty inductor caches, and keep what inductor dumps.
 
     The script's output, traceback and reaction to Ctrl-C are its own. However it ends, what it had dumped is
-    kept; the manifest's `outcome` and `exit_status` say how.
+    kept; the manifest's `outcome`, `exit_status` and `ended_by` say how. It ends when this process does: a
+    supervisor between the two sees to that, and writes the run down even if this process was killed.
 
     Args:
         script: any Python script that calls `torch.compile`.
@@ -77,76 +81,95 @@ def dump(
     arguments = script_arguments(script, args, cases, knobs)
     root = Path(out or os.environ.get("TORCH_COMPILE_DEBUG_DIR") or Path.cwd()).absolute()
     make_folder(root)
-    before = runs_below(root)
-    # Leftovers of a killed child's compile workers must not turn its end into an error of ours.
-    with tempfile.TemporaryDirectory(prefix="inductor_probe_", ignore_cleanup_errors=True) as temporary:
-        staging = Path(temporary, "staging")
-        staging.mkdir()
-        ended = run_child(
-            staging,
-            script,
-            arguments,
-            environment(root, Path(temporary)),
-            program=program,
-            save_inputs=save_inputs,
-            stdout_to_stderr=stdout_to_stderr,
-        )
-        events = read_events(staging)
-        for event in events:
-            if event["event"] == "refused":
-                raise RunFailedError(event["message"], event["hint"])
-        history = read_history(events)
-        if program.is_debugger and not history.end and ended.status == 0:
-            ended = replace(ended, outcome="interrupted")
-        run = find_run(root, ended.pid, before, list(history.graphs)) or make_run(
-            root, ended.pid, ended.started
-        )
-        move_logs(staging, run)
-    command = (sys.executable, str(script), *arguments)
-    manifest = _manifest(
-        command, script, ended, history, cases=tuple(cases), knobs=tuple(knobs.items()), label=label
-    )
-    write_whole(run / MANIFEST_NAME, json.dumps(manifest_to_json(manifest), indent=1) + "\n")
-    others = sorted(runs_below(root) - before - {run})
-    return DumpResult(run, manifest, tuple(others), _remembered(history, run))
-
-
-def _remembered(history: History, run: Path) -> str | None:
-    """Write down that the graphs were made here; return why that was not possible."""
-    try:
-        remember(map(Path, history.graphs), run)
-    except ProbeError as error:
-        return f"{error.message}; {error.hint}"
-    return None
-
-
-def _manifest(
-    command: tuple[str, ...],
-    script: Path,
-    ended: Ended,
-    history: History,
-    *,
-    cases: tuple[str, ...],
-    knobs: tuple[tuple[str, str], ...],
-    label: str | None,
-) -> Manifest:
-    """Return the manifest of a child that has ended. `command` is what runs the script without us."""
-    return Manifest(
-        command=command,
+    request = Request(
         script=str(script),
-        scenario=script.stem,
-        cases=cases,
-        knobs=knobs,
+        arguments=tuple(arguments),
+        cases=tuple(cases),
+        knobs=tuple(knobs.items()),
         label=label,
-        versions=versions(history.end),
-        machine=machine(history.end),
-        started=ended.started.isoformat(timespec="seconds"),
-        duration_s=round(ended.duration_s, 3),
-        outcome=ended.outcome,
-        exit_status=ended.status,
-        compiled_frames=history.end.get("compiled_frames"),
-        graphs=tuple(history.graphs.values()),
-        graph_breaks=tuple(history.graph_breaks),
-        limit_hits=tuple(history.limit_hits),
-        notes=tuple(dict.fromkeys(history.notes)),
+        save_inputs=save_inputs,
+        root=str(root),
+        stdout_to_stderr=stdout_to_stderr,
+        program=program,
     )
+    said = _supervised(request)
+    run = Path(said["run"])
+    others = tuple(map(Path, said["others"]))
+    return DumpResult(run, read_manifest(run / MANIFEST_NAME), others, said["not_remembered"])
+
+
+def _supervised(request: Request) -> dict[str, Any]:
+    """Have a supervisor do `request`; return its answer.
+
+    Raises:
+        ProbeError: as the supervisor raised it; it could not be started, or was killed.
+    """
+    their_control, control = os.pipe()
+    answer, their_answer = os.pipe()
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()  # what we said comes before what the script says
+    with ExitStack() as open_pipes:
+        for descriptor in (control, answer):
+            open_pipes.callback(os.close, descriptor)
+        with _passed_on(control):
+            # Blocked until the supervisor is ready for signals, and has the request before the first of them.
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTIONS)
+            try:
+                supervisor = _start_supervisor(their_control, their_answer)
+                with suppress(BrokenPipeError), os.fdopen(os.dup(control), "wb") as pipe:  # else: no answer
+                    pipe.write(request.to_line())
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            said = b"".join(iter(lambda: os.read(answer, 1 << 16), b""))
+            status = supervisor.wait()
+    if not said:
+        raise RunFailedError(
+            f"the supervisor of {request.script} ended with status {status} before the run was written down",
+            "what was dumped by then is in torch_compile_debug; the next `probe dump` adds the logs to it",
+        )
+    found: dict[str, Any] = json.loads(said)
+    if "error" in found:
+        raise (RunFailedError if found["of_run"] else ProbeError)(found["error"], found["hint"])
+    return found
+
+
+def _start_supervisor(control: int, answer: int) -> subprocess.Popen[bytes]:
+    """Start the supervisor with its ends of the pipes, and close them here."""
+    command = [sys.executable, str(_SUPERVISOR), str(control), str(answer)]
+    try:
+        return subprocess.Popen(command, pass_fds=(control, answer))
+    except OSError as error:
+        raise RunFailedError(f"cannot start {sys.executable}: {error.strerror or error}") from error
+    finally:
+        os.close(control)
+        os.close(answer)
+
+
+@contextmanager
+def _passed_on(control: int) -> Iterator[None]:
+    """Tell the supervisor of signals that ask this process to end, and outlive them until it has answered.
+
+    Then SIGTERM and its like do what they would have done before. Ctrl-C does not: it was for the script.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may set handlers; if a signal ends this process the supervisor notices
+        return
+    received: list[int] = []
+
+    def handler(number: int, frame: FrameType | None) -> None:
+        received.append(number)
+        with suppress(OSError):  # the supervisor has ended
+            os.write(control, bytes([number]))
+
+    before: dict[signal.Signals, Any] = {}
+    for number in INTERRUPTIONS:
+        if signal.getsignal(number) is not signal.SIG_IGN:  # ignored by nohup, or by a shell's &
+            before[number] = signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        for number, its_handler in before.items():
+            signal.signal(number, its_handler)
+        for its_number in dict.fromkeys(received):
+            if its_number != signal.SIGINT:
+                signal.raise_signal(its_number)

@@ -44,15 +44,34 @@ class EventLog:
         self.write("refused", message=message, hint=hint)
 
 
-def read_events(folder: Path) -> list[dict[str, Any]]:
-    """Return the events in order. A line that a kill or a full disk has cut short becomes a note."""
-    path = folder / EVENTS_NAME
-    if not path.exists():
-        return []
-    events = []
-    for line in path.read_text(encoding="utf-8").splitlines():
+class EventReader:
+    """The events in a staging folder, as they are written."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / EVENTS_NAME
+        self._read = 0  # bytes
+
+    def new_events(self, *, ended: bool) -> list[dict[str, Any]]:
+        """Return the events since the last call, in order.
+
+        Args:
+            ended: nobody writes any more: a line that a kill or a full disk has cut short becomes a note.
+        """
         try:
-            events.append(json.loads(line))
-        except ValueError:
-            events.append({"event": "note", "text": "an event was cut short, and is lost"})
-    return events
+            with self._path.open("rb") as file:
+                file.seek(self._read)
+                data = file.read()
+        except FileNotFoundError:  # the script has not been started yet, or never was
+            return []
+        if not ended:
+            data = data[: data.rfind(b"\n") + 1]
+        self._read += len(data)
+        return [_event(line) for line in data.splitlines()]
+
+
+def _event(line: bytes) -> dict[str, Any]:
+    try:
+        event: dict[str, Any] = json.loads(line)
+    except ValueError:
+        return {"event": "note", "text": "an event was cut short, and is lost"}
+    return event

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from inductor_probe.capture.dynamo_messages import failed_guards, graph_break, limit_hit
 from inductor_probe.model.manifest import BufferOrigin, GraphBreak, GraphRecord, InputFact, LimitHit
@@ -20,58 +20,65 @@ class History:
     limit_hits: list[LimitHit] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     end: Mapping[str, Any] = field(default_factory=dict)
+    guards: dict[str | None, tuple[str, ...]] = field(default_factory=dict)
+    """Of the latest recompile with that compile id."""
+
+    def add(self, event: Mapping[str, Any]) -> None:
+        """Add the next event."""
+        match event["event"]:
+            case "graph":
+                self.graphs[event["path"]] = _graph(event, self.guards)
+            case "origins":
+                origins = [
+                    BufferOrigin(buffer, node, tuple(names)) for buffer, node, names in event["origins"]
+                ]
+                self._update(event["path"], origins=tuple(origins))
+            case "inputs":
+                self._update(event["path"], inputs=tuple(map(_input_fact, event["inputs"])))
+            case "finished":
+                self._update(event["path"], finished=True)
+            case "log" if event["artifact"] == "graph_breaks":
+                found = graph_break(event["message"], event["compile_id"], event["error"])
+                if found not in self.graph_breaks:  # dynamo retraces a frame, and breaks again
+                    self.graph_breaks.append(found)
+            case "log":
+                self.guards[event["compile_id"]] = failed_guards(event["message"])
+            case "limit":
+                self.limit_hits.append(limit_hit(event["message"]))
+            case "note":
+                self.notes.append(event["text"])
+            case "end":
+                self.end = event
+
+    def _update(self, path: str, **changes: Any) -> None:
+        if path in self.graphs:
+            self.graphs[path] = replace(self.graphs[path], **changes)
+        else:
+            self.notes.append(
+                f"{Path(path).name}: {', '.join(changes)} recorded of a graph that was not opened"
+            )
 
 
 def read_history(events: Iterable[Mapping[str, Any]]) -> History:
     """Replay the events of a child."""
     history = History()
-    guards: dict[str | None, tuple[str, ...]] = {}  # of the latest recompile with that compile id
     for event in events:
-        match event["event"]:
-            case "graph":
-                history.graphs[event["path"]] = _graph(event, guards)
-            case "origins":
-                origins = [
-                    BufferOrigin(buffer, node, tuple(names)) for buffer, node, names in event["origins"]
-                ]
-                _update(history, event["path"], origins=tuple(origins))
-            case "inputs":
-                _update(history, event["path"], inputs=tuple(map(_input_fact, event["inputs"])))
-            case "log" if event["artifact"] == "graph_breaks":
-                found = graph_break(event["message"], event["compile_id"], event["error"])
-                if found not in history.graph_breaks:  # dynamo retraces a frame, and breaks again
-                    history.graph_breaks.append(found)
-            case "log":
-                guards[event["compile_id"]] = failed_guards(event["message"])
-            case "limit":
-                history.limit_hits.append(limit_hit(event["message"]))
-            case "note":
-                history.notes.append(event["text"])
-            case "end":
-                history.end = event
+        history.add(event)
     return history
 
 
 def _graph(event: Mapping[str, Any], guards: Mapping[str | None, tuple[str, ...]]) -> GraphRecord:
+    """Return the record of a graph whose compile begins."""
     name = Path(event["path"]).name
     compile_id = event["compile_id"]
+    why: Literal["first", "recompile", "backward"] | None = None
     if "_backward_" in name:
-        return GraphRecord(name, compile_id, "backward", case=event["case"])
-    if compile_id is None:
-        return GraphRecord(name, None, None, case=event["case"])
-    # `1/0` is the first compile of frame 1, `1/2` its second recompile.
-    if compile_id.rpartition("/")[2] == "0":
-        return GraphRecord(name, compile_id, "first", case=event["case"])
-    return GraphRecord(name, compile_id, "recompile", guards.get(compile_id, ()), event["case"])
-
-
-def _update(history: History, path: str, **changes: Any) -> None:
-    if path in history.graphs:
-        history.graphs[path] = replace(history.graphs[path], **changes)
-    else:
-        history.notes.append(
-            f"{Path(path).name}: {', '.join(changes)} recorded of a graph that was not opened"
-        )
+        why = "backward"
+    elif compile_id is not None:
+        # `1/0` is the first compile of frame 1, `1/2` its second recompile.
+        why = "first" if compile_id.rpartition("/")[2] == "0" else "recompile"
+    failed = guards.get(compile_id, ()) if why == "recompile" else ()
+    return GraphRecord(name, compile_id, why, failed, event["case"], finished=False)
 
 
 def _input_fact(fact: Mapping[str, Any]) -> InputFact:

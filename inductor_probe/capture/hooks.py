@@ -88,7 +88,7 @@ def _log_recompiles(guards: Any) -> None:
 
 
 def _see_graphs(debug: Any, recorder: Recorder) -> None:
-    """See each graph's folder when it is made, and the scheduler's nodes when they are fused."""
+    """See each graph's folder when it is made and when all is in it, and the nodes when they are fused."""
 
     def around_enter(enter: Callable[..., Any]) -> Callable[..., Any]:
         def enter_and_record(self: Any) -> Any:
@@ -97,6 +97,14 @@ def _see_graphs(debug: Any, recorder: Recorder) -> None:
             return result
 
         return enter_and_record
+
+    def around_leave(leave: Callable[..., Any]) -> Callable[..., Any]:
+        def leave_and_record(self: Any, kind: Any, error: Any, trace: Any) -> Any:
+            result = leave(self, kind, error, trace)
+            recorder.graph_closed(self, error)
+            return result
+
+        return leave_and_record
 
     def around_write(write_nodes: Callable[..., Any]) -> Callable[..., Any]:
         def write_nodes_and_record(self: Any, nodes: Any) -> Any:
@@ -107,6 +115,7 @@ def _see_graphs(debug: Any, recorder: Recorder) -> None:
         return write_nodes_and_record
 
     wrap(debug, "DebugContext.__enter__", around_enter)
+    wrap(debug, "DebugContext.__exit__", around_leave)
     wrap(debug, "DebugFormatter.ir_post_fusion", around_write)
 
 

@@ -1,24 +1,33 @@
-"""The child process: its environment, and how it ended."""
+"""The child process: its environment, the signals that reach it, and how it ended. Used by the supervisor."""
 
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 from types import FrameType
 
+from inductor_probe.capture.process_tree import adopt_orphans, end_descendants, reap
 from inductor_probe.errors import RunFailedError
-from inductor_probe.model.manifest import Outcome
+from inductor_probe.model.manifest import PARENT_GONE, Outcome
 
 CHILD = Path(__file__).with_name("child.py")
+INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+"""Signals with which a user, a shell, a terminal or a batch system asks a program to end."""
+GRACE_S = 5.0
+"""How long a script may clean up once it was asked to end, before SIGKILL. Ctrl-C sets no such limit."""
+_TICK_S = 0.1
+_GROUP_S = 0.05
+"""How long to wait for a signal of the whole process group after `probe dump` has told of it."""
+_SAME_S = 2.0
+"""How much later `probe dump` may tell of the same signal, on a busy machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +53,16 @@ SCRIPT_ALONE = Program()
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A child that has ended. `status` is negative for a signal, `duration_s` in seconds."""
+    """How a child ended, or how it will have ended if nothing more is ever known of it.
+
+    `status` is negative for a signal, and None of a child that runs; `ended_by` as in the manifest;
+    `duration_s` in seconds, so far.
+    """
 
     pid: int
-    status: int
+    status: int | None
     outcome: Outcome
+    ended_by: str | None
     started: datetime
     duration_s: float
 
@@ -72,70 +86,146 @@ def environment(root: Path, caches: Path) -> dict[str, str]:
 
 
 def run_child(
-    staging: Path,
-    script: Path,
-    args: Sequence[str],
+    command: Sequence[str],
     env: Mapping[str, str],
     *,
-    program: Program,
-    save_inputs: bool,
+    control: int,
+    inherited: Sequence[int],
     stdout_to_stderr: bool,
+    meanwhile: Callable[[Ended], None],
 ) -> Ended:
-    """Run `script` under the recorder and wait for its end, whatever that is.
+    """Run `command` and wait for its end, whatever that is; end what it leaves running if it was interrupted.
+
+    Args:
+        command, env: what to run.
+        control: a pipe. `probe dump` writes the number of each signal that it receives, a byte each; the end
+            of the pipe is the end of `probe dump`.
+        inherited: descriptors that the child has too.
+        stdout_to_stderr: send what it prints to stderr.
+        meanwhile: called ten times a second, with what is known of the child by then.
 
     Raises:
         RunFailedError: the process could not be started.
     """
-    keep = "save-inputs" if save_inputs else "facts"
-    command = [sys.executable, str(program.path), *program.arguments, str(staging), keep, str(script), *args]
-    variables = {**env, **program.settings}
-    for stream in (sys.stdout, sys.stderr):
-        stream.flush()  # what we said comes before what the script says
+    adopt_orphans()
+    received, wakeup = _receive_signals()
     started, begin = datetime.now(timezone.utc).astimezone(), time.perf_counter()
-    with _sigint_left_to_child() as interrupts:
-        try:
-            # Not sys.stderr: in a notebook or under a test it may have no descriptor.
-            child = subprocess.Popen(command, env=variables, stdout=2 if stdout_to_stderr else None)
-        except OSError as error:
-            raise RunFailedError(f"cannot start {sys.executable}: {error.strerror or error}") from error
-        interrupts.child = child
-        status = child.wait()
-        # The signal may still be on its way to us when the child is already gone.
-        interrupted = interrupts.count > 0 or status == -signal.SIGINT
-    duration = time.perf_counter() - begin
-    outcome: Outcome = "interrupted" if interrupted else "failed" if status else "ok"
-    return Ended(child.pid, status, outcome, started, duration)
-
-
-class _Interrupts:
-    """Counts SIGINT. The terminal sends it to the child as well, so the first one is not passed on.
-
-    From the second on it is: then the first one came from elsewhere (`kill -INT`, a notebook's stop button)
-    or the child did not heed it.
-    """
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.child: subprocess.Popen[bytes] | None = None
-
-    def __call__(self, number: int, frame: FrameType | None) -> None:
-        self.count += 1
-        if self.count > 1 and self.child is not None and self.child.poll() is None:
-            self.child.send_signal(number)
-
-
-@contextmanager
-def _sigint_left_to_child() -> Iterator[_Interrupts]:
-    """Outlive Ctrl-C while the child decides what it means.
-
-    A handler rather than SIG_IGN: the child would inherit that, and could not be interrupted at all.
-    """
-    interrupts = _Interrupts()
-    if threading.current_thread() is not threading.main_thread():
-        yield interrupts  # only the main thread may set handlers, and only it gets KeyboardInterrupt
-        return
-    before = signal.signal(signal.SIGINT, interrupts)
     try:
-        yield interrupts
-    finally:
-        signal.signal(signal.SIGINT, before)
+        # Not sys.stderr: in a notebook or under a test it may have no descriptor.
+        stdout = 2 if stdout_to_stderr else None
+        child = subprocess.Popen(command, env=env, stdout=stdout, pass_fds=inherited)
+    except OSError as error:
+        raise RunFailedError(f"cannot start {sys.executable}: {error.strerror or error}") from error
+    waiting = _Waiting(child, control, received)
+    while (status := waiting.wait(wakeup)) is None:
+        duration = time.perf_counter() - begin
+        meanwhile(Ended(child.pid, None, "interrupted", waiting.ended_by, started, duration))
+    duration = time.perf_counter() - begin
+    interrupted_by = waiting.ended_by
+    if -status in INTERRUPTIONS:
+        interrupted_by = interrupted_by or signal.Signals(-status).name
+    if interrupted_by or status < 0:
+        end_descendants()  # what a script leaves running on purpose goes on when it ends by itself
+    outcome: Outcome = "interrupted" if interrupted_by else "failed" if status else "ok"
+    ended_by = interrupted_by or (_signal_name(-status) if status < 0 else None)
+    return Ended(child.pid, status, outcome, ended_by, started, duration)
+
+
+class _Waiting:
+    """Waits for a child, and passes on to it what asks `probe dump` to end.
+
+    A signal that a terminal sends (Ctrl-C, hanging up), or `timeout`, goes to the whole process group: to
+    `probe dump`, to the supervisor and to the script. One that `kill` sends goes to `probe dump` alone. So
+    the supervisor passes on what it did not receive itself.
+
+    Attributes:
+        ended_by: what asked the child to end, once something has.
+    """
+
+    def __init__(self, child: subprocess.Popen[bytes], control: int, received: list[int]) -> None:
+        self.ended_by: str | None = None
+        self._child = child
+        self._control: int | None = control
+        self._received = received
+        self._by_supervisor: dict[int, float] = {}  # signal: when it came last
+        self._by_probe: dict[int, float] = {}  # the same, of those that it is still to be decided on
+        self._deadline = float("inf")
+
+    def wait(self, wakeup: int) -> int | None:
+        """Wait for a tenth of a second at most; return the child's status if it has ended."""
+        watched = [wakeup] if self._control is None else [wakeup, self._control]
+        ready, _, _ = select.select(watched, [], [], _GROUP_S if self._by_probe else _TICK_S)
+        if wakeup in ready:
+            os.read(wakeup, 4096)
+        while self._received:
+            self._add(self._received.pop(0), self._by_supervisor)
+        if self._control in ready:
+            self._listen()
+        # Before reaping: nobody else has the child's id until then. With os.kill, since Popen.kill may reap.
+        self._pass_on()
+        status = reap().get(self._child.pid)
+        if status is not None:
+            self._child.returncode = status  # or subprocess would wait for it again
+        return status
+
+    def _listen(self) -> None:
+        assert self._control is not None  # noqa: S101 - it was ready
+        numbers = os.read(self._control, 4096)
+        for number in numbers:
+            self._add(number, self._by_probe)
+        if not numbers:
+            self._control = None
+            self.ended_by = self.ended_by or PARENT_GONE
+            os.kill(self._child.pid, signal.SIGTERM)
+            self._deadline = min(self._deadline, time.monotonic() + GRACE_S)
+
+    def _add(self, number: int, received: dict[int, float]) -> None:
+        now = received[number] = time.monotonic()
+        self.ended_by = self.ended_by or signal.Signals(number).name
+        if number != signal.SIGINT:
+            self._deadline = min(self._deadline, now + GRACE_S)
+
+    def _pass_on(self) -> None:
+        now = time.monotonic()
+        for number, told in list(self._by_probe.items()):
+            if now < told + _GROUP_S:
+                continue
+            del self._by_probe[number]
+            if abs(told - self._by_supervisor.get(number, -float("inf"))) > _SAME_S:
+                os.kill(self._child.pid, number)
+        if now > self._deadline:
+            os.kill(self._child.pid, signal.SIGKILL)
+
+
+def _receive_signals() -> tuple[list[int], int]:
+    """Outlive what asks this process to end, from now on.
+
+    Returns the list to which the signals' numbers are added, and a descriptor that becomes readable with each
+    of them, and when a child has ended.
+
+    A handler rather than SIG_IGN: the child would inherit that, and could not be interrupted at all. What is
+    ignored already stays so: `nohup probe dump` outlives its terminal, script and all.
+    """
+    received: list[int] = []
+
+    def handler(number: int, frame: FrameType | None) -> None:
+        received.append(number)
+
+    readable, writable = os.pipe()
+    os.set_blocking(writable, False)
+    os.set_blocking(readable, False)
+    signal.set_wakeup_fd(writable, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda number, frame: None)
+    for number in INTERRUPTIONS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, handler)
+    # `probe dump` started this process with these blocked, so that none came too early.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, INTERRUPTIONS)
+    return received, readable
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # a real-time signal between the first and the last has no name
+        return f"signal {number}"

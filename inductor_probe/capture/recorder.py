@@ -31,7 +31,8 @@ def _never_fails(
 
 
 class Recorder:
-    """Events of graphs: `graph` when the folder is made, `origins` when fused, `inputs` when first called.
+    """Events of graphs: `graph` when the folder is made, `origins` when fused, `finished` when
+    everything is in the folder, `inputs` when first called.
 
     Args:
         events: where they go.
@@ -47,6 +48,12 @@ class Recorder:
         """Record a graph whose debug context was entered."""
         if context._path:  # None where the script has switched tracing off
             self.events.write("graph", path=context._path, compile_id=compile_id(), case=case_name())
+
+    @_never_fails
+    def graph_closed(self, context: Any, error: BaseException | None) -> None:
+        """Record that the compile of a graph has come to its end, so that its files are whole."""
+        if context._path and error is None:
+            self.events.write("finished", path=context._path)
 
     @_never_fails
     def graph_fused(self, context: Any, nodes: Iterable[Any]) -> None:

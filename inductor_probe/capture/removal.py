@@ -31,7 +31,7 @@ def plan_removal(run: DebugDir, is_as_made: Callable[[Path], bool]) -> Removal:
     """
     if blocks := tuple(_place_blocks(run)):
         return Removal(run.path, (), (), (), 0, blocks)
-    found = _Contents(run.path, is_as_made)
+    found = _Contents(run.path, is_as_made, run.manifest is not None and run.manifest.exit_status is not None)
     found.look()
     log = trace_log(run.path)
     beside = (log,) if log and os.path.realpath(log) == str(log) else ()
@@ -76,7 +76,7 @@ def _place_blocks(run: DebugDir) -> Iterator[str]:
         yield f"it is unpacked from {archive}"
     elif run.manifest is None and not _has_structure(run):
         yield "it is not provably a run: no graph, no folder or log of torch, no readable probe.json"
-    elif run.manifest is None and (pid := maker(run.path)) is not None:
+    elif (pid := maker(run)) is not None:
         yield f"process {pid}, which makes it, is still there"
 
 
@@ -94,6 +94,8 @@ class _Contents:
 
     run: Path
     is_as_made: Callable[[Path], bool]
+    is_ended: bool
+    """Whether its manifest was written when the script had ended."""
     files: list[str] = field(default_factory=list)
     folders: list[str] = field(default_factory=list)
     size: int = 0
@@ -147,7 +149,7 @@ class _Contents:
     def _changed(self) -> Iterator[str]:
         """Yield which of torch's files were written after the run: people edit `output_code.py` in place."""
         end = self.written.get(MANIFEST_NAME)
-        if end is not None:
+        if end is not None and self.is_ended:
             limit = end + _AFTER_MANIFEST_S
         else:
             others = [when for place, when in self.written.items() if not place.endswith("output_code.py")]

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
-from inductor_probe.discovery.discover import TREE
 from inductor_probe.errors import ProbeError
+from inductor_probe.model.debug_dir import TREE
 from inductor_probe.model.manifest import LOGS_DIR
 
 
@@ -59,7 +59,7 @@ def make_folder(path: Path) -> None:
 
 
 def move_logs(staging: Path, run: Path) -> None:
-    """Move the compiler's logs into `run/probe_logs`.
+    """Move the compiler's logs into `run/probe_logs`, each whole or not at all.
 
     Raises:
         ProbeError: they cannot be written there.
@@ -68,7 +68,10 @@ def move_logs(staging: Path, run: Path) -> None:
     make_folder(run / LOGS_DIR)
     for log in logs:
         try:
-            shutil.move(log, run / LOGS_DIR / log.name)
+            unfinished = run / LOGS_DIR / f".{log.name}.tmp"
+            shutil.copyfile(log, unfinished)
+            unfinished.replace(run / LOGS_DIR / log.name)
+            log.unlink()
         except OSError as error:
             raise ProbeError(
                 f"cannot write {run / LOGS_DIR / log.name}: {error.strerror or error}",

@@ -56,6 +56,7 @@ PLACES: tuple[TorchPlace, ...] = (
     ),
     TorchPlace("torch._dynamo.guards", "is_recompiles_enabled", "whether dynamo logs recompiles", (RECORD,)),
     TorchPlace("torch._inductor.debug", "DebugContext.__enter__", "the folder of a graph", (RECORD,)),
+    TorchPlace("torch._inductor.debug", "DebugContext.__exit__", "that a graph's folder is whole", (RECORD,)),
     TorchPlace(
         "torch._inductor.debug", "DebugFormatter.ir_post_fusion", "scheduler nodes after fusion", (RECORD,)
     ),

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from functools import partial
+from contextlib import ExitStack
 from pathlib import Path
 
 import click
 
 import inductor_probe as ip
 from inductor_probe import debugging
-from inductor_probe.cli.dumped import knobs_of, script_options, tell_run
+from inductor_probe.cli.dumped import knobs_of, outliving_signals, script_options, tell_run
 from inductor_probe.cli.screen import relative, say
 from inductor_probe.errors import ProbeError
 
@@ -64,19 +64,25 @@ def debug(
     """
     if pdb and listen is not None:
         raise ProbeError("--pdb and --listen exclude each other", "--pdb stays in this terminal")
-    run = ip.debug(
-        script,
-        places=places,
-        subjects=subjects,
-        listen=None if pdb else listen or "5678",
-        args=args,
-        cases=cases,
-        knobs=knobs_of(pairs),
-        out=out,
-        stdout_to_stderr=json,
-        before=partial(_tell, write=write),
-    )
-    return tell_run(run, json=json)
+    with ExitStack() as during_the_dump:
+
+        def before(planned: debugging.Planned, endpoint: debugging.Endpoint | None) -> None:
+            _tell(planned, endpoint, write=write)
+            during_the_dump.enter_context(outliving_signals())
+
+        run = ip.debug(
+            script,
+            places=places,
+            subjects=subjects,
+            listen=None if pdb else listen or "5678",
+            args=args,
+            cases=cases,
+            knobs=knobs_of(pairs),
+            out=out,
+            stdout_to_stderr=json,
+            before=before,
+        )
+        return tell_run(run, json=json)
 
 
 def _tell(planned: debugging.Planned, endpoint: debugging.Endpoint | None, *, write: bool) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 import inductor_probe as ip
-from inductor_probe.cli.dumped import knobs_of, script_options, tell_run
+from inductor_probe.cli.dumped import knobs_of, outliving_signals, script_options, tell_run
 from inductor_probe.cli.screen import say
 
 
@@ -41,14 +41,15 @@ def dump(
     knobs = knobs_of(pairs)
     if sys.stderr.isatty():
         say(f"running {script} with empty caches: every kernel is compiled anew")
-    run = ip.dump(
-        script,
-        args=args,
-        cases=cases,
-        knobs=knobs,
-        label=label,
-        save_inputs=save_inputs,
-        out=out,
-        stdout_to_stderr=json,
-    )
-    return tell_run(run, json=json)
+    with outliving_signals():
+        run = ip.dump(
+            script,
+            args=args,
+            cases=cases,
+            knobs=knobs,
+            label=label,
+            save_inputs=save_inputs,
+            out=out,
+            stdout_to_stderr=json,
+        )
+        return tell_run(run, json=json)

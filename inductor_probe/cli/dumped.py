@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 import click
@@ -11,6 +15,7 @@ from inductor_probe.api.run import Run
 from inductor_probe.cli.completion import CASE, KNOB, SCRIPT
 from inductor_probe.cli.screen import complain, relative, say, show, show_json
 from inductor_probe.errors import ExitCode, ProbeError, RunFailedError
+from inductor_probe.model.manifest import Manifest
 from inductor_probe.report.summary import SummaryTable, summary_json
 
 _Verb = TypeVar("_Verb", bound=Callable[..., int])
@@ -52,8 +57,40 @@ def knobs_of(pairs: tuple[str, ...]) -> dict[str, str]:
     return knobs
 
 
+@contextmanager
+def outliving_signals() -> Iterator[None]:
+    """Leave SIGTERM and its like to the dump: this process has still to say what was dumped."""
+    signals = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+    before = {number: signal.getsignal(number) for number in signals}
+    try:
+        for number, handler in before.items():
+            if handler is not signal.SIG_IGN:  # by nohup
+                signal.signal(number, lambda number, frame: None)
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 def tell_run(run: Run, *, json: bool) -> int:
-    """Print what was compiled and how the script ended; return the exit status that tells so."""
+    """Print what was compiled and how the script ended; return the exit status that tells so.
+
+    Of a run that a signal interrupted it is the one that shells give: 130 for Ctrl-C, 143 for SIGTERM.
+    """
+    manifest = run.manifest
+    number = getattr(signal, manifest.ended_by or "", None) if manifest else None
+    if manifest is None or manifest.outcome != "interrupted" or number is None:
+        return _tell(run, json=json)
+    try:
+        _tell(run, json=json)
+    except OSError:  # the terminal is gone, as SIGHUP said: let the rest of it go nowhere
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for stream in (sys.stdout, sys.stderr):
+            os.dup2(nowhere, stream.fileno())
+    return 128 + int(number)
+
+
+def _tell(run: Run, *, json: bool) -> int:
     if json:
         show_json(summary_json(run.summary, str(run.path), run.manifest))
     elif run.graphs or run.summary.looks:
@@ -63,7 +100,7 @@ def tell_run(run: Run, *, json: bool) -> int:
         say(f"warning: {run.not_remembered}")
     manifest = run.manifest
     if manifest and manifest.outcome != "ok":
-        complain(_failure(manifest.script, manifest.outcome, manifest.exit_status, bool(run.graphs)))
+        complain(_failure(manifest, bool(run.graphs)))
         return ExitCode.FAILED
     if not run.graphs:
         complain(run.empty())
@@ -72,12 +109,13 @@ def tell_run(run: Run, *, json: bool) -> int:
     return ExitCode.OK
 
 
-def _failure(script: str, outcome: str, status: int, has_graphs: bool) -> ProbeError:
-    how = f"was killed by signal {-status}" if status < 0 else f"exited with status {status}"
-    if outcome == "interrupted":
-        how = "was interrupted"
+def _failure(manifest: Manifest, has_graphs: bool) -> ProbeError:
     kept = "what it had dumped is kept and shown above" if has_graphs else "it had dumped nothing yet"
-    return RunFailedError(
-        f"{script} {how}; {kept}",
-        "the script's own message is above; `probe doctor` says whether this machine lacks something",
+    hint: str | None = (
+        "the script's own message is above; `probe doctor` says whether this machine lacks something"
     )
+    if manifest.outcome == "interrupted":
+        hint = "`probe check` says what of it is whole" if has_graphs else None
+    elif manifest.ended_by == "SIGKILL":
+        hint = "nobody's kill? Then the kernel ended it for want of memory: `dmesg` says so"
+    return RunFailedError(f"{manifest.script} {manifest.how_it_ended}; {kept}", hint)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from inductor_probe.capture import child
 from inductor_probe.capture.events import EventLog
+from inductor_probe.capture.process_tree import end_with
 from inductor_probe.debugging.asking import Asked
 from inductor_probe.debugging.attached import Attached
 from inductor_probe.debugging.endpoint import read_endpoint
@@ -26,13 +27,15 @@ def main() -> None:
     """Make ready to stop, wait for a client if one is to come, and run the script."""
     stops = stops_from_json(sys.argv.pop(1))
     address = sys.argv.pop(1)
+    end_with(int(sys.argv[1]))  # before it waits for a client
+    staging = Path(sys.argv[2])
     try:
         debugger = _debugger(address)
     except ProbeError as error:
-        EventLog(Path(sys.argv[1])).refuse(error.message, error.hint)
+        EventLog(staging).refuse(error.message, error.hint)
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
-        EventLog(Path(sys.argv[1])).refuse(f"no debugger came to {address}; nothing was run", None)
+        EventLog(staging).refuse(f"no debugger came to {address}; nothing was run", None)
         sys.exit(1)
     try:
         _run(stops, debugger)

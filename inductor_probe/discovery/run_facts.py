@@ -48,36 +48,39 @@ def run_facts(run: DebugDir) -> RunFacts:
         made = max((_newest(graph.path) for graph in run.graphs), default=facts.made)
         return replace(facts, torch=_torch(first), size=size, made=made, state="graphs")
     log = trace_log(run.path)
+    state = _state(run)
+    ended_badly = manifest and manifest.outcome != "ok" and state != "running"
     return replace(
         facts,
         torch=facts.torch or _torch(first),
         size=sizes(run.path) + (log.stat().st_size if log else 0),
-        state=_state(run),
-        why=f"exit status {manifest.exit_status}" if manifest and manifest.outcome != "ok" else None,
+        state=state,
+        why=f"the script {manifest.how_it_ended}" if manifest and ended_badly else None,
     )
 
 
 def _state(run: DebugDir) -> RunState:
+    if maker(run) is not None:
+        return "running"
     if run.manifest and run.manifest.outcome != "ok":
         return run.manifest.outcome
-    if run.manifest is None and maker(run.path) is not None:
-        return "running"
     if not run.graphs:
         return "empty"
     return "ok" if run.manifest else "unknown"
 
 
-def maker(run: Path) -> int | None:
-    """Return the process that made the run, as its name says, if it is still there.
+def maker(run: DebugDir) -> int | None:
+    """Return the process that makes the run, as its name says, if it is still there.
 
-    A process that started after the run was last written to has only got the same id.
+    A process that started after the run was last written to has only got the same id; so has one of that id
+    when the manifest tells how the script has ended.
     """
-    pid = pid_of(run)
-    if pid is None or not _is_alive(pid):
+    pid = pid_of(run.path)
+    if pid is None or (run.manifest and run.manifest.exit_status is not None) or not _is_alive(pid):
         return None
     try:
         started = _start_of(pid)
-        return None if started is not None and started > _newest(run) + _CLOCKS_DIFFER_S else pid
+        return None if started is not None and started > _newest(run.path) + _CLOCKS_DIFFER_S else pid
     except OSError:
         return pid
 
@@ -106,19 +109,28 @@ def _is_alive(pid: int) -> bool:
         return True
     except (OSError, OverflowError):
         return False
-    return True
+    # One that has ended stays listed until its parent asks for its status: in a container perhaps for ever.
+    fields = _stat(pid)
+    return not fields or fields[0] not in ("Z", "X")
 
 
 def _start_of(pid: int) -> float | None:
     """Return when a process started, in seconds since the epoch; None where the system does not tell."""
+    fields = _stat(pid)
     try:
-        fields = (
-            Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
-        )
         uptime = float(Path("/proc/uptime").read_text(encoding="ascii").split()[0])
         return time.time() - uptime + int(fields[_START_TIME]) / os.sysconf("SC_CLK_TCK")
     except (OSError, ValueError, IndexError):
         return None
+
+
+def _stat(pid: int) -> list[str]:
+    """Return the fields of `/proc/<pid>/stat` after the name; none where there is no such file."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return []
+    return text.rpartition(")")[2].split()
 
 
 def _cases(run: DebugDir) -> tuple[str, ...]:

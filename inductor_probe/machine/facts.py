@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import platform
 import shutil
@@ -59,6 +60,7 @@ def vector_bits(cpuinfo: Path = Path("/proc/cpuinfo")) -> int | None:
     return 256 if {"avx2", "fma"} <= found else 128
 
 
+@functools.cache
 def _installed(distribution: str) -> str | None:
     try:
         return metadata.version(distribution)
@@ -82,6 +84,7 @@ def _cpuinfo(key: str, path: Path = Path("/proc/cpuinfo")) -> str | None:
     return None
 
 
+@functools.cache
 def _cxx() -> str | None:
     """Return the first line of the C++ compiler's `--version`: inductor takes CXX, or else g++."""
     compiler = shutil.which(os.environ.get("CXX", "g++"))

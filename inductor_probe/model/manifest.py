@@ -58,6 +58,7 @@ class GraphRecord:
         case: the scenario's case that was running, if any.
         inputs: facts of the first call; empty when the graph never ran.
         origins: FX origins of its buffers.
+        finished: its compile came to an end without an error, so that its files are whole.
     """
 
     name: str
@@ -67,6 +68,7 @@ class GraphRecord:
     case: str | None = None
     inputs: tuple[InputFact, ...] = ()
     origins: tuple[BufferOrigin, ...] = ()
+    finished: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,8 @@ class LimitHit:
 
 
 Outcome: TypeAlias = Literal["ok", "failed", "interrupted"]
+PARENT_GONE = "the end of probe dump"
+"""Manifest.ended_by of a run whose `probe dump` ended without a word: SIGKILL as a rule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +105,10 @@ class Manifest:
         versions: of `inductor_probe`, `torch`, `triton`, `python`, `cxx` (compiler), where they are there.
         machine: `host`, `system`, `cpu`, `cores`, `memory_gib`, `gpu`, `threads`.
         started: ISO 8601 with zone. duration_s: of the child, in seconds.
-        outcome, exit_status: how the child ended; a negative status is a signal.
+        outcome, exit_status: how the child ended; a negative status is a signal. While the script runs the
+            manifest says what it will have to say if nobody is left to end it: interrupted, status None.
+        ended_by: the signal that ended or interrupted the script (`SIGTERM`), or `PARENT_GONE`; None when it
+            ended by itself, and when not known.
         compiled_frames: frames that dynamo handed to a backend; 0 explains an empty dump.
         notes: anything a hook could not record, as `not available on torch X: ...`.
     """
@@ -117,12 +124,24 @@ class Manifest:
     started: str
     duration_s: float
     outcome: Outcome
-    exit_status: int
+    exit_status: int | None
     compiled_frames: int | None
     graphs: tuple[GraphRecord, ...]
     graph_breaks: tuple[GraphBreak, ...] = ()
     limit_hits: tuple[LimitHit, ...] = ()
     notes: tuple[str, ...] = ()
+    ended_by: str | None = None
+
+    @property
+    def how_it_ended(self) -> str:
+        """What a sentence says of the script: `was interrupted by SIGTERM`, `exited with status 1`."""
+        status, by = self.exit_status, self.ended_by
+        if by is None and status is not None and status < 0:  # written before there was `ended_by`
+            by = f"signal {-status}"
+        if self.outcome == "interrupted":
+            nothing = ", and nothing tells by what" if status is None else ""
+            return f"was interrupted by {by}" if by else f"was interrupted{nothing}"
+        return f"was killed by {by}" if by else f"exited with status {status}"
 
     def graph(self, name: str) -> GraphRecord | None:
         """Return the record of the graph called `name`."""

@@ -40,18 +40,41 @@ def record_path(environment: Mapping[str, str] = os.environ) -> Path:
     return state / "inductor_probe" / "made_here.jsonl"
 
 
-def remember(graphs: Iterable[Path], run: Path, record: Path | None = None) -> None:
+def remember(
+    graphs: Iterable[Path],
+    run: Path,
+    record: Path | None = None,
+    *,
+    manifest: Mapping[str, Any] | None = None,
+    written: set[str] | None = None,
+) -> None:
     """Write down that the graphs in these folders of `run` were made here, as they are now.
+
+    The supervisor of a dump calls this, not the script: for graphs that the recorder saw being compiled. What
+    others made does not get in that way. The script itself could write anything to the record, since it runs
+    as the same user, on that user's wish: it needs no such record to run code.
+
+    Args:
+        graphs: their folders; those without code are left out.
+        run: the folder of their manifest.
+        record: see `record_path`.
+        manifest: what `probe.json` will hold after this call; what it holds now if left out. Recording it
+            first leaves no moment in which `probe.json` says what the record does not know.
+        written: lines that earlier calls for this run wrote: not written again; this call's are added.
 
     Raises:
         ProbeError: the record cannot be written, or a graph not be read.
     """
     record = record or record_path()
-    lines = [
-        json.dumps({**_digests(graph, run), "machine": _machine(), "folder": os.path.realpath(graph)}) + "\n"
-        for graph in graphs
-        if (graph / "output_code.py").is_file()
-    ]
+    machine = _machine()
+    lines = []
+    for graph in graphs:
+        if (graph / "output_code.py").is_file():
+            facts = _facts(graph.name, run) if manifest is None else _digest_of_facts(graph.name, manifest)
+            entry = {"files": _files_digest(graph), "facts": facts, "machine": machine}
+            line = json.dumps({**entry, "folder": os.path.realpath(graph)}) + "\n"
+            if written is None or line not in written:
+                lines.append(line)
     if not lines:
         return
     try:
@@ -65,6 +88,8 @@ def remember(graphs: Iterable[Path], run: Path, record: Path | None = None) -> N
             f"cannot write down in {record} that the dump was made here: {error.strerror or error}",
             "running its code will need --trust",
         ) from error
+    if written is not None:
+        written.update(lines)
 
 
 def made_here(graph: Path, run: Path | None, record: Path | None = None) -> MadeHere:
@@ -75,13 +100,10 @@ def made_here(graph: Path, run: Path | None, record: Path | None = None) -> Made
     """
     record = record or record_path()
     lines, problem = _lines(record)
-    digests, machine, folder = _digests(graph, run), _machine(), os.path.realpath(graph)
+    files, facts = _files_digest(graph), _facts(graph.name, run)
+    machine, folder = _machine(), os.path.realpath(graph)
     mine = [line for line in lines if line.get("machine") == machine]
-    same = [
-        line
-        for line in mine
-        if line.get("files") == digests["files"] and digests["facts"] in (None, line.get("facts"))
-    ]
+    same = [line for line in mine if line.get("files") == files and facts in (None, line.get("facts"))]
     there = [line for line in mine if line.get("folder") == folder]
     return MadeHere(
         same=bool(same),
@@ -91,15 +113,14 @@ def made_here(graph: Path, run: Path | None, record: Path | None = None) -> Made
     )
 
 
-def _digests(graph: Path, run: Path | None) -> dict[str, str | None]:
-    """Return a digest of the graph's files, and one of what its run's manifest says about it, if anything."""
+def _files_digest(graph: Path) -> str:
     files = {}
     for name in _FILES:
         try:
             files[name] = hashlib.sha256(read_text(graph / name).encode()).hexdigest()
         except NotFoundError:
             files[name] = "missing"
-    return {"files": _digest(files), "facts": _facts(graph.name, run)}
+    return _digest(files)
 
 
 def _facts(name: str, run: Path | None) -> str | None:
@@ -107,10 +128,13 @@ def _facts(name: str, run: Path | None) -> str | None:
     if run is None or not (run / MANIFEST_NAME).is_file():
         return None
     try:
-        graphs = json.loads(read_text(run / MANIFEST_NAME))["graphs"]
-        return _digest([graph for graph in graphs if graph["name"] == name])
+        return _digest_of_facts(name, json.loads(read_text(run / MANIFEST_NAME)))
     except (ValueError, RecursionError, KeyError, TypeError):
         return "unreadable"
+
+
+def _digest_of_facts(name: str, manifest: Mapping[str, Any]) -> str:
+    return _digest([graph for graph in manifest["graphs"] if graph["name"] == name])
 
 
 def _digest(data: Any) -> str:

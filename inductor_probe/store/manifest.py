@@ -5,13 +5,14 @@ The file is one JSON object with the attributes of `Manifest` under their own na
     {"format": 1, "command": [...], "script": "...", "scenario": "...", "cases": [...],
      "knobs": {"device": "cpu"}, "label": null, "versions": {"torch": "2.13.0", ...},
      "machine": {"cpu": "...", ...}, "started": "2026-01-31T12:00:00+00:00", "duration_s": 11.5,
-     "outcome": "ok", "exit_status": 0, "compiled_frames": 3,
+     "outcome": "ok", "exit_status": 0, "compiled_frames": 3, "ended_by": null,
      "graphs": [{"name": "model__0_inference_0.0", "compile_id": "0/0", "why": "first", "guards": [],
                  "case": null,
                  "inputs": [{"name": "arg0_1", "kind": "tensor", "value": null, "size": [2, 3],
                              "stride": [3, 1], "offset": 0, "dtype": "uint8", "device": "cpu",
                              "minimum": 0, "maximum": 9, "saved": null}],
-                 "origins": [{"buffer": "buf0", "origin_node": "rev", "origins": ["rev"]}]}],
+                 "origins": [{"buffer": "buf0", "origin_node": "rev", "origins": ["rev"]}],
+                 "finished": true}],
      "graph_breaks": [{"reason": "...", "where": "f.py:3", "compile_id": "0/0"}],
      "limit_hits": [{"function": "f", "where": "f.py:1", "reason": "..."}], "notes": []}
 

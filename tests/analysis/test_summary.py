@@ -60,7 +60,10 @@ def test_scalar_loops_and_fallbacks_are_named(read: Read) -> None:
     ("told", "why"),
     [
         (None, "a warm cache is the usual reason"),
-        (manifest(outcome="failed", exit_status=3), "failed (exit status 3) before inductor compiled"),
+        (
+            manifest(outcome="failed", exit_status=3),
+            "the script exited with status 3 before",
+        ),
         (manifest(outcome="interrupted", exit_status=-2), "the script was interrupted"),
         (manifest(compiled_frames=2), "the script chose another backend"),
         (manifest(graph_breaks=(GraphBreak("x", None),)), "everything ran eagerly"),

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from inductor_probe.capture.dynamo_messages import failed_guards, graph_break, limit_hit
-from inductor_probe.capture.events import EVENTS_NAME, EventLog, read_events
+from inductor_probe.capture.events import EVENTS_NAME, EventLog, EventReader
 from inductor_probe.capture.history import read_history
 from inductor_probe.model.manifest import GraphBreak, InputFact, LimitHit
 
@@ -80,13 +80,13 @@ def test_line_that_a_kill_cut_short_is_a_note(tmp_path: Path) -> None:
     events.note("one")
     with (tmp_path / EVENTS_NAME).open("a") as file:
         file.write('{"event": "no')
-    history = read_history(read_events(tmp_path))
+    history = read_history(EventReader(tmp_path).new_events(ended=True))
     assert [graph.name for graph in history.graphs.values()] == ["model__0_inference_0.0"]
     assert history.notes == ["one", "an event was cut short, and is lost"]
 
 
 def test_nothing_recorded_reads_as_nothing(tmp_path: Path) -> None:
-    history = read_history(read_events(tmp_path))
+    history = read_history(EventReader(tmp_path).new_events(ended=True))
     assert (history.graphs, dict(history.end)) == ({}, {})
 
 

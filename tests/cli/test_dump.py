@@ -88,6 +88,45 @@ def test_ctrl_c_reports_what_was_dumped(tmp_path: Path) -> None:
         time.sleep(0.1)
     os.killpg(child.pid, signal.SIGINT)  # as a terminal does
     out, err = child.communicate(timeout=60)
-    assert child.returncode == 2
+    assert child.returncode == 130
     assert "model__0_inference_0.0" in out
-    assert "was interrupted; what it had dumped is kept" in err
+    assert "was interrupted by SIGINT; what it had dumped is kept" in err
+
+
+def test_graphs_of_a_killed_probe_dump_are_its_user_s(
+    probe: Probe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody told `probe dump` to end: what it had compiled needs no --trust, and pages say what happened."""
+    text = (
+        "import time, torch, pathlib\n"
+        "torch.compile(lambda x: x.sin() + 1)(torch.ones(4))\n"
+        "pathlib.Path('ready').touch()\n"
+        "time.sleep(600)\n"
+    )
+    command = [sys.executable, "-m", "inductor_probe", "dump", str(write(tmp_path, text))]
+    child = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    end = time.monotonic() + 240
+    while not (tmp_path / "ready").exists():
+        assert child.poll() is None
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    child.kill()
+    child.wait()
+    manifest = next(tmp_path.glob("torch_compile_debug/run_*/probe.json"))
+    while json.loads(manifest.read_text())["exit_status"] is None:
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    found = json.loads(manifest.read_text())
+    assert (found["outcome"], found["exit_status"], found["ended_by"]) == (
+        "interrupted", -signal.SIGTERM, "the end of probe dump",
+    )  # fmt: skip
+    assert [graph["finished"] for graph in found["graphs"]] == [True]
+    assert (manifest.parent / "probe_logs" / "fusion.log").is_file()
+    assert "the script was interrupted by the end of probe dump" in probe("show").out
+    assert "the script was interrupted by the end of probe dump" in probe("runs").out
+    checked = probe("check")
+    assert checked.status == 1
+    assert "the script was interrupted by the end of probe dump" in checked.out
+    benched = probe("bench-kernel")
+    assert "--trust" not in benched.err
+    assert benched.status == 0, benched.err

@@ -82,7 +82,7 @@ def test_runs_are_listed_latest_first(probe: Probe, tree: Path) -> None:
     assert rows[2].endswith("8 d  failed")
     assert rows[3].endswith("30 d  empty")
     assert any("warm cache is the usual reason" in row for row in rows[4:])
-    assert any("failed (exit status 1) before inductor compiled anything" in row for row in rows[4:])
+    assert any("the script exited with status 1 before inductor compiled anything" in row for row in rows[4:])
 
 
 def test_json_has_the_documented_keys(probe: Probe, tree: Path) -> None:

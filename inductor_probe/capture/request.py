@@ -1,0 +1,39 @@
+"""What is to be dumped, and how: `probe dump` tells its supervisor."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from inductor_probe.capture.process import Program
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A script to run under the recorder. `root` is where torch makes its folder; for the rest see `dump`."""
+
+    script: str
+    arguments: tuple[str, ...]
+    cases: tuple[str, ...]
+    knobs: tuple[tuple[str, str], ...]
+    label: str | None
+    save_inputs: bool
+    root: str
+    stdout_to_stderr: bool
+    program: Program
+
+    def to_line(self) -> bytes:
+        """Return the request as a line of JSON. Bytes of a path that are not text become surrogates."""
+        return json.dumps(dataclasses.asdict(self), default=str).encode() + b"\n"
+
+    @classmethod
+    def from_line(cls, line: bytes) -> Request:
+        """Return the request that `to_line` made."""
+        data = json.loads(line)
+        path, arguments, settings, is_debugger = data.pop("program").values()
+        for name in ("arguments", "cases"):
+            data[name] = tuple(data[name])
+        knobs = tuple((name, value) for name, value in data.pop("knobs"))
+        return cls(knobs=knobs, program=Program(Path(path), tuple(arguments), settings, is_debugger), **data)

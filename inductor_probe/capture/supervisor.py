@@ -1,0 +1,73 @@
+"""The process between `probe dump` and the script: it outlives both, and so can end and write down a run.
+
+Command line: `supervisor.py CONTROL ANSWER`, two descriptors of pipes. From CONTROL it reads the request, a
+line of JSON, then the number of each signal that `probe dump` receives; when CONTROL ends, `probe dump` has
+ended, and the supervisor ends the script and all that it started. To ANSWER it writes JSON: what came of it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from inductor_probe.capture.leftovers import remove_leftovers, temporary_folder
+from inductor_probe.capture.process import environment, run_child
+from inductor_probe.capture.recording import Recorded, Recording
+from inductor_probe.capture.request import Request
+from inductor_probe.errors import ProbeError, RunFailedError
+
+
+def supervise(request: Request, control: int) -> Recorded:
+    """Run the script of `request`, and write down what came of it.
+
+    Raises:
+        RunFailedError: Python could not be started, or the program did not start the script.
+        ProbeError: something cannot be written.
+    """
+    remove_leftovers()
+    program = request.program
+    keep = "save-inputs" if request.save_inputs else "facts"
+    with temporary_folder() as folder:
+        recording = Recording(request, folder)
+        command = [sys.executable, str(program.path), *program.arguments]
+        command += [str(os.getpid()), str(folder.staging), keep, request.script, *request.arguments]
+        ended = run_child(
+            command,
+            {**environment(Path(request.root), folder.path), **program.settings},
+            control=control,
+            inherited=folder.lock,
+            stdout_to_stderr=request.stdout_to_stderr,
+            meanwhile=recording.update,
+        )
+        return recording.finish(ended)
+
+
+def main() -> None:
+    """Read a request, do it, and answer."""
+    control, answer = map(int, sys.argv[1:])
+    for descriptor in (control, answer):
+        os.set_inheritable(descriptor, False)
+    with os.fdopen(os.dup(control), "rb", buffering=0) as pipe:  # unbuffered: reads no byte behind the line
+        line = pipe.readline()
+    if not line.endswith(b"\n"):
+        return  # `probe dump` has ended already
+    said: dict[str, Any]
+    try:
+        recorded = supervise(Request.from_line(line), control)
+        said = {
+            "run": str(recorded.run),
+            "others": list(map(str, recorded.others)),
+            "not_remembered": recorded.not_remembered,
+        }
+    except ProbeError as error:
+        said = {"error": error.message, "hint": error.hint, "of_run": isinstance(error, RunFailedError)}
+    with suppress(BrokenPipeError):  # nobody waits for the answer: `probe dump` has ended
+        os.write(answer, json.dumps(said).encode())
+
+
+if __name__ == "__main__":
+    main()
