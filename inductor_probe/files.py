@@ -1,12 +1,24 @@
-"""Files are written whole or not at all."""
+"""Files are written whole or not at all, and nobody's edit is written over."""
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
+import signal
 import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from inductor_probe.errors import ProbeError
+
+_AT_FDCWD = -100
+_RENAME_EXCHANGE = 2
+_NOT_SUPPORTED = (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM)
+_WAITS, _WAIT_S = 20, 0.05
+"""An editor that saves in place has the file open for some milliseconds."""
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -17,6 +29,46 @@ def write_whole(path: Path, text: str) -> None:
     Raises:
         ProbeError: the folder is missing or read-only, or the disk is full. `path` is as it was.
     """
+    with _written_beside(path, text) as temporary:
+        temporary.replace(path)
+
+
+def replace_unchanged(path: Path, text: str, before: bytes | None) -> bool:
+    """Write `text` to `path` as `write_whole` does, unless another program has changed the file meanwhile.
+
+    Comparing and then renaming would lose an edit that is saved between the two, so the files change places
+    and what came out is compared. If that is not `before`, they change back:
+
+        path: before   ours: text        an editor saves `edit` to path
+        path: edit     ours: text        the two change places
+        path: text     ours: edit        that is not `before`: they change back
+        path: edit     ours: text        removed; False is returned
+
+    Where the system cannot exchange files (`renameat2` of Linux), they are compared right before the rename.
+
+    Args:
+        before: the bytes that the file held when `text` was made from it; None if there was no file.
+
+    Returns:
+        Whether `text` was written. If not, the file holds what the other program wrote.
+
+    Raises:
+        ProbeError: see `write_whole`.
+    """
+    with _written_beside(path, text) as temporary:
+        try:
+            if before is None:
+                return _put_new(temporary, path)
+            return path.read_bytes() == before and _exchanged(temporary, path, text.encode(), before)
+        except FileNotFoundError:  # it was deleted meanwhile
+            if not path.parent.is_dir():
+                raise
+            return False
+
+
+@contextmanager
+def _written_beside(path: Path, text: str) -> Iterator[Path]:
+    """Write `text` to a temporary file beside `path`, with the mode of `path`, for the body to rename."""
     temporary: Path | None = None
     try:
         descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
@@ -26,14 +78,96 @@ def write_whole(path: Path, text: str) -> None:
             file.flush()
             os.fsync(file.fileno())
         temporary.chmod(path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask())
-        temporary.replace(path)
+        yield temporary
     except OSError as error:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
         raise ProbeError(
             f"cannot write {path}: {error.strerror or error}",
             "free some space or make the folder writable; nothing was changed",
         ) from error
+    finally:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+
+
+def _put_new(temporary: Path, path: Path) -> bool:
+    """Give the file its name, unless something has that name by now: a link is made, or is not."""
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        if error.errno not in _NOT_SUPPORTED:  # a file system without links
+            raise
+        if os.path.lexists(path):
+            return False
+        temporary.replace(path)
+    return True
+
+
+def _exchanged(temporary: Path, path: Path, own: bytes, before: bytes) -> bool:
+    if not _exchange(temporary, path):
+        temporary.replace(path)
+        return True
+    same = False
+    try:
+        same = _when_written(temporary) == before
+    finally:
+        if not same:  # nor if that failed, or Ctrl-C came: what came out may be an edit
+            _exchange(temporary, path)
+    if same:
+        return True
+    if _when_written(temporary) == own:
+        return False
+    # Saved once more, over ours, while that was there: the newest stays, and the one before it, too.
+    _exchange(temporary, path)
+    saved = path.with_name(f"{path.name}.{temporary.name.split('.')[-2]}.saved")
+    temporary.rename(saved)
+    raise ProbeError(
+        f"{path} was saved twice by other programs while it was written: it holds what was saved last, "
+        f"and {saved} what was saved before that",
+        "compare the two, then run this again",
+    )
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Let two files change places in one step; False where the system cannot."""
+    import ctypes  # noqa: PLC0415 - slow to import, and only for a file that is written again
+
+    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if rename is None:
+        return False
+    names = (os.fsencode(one), os.fsencode(other))
+    if rename(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_EXCHANGE) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in _NOT_SUPPORTED:
+        return False
+    raise OSError(number, os.strerror(number), str(other))
+
+
+def _when_written(path: Path) -> bytes | None:
+    """Return the bytes of a file once nobody has it open for writing; None if somebody keeps it open.
+
+    An editor that saves in place opens the file, and writes after we moved it away: the kernel grants a lease
+    for reading (`F_SETLEASE`) only when nobody can write to the file any more.
+    """
+    with path.open("rb") as file:
+        for _ in range(_WAITS):
+            if not hasattr(fcntl, "F_SETLEASE"):
+                return file.read()
+            try:
+                # Opening the file makes the kernel send a signal; SIGIO, the usual one, would end us.
+                fcntl.fcntl(file, fcntl.F_SETSIG, signal.SIGURG)
+                fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+            except OSError as error:
+                if error.errno != errno.EAGAIN:  # a file system without leases, or a file of another user
+                    return file.read()
+                time.sleep(_WAIT_S)
+                continue
+            data = file.read()
+            # Whoever asked to write since waits for us to let go: the lease is said to be F_UNLCK then.
+            return data if fcntl.fcntl(file, fcntl.F_GETLEASE) == fcntl.F_RDLCK else None
+    return None
 
 
 def _umask() -> int:

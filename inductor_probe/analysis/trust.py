@@ -19,26 +19,36 @@ def trust_of(
     """Decide whether the code of a graph may run.
 
     It may if the user says so, each time anew, or if the user's own record shows that `probe dump` made these
-    files on this machine. What a dump says about itself decides nothing: it may be forged.
+    files on this machine, and nobody else may write to them. What a dump says about itself decides nothing:
+    it may be forged.
 
     Args:
         graph: its folder.
         found: what the record says of it.
         manifest: of its run, for what it claims.
-        edited: it has a bench file that somebody edited: then it must lie where probe made it, too.
+        edited: its bench file holds, or would hold, anything but what is made from these files: then it
+            must lie where probe made it, too.
         trusted: `--trust` was given.
     """
     if trusted:
         return Trust(True, f"you trust {graph}")
+    bench = graph / "output_code_bench.py"
+    hint = (
+        f"read {graph / 'output_code.py'}, and {bench.name} if there is one, then add --trust: "
+        "it will be compiled and run as you"
+    )
+    if found.same and found.others:
+        remedy = f"{found.others.remedy} if nobody changed it; or " if found.others.remedy else ""
+        why = f"{graph} was made on this machine, but {found.others.why}: it may hold their code"
+        return Trust(False, why, remedy + hint)
     if found.same and (found.place or not edited):
         return Trust(True, "probe dump made it on this machine")
-    hint = f"read {graph / 'output_code.py'}, then add --trust: it will be compiled and run as you"
     if found.same:
         return Trust(
             False,
-            f"{graph / 'output_code_bench.py'} was edited, and probe dump made this graph in another folder: "
-            "nothing shows whose edits they are",
-            "read it, then add --trust; or delete it: the graph itself was made on this machine",
+            f"probe dump made {graph} in another folder: nothing shows whose variants and edits "
+            f"{bench.name} holds there, so it runs without any only",
+            f"read {bench}, then add --trust; or delete it: the graph itself was made on this machine",
         )
     if found.changed:
         return Trust(False, f"{graph} was made on this machine, and its files were changed since", hint)

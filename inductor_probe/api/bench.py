@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from inductor_probe.api.trust import source_to_run
 from inductor_probe.errors import NotFoundError, ProbeError, near_names
 from inductor_probe.model.bench import BenchFile, BenchResult, BenchSettings
 from inductor_probe.notebook.shown import Renderable, Shown
@@ -59,26 +60,31 @@ def write_bench_file(
     """Write a graph's bench file: see `Graph.write_bench_file`."""
     from inductor_probe import bench_file
     from inductor_probe.analysis.input_bounds import input_bounds
-    from inductor_probe.discovery.archive import archive_of
 
-    if archive := archive_of(graph.path):
-        raise _in_archive(graph, archive)
+    refuse_archive(graph)
     record = graph.run.manifest.graph(graph.name) if graph.run.manifest else None
     facts = record.inputs if record else ()
     bounds = input_bounds(graph.generated)
     return bench_file.write_bench_file(graph.path, facts, variants, rewrites, bounds=bounds)
 
 
-def _in_archive(graph: Graph, archive: Path) -> ProbeError:
-    """Refuse: a bench file holds the user's edits, and has its place beside the code that it is made of."""
-    from inductor_probe.discovery.archive import unpack
+def refuse_archive(graph: Graph) -> None:
+    """Refuse a graph in an archive: a bench file holds the user's edits, and would be lost there.
 
+    Raises:
+        ProbeError: it is in one; the hint unpacks it.
+    """
+    from inductor_probe.discovery.archive import archive_of, unpack
+
+    archive = archive_of(graph.path)
+    if archive is None:
+        return
     inside, folder = graph.path.relative_to(unpack(archive).folder), archive.name.partition(".")[0]
     unpacks = [["mkdir", "-p", folder], ["tar", "-xf", str(archive), "-C", folder]]
     if archive.suffix.lower() == ".zip":
         unpacks = [["python", "-m", "zipfile", "-e", str(archive), folder]]
     commands = [*unpacks, ["probe", "bench-kernel", str(Path(folder, inside))]]
-    return ProbeError(
+    raise ProbeError(
         f"{graph.name} is in {archive}: a bench file, and your edits in it, would not be kept there",
         " && ".join(map(shlex.join, commands)),
     )
@@ -104,7 +110,7 @@ def run_bench_file(
         raise NotFoundError(
             f"{graph.name} has no kernel {settings.kernel}", near_names(settings.kernel, file.kernels)
         )
-    require_trust(graph, edited=bool(file.edited), trust=trust)
+    source = source_to_run(graph, settings, trust=trust)
     kernels = graph.generated.code.kernels if graph.generated.code else ()
     sources = {each.name: each.source for each in kernels if each.backend == "cpp"}
     hazards = [*bench.hazards(sources, bench.cpu_state(), settings.threads)]
@@ -113,7 +119,7 @@ def run_bench_file(
     def works(result: BenchResult) -> tuple[KernelWork, ...]:
         return kernel_work(graph.generated, kernel_rows(graph.generated), result.flops)
 
-    result = bench.run_bench_file(file.path, settings, hazards, progress, works)
+    result = bench.run_bench_file(file.path, settings, hazards, progress, works, source=source)
     return Bench(file, result, bench.read_kept(kept_path(file.path, settings)).processes)
 
 
@@ -123,8 +129,9 @@ def time_configs(
     """Time every config of a graph's Triton kernels: see `Graph.time_configs`."""
     from inductor_probe import bench
 
-    require_trust(graph, edited=bool(file.edited), trust=trust)
-    return bench.time_configs(file.path, settings or BenchSettings(), text)
+    settings = settings or BenchSettings()
+    source = source_to_run(graph, settings, trust=trust)
+    return bench.time_configs(file.path, settings, text, source=source)
 
 
 def rewrites() -> tuple[tuple[str, str, str], ...]:
@@ -132,22 +139,6 @@ def rewrites() -> tuple[tuple[str, str, str], ...]:
     from inductor_probe.variants.registry import REWRITES
 
     return tuple((each.name, each.arguments, each.help) for each in REWRITES.values())
-
-
-def require_trust(graph: Graph, *, edited: bool, trust: bool) -> None:
-    """Refuse to run a graph's code unless it was provably made here, or `trust` is given.
-
-    Raises:
-        ProbeError: says why, and what to do.
-    """
-    from inductor_probe.analysis.trust import trust_of
-    from inductor_probe.store.made_here import made_here
-
-    manifest = graph.run.manifest
-    found = made_here(graph.path, graph.run.path if manifest else None)
-    decided = trust_of(graph.path, found, manifest, edited=edited, trusted=trust)
-    if not decided.allowed:
-        raise ProbeError(decided.why, decided.hint)
 
 
 def verdict(target: str | Path | None = None, *, margin: float | None = None) -> Bench:

@@ -171,8 +171,12 @@ class Graph(Shown):
 
         Raises:
             NotFoundError: the graph has no such kernel.
-            ProbeError: the file cannot be written, may not run, or does not.
+            ProbeError: the file may not run (then nothing was written), cannot be written, or does not run.
         """
+        from inductor_probe.api.trust import require_trust
+
+        imports = settings.imports if settings else ()
+        require_trust(self, trust=trust, imports=imports, rewriting=True)
         return self.run_bench_file(self.write_bench_file(), settings, trust=trust, progress=progress)
 
     def run_bench_file(

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from inductor_probe.errors import NotFoundError, ProbeError, RunFailedError
-from inductor_probe.machine.python_child import python_command
+from inductor_probe.machine.python_child import source_command
 from inductor_probe.store.samples import process_of
 
 _USAGE = 2
@@ -45,27 +45,30 @@ _HINTS = (
 
 
 def run_once(
-    path: Path, options: Sequence[str], environment: Mapping[str, str] | None = None
+    path: Path, source: str, options: Sequence[str], environment: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
     """Run a bench file in a fresh process and return the JSON that it writes; this executes the code in it.
 
-    `environment` comes on top of this process's.
-
     Nothing else runs here meanwhile: what it prints goes to files, and is read when it has ended.
 
+    Args:
+        path: of the bench file: what it and its errors are called, and where it looks for saved inputs.
+        source: its text, which is what runs: `path` is not read.
+        options: of the command line of a bench file.
+        environment: on top of this process's.
+
     Raises:
-        NotFoundError: no such file, or no such kernel in it.
+        NotFoundError: no such kernel in it.
         RunFailedError: it crashed (carries the last lines of its traceback), or what it wrote is not the
             JSON of a bench file (the harness in it was edited).
     """
-    if not path.exists():
-        raise NotFoundError(f"{path} does not exist", "probe bench-kernel writes it")
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         results, said = Path(folder, "results.json"), Path(folder, "stderr")
-        command = python_command(path, "--json", str(results), *options)
+        command = source_command(path, "--json", str(results), *options)
         with said.open("wb") as stderr:
             ended = subprocess.run(
                 command,
+                input=source.encode(),
                 cwd=folder,
                 env={**os.environ, **(environment or {})},
                 stdout=subprocess.DEVNULL,

@@ -11,7 +11,7 @@ from typing import Any
 from inductor_probe.bench.bench_run import run_once
 from inductor_probe.bench.together import result_of
 from inductor_probe.bench.verdict import MORE_PROCESSES, PROCESSES, wants_more
-from inductor_probe.errors import RunFailedError
+from inductor_probe.errors import NotFoundError, RunFailedError
 from inductor_probe.files import write_whole
 from inductor_probe.machine.gpu import gpu_sentences, gpu_state
 from inductor_probe.machine.roofline import measure_ceilings
@@ -19,7 +19,7 @@ from inductor_probe.machine.toolchain import flags_environment
 from inductor_probe.model.bench import BenchResult, BenchSettings
 from inductor_probe.model.ceilings import KernelWork
 from inductor_probe.model.kept import Kept
-from inductor_probe.reader.text import read_text
+from inductor_probe.reader.python_source import read_python_source
 from inductor_probe.store.samples import kept_text, process_of
 
 RESULTS_SUFFIX = ".json"
@@ -34,6 +34,8 @@ def run_bench_file(
     hazards: Sequence[str] = (),
     progress: Callable[[str], None] | None = None,
     works: Works | None = None,
+    *,
+    source: str | None = None,
 ) -> BenchResult:
     """Run a bench file in several processes and return what they found; this executes the code in it.
 
@@ -46,9 +48,11 @@ def run_bench_file(
         hazards: what will spoil the times, known before: kept with the samples.
         progress: is told what comes next before each process, and nothing while one runs.
         works: what kernels have to do, to hold them against the machine; None: they are not.
+        source: the text to run, where it was read and judged before; else `path` is read, once for all.
 
     Raises:
         NotFoundError: no such file, or no such kernel, size or kind of inputs in it.
+        UnreadableError: the file is not Python text in UTF-8.
         RunFailedError: it crashed; carries the last lines of its traceback.
         ProbeError: the results cannot be written beside it, or a flag is no flag.
     """
@@ -57,8 +61,8 @@ def run_bench_file(
     most, fewest = settings.processes or MORE_PROCESSES, settings.processes or PROCESSES
     share = settings.budget / most
     kept = kept_path(path, settings)
-    on_gpu = "'cuda" in read_text(path)
-    gpu = gpu_state() if on_gpu else None
+    source = _source(path) if source is None else source
+    gpu = gpu_state() if "'cuda" in source else None
     found: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         environment = flags_environment(settings.cxxflags, Path(folder))
@@ -68,7 +72,8 @@ def run_bench_file(
                 wanted = fewest if number < fewest else most
                 progress(f"process {number + 1} of {wanted}: load, check, time for {share:.2g} s")
             options = [*_options(settings, share), "--seed", str(2 * number)]
-            found.append(run_once(path, [*options, *(["--copies-first"] if number % 2 else [])], environment))
+            options += ["--copies-first"] if number % 2 else []
+            found.append(run_once(path, source, options, environment))
             if not number:
                 found[-1]["warnings"] = [*hazards, *found[-1]["warnings"]]
             if gpu is not None:
@@ -98,13 +103,16 @@ def run_bench_file(
     return result_of(Kept(tuple(map(process_of, found)), margin, ceilings, own))
 
 
-def time_configs(path: Path, settings: BenchSettings, text: str) -> tuple[dict[str, Any], ...]:
+def time_configs(
+    path: Path, settings: BenchSettings, text: str, *, source: str | None = None
+) -> tuple[dict[str, Any], ...]:
     """Time every config of a graph's Triton kernels in one process; this executes the code in the file.
 
     Args:
         path: `output_code_bench.py` of a graph.
         settings: `kernel`, `budget` (for each kernel), `cold`, `inputs`, `sizes` and `threads` count.
         text: more configs: `XBLOCK=1,8 num_warps=4`.
+        source: as for `run_bench_file`.
 
     Returns:
         For each kernel `kernel`, `configs` (a row each: values, origin, chosen, correct, median, mad,
@@ -114,7 +122,15 @@ def time_configs(path: Path, settings: BenchSettings, text: str) -> tuple[dict[s
         NotFoundError: no such kernel, or the graph has no Triton kernels. RunFailedError: it crashed.
     """
     options = [*_options(settings, settings.budget), "--configs", text]
-    return tuple(run_once(path, options)["configs"])
+    source = _source(path) if source is None else source
+    return tuple(run_once(path, source, options)["configs"])
+
+
+def _source(path: Path) -> str:
+    try:
+        return read_python_source(path).text
+    except NotFoundError as error:
+        raise NotFoundError(error.message, "probe bench-kernel writes it") from error
 
 
 def kept_path(path: Path, settings: BenchSettings) -> Path:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import ast
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
 from inductor_probe.bench_file.sections import cut
 from inductor_probe.bench_file.source import bench_source
-from inductor_probe.errors import NotFoundError, UnreadableError
-from inductor_probe.files import write_whole
+from inductor_probe.errors import NotFoundError, ProbeError, UnreadableError
+from inductor_probe.files import replace_unchanged
 from inductor_probe.model.bench import BenchFile
 from inductor_probe.model.input_bounds import InputBound
 from inductor_probe.model.manifest import InputFact
+from inductor_probe.reader.python_source import PythonSource, read_python_source
 from inductor_probe.reader.text import read_text
 from inductor_probe.variants import (
     add_variant,
@@ -28,8 +29,11 @@ from inductor_probe.variants import (
 from inductor_probe.variants.definitions import frame
 
 BENCH_NAME = "output_code_bench.py"
+_GRAPHS = ("fx_graph_runnable.py", "fx_graph_readable.py")
 _SEAL = "# Made by inductor_probe; sha256 of the rest as made: {}, without its variants: {}"
-_SEALED = re.compile(re.escape(_SEAL).replace(r"\{\}", r"(\w+)"))
+_SEALED = re.compile(re.escape(_SEAL).replace(r"\{\}", r"(\w+)") + r"(?=\n)")
+_TRIES = 5
+"""How often variants are added once more to a file that was saved by another program meanwhile."""
 
 
 def write_bench_file(
@@ -43,7 +47,8 @@ def write_bench_file(
     """Write the bench file of a graph beside its `output_code.py`, with the user's variants in it.
 
     What was edited or added under a name `NAME_v2`, `NAME_v3`, ... is taken over byte for byte, and is
-    `edited` in the result. A file that was edited anywhere else is kept as it is, and only added to.
+    `edited` in the result. A file that was edited anywhere else is kept as it is, and only added to. Where
+    another program saves the file meanwhile, all is done once more from what it saved.
 
     Args:
         graph_dir: the graph's folder.
@@ -54,7 +59,7 @@ def write_bench_file(
 
     Raises:
         NotFoundError: the graph has no `output_code.py`, or nothing of the name of a variant.
-        UnreadableError: a file of the graph, or the edited bench file, is not Python text.
+        UnreadableError: a file of the graph, or the edited bench file, is not Python text in UTF-8.
         ProbeError: a variant cannot be made, or the folder cannot be written; nothing was changed.
     """
     code = graph_dir / "output_code.py"
@@ -63,27 +68,88 @@ def write_bench_file(
             f"{graph_dir} has no output_code.py, so there is nothing to make a bench file from",
             "the compile may have failed before it was written; dump the script again",
         )
-    text = read_text(code)
-    runnable, readable = (_text(graph_dir / f"fx_graph_{what}.py") for what in ("runnable", "readable"))
-    fresh = bench_source(text, runnable, graph_dir.name, facts, code, bounds=bounds, readable=readable)
-    target, kernels = graph_dir / BENCH_NAME, cut(text, code).names
-    old = read_text(target) if target.exists() else None
+    texts = {code.name: read_text(code), **{name: _text(graph_dir / name) for name in _GRAPHS}}
+    fresh = _fresh(graph_dir, texts, facts, bounds)
+    target, kernels = graph_dir / BENCH_NAME, cut(texts[code.name] or "", code).names
     state: Literal["written", "rewritten", "kept"]
-    if old is None:
-        state, wanted = "written", fresh
+    reread = False
+    for _ in range(_TRIES):
+        existing = existing_bench_file(graph_dir)
+        state, wanted = ("written", fresh) if existing is None else _again(existing.text, fresh, target)
+        for name, given in variants:
+            wanted = add_variant(wanted, name, given, str(target))
+        for spec in rewrites:
+            wanted = apply_rewrite(wanted, spec, str(target))
+        sealed = _sealed(fresh, wanted)
+        if existing is not None and sealed == existing.text:
+            break
+        if replace_unchanged(target, sealed, existing.data if existing else None):
+            break
+        reread = True
     else:
-        state, wanted = _again(old, fresh, target)
-    for name, given in variants:
-        wanted = add_variant(wanted, name, given, str(target))
-    for spec in rewrites:
-        wanted = apply_rewrite(wanted, spec, str(target))
-    sealed = wanted if _SEALED.match(wanted) else seal(fresh, wanted)
-    if sealed != old:
-        write_whole(target, sealed)
+        raise ProbeError(
+            f"{target} was changed by another program each of the {_TRIES} times that it was read",
+            "it is as that program left it; save it there, then run this again",
+        )
     edited = edited_names(sealed, fresh, target)
     gone = gone_variants(sealed)
     diffs = tuple(diff for diff in variant_diffs(sealed, str(target)) if diff.name in edited and diff.lines)
-    return BenchFile(target, graph_dir.name, kernels, state, edited, gone, diffs)
+    return BenchFile(target, graph_dir.name, kernels, state, edited, gone, diffs, reread)
+
+
+def existing_bench_file(graph_dir: Path) -> PythonSource | None:
+    """Return the bench file that is in a graph's folder, None if there is none.
+
+    Raises:
+        UnreadableError: it is not Python text in UTF-8, or a link that leads nowhere.
+    """
+    path = graph_dir / BENCH_NAME
+    try:
+        return read_python_source(path)
+    except NotFoundError as error:
+        if path.is_symlink():
+            why = f"{path} is a link to a file that does not exist"
+            raise UnreadableError(why, "remove the link") from error
+        return None
+
+
+def is_generated(
+    text: str,
+    graph_dir: Path,
+    texts: Mapping[str, str | None],
+    facts: Sequence[InputFact] = (),
+    bounds: Sequence[InputBound] | None = None,
+    *,
+    rewriting: bool = False,
+) -> bool:
+    """Tell whether a bench file is character for character, comments included, what `texts` make.
+
+    Args:
+        text: of the bench file.
+        graph_dir: the graph's folder; nothing is read there.
+        texts: of its files, by name.
+        facts, bounds: as for `write_bench_file`.
+        rewriting: ask it of what `write_bench_file` would make of it: another probe may have made it.
+
+    Raises:
+        UnreadableError: there is no whole `output_code.py` in `texts`; the bench file is not Python.
+    """
+    fresh = _fresh(graph_dir, texts, facts, bounds)
+    if rewriting:
+        text = _sealed(fresh, _again(text, fresh, graph_dir / BENCH_NAME)[1])
+    return text == seal(fresh, fresh)
+
+
+def _fresh(
+    graph_dir: Path,
+    texts: Mapping[str, str | None],
+    facts: Sequence[InputFact],
+    bounds: Sequence[InputBound] | None,
+) -> str:
+    runnable, readable = (texts.get(name) for name in _GRAPHS)
+    code = graph_dir / "output_code.py"
+    text = texts.get(code.name) or ""
+    return bench_source(text, runnable, graph_dir.name, facts, code, bounds=bounds, readable=readable)
 
 
 def _text(path: Path) -> str | None:
@@ -102,6 +168,10 @@ def _again(old: str, fresh: str, path: Path) -> tuple[Literal["rewritten", "kept
     if sealed is None or sealed[2] != _sha(around) or sealed[2] == _sha(frame(fresh)):
         return "kept", old
     return "rewritten", taken_over(fresh, users)
+
+
+def _sealed(fresh: str, wanted: str) -> str:
+    return wanted if _SEALED.match(wanted) else seal(fresh, wanted)
 
 
 def seal(made: str, source: str) -> str:

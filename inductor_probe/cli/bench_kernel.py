@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 import inductor_probe as ip
+from inductor_probe.api.trust import require_trust
 from inductor_probe.api.tunings import tuned_rewrites
 from inductor_probe.cli.completion import KERNEL, REWRITE, TARGET
 from inductor_probe.cli.quantities import Duration, Names, Share, Sizes
@@ -28,7 +29,7 @@ from inductor_probe.report.bench_settings import SettingsTable
 @click.argument("target", required=False, metavar="[GRAPH]", type=TARGET)
 @click.option("--kernel", type=KERNEL, help="Time only this kernel and its variants.")
 @click.option("--run/--no-run", default=True, help="Run the file after writing it.")
-@click.option("--trust", is_flag=True, help="Run a dump that was not made on this machine.")
+@click.option("--trust", is_flag=True, help="Run code not provably made here: read it first.")
 @click.option(
     "--variant", "variants", multiple=True, metavar="NAME[=FILE]", help="Add a copy, or FILE's text."
 )
@@ -117,6 +118,9 @@ def bench_kernel(
     )
     if cpp is not None:
         return _write_program(graph, settings, cpp)
+    if run:  # before anything is written or said: the refusal of a stranger's dump leaves it as it is
+        adding = bool(variants or rewrites or tuned)
+        require_trust(graph, trust=trust, imports=imports, rewriting=True, adding=adding)
     if tuned is not None:
         rewrites += tuned_rewrites(graph, tuned)
     file = graph.write_bench_file(variants=[_variant(each) for each in variants], rewrites=rewrites)

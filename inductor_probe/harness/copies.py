@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
+import linecache
 import re
-from pathlib import Path
 
 from inductor_probe.harness.bench import Bench
 
@@ -17,7 +17,8 @@ def unedited(bench: Bench) -> set[str]:
     path = bench.namespace.get("__file__")
     if path is None:
         return set()
-    source = Path(path).read_text(encoding="utf-8")
+    linecache.checkcache(path)
+    source = "".join(linecache.getlines(path))  # the text that runs, also where the file was changed since
     lines, texts = source.split("\n"), dict[str, str]()
     for node in ast.parse(source).body:
         match node:

@@ -24,6 +24,7 @@ class BenchFile:
         edited: names defined in it that differ from what would be generated (`cpp_fused_flip_0_v2`).
         gone: variants of yours whose kernel the graph has no more.
         diffs: how each variant of yours differs from what it is a copy of.
+        reread: another program saved it while it was being written: this is made from what that saved.
     """
 
     path: Path
@@ -33,6 +34,7 @@ class BenchFile:
     edited: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
     diffs: tuple[VariantDiff, ...] = field(default=(), repr=False)
+    reread: bool = False
 
     @property
     def pristine_edits(self) -> tuple[str, ...]:

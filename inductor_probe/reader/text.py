@@ -24,7 +24,15 @@ def read_text(path: Path) -> str:
         UnreadableError: no permission, not a regular file (a pipe would keep us waiting for ever), too large,
             or bytes that are not UTF-8 text; says the first bad line.
     """
-    data = _read_bytes(path)
+    return decoded(read_bytes(path)[0], path)
+
+
+def decoded(data: bytes, path: Path) -> str:
+    """Return the text that the bytes of `path` are, with lines that end in `\\n`.
+
+    Raises:
+        UnreadableError: they are not UTF-8 text; says the first bad line.
+    """
     bad = data.find(b"\0")
     if bad < 0:
         try:
@@ -43,7 +51,12 @@ def unix_lines(text: str) -> str:
     return _LINE_ENDS.sub("\n", text) if "\r" in text else text
 
 
-def _read_bytes(path: Path) -> bytes:
+def read_bytes(path: Path) -> tuple[bytes, os.stat_result]:
+    """Return the bytes of a regular file, with its owner and mode.
+
+    Raises:
+        NotFoundError, UnreadableError: see `read_text`.
+    """
     try:
         # Without waiting for somebody to write into a pipe; what it is, is asked of what was opened.
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
@@ -53,7 +66,7 @@ def _read_bytes(path: Path) -> bytes:
                 raise UnreadableError(f"cannot read {path}: not a regular file")
             if facts.st_size > LARGEST_BYTES:
                 raise UnreadableError(f"cannot read {path}: {facts.st_size:,} bytes are too many for a dump")
-            return file.read()
+            return file.read(), facts
     except FileNotFoundError as error:
         raise NotFoundError(f"{path} does not exist") from error
     except OSError as error:

@@ -28,6 +28,8 @@ _OTHERS = 56
 def bench_file_text(file: BenchFile, shown_path: Path) -> Text:
     """Say what happened to the bench file, which variants are in it, and which of its parts were edited."""
     text = Text.assemble(_STATES[file.state], " ", (str(shown_path), "bold"))
+    if file.reread:
+        text.append("\nanother program saved it meanwhile: it was read again, and what was saved stays in it")
     variants = [name for name in file.edited if name not in (*file.pristine_edits, ABLATIONS)]
     if variants:
         text.append(f"\nyours in it: {', '.join(variants)}")

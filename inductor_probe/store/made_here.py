@@ -12,6 +12,7 @@ import os
 import platform
 import stat
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from inductor_probe.errors import NotFoundError, ProbeError
 from inductor_probe.model.manifest import MANIFEST_NAME
 from inductor_probe.model.trust import MadeHere
 from inductor_probe.reader.text import read_text
+from inductor_probe.store.other_writers import first_other_writers
 
 _FILES = (
     "output_code.py",
@@ -30,6 +32,40 @@ _FILES = (
 )
 """What a bench file, or a program, is made from; the graph's facts in `probe.json` come to it."""
 _MACHINE_ID = Path("/etc/machine-id")
+
+
+@dataclass(frozen=True, slots=True)
+class GraphTexts:
+    """What code of a graph is made from, each file read once: what is judged is what is used.
+
+    Attributes:
+        graph: its folder.
+        run: the folder of its run, if that has a manifest.
+        files: text by name, None for a file that is not there.
+        manifest: text of the run's manifest.
+    """
+
+    graph: Path
+    run: Path | None
+    files: Mapping[str, str | None]
+    manifest: str | None
+
+
+def graph_texts(graph: Path, run: Path | None) -> GraphTexts:
+    """Read what code of a graph is made from. `run` is the folder of its manifest, if it has one.
+
+    Raises:
+        ProbeError: one of the files cannot be read.
+    """
+    files = {name: _text(graph / name) for name in _FILES}
+    return GraphTexts(graph, run, files, _text(run / MANIFEST_NAME) if run else None)
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return read_text(path)
+    except NotFoundError:
+        return None
 
 
 def record_path(environment: Mapping[str, str] = os.environ) -> Path:
@@ -70,8 +106,9 @@ def remember(
     lines = []
     for graph in graphs:
         if (graph / "output_code.py").is_file():
-            facts = _facts(graph.name, run) if manifest is None else _digest_of_facts(graph.name, manifest)
-            entry = {"files": _files_digest(graph), "facts": facts, "machine": machine}
+            texts = graph_texts(graph, run)
+            facts = _facts(texts) if manifest is None else _digest_of_facts(graph.name, manifest)
+            entry = {"files": _files_digest(texts), "facts": facts, "machine": machine}
             line = json.dumps({**entry, "folder": os.path.realpath(graph)}) + "\n"
             if written is None or line not in written:
                 lines.append(line)
@@ -92,15 +129,21 @@ def remember(
         written.update(lines)
 
 
-def made_here(graph: Path, run: Path | None, record: Path | None = None) -> MadeHere:
+def made_here(
+    graph: Path, run: Path | None, record: Path | None = None, *, texts: GraphTexts | None = None
+) -> MadeHere:
     """Look a graph's folder up in the record. `run` is the folder of its manifest, if it has one.
+
+    Args:
+        texts: its files, where they were read already.
 
     Raises:
         ProbeError: the graph cannot be read.
     """
     record = record or record_path()
+    texts = texts or graph_texts(graph, run)
     lines, problem = _lines(record)
-    files, facts = _files_digest(graph), _facts(graph.name, run)
+    files, facts = _files_digest(texts), _facts(texts)
     machine, folder = _machine(), os.path.realpath(graph)
     mine = [line for line in lines if line.get("machine") == machine]
     same = [line for line in mine if line.get("files") == files and facts in (None, line.get("facts"))]
@@ -110,25 +153,35 @@ def made_here(graph: Path, run: Path | None, record: Path | None = None) -> Made
         place=any(line.get("folder") == folder for line in same),
         changed=bool(there) and not same,
         problem=problem,
+        others=first_other_writers(_written(Path(folder), run)),
     )
 
 
-def _files_digest(graph: Path) -> str:
-    files = {}
-    for name in _FILES:
-        try:
-            files[name] = hashlib.sha256(read_text(graph / name).encode()).hexdigest()
-        except NotFoundError:
-            files[name] = "missing"
+def folders_of(graph: Path) -> list[Path]:
+    """Return a graph's folder and those around it that belong to the dump: last that of its run."""
+    return [graph, *graph.parents[:2]] if graph.parent.name == "torchinductor" else [graph]
+
+
+def _written(graph: Path, run: Path | None) -> list[Path]:
+    """Return the folders and files that only the user may write."""
+    manifests = [run / MANIFEST_NAME] if run else []
+    return [*folders_of(graph), *(graph / name for name in _FILES), *manifests]
+
+
+def _files_digest(texts: GraphTexts) -> str:
+    files = {
+        name: "missing" if text is None else hashlib.sha256(text.encode()).hexdigest()
+        for name, text in texts.files.items()
+    }
     return _digest(files)
 
 
-def _facts(name: str, run: Path | None) -> str | None:
+def _facts(texts: GraphTexts) -> str | None:
     """Digest what the manifest says of a graph, as it stands there: with keys that a later probe adds."""
-    if run is None or not (run / MANIFEST_NAME).is_file():
+    if texts.manifest is None:
         return None
     try:
-        return _digest_of_facts(name, json.loads(read_text(run / MANIFEST_NAME)))
+        return _digest_of_facts(texts.graph.name, json.loads(texts.manifest))
     except (ValueError, RecursionError, KeyError, TypeError):
         return "unreadable"
 

@@ -66,8 +66,17 @@ def read_manifest(path: Path) -> Manifest:
         NotFoundError: it is not there.
         UnreadableError: it cannot be read, or is not a manifest.
     """
+    return parse_manifest(read_text(path), path)
+
+
+def parse_manifest(text: str, path: Path) -> Manifest:
+    """Read the text of `probe.json`; `path` is what an error names.
+
+    Raises:
+        UnreadableError: it is not a manifest.
+    """
     try:
-        data = json.loads(read_text(path))
+        data = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise UnreadableError(f"{path} is not JSON: {error}", "dump the script again") from error
     return manifest_from_json(data, path)

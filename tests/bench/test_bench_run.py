@@ -155,6 +155,26 @@ def test_no_file(tmp_path: Path) -> None:
         run_bench_file(tmp_path / "output_code_bench.py")
 
 
+def test_a_file_that_is_swapped_between_processes_does_not_run(tmp_path: Path) -> None:
+    """What was read first is what all processes run: before the first, between them, and while one runs."""
+    path, marker = writes(tmp_path, 1.0, 1.0, 1.0), tmp_path / "MARKER"
+    swapped = tmp_path / "swapped.py"
+    told = []
+
+    def swap(text: str) -> None:
+        told.append(text)
+        swapped.write_text(f"open({str(marker)!r}, 'w')\n")
+        swapped.replace(path)
+
+    result = run_bench_file(path, progress=swap)
+    assert (result.processes, len(told), len(calls(tmp_path))) == (3, 3, 3)
+    assert path.read_text() == f"open({str(marker)!r}, 'w')\n"
+    assert not marker.exists()
+    with pytest.raises(RunFailedError):
+        run_bench_file(path)
+    assert marker.exists(), "it would have left a marker"
+
+
 def test_results_that_cannot_be_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")

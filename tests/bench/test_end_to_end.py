@@ -261,5 +261,5 @@ def test_operators_that_a_program_registers_are_imported_first(
     monkeypatch.chdir(tmp_path)
     with pytest.raises(NotFoundError, match=f"{tmp_path}/nowhere.py"):
         run_bench_file(path, BenchSettings(imports=("nowhere.py",)))
-    found = run_once(path, ["--check-only", "--import", str(tmp_path / "operators.py")])
+    found = run_once(path, path.read_text(), ["--check-only", "--import", str(tmp_path / "operators.py")])
     assert all(variant["correct"] for variant in found["variants"]), found["variants"]

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from inductor_probe.bench_file import write_bench_file
+from inductor_probe import files
+from inductor_probe.bench_file import bench_file, write_bench_file
 from inductor_probe.bench_file.bench_file import is_as_made
 from inductor_probe.errors import NotFoundError, ProbeError
-from inductor_probe.variants import ablations, gone_variants, variant_diffs
+from inductor_probe.report.bench import bench_file_text
+from inductor_probe.variants import ablations, add_variant, gone_variants, variant_diffs
 from tests.conftest import DUMPS
 
 FLIP = next((DUMPS / "torch-2.13.0-cpu/hflip_cl").glob("run_*/torchinductor/*/output_code.py")).parent
@@ -89,6 +92,49 @@ def test_untouched_copies_follow_the_dump(graph_dir: Path) -> None:
     )
     write_bench_file(graph_dir)
     assert path.read_text().count("        assert args") == 2, "call_v2 is a copy that nobody touched"
+
+
+@pytest.mark.parametrize("moment", ["reading", "writing"])
+def test_an_edit_that_is_saved_while_a_variant_is_added_stays_beside_it(
+    graph_dir: Path, moment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The moment is chosen here: right after the file was read, or right before it is written."""
+    path = write_bench_file(graph_dir).path
+    where, name = (bench_file, "add_variant") if moment == "reading" else (files, "_exchange")
+    at_that_moment, edits = getattr(where, name), 0
+
+    def edited_first(*arguments: object) -> object:
+        nonlocal edits
+        if edits == 0:
+            edits += 1
+            edit_copy(path, "auto tmp0 =", "auto tmp0 = /* mine */")
+        return at_that_moment(*arguments)
+
+    monkeypatch.setattr(where, name, edited_first)
+    file = write_bench_file(graph_dir, variants=((f"{KERNEL}_v3", None),))
+    assert (edits, file.reread, file.edited) == (1, True, (f"{KERNEL}_v2", f"{KERNEL}_v3"))
+    assert definition(path, f"{KERNEL}_v3")
+    assert "/* mine */" in definition(path, f"{KERNEL}_v2")
+    said = bench_file_text(file, path).plain
+    assert "another program saved it meanwhile: it was read again, and what was saved stays in it" in said
+    assert not write_bench_file(graph_dir).reread
+
+
+def test_a_bench_file_that_changes_all_the_time_is_left_alone(
+    graph_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_bench_file(graph_dir).path
+
+    def edited_first(*arguments: Any) -> str:
+        path.write_text(path.read_text() + "# once more\n")
+        return add_variant(*arguments)
+
+    monkeypatch.setattr(bench_file, "add_variant", edited_first)
+    with pytest.raises(ProbeError, match="was changed by another program each of the 5 times"):
+        write_bench_file(graph_dir, variants=((f"{KERNEL}_v3", None),))
+    text = path.read_text()
+    assert text.endswith("# once more\n" * 5)
+    assert f"{KERNEL}_v3" not in text
 
 
 def test_variants_of_a_kernel_that_is_gone_are_kept_and_named(graph_dir: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from inductor_probe.capture.compiler_logs import TUNERS, ArtifactHandler, attach, keep
-from inductor_probe.capture.events import EventLog, read_events
+from inductor_probe.capture.events import EventLog, EventReader
 
 
 class Seen(logging.Handler):
@@ -120,7 +120,7 @@ def test_line_that_cannot_be_written_is_noted_not_printed(
     torch.attach()
     torch.log.debug("%d", "not a number")
     assert capsys.readouterr().err == ""
-    assert [event["text"] for event in read_events(torch.folder)] == [
+    assert [event["text"] for event in EventReader(torch.folder).new_events(ended=True)] == [
         "a line of the log fusion is lost: '%d'"
     ]
 

@@ -1,0 +1,107 @@
+"""Whether a graph's code may run: what is on disk is read once, judged, and handed on to be run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from inductor_probe.errors import NotFoundError, ProbeError
+
+if TYPE_CHECKING:
+    from inductor_probe.api.graph import Graph
+    from inductor_probe.model.bench import BenchSettings
+    from inductor_probe.model.manifest import InputFact
+    from inductor_probe.model.trust import MadeHere
+    from inductor_probe.store.made_here import GraphTexts
+
+
+def source_to_run(graph: Graph, settings: BenchSettings, *, trust: bool) -> str:
+    """Return the text of a graph's bench file if it may run: see `require_trust`.
+
+    Raises:
+        NotFoundError: there is none. ProbeError: it may not.
+    """
+    source = require_trust(graph, trust=trust, imports=settings.imports)
+    if source is None:
+        raise NotFoundError(f"{graph.path} has no bench file any more", "probe bench-kernel writes it")
+    return source
+
+
+def require_trust(
+    graph: Graph,
+    *,
+    trust: bool,
+    imports: Sequence[str] = (),
+    rewriting: bool = False,
+    adding: bool = False,
+) -> str | None:
+    """Refuse to run a graph's code unless it was provably made here, or `trust` is given.
+
+    Args:
+        imports: modules, or Python files, that are going to be run first.
+        rewriting: its bench file is going to be written before it is run.
+        adding: variants are going to be added to it then.
+
+    Returns:
+        The text of its bench file, None if there is none. This is what was judged, so this is what is to be
+        run: the file may be changed at any time.
+
+    Raises:
+        ProbeError: says why, and what to do. UnreadableError: the bench file is not Python text in UTF-8.
+    """
+    from inductor_probe.analysis.trust import trust_of
+    from inductor_probe.api.bench import refuse_archive
+    from inductor_probe.bench_file import existing_bench_file
+    from inductor_probe.store.made_here import graph_texts, made_here
+    from inductor_probe.store.other_writers import other_writers
+
+    refuse_archive(graph)
+    source = existing_bench_file(graph.path)
+    text = source.text if source else None
+    if trust:
+        return text
+    manifest = graph.run.manifest
+    run = graph.run.path if manifest else None
+    texts = graph_texts(graph.path, run)
+    made = made_here(graph.path, run, texts=texts)
+    if source is not None and made.others is None:
+        made = replace(made, others=other_writers(source.path, source.status))
+    edited = adding
+    if made.same and not made.place and text is not None:  # else nobody asks, and telling takes a second
+        edited = edited or not _is_generated(graph, texts, text, rewriting=rewriting)
+    decided = trust_of(graph.path, made, manifest, edited=edited)
+    if not decided.allowed:
+        raise ProbeError(decided.why, decided.hint)
+    _refuse_imports(graph, imports, made)
+    return text
+
+
+def _refuse_imports(graph: Graph, imports: Sequence[str], made: MadeHere) -> None:
+    """Refuse a file for `--import` that came with a dump: the record does not know it."""
+    from inductor_probe.store.made_here import folders_of
+    from inductor_probe.store.other_writers import other_writers
+
+    dump = folders_of(graph.path.resolve())[-1]
+    for file in (Path(name).resolve() for name in imports if name.endswith(".py")):
+        if file.is_relative_to(dump) and not (made.place and other_writers(file) is None):
+            raise ProbeError(
+                f"--import {file} is in the dump {dump}: nothing shows that it is yours",
+                "read it, then add --trust, or import a copy of it that is not in the dump",
+            )
+
+
+def _is_generated(graph: Graph, texts: GraphTexts, text: str, *, rewriting: bool) -> bool:
+    """Tell whether `text` is the bench file that `texts` make."""
+    from inductor_probe.analysis.input_bounds import input_bounds
+    from inductor_probe.bench_file import is_generated
+    from inductor_probe.model.manifest import MANIFEST_NAME
+    from inductor_probe.store.manifest import parse_manifest
+
+    facts: Sequence[InputFact] = ()
+    if texts.run is not None and texts.manifest is not None:
+        record = parse_manifest(texts.manifest, texts.run / MANIFEST_NAME).graph(graph.name)
+        facts = record.inputs if record else ()
+    bounds = input_bounds(graph.generated)
+    return is_generated(text, graph.path, texts.files, facts, bounds, rewriting=rewriting)
