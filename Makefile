@@ -25,7 +25,7 @@ demo: env
 	@echo '  edit cpp_fused_flip_0_v2 in the output_code_bench.py named above, then run probe bench-kernel again:'
 	@echo '      your edit is kept, checked, and timed if it is right'
 	@echo '  probe dump check_interpolate_bilinear_aa.py --case separable_channels_last && probe layouts'
-	@echo '      whose buffer is not channels-last, and who pays for it'
+	@echo '      which buffer is not channels-last, and what that costs'
 	@echo '  probe dump your_script.py        any script that calls torch.compile'
 	@echo '(probe is $(BIN)/probe; put $(BIN) on your PATH, or activate the environment)'
 

@@ -1,4 +1,4 @@
-"""How a node reaches a buffer: index, strides, innermost loop, and the pattern in words."""
+"""How a node reaches a buffer: index, strides, innermost loop, and the pattern."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from inductor_probe.analysis.index import parse_index
 from inductor_probe.analysis.memory_format import ITEM_BYTES
 from inductor_probe.analysis.strides import walk
 from inductor_probe.model.ir import Block, Dim, LoopBody, MemoryDep, Op, Ref, SchedulerNode, StarDep, Value
-from inductor_probe.model.layouts import Access
+from inductor_probe.model.layouts import Access, Pattern
 from inductor_probe.model.span import Span
 
 _LOADS = {"ops.load": 0, "ops.load_seed": 0, "ops.bucketize": 1}
@@ -88,7 +88,11 @@ def _raw_accesses(
                     _access(node.name, kernel, use, ranges=dep.ranges, body=None, item=item),
                 )
             elif isinstance(dep, StarDep):
-                yield dep.name, direction, Access(node.name, kernel, None, (), (), None, "whole buffer")
+                yield (
+                    dep.name,
+                    direction,
+                    Access(node.name, kernel, None, (), (), None, Pattern("whole_buffer")),
+                )
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,11 +201,11 @@ def _access(
     item: int,
 ) -> Access:
     if use.index is None:
-        return Access(node, kernel, None, ranges, (), None, "whole buffer", span=use.span)
+        return Access(node, kernel, None, ranges, (), None, Pattern("whole_buffer"), span=use.span)
     try:
         index = parse_index(use.index)
     except ValueError:
-        return Access(node, kernel, use.index, ranges, (), None, "unknown", span=use.span)
+        return Access(node, kernel, use.index, ranges, (), None, Pattern("unknown"), span=use.span)
     variables = frozenset(name for name, _ in ranges)
     hidden = tuple(
         (name, body.variables_of_indirect(name) & variables if body else variables)

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
 from inductor_probe.analysis.access import accesses, touched
+from inductor_probe.analysis.generated_access import GeneratedAccesses
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.ir import BufferLayout, SchedulerNode
 from inductor_probe.model.layouts import Access
@@ -69,12 +70,17 @@ def drafts(graph: CompiledGraph, linked: Links, wanted: Collection[str] | None) 
         name: draft.layout.dtype for name, draft in drafts.items() if draft.layout and draft.layout.dtype
     }
     kernels = {name: link.kernel for name, link in linked.nodes.items()}
+    generated = GeneratedAccesses(graph, linked) if wanted is None or wanted else None
     for leaf in leaves:
-        if wanted is not None and (not wanted or touched(leaf).isdisjoint(wanted)):
+        if generated is None or (wanted and touched(leaf).isdisjoint(wanted)):
             continue
-        for found in accesses(leaf, kernels.get(leaf.name), dtypes):
-            draft = drafts.setdefault(found.buffer, Draft(found.buffer))
-            (draft.reads if found.direction == "read" else draft.writes).append(found.access)
+        for reach in accesses(leaf, kernels.get(leaf.name), dtypes):
+            draft = drafts.setdefault(reach.buffer, Draft(reach.buffer))
+            access = reach.access
+            if leaf.body is not None:
+                made = generated.of(access, reach.buffer, reach.direction, draft.local)
+                access = replace(access, generated=made)
+            (draft.reads if reach.direction == "read" else draft.writes).append(access)
     for draft in drafts.values():
         draft.kernel = kernels.get(draft.producer) if draft.producer else None
     return drafts

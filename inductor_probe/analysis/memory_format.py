@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 from inductor_probe.analysis.expression import evaluate, parse_expression
 from inductor_probe.model.ir import BufferLayout, Dim
@@ -34,9 +34,11 @@ class Format:
 def memory_format(layout: BufferLayout | None) -> Format:
     """Name the memory format of a layout.
 
-    `channels_first` and `channels_last` are for 4-D and 5-D, a row-major layout of another rank is
-    `contiguous`. Dense in another order is `transposed` when two dimensions changed places and `other`
-    otherwise; `padded` has gaps, `broadcast` a stride of 0. Dimensions of size 1 count for nothing.
+    `contiguous` and `channels_last` (4-D and 5-D) are torch's: a layout that is both at once, such as
+    [2, 32, 1, 1], is `contiguous`, and so is one of no elements, whatever its strides
+    (`c10::TensorImpl::compute_contiguous`). Dense in another order is `transposed` when two dimensions
+    changed places and `other` otherwise; `padded` has gaps, `broadcast` a stride of 0. Dimensions of size 1
+    count for nothing.
     """
     if layout is None or layout.size is None or layout.stride is None:
         return Format("unknown", None)
@@ -45,15 +47,16 @@ def memory_format(layout: BufferLayout | None) -> Format:
         return Format("unknown", None)
     rank = len(layout.size)
     size, stride = numbers[:rank], numbers[rank:]
+    row_major = tuple(range(rank))
+    if 0 in size:
+        return Format("contiguous", row_major)
     if any(step == 0 and length > 1 for length, step in zip(size, stride, strict=True)):
         return Format("broadcast", None)
-    row_major = tuple(range(rank))
-    named: tuple[tuple[MemoryFormat, tuple[int, ...]], ...] = (("contiguous", row_major),)
-    if rank in (4, 5):
-        named = (("channels_first", row_major), ("channels_last", (0, *range(2, rank), 1)))
-    for name, order in named:
-        if _is_dense(size, stride, order):
-            return Format(name, order)
+    if _is_dense(size, stride, row_major):
+        return Format("contiguous", row_major)
+    channels_last = (0, *range(2, rank), 1)
+    if rank in (4, 5) and _is_dense(size, stride, channels_last):
+        return Format("channels_last", channels_last)
     order = _dim_order(size, stride)
     if _is_dense(size, stride, order):
         moved = sum(at != dim for at, dim in enumerate(order))
@@ -61,6 +64,35 @@ def memory_format(layout: BufferLayout | None) -> Format:
     if _has_gaps(size, stride, order):
         return Format("padded", order)
     return Format("other", order)
+
+
+def orders_differ(one: BufferLayout | None, other: BufferLayout | None) -> bool:
+    """Whether two buffers of one rank hold a pair of dimensions in opposite orders.
+
+    Only dimensions longer than 1 in both and not broadcast count: other strides tell nothing. So a layout of
+    [2, 32, 1, 1] is in the order of every 4-D layout that has dimension 0 outside of dimension 1:
+
+        [2, 32, 1, 1] strides [32, 1, 1, 1], and [2, 32, 8, 8] strides [2048, 1, 256, 32]: no
+        [2, 32, 8, 8] strides [2048, 64, 8, 1], and [2, 32, 8, 8] strides [2048, 1, 256, 32]: yes
+    """
+    if one is None or other is None or None in (one.size, one.stride, other.size, other.stride):
+        return False
+    dims = [tuple(part or ()) for part in (one.size, one.stride, other.size, other.stride)]
+    rank = len(dims[0])
+    numbers = _numbers(tuple(dim for part in dims for dim in part))
+    if numbers is None or any(len(part) != rank for part in dims):
+        return False
+    size, stride, other_size, other_stride = (numbers[at * rank : (at + 1) * rank] for at in range(4))
+    if 0 in size or 0 in other_size:
+        return False
+    real = [
+        dim
+        for dim in range(rank)
+        if size[dim] > 1 and other_size[dim] > 1 and stride[dim] and other_stride[dim]
+    ]
+    return any(
+        (stride[a] - stride[b]) * (other_stride[a] - other_stride[b]) < 0 for a, b in combinations(real, 2)
+    )
 
 
 def _dim_order(size: list[int], stride: list[int]) -> tuple[int, ...]:

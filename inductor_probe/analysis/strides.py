@@ -1,4 +1,4 @@
-"""How the loops of an access walk memory: strides, innermost loop, and the pattern in words."""
+"""How the loops of an access walk memory: strides, innermost loop, and the pattern."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from inductor_probe.analysis.index import INDIRECT, PIECEWISE, Index, steady_run
 from inductor_probe.model.ir import Dim
+from inductor_probe.model.layouts import Pattern
 
 CACHE_LINE_BYTES = 64
 """A run shorter than this does not fill one cache line, nor one AVX-512 register."""
@@ -18,7 +19,7 @@ class Walk(NamedTuple):
 
     strides: tuple[tuple[str, Dim], ...]
     innermost: str | None
-    pattern: str
+    pattern: Pattern
     contiguous: bool | None
 
 
@@ -51,36 +52,31 @@ def _pattern(
     looping: list[str],
     reached: frozenset[str],
     item: int,
-) -> tuple[str, bool | None]:
-    """Put the access into words, and tell whether the innermost loop walks memory without jumps."""
+) -> tuple[Pattern, bool | None]:
+    """Return the pattern, and whether the innermost loop walks memory without jumps."""
     if not looping:
-        return "scalar", True
+        return Pattern("scalar"), True
     innermost = looping[-1]
     if innermost in reached:
-        return "indirect", False
+        return Pattern("indirect"), False
     outer = looping[:-1]
-    backwards = [name for name in outer if _is_negative(strides[name])]
-    suffix = f", reversed along {', '.join(backwards)}" if backwards else ""
+    backwards = tuple(name for name in outer if _is_negative(strides[name]))
     stride, steps = strides[innermost], ranges[innermost]
     run: Dim = steps
     if stride == PIECEWISE:
         steady = steady_run(index, innermost, steps) if isinstance(steps, int) else None
         if steady is None:
-            return "piecewise", None
+            return Pattern("piecewise"), None
         stride, run = steady
     if stride == 0:
-        return f"broadcast{suffix}", True
+        return Pattern("broadcast", reversed_loops=backwards), True
     if stride == 1:
         run = _whole_run(run, steps, outer, ranges, strides)
         total = prod(steps for name in looping if isinstance(steps := ranges[name], int))
         if isinstance(run, int) and run * item < CACHE_LINE_BYTES and run < total:
-            return f"contiguous in runs of {run}{suffix}", False
-        return f"contiguous{suffix}", True
-    if stride == -1:
-        return f"reversed{suffix}", False
-    if _is_negative(stride):
-        return f"reversed, strided by {str(stride).removeprefix('-')}{suffix}", False
-    return f"strided by {stride}{suffix}", False
+            return Pattern("contiguous", 1, run, backwards), False
+        return Pattern("contiguous", 1, None, backwards), True
+    return Pattern("reversed" if _is_negative(stride) else "strided", stride, None, backwards), False
 
 
 def _whole_run(

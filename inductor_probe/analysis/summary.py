@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from inductor_probe.analysis.layouts import outlines
+from inductor_probe.analysis.layout_remarks import remarks
+from inductor_probe.analysis.layouts import layouts
 from inductor_probe.analysis.memory_format import size_bytes
 from inductor_probe.model.debug_dir import CompiledGraph, DebugDir
 from inductor_probe.model.ir import Dim
-from inductor_probe.model.layouts import LayoutRow
 from inductor_probe.model.manifest import GraphRecord, Manifest
 from inductor_probe.model.summary import GraphSummary, RunSummary
-
-_IMAGE_RANKS = (4, 5)
 
 
 def summarise(run: DebugDir, graphs: Iterable[CompiledGraph]) -> RunSummary:
@@ -47,6 +45,7 @@ def _graph(graph: CompiledGraph) -> GraphSummary:
         buffers=len(allocated),
         buffer_bytes=_total(sizes),
         looks=tuple(_looks(graph)),
+        remarks=remarks(layouts(graph)),
     )
 
 
@@ -73,20 +72,10 @@ def _looks(graph: CompiledGraph) -> Iterator[str]:
         for leaf in node.leaves():
             if leaf.ir == "FallbackKernel":
                 yield f"{leaf.name} falls back to {leaf.kernel or 'a library kernel'}"
-    rows = outlines(graph)
-    last_inputs = [row.buffer for row in rows if row.role == "input" and row.memory_format == "channels_last"]
-    if last_inputs:
-        for row in rows:
-            if row.role != "input" and _is_image(row) and row.memory_format != "channels_last":
-                yield f"{row.buffer} is {row.format_in_words}, input {last_inputs[0]} is channels_last"
     for kernel in graph.code.kernels if graph.code else ():
         facts = dict(kernel.facts)
         if int(facts.get("scalar", "0")):
             yield f"{facts['scalar']} of {facts['loop nests']} loop nests of {kernel.name} are scalar C++"
-
-
-def _is_image(row: LayoutRow) -> bool:
-    return row.layout is not None and row.layout.size is not None and len(row.layout.size) in _IMAGE_RANKS
 
 
 def _dynamo(manifest: Manifest) -> Iterator[str]:

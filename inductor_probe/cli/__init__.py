@@ -29,7 +29,7 @@ VERBS: dict[str, dict[str, str]] = {
         "show": "One graph, node, buffer or kernel on one page.",
     },
     "Why": {
-        "layouts": "How buffers lie in memory, who writes and reads them, and who pays.",
+        "layouts": "The layout of each buffer, and which nodes write and read it with which strides.",
         "fusion": "What was fused when, and what was refused why.",
         "diff": "What changed between two runs or graphs.",
         "tunings": "What max-autotune considered, with times.",

@@ -1,4 +1,4 @@
-"""`probe layouts`: how buffers lie in memory, and who pays for it."""
+"""`probe layouts`: the layout of buffers, and how nodes and their kernels reach them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from inductor_probe.report.layouts import LayoutPage, LayoutTable, layouts_json
 @click.argument("target", required=False, metavar="[RUN|GRAPH]", type=TARGET)
 @click.option("--json", is_flag=True, help="Print JSON with stable keys.")
 def layouts(name: str | None, target: str | None, json: bool) -> int:
-    """Show how buffers lie in memory, who writes and reads them and how, and who pays for it.
+    """Show how buffers lie in memory, and which nodes write and read them with which strides.
 
     NAME is a buffer (buf3), an input (arg0_1) or a node (op3); every buffer if left out. RUN or GRAPH is a
     path, a graph's name (model__0_inference_0.0), a label, or the start of one; the latest run if left out.

@@ -43,7 +43,7 @@ def show(
     force: bool,
     json: bool,
 ) -> int:
-    """Show the one page about NAME: what it is, what it belongs to, what it computes, and who pays for what.
+    """Show the one page about NAME: what it is, what it belongs to, what it computes, and its remarks.
 
     NAME is a node (op3, op3_op4), a buffer or input (buf3, arg0_1), a kernel or the start of its name, an FX
     node (add_1), or a line of yours (file.py:12); a page about the graph if left out. RUN or GRAPH is a path,

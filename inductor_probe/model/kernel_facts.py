@@ -159,6 +159,8 @@ class PointerUse:
             in_out_ptr0;`): it stood for a buffer whose memory the parameter's buffer took over.
         index: what is added to the pointer, as written; None when it cannot be cut out.
         mask, eviction: of Triton's loads and stores.
+        vector: True where it moves consecutive elements from `pointer + index` on, as a vector load does,
+            False where it moves the one element `pointer[index]`; None for Triton, whose index is a block.
     """
 
     line: int
@@ -168,3 +170,4 @@ class PointerUse:
     mask: str | None = None
     eviction: str | None = None
     alias: str | None = None
+    vector: bool | None = None

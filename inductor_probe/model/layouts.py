@@ -6,11 +6,70 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from inductor_probe.model.ir import BufferLayout, Dim
+from inductor_probe.model.remark import Remark
 from inductor_probe.model.span import SourceLine, Span
 
 MemoryFormat: TypeAlias = Literal[
-    "contiguous", "channels_first", "channels_last", "transposed", "broadcast", "padded", "other", "unknown"
+    "contiguous", "channels_last", "transposed", "broadcast", "padded", "other", "unknown"
 ]
+"""`contiguous` and `channels_last` mean what `torch.contiguous_format` and `torch.channels_last` mean."""
+
+PatternKind: TypeAlias = Literal[
+    "contiguous",
+    "reversed",
+    "strided",
+    "broadcast",
+    "indirect",
+    "scalar",
+    "piecewise",
+    "whole_buffer",
+    "unknown",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """How an access walks memory along its innermost loop.
+
+    Attributes:
+        kind: `contiguous` (stride 1), `reversed` (a negative stride), `strided` (any other), `broadcast`
+            (stride 0), `indirect` (through a loaded index), `scalar` (nothing loops), `piecewise` (the
+            variable stands under a division or modulo), `whole_buffer` (extern kernels), or `unknown`.
+        stride: in elements for one step; for `contiguous`, `reversed` and `strided`.
+        run: elements until the walk jumps, for `contiguous` where that is less than a cache line.
+        reversed_loops: outer loops that walk backwards.
+    """
+
+    kind: PatternKind
+    stride: Dim | None = None
+    run: int | None = None
+    reversed_loops: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratedAccess:
+    """How the text of the generated kernel makes an access: codegen reorders, tiles and vectorises loops.
+
+    Attributes:
+        form: `vector` (a vector load or store), `element` (one element at a time), `block` (of a Triton
+            kernel), or `none`: the kernel passes the value on in registers.
+        loop: the kernel's own variable that the stride is along: for `element` the innermost loop around it,
+            for `vector` the one that consecutive elements follow, for `block` that of the smallest stride.
+        stride: change of the index for one step of `loop`, in elements; `indirect` through a loaded index.
+        steps: trip count of `loop` where the text tells it.
+        contiguous: whether consecutive steps touch consecutive or the same elements; None when unknown.
+        unit_stride_loop, unit_stride_steps: another loop around it that has stride 1, and its trip count.
+        span: the line of `output_code.py`.
+    """
+
+    form: Literal["vector", "element", "block", "none"]
+    loop: str | None = None
+    stride: Dim | None = None
+    steps: Dim | None = None
+    contiguous: bool | None = None
+    unit_stride_loop: str | None = None
+    unit_stride_steps: Dim | None = None
+    span: Span | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +84,12 @@ class Access:
             a symbolic stride, `indirect` when the variable acts through an indirect index only, or
             `piecewise` when it stands under a division or a modulo.
         innermost: the loop variable that moves fastest, None when nothing loops.
-        pattern: in words: `contiguous`, `reversed`, `strided by 3`, `broadcast`, `indirect`, `scalar`,
-            `whole buffer`; longer when runs are shorter than a cache line.
+        pattern: how the innermost loop walks memory.
         indirect: for each indirect variable, the loop variables that its value depends on.
         contiguous: True when consecutive steps of the innermost loop touch consecutive or the same elements,
-            None when it cannot be told.
+            None when it cannot be told. This is about the loops of the IR, `generated` about the kernel's.
         count: how many times the node makes this very access.
+        generated: the same access in the text of `kernel`; None where it could not be identified there.
     """
 
     node: str
@@ -39,11 +98,12 @@ class Access:
     ranges: tuple[tuple[str, Dim], ...]
     strides: tuple[tuple[str, Dim], ...]
     innermost: str | None
-    pattern: str
+    pattern: Pattern
     indirect: tuple[tuple[str, tuple[str, ...]], ...] = ()
     contiguous: bool | None = None
     count: int = 1
     span: Span | None = field(default=None, compare=False)
+    generated: GeneratedAccess | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,19 +120,6 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
-    """Something about a layout that deserves a look.
-
-    `kind` is `disagrees` (with an input of its producer) or `costs` (a reader its contiguity). `who` is the
-    node that pays, `text` the sentence.
-    """
-
-    kind: Literal["disagrees", "costs"]
-    who: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class LayoutRow:
     """A buffer: its layout, who writes and reads it and how, and where each fact was read.
 
@@ -81,6 +128,7 @@ class LayoutRow:
         dim_order: dimensions from slowest to fastest, None when it cannot be told.
         size_bytes: of its storage as laid out; text when symbolic, None when not known.
         local: True when the buffer has no memory of its own in the wrapper: fused away or kernel-local.
+        remarks: about how nodes reach it, most bytes at stake first.
         evidence: facts with the place each was read from: `("layout", span)`.
     """
 
@@ -96,12 +144,6 @@ class LayoutRow:
     writes: tuple[Access, ...]
     reads: tuple[Access, ...]
     origin: Origin | None
-    marks: tuple[Mark, ...] = ()
+    remarks: tuple[Remark, ...] = ()
     local: bool = False
     evidence: tuple[tuple[str, Span], ...] = field(default=(), compare=False)
-
-    @property
-    def format_in_words(self) -> str:
-        """`transposed [0, 2, 1, 3]`: the memory format, and the order where it is known."""
-        order = f" {list(self.dim_order)}" if self.dim_order is not None else ""
-        return f"{self.memory_format}{order}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from inductor_probe.model.ir import Dim
+from inductor_probe.model.remark import Remark
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +18,7 @@ class GraphSummary:
         kernels: generated kernels by backend. externs: library calls.
         buffers, buffer_bytes: what the wrapper allocates, views and reuse not counted; text when symbolic.
         looks: what deserves a look, a sentence each.
+        remarks: about its layouts, most bytes at stake first.
     """
 
     graph: str
@@ -29,6 +31,7 @@ class GraphSummary:
     buffers: int
     buffer_bytes: Dim
     looks: tuple[str, ...]
+    remarks: tuple[Remark, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

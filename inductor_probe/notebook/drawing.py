@@ -17,6 +17,7 @@ from inductor_probe.notebook.page import escaped, page
 from inductor_probe.notebook.placing import Placed, Point, place
 from inductor_probe.report.nodes import buffer_text, does, ranges_text
 from inductor_probe.report.units import bytes_text, counted, shorten
+from inductor_probe.report.words.layouts import format_text, pattern_text
 
 MOST_UNITS = 60
 """Nodes after fusion that a drawing has at most: more cannot be taken in."""
@@ -60,9 +61,9 @@ def too_many(outline: Outline) -> str:
 
 
 def _first(outline: Outline, ids: Mapping[str, str]) -> str | None:
-    """What is chosen at first: a node that pays, or the first that computes anything."""
-    paying = [f"node {read.unit}" for read in outline.reads if read.pays]
-    return next((what for what in (*paying, *ids) if what in ids), None)
+    """What is chosen at first: a node that reads non-contiguously, or the first that computes anything."""
+    slow = [f"node {read.unit}" for read in outline.reads if read.slow]
+    return next((what for what in (*slow, *ids) if what in ids), None)
 
 
 def _legend(outline: Outline, ids: Mapping[str, str]) -> str:
@@ -72,8 +73,8 @@ def _legend(outline: Outline, ids: Mapping[str, str]) -> str:
         for name, colour in colours.items()
     )
     hint = "choose a node, a buffer or a kernel to read about it below" if ids else ""
-    pays = "red arrow: not contiguous along the innermost loop" if any(r.pays for r in outline.reads) else ""
-    notes = "".join(f'<span class="ip-dim">{text}</span>' for text in (pays, hint) if text)
+    slow = "red arrow: a non-contiguous read" if any(read.slow for read in outline.reads) else ""
+    notes = "".join(f'<span class="ip-dim">{text}</span>' for text in (slow, hint) if text)
     return f'<div class="ip-legend">{items}{notes}</div>'
 
 
@@ -148,8 +149,8 @@ def _buffer(row: LayoutRow, corner: Point, ids: Mapping[str, str]) -> str:
     first, size = _buffer_lines(row)
     name, _, rest = first.partition(" ")
     ends = " ip-ends" if row.role != "intermediate" else ""
-    marked = " ip-marked" if row.marks else ""
-    title = escaped(f"{row.role} {row.buffer}, {row.format_in_words}")
+    marked = " ip-marked" if row.remarks else ""
+    title = escaped(f"{row.role} {row.buffer}, {format_text(row, always=True)}")
     box = _style(_NONE, corner, _buffer_size(row))
     return (
         f'<label class="ip-buffer{ends}{marked}"{_for(ids, f"buffer {row.buffer}")}{box} title="{title}">'
@@ -162,12 +163,16 @@ def _wires(placed: Placed, reads: Mapping[tuple[str, str], Read]) -> str:
     parts = []
     for arrow, points in placed.routes.items():
         read = reads.get(arrow)
-        pays = " ip-pays" if read and read.pays else ""
-        said = ", ".join(dict.fromkeys(access.pattern for access in read.accesses)) if read else "writes"
+        slow = " ip-slow" if read and read.slow else ""
+        said = (
+            ", ".join(dict.fromkeys(pattern_text(access.pattern) for access in read.accesses))
+            if read
+            else "writes"
+        )
         x, y = points[-1]
-        tip = f'<path class="ip-tip{pays}" d="M{x - 4:.1f} {y - 7:.1f}h8l-4 7z"></path>'
+        tip = f'<path class="ip-tip{slow}" d="M{x - 4:.1f} {y - 7:.1f}h8l-4 7z"></path>'
         parts.append(
-            f'<path class="ip-wire{pays}" d="{_curve(points)}"><title>{escaped(said)}</title></path>{tip}'
+            f'<path class="ip-wire{slow}" d="{_curve(points)}"><title>{escaped(said)}</title></path>{tip}'
         )
     size = (
         f"width:{placed.width:.0f}px;height:{placed.height:.0f}px"  # as a style: JupyterLab has one for svg

@@ -1,4 +1,4 @@
-"""Buffers in a table: the dimension that runs fastest, a picture of each layout, and who pays."""
+"""Buffers in a table: the dimension that runs fastest, a picture of each layout, and remarks."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from collections.abc import Iterator, Sequence
 from inductor_probe.model.ir import Dim
 from inductor_probe.model.layouts import LayoutRow, MemoryFormat
 from inductor_probe.notebook.index_picture import fastest_dim, small_picture
+from inductor_probe.notebook.outline import slow_readers
 from inductor_probe.notebook.page import escaped, page
 from inductor_probe.notebook.rich_html import rich_html, table
 from inductor_probe.report.layouts import LayoutPage
 from inductor_probe.report.look import look
 from inductor_probe.report.units import bytes_text, dims_text
+from inductor_probe.report.words.remarks import folded_sentences
 
 _TITLES = ("buffer", "dtype", "size", "stride", "format", "in memory", "bytes", "writer", "readers")
 _RIGHT = _TITLES.index("bytes")
@@ -55,15 +57,13 @@ def _graph(graph: str, rows: Sequence[LayoutRow]) -> Iterator[str]:
     yield f'<div class="ip-bold">{escaped(graph)}</div>'
     head = "".join(f"<th{_right(at)}>{title}</th>" for at, title in enumerate(_TITLES))
     yield table(head, [_row(row) for row in rows])
-    for row in rows:
-        for mark in row.marks:
-            text = mark.text if mark.text.startswith(row.buffer) else f"{row.buffer}: {mark.text}"
-            yield rich_html(look(text, indent=0))
+    for text in folded_sentences(remark for row in rows for remark in row.remarks):
+        yield rich_html(look(text, indent=0))
 
 
 def _row(row: LayoutRow) -> str:
     layout, fastest = row.layout, fastest_dim(row)
-    name = f"<b{' class=ip-red' if row.marks else ''}>{escaped(row.buffer)}</b>"
+    name = f"<b{' class=ip-red' if row.remarks else ''}>{escaped(row.buffer)}</b>"
     cells = (
         name,
         escaped(layout.dtype if layout and layout.dtype else "?"),
@@ -79,10 +79,10 @@ def _row(row: LayoutRow) -> str:
 
 
 def _readers(row: LayoutRow) -> str:
-    """Return who reads it; who pays for its layout in red."""
-    pays = {mark.who for mark in row.marks if mark.kind == "costs"}
+    """Return who reads it; in red who reads it non-contiguously."""
+    slow = slow_readers(row)
     names = [
-        f'<span class="ip-red">{escaped(name)}</span>' if name in pays else escaped(name)
+        f'<span class="ip-red">{escaped(name)}</span>' if name in slow else escaped(name)
         for name in dict.fromkeys(access.node for access in row.reads)
     ]
     return ", ".join([*names, *(["OUTPUT"] if row.role == "output" else [])]) or "-"

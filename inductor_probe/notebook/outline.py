@@ -29,16 +29,12 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A unit reads a buffer."""
+    """A unit reads a buffer; `slow` if a remark says that it does so non-contiguously."""
 
     buffer: str
     unit: str
     accesses: tuple[Access, ...]
-
-    @property
-    def pays(self) -> bool:
-        """Whether consecutive steps of some innermost loop touch elements that lie apart."""
-        return any(access.contiguous is False for access in self.accesses)
+    slow: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +68,29 @@ def outline(nodes: Sequence[NodeRow], buffers: Sequence[LayoutRow], around: str 
     shown = {row.buffer: row for row in buffers if _is_between(row, units, writer)}
     writes = tuple((unit, buffer) for buffer, unit in writer.items() if buffer in shown)
     reads = tuple(
-        Read(name, unit.name, tuple(access for access in shown[name].reads if access.node in unit.nodes))
+        Read(
+            name,
+            unit.name,
+            tuple(access for access in shown[name].reads if access.node in unit.nodes),
+            not slow_readers(shown[name]).isdisjoint(unit.nodes),
+        )
         for unit in units
         for name in dict.fromkeys(name for row in unit.rows for name in row.reads)
         if name in shown and writer.get(name) != unit.name
     )
     whole = Outline(units, tuple(shown.values()), writes, reads)
     return whole if around is None else _part(whole, around)
+
+
+def slow_readers(row: LayoutRow) -> frozenset[str]:
+    """Return the nodes that read a buffer non-contiguously, as its remarks say."""
+    return frozenset(
+        subject.name
+        for remark in row.remarks
+        if remark.code == "noncontiguous-access"
+        and (remark.number("buffer"), remark.number("direction")) == (row.buffer, "read")
+        for subject in remark.subjects
+    )
 
 
 def _is_between(row: LayoutRow, units: Sequence[Unit], writer: dict[str, str]) -> bool:

@@ -56,8 +56,8 @@ _RULES = (
 .ip-map .ip-marked{border-color:var(--ip-red)}
 .ip-kernel{color:var(--ip-dim)}.ip-map .ip-kernel{font-size:11px}
 .ip-map label:hover{border-color:var(--ip-blue)}.ip-map .ip-kernel:hover{color:var(--ip-blue)}
-.ip-wire{fill:none;stroke:#888;stroke-width:1.3}.ip-wire.ip-pays{stroke:var(--ip-red);stroke-width:2}
-.ip-tip{fill:#888}.ip-tip.ip-pays{fill:var(--ip-red)}
+.ip-wire{fill:none;stroke:#888;stroke-width:1.3}.ip-wire.ip-slow{stroke:var(--ip-red);stroke-width:2}
+.ip-tip{fill:#888}.ip-tip.ip-slow{fill:var(--ip-red)}
 .ip-pick{position:absolute;opacity:0;pointer-events:none}
 .ip-panel{display:none;border-top:1px solid #8885;padding-top:6px}.ip-pick:checked+.ip-panel{display:block}
 .ip-legend{display:flex;flex-wrap:wrap;gap:2px 18px;margin:4px 0;font-size:12px}

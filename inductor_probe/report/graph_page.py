@@ -16,10 +16,11 @@ from inductor_probe.model.pages import GraphPage, SourceTrace
 from inductor_probe.report.columns import GAP, Cell, Column, Columns
 from inductor_probe.report.facts import facts, names
 from inductor_probe.report.kernels import how, kernel_json
-from inductor_probe.report.layouts import layouts_json
+from inductor_probe.report.layouts import layouts_json, remark_json
 from inductor_probe.report.look import look
 from inductor_probe.report.nodes import buffer_text
 from inductor_probe.report.units import bytes_text, counted, shorten
+from inductor_probe.report.words.remarks import folded_sentences
 
 _MOST_BUFFERS = 6
 _MOST_KERNELS = 12
@@ -60,13 +61,14 @@ def graph_page_json(page: GraphPage) -> dict[str, Any]:
         ],
         "unlinked": list(page.unlinked),
         "looks": list(page.summary.looks),
+        "remarks": [remark_json(remark) for remark in page.summary.remarks],
         "problems": page.problems,
     }
 
 
 def _outlines_json(rows: Sequence[LayoutRow]) -> list[dict[str, Any]]:
     """Return buffers as `probe layouts --json` does, without who reaches them how."""
-    left_out = ("writes", "reads", "marks")
+    left_out = ("writes", "reads", "remarks")
     return [{key: value for key, value in row.items() if key not in left_out} for row in layouts_json(rows)]
 
 
@@ -100,7 +102,7 @@ class GraphPageText:
         if page.lines:
             yield Text("from your lines", style="bold")
             yield from _lines(page.lines, width)
-        yield from _looks(page.summary.looks, width)
+        yield from _looks([*page.summary.looks, *folded_sentences(page.summary.remarks)], width)
 
 
 def _buffers(rows: Sequence[LayoutRow]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +14,17 @@ from rich.table import Table
 from rich.text import Text
 
 from inductor_probe.model.ir import Dim
-from inductor_probe.model.layouts import Access, LayoutRow, Origin
+from inductor_probe.model.layouts import Access, GeneratedAccess, LayoutRow, Origin
+from inductor_probe.model.remark import Remark
 from inductor_probe.report.columns import Cell, Column, Columns
 from inductor_probe.report.look import look
 from inductor_probe.report.units import bytes_text, dims_text, shorten
+from inductor_probe.report.words.layouts import format_text, generated_text, pattern_text
+from inductor_probe.report.words.remarks import folded_sentences, sentence
 
 _WIDE = 110
 """Columns from which the table has room for strides and dimension orders."""
 _SHORTEST_KERNEL = 24
-_TELLING_ORDER = ("transposed", "padded", "other")
-"""Formats whose name does not tell the order of the dimensions."""
 
 
 def layouts_json(rows: Iterable[LayoutRow]) -> list[dict[str, Any]]:
@@ -53,7 +55,7 @@ def _row_json(row: LayoutRow) -> dict[str, Any]:
         "writes": [_access_json(access) for access in row.writes],
         "reads": [_access_json(access) for access in row.reads],
         "source": _origin_json(row.origin),
-        "marks": [{"kind": mark.kind, "who": mark.who, "text": mark.text} for mark in row.marks],
+        "remarks": [remark_json(remark) for remark in row.remarks],
         "evidence": [
             {"fact": fact, "path": str(span.path), "line": span.first} for fact, span in row.evidence
         ],
@@ -68,12 +70,27 @@ def _access_json(access: Access) -> dict[str, Any]:
         "ranges": dict(access.ranges),
         "strides": dict(access.strides),
         "innermost": access.innermost,
-        "pattern": access.pattern,
+        "pattern": _record_json(access.pattern),
         "contiguous": access.contiguous,
         "indirect": {name: list(variables) for name, variables in access.indirect},
         "count": access.count,
         "line": access.span.first if access.span else None,
+        "generated": _record_json(access.generated),
     }
+
+
+def remark_json(remark: Remark) -> dict[str, Any]:
+    """Return a remark with its field names as keys, and its numbers by name."""
+    return {**_record_json(remark), "numbers": dict(remark.numbers)}
+
+
+def _record_json(value: Any) -> Any:
+    """Field names are the keys."""
+    if is_dataclass(value):
+        return {field.name: _record_json(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, tuple):
+        return [_record_json(item) for item in value]
+    return str(value) if isinstance(value, Path) else value
 
 
 def _origin_json(origin: Origin | None) -> dict[str, Any] | None:
@@ -105,7 +122,7 @@ class LayoutTable:
         for graph, rows in graphs.items():
             yield Text(graph, style="bold")
             yield _table(rows, wide)
-            yield from _marks(rows)
+            yield from remark_lines(remark for row in rows for remark in row.remarks)
 
 
 def _table(rows: Sequence[LayoutRow], wide: bool) -> Columns:
@@ -123,11 +140,11 @@ def _table(rows: Sequence[LayoutRow], wide: bool) -> Columns:
     for row in rows:
         layout = row.layout
         line: list[Cell] = [
-            (row.buffer, "bold red" if row.marks else "bold"),
+            (row.buffer, "bold red" if row.remarks else "bold"),
             layout.dtype if layout and layout.dtype else "?",
             dims_text(layout.size if layout else None),
             *([dims_text(layout.stride if layout else None)] if wide else []),
-            row.format_in_words if wide and row.memory_format in _TELLING_ORDER else row.memory_format,
+            format_text(row) if wide else row.memory_format,
             bytes_text(row.size_bytes),
             row.producer or row.role,
             ", ".join([*dict.fromkeys(access.node for access in row.reads), *_output(row)]) or "-",
@@ -140,11 +157,11 @@ def _output(row: LayoutRow) -> list[str]:
     return ["OUTPUT"] if row.role == "output" else []
 
 
-def _marks(rows: Sequence[LayoutRow]) -> Iterator[RenderableType]:
-    for row in rows:
-        for mark in row.marks:
-            yield look(mark.text if mark.text.startswith(row.buffer) else f"{row.buffer}: {mark.text}")
-    if any(row.marks for row in rows):
+def remark_lines(remarks: Iterable[Remark]) -> Iterator[RenderableType]:
+    """Yield a line for each remark, repeated ones folded, and an empty line after the last."""
+    sentences = folded_sentences(remarks)
+    yield from map(look, sentences)
+    if sentences:
         yield Text()
 
 
@@ -166,7 +183,7 @@ class LayoutPage:
 
 def _page(row: LayoutRow, width: int) -> Iterator[RenderableType]:
     layout = row.layout
-    yield Text.assemble((row.buffer, "bold"), "  ", (row.format_in_words, "cyan"))
+    yield Text.assemble((row.buffer, "bold"), "  ", (format_text(row, always=True), "cyan"))
     facts = Table.grid(padding=(0, 2))
     facts.add_column(style="dim", no_wrap=True)
     facts.add_column(overflow="fold")
@@ -192,15 +209,17 @@ def _page(row: LayoutRow, width: int) -> Iterator[RenderableType]:
         yield from _accesses(title, accesses, width)
     if row.role == "output":
         yield Text("returned by the graph", style="bold")
-    for mark in row.marks:
-        yield look(mark.text, indent=0)
+    for remark in row.remarks:
+        yield look(sentence(remark), indent=0)
 
 
 def _accesses(title: str, accesses: Sequence[Access], width: int) -> Iterator[RenderableType]:
     """Accesses that differ only in which indirect value they use are one entry."""
     groups: dict[tuple[object, ...], list[Access]] = {}
     for access in accesses:
-        groups.setdefault((access.node, access.pattern, access.strides, access.ranges), []).append(access)
+        groups.setdefault(
+            (access.node, access.pattern, access.strides, access.ranges, access.generated), []
+        ).append(access)
     for members in groups.values():
         access = members[0]
         count = sum(member.count for member in members)
@@ -213,17 +232,25 @@ def _accesses(title: str, accesses: Sequence[Access], width: int) -> Iterator[Re
         grid = Table.grid(padding=(0, 2))
         grid.add_column(style="dim", no_wrap=True)
         grid.add_column(overflow="fold")
-        style = "green" if access.contiguous else "yellow"
+        made = access.generated
+        contiguous = access.contiguous if made is None else made.contiguous
+        style = "yellow" if contiguous is False else "green"
         others = f"  (and {len(members) - 1} like it)" if len(members) > 1 else ""
         if access.index is not None:
             grid.add_row("index", f"{access.index}{others}")
-        grid.add_row("pattern", Text(access.pattern, style=style))
+        grid.add_row("pattern", Text(pattern_text(access.pattern), style=style if made is None else ""))
+        if made is not None:
+            grid.add_row("generated", Text(f"{generated_text(made)}{_line(made)}", style=style))
         if access.strides:
             grid.add_row("strides", Text.assemble(*_strides(access)))
         for name, variables in access.indirect:
             depends = f"varies with {', '.join(variables)}" if variables else "does not vary with the loops"
             grid.add_row("indirect", f"{name} {depends}")
         yield Padding(grid, (0, 0, 0, 2), expand=False)
+
+
+def _line(made: GeneratedAccess) -> str:
+    return f" ({_short(str(made.span))})" if made.span else ""
 
 
 def _strides(access: Access) -> Iterator[str | tuple[str, str]]:

@@ -10,9 +10,10 @@ from rich.padding import Padding
 from rich.text import Text
 
 from inductor_probe.model.ir import Dep, MemoryDep, StarDep, WeakDep
-from inductor_probe.model.layouts import Access, LayoutRow
+from inductor_probe.model.layouts import Access, LayoutRow, Pattern
 from inductor_probe.model.nodes import NodeBuffer
 from inductor_probe.model.pages import NodePage, NodePart
+from inductor_probe.model.remark import Remark
 from inductor_probe.report.chain import MOST_LINES, chain, fx_text, link_facts
 from inductor_probe.report.facts import facts, in_order, names, place, source_text, table
 from inductor_probe.report.formula import FormulaText, formula_json
@@ -20,6 +21,8 @@ from inductor_probe.report.layouts import layouts_json
 from inductor_probe.report.look import look
 from inductor_probe.report.nodes import buffer_text, does, kernel_text, node_json, ranges_text
 from inductor_probe.report.units import counted, dims_text, shorten
+from inductor_probe.report.words.layouts import format_text, pattern_text
+from inductor_probe.report.words.remarks import folded_sentences
 
 Lines = Mapping[str, Sequence[tuple[int, str]]]
 """Dumped text by node: numbered lines."""
@@ -83,12 +86,17 @@ class NodePageText:
         if page.inside:
             inside = [buffer_text(NodeBuffer(row.buffer, row.layout)) for row in page.inside]
             yield Text.assemble(("only inside  ", "bold"), names(inside))
-        for row in (*page.writes, *page.inside):
-            for mark in row.marks:
-                if any(mark.who == part.row.node for part in page.parts):
-                    text = mark.text if mark.text.startswith(row.buffer) else f"{row.buffer}: {mark.text}"
-                    yield look(text, indent=0)
+        rows = (*page.writes, *page.reads, *page.inside)
+        for text in folded_sentences(
+            remark for row in rows for remark in row.remarks if _is_about(remark, page)
+        ):
+            yield look(text, indent=0)
         yield from _bodies(page, self.raw)
+
+
+def _is_about(remark: Remark, page: NodePage) -> bool:
+    nodes = {part.row.node for part in page.parts}
+    return any(subject.type == "node" and subject.name in nodes for subject in remark.subjects)
 
 
 def _single(page: NodePage, part: NodePart) -> Iterator[RenderableType]:
@@ -188,7 +196,7 @@ def _buffers(rows: Sequence[LayoutRow], page: NodePage, direction: str) -> Paddi
             (
                 Text(buffer_text(NodeBuffer(row.buffer, row.layout)), style="bold"),
                 dims_text(row.layout.stride if row.layout else None),
-                row.format_in_words,
+                format_text(row, always=True),
                 how([access for access in _accesses(row, direction) if access.node in inside]),
             )
             for row in rows
@@ -201,16 +209,17 @@ def _accesses(row: LayoutRow, direction: str) -> tuple[Access, ...]:
 
 
 def how(accesses: Sequence[Access]) -> Text:
-    """`contiguous, indirect 3 times`: the patterns of accesses, what costs in yellow."""
-    counts: dict[str, int] = {}
-    contiguous: dict[str, bool | None] = {}
+    """`contiguous, indirect 3 times`: patterns; in yellow where the generated code is not contiguous."""
+    counts: dict[Pattern, int] = {}
+    contiguous: dict[Pattern, bool | None] = {}
     for access in accesses:
+        made = access.generated
         counts[access.pattern] = counts.get(access.pattern, 0) + access.count
-        contiguous[access.pattern] = access.contiguous
+        contiguous[access.pattern] = access.contiguous if made is None else made.contiguous
     text = Text()
     for at, (pattern, times) in enumerate(counts.items()):
         text.append(", " if at else "")
-        text.append(pattern, style="yellow" if contiguous[pattern] is False else "")
+        text.append(pattern_text(pattern), style="yellow" if contiguous[pattern] is False else "")
         text.append(f" {times} times" if times > 1 else "")
     return text or Text("-")
 

@@ -10,8 +10,10 @@ from rich.text import Text
 
 from inductor_probe.model.manifest import Manifest
 from inductor_probe.model.summary import GraphSummary, RunSummary
+from inductor_probe.report.layouts import remark_json
 from inductor_probe.report.look import look
 from inductor_probe.report.units import bytes_text
+from inductor_probe.report.words.remarks import folded_sentences
 
 
 def summary_json(summary: RunSummary, path: str, manifest: Manifest | None) -> dict[str, Any]:
@@ -42,6 +44,7 @@ def _graph_json(graph: GraphSummary) -> dict[str, Any]:
         "buffers": graph.buffers,
         "bytes": graph.buffer_bytes,
         "looks": list(graph.looks),
+        "remarks": [remark_json(remark) for remark in graph.remarks],
     }
 
 
@@ -57,9 +60,9 @@ class SummaryTable:
         else:
             yield _table(self.summary)
         for graph in self.summary.graphs:
-            if graph.looks:
+            if graph.looks or graph.remarks:
                 yield Text.assemble((graph.graph, "bold"), " deserves a look:")
-            for text in graph.looks:
+            for text in (*graph.looks, *folded_sentences(graph.remarks)):
                 yield look(text)
         if self.summary.looks:
             yield Text("the run:", style="bold")
@@ -84,7 +87,7 @@ def _table(summary: RunSummary) -> Table:
     for graph in summary.graphs:
         kernels = ", ".join(f"{count} {backend}" for backend, count in graph.kernels) or "-"
         table.add_row(
-            Text(graph.graph, style="bold red" if graph.looks else "bold"),
+            Text(graph.graph, style="bold red" if graph.looks or graph.remarks else "bold"),
             *([graph.case or "-"] if with_case else []),
             *([graph.why or "-"] if with_why else []),
             f"{graph.nodes_before} -> {graph.nodes_after}",

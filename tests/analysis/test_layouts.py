@@ -1,4 +1,4 @@
-"""Layout rows on real dumps: formats, accesses, patterns, origins, and who pays."""
+"""Layout rows on real dumps: formats, accesses, patterns, origins and remarks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from inductor_probe.analysis.layouts import layouts
 from inductor_probe.analysis.links import links
 from inductor_probe.errors import NotFoundError
 from inductor_probe.model.debug_dir import CompiledGraph
-from inductor_probe.model.layouts import LayoutRow
+from inductor_probe.model.layouts import LayoutRow, Pattern
+from inductor_probe.model.remark import Subject
 from inductor_probe.reader.debug_dir import graph_dir, read_graph
 from tests.conftest import all_graph_dirs
 
@@ -40,24 +41,39 @@ def test_every_buffer_of_every_fixture_has_a_row_and_a_kernel(folder: Path) -> N
             assert rows[name].writes or rows[name].layout is None or leaf.outputs[0].mutations
 
 
-def test_separable_antialias_shows_who_pays_for_the_intermediate(read: Read) -> None:
+def test_separable_antialias_shows_the_gather_that_the_layout_of_its_intermediate_causes(read: Read) -> None:
     graph = read("torch-2.13.0-cpu/aa_separable_cl")
     horizontal = row(graph, "buf1")
     assert (horizontal.memory_format, horizontal.dim_order) == ("transposed", (0, 2, 1, 3))
     assert horizontal.size_bytes == 4 * 4 * 3 * 345 * 256
-    (mark,) = horizontal.marks
-    assert (mark.kind, mark.who) == ("disagrees", "op1")
-    assert "arg0_1, which is channels_last [0, 2, 3, 1]; op1 pays" in mark.text
+    gather, change = horizontal.remarks
+    assert (gather.code, gather.kind, gather.knowledge) == ("noncontiguous-access", "missed", "read")
+    assert gather.subjects == (Subject("node", "op1"),)
+    numbers = dict(gather.numbers)
+    assert (numbers["buffer"], numbers["pattern"], numbers["loop"], numbers["steps"]) == (
+        "arg0_1",
+        "indirect",
+        "x2",
+        256,
+    )
+    assert (numbers["unit_stride_loop"], numbers["unit_stride_steps"], numbers["accesses"]) == ("x1", 3, 5)
+    assert (numbers["format"], numbers["written"], numbers["written_dim_order"]) == (
+        "channels_last",
+        "buf1",
+        "[0, 2, 1, 3]",
+    )
+    assert gather.cost == 5 * 1380 * 3 * 256 * 4
+    assert (change.code, change.subject.name, change.cost) == ("layout-change", "op3", 4 * 3 * 256 * 256 * 4)
     source = row(graph, "arg0_1")
-    assert [access.pattern for access in source.reads] == ["indirect"] * 5
+    assert [access.pattern.kind for access in source.reads] == ["indirect"] * 5
     assert source.reads[0].indirect == (("indirect0", ("p2",)),)
     assert dict(source.reads[0].strides) == {"p0": 1368, "p1": 1, "p2": "indirect"}
-    assert [mark.kind for mark in source.marks] == ["costs"]
+    assert source.remarks == (gather,)
 
 
 def test_rows_reached_indirectly_but_read_along_the_innermost_loop_are_contiguous(read: Read) -> None:
     reads = row(read("torch-2.13.0-cpu/aa_separable_cl"), "buf1").reads
-    assert [access.pattern for access in reads] == ["contiguous"] * 3
+    assert [access.pattern for access in reads] == [Pattern("contiguous", 1)] * 3
     assert reads[0].indirect == (("indirect0", ("p2",)),)
     assert reads[0].innermost == "p3"
 
@@ -65,24 +81,24 @@ def test_rows_reached_indirectly_but_read_along_the_innermost_loop_are_contiguou
 @pytest.mark.parametrize(
     ("name", "pattern", "strides"),
     [
-        ("torch-2.13.0-cpu/hflip_cf", "reversed", {"p0": 224, "p1": -1}),
+        ("torch-2.13.0-cpu/hflip_cf", Pattern("reversed", -1), {"p0": 224, "p1": -1}),
         (
             "torch-2.13.0-cpu/hflip_cl",
-            "contiguous in runs of 3, reversed along p1",
+            Pattern("contiguous", 1, 3, ("p1",)),
             {"p0": 672, "p1": -3, "p2": 1},
         ),
-        ("torch-2.1.2-cpu/hflip_cl", "reversed, strided by 3", {"z0": 672, "z1": 1, "z2": -3}),
-        ("torch-2.6.0-cpu/hflip_sliced", "reversed", {"p0": 60270, "p1": 246, "p2": -1}),
+        ("torch-2.1.2-cpu/hflip_cl", Pattern("reversed", -3), {"z0": 672, "z1": 1, "z2": -3}),
+        ("torch-2.6.0-cpu/hflip_sliced", Pattern("reversed", -1), {"p0": 60270, "p1": 246, "p2": -1}),
     ],
 )
-def test_flips(read: Read, name: str, pattern: str, strides: dict[str, int]) -> None:
+def test_flips(read: Read, name: str, pattern: Pattern, strides: dict[str, int]) -> None:
     (access,) = row(read(name), "arg0_1").reads
     assert access.pattern == pattern
     assert dict(access.strides) == strides
 
 
 def test_what_a_reversal_costs_is_not_held_against_the_layout(read: Read) -> None:
-    assert row(read("torch-2.13.0-cpu/hflip_cf"), "arg0_1").marks == ()
+    assert row(read("torch-2.13.0-cpu/hflip_cf"), "arg0_1").remarks == ()
 
 
 def test_old_dumps_take_layouts_from_the_wrapper_and_say_so(read: Read) -> None:
@@ -132,12 +148,12 @@ def test_a_reduction_reads_along_the_reduced_loop_and_stores_outside_of_it(read:
     bias_gradient = next(found for found in layouts(graph) if found.producer == "op2")
     assert [access.innermost for access in bias_gradient.writes] == ["p0"]
     reads = [access for found in layouts(graph) for access in found.reads if access.node == "op2"]
-    assert [(access.innermost, access.pattern) for access in reads] == [("p1", "strided by 64")]
+    assert [(access.innermost, access.pattern) for access in reads] == [("p1", Pattern("strided", 64))]
 
 
 def test_extern_kernels_read_whole_buffers(read: Read) -> None:
     found = row(read("torch-2.13.0-cpu/mlp_train", 1), "primals_4")
-    assert [access.pattern for access in found.reads] == ["whole buffer"]
+    assert [access.pattern for access in found.reads] == [Pattern("whole_buffer")]
 
 
 def test_an_unknown_buffer_offers_near_names(read: Read) -> None:

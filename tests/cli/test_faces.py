@@ -96,8 +96,32 @@ def test_json_of_a_buffer_has_the_documented_keys(probe: Probe) -> None:
         "offset": 0,
     }
     assert row["reads"][0]["strides"] == {"p0": 264960, "p1": 256, "p2": "indirect", "p3": 1}
-    assert (row["reads"][0]["node"], row["reads"][0]["pattern"]) == ("op3", "contiguous")
-    assert row["marks"][0]["who"] == "op1"
+    assert (row["reads"][0]["node"], row["reads"][0]["pattern"]["kind"]) == ("op3", "contiguous")
+    assert row["reads"][0]["generated"]["form"] == "vector"
+
+
+def test_json_of_a_remark_has_its_fields_and_no_sentence(probe: Probe) -> None:
+    (row,) = json.loads(probe("layouts", "buf1", ANTIALIAS, "--json").out)
+    remark = row["remarks"][0]
+    assert set(remark) == {
+        "code",
+        "kind",
+        "subject",
+        "numbers",
+        "cost",
+        "evidence",
+        "settings",
+        "knowledge",
+        "also",
+    }
+    assert (remark["code"], remark["kind"], remark["knowledge"]) == ("noncontiguous-access", "missed", "read")
+    assert remark["subject"] == {"type": "node", "name": "op1"}
+    assert (remark["numbers"]["buffer"], remark["numbers"]["loop"]) == ("arg0_1", "x2")
+    assert {Path(span["path"]).name for span in remark["evidence"]} == {
+        "ir_post_fusion.txt",
+        "output_code.py",
+    }
+    assert all(" " not in str(value).replace(", ", ",") for value in remark["numbers"].values())
 
 
 def test_80_columns_hold(probe: Probe) -> None:

@@ -1,4 +1,4 @@
-"""Drawings of graphs: what is in them, who pays, and that all of it can be chosen."""
+"""Drawings of graphs: what is in them, which read is not contiguous, and that all of it can be chosen."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_nodes_and_the_buffers_between_them_are_drawn(antialias: ip.Graph) -> No
     assert [unit.name for unit in found.units] == ["op0", "op1", "op2", "op3"]
     assert {row.buffer for row in found.buffers} == {"arg0_1", "buf0", "buf1", "buf2", "buf3"}
     assert set(found.writes) == {("op0", "buf0"), ("op1", "buf1"), ("op2", "buf2"), ("op3", "buf3")}
-    reads = {(read.buffer, read.unit): read.pays for read in found.reads}
+    reads = {(read.buffer, read.unit): read.slow for read in found.reads}
     assert reads == {
         ("arg0_1", "op1"): True,
         ("buf0", "op1"): False,
@@ -84,10 +84,10 @@ def test_every_box_is_there_and_can_be_chosen(antialias: ip.Graph) -> None:
     assert first["title"] == "op1"  # it pays, so it is what the reader looks for
 
 
-def test_only_the_read_that_pays_is_red(antialias: ip.Graph) -> None:
+def test_only_the_non_contiguous_read_is_red(antialias: ip.Graph) -> None:
     found = checked(antialias.draw()._repr_html_())
     assert len(found.of_class("ip-wire")) == 8
-    assert len([each for each in found.of_class("ip-wire") if "ip-pays" in each["class"]]) == 1
+    assert len([each for each in found.of_class("ip-wire") if "ip-slow" in each["class"]]) == 1
 
 
 def test_two_drawings_on_one_page_do_not_share_choices(antialias: ip.Graph) -> None:

@@ -103,19 +103,19 @@ def test_the_tour_shows_what_it_says(folder: Path) -> None:
 
 
 @pytest.mark.compiles
-def test_the_channels_first_buffer_is_found_and_who_pays(folder: Path) -> None:
+def test_the_buffer_that_is_not_channels_last_is_found_and_its_non_contiguous_read(folder: Path) -> None:
     ran = Ran("02_channels_last", folder)
     assert "channels_last" in ran.html("graph.layouts()")
-    marked = ran.text("ip.LayoutRows(marked)")
-    assert "buf1" in marked
-    assert "arg0_1  " not in marked
+    changed = ran.text("ip.LayoutRows(changed)")
+    assert "buf1" in changed
+    assert "arg0_1  " not in changed
     assert "in memory <b>dim" in ran.html("graph.layouts(buffer)")
     drawn = ran.html("graph.draw(buffer)")
-    assert drawn.count('class="ip-wire ip-pays"') == 1
+    assert drawn.count('class="ip-wire ip-slow"') == 1
     assert "red arrow" in drawn
-    (payer,) = set(re.findall(r"(op\d+) pays", marked))
-    body = checked(ran.html("graph.show(payer)")).text
-    assert body.startswith(f"{payer} computes")
+    (reader,) = set(re.findall(r"(op\d+) reads arg0_1 non-contiguously", changed))
+    body = checked(ran.html("graph.show(gather.subject.name)")).text
+    assert body.startswith(f"{reader} computes")
     assert "arg0_1[" in body
 
 

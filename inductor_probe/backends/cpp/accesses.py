@@ -56,6 +56,7 @@ def _uses(
                 pointer=aliases.get(name, name),
                 index=_index(code, word.end()),
                 alias=name if name in aliases else None,
+                vector=code[word.end() : word.end() + 1] != "[",
             )
 
 
