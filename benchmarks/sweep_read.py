@@ -23,7 +23,7 @@ from inductor_probe.analysis.links import links
 from inductor_probe.discovery.walk import everything_below
 from inductor_probe.model.debug_dir import CompiledGraph, DebugDir, GraphDir
 from inductor_probe.model.ir import SchedulerNode
-from inductor_probe.reader.debug_dir import read_graph
+from inductor_probe.reader.debug_dir import read_graph, texts_of
 
 # Names and numbers that differ from graph to graph, though what is wrong is the same.
 _VARYING = re.compile(r"""'[^']*'|"[^"]*"|/[\w./-]+|[A-Za-z_]*\d\w*(?=\b)""")
@@ -80,11 +80,12 @@ def _read(run: DebugDir, folder: GraphDir, totals: Totals) -> None:
     linked = links(graph)
     totals.linking += time.process_time() - read
     totals.seconds += read - begin
-    found = check_graph(graph)
+    found = check_graph(graph, texts_of(graph))
     counts["graphs"] += 1
     counts["bytes"] += sum(file.path.stat().st_size for file in graph.files)
-    counts["lines"] += found.lines
-    counts["lines not read"] += found.unread_lines
+    for file in found.files:
+        counts["lines"] += file.lines
+        counts["lines not read"] += file.unread
     counts["nodes"] += found.nodes
     counts["kernels"] += found.kernels
     counts["launches"] += found.launches

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
+from inductor_probe.analysis.completeness.files import check_files
 from inductor_probe.analysis.links import links
 from inductor_probe.model.check import GraphCheck
 from inductor_probe.model.debug_dir import CompiledGraph
@@ -11,9 +13,16 @@ from inductor_probe.model.links import Links
 from inductor_probe.model.span import Problem, Span
 
 
-def check_graph(graph: CompiledGraph) -> GraphCheck:
-    """Count what was read of `graph`, and list what is missing, damaged, unknown or unlinked."""
+def check_graph(graph: CompiledGraph, texts: Mapping[str, str], unopened: Sequence[Path] = ()) -> GraphCheck:
+    """Count what was read of `graph`, and list what is missing, damaged, unknown or unlinked.
+
+    Args:
+        graph: read with everything in it.
+        texts: of its files, by name; of a file that is not among them the lines are only counted.
+        unopened: files in its folder that nothing reads.
+    """
     linked = links(graph)
+    checked = check_files(graph, texts)
     # Without a wrapper nothing can be linked, and what is wrong with it is told anyhow.
     unlinked = tuple(link.node for link in linked.unlinked) if graph.code and graph.code.entry else ()
     return GraphCheck(
@@ -21,11 +30,13 @@ def check_graph(graph: CompiledGraph) -> GraphCheck:
         nodes=sum(1 for top in graph.nodes for _ in top.leaves()),
         kernels=len(graph.code.kernels) if graph.code else 0,
         launches=len(graph.code.launches) if graph.code else 0,
-        lines=sum(file.lines for file in graph.files),
-        unread_lines=sum(file.unread for file in graph.files),
+        files=checked.files,
+        unopened=tuple(unopened),
         unlinked=unlinked,
         notes=tuple(_notes(graph, linked)),
-        problems=tuple(dict.fromkeys([*graph.problems, *_unknown_fields(graph), *_unfinished(graph)])),
+        problems=tuple(
+            dict.fromkeys([*graph.problems, *_unknown_fields(graph), *_unfinished(graph), *checked.problems])
+        ),
     )
 
 

@@ -15,7 +15,7 @@ from inductor_probe.model.check import DumpCheck, GraphCheck
 from inductor_probe.model.debug_dir import DebugDir
 from inductor_probe.model.span import Problem
 from inductor_probe.notebook.shown import Renderable, Shown
-from inductor_probe.reader.debug_dir import read_graph
+from inductor_probe.reader.debug_dir import read_graph, texts_of, unopened_files
 from inductor_probe.reader.logs.run_logs import read_logs
 from inductor_probe.report.check import CheckText
 
@@ -47,7 +47,9 @@ def check(*paths: str | Path) -> Check:
             problems.append(Problem(f"{run.path}: {summarise(run, []).empty}"))
         elif run.manifest and (sentence := cut_short(run.manifest)):
             problems.append(Problem(f"{run.path}: {_running(run) or sentence}"))
-        graphs.extend(check_graph(read_graph(folder, run.manifest)) for folder in run.graphs)
+        for folder in run.graphs:
+            graph = read_graph(folder, run.manifest)
+            graphs.append(check_graph(graph, texts_of(graph), unopened_files(graph)))
     logs = [found for run in runs if (found := check_logs(run, read_logs(run)))]
     return Check(tuple(graphs), tuple(logs), tuple(problems), tuple(empty))
 

@@ -2,10 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from inductor_probe.model.span import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class FileCheck:
+    """What became of the lines of a kind of file; each line is counted in one of the last five.
+
+    Attributes:
+        kind: name of the file, or a part of it: `C++ kernels in output_code.py`.
+        files: how many of the kind.
+        lines: in all of them.
+        read: what they say is in a record.
+        checked: parsed, and found complete as far as it can be told; no record holds them.
+        comments: comments and empty lines, of which nothing can be told.
+        counted: neither read nor checked.
+        unread: in no known form.
+    """
+
+    kind: str
+    files: int
+    lines: int
+    read: int = 0
+    checked: int = 0
+    comments: int = 0
+    counted: int = 0
+    unread: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +43,8 @@ class GraphCheck:
         nodes: unfused scheduler nodes that code was generated for.
         kernels: generated kernels defined in the wrapper; library calls are not among them.
         launches: calls of those kernels.
-        lines, unread_lines: of all its files; unread are those that no known form took.
+        files: what became of the lines of each of its files.
+        unopened: files in its folder that are neither read nor checked.
         unlinked: nodes whose kernel could not be proved.
         notes: what torch did not write, and what to know of that; nothing that was not read.
         problems: what is missing, damaged or not understood.
@@ -27,8 +54,8 @@ class GraphCheck:
     nodes: int
     kernels: int
     launches: int
-    lines: int
-    unread_lines: int
+    files: tuple[FileCheck, ...]
+    unopened: tuple[Path, ...] = ()
     unlinked: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
@@ -39,8 +66,7 @@ class LogCheck:
     """What was read of a run's compiler logs."""
 
     run: Path
-    lines: int
-    unread_lines: int
+    files: tuple[FileCheck, ...]
     problems: tuple[Problem, ...] = ()
 
 
@@ -72,14 +98,33 @@ class DumpCheck:
         return sum(graph.launches for graph in self.graphs)
 
     @property
+    def files(self) -> tuple[FileCheck, ...]:
+        """What became of the lines of each kind of file, all graphs and logs together."""
+        kinds: dict[str, list[FileCheck]] = {}
+        for part in self._parts:
+            for file in part.files:
+                kinds.setdefault(file.kind, []).append(file)
+        return tuple(_added(kind, files) for kind, files in kinds.items())
+
+    @property
+    def total(self) -> FileCheck:
+        """What became of all lines."""
+        return _added("all", self.files)
+
+    @property
     def lines(self) -> int:
-        """Lines of everything that was read."""
-        return sum(part.lines for part in self._parts)
+        """Lines of everything that was read, checked or counted."""
+        return self.total.lines
 
     @property
     def unread_lines(self) -> int:
         """Lines that no known form took."""
-        return sum(part.unread_lines for part in self._parts)
+        return self.total.unread
+
+    @property
+    def unopened(self) -> tuple[Path, ...]:
+        """Files in the graphs' folders that are neither read nor checked."""
+        return tuple(path for graph in self.graphs for path in graph.unopened)
 
     @property
     def unlinked_nodes(self) -> int:
@@ -96,6 +141,24 @@ class DumpCheck:
         return (*self.graphs, *self.logs)
 
     @property
-    def whole(self) -> bool:
-        """Whether everything is there, read and linked."""
+    def sound(self) -> bool:
+        """Whether nothing is missing, damaged, not understood or not linked, as far as can be told."""
         return not self.problems and not self.unread_lines and not self.unlinked_nodes
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is sound, and everything in the graphs' folders was read or checked."""
+        return self.sound and not self.total.counted and not self.unopened
+
+
+def _added(kind: str, files: Sequence[FileCheck]) -> FileCheck:
+    return FileCheck(
+        kind,
+        files=sum(file.files for file in files),
+        lines=sum(file.lines for file in files),
+        read=sum(file.read for file in files),
+        checked=sum(file.checked for file in files),
+        comments=sum(file.comments for file in files),
+        counted=sum(file.counted for file in files),
+        unread=sum(file.unread for file in files),
+    )

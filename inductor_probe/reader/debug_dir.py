@@ -6,6 +6,7 @@ import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -15,7 +16,7 @@ from inductor_probe.model.fx import FxGraph
 from inductor_probe.model.manifest import MANIFEST_NAME, Manifest
 from inductor_probe.model.span import Problem
 from inductor_probe.reader.fx import parse_fx_graph
-from inductor_probe.reader.ir import IrFile, parse_ir
+from inductor_probe.reader.ir import IrFile, names_children, parse_ir, with_children
 from inductor_probe.reader.output_code import parse_output_code
 from inductor_probe.reader.provenance import PROVENANCE_FILES, parse_provenance
 from inductor_probe.reader.runnable import parse_runnable
@@ -29,6 +30,9 @@ _GRAPH_NAME = re.compile(
 _FX_FILE, _FX_BEFORE = "fx_graph_transformed.py", "fx_graph_readable.py"
 _BEFORE_FUSION = "ir_pre_fusion.txt"
 _GRAPH_FILES = ("ir_post_fusion.txt", _BEFORE_FUSION, "output_code.py", _FX_FILE, _FX_BEFORE)
+
+# `probe bench-kernel` writes a bench file and its results beside what torch wrote.
+_BENCH = "output_code_bench."
 
 _Part = TypeVar("_Part")
 
@@ -90,7 +94,8 @@ def read_graph(folder: GraphDir, manifest: Manifest | None = None, *, earlier: b
     reader = _GraphReader(folder.path)
     nothing = IrFile((), ())
     post = reader.read("ir_post_fusion.txt", parse_ir) or nothing
-    wanted = earlier or not post.nodes  # they stand in for those after it
+    # They stand in for those after it, or for the nodes in fused ones that only name them.
+    wanted = earlier or not post.nodes or names_children(post.nodes)
     pre = (reader.read(_BEFORE_FUSION, parse_ir) if wanted else None) or nothing
     code = reader.read("output_code.py", parse_output_code)
     fx, before = reader.fx_graphs(earlier=earlier)
@@ -104,7 +109,7 @@ def read_graph(folder: GraphDir, manifest: Manifest | None = None, *, earlier: b
         folder=folder,
         torch_version=runnable.torch_version if runnable else None,
         pre=pre.nodes,
-        post=post.nodes,
+        post=with_children(post.nodes, pre.nodes),
         code=code,
         fx=fx or before,
         record=manifest.graph(folder.name) if manifest else None,
@@ -134,6 +139,23 @@ def with_earlier(graph: CompiledGraph) -> CompiledGraph:
         nodes_before=len(pre),
         files=(*graph.files, *reader.files),
         problems=(*graph.problems, *reader.problems),
+    )
+
+
+def texts_of(graph: CompiledGraph) -> dict[str, str]:
+    """Return the texts of the files that `graph` was read from, by name, without those that are not text."""
+    texts = {file.path.name: _part(partial(read_text, file.path), [], None) for file in graph.files}
+    return {name: text for name, text in texts.items() if text is not None}
+
+
+def unopened_files(graph: CompiledGraph) -> tuple[Path, ...]:
+    """Return the files in the folder of `graph` that it was not read from, without those that users edit."""
+    opened = {file.path.name for file in graph.files}
+    entries: list[Path] = _part(lambda: sorted(graph.folder.path.iterdir()), [], [])
+    return tuple(
+        path
+        for path in entries
+        if path.name not in opened and not path.name.startswith(_BENCH) and path.is_file()
     )
 
 

@@ -83,7 +83,7 @@ def _node(line: re.Match[str], source: SourceLine | None, known: set[str], span:
 def _params(text: str, span: Span) -> tuple[FxNode, ...]:
     return tuple(
         FxNode(param["name"], "placeholder", _type(param["type"]), None, span=span)
-        for part in _top_level_commas(text)
+        for part in split_parameters(text)
         if (param := _PARAM.fullmatch(part.strip()))
     )
 
@@ -92,7 +92,7 @@ def _type(text: str | None) -> str | None:
     return None if text is None else text.strip().strip('"')
 
 
-def _top_level_commas(text: str) -> list[str]:
+def split_parameters(text: str) -> list[str]:
     """Split parameters at commas that are neither in brackets (`f32[2, 3]`) nor in quotes."""
     parts, depth, quoted, start = [], 0, False, 0
     for found in _MARK.finditer(text):

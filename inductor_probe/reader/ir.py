@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +32,9 @@ _BUFFER_FIELDS: dict[str, Callable[[str], Any]] = {
     "aliases": values.names,
     "mutations": values.names,
 }
+_CHILD_NAMES = "snodes"
 # What reading a value that is cut off or of a new form raises.
-_NOT_READ = (ValueError, KeyError, IndexError, RecursionError)
+_NOT_READ = (ValueError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,41 @@ def parse_ir(text: str, path: Path) -> IrFile:
     nodes = tuple(reader.node(block) for block in split.nodes)
     problems.sort(key=lambda problem: problem.span.first if problem.span else 0)
     return IrFile(nodes, tuple(problems))
+
+
+def names_children(nodes: Iterable[SchedulerNode]) -> bool:
+    """Tell whether fused nodes name the nodes in them instead of printing them: see `with_children`."""
+    return any(_child_names(node) for node in nodes)
+
+
+def with_children(
+    nodes: Iterable[SchedulerNode], earlier: Iterable[SchedulerNode]
+) -> tuple[SchedulerNode, ...]:
+    """Give fused nodes that only name the nodes in them those of the file before fusion.
+
+    `buf0_buf1.snodes = ['buf0', 'buf1']` is all that torch printed until August 2023 (pull request 106356). A
+    node of which one is not in the earlier file stays as it is.
+    """
+    known = {node.name: node for node in earlier}
+    return tuple(_with_children(node, known) for node in nodes)
+
+
+def _with_children(node: SchedulerNode, known: Mapping[str, SchedulerNode]) -> SchedulerNode:
+    names = _child_names(node)
+    if not names or not known.keys() >= set(names):
+        return node
+    fields = tuple(pair for pair in node.fields if pair[0] != _CHILD_NAMES)
+    return replace(node, children=tuple(known[name] for name in names), outputs=(), fields=fields)
+
+
+def _child_names(node: SchedulerNode) -> tuple[str, ...]:
+    text = dict(node.fields).get(_CHILD_NAMES)
+    if text is None or node.children:
+        return ()
+    try:
+        return values.names(text)
+    except ValueError:
+        return ()
 
 
 @dataclass(slots=True)

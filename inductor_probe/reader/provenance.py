@@ -27,8 +27,11 @@ def parse_provenance(text: str, path: Path) -> Provenance:
         data = json.loads(text)
         launches = _names(data.get("cppCodeToPost", {}) if "preToPost" in data else data)
         pre_to_post = _names(data.get("preToPost", {}))
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise UnreadableError(f"{path}: not a provenance mapping of torch ({error})") from error
+    except (TypeError, AttributeError) as error:
+        message = "not a provenance mapping of torch (names with lists of names are)"
+        raise UnreadableError(f"{path}: {message}") from error
     kernels: dict[str, dict[str, None]] = {}
     for key, nodes in launches.items():
         kernels.setdefault(_kernel(key), {}).update(dict.fromkeys(nodes))

@@ -57,8 +57,10 @@ def _by_probe(path: Path, text: str, problems: list[Problem]) -> Iterator[Tuning
                 cached=found.get("cached"),
                 span=span,
             )
-        except (KeyError, TypeError, AttributeError) as error:
-            problems.append(Problem(f"not a list of choices: {type(error).__name__}: {error}", span))
+        except (KeyError, TypeError, AttributeError):
+            problems.append(
+                Problem("not a list of choices: it lacks a part, or one is of another form", span)
+            )
 
 
 def _choice(found: dict[str, Any]) -> TemplateChoice:

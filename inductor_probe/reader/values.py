@@ -115,14 +115,18 @@ def _dep(expression: Expression, node: ast.expr) -> Dep:
     name, args, kwargs = _call(expression, node)
     match name:
         case "MemoryDep":
+            if len(args) < 3:
+                raise ValueError(
+                    f"a MemoryDep without name, index or ranges: {shorten(expression.quote(node))}"
+                )
             mode = _mode(expression, args[3]) if len(args) > 3 else None
             return MemoryDep(_string(args[0]), expression.quote(args[1]), ranges(expression, args[2]), mode)
         case "StarDep":
-            return StarDep(_string(kwargs["name"]), _mode(expression, kwargs.get("mode")))
+            return StarDep(_string(_argument(kwargs, "name", name)), _mode(expression, kwargs.get("mode")))
         case "WeakDep":
             mutating, fake = kwargs.get("mutating_buf"), kwargs.get("is_fake")
             return WeakDep(
-                _string(kwargs["name"]),
+                _string(_argument(kwargs, "name", name)),
                 None if mutating is None else _string(mutating),
                 None if fake is None else _bool(fake),
             )
@@ -164,15 +168,20 @@ def users(text: str) -> tuple[NodeUser, ...]:
         raise ValueError(f"not a list of users: {shorten(text)}")
     found = []
     for element in expression.node.elts:
-        _, _, kwargs = _call(expression, element)
-        node = kwargs["node"]
+        user, _, kwargs = _call(expression, element)
+        node = _argument(kwargs, "node", user)
         kind: str | None = None
         if isinstance(node, ast.Call):
             kind, _, inner = _call(expression, node)
-            name = _string(inner["name"]) if "name" in inner else expression.quote(inner["nodes"])
+            if "name" in inner:
+                name = _string(inner["name"])
+            else:
+                name = expression.quote(_argument(inner, "nodes", kind))
         else:
             name = expression.quote(node)
-        found.append(NodeUser(name, kind, _bool(kwargs["can_inplace"]), _bool(kwargs["is_weak"])))
+        weak = kwargs.get("is_weak")  # torch 2.1 and later
+        can_inplace = _bool(_argument(kwargs, "can_inplace", user))
+        found.append(NodeUser(name, kind, can_inplace, None if weak is None else _bool(weak)))
     return tuple(found)
 
 
@@ -249,6 +258,13 @@ def _call(expression: Expression, node: ast.expr) -> tuple[str, list[ast.expr], 
     return expression.quote(node.func), node.args, kwargs
 
 
+def _argument(kwargs: dict[str, ast.expr], key: str, of: str) -> ast.expr:
+    """Return a keyword argument that every form of a value has."""
+    if key not in kwargs:
+        raise ValueError(f"{of} without {key}")
+    return kwargs[key]
+
+
 def _mode(expression: Expression, node: ast.expr | None) -> str | None:
     """A mode is printed unquoted in MemoryDep and quoted in StarDep."""
     if node is None or (isinstance(node, ast.Constant) and node.value is None):
@@ -261,7 +277,7 @@ def _device(expression: Expression, node: ast.expr) -> str:
     if isinstance(node, ast.Constant):
         return _string(node)
     _, args, kwargs = _call(expression, node)
-    kind = _string(args[0] if args else kwargs["type"])
+    kind = _string(args[0] if args else _argument(kwargs, "type", "device"))
     return f"{kind}:{expression.quote(kwargs['index'])}" if "index" in kwargs else kind
 
 

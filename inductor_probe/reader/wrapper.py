@@ -23,7 +23,7 @@ _SYMBOL = re.compile(r"[suz]\d+")
 _LAUNCHERS = {backend.launcher for backend in BACKENDS}
 # Calls that neither compute nor name memory: devices, streams, guards, events, lists of a loop, profiling.
 _PLUMBING = re.compile(
-    r"args\.clear|assert_alignment|get_raw_stream|run_intermediate_hooks|start_graph|end_graph"
+    r"args\.clear|assert_alignment|get_(?:raw|cuda|xpu)_stream|run_intermediate_hooks|start_graph|end_graph"
     r"|torch\.\w+\.(?:set_device|synchronize|nvtx\.\w+)|torch\.Event|\w+\.(?:record|synchronize|wait|zero_)"
     r"|[\w\[\]]+\.(?:append|extend|wait_stream|wait_event|record_event|precompile|save_gpu_kernel)"
     r"|print|record_function"

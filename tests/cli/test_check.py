@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -67,6 +68,71 @@ def test_lines_of_no_known_form_are_counted_and_named(probe: Callable[..., Ran],
     ]
     assert counts["problems"][0]["path"] == str(path)
     assert path.read_text().split("\n")[counts["problems"][0]["line"] - 1] == "what is this"
+
+
+def test_each_kind_of_file_says_what_was_read_and_what_was_checked(
+    probe: Callable[..., Ran], copy: Path
+) -> None:
+    ran = probe("check", copy)
+    first, *rest = ran.out.splitlines()
+    assert first.startswith("whole: 1 graph, 1 node, 1 kernel, 1 launch, ")
+    assert first.endswith(" comments or empty)")
+    assert "only counted" not in ran.out
+    assert [line.strip().partition(":")[0] for line in rest] == [
+        "ir_post_fusion.txt",
+        "ir_pre_fusion.txt",
+        "C++ kernels in output_code.py",
+        "wrapper in output_code.py",
+        "fx_graph_transformed.py",
+        "fx_graph_readable.py",
+        "fx_graph_runnable.py",
+        "inductor_provenance_tracking_node_mappings.json",
+    ]
+    counts = json.loads(probe("check", copy, "--json").out)
+    assert counts["whole"] is counts["sound"] is True
+    assert counts["unopened"] == []
+    for file in counts["files"]:
+        parts = ("read", "checked", "comments", "counted", "unread")
+        assert sum(file[part] for part in parts) == file["lines"]
+    assert sum(file["lines"] for file in counts["files"]) == counts["lines"]
+    kernels = next(file for file in counts["files"] if file["kind"].startswith("C++"))
+    assert (kernels["files"], kernels["read"], kernels["counted"]) == (1, 0, 0)
+
+
+def test_what_was_only_counted_is_not_called_whole(probe: Callable[..., Ran], copy: Path) -> None:
+    path = copy / "output_code.py"
+    text = path.read_text().replace(
+        "async_compile.cpp_pybinding(['const uint8_t*', 'uint8_t*'], ", "async_compile.halide("
+    )
+    path.write_text(text.replace("cpp_fused_flip_0(arg0_1", "cpp_fused_flip_0.run(arg0_1"))
+    (copy / "graph_diagram.svg").write_text("<svg/>")
+    ran = probe("check", copy)
+    assert ran.status == 0
+    first, second, *_ = ran.out.splitlines()
+    assert first.startswith("no problem: 1 graph, ")
+    assert re.fullmatch(
+        r"not called whole: \d+ lines of halide kernels in output_code.py only counted, "
+        r"graph_diagram.svg not opened",
+        second,
+    )
+    counts = json.loads(probe("check", copy, "--json").out)
+    assert (counts["whole"], counts["sound"]) == (False, True)
+    assert counts["unopened"] == [str(copy / "graph_diagram.svg")]
+
+
+def test_a_bench_file_beside_a_dump_leaves_it_whole(probe: Callable[..., Ran], copy: Path) -> None:
+    (copy / "output_code_bench.py").write_text("mine = 1\n")
+    assert probe("check", copy).out.startswith("whole: ")
+
+
+def test_a_missing_def_forward_is_not_whole(probe: Callable[..., Ran], copy: Path) -> None:
+    path = copy / "fx_graph_transformed.py"
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(line for line in lines if "def forward" not in line))
+    ran = probe("check", copy)
+    assert ran.status == 1
+    assert ran.out.startswith("not whole: ")
+    assert "fx_graph_transformed.py:1: class <lambda> has no def forward" in ran.out
 
 
 def test_an_empty_run_says_why(probe: Callable[..., Ran], tmp_path: Path) -> None:

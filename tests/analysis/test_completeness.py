@@ -1,0 +1,324 @@
+"""What is missing from a file is noticed, and nothing is said of a file that lacks nothing."""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+import re
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from inductor_probe.analysis.check import check_graph
+from inductor_probe.analysis.completeness.cpp_names import cpp_problems
+from inductor_probe.analysis.completeness.fx_text import fx_problems
+from inductor_probe.analysis.completeness.python_names import undefined_names
+from inductor_probe.analysis.completeness.runnable import runnable_problems
+from inductor_probe.model.check import GraphCheck
+from inductor_probe.model.debug_dir import GraphDir
+from inductor_probe.reader.debug_dir import read_graph, texts_of
+from inductor_probe.reader.output_code import parse_output_code
+from inductor_probe.reader.python_text import parse_readable_part
+from tests.conftest import DUMPS, REPOSITORY, all_graph_dirs
+
+MLP = sorted((DUMPS / "torch-2.13.0-cpu" / "mlp_train").glob("run_*/torchinductor/*"))[0]
+FLIP = next((DUMPS / "torch-2.13.0-cpu" / "hflip_cl").glob("run_*/torchinductor/*"))
+ADAM = next((DUMPS / "torch-2.11.0-cuda" / "foreach_adam").glob("run_*/torchinductor/*"))
+LAYER_NORM = sorted((DUMPS / "torch-2.11.0-cuda" / "layernorm_grad").glob("run_*/torchinductor/*"))[0]
+HERE = Path("here")
+
+
+def check(folder: Path) -> GraphCheck:
+    graph = read_graph(GraphDir(folder, 0, None))
+    return check_graph(graph, texts_of(graph))
+
+
+@pytest.mark.parametrize("folder", all_graph_dirs(), ids=lambda folder: "/".join(folder.parts[-5:-3]))
+def test_nothing_is_missing_from_a_fixture(folder: Path) -> None:
+    checked = check(folder)
+    assert [str(problem) for problem in checked.problems] == []
+    for file in checked.files:
+        assert file.counted == 0
+        parts = file.read + file.checked + file.comments + file.counted + file.unread
+        assert (file.lines, file.files) == (parts, 1)
+
+
+def edited(graph: Path, to: Path, name: str, edit: Callable[[str], str]) -> list[str]:
+    """Return what is said of a graph of which one file was edited."""
+    copy = to / graph.name
+    shutil.copytree(graph, copy)
+    before = (copy / name).read_text()
+    after = edit(before)
+    assert after != before
+    (copy / name).write_text(after)
+    return [problem.message for problem in check(copy).problems]
+
+
+def without(pattern: str) -> Callable[[str], str]:
+    """Drop the first line that matches."""
+    return lambda text: re.sub(rf"^{pattern}\n", "", text, count=1, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("name", "edit", "message"),
+    [
+        # IR
+        ("ir_post_fusion.txt", without(r"op2\.writes = .*"), "op2 has no line op2.writes"),
+        ("ir_post_fusion.txt", without(r"op2\.met_dependencies = .*"), "has no line op2.met_dependencies"),
+        ("ir_post_fusion.txt", without(r"op2\.sizes = .*"), "op2 has no line op2.sizes"),
+        ("ir_post_fusion.txt", without(r"op2\.min_input.*"), "op2 has no line op2.min_input_distance"),
+        ("ir_post_fusion.txt", without(r"    buf2\.layout = .*"), "output buf2 has no line buf2.layout"),
+        ("ir_post_fusion.txt", without(r"buf2_layout = .*"), "op2 has 0 lines buf2_layout for 1"),
+        ("ir_pre_fusion.txt", without(r"op0\.node\.kernel = .*"), "op0 has no line op0.node.kernel"),
+        ("ir_pre_fusion.txt", without(r"    var_ranges = .*"), "the loop body of op2 has no var_ranges"),
+        ("ir_pre_fusion.txt", without(r"    index0 = .*"), "op2 has index1 where index0 is due"),
+        ("ir_pre_fusion.txt", without(r"        return store"), "op3 has a function without return"),
+        ("ir_pre_fusion.txt", without(r""), "two empty lines stand between nodes"),
+        # FX
+        ("fx_graph_readable.py", without(r"    def forward.*"), "class GraphModule has no def forward"),
+        ("fx_graph_transformed.py", without(r"        return .*"), "class GraphModule has no return"),
+        ("fx_graph_transformed.py", without(r"class .*"), "a graph without its class line"),
+        ("fx_graph_transformed.py", without(r"        erf: .*"), "erf is used before it is defined"),
+        # the program that runs the graph
+        ("fx_graph_runnable.py", without(r"        erf = .*"), "erf is used, but not defined there"),
+        ("fx_graph_runnable.py", without(r"    reader\.tensor\(buf0.*"), "nothing uses the storage buf0"),
+        ("fx_graph_runnable.py", without(r"import torch\._inductor\.config"), "no module of that name"),
+        ("fx_graph_runnable.py", without(r"mod = Repro\(\)"), "the line mod = Repro() is missing"),
+        # the wrapper and its kernels
+        ("output_code.py", without(r"        buf2 = empty.*"), "buf2 is used, but not defined there"),
+        ("output_code.py", without(r"        return \(.*"), "the wrapper has no return"),
+        ("output_code.py", without(r"        args\.clear\(\)"), "the line args.clear() is missing"),
+        ("output_code.py", without(r" +cpp_fused_\w+\(.*"), "nothing launches the kernel"),
+        ("output_code.py", without(r" +auto tmp0 = .*"), "tmp0 is used, but not declared there"),
+        ("output_code.py", without(r" +for\(int64_t x0=.*"), "x0 is used, but not declared there"),
+        ("output_code.py", without(r"    \{"), "closes nothing"),
+        ("output_code.py", without(r"recursively_apply_fns = .*"), "the line recursively_apply_fns = "),
+        ("output_code.py", without(r"if __name__ == .*"), "the last part, if __name__"),
+    ],
+)  # fmt: skip
+def test_a_line_that_is_missing_is_noticed(
+    tmp_path: Path, name: str, edit: Callable[[str], str], message: str
+) -> None:
+    messages = edited(MLP, tmp_path, name, edit)
+    assert any(message in each for each in messages), messages
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (without(r"    tmp0 = tl\.load.*"), "tmp0 is used, but not defined there"),
+        (
+            lambda text: text.replace("import triton.language as tl\n", ""),
+            "tl is used, but not defined there",
+        ),
+        (lambda text: text.replace("    tmp1 = ", "    tmp1 = tmp0 tmp0 + ", 1), "cut off, or not Python"),
+    ],
+)
+def test_triton_kernels_are_checked(tmp_path: Path, edit: Callable[[str], str], message: str) -> None:
+    messages = edited(LAYER_NORM, tmp_path, "output_code.py", edit)
+    assert any(message in each for each in messages), messages
+
+
+def test_a_node_that_only_one_ir_file_has_is_noticed(tmp_path: Path) -> None:
+    """The last node, which nothing reads."""
+    messages = edited(FLIP, tmp_path, "ir_post_fusion.txt", lambda text: text.replace("op0", "op7"))
+    assert {"op0 is missing: ir_pre_fusion.txt has it", "op7 is not in ir_pre_fusion.txt"} <= set(messages)
+
+
+def test_the_wrapper_takes_what_the_graph_takes(tmp_path: Path) -> None:
+    messages = edited(FLIP, tmp_path, "output_code.py", lambda text: text.replace("arg0_1", "arg7_1"))
+    assert "the wrapper takes arg7_1, the FX graph arg0_1" in messages
+
+
+def test_of_a_file_with_a_bad_line_nothing_more_is_asked(tmp_path: Path) -> None:
+    messages = edited(
+        MLP, tmp_path, "ir_post_fusion.txt", lambda text: text.replace("op2.sizes", "what is this", 1)
+    )
+    assert [message for message in messages if not message.startswith("not understood: what is this")] == []
+
+
+CPP = """
+#include "prefix.h"
+extern "C" void kernel(const float* in_ptr0, float* out_ptr0, const int64_t ks0)
+{
+    #pragma omp parallel for
+    for(int64_t x0=static_cast<int64_t>(0L); x0<static_cast<int64_t>(ks0); x0+=static_cast<int64_t>(1L))
+    {
+        auto tmp0 = at::vec::Vectorized<float>::loadu(in_ptr0 + x0, 16); // a comment with @ in it
+        auto tmp1 = [&](auto value) { return value < decltype(value)(2.0f) ? value : -value; }(tmp0);
+        if (x0 > 3 && ks0 < 4) { out_ptr0[x0] = 1e-05f; }
+        tmp1.template cast<float, 1>().store(out_ptr0 + x0);
+    }
+}
+"""
+
+
+def test_c_plus_plus_with_nothing_wrong() -> None:
+    assert list(cpp_problems(CPP, HERE, 1)) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "message"),
+    [
+        ("auto tmp0 =", "auto tmp9 =", 9, "tmp0 is used, but not declared there"),
+        ("+ x0, 16)", "+ x1, 16)", 8, "x1 is used, but not declared there"),
+        ("    for(int64_t", "    lorem ipsum for(int64_t", 6, "lorem is used, but not declared there"),
+        ("{ out_ptr0[x0]", "out_ptr0[x0]", 13, "} closes nothing"),
+        ("1e-05f;", "1e-05f", 10, "; is missing before }"),
+        ("static_cast<int64_t>(ks0)", "static_cast<int64_t>(ks0", 6, "( is not closed before ;"),
+        ("ks0 < 4)", "ks0 < )", 10, "< stands before )"),
+        ("ks0 < 4)", "ks0 4)", 10, "an operator is missing before 4"),
+        ("ks0 < 4)", "ks0 $ 4)", 10, "not C++: $ 4)"),
+        ("// a", "/* a", 8, "not C++: /* a"),
+        ("#pragma omp", "#pragma oops", 5, "not understood: #pragma oops"),
+        ("kernel(const float* in_ptr0", "kernel(const float* in_ptr1", 8, "in_ptr0 is used"),
+    ],
+)  # fmt: skip
+def test_c_plus_plus_with_something_wrong(old: str, new: str, line: int, message: str) -> None:
+    assert CPP.count(old) == 1
+    problems = list(cpp_problems(CPP.replace(old, new), HERE, 1))
+    assert any(message in each.message and each.span and each.span.first == line for each in problems), (
+        problems
+    )
+
+
+FX = """class <lambda>(torch.nn.Module):
+    def forward(self, arg0_1: "f32[2, 3]", arg1_1: "Sym(s0)"):
+        # File: /repro/a.py:1 in f, code: return x.sin().cos()
+        sin: "f32[2, 3]" = torch.ops.aten.sin.default(arg0_1)
+        copy_: "f32[2, 3]" = torch.ops.aten.copy_.default(arg0_1, sin);  arg0_1 = copy_ = None
+        cos: "f32[2, 3]" = torch.ops.aten.cos.default(sin);  sin = None
+        return (cos, None)
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("", "", None),
+        (";  sin = None", "", "sin is not freed behind its last use"),
+        (";  arg0_1 = copy_ = None", ";  copy_ = None", "arg0_1 is not freed behind its last use"),
+        ("default(sin);  sin", "default(arg1_1);  sin", "sin is freed, but not where it is used last"),
+        ("(cos, None)", "(sin, None)", "sin is freed, but returned"),
+        ("(cos, None)", "(tan, None)", "tan is returned, but not defined"),
+        ("default(arg0_1)", "default(arg0_1))", "not understood: torch.ops.aten.sin.default(arg0_1))"),
+        ('sin: "f32[2, 3]"', 'sin: "f32[2@, 3]"', 'not a type: "f32[2@, 3]"'),
+        ('arg1_1: "Sym(s0)"', 'arg1_1: "Sy{m(s0)"', 'not understood: arg1_1: "Sy{m(s0)"'),
+    ],
+)
+def test_fx_graphs(old: str, new: str, message: str | None) -> None:
+    messages = [problem.message for problem in fx_problems(FX.replace(old, new), HERE, frees_unused=True)]
+    assert message in messages if message else messages == []
+
+
+@pytest.mark.parametrize(
+    ("text", "undefined"),
+    [
+        ("x = 1\ndel x\nprint(x)", ["x"]),
+        ("def f():\n    return later\nlater = 1", []),
+        (
+            "def f(a, *b, c=1, **d):\n    return [a + e for e in b if e], c, d, {k: v for k, v in d.items()}",
+            [],
+        ),
+        ("if __name__ == '__main__':\n    x = 1\nprint(x)", []),
+        ("class A:\n    x = 1\n    def f(self):\n        return x", ["x"]),
+        ("try:\n    import a\nexcept ImportError as error:\n    print(error, a)", []),
+        ("with open('a') as f, g() as h:\n    f, h", ["g"]),
+        ("x: int = y", ["y"]),
+        ("f = lambda a, b=c: a + b + d", ["c", "d"]),
+        ("from torch.nn import *\nLinear(), relu()", ["relu"]),
+        ("def f():\n    global g\n    g += 1", []),
+        ("print((n := 3), n)", []),
+    ],
+)
+def test_names_of_python(text: str, undefined: list[str]) -> None:
+    problems = undefined_names(parse_readable_part(text, HERE).tree, HERE)
+    assert [problem.message.partition(" ")[0] for problem in problems] == undefined
+
+
+def test_torch_prints_a_program_without_arguments_that_is_not_python() -> None:
+    text = (FLIP / "fx_graph_runnable.py").read_text()
+    text = re.sub(r"    (?:buf0 = )?reader\..*\n", "", text).replace("forward(self, arg0_1)", "forward(self)")
+    text = text.replace("(arg0_1,", "(mod,").replace("  arg0_1 = None", "")
+    assert "def load_args(reader):\nload_args._version" in text
+    assert not [each for each in runnable_problems(text, HERE, None) if "not Python" in each.message]
+
+
+# The same damages as the benchmark, whose figures are in benchmarks/results/reading.md.
+
+
+def _benchmark() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("damage", REPOSITORY / "benchmarks" / "damage.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+DAMAGE = _benchmark()
+SOURCES = [MLP, FLIP, LAYER_NORM]
+
+
+def test_200_planted_damages(tmp_path: Path) -> None:
+    """Garbage is noticed nearly everywhere, and a line that is gone from IR and FX files."""
+    rng = random.Random(18)  # noqa: S311 - the same damages every time
+    planted: Counter[str] = Counter()
+    missed: Counter[str] = Counter()
+    examples: list[str] = []
+    while planted.total() < 200:
+        kind, damage = rng.choice(list(DAMAGE.KINDS)), rng.choice(list(DAMAGE.DAMAGES))
+        graph = rng.choice(SOURCES)
+        name = DAMAGE.KINDS[kind]
+        text = (graph / name).read_text()
+        damaged = DAMAGE.damaged_text(text, kind, DAMAGE.DAMAGES[damage], rng)
+        if damaged is None:
+            continue
+        group = damage if damage.startswith(("garbage", "cut")) else f"{damage}, {name.partition('_')[0]}"
+        planted[group] += 1
+        if not DAMAGE.noticed(graph, name, damaged, tmp_path):
+            missed[group] += 1
+            examples.append(f"{damage} in {graph / name}")
+    assert missed["garbage line"] <= 1, examples
+    assert missed["cut off"] == 0, examples
+    for group in ("line dropped, ir", "line dropped, fx", "range dropped, ir", "range dropped, fx"):
+        assert missed[group] <= planted[group] * 0.2, (group, examples)
+    assert missed.total() <= 200 * 0.12, examples
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(alphabet="abx019 \n\t(){}[]<>;:,.=+-*/&|#\"'\\@$if forauto", max_size=200))
+def test_any_text_is_survived(text: str) -> None:
+    """Whatever a file holds, the checks end, and say where."""
+    for problem in (
+        *cpp_problems(text, HERE, 1),
+        *fx_problems(text, HERE),
+        *runnable_problems(text, HERE, FX),
+    ):
+        assert problem.message
+        assert problem.span is not None
+    code = parse_output_code(text, HERE)
+    assert code.entry is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{" * 50_000,
+        "/*" * 200_000,
+        "<" * 100_000,
+        "auto a = [&](auto b) { " * 5_000,
+        "x" * 1_000_000,
+        "1" * 1_000_000,
+        "f<" * 100_000 + ">" * 100_000,
+    ],
+    ids=lambda text: text[:8],
+)
+def test_c_plus_plus_made_to_be_slow(text: str) -> None:
+    assert list(cpp_problems(text, HERE, 1))
