@@ -15,7 +15,7 @@ from inductor_probe.model.fx import FxNode
 from inductor_probe.model.ir import SchedulerNode
 from inductor_probe.model.kernel_facts import CppFacts, TritonFacts
 from inductor_probe.model.kernels import KernelLaunch, KernelRow
-from inductor_probe.model.links import NodeLink
+from inductor_probe.model.links import KernelFx, NodeLink
 from inductor_probe.model.span import SourceLine
 
 _ATEN = re.compile(r"Original ATen: \[(?P<names>[^\]]*)\]")
@@ -46,7 +46,8 @@ class _Reader:
     def __init__(self, graph: CompiledGraph) -> None:
         self._graph = graph
         self._links: dict[str, list[NodeLink]] = {}
-        for link in links(graph).nodes.values():
+        self._linked = links(graph)
+        for link in self._linked.nodes.values():
             if link.kernel is not None:
                 self._links.setdefault(link.kernel, []).append(link)
         self._leaves = {leaf.name: leaf for top in graph.nodes for leaf in top.leaves()}
@@ -59,12 +60,13 @@ class _Reader:
     def generated(self, kernel: Kernel) -> KernelRow:
         """Return the row of a generated kernel."""
         linked = self._links.get(kernel.name, [])
+        proofs = self._linked.fx_of_kernel(kernel.name)
         nodes = tuple(link.node for link in linked)
         leaves = [self._leaves[node] for node in nodes]
         placed = self._launches.get(kernel.name, ())
         read, written = self._traffic.of_kernel(placed, nodes)
         loads, stores = _accesses(kernel)
-        fx = tuple(dict.fromkeys(name for link in linked for name in link.fx))
+        fx = _fx(proofs)
         kind = _kind(kernel)
         reductions = sum(_reduces(leaf) for leaf in leaves) if leaves else None
         return KernelRow(
@@ -75,6 +77,7 @@ class _Reader:
             nodes=nodes,
             tops=tuple(dict.fromkeys(link.top for link in linked)),
             fx=fx,
+            fx_proofs=proofs,
             ops=self._ops(fx) or _commented_ops(kernel.comments),
             sources=_sources(linked),
             args=kernel.args,
@@ -97,11 +100,12 @@ class _Reader:
         """Return the row of a library function: all calls of it."""
         placed = self._launches.get(target, ())
         linked = self._links.get(target, [])
+        proofs = self._linked.fx_of_kernel(target)
         nodes = tuple(link.node for link in linked)
         read, written = self._traffic.of_calls(placed, nodes)
         fallback = any(self._leaves[node].ir == "FallbackKernel" for node in nodes)
         kind = "fallback" if fallback else "library"
-        fx = tuple(dict.fromkeys(name for link in linked for name in link.fx))
+        fx = _fx(proofs)
         return KernelRow(
             graph=self._graph.name,
             name=target,
@@ -110,6 +114,7 @@ class _Reader:
             nodes=nodes,
             tops=tuple(dict.fromkeys(link.top for link in linked)),
             fx=fx,
+            fx_proofs=proofs,
             ops=self._ops(fx),
             sources=_sources(linked),
             args=(),
@@ -130,6 +135,11 @@ class _Reader:
         # A target without a dot takes an item or computes a size.
         nodes = (self._fx[name] for name in fx if name in self._fx)
         return tuple(dict.fromkeys(_operator(node) for node in nodes if "." in node.target))
+
+
+def _fx(proofs: Iterable[KernelFx]) -> tuple[str, ...]:
+    """Return the FX nodes of a kernel; torch 2.8 lists some of graphs that were compiled before, too."""
+    return tuple(pair.fx for pair in proofs if pair.conflict != "not in the FX graph")
 
 
 def _operator(node: FxNode) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from inductor_probe.analysis.kept import kept
 from inductor_probe.analysis.linking.computed import Computed, FxLinks, link_fx
 from inductor_probe.analysis.linking.fx_index import FxIndex
+from inductor_probe.analysis.linking.kernel_fx import kernel_fx
 from inductor_probe.analysis.linking.origins import buffer_origins
 from inductor_probe.analysis.linking.runs import Run, node_runs
 from inductor_probe.analysis.linking.steps import buffer_in, read_steps
@@ -53,7 +54,11 @@ def _link_graph(graph: CompiledGraph, origins: Mapping[str, BufferOrigin]) -> Li
         for top in graph.nodes
         for leaf in top.leaves()
     }
-    return Links(nodes, buffer_origins(graph, fx, linked, lines) if fx else {})
+    return Links(
+        nodes,
+        buffer_origins(graph, fx, linked, lines) if fx else {},
+        kernel_fx(graph, fx, nodes, linked.nodes),
+    )
 
 
 def _link(leaf: SchedulerNode, top: str, run: Run, computed: Computed, lines: UserLines) -> NodeLink:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from inductor_probe.model.code import KernelArg
 from inductor_probe.model.ir import BufferLayout, Dim
 from inductor_probe.model.kernel_facts import KernelDetails, Pairs
+from inductor_probe.model.links import KernelFx
 from inductor_probe.model.span import SourceLine, Span
 
 
@@ -44,8 +45,9 @@ class KernelRow:
         backend: `cpp`, `triton`, another maker of kernels, or `extern` for a library call.
         kind: `loops` or `template` (C++), the heuristic (Triton), `library` or `fallback` (extern).
         nodes: unfused scheduler nodes that run in it, in order. `tops`: the nodes after fusion they are in.
-        fx: FX nodes it computes. `ops`: the operators of those, each once; where FX nodes are not known,
-            those that inductor's comment names.
+        fx: FX nodes it computes, by torch's records or the flow of data. `fx_proofs`: which of them
+            says so of each, and where they differ. `ops`: the operators of `fx`, each once; where there are
+            none, those that inductor's comment names.
         sources: lines of the user's program that it comes from.
         args: its parameters. `launches`: what is passed for them, and where.
         bytes_read, bytes_written: over all launches: of every buffer passed the elements that its nodes
@@ -64,6 +66,7 @@ class KernelRow:
     nodes: tuple[str, ...]
     tops: tuple[str, ...]
     fx: tuple[str, ...]
+    fx_proofs: tuple[KernelFx, ...]
     ops: tuple[str, ...]
     sources: tuple[SourceLine, ...]
     args: tuple[KernelArg, ...]

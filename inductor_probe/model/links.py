@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal, TypeAlias
 
 from inductor_probe.model.layouts import Origin
 from inductor_probe.model.span import SourceLine, Span
@@ -24,7 +26,7 @@ class NodeLink:
         launches: where the wrapper launches or calls it; every possible place when it could not be told.
         fx: the FX nodes it computes, of the graph after inductor's passes.
         fx_how: what proves them.
-        fx_candidates: the FX nodes that are possible when they cannot be told apart: then `fx` is empty.
+        fx_candidates: further FX nodes that it may compute; whether it does could not be told.
         sources: the user's lines of `fx`, or of `fx_candidates`, each once.
     """
 
@@ -41,21 +43,79 @@ class NodeLink:
     sources: tuple[SourceLine, ...] = ()
 
 
+Proof: TypeAlias = Literal[
+    "recorded while compiling", "torch's provenance file", "the comment above its kernel", "the flow of data"
+]
+"""What says that a kernel computes an FX node: the first three are torch's records, the last a conclusion."""
+
+Conflict: TypeAlias = Literal["not listed", "not computed", "not in the FX graph"]
+"""Where torch's list for a kernel and the flow of data differ; `KernelFx` says how."""
+
+
 @dataclass(frozen=True, slots=True)
+class KernelFx:
+    """An FX node of a kernel or library function, with all that says so.
+
+    Attributes:
+        kernel: the generated kernel or library function. fx: the FX node, of the graph after the passes.
+        proofs: what says that the kernel computes it, records first.
+        nodes: the scheduler nodes of the kernel that compute it. maybe: those that may, where it could not be
+            told which do.
+        launches: of the kernel; where torch lists FX nodes by launch, those that it lists this one for.
+        conflict: `not listed` where the flow of data tells that the kernel computes it, and torch's list for
+            the kernel does not have it; `not computed` where torch lists it, and by the flow of data and the
+            operations of their bodies no node of the kernel computes it; `not in the FX graph` where torch
+            lists it, and the dumped graph has no node of that name.
+    """
+
+    kernel: str
+    fx: str
+    proofs: tuple[Proof, ...]
+    nodes: tuple[str, ...] = ()
+    maybe: tuple[str, ...] = ()
+    launches: tuple[Span, ...] = field(default=(), compare=False)
+    conflict: Conflict | None = None
+
+
+@dataclass(frozen=True)
 class Links:
     """The links of a graph.
 
     Attributes:
         nodes: by unfused node, in the order of the IR file.
         origins: by buffer: the FX node whose value it holds, or candidates.
+        kernel_fx: every FX node of every kernel, kernels in the order of the code.
     """
 
     nodes: Mapping[str, NodeLink]
     origins: Mapping[str, Origin] = field(default_factory=dict)
+    kernel_fx: tuple[KernelFx, ...] = ()
 
     def of_kernel(self, kernel: str) -> tuple[NodeLink, ...]:
         """Return the nodes that run in `kernel`, in order."""
         return tuple(link for link in self.nodes.values() if link.kernel == kernel)
+
+    def fx_of_kernel(self, kernel: str) -> tuple[KernelFx, ...]:
+        """Return the FX nodes of `kernel`, those that torch lists first."""
+        return tuple(self._by_kernel.get(kernel, ()))
+
+    def kernels_of_fx(self, fx: str) -> tuple[KernelFx, ...]:
+        """Return the kernels of the FX node `fx`, in the order of the code."""
+        return tuple(self._by_fx.get(fx, ()))
+
+    @cached_property  # which needs a `__dict__`, so this record has no slots
+    def _by_kernel(self) -> dict[str, list[KernelFx]]:
+        found: dict[str, list[KernelFx]] = {}
+        for pair in self.kernel_fx:
+            found.setdefault(pair.kernel, []).append(pair)
+        return found
+
+    @cached_property
+    def _by_fx(self) -> dict[str, list[KernelFx]]:
+        found: dict[str, list[KernelFx]] = {}
+        for pair in self.kernel_fx:
+            found.setdefault(pair.fx, []).append(pair)
+        return found
 
     @property
     def unlinked(self) -> tuple[NodeLink, ...]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
 
 from inductor_probe.model.formula import Formula
 from inductor_probe.model.fx import FxNode
 from inductor_probe.model.ir import Dep
 from inductor_probe.model.kernels import KernelRow
 from inductor_probe.model.layouts import LayoutRow
+from inductor_probe.model.links import KernelFx, Proof
 from inductor_probe.model.manifest import GraphRecord
 from inductor_probe.model.nodes import NodeRow
 from inductor_probe.model.span import SourceLine, Span
@@ -42,6 +44,7 @@ class NodePage:
         writes, reads: buffers that it writes, and those it reads from outside. inside: what it writes and
             only itself reads.
         removed: it is there before fusion, and not after it.
+        conflicts: where torch's list for its kernel and the flow of data differ.
     """
 
     graph: str
@@ -52,6 +55,7 @@ class NodePage:
     reads: tuple[LayoutRow, ...]
     inside: tuple[LayoutRow, ...] = ()
     removed: bool = False
+    conflicts: tuple[KernelFx, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +77,8 @@ class TracePage:
         fx: FX nodes after the passes.
         holds: the buffer that holds the value of each of `fx`, where one does.
         nodes: scheduler nodes that compute any of `fx`. maybe: those that may, for all that is known.
-        kernels: that run `nodes`, with the places of their launches.
+        kernels: those that compute any of `fx`, with what says so, in the order of the code.
+        absent: for each of `fx` without a kernel or a node, what is known of why.
     """
 
     graph: str
@@ -84,7 +89,29 @@ class TracePage:
     holds: tuple[tuple[str, str], ...]
     nodes: tuple[NodeRow, ...]
     maybe: tuple[NodeRow, ...]
-    kernels: tuple[tuple[str, tuple[Span, ...]], ...]
+    kernels: tuple[KernelFx, ...]
+    absent: tuple[Absence, ...] = ()
+
+
+AbsenceReason: TypeAlias = Literal["view", "item", "number", "attribute", "unused", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Absence:
+    """An FX node that no kernel and no scheduler node is known to compute.
+
+    Attributes:
+        fx: its name.
+        reason: `view` of another value, `item` of a result, a `number` that kernels are handed, an
+            `attribute` of the module, a value that is `unused`, or `unknown`.
+        of: what it is a view or an item of. Of an unknown one: the kernels that compute its users.
+        searched: which of torch's records there are for the graph; none of them names it.
+    """
+
+    fx: str
+    reason: AbsenceReason
+    of: tuple[str, ...] = ()
+    searched: tuple[Proof, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,5 +56,6 @@ def link_facts(link: NodeLink) -> list[tuple[str, str]]:
 def fx_text(link: NodeLink, most: int = _MOST_FX) -> str:
     """Return the FX nodes of a node, the one whose value it writes first."""
     if link.fx:
-        return names(link.fx[::-1], most)
+        perhaps = f"; perhaps also {names(link.fx_candidates, most)}" if link.fx_candidates else ""
+        return names(link.fx[::-1], most) + perhaps
     return f"{AMBIGUOUS}: {names(link.fx_candidates, most)}" if link.fx_candidates else "not known"

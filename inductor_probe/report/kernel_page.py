@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
@@ -14,6 +15,7 @@ from inductor_probe.model.code import KernelArg
 from inductor_probe.model.kernel_facts import CppFacts, Loop, LoopNest
 from inductor_probe.model.kernels import KernelLaunch, KernelRow, Passed
 from inductor_probe.model.span import Span
+from inductor_probe.report.kernel_fx import conflict_texts
 from inductor_probe.report.kernels import how
 from inductor_probe.report.look import look
 from inductor_probe.report.units import bytes_text, counted, dims_text
@@ -47,7 +49,7 @@ class KernelPage:
             yield Text("loops", style="bold")
             yield Padding(_nests(row.details, row.span), (0, 0, 0, 2), expand=False)
         yield from _launches(row)
-        for text in row.looks:
+        for text in (*row.looks, *conflict_texts(row.fx_proofs, row.name)):
             yield look(text, indent=0)
         if self.code and row.source:
             yield Text("\ntext" if console.is_terminal else "", style="bold")
@@ -65,6 +67,7 @@ def _facts(row: KernelRow) -> Table:
     grid.add_row("nodes", _names(row.nodes) + tops if row.nodes else "none could be linked to it")
     if row.fx:
         grid.add_row("FX nodes", _names(row.fx))
+        grid.add_row("", _proofs(row))
     for source in row.sources:
         inside = f" in {source.function}" if source.function else ""
         grid.add_row("from", f"{source}{inside}: {source.code}")
@@ -77,6 +80,14 @@ def _facts(row: KernelRow) -> Table:
         what = "defined at" if row.source else "first called at"
         grid.add_row(what, f"{_place(row.span)}")
     return grid
+
+
+def _proofs(row: KernelRow) -> str:
+    """`12 in torch's provenance file, 10 by the flow of data`."""
+    counts = Counter(proof for pair in row.fx_proofs if pair.fx in row.fx for proof in pair.proofs)
+    return ", ".join(
+        f"{count} {'' if proof.startswith('recorded') else 'by '}{proof}" for proof, count in counts.items()
+    )
 
 
 def _in_text(number: int | None, what: str) -> str:

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from inductor_probe.model.kernel_facts import CppFacts, LoopNest, TritonFacts
 from inductor_probe.model.kernels import KernelLaunch, KernelRow, Passed
+from inductor_probe.report.kernel_fx import kernel_fx_json
 from inductor_probe.report.look import look
 from inductor_probe.report.units import bytes_text, counted, shorten
 
@@ -42,6 +43,7 @@ def kernel_json(row: KernelRow, with_source: bool = True) -> dict[str, Any]:
         "nodes": list(row.nodes),
         "tops": list(row.tops),
         "fx": list(row.fx),
+        "fx_proofs": [kernel_fx_json(pair) for pair in row.fx_proofs],
         "ops": list(row.ops),
         "sources": [asdict(source) for source in row.sources],
         "args": [{"name": arg.name, "role": arg.role, "type": arg.type} for arg in row.args],

@@ -17,6 +17,7 @@ from inductor_probe.model.remark import Remark
 from inductor_probe.report.chain import MOST_LINES, chain, fx_text, link_facts
 from inductor_probe.report.facts import facts, in_order, names, place, source_text, table
 from inductor_probe.report.formula import FormulaText, formula_json
+from inductor_probe.report.kernel_fx import conflict_texts, kernel_fx_json
 from inductor_probe.report.layouts import layouts_json
 from inductor_probe.report.look import look
 from inductor_probe.report.nodes import buffer_text, does, kernel_text, node_json, ranges_text
@@ -49,6 +50,7 @@ def node_page_json(page: NodePage) -> dict[str, Any]:
         "writes": layouts_json(page.writes),
         "reads": layouts_json(page.reads),
         "inside": layouts_json(page.inside),
+        "conflicts": [kernel_fx_json(pair) for pair in page.conflicts],
     }
 
 
@@ -90,6 +92,8 @@ class NodePageText:
         for text in folded_sentences(
             remark for row in rows for remark in row.remarks if _is_about(remark, page)
         ):
+            yield look(text, indent=0)
+        for text in conflict_texts(page.conflicts):
             yield look(text, indent=0)
         yield from _bodies(page, self.raw)
 

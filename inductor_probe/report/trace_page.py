@@ -10,9 +10,13 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
 
 from inductor_probe.model.fx import FxNode
+from inductor_probe.model.links import KernelFx
 from inductor_probe.model.nodes import NodeRow
-from inductor_probe.model.pages import TracePage
+from inductor_probe.model.pages import Absence, TracePage
+from inductor_probe.model.span import Span
 from inductor_probe.report.facts import facts, names, place, source_text, table
+from inductor_probe.report.kernel_fx import conflict_texts, kernel_fx_json, proofs_text
+from inductor_probe.report.look import look
 from inductor_probe.report.nodes import buffer_text, does, kernel_text, node_json
 from inductor_probe.report.units import shorten
 
@@ -33,10 +37,28 @@ def trace_page_json(page: TracePage) -> dict[str, Any]:
         "nodes": [node_json(row) for row in page.nodes],
         "maybe": [row.node for row in page.maybe],
         "kernels": [
-            {"kernel": kernel, "launches": [{"path": str(span.path), "line": span.first} for span in spans]}
-            for kernel, spans in page.kernels
+            {
+                "kernel": kernel,
+                "launches": [{"path": str(span.path), "line": span.first} for span in _launches(pairs)],
+            }
+            for kernel, pairs in _by_kernel(page).items()
+        ],
+        "kernel_fx": [kernel_fx_json(pair) for pair in page.kernels],
+        "absent": [
+            {"fx": absence.fx, "reason": absence.reason, "of": list(absence.of)} for absence in page.absent
         ],
     }
+
+
+def _by_kernel(page: TracePage) -> dict[str, list[KernelFx]]:
+    pairs: dict[str, list[KernelFx]] = {}
+    for pair in page.kernels:
+        pairs.setdefault(pair.kernel, []).append(pair)
+    return pairs
+
+
+def _launches(pairs: list[KernelFx]) -> tuple[Span, ...]:
+    return tuple(dict.fromkeys(span for pair in pairs for span in pair.launches))
 
 
 def _fx_json(node: FxNode) -> dict[str, Any]:
@@ -107,13 +129,38 @@ def _below(page: TracePage, width: int) -> Iterator[RenderableType]:
     if page.kernels:
         yield Text("kernels", style="bold")
         yield table(
-            ("launched at", "kernel"),
-            ((", ".join(map(place, spans)) or "?", kernel) for kernel, spans in page.kernels),
+            ("launched at", "kernel", "proof"),
+            (
+                (", ".join(map(place, _launches(pairs))) or "?", kernel, proofs_text(pairs))
+                for kernel, pairs in _by_kernel(page).items()
+            ),
         )
-    elif not page.nodes and not page.maybe:
-        yield Text(
-            "no scheduler node is known to compute it: it may only be a view, or part of an index", "dim"
-        )
+    for text in conflict_texts(page.kernels):
+        yield look(text, indent=0)
+    if page.absent:
+        yield Text("\n".join(map(_absence, page.absent)), "dim")
+    elif page.before and not page.fx:
+        yield Text("nothing says what inductor's passes made of it", "dim")
+
+
+def _absence(absence: Absence) -> str:
+    of = names(absence.of)
+    name = absence.fx
+    match absence.reason:
+        case "view":
+            return f"{name} is a view of {of}: nothing is computed for it"
+        case "item":
+            return f"{name} is an item of {of}: what computes {of} computes it"
+        case "number":
+            return f"{name} is a number that the wrapper hands to kernels: no scheduler node computes it"
+        case "attribute":
+            return f"{name} reads an attribute of the module: nothing is computed for it"
+        case "unused":
+            return f"nothing uses the value of {name}, and no kernel is known to compute it"
+        case "unknown":
+            searched = " or ".join((*absence.searched, "the flow of data"))
+            users = f"; what uses it is computed in {of}" if of else ""
+            return f"no scheduler node is known to compute {name} from {searched}{users}"
 
 
 def _node(row: NodeRow, room: int) -> tuple[Text | str, ...]:

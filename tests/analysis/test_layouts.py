@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -130,7 +131,13 @@ def test_outputs_come_from_their_place_in_the_return(read: Read) -> None:
 
 
 def test_an_origin_that_cannot_be_proved_is_ambiguous_and_names_the_candidates(read: Read) -> None:
-    origin = row(read("torch-2.13.0-cpu/aa_separable_cl"), "buf1").origin
+    graph = read("torch-2.13.0-cpu/aa_separable_cl")
+    listed = row(graph, "buf1").origin
+    assert listed is not None
+    assert (
+        listed.node == "clone"
+    )  # which torch lists for the kernel, and which leaves no trace in loop bodies
+    origin = row(replace(graph, provenance=None), "buf1").origin
     assert origin is not None
     assert origin.node is None
     assert origin.candidates == ("sum_3", "clone")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from tests.conftest import DUMPS, Ran
 Probe = Callable[..., Ran]
 FLIP = DUMPS / "torch-2.13.0-cpu" / "hflip_cl"
 ANTIALIAS = DUMPS / "torch-2.13.0-cpu" / "aa_separable_cl"
+SHORT_SOFTMAX = DUMPS / "torch-2.13.0-cpu-programs" / "short_softmax"
 TRAINING = DUMPS / "torch-2.13.0-cpu" / "mlp_train"
 FOREACH = DUMPS / "torch-2.11.0-cuda" / "foreach_adam"
 OLD = DUMPS / "torch-2.2.2-cpu" / "inplace_mutation"
@@ -82,7 +84,7 @@ def test_a_name_in_several_graphs_shows_each(probe: Probe) -> None:
 def test_a_buffer_shows_its_layout_and_what_computes_it(probe: Probe) -> None:
     out = shown(probe("show", "buf1", ANTIALIAS))
     assert out.startswith("buf1  transposed [0, 2, 1, 3]\n")
-    assert "AMBIGUOUS: sum_3, clone" in out
+    assert "from     clone (the last FX node that op1 computes)" in out
     assert "computed by op1" in out
     assert "read by op3 3 times" in out
 
@@ -104,6 +106,38 @@ def test_an_fx_node_shows_what_became_of_it(probe: Probe) -> None:
     assert out.startswith("rev  FX node\n")
     assert "prims.rev" in out
     assert "op0   pointwise  buf0 u8[1, 3, 224, 224]  cpp_fused_flip_0" in out
+
+
+def test_what_torch_lists_for_a_kernel_is_not_denied(probe: Probe) -> None:
+    """`show log` said that no scheduler node is known to compute it."""
+    out = shown(probe("show", "log", SHORT_SOFTMAX))
+    assert "no scheduler node" not in out
+    assert "op1   pointwise  buf1 f32[5, 10, 1]  cpp_fused__log_softmax_0" in out
+    assert "output_code.py:135  cpp_fused__log_softmax_0  torch's provenance file\n" in out
+    assert "FX nodes    log, sum_1, exp\n" in shown(probe("show", "op1", SHORT_SOFTMAX))
+    assert "from     log (" in shown(probe("layouts", "buf1", SHORT_SOFTMAX))
+    kernel = shown(probe("show", "cpp_fused__log_softmax_0", SHORT_SOFTMAX))
+    assert "6 by torch's provenance file, 5 by the flow of data" in kernel
+
+
+def test_where_torchs_file_and_the_flow_of_data_differ_the_page_says_so(probe: Probe, tmp_path: Path) -> None:
+    copy = shutil.copytree(SHORT_SOFTMAX, tmp_path / "copy")
+    (file,) = copy.glob("run_*/torchinductor/*/inductor_provenance_tracking_node_mappings.json")
+    mapping = json.loads(file.read_text())
+    mapping["cppCodeToPost"]["cpp_fused__log_softmax_0:1"] = ["sub", "sub_1", "exp", "sum_1", "log", "tan"]
+    file.write_text(json.dumps(mapping))
+    unlisted = "! torch does not list amax for the kernel: concluded from the flow of data for op0"
+    page = shown(probe("show", "cpp_fused__log_softmax_0", copy))
+    assert f"{unlisted}\n" in page
+    assert "lists tan for the kernel, but the dumped FX graph has no such node" in page
+    for name in ("amax", "op0"):
+        out = shown(probe("show", name, copy))
+        assert unlisted.replace("the kernel", "cpp_fused__log_softmax_0") in out
+
+
+def test_a_view_is_said_to_be_one(probe: Probe) -> None:
+    out = shown(probe("show", "permute_3", TRAINING))
+    assert "permute_3 is a view of tangents_1: nothing is computed for it\n" in out
 
 
 def test_a_line_shows_what_became_of_it(probe: Probe) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from inductor_probe.analysis.linking.fx_index import Cone, FxIndex
@@ -16,6 +17,7 @@ from inductor_probe.analysis.linking.fx_ops import (
     body_operations,
     constants,
     could_compute,
+    could_leave,
     reduction_kinds,
 )
 from inductor_probe.analysis.linking.shapes import Shape, may_hold
@@ -81,6 +83,10 @@ class Job:
             reachable=reachable,
         )
 
+    def without_list(self, fx: FxIndex) -> Job:
+        """Return the same node in front of all FX nodes, not of those alone that torch lists."""
+        return Job.of(fx, self.leaf, self.kernel, reads=self.reads, within=None, continues=self.continues)
+
     def is_called(self, name: str) -> bool:
         """`extern_kernels.mm` is `aten.mm`; the name of a template has nothing of its operator."""
         parts = (self.kernel or "").removeprefix("torch.ops.").split(".")
@@ -118,6 +124,30 @@ def parts(fx: FxIndex, job: Job) -> list[Cone]:
     return [cone for cone in cones if cone.closed and _uses_all(job, cone)]
 
 
+def may_compute(fx: FxIndex, leaf: SchedulerNode, names: Iterable[str]) -> Iterator[str]:
+    """Yield those of `names` that the loop body of `leaf` may compute, going by its operations alone.
+
+    A body without `ops.log` does not compute `aten.log`, and one without a reduction no sum of 1000 elements.
+    """
+    if leaf.body is None:
+        yield from names
+        return
+    called = body_operations(leaf.body)
+    reduces = bool(reduction_kinds(leaf.body))
+    could: dict[tuple[str, bool], bool] = {}
+    for name in names:
+        if name not in fx.nodes:
+            continue
+        operation = fx.op[name]
+        if operation in REDUCED_BY and not reduces and _is_long(fx, name):
+            continue
+        does = fx.does[name]
+        if does not in could:
+            could[does] = could_leave(*does, called)
+        if could[does]:
+            yield name
+
+
 def _fits(fx: FxIndex, job: Job, name: str, shape: Shape) -> bool:
     """What a library call returns may be several tensors, without a type in the FX graph."""
     return may_hold(shape, fx.shape[name]) or (job.leaf.body is None and fx.nodes[name].type is None)
@@ -141,7 +171,7 @@ def _computes(fx: FxIndex, job: Job, cone: Cone) -> bool:
             return False
     elif looped:
         return False
-    return could_compute(((fx.op[name], fx.shape[name].floating) for name in cone.nodes), job.operations)
+    return could_compute(map(fx.does.__getitem__, cone.nodes), job.operations)
 
 
 def _is_long(fx: FxIndex, name: str) -> bool:

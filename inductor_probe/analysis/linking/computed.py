@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from inductor_probe.analysis.linking.candidates import may_compute
 from inductor_probe.analysis.linking.fx_index import Cone, FxIndex
 from inductor_probe.analysis.linking.fx_ops import VIEWS
 from inductor_probe.analysis.linking.kernel_nodes import KernelNodes
 from inductor_probe.analysis.linking.proofs import RECORDED, proved_values
-from inductor_probe.analysis.linking.runs import Run
+from inductor_probe.analysis.linking.runs import Run, called_operation
 from inductor_probe.analysis.linking.shapes import Shape, buffer_shapes
 from inductor_probe.analysis.linking.units import is_nop
 from inductor_probe.analysis.linking.values import Value, Values, Way
@@ -28,15 +29,23 @@ _BETWEEN = "on the way from what it reads to what it writes"
 _POSSIBLE = "on the ways from what it reads to what it may write"
 _WRITTEN = "its value is written; how much of the way there is done before could not be told"
 _COPIED = "it copies what the node that computes this reads"
+_ALLOWED = "the only FX node of its kernel that its operations allow"
+_LISTED = "torch lists it for the kernel, and no other node of the kernel may compute it"
 
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """FX nodes of a node of the scheduler, or candidates; `how` proves them."""
+    """FX nodes of a node of the scheduler; `how` proves them.
+
+    Attributes:
+        candidates: further FX nodes that it may compute.
+        flow: those of `fx` that the flow of data tells, whatever else does.
+    """
 
     fx: tuple[str, ...] = ()
     how: str | None = None
     candidates: tuple[str, ...] = ()
+    flow: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,45 +72,95 @@ def link_fx(
         run = runs[leaf.name]
         within = kernels.of(run.step)
         way = values.follow(leaf, run.kernel, None if within is None else frozenset(within))
+        by_data = _by_data(leaf, fx, values, way, within)
         recorded = [
             name for buffer in leaf.outputs if buffer.name in origins for name in origins[buffer.name].origins
         ]
         if recorded:
-            nodes[leaf.name] = Computed(fx.sorted(dict.fromkeys(recorded)), RECORDED)
-        elif within and len(within) == 1:
-            nodes[leaf.name] = Computed(within, _ONLY)
-        elif within and kernels.alone(run.step):
-            nodes[leaf.name] = Computed(fx.sorted(within), _ALL)
+            nodes[leaf.name] = Computed(fx.sorted(dict.fromkeys(recorded)), RECORDED, flow=by_data.flow)
+        elif within and (len(within) == 1 or kernels.alone(run.step)):
+            names = fx.sorted({*within, *by_data.fx})
+            nodes[leaf.name] = Computed(names, _ONLY if len(names) == 1 else _ALL, flow=by_data.flow)
         else:
-            nodes[leaf.name] = _by_data(leaf, fx, values, way, within)
+            nodes[leaf.name] = by_data
+    for members in kernels.members.values():
+        _share_out(fx, members, kernels.of(runs[members[0].name].step) or (), nodes)
     _copies(leaves, nodes)
-    return FxLinks(nodes, values.of, shapes)
+    return FxLinks(nodes, values.written, shapes)
 
 
 def _by_data(
     leaf: SchedulerNode, fx: FxIndex, values: Values, way: Way, within: tuple[str, ...] | None
 ) -> Computed:
-    ways = [_names(cone, leaf, fx, within) for cone in way.cones if cone.closed]
+    ways = [_names(cone, leaf, fx, within, way.complete) for cone in way.cones if cone.closed]
+    possible = set().union(*ways)
+    written = [values.written[buffer.name] for buffer in leaf.outputs]
     if way.continues or is_nop(leaf) or not ways:  # only the last of the way is certainly its own
-        exact = [values.of[buffer.name].exact for buffer in leaf.outputs]
-        last = [name if name in (within or ()) else fx.whole(name) for name in exact if name is not None]
-        if last and len(last) == len(exact) and not fx.roots.intersection(last):
-            return Computed(fx.sorted(dict.fromkeys(last)), _WRITTEN)
+        exact = [value.exact for value in written]
+        last = {name if name in (within or ()) else fx.whole(name) for name in exact if name is not None}
+        if last and None not in exact and not fx.roots.intersection(last):
+            if not is_nop(leaf):
+                possible.update(*(fx.before(name, within or ()) for name in last))
+            return _told(leaf, fx, last, _WRITTEN, possible)
     elif common := ways[0].intersection(*ways):
-        return Computed(fx.sorted(common), _BETWEEN)
-    if possible := set().union(*ways):
-        return Computed((), _POSSIBLE, fx.sorted(possible))
-    return Computed((), _SHARED, fx.sorted(within)) if within else Computed()
+        held = {name for value in written for name in value.nodes if fx.whole(name) not in common}
+        return _told(leaf, fx, common, _BETWEEN, possible | held)
+    if possible:
+        return _told(leaf, fx, set(), _POSSIBLE, possible)
+    if not within:
+        return Computed()
+    found = _told(leaf, fx, set(), _SHARED, set(within))
+    return Computed(found.candidates, _ALLOWED) if len(found.candidates) == 1 else found
 
 
-def _names(cone: Cone, leaf: SchedulerNode, fx: FxIndex, within: tuple[str, ...] | None) -> set[str]:
-    """Return the FX nodes of a cone as torch names them: items of a result only where it does."""
+def _told(leaf: SchedulerNode, fx: FxIndex, names: set[str], how: str, possible: set[str]) -> Computed:
+    """Return `names` as what `leaf` computes, with those `possible` ones that its operations allow."""
+    rest = possible - names
+    allowed = set(may_compute(fx, leaf, rest))
+    return Computed(fx.sorted(names), how, fx.sorted(allowed or rest), frozenset(names))
+
+
+def _names(
+    cone: Cone, leaf: SchedulerNode, fx: FxIndex, within: tuple[str, ...] | None, complete: bool
+) -> set[str]:
+    """Return the FX nodes of a cone as torch names them: items of a result only where it does.
+
+    What torch does not list for the kernel is among them only where the way is `complete`, and no view.
+    """
     whole = {fx.whole(name) for name in cone.nodes}
-    if within is not None:
-        return whole.union(cone.nodes).intersection(within)
-    if leaf.body is None:  # a library call is handed views, and does not compute them
-        return {name for name in whole if fx.op[name] not in VIEWS}
-    return whole
+    if within is None:
+        if leaf.body is not None:
+            return whole
+        called = called_operation(leaf.kernel or "")  # it is handed other views, and does not compute them
+        return {name for name in whole if fx.op[name] not in VIEWS or fx.op[name] == called}
+    listed = whole.union(cone.nodes).intersection(within)
+    if complete and leaf.body is not None:
+        items = {fx.whole(name) for name in listed}
+        listed |= {name for name in whole - items if fx.op[name] not in VIEWS}
+    return listed
+
+
+def _share_out(
+    fx: FxIndex, members: list[SchedulerNode], within: tuple[str, ...], nodes: dict[str, Computed]
+) -> None:
+    """What torch lists for a kernel belongs to the one node of it that may compute it, if there is one.
+
+    Of `exp` and three nodes of a softmax only the one whose loop body calls `ops.exp` may.
+    """
+    told = {name for leaf in members for name in nodes[leaf.name].fx}
+    may: dict[str, list[str]] = {}
+    for leaf in members:
+        for name in nodes[leaf.name].candidates:
+            may.setdefault(name, []).append(leaf.name)
+    own: dict[str, list[str]] = {}
+    for name in within:
+        if name not in told and len(may.get(name, ())) == 1:
+            own.setdefault(may[name][0], []).append(name)
+    for node, names in own.items():
+        found = nodes[node]
+        how = f"{found.how}; {', '.join(names)}: {_LISTED}" if found.fx else _LISTED
+        rest = tuple(name for name in found.candidates if name not in names)
+        nodes[node] = Computed(fx.sorted((*found.fx, *names)), how, rest, found.flow)
 
 
 def _copies(leaves: list[SchedulerNode], nodes: dict[str, Computed]) -> None:
@@ -116,4 +175,5 @@ def _copies(leaves: list[SchedulerNode], nodes: dict[str, Computed]) -> None:
             continue
         called = {op.target for block in leaf.body.blocks for op in block.ops}
         if called <= {"ops.load", "ops.store", "self.get_index"}:
-            nodes[leaf.name] = Computed(nodes[reader.name].fx, _COPIED)
+            names = nodes[reader.name].fx
+            nodes[leaf.name] = Computed(names, _COPIED, flow=frozenset(names))

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from inductor_probe.analysis.linking.fx_ops import ITEM, operation
+from inductor_probe.analysis.linking.fx_ops import ITEM, VIEWS, operation
 from inductor_probe.analysis.linking.shapes import fx_shape
 from inductor_probe.model.fx import FxGraph, FxNode
 
@@ -40,6 +40,7 @@ class FxIndex:
     Attributes:
         nodes: inputs, then the others in order.
         op: what each node does, in a word. An item of an operation on lists does what that operation does.
+        does: the same, and whether its value is of floating point.
         needs: what each node computes with. That is not what it overwrites, and for an item of an operation
             on lists it is the elements of the lists at its place.
         users: the other way round.
@@ -75,6 +76,7 @@ class FxIndex:
                 self.users.setdefault(name, []).append(node.name)
             if node.name not in self.roots and all(name in self.free for name in self.needs[node.name]):
                 self.free.add(node.name)
+        self.does = {name: (op, self.shape[name].floating) for name, op in self.op.items()}
 
     def _needs(self, node: FxNode) -> tuple[str, ...]:
         if self.op[node.name] == "copy_":
@@ -140,6 +142,20 @@ class FxIndex:
                     there.add(user)
                     queue.append(user)
         return tuple(sorted(covered, key=self.place.__getitem__))
+
+    def before(self, value: str, within: Collection[str]) -> set[str]:
+        """Return the nodes of `within` that lead to `value` through nodes of `within` and views alone."""
+        found: set[str] = set()
+        seen = {value}
+        stack = [value]
+        while stack:
+            for name in self.needs.get(stack.pop(), ()):
+                if name not in seen and (name in within or self.op.get(name) in VIEWS):
+                    seen.add(name)
+                    stack.append(name)
+                    if name in within:
+                        found.add(name)
+        return found
 
     def sorted(self, names: Iterable[str]) -> tuple[str, ...]:
         """Return `names` in the order of the graph; those it does not have come last."""

@@ -133,6 +133,12 @@ def constants(node: FxNode) -> frozenset[float]:
     return frozenset(float(text) for text in _FLOAT.findall(node.arguments))
 
 
+def could_leave(operation: str, floating: bool, found: Counter[str]) -> bool:
+    """Whether a loop body that calls `found` may compute an FX operator, of floating point or not."""
+    made = _MAKES.get(operation) or (_ARITHMETIC.get(operation) if floating else None)
+    return made is None or any(found[name] for name in made)
+
+
 def could_compute(nodes: Iterable[tuple[str, bool]], found: Counter[str]) -> bool:
     """Whether a loop body that calls `found` can be all of `nodes` and nothing else.
 

@@ -27,24 +27,39 @@ def buffer_origins(graph: CompiledGraph, fx: FxIndex, linked: FxLinks, lines: Us
 def _written(
     leaf: SchedulerNode, fx: FxIndex, linked: FxLinks, lines: UserLines
 ) -> Iterator[tuple[str, Origin]]:
+    computed = linked.nodes[leaf.name]
     for buffer in leaf.outputs:
         value = linked.values[buffer.name]
+        shape = linked.shapes.get(buffer.name, _UNKNOWN)
         if value.exact is not None:
             yield buffer.name, _of_node(value.exact, value.how or "", lines)
+        elif len(leaf.outputs) == 1 and (last := _last(computed, value.nodes, fx, shape)):
+            yield buffer.name, _of_node(last, f"the last FX node that {leaf.name} computes", lines)
         elif value.nodes:
             yield buffer.name, Origin(None, None, value.how or "", value.nodes)
-        else:
-            shape = linked.shapes.get(buffer.name, _UNKNOWN)
-            found = _of_computed(linked.nodes[leaf.name], fx, lines, shape)
-            if found is not None:
-                yield buffer.name, found
+        elif (found := _of_computed(computed, fx, lines, shape)) is not None:
+            yield buffer.name, found
+
+
+def _last(computed: Computed, values: tuple[str, ...], fx: FxIndex, shape: Shape) -> str | None:
+    """Return the FX node that the one buffer of a node holds, if nothing after it may be what it holds.
+
+    All that a node computes leads to what it writes: of `sum_1` and `log(sum_1)` it writes the second.
+    `values` are those that the buffer may hold, empty when nothing tells.
+    """
+    if values:
+        return values[-1] if values[-1] in computed.fx else None
+    last = computed.fx[-1] if len(computed.fx) > 1 else None
+    if last not in fx.place or not may_hold(shape, fx.shape[last]):
+        return None
+    return None if any(last in fx.before(name, fx.place) for name in computed.candidates) else last
 
 
 def _of_computed(computed: Computed, fx: FxIndex, lines: UserLines, shape: Shape) -> Origin | None:
     """A buffer whose value is not known came from what its node computes, if told from what has its shape."""
     names = computed.fx or computed.candidates
     fitting = tuple(name for name in names if name in fx.nodes and may_hold(shape, fx.shape[name]))
-    if len(names) == 1:
+    if len(computed.fx) == 1:
         return _of_node(names[0], computed.how or "", lines)
     if len(fitting) == 1 and computed.fx:
         return _of_node(fitting[0], f"{computed.how}, and the only one with its shape", lines)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Literal
 
 from inductor_probe.analysis.linking.fx_index import FxIndex
 from inductor_probe.analysis.linking.fx_ops import VIEWS
@@ -13,9 +14,9 @@ from inductor_probe.analysis.linking.steps import buffer_in
 from inductor_probe.model.code import OutputCode
 from inductor_probe.model.manifest import BufferOrigin
 
-RECORDED = "recorded while compiling"
+RECORDED: Literal["recorded while compiling"] = "recorded while compiling"
 RETURNED = "its place in the graph's return"
-COMMENT = "the comment above its kernel"
+COMMENT: Literal["the comment above its kernel"] = "the comment above its kernel"
 
 
 def proved_values(

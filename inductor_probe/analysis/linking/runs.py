@@ -217,10 +217,12 @@ class _Finder:
 
 def is_call_of(step: Step, leaf: SchedulerNode) -> bool:
     """Whether the call may be the node's. What a node prints as its target differs between versions."""
-    return not step.generated and (not leaf.kernel or _operation(leaf.kernel) == _operation(step.name))
+    return not step.generated and (
+        not leaf.kernel or called_operation(leaf.kernel) == called_operation(step.name)
+    )
 
 
-def _operation(target: str) -> str:
+def called_operation(target: str) -> str:
     """`torch.ops.aten.index_put_.default`, `aten.index_put_`: the name without namespace and overload."""
     parts = target.removeprefix("torch.ops.").split(".")
     return parts[1] if len(parts) > 1 else parts[0]

@@ -51,14 +51,22 @@ class Way:
     Attributes:
         cones: the ways there are, one for each value that it may write.
         continues: the node reads a part of a value: what leads to its own value is partly done before it.
+        complete: it is known what each buffer holds that the node reads, and none holds a part of a value.
     """
 
     cones: tuple[Cone, ...]
     continues: bool
+    complete: bool
 
 
 class Values:
-    """Follows the data from node to node. `proved` are values that other evidence tells, and what does."""
+    """Follows the data from node to node. `proved` are values that other evidence tells, and what does.
+
+    Attributes:
+        of: by buffer and input, what it holds when the next node's turn comes.
+        written: by buffer, what its own node writes: a later node may change the memory in place.
+        held: FX nodes whose values were in memory at some time.
+    """
 
     def __init__(
         self, fx: FxIndex, shapes: Mapping[str, Shape], proved: Mapping[str, tuple[str, str]]
@@ -70,6 +78,8 @@ class Values:
             name: Value((name,), "graph input" if name in fx.inputs else "constant", frozenset({name}))
             for name in fx.roots - fx.seeds
         }
+        self.written: dict[str, Value] = {}
+        self.held = set(fx.roots)
 
     def follow(self, leaf: SchedulerNode, kernel: str | None, within: frozenset[str] | None) -> Way:
         """Find what `leaf` writes. `within` are the FX nodes of its kernel, where torch tells them."""
@@ -89,10 +99,11 @@ class Values:
             else:
                 job = job or Job.of(self.fx, leaf, kernel, reads=reads, within=within, continues=continues)
                 value, found = self._written(job, buffer)
-            self.of[buffer.name] = value
+            self.written[buffer.name] = self.of[buffer.name] = value
+            self.held |= value.stands_for
             self.of.update(dict.fromkeys(buffer.mutations, value))  # who reads them later reads this
             cones.extend(found)
-        return Way(tuple(cones), continues)
+        return Way(tuple(cones), continues, complete and not continues)
 
     def _shape(self, buffer: Buffer) -> Shape:
         return self.shapes.get(buffer.name, _UNKNOWN)
@@ -103,12 +114,29 @@ class Values:
 
     def _written(self, job: Job, buffer: Buffer) -> tuple[Value, list[Cone]]:
         found, others = candidates(self.fx, job, buffer, self._shape(buffer)), parts(self.fx, job)
+        if not (found or others or job.continues) and self._is_incomplete(job.within or frozenset()):
+            # Torch before 2.9 lists less than a kernel computes: what is inlined into an index is missing.
+            job = job.without_list(self.fx)
+            found, others = candidates(self.fx, job, buffer, self._shape(buffer)), parts(self.fx, job)
         if not found or others:
             return Value(stands_for=job.known, part=True), [*found, *others]
         names = self.fx.sorted(cone.value for cone in found)
         which = "the only FX node" if len(names) == 1 else "FX nodes"
         how = f"{which} that what it reads, its shape and its operations allow"
         return Value(names, how, frozenset().union(*(self._seen_as(name) for name in names))), found
+
+    def _is_incomplete(self, within: frozenset[str]) -> bool:
+        """Whether FX nodes in torch's list for a kernel need one that is neither there nor in memory."""
+        fx = self.fx
+        return any(
+            need not in within
+            and need not in self.held
+            and fx.whole(need) not in within
+            and fx.op[need] not in VIEWS
+            and need not in fx.sizes
+            for name in within
+            for need in fx.needs.get(name, ())
+        )
 
     def _item(self, buffer: Buffer, whole: Value) -> tuple[Value, list[Cone]]:
         """An item of what a library call returned; of a call that returns one tensor, that tensor."""

@@ -45,6 +45,12 @@ def node_page(graph: CompiledGraph, name: str, linked: Links) -> NodePage:
         reads=tuple(buffers[name] for name in read if name in buffers and name not in written),
         inside=tuple(private),
         removed=removed,
+        conflicts=tuple(
+            pair
+            for kernel in dict.fromkeys(rows[leaf.name].link.kernel for leaf in leaves)
+            for pair in linked.fx_of_kernel(kernel or "")
+            if pair.conflict and (not pair.nodes or inside.intersection(pair.nodes))
+        ),
     )
 
 

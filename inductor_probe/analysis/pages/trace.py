@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from inductor_probe.analysis.linking.fx_index import FxIndex
+from inductor_probe.analysis.linking.fx_ops import ITEM, VIEWS
 from inductor_probe.analysis.linking.user_lines import UserLines
 from inductor_probe.analysis.nodes import node_rows
 from inductor_probe.analysis.pages.subject import lines_at
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.fx import FxNode
-from inductor_probe.model.links import Links
-from inductor_probe.model.nodes import NodeRow
-from inductor_probe.model.pages import SourceTrace, TracePage
-from inductor_probe.model.span import SourceLine, Span
+from inductor_probe.model.links import Links, Proof
+from inductor_probe.model.pages import Absence, SourceTrace, TracePage
+from inductor_probe.model.span import SourceLine
 
 
 def fx_trace(graph: CompiledGraph, name: str, linked: Links) -> TracePage:
@@ -94,10 +95,7 @@ def _trace(
     names = {node.name for node in after}
     rows = node_rows(graph, linked=linked)
     nodes = tuple(row for row in rows if names.intersection(row.link.fx))
-    kernels: dict[str, dict[Span, None]] = {}
-    for row in nodes:
-        if row.link.kernel is not None:
-            kernels.setdefault(row.link.kernel, {}).update(dict.fromkeys(row.link.launches))
+    maybe = tuple(row for row in rows if names.intersection(row.link.fx_candidates) - {*row.link.fx})
     return TracePage(
         graph=graph.name,
         what=what,
@@ -110,10 +108,39 @@ def _trace(
             if origin.node in names and origin.node is not None
         ),
         nodes=nodes,
-        maybe=tuple(row for row in rows if _maybe(row, names)),
-        kernels=tuple((kernel, tuple(spans)) for kernel, spans in kernels.items()),
+        maybe=tuple(row for row in maybe if row not in nodes),
+        kernels=tuple(pair for pair in linked.kernel_fx if pair.fx in names),
+        absent=_absent(graph, names, linked),
     )
 
 
-def _maybe(row: NodeRow, names: set[str]) -> bool:
-    return not row.link.fx and bool(names.intersection(row.link.fx_candidates))
+def _absent(graph: CompiledGraph, names: set[str], linked: Links) -> tuple[Absence, ...]:
+    """Return those of `names` that no kernel and no node is known to compute, and what is known of why."""
+    linked_names = {name for link in linked.nodes.values() for name in (*link.fx, *link.fx_candidates)}
+    missing = [name for name in names if name not in linked_names and not linked.kernels_of_fx(name)]
+    if graph.fx is None or not missing:
+        return ()
+    fx = FxIndex(graph.fx)
+    searched: list[Proof] = ["torch's provenance file"] if graph.provenance else []
+    if any(
+        kernel.comment and kernel.comment.fx_nodes for kernel in (graph.code.kernels if graph.code else ())
+    ):
+        searched.append("the comment above its kernel")
+    return tuple(_absence(fx, name, linked, tuple(searched)) for name in fx.sorted(missing))
+
+
+def _absence(fx: FxIndex, name: str, linked: Links, searched: tuple[Proof, ...]) -> Absence:
+    node = fx.nodes[name]
+    users = fx.users.get(name, ())
+    if node.target == "self":
+        return Absence(name, "attribute")
+    if name in fx.sizes:
+        return Absence(name, "number")
+    if node.target == ITEM:
+        return Absence(name, "item", node.inputs[:1])
+    if fx.op[name] in VIEWS and node.inputs:
+        return Absence(name, "view", node.inputs[:1])
+    if not users and name not in fx.graph.outputs and not fx.op[name].endswith("_"):
+        return Absence(name, "unused", searched=searched)
+    kernels = (pair.kernel for user in users for pair in linked.kernels_of_fx(user))
+    return Absence(name, "unknown", tuple(dict.fromkeys(kernels)), searched)
