@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import re
 import signal
 import tempfile
 import time
@@ -19,6 +20,16 @@ _RENAME_EXCHANGE = 2
 _NOT_SUPPORTED = (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM)
 _WAITS, _WAIT_S = 20, 0.05
 """An editor that saves in place has the file open for some milliseconds."""
+_TEMPORARY = re.compile(r"\.(?P<name>.+)\.\w{8}\.tmp")
+
+
+def written_under(name: str) -> str | None:
+    """Return the name of the file that `write_whole` was writing under the temporary `name`; None for others.
+
+    A temporary file stays where its process was killed: it is a whole file or the beginning of one.
+    """
+    match = _TEMPORARY.fullmatch(name)
+    return match["name"] if match else None
 
 
 def write_whole(path: Path, text: str) -> None:

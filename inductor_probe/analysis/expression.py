@@ -6,6 +6,8 @@ import ast
 import warnings
 from collections.abc import Mapping
 
+from inductor_probe.reader import python_text
+
 _LARGEST_POWER = 8
 
 
@@ -13,14 +15,11 @@ def parse_expression(text: str) -> ast.expr:
     """Parse an expression.
 
     Raises:
-        ValueError: not an expression.
+        ValueError: not an expression, or too long to be one of inductor's.
     """
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SyntaxWarning)  # about text that is read, not run
-            return ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise ValueError(f"not an expression: {text[:80]}") from error
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)  # about text that is read, not run
+        return python_text.parse_expression(text.strip())
 
 
 def evaluate(node: ast.expr, values: Mapping[str, int]) -> int | None:

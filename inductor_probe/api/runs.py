@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from inductor_probe.analysis.summary import summarise
 from inductor_probe.discovery.at_path import path_of
+from inductor_probe.discovery.dump_files import is_archive
 from inductor_probe.discovery.inductor_cache import with_cached_graphs
 from inductor_probe.discovery.run_facts import run_facts
 from inductor_probe.discovery.walk import everything_below
@@ -120,11 +121,13 @@ def _here() -> Path:
 
 
 def _named(target: Path | str, here: Path, problems: list[Problem], *, exact: bool) -> Iterator[DebugDir]:
-    path = path_of(str(target), here)
+    path = _as_named(str(target), here)
     if not os.path.exists(path):  # noqa: PTH110 - no name is too long for it
         yield _by_name(str(target), here, problems)
     elif is_run(path):
         yield read_run(path)
+    elif not path.is_dir() and not is_archive(path):
+        raise ProbeError(f"{path} is a file and not a run", "name a run's folder, or one that holds runs")
     else:
         below = everything_below(path, archives=False)
         problems.extend(below.problems)
@@ -134,6 +137,13 @@ def _named(target: Path | str, here: Path, problems: list[Problem], *, exact: bo
                 "name one, or say with --older-than or --empty which of them",
             )
         yield from below
+
+
+def _as_named(target: str, here: Path) -> Path:
+    """Return the path that `target` is, with the links in it: what lies behind one is not removed."""
+    real = path_of(target, here)
+    joined = here / os.path.expanduser(target)  # noqa: PTH111 - does not raise for `~nobody`
+    return real if os.path.normpath(joined) == str(real) else joined
 
 
 def _by_name(target: str, here: Path, problems: list[Problem]) -> DebugDir:

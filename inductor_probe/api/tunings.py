@@ -15,7 +15,7 @@ from inductor_probe.model.templates import Tuning
 from inductor_probe.notebook.shown import Renderable, Shown
 from inductor_probe.reader.best_config import cached_configs, logged_configs
 from inductor_probe.reader.template_choices import read_tunings, tuning_of_log
-from inductor_probe.reader.text import read_text
+from inductor_probe.reader.text import LARGEST_JSON, read_text
 from inductor_probe.report.page_list import PageList
 from inductor_probe.report.templates import TuningTable, tunings_json
 from inductor_probe.store.choices import tunings_from_csv, tunings_to_csv
@@ -67,7 +67,7 @@ def tunings(target: str | Path | None = None) -> Tunings:
     from inductor_probe.api.verbs import open_graph
 
     if target is not None and Path(target).suffix == ".csv":
-        return Tunings(tunings_from_csv(read_text(Path(target)), target))
+        return Tunings(tunings_from_csv(read_text(Path(target), largest=LARGEST_JSON), target))
     return tunings_of(open_graph(target))
 
 
@@ -108,7 +108,7 @@ def tuned_rewrites(graph: Graph, table: Path) -> tuple[str, ...]:
     """
     kernels = {each.name for each in graph.generated.code.kernels} if graph.generated.code else set()
     found: dict[str, None] = {}
-    for tuning in tunings_from_csv(read_text(table), table):
+    for tuning in tunings_from_csv(read_text(table, largest=LARGEST_JSON), table):
         chosen = next((each for each in tuning.choices if each.name == tuning.generated), tuning.fastest)
         if tuning.of_kernel and tuning.operation in kernels and chosen:
             values = [f"{name}={value}" for name, value in chosen.config if _SETTABLE.fullmatch(name)]

@@ -16,11 +16,14 @@ from inductor_probe.errors import ProbeError
 from inductor_probe.model.debug_dir import DebugDir
 from inductor_probe.model.manifest import MANIFEST_NAME
 from inductor_probe.model.runs import Removal
+from inductor_probe.store.made_here import COMPARED_FILES, edited_files
 
 _AFTER_MANIFEST_S = 2
 _AFTER_OTHERS_S = 600
 """Where no manifest tells when the run ended: inductor writes a graph's code within minutes of its IR."""
 _NAMED = 3
+_RESULTS = b'{"schema": '
+_IN_GRAPH = 2  # slashes in torchinductor/<graph>/<file>
 
 
 def plan_removal(run: DebugDir, is_as_made: Callable[[Path], bool]) -> Removal:
@@ -101,6 +104,7 @@ class _Contents:
     size: int = 0
     strange: list[str] = field(default_factory=list)
     written: dict[str, float] = field(default_factory=dict)
+    changed: dict[str, float] = field(default_factory=dict)
 
     def look(self) -> None:
         for path, below, names in os.walk(self.run, onerror=self._unlistable):
@@ -140,14 +144,49 @@ class _Contents:
             self.strange.append(f"{place} was not written by torch or probe")
         elif place.name == BENCH_NAME and not self.is_as_made(path):
             self.strange.append(f"{place} was edited")
+        elif who == "bench" and place.suffix == ".json" and not _is_of_bench(path):
+            self.strange.append(f"{place} was not written by torch or probe")
         else:
             self.files.append(str(place))
             self.size += about.st_size
-            if who != "bench":
+            if who in ("torch", "probe"):
                 self.written[str(place)] = about.st_mtime
+                self.changed[str(place)] = about.st_ctime
 
     def _changed(self) -> Iterator[str]:
-        """Yield which of torch's files were written after the run: people edit `output_code.py` in place."""
+        """Yield which of torch's files are not as it left them: people edit `output_code.py` in place.
+
+        What was made here is compared with its digests. For the rest their times tell: that of the content,
+        which an editor or `touch -r` can set, and that of the last change of any kind, which nobody can. The
+        latter is new for a copy, but then for all files of a folder.
+        """
+        graphs = sorted(
+            {PurePosixPath(place).parent for place in self.written if place.count("/") == _IN_GRAPH}
+        )
+        try:
+            edited = edited_files(self.run / graph for graph in graphs)
+        except ProbeError as error:
+            yield error.message
+            return
+        compared: set[str] = set()
+        for graph in graphs:
+            if (names := edited.get(self.run / graph)) is not None:
+                compared.update(str(graph / name) for name in COMPARED_FILES)
+                yield from (f"{graph / name} was edited" for name in names)
+            else:
+                yield from self._changed_code(graph)
+        yield from (text for place, text in self._late() if place not in compared)
+
+    def _changed_code(self, graph: PurePosixPath) -> Iterator[str]:
+        code = str(graph / "output_code.py")
+        others = [
+            when for place, when in self.changed.items() if place.startswith(f"{graph}/") and place != code
+        ]
+        if code in self.changed and others and self.changed[code] > max(others) + _AFTER_OTHERS_S:
+            yield f"{code} was changed long after the other files of its graph"
+
+    def _late(self) -> Iterator[tuple[str, str]]:
+        """Yield the files whose content was written after the run, and a sentence."""
         end = self.written.get(MANIFEST_NAME)
         if end is not None and self.is_ended:
             limit = end + _AFTER_MANIFEST_S
@@ -155,5 +194,16 @@ class _Contents:
             others = [when for place, when in self.written.items() if not place.endswith("output_code.py")]
             limit = max(others, default=0) + _AFTER_OTHERS_S if others else float("inf")
         yield from (
-            f"{place} was changed after the run" for place, when in self.written.items() if when > limit
+            (place, f"{place} was changed after the run")
+            for place, when in self.written.items()
+            if when > limit
         )
+
+
+def _is_of_bench(path: Path) -> bool:
+    """Tell whether a results file begins as `probe bench-kernel` writes it."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_RESULTS)) == _RESULTS
+    except OSError:
+        return False

@@ -148,6 +148,9 @@ def _explain(error: BaseException) -> ProbeError:
             return ProbeError(error.format_message().rstrip("."), f"see {context.command_path} --help")
         case click.ClickException():
             return ProbeError(error.format_message().rstrip("."), "see probe --help")
+        case OSError(errno=errno.ENAMETOOLONG):
+            name = str(error.filename)
+            return ProbeError(f"{name[:60]}... has {len(name):,} characters: too long for the name of a file")
         case OSError(errno=errno.ENOSPC | errno.EDQUOT):
             place = error.filename or "the output"
             return ProbeError(f"cannot write {place}: {error.strerror}", "free some space, and run it again")

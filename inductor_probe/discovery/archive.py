@@ -3,8 +3,10 @@
     <cache>/inductor_probe/archives/<archive's name>-<key>/archive.json     what it came from
                                                           /files/...        what is read of it
 
-The key stands for path, size and time of the archive: a changed one is unpacked anew. `<cache>` is
-XDG_CACHE_HOME or ~/.cache. The folder that was used longest ago goes first when all are too big.
+The record is written last, and holds a digest of each file: what is no longer as it was unpacked, or was
+interrupted, is unpacked anew. The key stands for path, size and time of the archive: a changed one is
+unpacked anew. `<cache>` is XDG_CACHE_HOME or ~/.cache. The folder that was used longest ago goes first when
+all are too big.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import json
 import os
 import re
 import shutil
+import stat
 import tempfile
 import time
 from dataclasses import dataclass
@@ -26,20 +29,25 @@ from inductor_probe.model.span import Problem
 
 _RECORD = "archive.json"
 _FILES = "files"
+_CHUNK = 1 << 20
 _ABANDONED_S = 24 * 3600
 
 
 @dataclass(frozen=True, slots=True)
 class Unpacked:
-    """An archive's dump files on disk, and what of it was left out or could not be read."""
+    """An archive's dump files on disk, and what of it was left out or could not be read.
+
+    `size`: bytes on the disk.
+    """
 
     archive: Path
     folder: Path
     problems: tuple[Problem, ...]
+    size: int
 
 
 def unpack(archive: Path) -> Unpacked:
-    """Return `archive` unpacked: from last time when it has not changed since.
+    """Return `archive` unpacked: from last time when neither it nor what was unpacked has changed since.
 
     What comes before a damaged part is kept.
 
@@ -55,9 +63,10 @@ def unpack(archive: Path) -> Unpacked:
     key = hashlib.sha256(os.fsencode(f"{archive}\n{about.st_size}\n{about.st_mtime_ns}")).hexdigest()[:16]
     stem = re.sub(r"[^\w.-]", "_", _stem(archive), flags=re.ASCII)[:40]
     place = archives_folder() / f"{stem}-{key}"
-    if known := _known(place):
+    if (known := _known(place)) and _is_as_unpacked(place):
         return known
     try:
+        _discard(place)
         place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         staging = Path(tempfile.mkdtemp(prefix=".", suffix=".tmp", dir=place.parent))
     except OSError as error:
@@ -68,6 +77,7 @@ def unpack(archive: Path) -> Unpacked:
         record = {
             "archive": str(archive),
             "bytes": writer.size,
+            "files": _digests(staging),
             "problems": [problem.message for problem in writer.problems],
         }
         (staging / _RECORD).write_text(json.dumps(record), encoding="utf-8")
@@ -79,7 +89,7 @@ def unpack(archive: Path) -> Unpacked:
     finally:
         shutil.rmtree(staging, ignore_errors=True)
     _cut_down(place)
-    return Unpacked(archive, place / _FILES, tuple(writer.problems))
+    return Unpacked(archive, place / _FILES, tuple(writer.problems), writer.size)
 
 
 def archive_of(path: Path) -> Path | None:
@@ -109,9 +119,47 @@ def _known(place: Path) -> Unpacked | None:
     try:
         data = json.loads(record.read_text(encoding="utf-8"))
         os.utime(record)
-        return Unpacked(Path(data["archive"]), place / _FILES, tuple(map(Problem, data["problems"])))
+        problems = tuple(map(Problem, data["problems"]))
+        return Unpacked(Path(data["archive"]), place / _FILES, problems, int(data["bytes"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def _is_as_unpacked(place: Path) -> bool:
+    """Tell whether the files below `place` are those that the record names, each as it was written."""
+    try:
+        recorded = json.loads((place / _RECORD).read_text(encoding="utf-8"))["files"]
+        return bool(_digests(place) == recorded)
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def _digests(place: Path) -> dict[str, str | None]:
+    """Return the digest of everything below the folder of files, by its place there."""
+    files = place / _FILES
+    return {path.relative_to(files).as_posix(): _digest(path) for path in files.rglob("*")}
+
+
+def _digest(path: Path) -> str | None:
+    """Return the SHA-256 of a file, an empty text for a folder, None for a link, a pipe and the like."""
+    about = path.lstat()
+    if stat.S_ISDIR(about.st_mode):
+        return ""
+    if not stat.S_ISREG(about.st_mode):
+        return None
+    with path.open("rb") as file:
+        digest = hashlib.sha256()
+        while data := file.read(_CHUNK):
+            digest.update(data)
+    return digest.hexdigest()
+
+
+def _discard(place: Path) -> None:
+    """Take away what cannot be used, under another name first: nobody takes the rest for the whole."""
+    if os.path.lexists(place):
+        away = place.with_name(f".{place.name}.{os.getpid()}.tmp")
+        place.rename(away)
+        shutil.rmtree(away, ignore_errors=True)
 
 
 def _cut_down(newest: Path) -> None:

@@ -14,22 +14,27 @@ import tarfile
 import time
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO, BinaryIO, cast
+from typing import IO, BinaryIO, TypeVar, cast
 
 from inductor_probe.errors import UnreadableError
 
-MAX_ENTRIES = 200_000
-MAX_STREAM = 4 << 30
+MAX_ENTRIES = 100_000
+MAX_STREAM = 512 << 20
 """Bytes of a tar that are decompressed at most, those of members that nobody wants included."""
 MAX_RATIO = 300
 """Dumps shrink to a tenth, alike ones to a hundredth. What shrinks more than this is made to fill a disk."""
-_SMALL = 64 << 20
-"""Bytes below which no ratio is suspicious. No single read of a header asks for more, either."""
+SMALL = 64 << 20
+"""Bytes below which no ratio is suspicious."""
+_LARGEST_HEADER = 1 << 16
+"""Bytes of one header of a tar: a path, and attributes, which take twenty times that in memory."""
+_LARGEST_DIRECTORY = 16 << 20
+"""Bytes of the list at the end of a zip, 50 and more for each member, which Python reads all at once."""
 _MAX_NAME = 255
+_Header = TypeVar("_Header")
 _COMPRESSED = ((b"\x1f\x8b", gzip.open), (b"\xfd7zXZ\x00", lzma.open), (b"BZh", bz2.open))
 _DAMAGE = (
     tarfile.TarError,
@@ -110,10 +115,13 @@ class _TooMuchError(Exception):
 
 def _tar_members(file: BinaryIO, size: int) -> Iterator[Member]:
     with _decompressed(file) as stream:
-        limited = _Limited(stream, max(_SMALL, MAX_RATIO * size))
-        with tarfile.open(fileobj=cast(IO[bytes], limited), mode="r:") as tar:
+        limited = _Limited(stream, max(SMALL, MAX_RATIO * size))
+        # Opening it reads the first header.
+        with limited.header(lambda: tarfile.open(fileobj=cast(IO[bytes], limited), mode="r:")) as tar:
             number = 0
-            while (info := tar.next()) is not None:
+            while (info := limited.header(tar.next)) is not None:
+                if len(tar.pax_headers) > _MAX_NAME:
+                    raise _TooMuchError("has too many attributes in its headers")
                 tar.members = []  # type: ignore[attr-defined]  # it would keep them all
                 _count(number := number + 1)
                 if info.isdir():
@@ -140,7 +148,7 @@ def _decompressed(file: BinaryIO) -> Iterator[IO[bytes]]:
 
 
 def _zip_members(file: BinaryIO) -> Iterator[Member]:
-    with zipfile.ZipFile(file) as archive:
+    with zipfile.ZipFile(cast(IO[bytes], _Directory(file))) as archive:
         for number, info in enumerate(archive.infolist(), start=1):
             _count(number)
             mode = info.external_attr >> 16
@@ -151,7 +159,7 @@ def _zip_members(file: BinaryIO) -> Iterator[Member]:
             elif info.flag_bits & 1:
                 yield Member(info.filename, 0, 0, refused="it has a password")
             else:
-                if info.file_size > max(_SMALL, MAX_RATIO * info.compress_size):
+                if info.file_size > max(SMALL, MAX_RATIO * info.compress_size):
                     raise _TooMuchError(f"unpacks to more than {MAX_RATIO} times its size")
                 with archive.open(info) as content:
                     yield Member(info.filename, info.file_size, _zip_time(info), content)
@@ -180,9 +188,18 @@ class _Limited:
     def __init__(self, stream: IO[bytes], limit: int) -> None:
         self._stream = stream
         self._limit = min(limit, MAX_STREAM)
-        self._why = f"{MAX_RATIO} times its size" if limit < MAX_STREAM else f"{MAX_STREAM >> 30} GiB"
+        self._why = f"{MAX_RATIO} times its size" if limit < MAX_STREAM else f"{MAX_STREAM >> 20} MiB"
         self._at = 0
+        self._in_header = False
         self.last = b""
+
+    def header(self, read: Callable[[], _Header]) -> _Header:
+        """Return what `read` reads, which is a header and no content: it asks for no large pieces."""
+        self._in_header = True
+        try:
+            return read()
+        finally:
+            self._in_header = False
 
     def tell(self) -> int:
         return self._at
@@ -190,16 +207,29 @@ class _Limited:
     def seek(self, offset: int) -> int:
         if offset < self._at:
             raise tarfile.ReadError("a member lies before where it should")
-        while self._at < offset and self.read(min(offset - self._at, 1 << 20)):
+        while self._at < offset and self.read(min(offset - self._at, _LARGEST_HEADER)):
             pass
         return self._at
 
     def read(self, size: int) -> bytes:
-        if size > _SMALL:
-            raise _TooMuchError(f"has a header of more than {_SMALL >> 20} MiB")
+        if self._in_header and size > _LARGEST_HEADER:
+            raise _TooMuchError(f"has a header of more than {_LARGEST_HEADER >> 10} KiB")
         data = self._stream.read(size)
         self._at += len(data)
         self.last = data
         if self._at > self._limit:
             raise _TooMuchError(f"unpacks to more than {self._why}")
         return data
+
+
+class _Directory:
+    """A zip, as zipfile uses it, that ends with an exception where its list of members is too large."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.seek, self.tell, self.seekable = file.seek, file.tell, file.seekable
+
+    def read(self, size: int = -1) -> bytes:
+        if size > _LARGEST_DIRECTORY:
+            raise _TooMuchError(f"lists its members in more than {_LARGEST_DIRECTORY >> 20} MiB")
+        return self._file.read(size)

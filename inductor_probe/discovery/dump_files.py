@@ -7,6 +7,7 @@ import re
 from pathlib import Path, PurePosixPath
 from typing import Literal, TypeAlias
 
+from inductor_probe.files import written_under
 from inductor_probe.model.manifest import INPUTS_DIR, LOGS_DIR, MANIFEST_NAME
 
 ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.bz2", ".tbz2", ".zip")
@@ -31,7 +32,7 @@ _FOLDER = re.compile(rf"torchinductor|{_GRAPH}")
 _RUN_FOLDER = re.compile(rf"torchdynamo|torchinductor|{LOGS_DIR}|torchinductor/{_GRAPH}(?:/{INPUTS_DIR})?")
 _NOT_TEXT = (".prof", ".svg", ".png")
 
-Writer: TypeAlias = Literal["torch", "probe", "bench"]
+Writer: TypeAlias = Literal["torch", "probe", "bench", "temporary"]
 
 
 def is_archive(path: Path) -> bool:
@@ -55,8 +56,11 @@ def is_read_folder(name: str) -> bool:
 def writer(below_run: PurePosixPath) -> Writer | None:
     """Return who writes a file at this place in a run; None for a file that neither torch nor probe does.
 
-    `bench` is a bench file or its results: probe makes it, and then it is the user's to edit.
+    `bench` is a bench file or its results: probe makes it, and then it is the user's to edit. `temporary` is
+    what probe was writing one of its files under when it was killed.
     """
+    if under := written_under(below_run.name):
+        return "temporary" if writer(below_run.with_name(under)) in ("probe", "bench") else None
     place = below_run.as_posix()
     if _BENCH.fullmatch(place):
         return "bench"

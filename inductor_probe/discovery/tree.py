@@ -9,6 +9,7 @@ from pathlib import Path
 from inductor_probe.errors import UnreadableError
 from inductor_probe.model.debug_dir import TREE
 from inductor_probe.reader.debug_dir import is_run
+from inductor_probe.reader.link import leads_to
 
 _STAMP = re.compile(r"run_(\d{4}(?:_\d{2}){5}_\d{6})", re.ASCII)
 
@@ -52,12 +53,14 @@ def when_made(run: Path) -> tuple[float, str]:
 
 
 def folders_in(folder: Path) -> list[Path]:
-    """Return the folders in `folder`, by name.
+    """Return the folders in `folder`, by name, without links to folders elsewhere.
 
     Raises:
         UnreadableError: it may not be listed.
     """
     try:
-        return sorted(entry for entry in folder.iterdir() if entry.is_dir())
+        return sorted(
+            entry for entry in folder.iterdir() if entry.is_dir() and leads_to(entry, folder) is None
+        )
     except OSError as error:
         raise UnreadableError(f"cannot list {folder}: {error.strerror or error}") from error

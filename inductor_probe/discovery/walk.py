@@ -9,13 +9,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from inductor_probe.discovery.dump_files import is_archive
-from inductor_probe.errors import NotFoundError, ProbeError
+from inductor_probe.errors import NotFoundError, ProbeError, UnreadableError
 from inductor_probe.model.debug_dir import DebugDir, GraphDir
 from inductor_probe.model.span import Problem
 from inductor_probe.reader.debug_dir import graph_dir, is_empty, is_run, read_run
+from inductor_probe.reader.link import leads_to, not_followed
 
 MAX_DEPTH = 24
 MAX_ENTRIES = 500_000
+_SHOWN_LINKS = 5
 _SKIPPED = ("__pycache__", "node_modules", "site-packages", "dist-packages")
 _CACHED = re.compile(r"c[a-z2-7]{20,}\.debug")
 """Inductor's cache keeps a graph's folder beside its code: `<cache>/oa/coa7klbe....debug`."""
@@ -38,7 +40,8 @@ class Below:
 def everything_below(path: Path, *, archives: bool = True) -> Below:
     """Find all runs, and graphs outside of runs, at and below `path`, by path.
 
-    Hidden folders, environments and links that lead in circles are passed over.
+    Hidden folders and environments are passed over. `path` may be a link; below it none is followed: what
+    lies below as well is met without it, and a link to anything else is a problem.
 
     Args:
         path: a folder, or an archive of one.
@@ -51,8 +54,10 @@ def everything_below(path: Path, *, archives: bool = True) -> Below:
     walk = _Walk(archives)
     if is_archive(path):
         walk.archive(path)
-    elif not path.exists():
+    elif not os.path.exists(path):  # noqa: PTH110 - no name is too long for it
         raise NotFoundError(f"{path} does not exist")
+    elif not path.is_dir() and not path.is_file():
+        raise NotFoundError(f"{path} is neither a folder nor a file")
     else:
         walk.folder(path if path.is_dir() else path.parent)
     return walk.finish()
@@ -66,17 +71,24 @@ class _Walk:
     loose: dict[Path, list[GraphDir]] = field(default_factory=dict)
     seen: set[tuple[int, int]] = field(default_factory=set)
     entries: int = 0
+    unpacked: int = 0
+    links: int = 0
 
     def finish(self) -> Below:
         for folder, graphs in self.loose.items():
             graphs.sort(key=compile_order)
             self.runs.append(DebugDir(folder, tuple(graphs), None))
         self.runs.sort(key=lambda run: run.path)
+        if self.links > _SHOWN_LINKS:
+            self.problems.append(
+                Problem(f"{self.links - _SHOWN_LINKS} more links lead elsewhere: not followed")
+            )
         return Below(tuple(self.runs), tuple(self.problems))
 
     def folder(self, top: Path) -> None:
         """Look at `top` and all folders below it."""
         waiting = [(top, 0)]
+        real = Path(os.path.realpath(top))
         while waiting:
             folder, depth = waiting.pop()
             if not self._is_new(folder) or self._take(folder):
@@ -84,13 +96,13 @@ class _Walk:
             if depth == MAX_DEPTH:
                 self.problems.append(Problem(f"{folder}: not looked into, it lies {depth} folders down"))
                 continue
-            below = self._list(folder)
+            below = self._list(folder, real)
             if below is None:
                 return
             waiting.extend((entry, depth + 1) for entry in below)
 
     def _is_new(self, folder: Path) -> bool:
-        """A folder can be reached twice through links; a loop of links ends here."""
+        """A folder can be reached twice, where a file system is mounted at two places."""
         try:
             about = folder.stat()
         except OSError as error:
@@ -113,8 +125,11 @@ class _Walk:
             self.problems.append(Problem(f"cannot read {folder}: {error.strerror or error}"))
         return True
 
-    def _list(self, folder: Path) -> list[Path] | None:
-        """Return the folders in `folder` to look into; None when there were too many entries overall."""
+    def _list(self, folder: Path, top: Path) -> list[Path] | None:
+        """Return the folders in `folder` to look into; None when there were too many entries overall.
+
+        `top` is the real path of the folder that the walk began in.
+        """
         below: list[Path] = []
         try:
             with os.scandir(folder) as entries:
@@ -129,7 +144,10 @@ class _Walk:
                         return []
                     if entry.name.startswith(".") or entry.name in _SKIPPED:
                         continue
-                    if _is_folder(entry):
+                    if entry.is_symlink():
+                        self._link(Path(entry.path), top)
+                        continue
+                    if entry.is_dir(follow_symlinks=False):
                         below.append(folder / entry.name)
                     elif self.archives and is_archive(folder / entry.name):
                         self._try(folder / entry.name)
@@ -137,11 +155,26 @@ class _Walk:
             self.problems.append(Problem(f"cannot list {folder}: {error.strerror or error}"))
         return sorted(below, reverse=True)  # the last one is looked into first
 
+    def _link(self, link: Path, top: Path) -> None:
+        """Tell of a link to a folder or an archive that lies outside of the real folder `top`."""
+        real = leads_to(link, top)
+        if real is None or not (os.path.isdir(real) or is_archive(real)):  # noqa: PTH112 - no name is too long for it
+            return
+        self.links += 1
+        if self.links <= _SHOWN_LINKS:
+            self.problems.append(not_followed(link, real))
+
     def archive(self, archive: Path) -> None:
         """Unpack `archive` and look at all folders in it."""
         from inductor_probe.discovery.archive import unpack  # noqa: PLC0415 - most dumps are in none
+        from inductor_probe.discovery.archive_writer import MAX_UNPACKED  # noqa: PLC0415
 
+        if self.unpacked >= MAX_UNPACKED:
+            raise UnreadableError(
+                f"{archive}: not unpacked, those before it take {MAX_UNPACKED >> 20} MiB; name it by itself"
+            )
         unpacked = unpack(archive)
+        self.unpacked += unpacked.size
         self.problems.extend(unpacked.problems)
         self.folder(unpacked.folder)
 
@@ -150,13 +183,6 @@ class _Walk:
             self.archive(archive)
         except ProbeError as error:
             self.problems.append(Problem(error.message))
-
-
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir()
-    except OSError:  # a link to itself
-        return False
 
 
 def owner(graph: Path) -> Path:

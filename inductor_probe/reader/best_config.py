@@ -24,10 +24,9 @@ from inductor_probe.model.kernel_facts import Pairs
 from inductor_probe.model.span import Problem, Span
 from inductor_probe.model.templates import TemplateChoice, Tuning
 from inductor_probe.reader.logs.files import log_places
-from inductor_probe.reader.logs.lines import read_line
-from inductor_probe.reader.logs.run_logs import LARGEST_LOG
+from inductor_probe.reader.logs.lines import LogBounds, raw_lines, read_line
 from inductor_probe.reader.template_choices import in_order
-from inductor_probe.reader.text import read_text
+from inductor_probe.reader.text import LARGEST_JSON, read_text
 
 DESCENT = "coordinate descent"
 _SPEAKERS = (b"triton_heuristics", b"coordinate_descent_tuner")
@@ -47,11 +46,14 @@ _PLACE = re.compile(r"(?P<cache>/.+)/(?P<folder>[a-z0-9]{2})/c(?P=folder)[a-z0-9
 
 def logged_configs(run: Path, problems: list[Problem]) -> tuple[Tuning, ...]:
     """Read which configs were timed for Triton kernels, off the logs of a run; in the order of the log."""
+    bounds = LogBounds()
+    found: list[Tuning] = []
     for place in log_places(run, problems):
-        found = [tuning for path in place.files for tuning in _of_log(path, problems)]
+        found = [tuning for path in place.files for tuning in _of_log(path, bounds, problems)]
         if found:
-            return tuple(found)
-    return ()
+            break
+    problems.extend(map(Problem, bounds.stopped))
+    return tuple(found)
 
 
 @dataclass(slots=True)
@@ -95,26 +97,22 @@ class _Timing:
         )
 
 
-def _of_log(path: Path, problems: list[Problem]) -> Iterator[Tuning]:
+def _of_log(path: Path, bounds: LogBounds, problems: list[Problem]) -> Iterator[Tuning]:
     now: _Timing | None = None
     try:
-        with path.open("rb") as file:
-            left = LARGEST_LOG
-            number = 0
-            while left > 0 and (raw := file.readline(left)):
-                left, number = left - len(raw), number + 1
-                if not any(speaker in raw for speaker in _SPEAKERS):
-                    continue
-                text = read_line(number, raw.decode("utf-8", errors="replace").rstrip("\r\n")).text
-                if start := _START.match(text):
-                    name = start[1] or start[2]
-                    if now is None or now.name != name or start[1]:
-                        if now is not None and now.rows:
-                            yield now.tuning(path)
-                        now = _Timing(name, number, number)
-                elif now is not None:
-                    now.take(text)
-                    now.last = number
+        for number, raw in raw_lines(path, bounds):
+            if not any(speaker in raw for speaker in _SPEAKERS):
+                continue
+            text = read_line(number, raw.decode("utf-8", errors="replace").rstrip("\r\n")).text
+            if start := _START.match(text):
+                name = start[1] or start[2]
+                if now is None or now.name != name or start[1]:
+                    if now is not None and now.rows:
+                        yield now.tuning(path)
+                    now = _Timing(name, number, number)
+            elif now is not None:
+                now.take(text)
+                now.last = number
     except OSError as error:
         problems.append(Problem(f"cannot read {path}: {error.strerror or error}"))
     if now is not None and now.rows:
@@ -171,7 +169,7 @@ def _best(kernel: str, path: Path, values: dict[str, Any]) -> Tuning:
 
 def _values(path: Path, problems: list[Problem]) -> dict[str, Any]:
     try:
-        values = json.loads(read_text(path))
+        values = json.loads(read_text(path, largest=LARGEST_JSON))
     except ProbeError as error:
         problems.append(Problem(str(error)))
         return {}

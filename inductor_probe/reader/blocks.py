@@ -12,6 +12,8 @@ import re
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from inductor_probe.reader.text import MOST_PROBLEMS
+
 _HEADER = re.compile(r"\s*(?P<name>\w+): (?P<kind>\w+)\((?P<ir>.*)\)")
 _SNODE = re.compile(r"\s*(?P<parent>\w+)\.snodes\[\d+\] =\s*")
 _FIELD = re.compile(r"\s*(?P<owner>\w+)\.(?P<key>[\w.]+) = ?(?P<value>.*)")
@@ -19,6 +21,8 @@ _LAYOUT = re.compile(r"\s*(?P<owner>\w+)_layout = (?P<value>.*)")
 _OUTPUT = re.compile(r"\s*(?P<owner>\w+): (?P<value>\w+)")
 _BODY = re.compile(r"\s*class (?P<owner>\w+)_loop_body:")
 _DEVICE_CODE = re.compile(r"\s*(?P<owner>\w+) (?P<what>Triton code:|Unfinalized multi template buffer)")
+_DEEPEST = 50
+"""Nodes in nodes: torch fuses into groups, and puts groups into a foreach node, which is three."""
 _OPEN, _CLOSE = "([{", ")]}"
 
 LAYOUT_LINE = "_layout"
@@ -59,12 +63,14 @@ class NodeBlock:
 class IrBlocks:
     """The nodes of a file, the lines (number, text) that belong to no known form, and every piece.
 
-    A piece is what consecutive lines were taken for, and the last of them; the next one begins behind it.
+    `stopped` is the first line that was not read, since too many before it were in no known form. A piece is
+    what consecutive lines were taken for, and the last of them; the next one begins behind it.
     """
 
     nodes: list[NodeBlock] = field(default_factory=list)
     unread: list[tuple[int, str]] = field(default_factory=list)
     pieces: list[tuple[str, int]] = field(default_factory=list)
+    stopped: int | None = None
 
 
 def split(text: str) -> IrBlocks:
@@ -97,6 +103,9 @@ class _Splitter:
             if what in ("unread", "outputs cut off"):
                 self.blocks.unread.append((at + 1, self.lines[at]))
             at = after
+            if len(self.blocks.unread) >= MOST_PROBLEMS and at < end:
+                pieces.append(("not read", end))
+                self.blocks.stopped, at = at + 1, end
         self._leave(0, end)
         return self.blocks
 
@@ -113,7 +122,8 @@ class _Splitter:
             self._leave(0, at)
             self.expects_child = False
             return "empty", at + 1
-        if (not self.stack or self.expects_child) and (match := _HEADER.fullmatch(line)):
+        is_start = not self.stack or (self.expects_child and len(self.stack) < _DEEPEST)
+        if is_start and (match := _HEADER.fullmatch(line)):
             node = NodeBlock(match["name"], match["kind"], match["ir"], at + 1, at + 1)
             (self.stack[-1].children if self.stack else self.blocks.nodes).append(node)
             self.stack.append(node)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import warnings
 from collections.abc import Callable
@@ -17,10 +18,12 @@ from inductor_probe.model.manifest import MANIFEST_NAME, Manifest
 from inductor_probe.model.span import Problem
 from inductor_probe.reader.fx import parse_fx_graph
 from inductor_probe.reader.ir import IrFile, names_children, parse_ir, with_children
+from inductor_probe.reader.link import leads_to, not_followed
 from inductor_probe.reader.output_code import parse_output_code
 from inductor_probe.reader.provenance import PROVENANCE_FILES, parse_provenance
+from inductor_probe.reader.python_text import expressions_bounded
 from inductor_probe.reader.runnable import parse_runnable
-from inductor_probe.reader.text import read_text
+from inductor_probe.reader.text import LARGEST_BYTES, LARGEST_JSON, read_text
 from inductor_probe.store.manifest import read_manifest
 
 # `model__0_inference_0.0`; torch before 2.4 leaves the middle out: `model___9.0`.
@@ -33,6 +36,7 @@ _GRAPH_FILES = ("ir_post_fusion.txt", _BEFORE_FUSION, "output_code.py", _FX_FILE
 
 # `probe bench-kernel` writes a bench file and its results beside what torch wrote.
 _BENCH = "output_code_bench."
+_SHOWN_LINKS = 5
 
 _Part = TypeVar("_Part")
 
@@ -63,18 +67,36 @@ def read_run(path: Path) -> DebugDir:
         )
     problems: list[Problem] = []
     manifest: Manifest | None = None
-    if (path / MANIFEST_NAME).exists():
+    if real := leads_to(path / MANIFEST_NAME, path):
+        problems.append(not_followed(path / MANIFEST_NAME, real))
+    elif (path / MANIFEST_NAME).exists():
         manifest = _part(lambda: read_manifest(path / MANIFEST_NAME), problems, None)
     folder = path / "torchinductor"
     entries: list[Path] = []
-    if folder.is_dir():
+    if real := leads_to(folder, path):
+        problems.append(not_followed(folder, real))
+    elif folder.is_dir():
         entries = _part(lambda: sorted(folder.iterdir()), problems, [])
+    entries = _without_links(entries, path, problems)
     named = [graph for entry in entries if (graph := graph_dir(entry))]
     empty = {graph.path: None for graph in named if is_empty(graph.path)}
     graphs = sorted(
         (graph for graph in named if graph.path not in empty), key=lambda graph: (graph.order, graph.name)
     )
     return DebugDir(path, tuple(graphs), manifest, tuple(problems), empty_graphs=tuple(empty))
+
+
+def _without_links(entries: list[Path], run: Path, problems: list[Problem]) -> list[Path]:
+    """Leave links out: one that leads to a graph of the same run would count it twice, torch makes none."""
+    links = [entry for entry in entries if os.path.islink(entry)]  # noqa: PTH114 - no name is too long for it
+    for link in links[:_SHOWN_LINKS]:
+        if real := leads_to(link, run):
+            problems.append(not_followed(link, real))
+        else:
+            problems.append(Problem(f"{link}: a link, not counted as a graph of its own"))
+    if len(links) > _SHOWN_LINKS:
+        problems.append(Problem(f"{run}: {len(links) - _SHOWN_LINKS} more links, not followed"))
+    return entries if not links else [entry for entry in entries if entry not in links]
 
 
 def is_empty(folder: Path) -> bool:
@@ -179,7 +201,8 @@ class _GraphReader:
 
     def count_nodes(self, name: str) -> int:
         """Count the nodes of an IR file, which stand with empty lines between them, without reading them."""
-        text = _part(lambda: read_text(self.path / name), [], "")
+        path = self.path / name
+        text = "" if leads_to(path, self.path.parent.parent) else _part(lambda: read_text(path), [], "")
         return sum(1 for block in text.split("\n\n\n") if not block.isspace() and block)
 
     def fx_graphs(self, *, earlier: bool) -> tuple[FxGraph | None, FxGraph | None]:
@@ -193,12 +216,16 @@ class _GraphReader:
     def read(self, name: str, parse: Callable[[str, Path], _File]) -> _File | None:
         """Read the file `name` with `parse`; None, and a problem, when it is not there or not text."""
         path = self.path / name
-        text = _part(lambda: read_text(path), self.problems, None)
+        if real := leads_to(path, self.path.parent.parent):
+            self.problems.append(not_followed(path, real))
+            return None
+        largest = LARGEST_JSON if path.suffix == ".json" else LARGEST_BYTES
+        text = _part(lambda: read_text(path, largest=largest), self.problems, None)
         if text is None:
             return None
         lines = text.count("\n") + (not text.endswith("\n"))
         problems: list[Problem] = []
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), expressions_bounded():
             warnings.simplefilter("ignore", SyntaxWarning)  # about text that is read, not run
             parsed = _part(lambda: parse(text, path), problems, None)
         unread = lines if parsed is None else 0

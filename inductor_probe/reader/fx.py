@@ -12,6 +12,8 @@ from pathlib import Path
 
 from inductor_probe.model.fx import FxGraph, FxNode
 from inductor_probe.model.span import Problem, SourceLine, Span
+from inductor_probe.reader.python_text import parse_expression
+from inductor_probe.reader.text import MOST_PROBLEMS, too_many_problems
 from inductor_probe.reader.values import shorten
 
 _LOCATION = re.compile(
@@ -61,6 +63,9 @@ def parse_fx_graph(text: str, path: Path) -> FxGraph:
             known.update(param.name for param in params)
         elif not _FRAME.fullmatch(line):
             problems.append(Problem(f"not understood: {shorten(line.strip())}", Span(path, number, number)))
+            if len(problems) == MOST_PROBLEMS:
+                problems.append(too_many_problems(path, number + 1, text))
+                break
     return FxGraph(inputs or (), tuple(nodes), outputs or (), tuple(problems))
 
 
@@ -112,8 +117,8 @@ def split_parameters(text: str) -> list[str]:
 def _outputs(text: str) -> tuple[str | None, ...]:
     """Read `(sum_1, None, arg0_1)`; anything but names and None is kept as its text."""
     try:
-        node = ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        node = parse_expression(text.strip())
+    except ValueError:
         return ()
     elements = node.elts if isinstance(node, ast.Tuple | ast.List) else [node]
     texts = (ast.unparse(element) for element in elements)

@@ -11,7 +11,7 @@ from inductor_probe.model.ir import Buffer, BufferLayout, LoopBody, NodeUser, Sc
 from inductor_probe.model.span import Problem, Span
 from inductor_probe.reader import blocks, values
 from inductor_probe.reader.loop_body import parse_loop_body
-from inductor_probe.reader.text import read_text
+from inductor_probe.reader.text import MOST_PROBLEMS, read_text, too_many_problems
 
 # key in the file -> (attribute of SchedulerNode, reader of its value). An unknown key is kept verbatim.
 _FIELDS: dict[str, tuple[str, Callable[[str], Any]]] = {
@@ -63,9 +63,15 @@ def parse_ir(text: str, path: Path) -> IrFile:
         for at, line in split.unread
     ]
     reader = _NodeReader(path, problems)
-    nodes = tuple(reader.node(block) for block in split.nodes)
+    nodes = []
+    for block in split.nodes:
+        if reader.stopped is not None:
+            break
+        nodes.append(reader.node(block))
+    if stops := [line for line in (split.stopped, reader.stopped) if line is not None]:
+        problems.append(too_many_problems(path, min(stops), text))
     problems.sort(key=lambda problem: problem.span.first if problem.span else 0)
-    return IrFile(nodes, tuple(problems))
+    return IrFile(tuple(nodes), tuple(problems))
 
 
 def names_children(nodes: Iterable[SchedulerNode]) -> bool:
@@ -115,10 +121,14 @@ class _OutputDraft:
 
 @dataclass(slots=True)
 class _NodeReader:
-    """Turns blocks into nodes; what cannot be read goes to `problems`."""
+    """Turns blocks into nodes; what cannot be read goes to `problems`.
+
+    `stopped` is the line behind which nothing is read any more, since too much before it could not be.
+    """
 
     path: Path
     problems: list[Problem]
+    stopped: int | None = None
 
     def node(self, block: blocks.NodeBlock) -> SchedulerNode:
         """Read the lines of one node and of its children."""
@@ -127,6 +137,8 @@ class _NodeReader:
         layouts: dict[str, tuple[BufferLayout, Span]] = {}
         fields: list[tuple[str, str]] = []
         for statement in block.statements:
+            if self.stopped is not None:
+                break
             key = statement.key
             try:
                 if key == blocks.LAYOUT_LINE:
@@ -166,7 +178,7 @@ class _NodeReader:
 
         def bad_line(line: int, message: str) -> None:
             at = block.body_first + line
-            self.problems.append(Problem(message, Span(self.path, at, at)))
+            self._add(Problem(message, Span(self.path, at, at)), at)
 
         return parse_loop_body(block.body, self.path, block.body_first, bad_line)
 
@@ -191,7 +203,13 @@ class _NodeReader:
         return Span(self.path, statement.first, statement.last)
 
     def _problem(self, error: Exception, statement: blocks.Statement) -> None:
-        self.problems.append(Problem(str(error), self._span(statement)))
+        self._add(Problem(str(error), self._span(statement)), statement.first)
+
+    def _add(self, problem: Problem, line: int) -> None:
+        if len(self.problems) < MOST_PROBLEMS:
+            self.problems.append(problem)
+        elif self.stopped is None:
+            self.stopped = line
 
 
 def _buffer(name: str, kind: str, facts: dict[str, Any], span: Span) -> Buffer:

@@ -12,11 +12,13 @@ from inductor_probe.model.span import Problem, Span
 from inductor_probe.reader.kernel_comments import kernel_comment
 from inductor_probe.reader.python_text import parse_readable_part
 from inductor_probe.reader.shorthand import shortened
-from inductor_probe.reader.text import read_text, unix_lines
+from inductor_probe.reader.text import MOST_PROBLEMS, read_text, unix_lines
 from inductor_probe.reader.values import dotted, shorten
 from inductor_probe.reader.wrapper import WrapperReader
 
 _AFTER_KERNELS = "async_compile.wait(globals())"
+LARGEST_KERNEL = 1 << 21
+"""Characters. Kernels of networks have up to 100,000, those of a foreach optimizer most of all."""
 _EXAMPLES = ("get_args", "benchmark_compiled_module")
 
 
@@ -73,6 +75,11 @@ def parse_output_code(text: str, path: Path) -> OutputCode:
     reader.complete_inputs()
     _top_level(module.tree, reader, kernels, problems)
     problems.sort(key=lambda problem: problem.span.first if problem.span else 0)
+    if len(problems) > MOST_PROBLEMS:
+        more, first = len(problems) - MOST_PROBLEMS, problems[MOST_PROBLEMS].span
+        message = f"{more:,} more statements from here on are not understood"
+        rest = Problem(message, Span(path, first.first if first else 1, len(lines)))
+        problems[MOST_PROBLEMS:] = [rest, *module.problems]
     return OutputCode(
         entry=None if call is None else "call" if "call" in functions else "Runner.call",
         inputs=reader.inputs,
@@ -122,6 +129,11 @@ def _kernel(name: str, maker: str, call: ast.Call, span: Span, problems: list[Pr
     if backend is None:
         problems.append(Problem(f"kernel {name} is of an unknown backend ({maker})", span))
         return Kernel(name, maker, source, (), (), span)
+    if len(source) > LARGEST_KERNEL:
+        problems.append(
+            Problem(f"kernel {name} is not read: its source has {len(source):,} characters", span)
+        )
+        return Kernel(name, backend.name, "", (), (), span)
     text = backend.read(source)
     return Kernel(name, backend.name, source, text.args, text.facts, span, text.details)
 

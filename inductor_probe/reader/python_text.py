@@ -1,43 +1,182 @@
-"""Python text as a tree, as far as it can be read. Nothing is compiled to code or run."""
+"""Python text as a tree, as far as it can be read, within bounds. Nothing is compiled to code or run.
+
+A tree takes much more memory than its text: 900 bytes for each byte of `x` on lines of their own, 700 of
+`f()` and 470 of `(a, a, ...)` (CPython 3.11), and a second for 300 kB. So the words are counted before. That
+takes as long as reading the rest of a wrapper, and so is done for large texts only: small ones do no harm.
+"""
 
 from __future__ import annotations
 
 import ast
+import re
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 
 from inductor_probe.model.span import Problem, Span
 
+MOST_WORDS = 300_000
+"""Words and signs of a text, 900 bytes of memory each at most. A wrapper of 430 kB has 15,000: each kernel in
+it is one string."""
+MOST_WORDS_OF_STATEMENT = 50_000
+"""The longest statement of a network names each of some thousand inputs: two words each."""
+LARGEST_EXPRESSION = 1 << 16
+"""Characters of an expression that stands for one value. The longest of 700 IR files has 121."""
+LARGEST_EXPRESSIONS = 1_500_000
+"""Characters of all values of a file, or of a run's logs, that need a tree. At most a quarter of a file's
+text does, and less of large files; the rest has one of the forms that are read by pattern."""
+_UNCOUNTED = 1 << 18
+LONGEST_FSTRINGS = 1 << 16
+"""Characters. CPython 3.11 takes 27 s for an f-string of 300 kB, and a quarter of that for half of it."""
+_DEEPER_THAN_THIS = 1_000
+"""Words that a statement has at least which nests too deeply to become a tree."""
 _MOST_TRIES = 6
+_WORD = re.compile(r"#[^\n]*|(?P<prefix>[rRbBuUfF]{0,2})(?P<quote>\'{3}|\"{3}|[\'\"])|\w+|\n|[^\s\w]")
+_IN_STRING = {quote: re.compile(rf"\\.|{quote}", re.DOTALL) for quote in ("'''", '"""')}
+_IN_STRING |= {quote: re.compile(rf"\\.|{quote}|\n", re.DOTALL) for quote in ("'", '"')}
+_BRACKETS = dict.fromkeys("([{", 1) | dict.fromkeys(")]}", -1)
+_FSTRINGS = tuple(f"{f}{r}{quote}" for f in "fF" for r in ("", "r", "R") for quote in "'\"")
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedText:
-    """The statements before the first line that is not Python, and that line as a problem."""
+    """The statements before the first line that is not Python, or too much, and that line as a problem."""
 
     tree: ast.Module
     problems: tuple[Problem, ...] = ()
 
 
 def parse_readable_part(text: str, path: Path) -> ParsedText:
-    """Parse `text`; where it is cut off or damaged, parse what stands before that."""
+    """Parse `text`; where it is cut off, damaged or too large, parse what stands before that."""
     readable = text
     damaged = 0
+    too_much = _too_much(text)
+    why = "cut off, or not Python,"
+    if too_much is not None:
+        damaged, why = too_much.line, too_much.what
+        readable = _before(text, damaged)
     for _ in range(_MOST_TRIES):
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # an invalid escape in a string is torch's affair
-                tree = ast.parse(readable)
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            tree = _tree(readable)
+        except (SyntaxError, ValueError) as error:
             line = getattr(error, "lineno", None) or 1
-            damaged = min(damaged or line, line)
-            readable = _before(readable, line)
-            continue
-        if not damaged:
-            return ParsedText(tree)
-        return ParsedText(tree, (_cut_off(text, path, damaged, tree),))
-    return ParsedText(ast.Module([], []), (_cut_off(text, path, 1, None),))
+        except (RecursionError, MemoryError):
+            deep = _too_much(readable, _DEEPER_THAN_THIS)
+            line = deep.line if deep else 1
+            why = "nested too deeply to be read"
+        else:
+            problems = (_unread(text, path, damaged, why, tree),) if damaged else ()
+            return ParsedText(tree, problems)
+        damaged = min(damaged or line, line)
+        readable = _before(readable, line)
+    return ParsedText(ast.Module([], []), (_unread(text, path, 1, why, None),))
+
+
+@contextmanager
+def expressions_bounded() -> Iterator[None]:
+    """Bound what `parse_expression` takes in all within the body: `LARGEST_EXPRESSIONS`."""
+    before = _left.set([LARGEST_EXPRESSIONS])
+    try:
+        yield
+    finally:
+        _left.reset(before)
+
+
+_left: ContextVar[list[int]] = ContextVar("characters that may still become trees")
+
+
+def parse_expression(text: str) -> ast.expr:
+    """Parse one expression of a dump. Python may warn of it: to ignore that for each would take longer.
+
+    Raises:
+        ValueError: not a Python expression, too long or nested too deeply to be one of inductor's, or there
+            were too many before; its message says which of these.
+    """
+    if len(text) > LARGEST_EXPRESSION:
+        raise ValueError(f"not read: a value of {len(text):,} characters, more than {LARGEST_EXPRESSION:,}")
+    left = _left.get(None)
+    if left is not None:
+        left[0] -= len(text)
+        if left[0] < 0:
+            raise ValueError(f"not read: {LARGEST_EXPRESSIONS:,} characters of unusual values came before it")
+    try:
+        return ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        shown = text if len(text) <= 80 else f"{text[:77]}..."
+        raise ValueError(f"not an expression: {shown}") from error
+
+
+def _tree(text: str) -> ast.Module:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # an invalid escape in a string is torch's affair
+        return ast.parse(text)
+
+
+@dataclass(frozen=True, slots=True)
+class _TooMuch:
+    """The first line that goes beyond a bound, and which."""
+
+    line: int
+    what: str
+
+
+def _too_much(text: str, of_statement: int = MOST_WORDS_OF_STATEMENT) -> _TooMuch | None:
+    """Return where a text has more words than a tree may be made of; None where it is small enough.
+
+    A string is one word, and each escape in it one more. Behind the first f-string each word of a string
+    counts: in `f"{a["b"]}"` Python 3.11 sees the strings `f"{a["` and `"]}"`, 3.12 sees one. A line outside
+    of brackets begins a statement.
+    """
+    if (
+        of_statement == MOST_WORDS_OF_STATEMENT
+        and len(text) <= _UNCOUNTED
+        and not any(start in text for start in _FSTRINGS)
+    ):
+        return None
+    words = before = depth = position = fstrings = first = 0  # `before` the statement that begins at `first`
+    has_fstring = False
+    while match := _WORD.search(text, position):
+        position = match.end()
+        word = match[0]
+        words += 1
+        if quote := match["quote"]:
+            end, escapes = _string_end(text, position, quote)
+            if "f" in match["prefix"].lower():
+                has_fstring = True
+                fstrings += end - match.start()
+            if not has_fstring:
+                position, words = end, words + escapes
+        elif word in _BRACKETS:
+            depth += _BRACKETS[word]
+        elif word == "\n" and (depth <= 0 or has_fstring):
+            before, first = words, position
+        if why := _excess(words, words - before, of_statement, fstrings):
+            return _TooMuch(text.count("\n", 0, first) + 1, f"not read: {why}, which no wrapper has,")
+    return None
+
+
+def _excess(words: int, in_statement: int, of_statement: int, fstrings: int) -> str | None:
+    if words > MOST_WORDS:
+        return f"more than {MOST_WORDS:,} words of Python"
+    if in_statement > of_statement:
+        return f"a statement of more than {of_statement:,} words"
+    return f"f-strings of more than {LONGEST_FSTRINGS:,} characters" if fstrings > LONGEST_FSTRINGS else None
+
+
+def _string_end(text: str, position: int, quote: str) -> tuple[int, int]:
+    """Return where the string that `quote` opens before `position` ends, and how many escapes are in it."""
+    escapes = 0
+    while match := _IN_STRING[quote].search(text, position):
+        position = match.end()
+        if match[0][0] != "\\":
+            return position, escapes
+        escapes += 1
+        if escapes > MOST_WORDS:
+            break
+    return len(text), escapes
 
 
 def _before(text: str, line: int) -> str:
@@ -46,8 +185,8 @@ def _before(text: str, line: int) -> str:
     return "\n".join(lines[: max(min(line, len(lines)) - 1, 0)])
 
 
-def _cut_off(text: str, path: Path, line: int, tree: ast.Module | None) -> Problem:
+def _unread(text: str, path: Path, line: int, why: str, tree: ast.Module | None) -> Problem:
     last = text.count("\n") + 1
     read_to = max((at.end_lineno or 0 for at in tree.body), default=0) if tree else 0
     first = min(max(read_to + 1, 1), last)
-    return Problem(f"cut off, or not Python, from line {line} on", Span(path, first, last))
+    return Problem(f"{why} from line {line} on", Span(path, first, last))

@@ -22,7 +22,7 @@ from inductor_probe.model.kernel_facts import Pairs
 from inductor_probe.model.logs import Autotune
 from inductor_probe.model.span import Problem, Span
 from inductor_probe.model.templates import CHOICES_NAME, TemplateChoice, Tuning, TuningsRead
-from inductor_probe.reader.text import read_text
+from inductor_probe.reader.text import LARGEST_JSON, read_text
 
 TORCHS_NAME = "autotuning_result_json_list.txt"
 _OF_ALL = ("op_name", "cuda_device_name", "cuda_device_count", "input_nodes", "autotuning_time",
@@ -35,7 +35,7 @@ def read_tunings(folder: Path) -> TuningsRead:
     for name, read in ((CHOICES_NAME, _by_probe), (TORCHS_NAME, _by_torch)):
         path = folder / name
         try:
-            text = read_text(path)
+            text = read_text(path, largest=LARGEST_JSON)
         except NotFoundError:
             continue
         except ProbeError as error:

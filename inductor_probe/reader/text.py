@@ -8,23 +8,44 @@ import stat
 from pathlib import Path
 
 from inductor_probe.errors import NotFoundError, UnreadableError
+from inductor_probe.model.span import Problem, Span
 
 # Python counts all three as line ends, and so do editors: line numbers must mean one thing.
 _LINE_ENDS = re.compile(r"\r\n?")
 
-LARGEST_BYTES = 1 << 30
-"""No file of a dump comes near: a larger one is not one, and would fill the memory."""
+LARGEST_BYTES = 32 << 20
+MOST_LINES = 500_000
+"""The largest files of whole networks: 6 MB and 120,000 lines of IR, 1 MB of wrapper. A record of a line
+takes up to 0.5 kB, so that what is read of one file stays below a quarter of a GB."""
+LARGEST_JSON = 16 << 20
+"""`[[],[],...` takes 27 bytes of memory a byte. The largest provenance file of a network has 0.5 MB."""
+MOST_PROBLEMS = 10_000
+"""Of a file, before its reader stops: each takes memory, and no dump is misunderstood as often."""
+_LARGEST_OWN = 1 << 30
 
 
-def read_text(path: Path) -> str:
+def read_text(path: Path, *, from_dump: bool = True, largest: int = LARGEST_BYTES) -> str:
     """Return the text of `path`, with lines that end in `\\n` however they ended in the file.
+
+    Args:
+        path: the file.
+        from_dump: whether it may be a stranger's; False for what the user alone writes, whose size has hardly
+            a bound.
+        largest: its bytes at most, if it may be a stranger's.
 
     Raises:
         NotFoundError: there is no such file.
         UnreadableError: no permission, not a regular file (a pipe would keep us waiting for ever), too large,
             or bytes that are not UTF-8 text; says the first bad line.
     """
-    return decoded(read_bytes(path)[0], path)
+    data, _ = read_bytes(path, largest if from_dump else _LARGEST_OWN)
+    lines = data.count(b"\n") + data.count(b"\r")
+    if from_dump and lines > MOST_LINES:
+        raise UnreadableError(
+            f"cannot read {path}: of {lines:,} lines, more than the {MOST_LINES:,} that are read of a "
+            "file of a dump; if torch wrote it, cut it to the part that matters"
+        )
+    return decoded(data, path)
 
 
 def decoded(data: bytes, path: Path) -> str:
@@ -46,13 +67,19 @@ def decoded(data: bytes, path: Path) -> str:
     )
 
 
+def too_many_problems(path: Path, line: int, text: str) -> Problem:
+    """Return the problem of a file whose reader stopped before `line`: the rest of it is not read."""
+    message = f"not read from here on: more than {MOST_PROBLEMS:,} lines before are not understood"
+    return Problem(message, Span(path, line, max(line, text.count("\n") + 1)))
+
+
 def unix_lines(text: str) -> str:
     """Return `text` with every line ending in `\\n`."""
     return _LINE_ENDS.sub("\n", text) if "\r" in text else text
 
 
-def read_bytes(path: Path) -> tuple[bytes, os.stat_result]:
-    """Return the bytes of a regular file, with its owner and mode.
+def read_bytes(path: Path, largest: int = LARGEST_BYTES) -> tuple[bytes, os.stat_result]:
+    """Return the bytes of a regular file of at most `largest` bytes, with its owner and mode.
 
     Raises:
         NotFoundError, UnreadableError: see `read_text`.
@@ -64,9 +91,12 @@ def read_bytes(path: Path) -> tuple[bytes, os.stat_result]:
             facts = os.fstat(file.fileno())
             if not stat.S_ISREG(facts.st_mode):
                 raise UnreadableError(f"cannot read {path}: not a regular file")
-            if facts.st_size > LARGEST_BYTES:
-                raise UnreadableError(f"cannot read {path}: {facts.st_size:,} bytes are too many for a dump")
-            return file.read(), facts
+            if facts.st_size > largest:
+                raise UnreadableError(
+                    f"cannot read {path}: of {facts.st_size:,} bytes, more than the {largest:,} that are "
+                    "read of such a file of a dump; if torch wrote it, cut it to the part that matters"
+                )
+            return file.read(largest), facts  # no more, if it grows meanwhile
     except FileNotFoundError as error:
         raise NotFoundError(f"{path} does not exist") from error
     except OSError as error:

@@ -28,6 +28,7 @@ from inductor_probe.model.ir import (
     WeakDep,
 )
 from inductor_probe.reader import usual
+from inductor_probe.reader.python_text import parse_expression
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +48,10 @@ def parse(text: str) -> Expression:
     """Parse one expression; line breaks inside it do not matter.
 
     Raises:
-        ValueError: not a Python expression, or nested too deeply to be one of inductor's.
+        ValueError: see `parse_expression`.
     """
     line = " ".join(text.split("\n")).strip()
-    try:
-        node = ast.parse(line, mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise ValueError(f"not an expression: {shorten(line)}") from error
-    return Expression(line, line.encode(), node)
+    return Expression(line, line.encode(), parse_expression(line))
 
 
 def dim(expression: Expression, node: ast.expr) -> Dim:

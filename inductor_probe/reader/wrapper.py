@@ -58,6 +58,7 @@ class WrapperReader:
     symbols: list[SizeSymbol] = field(default_factory=list)
     returns: tuple[str, ...] = ()
     problems: list[Problem] = field(default_factory=list)
+    comments: dict[int, KernelComment | None] = field(default_factory=dict)
 
     def entry(self, body: list[ast.stmt]) -> None:
         """Read the statements of `call`."""
@@ -257,7 +258,11 @@ class WrapperReader:
         self._allocate(Allocation(name, "input", joined, None, asserted.span))
 
     def _comment(self, statement: ast.stmt) -> KernelComment | None:
-        return kernel_comment(self.lines, statement.lineno, self.path)
+        """Return the comment above a statement; many may stand in one line, below a long comment."""
+        line = statement.lineno
+        if line not in self.comments:
+            self.comments[line] = kernel_comment(self.lines, line, self.path)
+        return self.comments[line]
 
     def _span(self, statement: ast.stmt) -> Span:
         return Span(self.path, statement.lineno, statement.end_lineno or statement.lineno)

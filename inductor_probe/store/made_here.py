@@ -19,10 +19,10 @@ from typing import Any
 from inductor_probe.errors import NotFoundError, ProbeError
 from inductor_probe.model.manifest import MANIFEST_NAME
 from inductor_probe.model.trust import MadeHere
-from inductor_probe.reader.text import read_text
+from inductor_probe.reader.text import LARGEST_BYTES, LARGEST_JSON, read_text
 from inductor_probe.store.other_writers import first_other_writers
 
-_FILES = (
+COMPARED_FILES = (
     "output_code.py",
     "fx_graph_runnable.py",
     "fx_graph_readable.py",
@@ -57,13 +57,13 @@ def graph_texts(graph: Path, run: Path | None) -> GraphTexts:
     Raises:
         ProbeError: one of the files cannot be read.
     """
-    files = {name: _text(graph / name) for name in _FILES}
-    return GraphTexts(graph, run, files, _text(run / MANIFEST_NAME) if run else None)
+    files = {name: _text(graph / name) for name in COMPARED_FILES}
+    return GraphTexts(graph, run, files, _text(run / MANIFEST_NAME, LARGEST_JSON) if run else None)
 
 
-def _text(path: Path) -> str | None:
+def _text(path: Path, largest: int = LARGEST_BYTES) -> str | None:
     try:
-        return read_text(path)
+        return read_text(path, largest=largest)
     except NotFoundError:
         return None
 
@@ -108,7 +108,8 @@ def remember(
         if (graph / "output_code.py").is_file():
             texts = graph_texts(graph, run)
             facts = _facts(texts) if manifest is None else _digest_of_facts(graph.name, manifest)
-            entry = {"files": _files_digest(texts), "facts": facts, "machine": machine}
+            each = _each(texts)
+            entry = {"files": _digest(each), "facts": facts, "each": each, "machine": machine}
             line = json.dumps({**entry, "folder": os.path.realpath(graph)}) + "\n"
             if written is None or line not in written:
                 lines.append(line)
@@ -143,7 +144,7 @@ def made_here(
     record = record or record_path()
     texts = texts or graph_texts(graph, run)
     lines, problem = _lines(record)
-    files, facts = _files_digest(texts), _facts(texts)
+    files, facts = _digest(_each(texts)), _facts(texts)
     machine, folder = _machine(), os.path.realpath(graph)
     mine = [line for line in lines if line.get("machine") == machine]
     same = [line for line in mine if line.get("files") == files and facts in (None, line.get("facts"))]
@@ -157,6 +158,29 @@ def made_here(
     )
 
 
+def edited_files(graphs: Iterable[Path], record: Path | None = None) -> dict[Path, tuple[str, ...]]:
+    """Return which of `COMPARED_FILES` in these folders are no longer as `probe dump` left them there.
+
+    A folder of which the record does not tell is left out: made elsewhere, by torch alone, or by an older
+    probe.
+
+    Raises:
+        ProbeError: a file cannot be read.
+    """
+    machine = _machine()
+    made = {
+        line["folder"]: line["each"]
+        for line in _lines(record or record_path())[0]
+        if line.get("machine") == machine and "folder" in line and isinstance(line.get("each"), dict)
+    }
+    edited = {}
+    for graph in graphs:
+        if then := made.get(os.path.realpath(graph)):
+            now = _each(graph_texts(graph, None))
+            edited[graph] = tuple(name for name in COMPARED_FILES if then.get(name) != now[name])
+    return edited
+
+
 def folders_of(graph: Path) -> list[Path]:
     """Return a graph's folder and those around it that belong to the dump: last that of its run."""
     return [graph, *graph.parents[:2]] if graph.parent.name == "torchinductor" else [graph]
@@ -165,15 +189,15 @@ def folders_of(graph: Path) -> list[Path]:
 def _written(graph: Path, run: Path | None) -> list[Path]:
     """Return the folders and files that only the user may write."""
     manifests = [run / MANIFEST_NAME] if run else []
-    return [*folders_of(graph), *(graph / name for name in _FILES), *manifests]
+    return [*folders_of(graph), *(graph / name for name in COMPARED_FILES), *manifests]
 
 
-def _files_digest(texts: GraphTexts) -> str:
-    files = {
+def _each(texts: GraphTexts) -> dict[str, str]:
+    """Return a digest of each file that a bench file is made from."""
+    return {
         name: "missing" if text is None else hashlib.sha256(text.encode()).hexdigest()
         for name, text in texts.files.items()
     }
-    return _digest(files)
 
 
 def _facts(texts: GraphTexts) -> str | None:
@@ -201,7 +225,7 @@ def _lines(record: Path) -> tuple[list[dict[str, Any]], str | None]:
             facts = path.stat()
             if facts.st_uid != os.geteuid() or stat.S_IMODE(facts.st_mode) & 0o022:
                 return [], f"{path} belongs to others, or others may write to it, so it proves nothing"
-        text = read_text(record)
+        text = read_text(record, from_dump=False)
     except FileNotFoundError:
         return [], None
     except (OSError, ProbeError) as error:

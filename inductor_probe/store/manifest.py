@@ -31,7 +31,7 @@ from typing import Any
 
 from inductor_probe.errors import UnreadableError
 from inductor_probe.model.manifest import Manifest
-from inductor_probe.reader.text import read_text
+from inductor_probe.reader.text import LARGEST_JSON, read_text
 
 FORMAT = 1
 _PAIRS = tuple[tuple[str, str], ...]
@@ -66,7 +66,7 @@ def read_manifest(path: Path) -> Manifest:
         NotFoundError: it is not there.
         UnreadableError: it cannot be read, or is not a manifest.
     """
-    return parse_manifest(read_text(path), path)
+    return parse_manifest(read_text(path, largest=LARGEST_JSON), path)
 
 
 def parse_manifest(text: str, path: Path) -> Manifest:

@@ -17,7 +17,7 @@ from inductor_probe.model.bench import Resources, Variant
 from inductor_probe.model.ceilings import Ceilings, KernelWork
 from inductor_probe.model.kept import Kept
 from inductor_probe.model.timing import Process, Quad, Series
-from inductor_probe.reader.text import read_text
+from inductor_probe.reader.text import LARGEST_JSON, read_text
 
 SCHEMA = 1
 """Of the JSON that a bench file writes, and of the file that keeps those of several processes."""
@@ -59,7 +59,7 @@ def read_kept(path: Path) -> Kept:
     """
     if not path.exists():
         raise NotFoundError(f"{path} does not exist", "probe bench-kernel writes it beside output_code.py")
-    text = read_text(path)
+    text = read_text(path, largest=LARGEST_JSON)
     try:
         kept = json.loads(text)
         _check_schema(kept["schema"], path)

@@ -13,11 +13,13 @@ from pathlib import Path
 import pytest
 
 from inductor_probe.bench_file.bench_file import is_as_made, seal
+from inductor_probe.capture import removal as removal_of_runs
 from inductor_probe.capture.removal import plan_removal, remove
-from inductor_probe.discovery.walk import everything_below
 from inductor_probe.errors import ProbeError
+from inductor_probe.files import write_whole
 from inductor_probe.model.runs import Removal
 from inductor_probe.reader.debug_dir import read_run
+from inductor_probe.store.made_here import remember
 from tests.conftest import DUMPS
 from tests.reader.hostile import graph_in
 
@@ -75,7 +77,7 @@ def test_what_probe_and_torch_add_goes_as_well(run: Path) -> None:
     ]
     for name in added:
         (run / name).parent.mkdir(exist_ok=True)
-        (run / name).write_text("{}")
+        (run / name).write_text('{"schema": 1}')
     (run / GRAPH / "output_code_bench.py").write_text(seal("print()\n", "print()\n"))
     found = plan(run)
     assert found.blocks == ()
@@ -135,6 +137,79 @@ def test_output_code_edited_in_place_keeps_it(run: Path, tmp_path: Path, with_ma
     assert_kept(run, tmp_path, "output_code.py was changed after the run")
 
 
+def test_an_edited_output_code_with_its_old_time_keeps_a_run_that_was_made_here(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    remember([run / GRAPH], run)
+    code = run / GRAPH / "output_code.py"
+    about, text = code.stat(), code.read_text()
+    code.write_text(text + "# mine\n")
+    os.utime(code, ns=(about.st_atime_ns, about.st_mtime_ns))
+    assert_kept(run, tmp_path, f"{GRAPH}/output_code.py was edited")
+    code.write_text(text)
+    os.utime(code, (about.st_mtime + 9000, about.st_mtime + 9000))
+    assert not plan(run).blocks  # what it holds counts, and not its time
+
+
+def test_an_edited_output_code_with_its_old_time_keeps_a_run_that_torch_made_alone(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(removal_of_runs, "_AFTER_OTHERS_S", 0)
+    then = time.time() - 7200
+    for path in (run / GRAPH / "output_code.py", *run.rglob("*")):
+        os.utime(path, (then, then))
+    assert not plan(run).blocks
+    code = run / GRAPH / "output_code.py"
+    code.write_text(code.read_text() + "# mine\n")
+    os.utime(code, (then, then))
+    assert_kept(run, tmp_path, "output_code.py was changed long after the other files")
+
+
+@pytest.mark.parametrize(
+    "name", ["probe.json", f"{GRAPH}/output_code_bench.py", f"{GRAPH}/output_code_bench.json"]
+)
+def test_what_a_kill_left_while_probe_was_writing_goes_as_well(
+    run: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    def kill(descriptor: int) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", kill)
+    with pytest.raises(KeyboardInterrupt):
+        write_whole(run / name, "half of it")
+    (left,) = (run / name).parent.glob(".*.tmp")
+    found = plan(run)
+    assert found.blocks == ()
+    assert left.relative_to(run).as_posix() in found.files
+    remove(found)
+    assert not run.exists()
+
+
+@pytest.mark.parametrize("name", [".mine.txt.abcdefgh.tmp", ".output_code.py.abcdefgh.tmp", "probe.json.tmp"])
+def test_a_temporary_file_of_somebody_else_keeps_it(run: Path, tmp_path: Path, name: str) -> None:
+    (run / GRAPH / name).write_text("mine")
+    assert_kept(run, tmp_path, f"{name} was not written by torch or probe")
+
+
+def test_a_results_file_that_probe_did_not_write_keeps_it(run: Path, tmp_path: Path) -> None:
+    (run / GRAPH / "output_code_bench.json").write_text('{"mine": 1}')
+    assert_kept(run, tmp_path, "output_code_bench.json was not written by torch or probe")
+
+
+def test_a_run_inside_of_a_run_keeps_it(run: Path, tmp_path: Path) -> None:
+    shutil.copytree(FLIP, run / "torchinductor" / NAME / GRAPH)
+    assert_kept(run, tmp_path, f"torchinductor/{NAME} is no folder of torch or probe")
+
+
+def test_a_hard_link_to_a_users_file_leaves_the_file(run: Path, tmp_path: Path) -> None:
+    mine = tmp_path / "mine.py"
+    os.link(run / GRAPH / "output_code.py", mine)
+    text = mine.read_text()
+    remove(plan(run))
+    assert mine.read_text() == text
+
+
 @pytest.mark.parametrize(
     "place", ["link", "torchinductor/link", f"{GRAPH}/output_code.py", f"{GRAPH}/probe_inputs"]
 )
@@ -154,7 +229,7 @@ def test_a_pipe_keeps_it(run: Path) -> None:
 def test_a_run_that_is_reached_through_a_link_stays(run: Path, tmp_path: Path) -> None:
     (tmp_path / "here").mkdir()
     (tmp_path / "here" / "link").symlink_to(run)
-    (found,) = everything_below(tmp_path / "here")
+    found = read_run(tmp_path / "here" / "link")
     removal = plan_removal(found, lambda path: True)
     assert removal.blocks == (f"it is reached through a link, and lies at {run}",)
     (tmp_path / "tree").symlink_to(run.parent)

@@ -204,6 +204,34 @@ def test_what_cannot_be_done_is_said_and_nothing_is_removed(
     assert len(list(tree.iterdir())) == 4
 
 
+@pytest.mark.parametrize("link", ["link", "./link/", "links/../link", "trees/{}", "link/torchinductor/.."])
+def test_a_link_that_is_named_does_not_remove_the_run_behind_it(probe: Probe, tree: Path, link: str) -> None:
+    run = max(tree.iterdir())
+    (tree.parent / "links").mkdir()
+    (tree.parent / "link").symlink_to(run)
+    (tree.parent / "trees").symlink_to(tree)
+    for picked in ([], ["--older-than", "0s"]):
+        ran = probe("runs", "--rm", "--yes", *picked, link.format(run.name), cwd=tree.parent)
+        assert (ran.status, run.is_dir(), len(list(tree.iterdir()))) == (2, True, 4)
+        assert f"it is reached through a link, and lies at {run}" in " ".join(ran.out.split())
+    ran = probe("runs", "--rm", "--yes", "links/../torch_compile_debug/" + run.name, cwd=tree.parent)
+    assert (ran.status, run.exists()) == (0, False)
+
+
+def test_a_path_of_a_file_beside_a_run_does_not_remove_the_run(probe: Probe, tree: Path) -> None:
+    run, *others = tree.iterdir()
+    for other in others:
+        shutil.rmtree(other)
+    for file in (tree / "notes.txt", tree.parent / "notes.txt", run / "torchinductor" / "notes.txt"):
+        file.write_text("mine")
+        for picked in ([], ["--older-than", "0s"]):
+            ran = probe("runs", "--rm", "--yes", *picked, file, cwd=tree.parent)
+            assert ran.status == 2
+            assert f"{file} is a file and not a run" in ran.err
+        file.unlink()
+        assert run.is_dir()
+
+
 def test_a_question_is_asked_in_a_terminal(tree: Path) -> None:
     pty = pytest.importorskip("pty")
     for answer, left in ((b"n\n", 4), (b"y\n", 3)):

@@ -99,10 +99,9 @@ def test_a_lone_graph_and_an_empty_run(tmp_path: Path) -> None:
 def test_it_is_unpacked_once_and_again_when_it_changes(tmp_path: Path) -> None:
     path = tar_of(tmp_path / "d.tar.gz", {FILE: b"first"})
     first = unpack(path).folder
-    marker = first / "marker"
-    marker.touch()
+    unpacked = first.stat().st_ino
     assert unpack(path).folder == first
-    assert marker.exists()
+    assert first.stat().st_ino == unpacked
     tar_of(path, {FILE: b"second, longer"})
     assert (unpack(path).folder / FILE).read_bytes() == b"second, longer"
 
@@ -206,8 +205,38 @@ def test_no_room_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert "XDG_CACHE_HOME" in caught.value.hint
 
 
+_ON_DISK = 4 * 4096
+"""What an archive of one small file takes: two folders, the block of the file, and one for its entry."""
+
+
+@pytest.mark.parametrize("damage", ["removed", "edited", "added", "a link", "cut record", "no record"])
+def test_the_cache_of_unpacked_archives_is_checked(tmp_path: Path, damage: str) -> None:
+    path = tar_of(tmp_path / "d.tar.gz", {FILE: b"first", f"e/{FILE}": b"other"})
+    folder = unpack(path).folder
+    record = folder.parent / "archive.json"
+    match damage:
+        case "removed":
+            (folder / FILE).unlink()
+        case "edited":
+            about = (folder / FILE).stat()
+            (folder / FILE).write_bytes(b"FIRST")
+            os.utime(folder / FILE, ns=(about.st_atime_ns, about.st_mtime_ns))
+        case "added":
+            (folder / FILE).with_name("ir_post_fusion.txt").touch()
+        case "a link":
+            (folder / FILE).unlink()
+            (folder / FILE).symlink_to(folder / "e" / FILE)
+        case "cut record":
+            record.write_text(record.read_text()[:-20])
+        case "no record":
+            record.unlink()
+    assert unpacked_files(path) == {FILE, f"e/{FILE}"}
+    assert (unpack(path).folder / FILE).read_bytes() == b"first"
+    assert [entry.name for entry in archives_folder().iterdir()] == [folder.parent.name]
+
+
 def test_what_was_used_longest_ago_goes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archive, "MAX_UNPACKED", 250)
+    monkeypatch.setattr(archive, "MAX_UNPACKED", 2 * _ON_DISK)
     folders = []
     for number in range(3):
         folders.append(unpack(tar_of(tmp_path / f"{number}.tar", {FILE: b"x" * 100}, "w")).folder)

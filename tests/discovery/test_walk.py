@@ -12,6 +12,7 @@ import pytest
 from inductor_probe.discovery import walk
 from inductor_probe.discovery.walk import everything_below
 from inductor_probe.errors import NotFoundError
+from inductor_probe.reader.debug_dir import read_graph, read_run
 from tests.conftest import DUMPS, all_graph_dirs
 from tests.discovery.test_shapes import HFLIP, graph_of, run_of, scenario
 
@@ -44,14 +45,52 @@ def test_hidden_folders_and_environments_are_passed_over(tmp_path: Path, name: s
     assert len(paths(tmp_path / name / "run")) == 1  # asked for by name it is read
 
 
-def test_links_are_followed_once_and_loops_end(tmp_path: Path) -> None:
+def test_links_are_not_followed_out_of_the_tree(tmp_path: Path) -> None:
     scenario(tmp_path / "real" / "x")
     (tmp_path / "real" / "x" / "loop").symlink_to(tmp_path)
     (tmp_path / "real" / "self").symlink_to("self")
     (tmp_path / "seen").mkdir()
     (tmp_path / "seen" / "link").symlink_to(tmp_path / "real" / "x")
     assert len(paths(tmp_path)) == 1
-    assert len(everything_below(tmp_path / "seen").runs) == 1
+    below = everything_below(tmp_path / "seen")
+    assert below.runs == ()
+    (problem,) = below.problems
+    link = tmp_path / "seen" / "link"
+    assert str(problem).startswith(f"{link}: a link to {tmp_path / 'real' / 'x'}, which is not part")
+    assert len(everything_below(tmp_path / "seen" / "link").runs) == 1  # a link that is named is followed
+
+
+def test_a_link_to_the_root_is_not_walked(tmp_path: Path) -> None:
+    scenario(tmp_path / "mine")
+    for number in range(9):
+        (tmp_path / "mine" / f"root{number}").symlink_to("/")
+    below = everything_below(tmp_path)
+    assert len(below.runs) == 1
+    assert [problem.message.partition(": ")[2][:13] for problem in below.problems[:5]] == [
+        "a link to /, "
+    ] * 5
+    assert "4 more links lead elsewhere" in below.problems[5].message
+
+
+def test_a_linked_neighbour_is_no_part_of_a_dump(tmp_path: Path) -> None:
+    run, other = tmp_path / "run", tmp_path / "other"
+    for place in (run, other):
+        shutil.copytree(run_of(HFLIP), place)
+    graph = next((run / "torchinductor").iterdir())
+    (run / "torchinductor" / "model__9_inference_9.9").symlink_to(other / "torchinductor" / graph.name)
+    (run / "torchinductor" / "model__8_inference_8.8").symlink_to(graph)
+    found = read_run(run)
+    assert [each.name for each in found.graphs] == [graph.name]
+    assert "which is not part of this dump" in found.problems[1].message
+    assert "a link, not counted as a graph of its own" in found.problems[0].message
+    shutil.rmtree(run / "torchinductor")
+    (run / "torchinductor").symlink_to(other / "torchinductor")
+    assert read_run(run).graphs == ()
+    code = other / "torchinductor" / graph.name / "output_code.py"
+    code.rename(tmp_path / "elsewhere.py")
+    code.symlink_to(tmp_path / "elsewhere.py")
+    (loose,) = read_run(other).graphs
+    assert any("elsewhere.py, which is not part" in problem.message for problem in read_graph(loose).problems)
 
 
 def test_what_is_too_deep_or_too_much_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 _START = re.compile(r"^@(?:\w+\.)*(?P<heuristic>\w+)\(", re.MULTILINE)
 _END = re.compile(r"^@triton\.jit|^def ", re.MULTILINE)
+_LARGEST = 1 << 18
+"""Characters: a tree takes up to 900 times as much memory. Of some hundred pointers, a header has 20,000."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +42,11 @@ def read_header(source: str) -> Header | None:
     if start is None:
         return None
     end = _END.search(source, start.end())
+    text = source[start.start() + 1 : end.start() if end else None].strip()
+    if len(text) > _LARGEST:
+        return Header(start["heuristic"], start.start())
     try:
-        call = ast.parse(source[start.start() + 1 : end.start() if end else None].strip(), mode="eval").body
+        call = ast.parse(text, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return Header(start["heuristic"], start.start())
     if not isinstance(call, ast.Call):

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from inductor_probe.model.logs import Candidate, CandidateData
+from inductor_probe.reader.python_text import parse_expression
 
 CANDIDATE = re.compile(r"  (\w+)\((?:name='([^']*)'|nodes=([^)]*))\)(?:, (.*))?", re.DOTALL)
 _DATA = re.compile(r"SchedulerNode\(name='([^']*)'\)(?:, (\w+)\((\[.*\])\))?", re.DOTALL)
@@ -77,8 +78,8 @@ def _strings(text: str) -> list[str]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SyntaxWarning)  # escapes in a text that is not torch's
-            node = ast.parse(text, mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+            node = parse_expression(text)
+    except ValueError:
         return []
     if not isinstance(node, ast.List):
         return []

@@ -15,6 +15,7 @@ from inductor_probe.model.logs import (
     ScheduleNote,
     Tiling,
 )
+from inductor_probe.reader.python_text import parse_expression
 
 _MEMBER = re.compile(r"\w+\((?:name='|nodes=)([^'()]*)'?\)|<class '[\w.]*?(\w+)'>")
 _NOTES = ("Disabled vectorization:", "Data type propagation:")
@@ -49,8 +50,8 @@ def tiling(text: str, at: Logged) -> Tiling | None:
     if not text.startswith(_TILING):
         return None
     try:
-        call = ast.parse(text.partition(": ")[2].replace("\n", " "), mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        call = parse_expression(text.partition(": ")[2].replace("\n", " "))
+    except ValueError:
         return None
     if not isinstance(call, ast.Call):
         return None

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -24,6 +24,8 @@ _GLOG = re.compile(
 )
 # The glog field is a thread's address in torch 2.3 and 2.4, and the process since.
 _LARGEST_PID = 1 << 22
+_LONGEST_LINE = 1 << 20
+_SHOWN_LONG = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,15 +80,49 @@ def plain(text: str) -> str:
     return _COLOUR.sub("", text) if "\x1b" in text else text
 
 
-def read_lines(path: Path, limit: int) -> Iterator[LogLine]:
-    """Read the first `limit` bytes of a file line by line. Bytes that are no text are replaced.
+@dataclass(slots=True)
+class LogBounds:
+    """How much may still be read of the logs of a run, all files together: bytes and lines.
+
+    `stopped` says in which file and line one of them came to its end, or that a line was too long.
+    """
+
+    left: int = 64 << 20
+    left_lines: int = 500_000
+    stopped: list[str] = field(default_factory=list)
+
+
+def raw_lines(path: Path, bounds: LogBounds) -> Iterator[tuple[int, bytes]]:
+    """Yield number and bytes of each line of a log, of a very long line its beginning, until a bound is met.
 
     Raises:
-        OSError: the file cannot be read.
+        OSError: the file cannot be read, or is not a plain file.
     """
     with path.open("rb") as file:
-        number, left = 0, limit
-        while left > 0 and (raw := file.readline(left)):
-            left -= len(raw)
+        number = 0
+        while raw := file.readline(_LONGEST_LINE):
             number += 1
-            yield read_line(number, raw.decode("utf-8", errors="replace").rstrip("\r\n"))
+            bounds.left -= len(raw)
+            bounds.left_lines -= 1
+            if bounds.left < 0 or bounds.left_lines < 0:
+                bounds.stopped.append(
+                    f"{path}:{number}: not read from here on: the logs of this run are too long"
+                )
+                return
+            yield number, raw
+            rest = raw
+            if len(raw) == _LONGEST_LINE and len(bounds.stopped) < _SHOWN_LONG:
+                bounds.stopped.append(f"{path}:{number}: only the first MiB of this line was read")
+            while len(rest) == _LONGEST_LINE and not rest.endswith(b"\n"):
+                rest = file.readline(_LONGEST_LINE)
+                bounds.left -= len(rest)
+
+
+def read_lines(path: Path, bounds: LogBounds) -> Iterator[LogLine]:
+    """Read the lines of a log. Bytes that are no text are replaced.
+
+    Raises:
+        OSError: see `raw_lines`.
+    """
+    for number, raw in raw_lines(path, bounds):
+        yield read_line(number, raw.decode("utf-8", errors="replace").rstrip("\r\n"))

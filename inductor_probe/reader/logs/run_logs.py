@@ -27,11 +27,10 @@ from inductor_probe.model.span import Problem, Span
 from inductor_probe.reader.logs import forms as log_forms
 from inductor_probe.reader.logs.files import LogPlace, log_places, pid_of
 from inductor_probe.reader.logs.fusion import FusionReader
-from inductor_probe.reader.logs.lines import LogLine, read_lines
+from inductor_probe.reader.logs.lines import LogBounds, LogLine, read_lines
 from inductor_probe.reader.logs.messages import READ_ARTIFACTS, Message, is_plain, messages
+from inductor_probe.reader.python_text import expressions_bounded
 
-LARGEST_LOG = 512 << 20
-"""Bytes of a log that are read."""
 _KEPT_UNPREFIXED = 10_000
 _SHOWN_UNREAD = 20
 """Lines of a file that are named as not understood; the rest is counted."""
@@ -40,8 +39,9 @@ _SHOWN_UNREAD = 20
 def read_logs(run: DebugDir) -> CompilerLogs:
     """Read every log of the run. Without any, the result is empty."""
     reader = _LogsReader(pid_of(run.path))
-    for place in log_places(run.path, reader.problems):
-        reader.read(place)
+    with expressions_bounded():
+        for place in log_places(run.path, reader.problems):
+            reader.read(place)
     return reader.finish()
 
 
@@ -62,6 +62,7 @@ class _LogsReader:
 
     pid: int | None
     problems: list[Problem] = field(default_factory=list)
+    bounds: LogBounds = field(default_factory=LogBounds)
     counts: list[_FileCount] = field(default_factory=list)
     fusions: dict[tuple[int, object, object], FusionReader] = field(default_factory=dict)
     autotune: log_forms.AutotuneReader = field(default_factory=log_forms.AutotuneReader)
@@ -99,7 +100,7 @@ class _LogsReader:
 
     def _messages(self, count: _FileCount, *, near: bool) -> Iterator[Message]:
         def own_lines() -> Iterator[LogLine]:
-            for line in read_lines(count.path, LARGEST_LOG):
+            for line in read_lines(count.path, self.bounds):
                 count.lines += 1
                 if near and line.pid is not None and self.pid is not None and line.pid != self.pid:
                     continue  # another process wrote to the same file
@@ -108,10 +109,6 @@ class _LogsReader:
 
         try:
             yield from messages(own_lines(), count.path)
-            if count.path.stat().st_size > LARGEST_LOG:
-                self.problems.append(
-                    Problem(f"{count.path}: only its first {LARGEST_LOG >> 20} MiB were read")
-                )
         except OSError as error:
             self.problems.append(Problem(f"cannot read {count.path}: {error.strerror or error}"))
 
@@ -175,6 +172,7 @@ class _LogsReader:
         self.autotune.finish()
         for reader in self.fusions.values():
             reader.finish()
+        self.problems.extend(map(Problem, self.bounds.stopped))
         fusions = [log for reader in self.fusions.values() for log in reader.logs]
         fusions.sort(key=lambda log: log.at.order)
         files = tuple(
