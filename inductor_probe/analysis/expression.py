@@ -9,6 +9,9 @@ from collections.abc import Mapping
 from inductor_probe.reader import python_text
 
 _LARGEST_POWER = 8
+_LARGEST_BITS = 1024
+"""Of a value. An index or size of torch has 64, a product on the way to one has more. A power of powers,
+`((2**8)**8)**8`, would grow until the memory is full."""
 
 
 def parse_expression(text: str) -> ast.expr:
@@ -25,11 +28,12 @@ def parse_expression(text: str) -> ast.expr:
 def evaluate(node: ast.expr, values: Mapping[str, int]) -> int | None:
     """Evaluate `+ - * // % **`, `FloorDiv`, `Mod`, `PythonMod`, `ModularIndexing`, `Min`, `Max` of integers.
 
-    None for anything else, for a division by zero and for a name that `values` does not hold.
+    None for anything else, for a division by zero, for a name that `values` does not hold, and for a value
+    far beyond any size.
     """
     match node:
         case ast.Constant(value=int() as number):
-            return number
+            return _bounded(number)
         case ast.Name(id=name):
             try:
                 return values[name]
@@ -48,6 +52,14 @@ def _apply(operator: str, operands: tuple[int | None, ...]) -> int | None:
     numbers = [number for number in operands if number is not None]
     if len(numbers) != len(operands):
         return None
+    return _bounded(_result(operator, numbers))
+
+
+def _bounded(number: int | None) -> int | None:
+    return None if number is None or number.bit_length() > _LARGEST_BITS else number
+
+
+def _result(operator: str, numbers: list[int]) -> int | None:
     match operator, numbers:
         case "Add", [left, right]:
             return left + right

@@ -20,6 +20,11 @@ INDIRECT = "indirect"
 # A sum of products: sorted factors -> integer coefficient.
 _Polynomial = dict[tuple[str, ...], int]
 _LARGEST_POWER = 8
+_MOST_TERMS = 1000
+_MOST_FACTORS = 32
+_LARGEST_BITS = 128
+"""Beyond these a product stays as it is printed: `((a + b + c)**8)**8` has 2,145 terms, and one power more
+would have a hundred thousand. Indices of torch have a term a loop, and 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +81,7 @@ def parse_index(text: str) -> Index:
 
 def _polynomial(node: ast.expr, opaque: dict[str, frozenset[str]]) -> _Polynomial:
     match node:
-        case ast.Constant(value=int() as value):
+        case ast.Constant(value=int() as value) if value.bit_length() <= _LARGEST_BITS:
             return {(): value} if value else {}
         case ast.Name(id=name):
             return {(name,): 1}
@@ -89,14 +94,17 @@ def _polynomial(node: ast.expr, opaque: dict[str, frozenset[str]]) -> _Polynomia
                 total[factors] = total.get(factors, 0) + sign * value
             return {factors: value for factors, value in total.items() if value}
         case ast.BinOp(left=left, op=ast.Mult(), right=right):
-            return _product(_polynomial(left, opaque), _polynomial(right, opaque))
+            product = _product(_polynomial(left, opaque), _polynomial(right, opaque))
+            if product is not None:
+                return product
         case ast.BinOp(left=left, op=ast.Pow(), right=ast.Constant(value=int() as power)):
             if 0 <= power <= _LARGEST_POWER:
-                result: _Polynomial = {(): 1}
+                result: _Polynomial | None = {(): 1}
                 base = _polynomial(left, opaque)
                 for _ in range(power):
-                    result = _product(result, base)
-                return result
+                    result = None if result is None else _product(result, base)
+                if result is not None:
+                    return result
     text = ast.unparse(node)
     called = {id(part.func) for part in ast.walk(node) if isinstance(part, ast.Call)}
     opaque[text] = frozenset(
@@ -105,12 +113,17 @@ def _polynomial(node: ast.expr, opaque: dict[str, frozenset[str]]) -> _Polynomia
     return {(text,): 1}
 
 
-def _product(left: _Polynomial, right: _Polynomial) -> _Polynomial:
+def _product(left: _Polynomial, right: _Polynomial) -> _Polynomial | None:
+    """Multiply; None where the product is too large to be an index."""
+    if len(left) * len(right) > _MOST_TERMS:
+        return None
     result: _Polynomial = {}
     for factors, value in left.items():
         for others, other in right.items():
             key = tuple(sorted((*factors, *others)))
             result[key] = result.get(key, 0) + value * other
+            if len(key) > _MOST_FACTORS or result[key].bit_length() > _LARGEST_BITS:
+                return None
     return {factors: value for factors, value in result.items() if value}
 
 

@@ -8,8 +8,9 @@ import re
 from inductor_probe.analysis.links import buffer_in
 from inductor_probe.model.code import ExternCall, Kernel, Launch
 from inductor_probe.model.debug_dir import CompiledGraph
-from inductor_probe.model.ir import BufferLayout, Dim
+from inductor_probe.model.ir import BufferLayout
 from inductor_probe.model.kernels import KernelLaunch, Passed
+from inductor_probe.reader.tensor_calls import dim
 
 _KEYWORD = re.compile(r"\w+=(?!=)")
 
@@ -125,10 +126,6 @@ def _view(text: str, base: BufferLayout | None) -> BufferLayout | None:
         return None
     match call:
         case ast.Call(args=[_, ast.Tuple(elts=size), ast.Tuple(elts=stride), *_]) if base is not None:
-            dims = tuple(map(_dim, size)), tuple(map(_dim, stride))
+            dims = tuple(map(dim, size)), tuple(map(dim, stride))
             return BufferLayout("View", base.device, base.dtype, *dims)
     return None
-
-
-def _dim(node: ast.expr) -> Dim:
-    return node.value if isinstance(node, ast.Constant) and type(node.value) is int else ast.unparse(node)

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from math import prod
 
-from inductor_probe.model.ir import Dim
+from inductor_probe.model.ir import Dim, as_dim
 
 INTEGERS = {"i8": 8, "i16": 16, "i32": 32, "i64": 64, "u8": 8, "u16": 16, "u32": 32, "u64": 64}
 """Integer types as FX abbreviates them, and their bits."""
@@ -37,7 +37,8 @@ def parse_type(text: str | None) -> TensorType | None:
 
 
 def _dim(text: str) -> Dim:
-    return int(text) if text.lstrip("-").isdigit() else text
+    size = as_dim(text.removeprefix("-"))
+    return text if isinstance(size, str) else -size if text.startswith("-") else size
 
 
 def _split(text: str) -> list[str]:

@@ -82,9 +82,9 @@ def run_once(
     try:
         found: dict[str, Any] = json.loads(text)
         process_of(found)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, RecursionError) as error:
         raise RunFailedError(
-            f"{path} wrote results that cannot be read: {type(error).__name__}: {error}",
+            f"{path} wrote results that cannot be read: {error}",
             f"if its harness was edited, mend it, or delete {path.name} to have it made afresh",
         ) from error
     return found

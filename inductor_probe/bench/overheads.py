@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
-from typing import Any
 
 from inductor_probe.model.overheads import OverheadRow, Overheads, OverheadSamples, Side, TimedPart
 
@@ -13,29 +12,6 @@ _Rounds = list[float]
 _SURE = 3.6
 """The median of n normal numbers has a standard error of 1.86 MAD / sqrt(n); 1.96 of those are 95 %."""
 _DIRECT = "guards were timed by themselves: beside the rest of a call they are too little to tell"
-
-
-def overhead_samples(found: dict[str, Any]) -> OverheadSamples:
-    """Return what a bench file wrote under `overheads`, as a record.
-
-    Raises:
-        ValueError, KeyError, TypeError, AttributeError: it is something else.
-    """
-    parts = tuple(_part(each) for each in found["parts"])
-    flops = found["flops"]
-    if sum(part.kind == "call" for part in parts) != 1:
-        raise ValueError("overheads without the time of call")
-    if len({len(series) for part in parts for series in (part.seconds, part.host, part.wall) if series}) > 1:
-        raise ValueError("overheads with rounds of different length")
-    return OverheadSamples(
-        device=str(found["device"]),
-        allocations=int(found["allocations"]),
-        parts=parts,
-        flops=None if flops is None else tuple((str(name), int(count)) for name, count in flops),
-        repeated=sum(int(each["repeated"]) for each in found["parts"]),
-        disturbed=sum(int(each["disturbed"]) for each in found["parts"]),
-        notes=tuple(map(str, found["notes"])),
-    )
 
 
 def overheads_of(processes: Sequence[OverheadSamples]) -> Overheads:
@@ -69,7 +45,7 @@ def overheads_of(processes: Sequence[OverheadSamples]) -> Overheads:
     for (side, kind, name), rounds in series.items():
         median, mad = _spread(rounds)
         launches = measured if kind == "launches" else counts.count((kind, name))
-        share = median / totals[side]
+        share = median / totals[side] if totals[side] else 0.0  # differences may cancel to nothing
         rows.append(OverheadRow(kind, name, side, median, mad, share, _told(rounds), launches))
     said = [note for each in processes for note in each.notes]
     whole = "compiled" if guarded else "call"
@@ -149,16 +125,6 @@ def _told(rounds: Sequence[float]) -> bool:
 
 def _slower(totals: dict[Side, float]) -> Side:
     return max(totals, key=lambda side: totals[side])
-
-
-def _part(each: dict[str, Any]) -> TimedPart:
-    kind = str(each["kind"])
-    if kind not in ("kernel", "library", "call", "compiled", "guards"):
-        raise ValueError(f"a part of kind {kind}")
-    lists = {name: tuple(map(float, each[name])) for name in ("seconds", "host", "wall")}
-    if not all(math.isfinite(time) and time > 0 for times in lists.values() for time in times):
-        raise ValueError(f"times of {each['name']}")
-    return TimedPart(kind, str(each["name"]), **lists)
 
 
 def _steps(process: OverheadSamples) -> list[TimedPart]:

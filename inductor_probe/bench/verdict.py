@@ -20,6 +20,7 @@ PROCESSES = 3
 MORE_PROCESSES = 5
 _MOST_PROCESSES = 30
 _LONGEST = 600.0
+_LARGEST_SCORE = 700.0
 
 
 def conclude(series: Sequence[Series], margin: float = MARGIN, comparisons: int = 1) -> Comparison:
@@ -45,7 +46,7 @@ def conclude(series: Sequence[Series], margin: float = MARGIN, comparisons: int 
     if len(scores) == 1:
         verdict, note = "UNDECIDED", f"one process cannot speak for the next: needs {PROCESSES}"
     elif guard and _decide(guard, math.log1p(margin))[0] in ("FASTER", "SLOWER"):
-        verdict, low, high = "INVALID", math.exp(guard.low), math.exp(guard.high)
+        verdict, low, high = "INVALID", _ratio(guard.low), _ratio(guard.high)
         note = f"{baseline} took {low:.3f} to {high:.3f}x its own time"
     elif busy:  # waiting for a core takes the same time on both sides, and hides what differs
         disturbed = len(everything) - len(clean)
@@ -57,16 +58,21 @@ def conclude(series: Sequence[Series], margin: float = MARGIN, comparisons: int 
     return Comparison(
         baseline=measure(baseline, used, candidate=False),
         candidate=measure(candidate, used, candidate=True),
-        ratio=math.exp(between.middle),
-        low=math.exp(between.low),
-        high=math.exp(between.high),
+        ratio=_ratio(between.middle),
+        low=_ratio(between.low),
+        high=_ratio(between.high),
         verdict=verdict,
-        process_ratios=tuple(map(math.exp, between.medians)),
+        process_ratios=tuple(map(_ratio, between.medians)),
         quads=sum(map(len, scores)),
         excluded=len(everything) - len(used),
         note=note,
         findings=findings(series, kept, between.medians, margin),
     )
+
+
+def _ratio(score: float) -> float:
+    """Return the ratio of a log-ratio. Two processes that differ by far have an interval beyond any float."""
+    return math.exp(max(-_LARGEST_SCORE, min(score, _LARGEST_SCORE)))
 
 
 def _scores(quads: Sequence[Quad], *, guard: bool) -> list[float]:

@@ -6,6 +6,7 @@ import atexit
 import errno
 import gc
 import os
+import shlex
 import sys
 import traceback
 import warnings
@@ -129,7 +130,7 @@ def run(arguments: list[str]) -> int:
         click.echo(error.format_message())
         return ExitCode.OK
     except (Exception, KeyboardInterrupt) as error:
-        failure = _explain(error)
+        failure = _explain(error, arguments)
         if arguments[:1] == ["--traceback"]:
             say("".join(traceback.format_exception(error)))  # its message may quote a dump: see `screen`
         else:
@@ -137,7 +138,7 @@ def run(arguments: list[str]) -> int:
         return failure.exit_code
 
 
-def _explain(error: BaseException) -> ProbeError:
+def _explain(error: BaseException, arguments: list[str]) -> ProbeError:
     """Turn whatever stopped a verb into a sentence and a next step."""
     match error:
         case ProbeError():
@@ -154,7 +155,9 @@ def _explain(error: BaseException) -> ProbeError:
         case OSError(errno=errno.ENOSPC | errno.EDQUOT):
             place = error.filename or "the output"
             return ProbeError(f"cannot write {place}: {error.strerror}", "free some space, and run it again")
+    asked = [word for word in arguments if word != "--traceback"]
     return ProbeError(
         f"internal error: {type(error).__name__}: {error}",
-        "this is a bug in inductor_probe; `probe --traceback ...` shows where",
+        f"this is a bug in inductor_probe: report what `{shlex.join(['probe', '--traceback', *asked])}` and "
+        "`probe --version` print, with the dump if you may share it",
     )

@@ -7,12 +7,13 @@ import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from inductor_probe.errors import RunFailedError
 from inductor_probe.machine.python_child import python_command
-from inductor_probe.model.ceilings import Ceiling, CeilingRow, Ceilings, KernelWork
+from inductor_probe.model.ceilings import CeilingRow, Ceilings, KernelWork
 from inductor_probe.model.overheads import Overheads
+from inductor_probe.store.json_object import JsonObject
+from inductor_probe.store.samples import ceilings_from
 
 _CHILD = Path(__file__).with_name("roofline_child.py")
 _TIMEOUT_S = 120
@@ -57,36 +58,7 @@ def measure_ceilings(
     if ended.returncode or not last.startswith("{"):
         why = (ended.stderr.strip().splitlines() or [f"status {ended.returncode}"])[-1]
         raise RunFailedError(f"the machine's ceilings could not be measured: {why}")
-    return ceilings_from(json.loads(last))
-
-
-def ceilings_from(said: dict[str, Any]) -> Ceilings:
-    """Return what the child printed, as a record; `dataclasses.asdict` turns it back.
-
-    Raises:
-        ValueError, KeyError, TypeError: it is something else.
-    """
-    found = tuple(
-        Ceiling(
-            what=each["what"],
-            place=str(each["place"]),
-            size=int(each["size"]),
-            rate=float(each["rate"]),
-            calls=int(each["calls"]),
-        )
-        for each in said["found"]
-    )
-    if any(each.what not in ("copy", "matmul") or not each.rate > 0 for each in found):
-        raise ValueError("a ceiling that is none")
-    return Ceilings(
-        torch=str(said["torch"]),
-        device=str(said["device"]),
-        threads=int(said["threads"]),
-        cache=int(said["cache"]),
-        last_cache=int(said["last_cache"]),
-        found=found,
-        notes=tuple(map(str, said["notes"])),
-    )
+    return ceilings_from(JsonObject(json.loads(last)))
 
 
 def ceiling_rows(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
+
+What: TypeAlias = Literal["copy", "matmul"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +20,7 @@ class Ceiling:
         rate: of the fastest call of `calls`.
     """
 
-    what: Literal["copy", "matmul"]
+    what: What
     place: str
     size: int
     rate: float

@@ -14,13 +14,19 @@ from inductor_probe.model.span import Span
 
 Dim: TypeAlias = int | str
 """A size or stride: a number, or the text of a symbolic expression (`s77*s27`)."""
-_MOST_DIGITS = 40
-"""A number with more is no size, and Python refuses to read one of thousands."""
+LARGEST_DIM = (1 << 63) - 1
+"""Torch's sizes and strides are int64. A larger number stays text, as a symbolic size does: its bytes would
+be beyond a float, and Python does not print a product of thousands of digits."""
 
 
 def as_dim(text: str) -> Dim:
     """Return a size as a number where it is one, else its text."""
-    return int(text) if text.isdecimal() and len(text) < _MOST_DIGITS else text
+    return dim_of(int(text), text) if text.isdecimal() and len(text) < 20 else text
+
+
+def dim_of(number: int, text: str) -> Dim:
+    """Return a size that is printed as `text`: the number where torch can have it, else the text."""
+    return number if abs(number) <= LARGEST_DIM else text
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from inductor_probe.model.bench import Resources, Variant
 from inductor_probe.model.overheads import OverheadSamples
+
+Order: TypeAlias = Literal["ABBA", "BAAB"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +24,7 @@ class Quad:
         disturbed: what else ran on the cores meanwhile, in words; None if nothing did.
     """
 
-    order: Literal["ABBA", "BAAB"]
+    order: Order
     seconds: tuple[float, float, float, float]
     guard: bool
     disturbed: str | None

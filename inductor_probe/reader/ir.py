@@ -21,8 +21,8 @@ _FIELDS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "group.device": ("device", str),
     "group.iteration": ("iteration", values.iteration),
     "sizes": ("sizes", values.sizes),
-    "min_input_distance": ("min_input_distance", int),
-    "max_input_distance": ("max_input_distance", int),
+    "min_input_distance": ("min_input_distance", values.count),
+    "max_input_distance": ("max_input_distance", values.count),
     "node.kernel": ("kernel", lambda text: None if text == "None" else text),
 }
 # The same facts stand in the outputs block (torch 2.5 and later) or on the node itself (before).

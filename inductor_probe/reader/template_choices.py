@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -129,7 +130,7 @@ def tuning_of_log(block: Autotune) -> Tuning:
     shapes = [part.strip() for part in sizes.removesuffix(")").split(",")]
     if len(dtypes) == len(shapes):
         shapes = [f"{shape} {dtype}" for shape, dtype in zip(shapes, dtypes, strict=True)]
-    counted = [int(words[-2]) for fact in block.facts if (words := fact.split())[-1:] == ["choices"]]
+    counted = [words[-2] for fact in block.facts if (words := fact.split())[1:] and words[-1] == "choices"]
     return Tuning(
         operation=operation,
         inputs=tuple(shapes),
@@ -138,7 +139,7 @@ def tuning_of_log(block: Autotune) -> Tuning:
             for each in block.choices
         ),
         source="log",
-        complete=counted == [len(block.choices)],
+        complete=counted == [str(len(block.choices))],
         cached=False,  # nothing is printed for times that come from the cache
         span=block.at.span,
     )
@@ -161,5 +162,5 @@ def in_order(choices: Iterable[TemplateChoice]) -> tuple[TemplateChoice, ...]:
 
 
 def _ms(value: Any) -> float | None:
-    number = float(value) if isinstance(value, int | float) else math.inf
-    return number if math.isfinite(number) else None
+    """Return a time; what is infinite, not a number, or too large for a float is none."""
+    return float(value) if isinstance(value, int | float) and abs(value) <= sys.float_info.max else None

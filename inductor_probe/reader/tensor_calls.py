@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from inductor_probe.model.ir import BufferLayout, Dim
+from inductor_probe.model.ir import LARGEST_DIM, BufferLayout, Dim, dim_of
 from inductor_probe.reader.values import dotted
 
 _EMPTY_STRIDED = re.compile(r"empty_strided(_(?P<device>\w+))?")
@@ -55,7 +55,8 @@ def contiguous_stride(size: tuple[Dim, ...]) -> tuple[Dim, ...]:
     for length in reversed(size):
         stride.append(step)
         if isinstance(length, int) and isinstance(step, int):
-            step = step * max(length, 1)
+            product = step * max(length, 1)
+            step = dim_of(product, str(product))
         else:
             factor = str(length) if str(length).isidentifier() else f"({length})"
             step = str(length) if step == 1 else f"{step}*{factor}"
@@ -85,7 +86,7 @@ def pointer(node: ast.expr) -> str:
 
 def dim(node: ast.expr) -> Dim:
     """Read a size or stride: a number, or the text of a symbolic one."""
-    if isinstance(node, ast.Constant) and type(node.value) is int:
+    if isinstance(node, ast.Constant) and type(node.value) is int and abs(node.value) <= LARGEST_DIM:
         return node.value
     return ast.unparse(node)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from inductor_probe.errors import NotFoundError, UnreadableError
 from inductor_probe.model.span import Problem, Span
 
+_DAMAGED = "the file was damaged or replaced; dump the script again"
 # Python counts all three as line ends, and so do editors: line numbers must mean one thing.
 _LINE_ENDS = re.compile(r"\r\n?")
 
@@ -22,6 +23,9 @@ LARGEST_JSON = 16 << 20
 MOST_PROBLEMS = 10_000
 """Of a file, before its reader stops: each takes memory, and no dump is misunderstood as often."""
 _LARGEST_OWN = 1 << 30
+_LONG_NUMBER = re.compile(r"0[xXoObB][0-9a-fA-F_]{1000}")
+"""Python's parser takes such a number however long it is, and then does not print it (`int_max_str_digits`);
+of a decimal one it refuses more than 4,300 digits."""
 
 
 def read_text(path: Path, *, from_dump: bool = True, largest: int = LARGEST_BYTES) -> str:
@@ -36,7 +40,7 @@ def read_text(path: Path, *, from_dump: bool = True, largest: int = LARGEST_BYTE
     Raises:
         NotFoundError: there is no such file.
         UnreadableError: no permission, not a regular file (a pipe would keep us waiting for ever), too large,
-            or bytes that are not UTF-8 text; says the first bad line.
+            bytes that are not UTF-8 text, or a number that Python could not print; says the first bad line.
     """
     data, _ = read_bytes(path, largest if from_dump else _LARGEST_OWN)
     lines = data.count(b"\n") + data.count(b"\r")
@@ -57,14 +61,16 @@ def decoded(data: bytes, path: Path) -> str:
     bad = data.find(b"\0")
     if bad < 0:
         try:
-            return unix_lines(data.decode("utf-8"))
+            text = unix_lines(data.decode("utf-8"))
         except UnicodeDecodeError as error:
             bad = error.start
+        else:
+            if match := _LONG_NUMBER.search(text):
+                line = text.count("\n", 0, match.start()) + 1
+                raise UnreadableError(f"{path}:{line}: a number of more than 1,000 digits", _DAMAGED)
+            return text
     line = data.count(b"\n", 0, bad) + 1
-    raise UnreadableError(
-        f"{path}:{line}: not text (byte {bad} of {len(data)})",
-        "the file was damaged or replaced; dump the script again",
-    )
+    raise UnreadableError(f"{path}:{line}: not text (byte {bad} of {len(data)})", _DAMAGED)
 
 
 def too_many_problems(path: Path, line: int, text: str) -> Problem:

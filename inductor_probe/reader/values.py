@@ -26,6 +26,7 @@ from inductor_probe.model.ir import (
     StarDep,
     Value,
     WeakDep,
+    dim_of,
 )
 from inductor_probe.reader import usual
 from inductor_probe.reader.python_text import parse_expression
@@ -56,9 +57,8 @@ def parse(text: str) -> Expression:
 
 def dim(expression: Expression, node: ast.expr) -> Dim:
     """Read a size or stride: an int, or the text of a symbolic expression."""
-    if isinstance(node, ast.Constant) and type(node.value) is int:
-        return node.value
-    return expression.quote(node)
+    text = expression.quote(node)
+    return dim_of(node.value, text) if isinstance(node, ast.Constant) and type(node.value) is int else text
 
 
 def dims(expression: Expression, node: ast.expr) -> tuple[Dim, ...]:
@@ -180,6 +180,13 @@ def users(text: str) -> tuple[NodeUser, ...]:
         can_inplace = _bool(_argument(kwargs, "can_inplace", user))
         found.append(NodeUser(name, kind, can_inplace, None if weak is None else _bool(weak)))
     return tuple(found)
+
+
+def count(text: str) -> int:
+    """Read a whole number that is not negative."""
+    if not (text.isdecimal() and len(text) < 19):
+        raise ValueError(f"not a count: {shorten(text)}")
+    return int(text)
 
 
 def names(text: str) -> tuple[str, ...]:

@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from inductor_probe.errors import UnreadableError
+from inductor_probe.model.ir import LARGEST_DIM
 from inductor_probe.model.manifest import Manifest
 from inductor_probe.reader.text import LARGEST_JSON, read_text
 
@@ -122,6 +123,8 @@ def _value(kind: Any, data: Any, where: str) -> Any:
         return tuple(_value(arguments[0], item, f"{where}[{number}]") for number, item in enumerate(data))
     if dataclasses.is_dataclass(kind):
         return _record(typing.cast(type, kind), data, where)
+    if type(data) is int and abs(data) > LARGEST_DIM:
+        raise _ShapeError(f"{where} has more digits than an int64")
     if kind is float and type(data) is int:
         return float(data)
     if type(data) is not kind:  # bool is an int to isinstance

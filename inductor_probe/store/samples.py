@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import json
-import math
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from inductor_probe import __version__
-from inductor_probe.bench.overheads import overhead_samples
 from inductor_probe.errors import NotFoundError, UnreadableError
-from inductor_probe.machine.roofline import ceilings_from
 from inductor_probe.model.bench import Resources, Variant
-from inductor_probe.model.ceilings import Ceilings, KernelWork
+from inductor_probe.model.ceilings import Ceiling, Ceilings, KernelWork, What
 from inductor_probe.model.kept import Kept
-from inductor_probe.model.timing import Process, Quad, Series
+from inductor_probe.model.overheads import OverheadSamples, TimedPart
+from inductor_probe.model.timing import Order, Process, Quad, Series
 from inductor_probe.reader.text import LARGEST_JSON, read_text
+from inductor_probe.store.json_object import JsonObject
 
 SCHEMA = 1
 """Of the JSON that a bench file writes, and of the file that keeps those of several processes."""
-_MOST_SECONDS = 1e6
+SHORTEST_S, LONGEST_S = 1e-15, 1e6
+"""Seconds of a call that a clock can have given: beyond them their ratios are no numbers any more."""
+_LARGEST_RATE = 1e21
+"""Bytes or operations a second: more than any machine has."""
 
 
 def kept_text(
@@ -61,66 +64,83 @@ def read_kept(path: Path) -> Kept:
         raise NotFoundError(f"{path} does not exist", "probe bench-kernel writes it beside output_code.py")
     text = read_text(path, largest=LARGEST_JSON)
     try:
-        kept = json.loads(text)
-        _check_schema(kept["schema"], path)
-        processes = tuple(process_of(each) for each in kept["processes"])
-        margin = float(kept["margin"])
-        ceilings, works = _ceilings(kept.get("ceilings"))  # files from before they were kept have none
+        kept = JsonObject(json.loads(text))
+        _check_schema(kept.value("schema"), path)
+        processes = tuple(map(_process, kept.objects("processes")))
+        margin = kept.number("margin", 0, 1)
+        measured = kept.object("ceilings") if kept.has("ceilings") else None  # older files have none
         if not processes or not 0 < margin < 1:
-            raise ValueError("no process" if not processes else f"margin {margin}")
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise ValueError("no process" if not processes else f"margin is {margin:g}")
+        _check_devices(processes)
+        return Kept(
+            processes,
+            margin,
+            ceilings_from(measured.object("machine")) if measured else None,
+            tuple(map(_work, measured.objects("works"))) if measured else (),
+        )
+    except (ValueError, RecursionError) as error:
         raise UnreadableError(
-            f"{path} is not what probe bench-kernel writes: {type(error).__name__}: {error}",
+            f"{path} is not what probe bench-kernel writes: {error}",
             "run probe bench-kernel again; a bench file's own --json is of one process, and no verdict",
         ) from error
-    return Kept(processes, margin, ceilings, works)
 
 
-def process_of(found: dict[str, Any]) -> Process:
+def process_of(found: object) -> Process:
     """Return what one run of a bench file wrote, as a record.
 
     Raises:
-        ValueError, KeyError, TypeError, AttributeError: it is something else.
+        ValueError: it is something else; says which key.
     """
-    if found["schema"] != SCHEMA:
-        raise ValueError(f"schema {found['schema']}, not {SCHEMA}")
+    return _process(JsonObject(found))
+
+
+def _process(found: JsonObject) -> Process:
+    if (schema := found.integer("schema")) != SCHEMA:
+        raise ValueError(f"{found.path('schema')} is {schema}, not {SCHEMA}")
+    ablations = found.object("ablations")
+    resources = found.object("resources") if found.has("resources") else None
     return Process(
-        graph=str(found["graph"]),
-        kernels=tuple(map(str, found["kernels"])),
-        inputs=str(found["inputs"]),
-        values=str(found["values"]),
-        data=str(found["data"]),
-        threads=int(found["threads"]),
-        first=str(found["first"]),
-        seed=int(found["seed"]),
-        command=tuple(map(str, found["command"])),
-        environment=dict(found["environment"]),
-        warnings=tuple(map(str, found["warnings"])),
-        variants=tuple(_variant(each) for each in found["variants"]),
-        series=tuple(_series(each) for each in found["comparisons"]),
-        overheads=overhead_samples(found["overheads"]) if found.get("overheads") else None,
-        ablations=tuple((str(name), str(what)) for name, what in found["ablations"].items()),
-        resources=tuple(
-            (str(name), Resources(int(each["registers"]), int(each["spills"]), int(each["shared"])))
-            for name, each in found.get("resources", {}).items()
-        ),
+        graph=found.text("graph"),
+        kernels=found.texts("kernels"),
+        inputs=found.text("inputs"),
+        values=found.text("values"),
+        data=found.text("data"),
+        threads=found.integer("threads"),
+        first=found.text("first"),
+        seed=found.integer("seed"),
+        command=found.texts("command"),
+        environment=_environment(found.object("environment")),
+        warnings=found.texts("warnings"),
+        variants=tuple(map(_variant, found.objects("variants"))),
+        series=tuple(map(_series, found.objects("comparisons"))),
+        overheads=overhead_samples(found.object("overheads")) if found.has("overheads") else None,
+        ablations=tuple((name, ablations.text(name)) for name in ablations.names()),
+        resources=tuple((name, _resources(resources.object(name))) for name in resources.names())
+        if resources
+        else (),
     )
 
 
-def _ceilings(found: dict[str, Any] | None) -> tuple[Ceilings | None, tuple[KernelWork, ...]]:
-    if found is None:
-        return None, ()
-    works = tuple(
-        KernelWork(
-            name=str(each["name"]),
-            moved=None if each["moved"] is None else int(each["moved"]),
-            flops=None if each["flops"] is None else int(each["flops"]),
-            dtype=None if each["dtype"] is None else str(each["dtype"]),
-            indirect=bool(each["indirect"]),
-        )
-        for each in found["works"]
+def _environment(found: JsonObject) -> dict[str, str | float | None]:
+    values = {name: found.value(name) for name in found.names()}
+    for name, value in values.items():
+        if not isinstance(value, str | int | float | None):
+            raise ValueError(f"{found.path(name)} is neither a string nor a number")
+    return values
+
+
+def _resources(found: JsonObject) -> Resources:
+    return Resources(found.integer("registers"), found.integer("spills"), found.integer("shared"))
+
+
+def _work(found: JsonObject) -> KernelWork:
+    return KernelWork(
+        name=found.text("name"),
+        moved=found.integer("moved") if found.value("moved") is not None else None,
+        flops=found.integer("flops") if found.value("flops") is not None else None,
+        dtype=found.text("dtype") if found.value("dtype") is not None else None,
+        indirect=found.flag("indirect"),
     )
-    return ceilings_from(found["machine"]), works
 
 
 def _check_schema(schema: object, path: Path) -> None:
@@ -130,36 +150,115 @@ def _check_schema(schema: object, path: Path) -> None:
         )
 
 
-def _variant(each: dict[str, Any]) -> Variant:
+def _check_devices(processes: Sequence[Process]) -> None:
+    """Overheads of a CPU and of a GPU are divided in other ways: one table cannot have both."""
+    devices = {process.overheads.device == "cpu" for process in processes if process.overheads is not None}
+    if len(devices) > 1:
+        raise ValueError("its processes ran on different devices")
+
+
+def _variant(found: JsonObject) -> Variant:
     return Variant(
-        name=str(each["name"]),
-        correct=bool(each["correct"]),
-        max_error=each["max_error"],
-        mismatches=int(each["mismatches"]),
-        elements=int(each["elements"]),
-        first_bad=None if each["first_bad"] is None else tuple(map(int, each["first_bad"])),
-        first_bad_output=each["first_bad_output"],
-        note=each["note"],
-        unedited=bool(each.get("unedited", False)),
+        name=found.text("name"),
+        correct=found.flag("correct"),
+        max_error=found.number("max_error", 0, sys.float_info.max)
+        if found.value("max_error") is not None
+        else None,
+        mismatches=found.integer("mismatches"),
+        elements=found.integer("elements"),
+        first_bad=found.integers("first_bad") if found.value("first_bad") is not None else None,
+        first_bad_output=found.integer("first_bad_output")
+        if found.value("first_bad_output") is not None
+        else None,
+        note=found.text("note") if found.value("note") is not None else None,
+        unedited=found.flag("unedited") if found.has("unedited") else False,
     )
 
 
-def _series(each: dict[str, Any]) -> Series:
-    candidate = each["candidate"]
-    quads = tuple(_quad(quad) for quad in each["quads"])
+def _series(found: JsonObject) -> Series:
+    candidate = found.text("candidate") if found.value("candidate") is not None else None
+    quads = tuple(map(_quad, found.objects("quads")))
     if not quads:
-        raise ValueError("a comparison without quads")
+        raise ValueError(f"{found.path('quads')} is empty")
     if candidate is not None and all(quad.guard for quad in quads):
-        raise ValueError(f"no quad with {candidate}")
-    return Series(str(each["baseline"]), None if candidate is None else str(candidate), quads, each["spent"])
+        raise ValueError(f"{found.path('quads')} has none with {candidate}")
+    return Series(found.text("baseline"), candidate, quads, found.number("spent", 0, LONGEST_S))
 
 
-def _quad(each: dict[str, Any]) -> Quad:
-    order, seconds, disturbed = each["order"], each["seconds"], each["disturbed"]
-    if order not in ("ABBA", "BAAB"):
-        raise ValueError(f"order {order}")
-    first, second, third, fourth = map(float, seconds)
-    if not all(math.isfinite(time) and 0 < time < _MOST_SECONDS for time in (first, second, third, fourth)):
-        raise ValueError(f"times of {seconds} seconds")
-    said = None if disturbed is None else str(disturbed)
-    return Quad(order, (first, second, third, fourth), bool(each["guard"]), said)
+def _quad(found: JsonObject) -> Quad:
+    seconds = found.numbers("seconds", SHORTEST_S, LONGEST_S)
+    if len(seconds) != 4:
+        raise ValueError(f"{found.path('seconds')} has {len(seconds)} times, not 4")
+    first, second, third, fourth = seconds
+    disturbed = found.text("disturbed") if found.value("disturbed") is not None else None
+    return Quad(
+        found.choice("order", get_args(Order)), (first, second, third, fourth), found.flag("guard"), disturbed
+    )
+
+
+def overhead_samples(found: JsonObject) -> OverheadSamples:
+    """Return what a bench file wrote under `overheads`, as a record.
+
+    Raises:
+        ValueError: it is something else; says which key.
+    """
+    parts = tuple(map(_part, found.objects("parts")))
+    samples = OverheadSamples(
+        device=found.text("device"),
+        allocations=found.integer("allocations"),
+        parts=parts,
+        flops=found.counts("flops") if found.value("flops") is not None else None,
+        repeated=sum(each.integer("repeated") for each in found.objects("parts")),
+        disturbed=sum(each.integer("disturbed") for each in found.objects("parts")),
+        notes=found.texts("notes"),
+    )
+    _check_rounds(samples, found.path("parts"))
+    return samples
+
+
+def _part(found: JsonObject) -> TimedPart:
+    kind = found.choice("kind", ("kernel", "library", "call", "compiled", "guards"))
+    seconds, host, wall = (found.numbers(name, SHORTEST_S, LONGEST_S) for name in ("seconds", "host", "wall"))
+    return TimedPart(kind, found.text("name"), seconds, host, wall)
+
+
+def ceilings_from(said: JsonObject) -> Ceilings:
+    """Return what the child printed, as a record; `dataclasses.asdict` turns it back.
+
+    Raises:
+        ValueError: it is something else; says which key.
+    """
+    return Ceilings(
+        torch=said.text("torch"),
+        device=said.text("device"),
+        threads=said.integer("threads"),
+        cache=said.integer("cache"),
+        last_cache=said.integer("last_cache"),
+        found=tuple(map(_ceiling, said.objects("found"))),
+        notes=said.texts("notes"),
+    )
+
+
+def _check_rounds(samples: OverheadSamples, path: str) -> None:
+    """Refuse what cannot be taken apart round by round: see `overheads_of`."""
+    parts, cuda = samples.parts, samples.device != "cpu"
+    for kind, least in (("call", 1), ("compiled", 0), ("guards", 0)):
+        if not least <= sum(part.kind == kind for part in parts) <= 1:
+            raise ValueError(f"{path} has not one time of {kind}")
+    for part in parts:
+        needed = {part.seconds} if part.kind != "compiled" or not cuda else set()
+        needed |= {part.host} if part.kind == "guards" or cuda else set()
+        if () in needed:
+            raise ValueError(f"{path} has no times of {part.name}")
+    if len({len(series) for part in parts for series in (part.seconds, part.host, part.wall) if series}) > 1:
+        raise ValueError(f"{path} has rounds of different length")
+
+
+def _ceiling(said: JsonObject) -> Ceiling:
+    return Ceiling(
+        what=said.choice("what", get_args(What)),
+        place=said.text("place"),
+        size=said.integer("size"),
+        rate=said.number("rate", 1, _LARGEST_RATE),
+        calls=said.integer("calls"),
+    )

@@ -59,3 +59,24 @@ def test_any_text_is_an_index_or_a_value_error(text: str) -> None:
         parse_index(text).stride("p0")
     except ValueError as error:
         assert "not an expression" in str(error)  # noqa: PT017 - either outcome is right
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "((a + b + c + d)**8)**8",
+        "(((((((7**8)**8)**8)**8)**8)**8)**8)**8",
+        "*".join(f"(a{at} + b{at})" for at in range(40)),
+        "9" * 4000 + "*p0",
+        f"{'9' * 30}*{'9' * 30}*p0",
+    ],
+)
+def test_what_would_grow_without_end_is_not_multiplied_out(text: str) -> None:
+    index = parse_index(text)
+    assert len(index.terms) <= 1000
+    assert all(value.bit_length() <= 128 for _, value in index.terms)
+
+
+def test_a_power_of_powers_has_no_value() -> None:
+    assert evaluate(parse_expression("((2**8)**8)**8"), {}) == 2**512
+    assert evaluate(parse_expression("(((((2**8)**8)**8)**8)**8)**8"), {}) is None

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
-from inductor_probe.bench.overheads import overhead_samples, overheads_of
+from inductor_probe.bench.overheads import overheads_of
 from inductor_probe.model.overheads import Overheads
+from inductor_probe.store.json_object import JsonObject
+from inductor_probe.store.samples import overhead_samples
 
 
 def part(kind: str, name: str, seconds: list[float], host: Any = (), wall: Any = ()) -> dict[str, Any]:
@@ -21,7 +23,7 @@ def written(*parts: dict[str, Any], device: str = "cpu", **others: Any) -> dict[
 
 
 def table(*processes: dict[str, Any]) -> Overheads:
-    return overheads_of([overhead_samples(each) for each in processes])
+    return overheads_of([overhead_samples(JsonObject(each)) for each in processes])
 
 
 ON_CPU = (
@@ -120,12 +122,12 @@ def test_on_cuda_each_side_adds_up_and_the_slower_one_bounds() -> None:
 @pytest.mark.parametrize(
     ("broken", "said"),
     [
-        (written(), "without the time of call"),
+        (written(), "not one time of call"),
         (written(part("call", "call", [1.0]), part("kernel", "k", [1.0, 2.0])), "different length"),
-        (written(part("call", "call", [-1.0])), "times of call"),
-        (written(part("call", "call", [1.0]), part("what", "k", [1.0])), "kind what"),
+        (written(part("call", "call", [-1.0])), r"parts\[0\].seconds\[0\] is not between"),
+        (written(part("call", "call", [1.0]), part("what", "k", [1.0])), "kind is not kernel or library"),
     ],
 )
 def test_what_is_no_overheads_is_refused(broken: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):
-        overhead_samples(broken)
+        overhead_samples(JsonObject(broken))

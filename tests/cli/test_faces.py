@@ -268,3 +268,6 @@ def test_internal_errors_are_sentences_and_tracebacks_on_request(probe: Probe, t
         assert ran.returncode != 0
         assert ("Traceback" in ran.stderr) == has_traceback
         assert ("internal error: RuntimeError: x" in ran.stderr) != has_traceback
+        assert (
+            "report what `probe --traceback layouts` and `probe --version` print" in ran.stderr
+        ) != has_traceback

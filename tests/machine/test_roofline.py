@@ -9,9 +9,11 @@ import pytest
 import torch
 
 from inductor_probe.errors import RunFailedError
-from inductor_probe.machine.roofline import ceiling_rows, ceilings_from, measure_ceilings
+from inductor_probe.machine.roofline import ceiling_rows, measure_ceilings
 from inductor_probe.model.ceilings import Ceiling, CeilingRow, Ceilings, KernelWork
 from inductor_probe.model.overheads import OverheadRow, Overheads
+from inductor_probe.store.json_object import JsonObject
+from inductor_probe.store.samples import ceilings_from
 
 MIB = 1 << 20
 MACHINE = Ceilings(
@@ -91,7 +93,7 @@ def test_a_kernel_that_was_not_timed_has_no_row() -> None:
 
 
 def test_ceilings_are_the_same_again_from_json() -> None:
-    assert ceilings_from(json.loads(json.dumps(asdict(MACHINE)))) == MACHINE
+    assert ceilings_from(JsonObject(json.loads(json.dumps(asdict(MACHINE))))) == MACHINE
 
 
 @pytest.mark.compiles

@@ -181,3 +181,13 @@ def test_files_under_each_others_names(tmp_path: Path) -> None:
             for at, name in enumerate(names):
                 shutil.copy(original / names[(at + shift) % len(names)], copy / name)
             read(copy)
+
+
+@pytest.mark.parametrize("number", ["0x" + "f" * 5000, "0b" + "10" * 3000, "0o" + "7_" * 4000])
+def test_a_number_that_python_reads_and_cannot_print_is_named(tmp_path: Path, number: str) -> None:
+    copy = copy_of(FLIP, tmp_path)
+    file = copy / "ir_post_fusion.txt"
+    lines = file.read_text().split("\n")
+    lines[3] += f" {number}"
+    file.write_text("\n".join(lines))
+    assert f"{file}:4: a number of more than 1,000 digits" in str(read(copy).problems[0])

@@ -177,3 +177,77 @@ def test_a_newer_file_asks_for_a_newer_probe(tmp_path: Path) -> None:
 def test_no_file(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match="does not exist"):
         read_kept(tmp_path / "output_code_bench.json")
+
+
+@pytest.mark.parametrize(
+    ("keys", "value", "said"),
+    [
+        (("threads",), 10**400, "processes[0].threads is not between 0 and"),
+        (("threads",), True, "processes[0].threads is true or false, not an integer"),
+        (("kernels",), "k", "processes[0].kernels is a string, not a list"),
+        (("environment", "cores"), [], "processes[0].environment.cores is neither"),
+        (("variants", 0, "elements"), None, "processes[0].variants[0].elements is null, not an integer"),
+        (("variants", 0, "max_error"), float("inf"), "processes[0].variants[0].max_error is not between"),
+        (("comparisons", 0, "spent"), "long", "processes[0].comparisons[0].spent is a string, not a number"),
+        (("comparisons", 0, "quads"), [], "processes[0].comparisons[0].quads is empty"),
+        (("comparisons", 0, "quads", 0, "seconds", 2), 5e-324, "quads[0].seconds[2] is not between"),
+        (("comparisons", 0, "quads", 0, "seconds", 2), 10**400, "quads[0].seconds[2] is not between"),
+        (("ablations",), [], "processes[0].ablations is a list, not an object"),
+    ],
+)
+def test_a_mutated_sample_is_named_by_its_key(
+    tmp_path: Path, keys: tuple[str | int, ...], value: object, said: str
+) -> None:
+    process: Any = deepcopy(PROCESS)
+    holder = process
+    for key in keys[:-1]:
+        holder = holder[key]
+    holder[keys[-1]] = value
+    path = tmp_path / "output_code_bench.json"
+    path.write_text(json.dumps({"schema": 1, "probe": "0", "margin": 0.01, "processes": [process]}))
+    with pytest.raises(UnreadableError) as caught:
+        read_kept(path)
+    assert caught.value.message.startswith(f"{path} is not what probe bench-kernel writes: ")
+    assert said in caught.value.message
+    assert "run probe bench-kernel again" in (caught.value.hint or "")
+
+
+def test_processes_that_differ_by_far_have_a_ratio_and_an_interval(tmp_path: Path) -> None:
+    """Their interval was beyond any float: math.exp raised OverflowError."""
+    slow, fast = deepcopy(PROCESS), deepcopy(PROCESS)
+    for process, seconds in ((slow, [1e-15, 1e6, 1e6, 1e-15]), (fast, [1e6, 1e-15, 1e-15, 1e6])):
+        for quad in process["comparisons"][0]["quads"]:
+            quad["seconds"] = seconds
+    result = result_of(read_kept(kept(tmp_path, slow, fast)))
+    json.loads(json.dumps(bench_json(result), allow_nan=False))
+    assert "UNDECIDED" in to_text(BenchTable(result), 100)
+
+
+def overheads(*parts: dict[str, Any], device: str = "cpu") -> dict[str, Any]:
+    return {"device": device, "allocations": 1, "parts": list(parts), "flops": None, "notes": []}
+
+
+def timed(kind: str, seconds: list[float], host: list[float]) -> dict[str, Any]:
+    return {"kind": kind, "name": kind, "seconds": seconds, "host": host, "wall": [], **COUNTS}
+
+
+@pytest.mark.parametrize(
+    ("samples", "said"),
+    [
+        ([overheads(timed("call", [], []))], "overheads.parts has no times of call"),
+        ([overheads(timed("call", [1.0], []), timed("guards", [1.0], []))], "has no times of guards"),
+        ([overheads(timed("call", [1.0], []), timed("call", [1.0], []))], "has not one time of call"),
+        ([overheads(timed("call", [1.0], []), device="cuda")], "has no times of call"),
+        (
+            [overheads(timed("call", [1.0], [])), overheads(timed("call", [1.0], [1.0]), device="cuda")],
+            "its processes ran on different devices",
+        ),
+    ],
+)
+def test_overheads_that_cannot_be_taken_apart_are_named(
+    tmp_path: Path, samples: list[dict[str, Any]], said: str
+) -> None:
+    path = kept(tmp_path, *({**PROCESS, "overheads": each} for each in samples))
+    with pytest.raises(UnreadableError) as caught:
+        read_kept(path)
+    assert said in caught.value.message

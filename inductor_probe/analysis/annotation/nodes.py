@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Mapping, Sequence
 
 from inductor_probe.analysis.annotation.masks import bits, by_name, joined
@@ -119,7 +121,11 @@ def _operations(leaf: SchedulerNode) -> frozenset[str | float]:
     ops = [op for block in leaf.body.blocks for op in block.ops]
     constants = [op.args[0] for op in ops if op.target == "ops.constant" and op.args]
     found: set[str | float] = {op.target.removeprefix("ops.") for op in ops}
-    found.update(float(value) for value in constants if isinstance(value, int | float))
+    found.update(
+        float(value) if abs(value) <= sys.float_info.max else math.inf
+        for value in constants
+        if isinstance(value, int | float)
+    )
     if "reduction" in found:
         found.add(_REDUCES)
     return frozenset(found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 
@@ -84,7 +85,7 @@ class Values:
         """Add a constant. It is written as its dtype has it: 0 in float32 is 0.0."""
         if isinstance(number, bool | int | float):
             if dtype in FLOATS:
-                number = float(number)
+                number = float(number) if abs(number) <= sys.float_info.max else number
             elif dtype == "bool":
                 number = bool(number)
             elif dtype is not None and isinstance(number, float) and number.is_integer():

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from inductor_probe.analysis.formula import formula
 from inductor_probe.analysis.layouts import layouts
 from inductor_probe.analysis.nodes import node_rows
+from inductor_probe.errors import NotFoundError
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.ir import BufferLayout, SchedulerNode
 from inductor_probe.model.layouts import LayoutRow
@@ -55,8 +56,14 @@ def node_page(graph: CompiledGraph, name: str, linked: Links) -> NodePage:
 
 
 def buffer_page(graph: CompiledGraph, name: str, linked: Links) -> BufferPage:
-    """Return the page of the buffer or input `name`."""
+    """Return the page of the buffer or input `name`.
+
+    Raises:
+        NotFoundError: only a node before fusion, or the line of a layout, names it.
+    """
     buffers = {row.buffer: row for row in layouts(graph)}
+    if name not in buffers:
+        raise _gone(graph, name)
     row = buffers[name]
     known = {other: found.layout for other, found in buffers.items() if found.layout is not None}
     leaf = next((leaf for top in graph.nodes for leaf in top.leaves() if leaf.name == row.producer), None)
@@ -64,6 +71,17 @@ def buffer_page(graph: CompiledGraph, name: str, linked: Links) -> BufferPage:
         return BufferPage(row, None)
     of_leaf = next(found for found in node_rows(graph, linked=linked) if found.node == leaf.name)
     return BufferPage(row, node_part(leaf, of_leaf, known))
+
+
+def _gone(graph: CompiledGraph, name: str) -> NotFoundError:
+    """Say where a buffer is named that the generated code has not: fusion removed it, or its node is lost."""
+    for top in (*graph.pre, *graph.nodes):
+        for leaf in top.leaves():
+            written = [buffer.span for buffer in leaf.outputs if buffer.name == name]
+            for span in [*written, *(span for other, _, span in leaf.layouts if other == name)]:
+                said = f"no node of the generated code writes {name}; {leaf.name} names it at {span}"
+                return NotFoundError(f"{graph.name}: {said}", f"probe show {leaf.name}")
+    return NotFoundError(f"{graph.name} has no buffer {name}", "probe layouts lists them")
 
 
 def node_part(leaf: SchedulerNode, row: NodeRow, known: Mapping[str, BufferLayout]) -> NodePart:
