@@ -44,6 +44,22 @@ class RunFailedError(ProbeError):
     """A child process (a dumped script, a bench file) did not end well."""
 
 
+class VariantTextError(ProbeError):
+    """The text for a variant of a bench file does not fit.
+
+    Args:
+        name: the variant.
+        line: of the text, from 1.
+        what: what is wrong there.
+    """
+
+    def __init__(self, name: str, line: int, what: str, hint: str) -> None:
+        super().__init__(f"line {line} of the text for {name}: {what}", hint)
+        self.name = name
+        self.line = line
+        self.what = what
+
+
 def near_names(wanted: str, known: Iterable[str]) -> str | None:
     """Return a hint that offers the names nearest to `wanted`, or all of them when they are few."""
     from difflib import get_close_matches  # noqa: PLC0415 - slow to import, and only for a slip

@@ -25,6 +25,7 @@ from inductor_probe.analysis.links import links
 from inductor_probe.backends import backend_called
 from inductor_probe.errors import NotFoundError, near_names
 from inductor_probe.model.code import Kernel
+from inductor_probe.model.compile_command import portable_flags
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.ir import SchedulerNode
 from inductor_probe.model.kernel_facts import CppFacts
@@ -32,8 +33,6 @@ from inductor_probe.model.kernels import KernelLaunch
 
 _INCLUDE = re.compile(r'^#include "(?P<path>[^"\n]*\.h)"', re.MULTILINE)
 _PREFIX = "<torch/csrc/inductor/cpp_prefix.h>"
-_ISA = {512: "-mavx512f -mavx512dq -mavx512vl -mavx512bw -mfma", 256: "-mavx2 -mfma -mf16c"}
-_MACRO = {512: "AVX512", 256: "AVX2"}
 _BRACES = re.compile(r"[{};\s]*")
 
 
@@ -168,10 +167,9 @@ class _Annotator:
     def _how_to_compile(self, line_directives: bool) -> Iterator[str]:
         details = self._kernel.details
         bits = details.vector_bits if isinstance(details, CppFacts) else None
-        macro = _MACRO.get(bits or 0)
-        vectors = f" -DCPU_CAPABILITY={macro} -DCPU_CAPABILITY_{macro} {_ISA[bits or 0]}" if macro else ""
+        flags = " ".join(portable_flags(bits))
         yield "the function is called `kernel`, as inductor wrote it"
-        yield f"compile: g++ -std=c++20 -O3 -fopenmp{vectors} -I TORCH/include -g1 -c FILE"
+        yield f"compile: g++ -c FILE {flags} -ITORCH/include"
         yield "  TORCH: what `python -c 'import torch; print(torch.__path__[0])'` prints, with the torch that"
         yield "  wrote it: headers change (before 2.8 it is TORCH/_inductor/codegen/cpp_prefix.h)"
         if line_directives:

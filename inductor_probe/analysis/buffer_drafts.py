@@ -81,6 +81,7 @@ def drafts(graph: CompiledGraph, linked: Links, wanted: Collection[str] | None) 
                 made = generated.of(access, reach.buffer, reach.direction, draft.local)
                 access = replace(access, generated=made)
             (draft.reads if reach.direction == "read" else draft.writes).append(access)
+    _see_constants(graph, drafts)
     for draft in drafts.values():
         draft.kernel = kernels.get(draft.producer) if draft.producer else None
     return drafts
@@ -93,6 +94,13 @@ def _see_mutations(leaves: list[SchedulerNode], drafts: dict[str, Draft]) -> Non
             mutated = drafts.get(buffer.mutations[0]) if buffer.mutations else None
             if mutated and drafts[buffer.name].layout is None:
                 drafts[buffer.name].see_layout(mutated.layout, f"mutates {mutated.name}", buffer.span)
+
+
+def _see_constants(graph: CompiledGraph, drafts: dict[str, Draft]) -> None:
+    """Take the layouts of constants; one that no node reads has no draft."""
+    for allocation in graph.code.allocations if graph.code else ():
+        if allocation.how == "constant" and allocation.name in drafts:
+            drafts[allocation.name].see_layout(allocation.layout, "constant", allocation.span)
 
 
 def _see_wrapper(graph: CompiledGraph, drafts: dict[str, Draft]) -> None:

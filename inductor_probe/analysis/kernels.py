@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterable, Iterator
 
 from inductor_probe.analysis.launches import launches
+from inductor_probe.analysis.linking.fx_ops import VIEWS, operation
 from inductor_probe.analysis.links import links
+from inductor_probe.analysis.symbols import recorded, used_symbols
 from inductor_probe.analysis.traffic import Traffic
 from inductor_probe.backends import backend_called
 from inductor_probe.model.code import Kernel
@@ -69,6 +71,7 @@ class _Reader:
         fx = _fx(proofs)
         kind = _kind(kernel)
         reductions = sum(_reduces(leaf) for leaf in leaves) if leaves else None
+        symbols = used_symbols(self._graph, (read, written))
         return KernelRow(
             graph=self._graph.name,
             name=kernel.name,
@@ -84,6 +87,9 @@ class _Reader:
             launches=placed,
             bytes_read=read,
             bytes_written=written,
+            recorded_read=recorded(read, symbols),
+            recorded_written=recorded(written, symbols),
+            symbols=symbols,
             loads=loads,
             stores=stores,
             reductions=reductions,
@@ -105,7 +111,8 @@ class _Reader:
         read, written = self._traffic.of_calls(placed, nodes)
         fallback = any(self._leaves[node].ir == "FallbackKernel" for node in nodes)
         kind = "fallback" if fallback else "library"
-        fx = _fx(proofs)
+        fx = _fx(proofs) or self._called_fx(target, linked)
+        symbols = used_symbols(self._graph, (read, written))
         return KernelRow(
             graph=self._graph.name,
             name=target,
@@ -116,11 +123,14 @@ class _Reader:
             fx=fx,
             fx_proofs=proofs,
             ops=self._ops(fx),
-            sources=_sources(linked),
+            sources=self._sources_of(fx) or _sources(linked),
             args=(),
             launches=placed,
             bytes_read=read,
             bytes_written=written,
+            recorded_read=recorded(read, symbols),
+            recorded_written=recorded(written, symbols),
+            symbols=symbols,
             loads=None,
             stores=None,
             reductions=None,
@@ -130,6 +140,31 @@ class _Reader:
             looks=(f"{target} is a fallback: inductor has no lowering for it here",) if fallback else (),
             span=placed[0].span if placed else None,
         )
+
+    def _called_fx(self, target: str, linked: list[NodeLink]) -> tuple[str, ...]:
+        """Return the FX nodes that a library function computes.
+
+        `GraphLowering.run_node` adds the origins of the arguments (`gather_origins`): for an `addmm` after a
+        layer norm, `var_mean`, `sub`, ... and `permute` of the weight. What other kernels compute, and mere
+        views, are left out; the last one is the node that was lowered to the call.
+        """
+        others = (links for kernel, links in self._links.items() if kernel != target)
+        elsewhere = {name for links in others for link in links for name in link.fx}
+        return tuple(
+            dict.fromkeys(
+                name
+                for link in linked
+                for name in link.fx
+                if name == link.fx[-1] or (name not in elsewhere and not self._is_view(name))
+            )
+        )
+
+    def _sources_of(self, fx: tuple[str, ...]) -> tuple[SourceLine, ...]:
+        return _sorted(self._fx[name].source for name in fx if name in self._fx)
+
+    def _is_view(self, name: str) -> bool:
+        node = self._fx.get(name)
+        return node is not None and operation(node) in VIEWS
 
     def _ops(self, fx: Iterable[str]) -> tuple[str, ...]:
         # A target without a dot takes an item or computes a size.
@@ -154,7 +189,11 @@ def _commented_ops(comments: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _sources(linked: list[NodeLink]) -> tuple[SourceLine, ...]:
-    lines = {(source.path, source.line): source for link in linked for source in link.sources}
+    return _sorted(source for link in linked for source in link.sources)
+
+
+def _sorted(sources: Iterable[SourceLine | None]) -> tuple[SourceLine, ...]:
+    lines = {(source.path, source.line): source for source in sources if source is not None}
     return tuple(lines[place] for place in sorted(lines))
 
 

@@ -11,6 +11,7 @@ from inductor_probe.analysis.kept import kept
 from inductor_probe.analysis.layout_remarks import with_remarks
 from inductor_probe.analysis.links import links, returned_buffers
 from inductor_probe.analysis.memory_format import memory_format, size_bytes
+from inductor_probe.analysis.symbols import recorded, used_symbols
 from inductor_probe.errors import NotFoundError, near_names
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.ir import SchedulerNode
@@ -84,6 +85,8 @@ def _node_called(graph: CompiledGraph, name: str) -> SchedulerNode | None:
 
 def _row(graph: CompiledGraph, draft: Draft, returned: frozenset[str], linked: Links) -> LayoutRow:
     described = memory_format(draft.layout)
+    size = size_bytes(draft.layout)
+    symbols = used_symbols(graph, (size,))
     role: Literal["input", "output", "intermediate"] = "intermediate"
     if draft.producer is None:
         role = "input"
@@ -96,7 +99,9 @@ def _row(graph: CompiledGraph, draft: Draft, returned: frozenset[str], linked: L
         layout=draft.layout,
         memory_format=described.name,
         dim_order=described.dim_order,
-        size_bytes=size_bytes(draft.layout),
+        size_bytes=size,
+        recorded_bytes=recorded(size, symbols),
+        symbols=symbols,
         producer=draft.producer,
         kernel=draft.kernel,
         writes=tuple(draft.writes),

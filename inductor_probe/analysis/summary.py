@@ -8,19 +8,27 @@ from collections.abc import Iterable, Iterator
 from inductor_probe.analysis.layout_remarks import remarks
 from inductor_probe.analysis.layouts import layouts
 from inductor_probe.analysis.memory_format import size_bytes
+from inductor_probe.analysis.next_steps import next_steps
+from inductor_probe.analysis.symbols import recorded, used_symbols
 from inductor_probe.model.debug_dir import CompiledGraph, DebugDir
 from inductor_probe.model.ir import Dim
 from inductor_probe.model.manifest import GraphRecord, Manifest
 from inductor_probe.model.summary import GraphSummary, RunSummary
 
+_NAMED = 3
+"""So many nodes, buffers or kernels are named in one line."""
+
 
 def summarise(run: DebugDir, graphs: Iterable[CompiledGraph]) -> RunSummary:
     """Summarise a run from its graphs as read."""
+    graphs = tuple(graphs)
     rows = tuple(_graph(graph) for graph in graphs)
     looks = [str(problem) for problem in run.problems]
     if run.manifest:
         looks += [*filter(None, [cut_short(run.manifest)]), *_dynamo(run.manifest)]
-    return RunSummary(run.name, rows, tuple(looks), None if rows else _why_empty(run))
+    return RunSummary(
+        run.name, rows, tuple(looks), None if rows else _why_empty(run), next_steps(run.problems, graphs)
+    )
 
 
 def cut_short(manifest: Manifest) -> str | None:
@@ -34,6 +42,7 @@ def _graph(graph: CompiledGraph) -> GraphSummary:
     code = graph.code
     allocated = [allocation for allocation in code.allocations if allocation.how == "new"] if code else []
     sizes = [size for allocation in allocated if (size := size_bytes(allocation.layout)) is not None]
+    total = _total(sizes)
     return GraphSummary(
         graph=graph.name,
         case=graph.record.case if graph.record else None,
@@ -43,7 +52,8 @@ def _graph(graph: CompiledGraph) -> GraphSummary:
         kernels=tuple(Counter(kernel.backend for kernel in code.kernels).items()) if code else (),
         externs=len(code.externs) if code else 0,
         buffers=len(allocated),
-        buffer_bytes=_total(sizes),
+        buffer_bytes=total,
+        recorded_bytes=recorded(total, used_symbols(graph, (total,))),
         looks=tuple(_looks(graph)),
         remarks=remarks(layouts(graph)),
     )
@@ -64,18 +74,32 @@ def _total(sizes: list[Dim]) -> Dim:
 
 
 def _looks(graph: CompiledGraph) -> Iterator[str]:
+    """What is so for several nodes, buffers or kernels in the same way takes one line."""
     if graph.record and not graph.record.finished:
         yield "its compile did not come to its end: files are missing, or end early"
     for problem in graph.problems:
         yield str(problem)
-    for node in graph.post:
-        for leaf in node.leaves():
-            if leaf.ir == "FallbackKernel":
-                yield f"{leaf.name} falls back to {leaf.kernel or 'a library kernel'}"
-    for kernel in graph.code.kernels if graph.code else ():
-        facts = dict(kernel.facts)
+    fallbacks: dict[str, list[str]] = {}
+    for leaf in (leaf for node in graph.post for leaf in node.leaves()):
+        if leaf.ir == "FallbackKernel":
+            fallbacks.setdefault(leaf.kernel or "a library kernel", []).append(leaf.name)
+    for kernel, nodes in fallbacks.items():
+        verb = "falls" if len(nodes) == 1 else "fall"
+        yield f"{_named(nodes, 'node')} {verb} back to {kernel}"
+    scalar: dict[str, list[str]] = {}
+    for kernel_text in graph.code.kernels if graph.code else ():
+        facts = dict(kernel_text.facts)
         if int(facts.get("scalar", "0")):
-            yield f"{facts['scalar']} of {facts['loop nests']} loop nests of {kernel.name} are scalar C++"
+            scalar.setdefault(f"{facts['scalar']} of {facts['loop nests']}", []).append(kernel_text.name)
+    for nests, kernels in scalar.items():
+        yield f"{nests} loop nests of {_named(kernels, 'kernel')} are scalar C++"
+
+
+def _named(names: list[str], noun: str) -> str:
+    """`op7`; `op7 and op19`; `24 nodes (op7, op19, op31 and 21 more)`."""
+    if len(names) <= _NAMED:
+        return " and ".join(names)
+    return f"{len(names)} {noun}s ({', '.join(names[:_NAMED])} and {len(names) - _NAMED} more)"
 
 
 def _dynamo(manifest: Manifest) -> Iterator[str]:

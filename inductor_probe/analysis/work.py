@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from inductor_probe.analysis.symbols import symbols, value_of
 from inductor_probe.model.ceilings import KernelWork
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.fx import FxGraph, FxNode
@@ -16,7 +17,10 @@ _DTYPES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat
 
 
 def kernel_work(
-    graph: CompiledGraph, rows: Sequence[KernelRow], flops: Sequence[tuple[str, int]] | None
+    graph: CompiledGraph,
+    rows: Sequence[KernelRow],
+    flops: Sequence[tuple[str, int]] | None,
+    sizes: Mapping[str, int] | None = None,
 ) -> tuple[KernelWork, ...]:
     """Return the work of each kernel that is launched, in the order of `rows`.
 
@@ -24,21 +28,24 @@ def kernel_work(
         graph: what `rows` are of.
         rows: see `kernel_rows`.
         flops: operator (`aten.mm`) and count of each operator that registers one, in the order of the graph.
+        sizes: symbolic sizes that are bound otherwise than they were when the graph was compiled.
     """
     counted = flops_by_node(graph.fx, flops) if graph.fx is not None and flops is not None else {}
     leaves = {leaf.name: leaf for top in graph.nodes for leaf in top.leaves()}
     nodes = {node.name: node for node in graph.fx.nodes} if graph.fx is not None else {}
+    bound = {symbol.name: symbol.value for symbol in symbols(graph) if symbol.value is not None}
+    bound.update(sizes or {})
     found = []
     for row in rows:
         if not row.launches:
             continue
         own = [name for name in row.fx if name in counted]
         deps = [dep for name in row.nodes if name in leaves for dep in leaves[name].reads]
-        read, written = row.bytes_read, row.bytes_written
+        read, written = value_of(row.bytes_read, bound), value_of(row.bytes_written, bound)
         found.append(
             KernelWork(
                 name=row.name,
-                moved=read + written if isinstance(read, int) and isinstance(written, int) else None,
+                moved=read + written if read is not None and written is not None else None,
                 flops=sum(counted[name] for name in own) if own else None,
                 dtype=next((dtype for name in own if (dtype := _dtype(nodes[name]))), None),
                 indirect=any(isinstance(dep, MemoryDep) and _loaded(dep) for dep in deps),

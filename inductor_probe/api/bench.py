@@ -117,7 +117,8 @@ def run_bench_file(
     hazards += map(str, check_launches(graph.generated).findings)
 
     def works(result: BenchResult) -> tuple[KernelWork, ...]:
-        return kernel_work(graph.generated, kernel_rows(graph.generated), result.flops)
+        rows = kernel_rows(graph.generated)
+        return kernel_work(graph.generated, rows, result.flops, dict(settings.sizes))
 
     result = bench.run_bench_file(file.path, settings, hazards, progress, works, source=source)
     return Bench(file, result, bench.read_kept(kept_path(file.path, settings)).processes)

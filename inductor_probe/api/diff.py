@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import chain
 from pathlib import Path
 
-from inductor_probe.analysis.diff import code_diff, diff_graphs, diff_runs, pair_graphs
+from inductor_probe.analysis.diff import code_diff, diff_graphs_of_runs, diff_runs, pair_graphs
 from inductor_probe.api.graph import Graph
 from inductor_probe.api.run import Run
 from inductor_probe.discovery.discover import find, runs_below
@@ -120,15 +120,16 @@ def _open(target: str | Path | None, here: Path) -> Compared:
 def _compare(a: Compared, b: Compared) -> tuple[GraphDiff | RunDiff, list[tuple[Graph, Graph]]]:
     if isinstance(a, Run) and isinstance(b, Run):
         pairs = pair_graphs([graph.compiled for graph in a.graphs], [graph.compiled for graph in b.graphs])
-        result = diff_runs(
+        run_diff = diff_runs(
             a.debug_dir,
             b.debug_dir,
             [graph.compiled for graph in a.graphs],
             [graph.compiled for graph in b.graphs],
         )
-        return result, [(a.graphs[at], b.graphs[other]) for at, other in sorted(pairs.items())]
+        return run_diff, [(a.graphs[at], b.graphs[other]) for at, other in sorted(pairs.items())]
     one, other_one = _one_graph(a, b), _one_graph(b, a)
-    return diff_graphs(one.compiled, other_one.compiled), [(one, other_one)]
+    diff = diff_graphs_of_runs(one.compiled, other_one.compiled, one.run.debug_dir, other_one.run.debug_dir)
+    return diff, [(one, other_one)]
 
 
 def _one_graph(side: Compared, other: Compared) -> Graph:

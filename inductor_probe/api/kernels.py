@@ -24,22 +24,30 @@ TRAITS = (
 """What kernels can be filtered by; those of further backends and heuristics are known when they are met."""
 
 
-def _largest(size: Dim | None) -> tuple[int, int]:
-    """Symbolic sizes come before numbers, unknown ones last: neither can be compared."""
-    return (1, -size) if isinstance(size, int) else (2, 0) if size is None else (0, 0)
+def _largest(*sizes: tuple[Dim | None, int | None]) -> tuple[int, int]:
+    """Symbolic sizes that nothing tells come before numbers, unknown ones last: neither can be compared.
+
+    A size comes with what it was when the graph was compiled.
+    """
+    known = [size if recorded is None else recorded for size, recorded in sizes]
+    numbers = [size for size in known if isinstance(size, int)]
+    if len(numbers) == len(known):
+        return (1, -sum(numbers))
+    return (0, 0) if any(isinstance(size, str) for size in known) else (2, 0)
 
 
-def _total(row: KernelRow) -> Dim | None:
-    read, written = row.bytes_read, row.bytes_written
-    if isinstance(read, int) and isinstance(written, int):
-        return read + written
-    return read if isinstance(read, str) else written if isinstance(written, str) else None
+def _read(row: KernelRow) -> tuple[Dim | None, int | None]:
+    return row.bytes_read, row.recorded_read
+
+
+def _written(row: KernelRow) -> tuple[Dim | None, int | None]:
+    return row.bytes_written, row.recorded_written
 
 
 _ORDERS: dict[str, Callable[[KernelRow], Any]] = {
-    "bytes": lambda row: _largest(_total(row)),
-    "reads": lambda row: _largest(row.bytes_read),
-    "writes": lambda row: _largest(row.bytes_written),
+    "bytes": lambda row: _largest(_read(row), _written(row)),
+    "reads": lambda row: _largest(_read(row)),
+    "writes": lambda row: _largest(_written(row)),
     "nodes": lambda row: -len(row.nodes),
     "loads": lambda row: -(row.loads or 0),
     "calls": lambda row: -len(row.launches),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from dataclasses import dataclass, replace
@@ -123,7 +124,7 @@ class Recording:
 
     def _manifest(self, ended: Ended) -> Manifest:
         # Slow to import, and not needed before the script runs, which takes longer to import torch.
-        from inductor_probe.machine.facts import machine, versions  # noqa: PLC0415
+        from inductor_probe.machine.facts import machine, variables, versions  # noqa: PLC0415
 
         request, history = self._request, self._history
         return Manifest(
@@ -145,4 +146,5 @@ class Recording:
             limit_hits=tuple(history.limit_hits),
             notes=tuple(dict.fromkeys(history.notes)),
             ended_by=ended.ended_by,
+            environment=variables(os.environ),
         )

@@ -17,7 +17,7 @@ from inductor_probe.cli.completion import KERNEL, REWRITE, TARGET
 from inductor_probe.cli.quantities import Duration, Names, Share, Sizes
 from inductor_probe.cli.screen import relative, say, show, show_json
 from inductor_probe.cli.verdict import say_warnings
-from inductor_probe.errors import ExitCode, ProbeError
+from inductor_probe.errors import ExitCode, ProbeError, VariantTextError
 from inductor_probe.files import write_whole
 from inductor_probe.model.bench import BenchFile, BenchSettings
 from inductor_probe.reader.text import read_text
@@ -123,7 +123,12 @@ def bench_kernel(
         require_trust(graph, trust=trust, imports=imports, rewriting=True, adding=adding)
     if tuned is not None:
         rewrites += tuned_rewrites(graph, tuned)
-    file = graph.write_bench_file(variants=[_variant(each) for each in variants], rewrites=rewrites)
+    files = _variants(variants)
+    texts = [(name, None if file is None else _text_of(name, file)) for name, file in files.items()]
+    try:
+        file = graph.write_bench_file(variants=texts, rewrites=rewrites)
+    except VariantTextError as error:
+        raise ProbeError(f"{files[error.name]}:{error.line}: {error.what}", error.hint) from error
     say(bench_file_text(file, relative(file.path)))
     if file.diffs and not json:
         show(VariantDiffs(file.diffs))
@@ -170,10 +175,30 @@ def _configs(
     return ExitCode.OK
 
 
-def _variant(text: str) -> tuple[str, str | None]:
-    """`cpp_fused_0_v3` is a copy; `cpp_fused_0_v3=FILE` has the text of FILE."""
-    name, equals, path = text.partition("=")
-    return name, read_text(Path(path)) if equals else None
+def _variants(texts: tuple[str, ...]) -> dict[str, Path | None]:
+    """Read `--variant`: `cpp_fused_0_v3` is a copy; `cpp_fused_0_v3=FILE` has the text of FILE."""
+    files: dict[str, Path | None] = {}
+    for text in texts:
+        name, equals, path = text.partition("=")
+        example = "for example --variant cpp_fused_0_v2=kernel.cpp; without =FILE it is a copy to edit"
+        if not name:
+            raise ProbeError(f"--variant {text} has no name before the =", example)
+        if equals and not path:
+            raise ProbeError(f"--variant {text} has no file behind the =", example)
+        if name in files:
+            raise ProbeError(f"--variant {name} is there twice", "name the second one with another number")
+        files[name] = Path(path) if equals else None
+    return files
+
+
+def _text_of(name: str, file: Path) -> str:
+    try:
+        return read_text(file)
+    except ProbeError as error:
+        hint = (
+            "give a file with the kernel's source, or with NAME = async_compile... as output_code.py has it"
+        )
+        raise type(error)(f"--variant {name}: {error.message}", hint) from error
 
 
 def _write_program(graph: ip.Graph, settings: BenchSettings, path: Path) -> int:

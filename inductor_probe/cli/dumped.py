@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TypeVar
 
 import click
@@ -16,7 +17,8 @@ from inductor_probe.cli.completion import CASE, KNOB, SCRIPT
 from inductor_probe.cli.screen import complain, relative, say, show, show_json
 from inductor_probe.errors import ExitCode, ProbeError, RunFailedError
 from inductor_probe.model.manifest import Manifest
-from inductor_probe.report.summary import SummaryTable, summary_json
+from inductor_probe.model.summary import NextStep
+from inductor_probe.report.summary import SummaryTable, next_text, summary_json
 
 _Verb = TypeVar("_Verb", bound=Callable[..., int])
 
@@ -104,9 +106,17 @@ def _tell(run: Run, *, json: bool) -> int:
         return ExitCode.FAILED
     if not run.graphs:
         complain(run.empty())
-        return ExitCode.FAILED
-    say(f"next: probe layouts, or probe bench-kernel {run.graphs[0].name}")
-    return ExitCode.OK
+    for step in run.summary.next:
+        say(f"next: {next_text(step, _target(run, step))}")
+    return ExitCode.OK if run.graphs else ExitCode.FAILED
+
+
+def _target(run: Run, step: NextStep) -> str:
+    """Name the graph where there are several, and its path where verbs would not find the run from here."""
+    graph = next((graph for graph in run.graphs if graph.name == step.graph), None)
+    if not run.path.is_relative_to(Path.cwd()):
+        return str(graph.path if graph else run.path)
+    return graph.name if graph and len(run.graphs) > 1 else ""
 
 
 def _failure(manifest: Manifest, has_graphs: bool) -> ProbeError:

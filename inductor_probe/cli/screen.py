@@ -22,10 +22,13 @@ _PIPE_WIDTH = 10_000
 
 
 def show(renderable: RenderableType) -> None:
-    """Print a result. Tables pad their lines with spaces; nobody wants those in a pipe."""
+    """Print a result. Tables pad their lines with spaces; nobody wants those in a pipe.
+
+    Lines of code are longer than a terminal is wide: rich would crop them, the terminal wraps them.
+    """
     console = _console(sys.stdout)
     with console.capture() as captured:
-        console.print(renderable)
+        console.print(renderable, crop=False)
     sys.stdout.write("".join(f"{line.rstrip(' ')}\n" for line in captured.get().splitlines()))
 
 

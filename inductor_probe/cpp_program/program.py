@@ -10,6 +10,7 @@ from pathlib import Path
 from inductor_probe.bench_file.compile_settings import vector_bits
 from inductor_probe.cpp_program.memory import Memory, Scalar, arguments
 from inductor_probe.errors import ProbeError
+from inductor_probe.model.compile_command import portable_flags
 from inductor_probe.model.kernel_facts import CppFacts
 from inductor_probe.model.kernels import KernelLaunch, KernelRow
 from inductor_probe.model.manifest import InputFact
@@ -29,15 +30,6 @@ namespace at::native {{ using c10::div_floor_integer; }}
 #endif"""
 _ENTRY = re.compile(r'extern\s+"C"\s+(?:__declspec\(dllexport\)\s+)?void\s+(?P<name>\w+)\s*\(')
 _LINE = re.compile(r'^#line (?P<line>\d+) (?P<file>"[^"\n]*\.cpp")$', re.MULTILINE)
-_ISA = {
-    512: ("-DCPU_CAPABILITY_AVX512", "-mavx512f", "-mavx512dq", "-mavx512vl", "-mavx512bw", "-mfma"),
-    256: ("-DCPU_CAPABILITY_AVX2", "-mavx2", "-mfma", "-mf16c"),
-    128: ("-DCPU_CAPABILITY_NEON", "-DAT_BUILD_ARM_VEC256_WITH_SLEEF"),
-}
-_FLAGS = (
-    "-O3", "-DNDEBUG", "-g1", "-fno-trapping-math", "-fno-signed-zeros", "-ffp-contract=off", "-march=native",
-    "-fno-tree-loop-vectorize", "-std=c++20", "-fopenmp", "-DC10_USING_CUSTOM_GENERATED_MACROS",
-)  # fmt: skip
 _UNPLAIN = re.compile(r"[^ -\[\]-~]")
 
 
@@ -123,7 +115,7 @@ def _head(row: KernelRow, command: Sequence[str], torch_version: str | None) -> 
 
 def _portable(row: KernelRow) -> str:
     bits = vector_bits([row.details]) or (512 if "at::vec::" in row.source else 0)
-    flags = [f"{row.name}.cpp", *_FLAGS, *_ISA.get(bits, ()), "-I$TORCH/include", f"-o {row.name}"]
+    flags = [f"{row.name}.cpp", *portable_flags(bits), "-I$TORCH/include", f"-o {row.name}"]
     libraries = "-Wl,--as-needed -L$TORCH/lib -Wl,-rpath,$TORCH/lib -ltorch -ltorch_cpu -lc10"
     return " ".join(["g++", *flags, libraries])
 

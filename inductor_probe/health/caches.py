@@ -45,12 +45,14 @@ def _caches(setup: TorchSetup) -> Iterator[Finding]:
     text = f"on for {', '.join(on)}" if on else "all off"
     text += f", in {caches.folder} ({held})"
     text += ": a script run by itself compiles nothing that it finds there" if on else ""
-    yield Finding("caches", "fine", f"{text}; probe dump has empty ones of its own", facts=facts)
+    text += "; probe dump has empty ones of its own"
     if caches.remote and not caches.disabled:
         which = ", ".join(caches.remote)
-        text = f"remote caches are on ({which}): they hide compiles; `probe dump` has them off"
+        text += f"; remote caches are on ({which}): they hide compiles; probe dump has them off"
         remedy = "unset TORCHINDUCTOR_FX_GRAPH_REMOTE_CACHE and its like to see every compile"
         yield Finding("caches", "note", text, remedy, facts)
+    else:
+        yield Finding("caches", "fine", text, facts=facts)
 
 
 def folder_size(folder: Path, seconds: float = _LOOK_S) -> tuple[int, int, bool]:

@@ -11,7 +11,7 @@ from inductor_probe.health.compiling import compiling_findings
 from inductor_probe.health.folders import folder_findings
 from inductor_probe.health.gpu import gpu_findings, gpu_states, has_gpu
 from inductor_probe.health.installed import installed_findings
-from inductor_probe.health.load import load_findings, timer_finding
+from inductor_probe.health.load import load_finding, timer_finding
 from inductor_probe.health.torch_setup import torch_setup
 from inductor_probe.health.variables import variable_findings
 from inductor_probe.machine.cpu import cpu_state
@@ -35,7 +35,7 @@ def examine(here: Path, environment: Mapping[str, str] = os.environ) -> MachineH
         yield from cache_findings(setup)
         yield from variable_findings(setup, environment)
         yield from gpu_findings(setup, gpus)
-        yield from load_findings(load)
+        yield load_finding(load)
         yield timer_finding()
         yield from folder_findings(setup, here, environment)
 

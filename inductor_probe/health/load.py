@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
@@ -17,8 +17,12 @@ _COARSE_S = 1e-6
 _READS = 2000
 
 
-def load_findings(state: CpuState) -> Iterator[Finding]:
-    """Yield what would spoil the times of a kernel on all processors; the hazards of a bench file."""
+def load_finding(state: CpuState) -> Finding:
+    """Return what runs here, and what of it would spoil the times of a kernel on all processors.
+
+    Those are the hazards of a bench file: they say the same numbers again and the opposite of `fine`, so
+    they belong to the same finding.
+    """
     text = f"{_processors(state.processors)}, {state.busy:.1f} of them busy"
     text += f", {state.quota:g} paid for by the control group" if state.quota is not None else ", no quota"
     if state.governors:
@@ -31,10 +35,12 @@ def load_findings(state: CpuState) -> Iterator[Finding]:
         ("load", state.load),
         ("governors", state.governors),
     )
-    yield Finding("processors", "fine", text, facts=facts)
-    for sentence in hazards(_PARALLEL, state):
-        what, _, remedy = sentence.rpartition("; ")
-        yield Finding("processors", "note", what, remedy, facts)
+    spoilers = [sentence.rpartition("; ") for sentence in hazards(_PARALLEL, state)]
+    if not spoilers:
+        return Finding("processors", "fine", text, facts=facts)
+    text = "; ".join([text, *(what for what, _, _ in spoilers)])
+    remedies = dict.fromkeys(remedy for _, _, remedy in spoilers)
+    return Finding("processors", "note", text, "; ".join(remedies), facts)
 
 
 def timer_finding(read: Callable[[], float] = time.perf_counter, clock: Path = _CLOCK) -> Finding:

@@ -91,5 +91,3 @@ EFFECTS: dict[str, Effect] = {
     "CUDA_VISIBLE_DEVICES": Effect("torch sees these GPUs only", (), misleads=False),
     "LD_PRELOAD": Effect("another allocator or OpenMP may run than torch's own", _EMPTY),
 }  # fmt: skip
-PREFIXES = ("TORCH_", "TORCHINDUCTOR_", "TORCHDYNAMO_", "TRITON_", "PYTORCH_", "GOMP_", "KMP_", "OMP_")
-"""Other variables with these are shown as well."""

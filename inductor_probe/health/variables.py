@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 
-from inductor_probe.health.variable_effects import EFFECTS, PREFIXES
+from inductor_probe.health.variable_effects import EFFECTS
+from inductor_probe.machine.facts import VARIABLE_PREFIXES, is_secret
 from inductor_probe.model.health import Fact, Finding, Level, TorchSetup
 
 _MOST_SHOWN = 60
-_SECRET = re.compile(r"TOKEN|PASSWORD|SECRET|KEY|REDIS|URL")
 _CONFIGS = ("_inductor", "_dynamo", "_functorch", "compiler")
 _OURS = ("TORCHINDUCTOR_", "TORCHDYNAMO_", "TORCH_COMPILE_", "TORCH_DYNAMO_")
 """Nothing but the Python of those rooms of torch reads variables with these prefixes."""
@@ -23,7 +23,7 @@ _NAME = re.compile(rf"\b(?:{'|'.join(_OURS)})[A-Z0-9_]+\b")
 
 def variable_findings(setup: TorchSetup, environment: Mapping[str, str] = os.environ) -> Iterator[Finding]:
     """Yield a finding for each variable that is set, known or of torch's or triton's prefixes."""
-    names = sorted(name for name in environment if name in EFFECTS or name.startswith(PREFIXES))
+    names = sorted(name for name in environment if name in EFFECTS or name.startswith(VARIABLE_PREFIXES))
     if not names:
         nothing = (("name", None), ("value", None), ("known", None))
         yield Finding("variables", "fine", "none of torch, inductor, triton or OpenMP is set", facts=nothing)
@@ -36,10 +36,11 @@ def variable_findings(setup: TorchSetup, environment: Mapping[str, str] = os.env
 
 
 def _finding(name: str, value: str, readers: Mapping[str, str], torch: str | None) -> Finding:
-    text = f"{name} is set" if _SECRET.search(name) else f"{name}={_short(value)}"
+    secret = is_secret(name, value)
+    text = f"{name} is set" if secret else f"{name}={_short(value)}"
     facts: tuple[tuple[str, Fact], ...] = (
         ("name", name),
-        ("value", None if _SECRET.search(name) else value),
+        ("value", None if secret else value),
         ("known", name in EFFECTS or name in readers),
     )
     effect = EFFECTS.get(name)

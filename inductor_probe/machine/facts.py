@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import platform
+import re
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -13,6 +14,39 @@ from pathlib import Path
 from typing import Any
 
 from inductor_probe import __version__
+
+VARIABLE_PREFIXES = (
+    "TORCH_", "TORCHINDUCTOR_", "TORCHDYNAMO_", "PYTORCH_", "INDUCTOR_", "ATEN_", "TRITON_",
+    "OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "ONEDNN_", "DNNL_", "CUBLAS_", "CUDNN_",
+)  # fmt: skip
+"""What torch, triton, and the libraries that kernels call or are built with, begin their variables with."""
+_VARIABLES = (
+    "CC",
+    "CXX",
+    "CUDA_VISIBLE_DEVICES",
+    "CUDA_LAUNCH_BLOCKING",
+    "HIP_VISIBLE_DEVICES",
+    "LD_PRELOAD",
+)
+_SECRET_NAME = re.compile(r"TOKEN|PASSWORD|SECRET|KEY|REDIS|URL")
+_SECRET_VALUE = re.compile(r"://[^/\s]*@")
+
+
+def variables(environment: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Return the variables that may change what is compiled or how fast it runs.
+
+    No others are recorded: what else is set is the user's business. Nor is a value that may be a secret.
+    """
+    return tuple(
+        (name, "(not recorded)" if is_secret(name, environment[name]) else environment[name])
+        for name in sorted(environment)
+        if name in _VARIABLES or name.startswith(VARIABLE_PREFIXES)
+    )
+
+
+def is_secret(name: str, value: str) -> bool:
+    """Tell whether a variable may hold a secret: by its name, or an address with a password in it."""
+    return bool(_SECRET_NAME.search(name) or _SECRET_VALUE.search(value))
 
 
 def versions(end: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:

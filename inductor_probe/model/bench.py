@@ -11,6 +11,8 @@ from inductor_probe.model.ceilings import CeilingRow, Ceilings
 from inductor_probe.model.overheads import Overheads
 from inductor_probe.model.variants import ABLATIONS, VariantDiff
 
+Element: TypeAlias = "float | int | bool | str | None"
+"""A value of a tensor as JSON has it."""
 Verdict: TypeAlias = Literal["FASTER", "SLOWER", "SAME", "UNDECIDED", "INVALID"]
 
 
@@ -78,8 +80,10 @@ class BenchSettings:
 class Variant:
     """A version of the code, checked against the reference: see the bench file for the rule.
 
-    `first_bad` is the index of the first wrong element of output `first_bad_output`. An `unedited` copy says
-    what its original says, names aside: as a rule it is not timed.
+    `first_bad` is the index of the first wrong element of output `first_bad_output`; it holds `value` where
+    `expected` is right. `max_error` is the largest finite absolute error of any element. Both values are text
+    where JSON has no number for them: NaN, infinity, complex numbers. An `unedited` copy says what its
+    original says, names aside: as a rule it is not timed.
     """
 
     name: str
@@ -91,6 +95,8 @@ class Variant:
     first_bad_output: int | None = None
     note: str | None = None
     unedited: bool = False
+    value: Element = None
+    expected: Element = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 _OF_LIBRARIES = ("-shared", "-fPIC")
+_PORTABLE = (
+    "-O3", "-DNDEBUG", "-g1", "-fno-trapping-math", "-fno-signed-zeros", "-ffp-contract=off", "-march=native",
+    "-fno-tree-loop-vectorize", "-std=c++20", "-fopenmp", "-DC10_USING_CUSTOM_GENERATED_MACROS",
+)  # fmt: skip
+_VECTORS = {
+    512: ("-DCPU_CAPABILITY_AVX512", "-mavx512f", "-mavx512dq", "-mavx512vl", "-mavx512bw", "-mfma"),
+    256: ("-DCPU_CAPABILITY_AVX2", "-mavx2", "-mfma", "-mf16c"),
+    128: ("-DCPU_CAPABILITY_NEON", "-DAT_BUILD_ARM_VEC256_WITH_SLEEF"),
+}
+
+
+def portable_flags(vector_bits: int | None) -> tuple[str, ...]:
+    """Return the flags of g++ that inductor compiles C++ kernels with, where torch cannot be asked.
+
+    They are those of `torch/_inductor/cpp_builder.py` (`_get_optimization_cflags`, `_get_ffast_math_flags`)
+    and of the class for the vectors in `cpu_vec_isa.py`; flags for vectors are left out for None.
+    """
+    return (*_PORTABLE, *_VECTORS.get(vector_bits or 0, ()))
 
 
 @dataclass(frozen=True, slots=True)

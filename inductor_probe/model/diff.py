@@ -159,7 +159,7 @@ class CallChange:
 
 @dataclass(frozen=True, slots=True)
 class DiffSide:
-    """Whose graph it is."""
+    """Whose graph it is. `label` is that of its run, where the sides are of two runs."""
 
     name: str
     path: Path = field(compare=False)
@@ -167,6 +167,7 @@ class DiffSide:
     kind: str | None
     devices: tuple[str, ...]
     backends: tuple[str, ...]
+    label: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +175,8 @@ class GraphDiff:
     """What changed between two graphs.
 
     Attributes:
-        environment: torch version, backend, device: what explains changes. It makes no difference itself.
+        environment: torch version, backend, device, settings of torch (`default` where the runnable does not
+            set them), variables: what explains changes. It makes no difference itself.
         inputs, outputs, buffers: by what each side calls them; weightiest first.
         nodes: unfused scheduler nodes. fusion: their groups.
         kernels: every kernel of both sides, equal ones too. calls: library calls.
@@ -228,7 +230,8 @@ class RunDiff:
     """What changed between two runs: their graphs in pairs, and graphs that only one run has.
 
     Attributes:
-        environment: versions, knobs, devices: what explains changes.
+        environment: versions, knobs, devices, variables, and the settings of torch that changed alike in all
+            graphs: what explains changes.
         counts: graphs, graph breaks, recompiles and the like.
         removed, added: graphs of A and of B without a partner.
     """
@@ -240,6 +243,8 @@ class RunDiff:
     graphs: tuple[GraphDiff, ...]
     removed: tuple[str, ...] = ()
     added: tuple[str, ...] = ()
+    label_a: str | None = None
+    label_b: str | None = None
 
     @property
     def equal(self) -> bool:

@@ -9,6 +9,7 @@ from inductor_probe.model.ir import BufferLayout, Dim
 from inductor_probe.model.kernel_facts import KernelDetails, Pairs
 from inductor_probe.model.links import KernelFx
 from inductor_probe.model.span import SourceLine, Span
+from inductor_probe.model.symbols import Symbol
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,8 @@ class KernelRow:
         bytes_read, bytes_written: over all launches: of every buffer passed the elements that its nodes
             reach, at most the whole buffer, once for each direction; a re-read costs nothing. Text where
             symbolic, None where a layout is not known.
+        recorded_read, recorded_written: these bytes with the sizes of the compile, where they are symbolic
+            and the dump records those. symbols: the symbolic sizes in them.
         loads, stores: that its text holds. reductions: of its nodes. None where nothing tells.
         traits: what `--only` filters by: backend, kind, `scalar`, `vectorised`, `reduction`, `atomic`,
             `int64` (64-bit indices in Triton), `unlinked`.
@@ -83,3 +86,6 @@ class KernelRow:
     source: str = field(default="", repr=False)
     comments: tuple[str, ...] = field(default=(), repr=False)
     span: Span | None = field(default=None, compare=False)
+    recorded_read: int | None = None
+    recorded_written: int | None = None
+    symbols: tuple[Symbol, ...] = ()

@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 from inductor_probe.model.ir import BufferLayout, Dim
 from inductor_probe.model.remark import Remark
 from inductor_probe.model.span import SourceLine, Span
+from inductor_probe.model.symbols import Symbol
 
 MemoryFormat: TypeAlias = Literal[
     "contiguous", "channels_last", "transposed", "broadcast", "padded", "other", "unknown"
@@ -127,6 +128,8 @@ class LayoutRow:
         role: `input`, `output` (returned by the graph), or `intermediate`.
         dim_order: dimensions from slowest to fastest, None when it cannot be told.
         size_bytes: of its storage as laid out; text when symbolic, None when not known.
+        recorded_bytes: these with the sizes of the compile, where they are symbolic and the dump records
+            those. symbols: the symbolic sizes in them.
         local: True when the buffer has no memory of its own in the wrapper: fused away or kernel-local.
         remarks: about how nodes reach it, most bytes at stake first.
         evidence: facts with the place each was read from: `("layout", span)`.
@@ -147,3 +150,5 @@ class LayoutRow:
     remarks: tuple[Remark, ...] = ()
     local: bool = False
     evidence: tuple[tuple[str, Span], ...] = field(default=(), compare=False)
+    recorded_bytes: int | None = None
+    symbols: tuple[Symbol, ...] = ()

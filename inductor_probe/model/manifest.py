@@ -111,6 +111,8 @@ class Manifest:
             ended by itself, and when not known.
         compiled_frames: frames that dynamo handed to a backend; 0 explains an empty dump.
         notes: anything a hook could not record, as `not available on torch X: ...`.
+        environment: variables that torch, triton, OpenMP and compilers read, as `probe dump` was started
+            with them; None in manifests from before they were kept.
     """
 
     command: tuple[str, ...]
@@ -131,6 +133,7 @@ class Manifest:
     limit_hits: tuple[LimitHit, ...] = ()
     notes: tuple[str, ...] = ()
     ended_by: str | None = None
+    environment: tuple[tuple[str, str], ...] | None = None
 
     @property
     def how_it_ended(self) -> str:

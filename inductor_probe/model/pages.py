@@ -15,6 +15,7 @@ from inductor_probe.model.manifest import GraphRecord
 from inductor_probe.model.nodes import NodeRow
 from inductor_probe.model.span import SourceLine, Span
 from inductor_probe.model.summary import GraphSummary
+from inductor_probe.model.symbols import Symbol
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +130,7 @@ class GraphPage:
     """A graph in outline.
 
     Attributes:
-        inputs, outputs: buffers. sizes: inputs that are numbers.
+        inputs, outputs: buffers. sizes: inputs that are numbers. symbols: symbolic sizes.
         kinds: how many nodes there are of each kind after fusion, unfused ones counted.
         fused: fused nodes with their class and the number of nodes in them.
         kernels: generated ones and library functions.
@@ -151,3 +152,4 @@ class GraphPage:
     lines: tuple[SourceTrace, ...]
     unlinked: tuple[str, ...]
     problems: int
+    symbols: tuple[Symbol, ...] = ()

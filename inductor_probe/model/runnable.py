@@ -16,6 +16,7 @@ class Runnable:
         settings: torch's configuration where it is not the default, in order: its full name
             (`torch._inductor.config.cpp.simdlen`) and the value's text.
         environment: variables that are set in the program (torch 2.9 and later).
+        symbols: symbolic sizes with what they were (`s77 = 3`; torch 2.11 and later).
     """
 
     torch_version: str | None
@@ -23,4 +24,5 @@ class Runnable:
     git_version: str | None = None
     settings: tuple[tuple[str, str], ...] = ()
     environment: tuple[tuple[str, str], ...] = ()
+    symbols: tuple[tuple[str, int], ...] = ()
     problems: tuple[Problem, ...] = ()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,14 +31,32 @@ class Problem:
         return f"{self.span}: {self.message}" if self.span else self.message
 
 
+_INSTALLED = re.compile(
+    r"(?:^|/)(?:(?:site|dist)-packages|lib/python3\.\d+|torch/(?:_\w+|nn|optim|fx|utils))/"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class SourceLine:
-    """A line of the user's program, as inductor recorded it."""
+    """A line that FX nodes came from, as inductor recorded it: the innermost frame that dynamo traced.
+
+    That is the user's, or one of a package that it calls: `torch/optim/adam.py`.
+    """
 
     path: str
     line: int
     function: str | None
     code: str
 
+    @property
+    def installed(self) -> bool:
+        """Whether it is a line of an installed package, or of torch itself, and not of the user's."""
+        return _INSTALLED.search(self.path) is not None
+
     def __str__(self) -> str:
         return f"{self.path}:{self.line}"
+
+
+def own_lines(sources: Sequence[SourceLine]) -> Sequence[SourceLine]:
+    """Return the lines of the user's; those of installed packages where there are no others."""
+    return [source for source in sources if not source.installed] or sources

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from inductor_probe.model.ir import Dim
 from inductor_probe.model.remark import Remark
@@ -17,6 +18,7 @@ class GraphSummary:
         nodes_before, nodes_after: top-level scheduler nodes before and after fusion.
         kernels: generated kernels by backend. externs: library calls.
         buffers, buffer_bytes: what the wrapper allocates, views and reuse not counted; text when symbolic.
+        recorded_bytes: `buffer_bytes` with the sizes of the compile, where they are symbolic and recorded.
         looks: what deserves a look, a sentence each.
         remarks: about its layouts, most bytes at stake first.
     """
@@ -32,13 +34,33 @@ class GraphSummary:
     buffer_bytes: Dim
     looks: tuple[str, ...]
     remarks: tuple[Remark, ...] = ()
+    recorded_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NextStep:
+    """What to look into next, because of what the run has.
+
+    Attributes:
+        kind: `doctor`: nothing was compiled; `unread`: parts of the dump could not be read; `scalar`: kernels
+            with scalar loops; `apart`: nodes that share memory and were not fused; `measure`: none of these.
+        graph: which one; None for the run as a whole.
+        names: the kernels, or the two nodes after fusion.
+        bytes: that the nodes share.
+    """
+
+    kind: Literal["doctor", "unread", "scalar", "apart", "measure"]
+    graph: str | None = None
+    names: tuple[str, ...] = ()
+    bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """A run: its graphs, what deserves a look in the run as a whole, and why it is empty if it is."""
+    """A run: its graphs, what deserves a look in it as a whole, why it is empty if it is, what is next."""
 
     run: str
     graphs: tuple[GraphSummary, ...]
     looks: tuple[str, ...] = ()
     empty: str | None = None
+    next: tuple[NextStep, ...] = ()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import replace
 from pathlib import Path
 
 from inductor_probe.backends import backend_of, source_text
 from inductor_probe.model.code import Allocation, Kernel, OutputCode
+from inductor_probe.model.ir import BufferLayout
 from inductor_probe.model.span import Problem, Span
 from inductor_probe.reader.kernel_comments import kernel_comment
 from inductor_probe.reader.python_text import parse_readable_part
@@ -15,6 +17,11 @@ from inductor_probe.reader.shorthand import shortened
 from inductor_probe.reader.text import MOST_PROBLEMS, read_text, unix_lines
 from inductor_probe.reader.values import dotted, shorten
 from inductor_probe.reader.wrapper import WrapperReader
+
+_CONSTANT = re.compile(
+    r" = None  # device\(type='(?P<device>\w+)'(?:, index=(?P<index>\d+))?\) torch\.(?P<dtype>\w+) "
+    r"\((?P<size>[\d, ]{0,200})\) \((?P<stride>[\d, ]{0,200})\) "
+)
 
 _AFTER_KERNELS = "async_compile.wait(globals())"
 LARGEST_KERNEL = 1 << 21
@@ -161,9 +168,35 @@ def _top_level(
             case ast.Assign(targets=[ast.Name(id=name)]) if name in kernels:
                 pass
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=None)):
-                reader.allocations.setdefault(name, Allocation(name, "constant", None, None, span))
+                layout = _constant_layout(reader.lines[statement.lineno - 1])
+                reader.allocations.setdefault(name, Allocation(name, "constant", layout, None, span))
             case ast.Assign(targets=[ast.Name()]) | ast.Expr(value=ast.Constant() | ast.Call()):
                 pass  # aliases of torch's functions, metadata of kernels, `async_compile.wait(globals())`
             case _:
                 text = shorten(reader.lines[statement.lineno - 1].strip())
                 problems.append(Problem(f"unknown statement: {text}", span))
+
+
+def _constant_layout(line: str) -> BufferLayout | None:
+    """Read `x = None  # device(type='cpu') torch.float32 (16,) (1,) 7f9f22183de0`; None for any other line.
+
+    `GraphLowering.allocate_non_dup_const_name` writes device, dtype, size, stride and hash. Of a weight that
+    freezing packed for a library the stride is `(1, 0, 0, 0)`, which says nothing of its memory: the layout
+    has no stride then, and the printed one in `extras`.
+    """
+    match = _CONSTANT.search(line)
+    if match is None:
+        return None
+    size, stride = (
+        tuple(int(number) for number in match[name].split(",") if number.strip())
+        for name in ("size", "stride")
+    )
+    packed = any(length > 1 and not step for length, step in zip(size, stride, strict=False))
+    return BufferLayout(
+        kind="Constant",
+        device=match["device"] + (f":{match['index']}" if match["index"] else ""),
+        dtype=match["dtype"],
+        size=size,
+        stride=None if packed else stride,
+        extras=(("printed stride", str(list(stride))),) if packed else (),
+    )

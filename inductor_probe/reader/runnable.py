@@ -14,8 +14,10 @@ from inductor_probe.model.span import Problem, Span
 
 # Each begins with plain text, line end included: only that is found without a look at every character.
 _VERSION = re.compile(r"\n# torch (?P<what>version|cuda version|git version): (?P<text>\S+)")
-_SETTING = re.compile(r"\n(?P<name>torch\.\w[\w.]*\.config\.[\w.]+) = (?P<value>.*)")
+_SETTING = re.compile(r"\n(?P<name>torch\.\w[\w.]*\._?config\.[\w.]+) = (?P<value>.*)")
 _VARIABLE = re.compile(r"\nos\.environ\['(?P<name>\w+)'\] = '(?P<value>.*)'")
+# The first lines, from `hint_lines` of `torch._dynamo.repro.after_aot`: `s77 = 3`.
+_SYMBOL = re.compile(r"\n(?P<name>[su]\d+) = (?P<value>\d{1,18})(?=\n)")
 _END = "run_repro("
 
 
@@ -34,6 +36,7 @@ def parse_runnable(text: str, path: Path) -> Runnable:
         git_version=versions.get("git version"),
         settings=tuple((match["name"], match["value"]) for match in _SETTING.finditer(text)),
         environment=tuple((match["name"], match["value"]) for match in _VARIABLE.finditer(text)),
+        symbols=tuple((match["name"], int(match["value"])) for match in _SYMBOL.finditer(text)),
         problems=problems,
     )
 

@@ -12,9 +12,10 @@ from rich.text import Text
 
 from inductor_probe.model.bench import BenchFile, BenchResult, Comparison, Measurement
 from inductor_probe.model.variants import ABLATIONS, VariantDiff
-from inductor_probe.report.bench_words import sentence, side_name
+from inductor_probe.report.bench_words import sentence, side_name, wrong_words
 from inductor_probe.report.ceilings import CeilingTable, ceilings_json
 from inductor_probe.report.columns import Cell, Column, Columns
+from inductor_probe.report.facts import code_text
 from inductor_probe.report.overheads import OverheadTable, overhead_json
 from inductor_probe.report.units import duration, shorten
 
@@ -55,7 +56,7 @@ class VariantDiffs:
             yield Text.assemble((diff.name, "bold"), f" against {diff.base}{kind}")
             for line in diff.lines[:_MOST_LINES]:
                 style = {"+": "green", "-": "red"}.get(line[:1], "dim")
-                yield Text(f"  {line}", style=style, no_wrap=True, overflow="ignore")
+                yield code_text(f"  {line}", style)
             if len(diff.lines) > _MOST_LINES:
                 yield Text(f"  and {len(diff.lines) - _MOST_LINES} lines more", style="dim")
 
@@ -74,11 +75,8 @@ class BenchTable:
         yield Text(f"{result.values} values, {result.data} data, {threads}, {processes}", style="dim")
         for variant in result.variants:
             if not variant.correct:
-                where = f", first at {list(variant.first_bad)}" if variant.first_bad is not None else ""
-                wrong = f"{variant.mismatches} of {variant.elements} elements are wrong{where}"
-                yield Text.assemble(
-                    (f"{variant.name}: WRONG: ", "bold red"), variant.note or wrong, "; not timed"
-                )
+                said = wrong_words(variant)
+                yield Text.assemble((f"{variant.name}: WRONG: ", "bold red"), said, "; not timed")
         if same := untimed_copies(result):
             yield Text(f"checked, and not timed since nobody edited them: {', '.join(same)}", style="dim")
         if result.comparisons or result.alone:
@@ -204,7 +202,8 @@ def bench_json(result: BenchResult) -> dict[str, Any]:
     zeros, sequential, real), `data` (warm or cold), `threads`, `processes` (how many), `margin`, `warnings`,
     and `sentence`, the last line of the report.
     `variants`: `name`, `correct`, `max_error`, `mismatches`, `elements`, `first_bad` (index in output
-    `first_bad_output`), `note`, `unedited` (it says what its original says).
+    `first_bad_output`; `value` is there, and `expected` should be), `note`, `unedited` (it says what its
+    original says).
     `comparisons`: `baseline` and `candidate` (each `name`, `samples` (how many), `median`, `mad`), `ratio` of
     their times with its interval `low` to `high`, `verdict` (FASTER, SLOWER, SAME, UNDECIDED, INVALID),
     `process_ratios`, `quads`, `excluded` (disturbed quads), `note` (why, or what it would take), `findings`

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inductor_probe.model.bench import BenchResult, Comparison, Measurement
+from inductor_probe.model.bench import BenchResult, Comparison, Element, Measurement, Variant
 from inductor_probe.report.units import duration
 
 _TIMES = 1.5
@@ -33,6 +33,29 @@ def sentence(result: BenchResult) -> str:
         first = result.alone[0]
         said.append(f"{side_name(first)} takes {duration(first.median)} a call, and was compared to nothing")
     return "; ".join(said) + "." if said else "Nothing was compared."
+
+
+def wrong_words(variant: Variant) -> str:
+    """Say what is wrong with a variant.
+
+    `3 of 9 elements are wrong, the largest error is 0.25; the first, output 0[1, 2], is 1.25 instead of 1`.
+    """
+    said = []
+    if variant.mismatches:
+        error = "" if variant.max_error is None else f", the largest error is {variant.max_error:.3g}"
+        said.append(f"{variant.mismatches:,} of {variant.elements:,} elements are wrong{error}")
+    if variant.first_bad is not None and variant.expected is not None:
+        index = f"[{', '.join(map(str, variant.first_bad))}]" if variant.first_bad else ""
+        values = f"{_element(variant.value)} instead of {_element(variant.expected)}"
+        said.append(f"the first, output {variant.first_bad_output}{index}, is {values}")
+    if variant.note:
+        said.append(variant.note)
+    return "; ".join(said) or "it does not agree with the reference"
+
+
+def _element(value: Element) -> str:
+    """Nine digits tell float32 values apart."""
+    return f"{value:.9g}" if isinstance(value, float) else str(value)
 
 
 def clause(found: Comparison, processes: int, margin: float = 0.0) -> str:

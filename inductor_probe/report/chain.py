@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from inductor_probe.model.links import NodeLink
+from inductor_probe.model.span import own_lines
 from inductor_probe.report.facts import in_order, names, place, source_text
 from inductor_probe.report.nodes import AMBIGUOUS, kernel_text
 from inductor_probe.report.units import shorten
@@ -16,7 +17,7 @@ _KERNEL = 40
 
 def chain(link: NodeLink) -> str:
     """From the user's line to the launch: `a.py:12 -> rev -> op0 -> cpp_fused_flip_0 -> output_code.py:9`."""
-    sources = [f"{source.path.rpartition('/')[2]}:{source.line}" for source in link.sources]
+    sources = [f"{source.path.rpartition('/')[2]}:{source.line}" for source in own_lines(link.sources)]
     launches = [place(span) for span in link.launches]
     links = [
         _some(sources),

@@ -13,11 +13,11 @@ from typing import NamedTuple, TypeAlias
 from rich.cells import cell_len, chop_cells, set_cell_size
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.segment import Segment
+from rich.text import Text
 
 from inductor_probe.report.visible import visible
 
 GAP = 2
-_GAP = " " * GAP
 _NARROWEST = 6
 
 Cell: TypeAlias = "str | tuple[str, str]"
@@ -33,21 +33,27 @@ class Column:
         right: texts end at its right edge.
         most: width at which longer texts go on in the next line; None for no such width.
         folds: where the table is wider than the console, the column gets narrower and its texts go on in
-            the next line. One that does not fold is cut.
+            the next line, which begins with a word. One that does not fold is cut behind an ellipsis.
+        path: its texts begin with a file or a place in one, `model.py:12 +3`: where there is no room, this
+            first word loses its start behind an ellipsis, and is never broken into lines.
     """
 
     title: str
     right: bool = False
     most: int | None = None
     folds: bool = True
+    path: bool = False
 
 
 class Columns:
     """Rows of cells under titles, without lines between them."""
 
-    def __init__(self, columns: Sequence[Column], rows: Sequence[Sequence[Cell]], indent: int = 0) -> None:
+    def __init__(
+        self, columns: Sequence[Column], rows: Sequence[Sequence[Cell]], indent: int = 0, gap: int = GAP
+    ) -> None:
         self.columns = columns
         self.indent = " " * indent
+        self.gap = " " * gap
         self.rows = [[_shown(cell) for cell in row] for row in rows]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -69,7 +75,7 @@ class Columns:
             longest = max((row[at].width for row in self.rows), default=0)
             wanted = max(longest, len(column.title))
             widths.append(wanted if column.most is None else min(wanted, max(column.most, len(column.title))))
-        while (over := sum(widths) + GAP * (len(widths) - 1) - room) > 0:
+        while (over := sum(widths) + len(self.gap) * (len(widths) - 1) - room) > 0:
             folding = [
                 at for at, column in enumerate(self.columns) if column.folds and widths[at] > _NARROWEST
             ]
@@ -86,7 +92,7 @@ class Columns:
             yield self._line(row, widths)
             return
         parts = [
-            [cell] if cell.width <= width else _folded(cell, width, column.folds)
+            [cell] if cell.width <= width else _folded(cell, width, column)
             for cell, width, column in zip(row, widths, self.columns, strict=True)
         ]
         for number in range(max(map(len, parts))):
@@ -96,7 +102,7 @@ class Columns:
         line = []
         for cell, width, column in zip(cells, widths, self.columns, strict=True):
             pad = " " * (width - cell.width)
-            line.append(f"{pad}{cell.text}{_GAP}" if column.right else f"{cell.text}{pad}{_GAP}")
+            line.append(f"{pad}{cell.text}{self.gap}" if column.right else f"{cell.text}{pad}{self.gap}")
         line[-1] = line[-1].rstrip(" ")
         return line
 
@@ -119,7 +125,39 @@ def _shown(cell: Cell) -> _Shown:
     return _Shown(text, style, len(text) if text.isascii() else cell_len(text))
 
 
-def _folded(cell: _Shown, width: int, folds: bool) -> list[_Shown]:
+def _folded(cell: _Shown, width: int, column: Column) -> list[_Shown]:
     """Return the lines that a cell takes in a column narrower than it."""
-    texts = chop_cells(cell.text, width) if folds else [f"{set_cell_size(cell.text, max(width - 1, 0))}…"]
+    if column.path:
+        place, space, rest = cell.text.partition(" ")
+        texts = _wrapped(f"{shorten_path(place, width)}{space}{rest}", width)
+    elif column.folds:
+        texts = _wrapped(cell.text, width)
+    else:
+        texts = [f"{set_cell_size(cell.text, max(width - 1, 0))}…"]
     return [_Shown(text, cell.style, cell_len(text)) for text in texts]
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """Break a text between words; `op0, op1, OUTPUT` at 9 columns is `op0, op1,` and `OUTPUT`.
+
+    A word that is wider than the column goes on in the next line.
+    """
+    lines: list[str] = []
+    for word in text.split(" "):
+        if lines and cell_len(lines[-1]) + 1 + cell_len(word) <= width:
+            lines[-1] += f" {word}"
+        else:
+            lines += chop_cells(word, width) or [""]
+    return lines
+
+
+def shorten_path(text: str, room: int) -> str:
+    """Cut the start off a place in a file: `…/models/attention.py:12`. Its end says which it is."""
+    if cell_len(text) <= room:
+        return text
+    return f"…{text[len(text) - max(room - 1, 0) :]}"
+
+
+def not_shown(titles: Sequence[str], width: int) -> Text:
+    """Say which columns of a table are left out for want of room."""
+    return Text(f"left out at {width} columns: {', '.join(titles)} (a pipe has them)", style="dim")

@@ -12,12 +12,14 @@ from rich.text import Text
 from inductor_probe.model.diff import (
     BufferChange,
     CallChange,
+    FactChange,
     FusionChange,
     GraphDiff,
     NodeChange,
     RunDiff,
     Statement,
 )
+from inductor_probe.report.columns import shorten_path
 from inductor_probe.report.diff_words import (
     buffer_words,
     count_words,
@@ -28,13 +30,14 @@ from inductor_probe.report.diff_words import (
     shared_facts,
     told_by_environment,
 )
+from inductor_probe.report.facts import code_text
 from inductor_probe.report.units import shorten
 
 _SHOWN = 8
 """So many entries of a section are shown, unless all are asked for."""
 _GROUP = 6
 """So many nodes of a fused group are named."""
-
+_SHORTEST = 20  # columns of a path
 _OPERATIONS = 6
 """So many operations of a node are named, those that changed most."""
 
@@ -48,20 +51,18 @@ class DiffPage:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         if isinstance(self.diff, GraphDiff):
+            a, b = self.diff.a, self.diff.b
+            yield from _sides(options.max_width, (a.label, str(a.path)), (b.label, str(b.path)))
+            yield from _environment(self.diff.environment)
+            yield Text()
             yield from _graph(self.diff, self.everything, options.max_width)
             return
         yield from _run(self.diff, self.everything, options.max_width)
 
 
 def _run(diff: RunDiff, everything: bool, width: int) -> Iterator[RenderableType]:
-    grid = Table.grid(padding=(0, 1, 0, 0))
-    grid.add_column(style="bold", no_wrap=True)
-    grid.add_column(overflow="fold")
-    grid.add_row("A", str(diff.a))
-    grid.add_row("B", str(diff.b))
-    yield grid
-    for fact in diff.environment:
-        yield Text(f"  {fact_words(fact)}", style="dim")
+    yield from _sides(width, (diff.label_a, str(diff.a)), (diff.label_b, str(diff.b)))
+    yield from _environment(diff.environment)
     if len(diff.graphs) != 1:
         yield Text(run_words(diff), style="bold")
     for count in diff.counts:
@@ -80,12 +81,30 @@ def _run(diff: RunDiff, everything: bool, width: int) -> Iterator[RenderableType
     for graph in diff.graphs:
         if graph not in folded:
             yield Text()
-            yield from _graph(graph, everything, width)
+            yield from _graph(graph, everything, width, graph.environment)
 
 
-def _graph(diff: GraphDiff, everything: bool, width: int) -> Iterator[RenderableType]:
+def _sides(width: int, *sides: tuple[str | None, str]) -> Iterator[Text]:
+    """Name A and B by their labels where there are some, and by their paths."""
+    longest = max(len(label or "") for label, _ in sides)
+    for side, (label, path) in zip("AB", sides, strict=True):
+        head = f"{side} {label or '':<{longest}}  " if longest else f"{side} "
+        yield Text.assemble((head, "bold"), shorten_path(path, max(width - len(head), _SHORTEST)))
+
+
+def _environment(facts: Sequence[FactChange]) -> Iterator[RenderableType]:
+    """Say what was set otherwise: it may explain all that follows."""
+    if facts:
+        yield Text("environment", style="bold cyan")
+        for fact in facts:
+            yield _hanging(fact_words(fact))
+
+
+def _graph(
+    diff: GraphDiff, everything: bool, width: int, environment: Sequence[FactChange] = ()
+) -> Iterator[RenderableType]:
     yield Text.assemble((names_words(diff.a.name, diff.b.name), "bold"))
-    for fact in diff.environment:
+    for fact in environment:
         yield Text(f"  {fact_words(fact)}", style="dim")
     for sentence in headlines(diff):
         yield _hanging(sentence, "green" if diff.equal else "")
@@ -278,4 +297,4 @@ class CodePage:
                 yield Text()
             yield Text(title, style="bold")
             for line in lines:
-                yield Text(line, style=styles.get(line[:1], ""), no_wrap=False)
+                yield code_text(line, styles.get(line[:1], ""))

@@ -32,6 +32,8 @@ def diff_json(diff: GraphDiff | RunDiff) -> dict[str, Any]:
         "summary": [run_words(diff)],
         "a": str(diff.a),
         "b": str(diff.b),
+        "label_a": diff.label_a,
+        "label_b": diff.label_b,
         "environment": [_fact(fact) for fact in diff.environment],
         "counts": _counts(diff.counts),
         "removed": list(diff.removed),
@@ -81,6 +83,7 @@ def _graph(diff: GraphDiff) -> dict[str, Any]:
 def _side(side: DiffSide) -> dict[str, Any]:
     return {
         "graph": side.name,
+        "label": side.label,
         "path": str(side.path),
         "torch": side.torch_version,
         "kind": side.kind,

@@ -35,6 +35,16 @@ def table(titles: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> Paddin
     return Padding(made, (0, 0, 0, 2), expand=False)
 
 
+def code_text(text: str | Text, style: str = "") -> Text:
+    """Return source code that no line of is cut or broken: a terminal wraps what it has no room for.
+
+    rich crops what is wider than the console all the same, unless it prints with `crop=False`.
+    """
+    shown = Text(text, style=style) if isinstance(text, str) else text
+    shown.no_wrap, shown.overflow = True, "ignore"
+    return shown
+
+
 def names(found: Sequence[str], most: int = _MOST_NAMES) -> str:
     """`a, b and 3 more`."""
     more = f" and {len(found) - most} more" if len(found) > most else ""

@@ -131,7 +131,7 @@ def _wrapped(text: str, width: int, hang: str) -> list[str]:
 
 
 def _styled(line: str) -> Text:
-    text = Text(line, no_wrap=True, overflow="fold")
+    text = Text(line, overflow="fold")
     if not line.startswith((" ", _COMMENT)):
         text.stylize("bold")
     at = line.find(f"{_COMMENT} ")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
 
-from inductor_probe.model.ir import Dim
 from inductor_probe.model.kernels import KernelRow
 from inductor_probe.model.layouts import LayoutRow
 from inductor_probe.model.nodes import NodeBuffer
@@ -19,7 +19,7 @@ from inductor_probe.report.kernels import how, kernel_json
 from inductor_probe.report.layouts import layouts_json, remark_json
 from inductor_probe.report.look import look
 from inductor_probe.report.nodes import buffer_text
-from inductor_probe.report.units import bytes_text, counted, shorten
+from inductor_probe.report.units import bytes_were, bytes_with, counted, shorten, symbols_text
 from inductor_probe.report.words.remarks import folded_sentences
 
 _MOST_BUFFERS = 6
@@ -46,6 +46,7 @@ def graph_page_json(page: GraphPage) -> dict[str, Any]:
         "fused": [{"node": name, "class": kind, "nodes": number} for name, kind, number in page.fused],
         "inputs": _outlines_json(page.inputs),
         "sizes": list(page.sizes),
+        "symbols": [asdict(symbol) for symbol in page.symbols],
         "outputs": _outlines_json(page.outputs),
         "kernels": [kernel_json(row, with_source=False) for row in page.kernels],
         "lines": [
@@ -53,6 +54,7 @@ def graph_page_json(page: GraphPage) -> dict[str, Any]:
                 "path": trace.line.path,
                 "line": trace.line.line,
                 "code": trace.line.code,
+                "installed": trace.line.installed,
                 "fx": list(trace.fx),
                 "nodes": list(trace.nodes),
                 "kernels": list(trace.kernels),
@@ -87,7 +89,7 @@ class GraphPageText:
         yield facts(
             [
                 ("inputs", _buffers(page.inputs)),
-                ("sizes", names(page.sizes)),
+                ("sizes", symbols_text(page.symbols) or names(page.sizes)),
                 ("outputs", _buffers(page.outputs)),
                 ("nodes", _nodes(page)),
                 ("fused", _fused(page, width)),
@@ -99,9 +101,12 @@ class GraphPageText:
         if page.kernels:
             yield Text("kernels", style="bold")
             yield from _kernels(page.kernels, width)
-        if page.lines:
-            yield Text("from your lines", style="bold")
-            yield from _lines(page.lines, width)
+        installed = [trace for trace in page.lines if trace.line.installed]
+        own = [trace for trace in page.lines if not trace.line.installed]
+        for title, traces in (("from your lines", own), ("from lines of installed packages", installed)):
+            if traces:
+                yield Text(title, style="bold")
+                yield from _lines(traces, width)
         yield from _looks([*page.summary.looks, *folded_sentences(page.summary.remarks)], width)
 
 
@@ -136,7 +141,9 @@ def _fused(page: GraphPage, width: int) -> str:
 def _allocates(page: GraphPage) -> str:
     if not page.summary.buffers:
         return ""
-    return f"{bytes_text(page.summary.buffer_bytes)} in {counted(page.summary.buffers, 'buffer')}"
+    summary = page.summary
+    size = bytes_with(summary.buffer_bytes, summary.recorded_bytes, page.symbols)
+    return f"{size} in {counted(page.summary.buffers, 'buffer')}"
 
 
 def _kernels(rows: Sequence[KernelRow], width: int) -> Iterator[RenderableType]:
@@ -148,8 +155,8 @@ def _kernels(rows: Sequence[KernelRow], width: int) -> Iterator[RenderableType]:
         (
             how(row),
             _first(row.nodes),
-            bytes_text(row.bytes_read),
-            bytes_text(row.bytes_written),
+            bytes_were(row.bytes_read, row.recorded_read),
+            bytes_were(row.bytes_written, row.recorded_written),
             str(len(row.launches)),
         )
         for row in shown
@@ -159,7 +166,8 @@ def _kernels(rows: Sequence[KernelRow], width: int) -> Iterator[RenderableType]:
         ((shorten(row.name, room), "bold red" if row.looks else "bold"), *texts)
         for row, texts in zip(shown, others, strict=True)
     ]
-    yield _columns(("kernel", *titles), cells)
+    columns = [Column(title, folds=at > 0) for at, title in enumerate(("kernel", *titles))]
+    yield Columns(columns, cells, indent=2)
     if len(shown) < len(rows):
         yield Text(f"  and {len(rows) - len(shown)} more: probe kernels", style="dim")
 
@@ -170,7 +178,7 @@ def _taken(rows: Sequence[Sequence[str]]) -> int:
 
 
 def _weight(row: KernelRow) -> int:
-    sizes: list[Dim | None] = [row.bytes_read, row.bytes_written]
+    sizes = [row.recorded_read or row.bytes_read, row.recorded_written or row.bytes_written]
     return -sum(size for size in sizes if isinstance(size, int))
 
 
@@ -185,13 +193,10 @@ def _lines(traces: Sequence[SourceTrace], width: int) -> Iterator[RenderableType
         (place, shorten(trace.line.code, room), fx, nodes)
         for trace, (place, fx, nodes) in zip(shown, cells, strict=True)
     ]
-    yield _columns(("line", "code", "FX nodes", "nodes"), rows)
+    columns = (Column("line", path=True), Column("code"), Column("FX nodes"), Column("nodes"))
+    yield Columns(columns, rows, indent=2)
     if len(shown) < len(traces):
         yield Text(f"  and {len(traces) - len(shown)} more", style="dim")
-
-
-def _columns(titles: Sequence[str], rows: Sequence[Sequence[Cell]]) -> Columns:
-    return Columns([Column(title, folds=at > 0) for at, title in enumerate(titles)], rows, indent=2)
 
 
 def _first(found: Sequence[str]) -> str:

@@ -44,7 +44,7 @@ def health_json(health: MachineHealth) -> dict[str, Any]:
 
 
 class HealthText:
-    """A line for each finding with its remedy, then whether the machine is fit."""
+    """A row for each subject, the worst finding about it first, then whether the machine is fit."""
 
     def __init__(self, health: MachineHealth) -> None:
         self.health = health
@@ -54,12 +54,19 @@ class HealthText:
         grid.add_column(no_wrap=True)
         grid.add_column(no_wrap=True)
         grid.add_column(overflow="fold")
-        for finding in self.health.findings:
+        order = list(_STYLES)
+        subjects = list(dict.fromkeys(finding.about for finding in self.health.findings))
+        shown: tuple[str, str] | None = None
+        for finding in sorted(
+            self.health.findings, key=lambda each: (subjects.index(each.about), -order.index(each.level))
+        ):
             text = Text(finding.text)
             if finding.remedy is not None:
                 text = Text.assemble(text, "; ", (finding.remedy, "cyan"))
-            level = Text(finding.level, style=_STYLES[finding.level])
-            grid.add_row(level, Text(finding.about, style="dim"), text)
+            repeated = shown == (finding.level, finding.about)
+            shown = (finding.level, finding.about)
+            level = Text("" if repeated else finding.level, style=_STYLES[finding.level])
+            grid.add_row(level, Text("" if repeated else finding.about, style="dim"), text)
         yield grid
         yield Text()
         yield self._sum()

@@ -15,10 +15,11 @@ from inductor_probe.model.code import KernelArg
 from inductor_probe.model.kernel_facts import CppFacts, Loop, LoopNest
 from inductor_probe.model.kernels import KernelLaunch, KernelRow, Passed
 from inductor_probe.model.span import Span
+from inductor_probe.report.facts import code_text
 from inductor_probe.report.kernel_fx import conflict_texts
 from inductor_probe.report.kernels import how
 from inductor_probe.report.look import look
-from inductor_probe.report.units import bytes_text, counted, dims_text
+from inductor_probe.report.units import bytes_with, counted, dims_text, symbols_text
 
 _SHOWN_ABOVE = frozenset(("loop nests", "vectorised", "scalar", "tails", "heuristic", "loads", "stores"))
 """Facts that other lines of the page tell."""
@@ -71,8 +72,12 @@ def _facts(row: KernelRow) -> Table:
     for source in row.sources:
         inside = f" in {source.function}" if source.function else ""
         grid.add_row("from", f"{source}{inside}: {source.code}")
-    grid.add_row("reads", bytes_text(row.bytes_read) + _in_text(row.loads, "load"))
-    grid.add_row("writes", bytes_text(row.bytes_written) + _in_text(row.stores, "store"))
+    read = bytes_with(row.bytes_read, row.recorded_read, row.symbols)
+    written = bytes_with(row.bytes_written, row.recorded_written, row.symbols)
+    grid.add_row("reads", read + _in_text(row.loads, "load"))
+    grid.add_row("writes", written + _in_text(row.stores, "store"))
+    if row.symbols:
+        grid.add_row("symbols", symbols_text(row.symbols))
     for name, text in row.facts:
         if name not in _SHOWN_ABOVE:
             grid.add_row(name, text)
@@ -180,10 +185,13 @@ def _code(row: KernelRow, coloured: bool) -> RenderableType:
     """The kernel's text, with colours on a terminal; exactly as it is in a pipe."""
     text = row.source.strip("\n")
     if not coloured:
-        return Text(text, no_wrap=True, overflow="ignore")
+        return code_text(text)
     from rich.syntax import Syntax  # noqa: PLC0415 - loads hundreds of lexers, and only this needs one
 
-    return Syntax(text, _LEXERS.get(row.backend, "text"), theme="ansi_dark", background_color="default")
+    lexer = _LEXERS.get(row.backend, "text")
+    highlighted = Syntax(text, lexer, theme="ansi_dark", background_color="default").highlight(text)
+    highlighted.rstrip()  # a lexer ends the last line
+    return code_text(highlighted)
 
 
 def _place(span: Span) -> str:

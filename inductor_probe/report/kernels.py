@@ -7,14 +7,15 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
-from rich.table import Table
 from rich.text import Text
 
 from inductor_probe.model.kernel_facts import CppFacts, LoopNest, TritonFacts
 from inductor_probe.model.kernels import KernelLaunch, KernelRow, Passed
+from inductor_probe.model.span import own_lines
+from inductor_probe.report.columns import GAP, Cell, Column, Columns, not_shown
 from inductor_probe.report.kernel_fx import kernel_fx_json
 from inductor_probe.report.look import look
-from inductor_probe.report.units import bytes_text, counted, shorten
+from inductor_probe.report.units import bytes_were, counted, shorten, table_symbols
 
 _WIDE = 120
 """Columns from which the table has room for more than what is asked for most."""
@@ -50,6 +51,9 @@ def kernel_json(row: KernelRow, with_source: bool = True) -> dict[str, Any]:
         "launches": [_launch_json(launch) for launch in row.launches],
         "bytes_read": row.bytes_read,
         "bytes_written": row.bytes_written,
+        "recorded_read": row.recorded_read,
+        "recorded_written": row.recorded_written,
+        "symbols": [asdict(symbol) for symbol in row.symbols],
         "loads": row.loads,
         "stores": row.stores,
         "reductions": row.reductions,
@@ -114,7 +118,12 @@ class KernelTable:
             if at:
                 yield Text()
             yield Text.assemble((graph, "bold"), f"  {_counts(rows)}")
-            yield _table(rows, options.max_width)
+            if symbols := table_symbols(symbol for row in rows for symbol in row.symbols):
+                yield Text(symbols, style="dim")
+            table, left_out = _table(rows, options.max_width)
+            yield table
+            if left_out:
+                yield not_shown(left_out, options.max_width)
             yield from _looks(rows)
 
 
@@ -126,9 +135,15 @@ def _counts(rows: Sequence[KernelRow]) -> str:
 
 
 def _looks(rows: Sequence[KernelRow]) -> Iterator[RenderableType]:
+    """What is so for several kernels takes one line."""
+    kernels: dict[str, list[str]] = {}
     for row in rows:
         for text in row.looks:
-            yield look(text if row.name in text else f"{row.name}: {text}")
+            kernels.setdefault(text, []).append(row.name)
+    for text, names in kernels.items():
+        more = f" and {len(names) - _MANY} more" if len(names) > _MANY else ""
+        who = f"{', '.join(names[:_MANY])}{more}"
+        yield look(text if len(names) == 1 and names[0] in text else f"{who}: {text}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +155,7 @@ class _Column:
     wide: bool = False
     right: bool = False
     most: int = 24
+    path: bool = False
 
 
 def _columns() -> tuple[_Column, ...]:
@@ -149,38 +165,38 @@ def _columns() -> tuple[_Column, ...]:
         _Column("computes", _ops, wide=True, most=28),
         _Column("loads", lambda row: _number(row.loads), wide=True, right=True),
         _Column("stores", lambda row: _number(row.stores), wide=True, right=True),
-        _Column("reads", lambda row: bytes_text(row.bytes_read), right=True, most=14),
-        _Column("writes", lambda row: bytes_text(row.bytes_written), right=True, most=14),
+        _Column("reads", _read, right=True, most=14),
+        _Column("writes", _written, right=True, most=14),
         _Column("calls", lambda row: str(len(row.launches)), right=True),
-        _Column("from", _from, wide=True, most=30),
+        _Column("from", _from, wide=True, most=30, path=True),
     )
 
 
-def _table(rows: Sequence[KernelRow], width: int) -> Table:
-    shown = [column for column in _columns() if width >= _WIDE or not column.wide]
+def _table(rows: Sequence[KernelRow], width: int) -> tuple[Columns, list[str]]:
+    """Return the table, and the titles of columns that it has no room for."""
     # A wide column that has nothing to tell in this graph only takes room from the names.
-    columns = [at for at in shown if not at.wide or any(at.cell(row) != "-" for row in rows)]
+    told = [each for each in _columns() if not each.wide or any(each.cell(row) != "-" for row in rows)]
+    columns = [column for column in told if width >= _WIDE or not column.wide]
     cells = [[column.cell(row) for column in columns] for row in rows]
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    table.add_column("kernel", no_wrap=True)
-    taken = 0
-    for at, column in enumerate(columns):
-        longest = max(len(column.title), *(len(line[at]) for line in cells))
-        taken += 2 + min(longest, column.most)
-        table.add_column(
-            column.title,
-            justify="right" if column.right else "left",
-            overflow="fold",
-            max_width=None if width >= _PIPE else column.most,
-        )
-    for row, line in zip(rows, cells, strict=True):
-        table.add_row(_name(row, max(width - taken, _SHORTEST)), *map(Text, line))
-    return table
+    taken = sum(
+        GAP + min(max(len(column.title), *(len(line[at]) for line in cells)), column.most)
+        for at, column in enumerate(columns)
+    )
+    room = max(width - taken, _SHORTEST)
+    shown = [
+        Column("kernel", folds=False),
+        *(
+            Column(column.title, column.right, None if width >= _PIPE else column.most, path=column.path)
+            for column in columns
+        ),
+    ]
+    lines = [[_name(row, room), *line] for row, line in zip(rows, cells, strict=True)]
+    return Columns(shown, lines), [column.title for column in told if column not in columns]
 
 
-def _name(row: KernelRow, room: int) -> Text:
+def _name(row: KernelRow, room: int) -> Cell:
     style = "bold red" if row.looks else "bold" if row.backend != "extern" else ""
-    return Text(shorten(row.name, room), style=style)
+    return shorten(row.name, room), style
 
 
 def how(row: KernelRow) -> str:
@@ -207,11 +223,20 @@ def _ops(row: KernelRow) -> str:
 
 
 def _from(row: KernelRow) -> str:
-    if not row.sources:
+    sources = own_lines(row.sources)
+    if not sources:
         return "-"
-    first = row.sources[0]
-    more = f" +{len(row.sources) - 1}" if len(row.sources) > 1 else ""
+    first = sources[0]
+    more = f" +{len(sources) - 1}" if len(sources) > 1 else ""
     return f"{first.path.rpartition('/')[2]}:{first.line}{more}"
+
+
+def _read(row: KernelRow) -> str:
+    return bytes_were(row.bytes_read, row.recorded_read)
+
+
+def _written(row: KernelRow) -> str:
+    return bytes_were(row.bytes_written, row.recorded_written)
 
 
 def _number(number: int | None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,14 @@ from inductor_probe.model.layouts import Access, GeneratedAccess, LayoutRow, Ori
 from inductor_probe.model.remark import Remark
 from inductor_probe.report.columns import Cell, Column, Columns
 from inductor_probe.report.look import look
-from inductor_probe.report.units import bytes_text, dims_text, shorten
+from inductor_probe.report.units import (
+    bytes_were,
+    bytes_with,
+    dims_text,
+    shorten,
+    symbols_text,
+    table_symbols,
+)
 from inductor_probe.report.words.layouts import format_text, generated_text, pattern_text
 from inductor_probe.report.words.remarks import folded_sentences, sentence
 
@@ -49,6 +56,8 @@ def _row_json(row: LayoutRow) -> dict[str, Any]:
         "memory_format": row.memory_format,
         "dim_order": list(row.dim_order) if row.dim_order is not None else None,
         "bytes": row.size_bytes,
+        "recorded_bytes": row.recorded_bytes,
+        "symbols": [asdict(symbol) for symbol in row.symbols],
         "producer": row.producer,
         "kernel": row.kernel,
         "local": row.local,
@@ -108,6 +117,10 @@ def _origin_json(origin: Origin | None) -> dict[str, Any] | None:
     }
 
 
+_MOST_NAMED = 6
+"""So many buffers whose layout is not known for the same reason are named."""
+
+
 class LayoutTable:
     """All buffers of one or more graphs, a table each; columns are left out where there is no room."""
 
@@ -121,8 +134,37 @@ class LayoutTable:
             graphs.setdefault(row.graph, []).append(row)
         for graph, rows in graphs.items():
             yield Text(graph, style="bold")
+            if symbols := table_symbols(symbol for row in rows for symbol in row.symbols):
+                yield Text(symbols, style="dim")
             yield _table(rows, wide)
+            yield from _unknown(rows)
             yield from remark_lines(remark for row in rows for remark in row.remarks)
+
+
+def _unknown(rows: Sequence[LayoutRow]) -> Iterator[RenderableType]:
+    """Say why layouts in the table are not known, once for all of which it is so."""
+    buffers: dict[str, list[str]] = {}
+    for row in rows:
+        if row.memory_format == "unknown":
+            buffers.setdefault(_why_unknown(row), []).append(row.buffer)
+    for why, names in buffers.items():
+        more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+        yield Text(f"{', '.join(names[:_MOST_NAMED])}{more}: {why}", style="dim")
+
+
+def _why_unknown(row: LayoutRow) -> str:
+    layout = row.layout
+    if layout is None:
+        return "no layout in the dump: this torch prints none, or it is a constant of the module"
+    if layout.kind == "MultiOutputLayout":
+        return "the result of a call whose values are buffers of their own: those have layouts, it has none"
+    printed = dict(layout.extras).get("printed stride")
+    if printed is not None:
+        return (
+            f"a constant with the stride {printed}, which cannot be that of its memory: most likely a weight "
+            "that freezing packed for a library"
+        )
+    return f"{layout.kind} without a size and stride that can be compared"
 
 
 def _table(rows: Sequence[LayoutRow], wide: bool) -> Columns:
@@ -145,7 +187,7 @@ def _table(rows: Sequence[LayoutRow], wide: bool) -> Columns:
             dims_text(layout.size if layout else None),
             *([dims_text(layout.stride if layout else None)] if wide else []),
             format_text(row) if wide else row.memory_format,
-            bytes_text(row.size_bytes),
+            bytes_were(row.size_bytes, row.recorded_bytes),
             row.producer or row.role,
             ", ".join([*dict.fromkeys(access.node for access in row.reads), *_output(row)]) or "-",
         ]
@@ -195,9 +237,13 @@ def _page(row: LayoutRow, width: int) -> Iterator[RenderableType]:
             "stride", dims_text(layout.stride) + (f", offset {layout.offset}" if layout.offset else "")
         )
     else:
-        facts.add_row("layout", "not printed by this torch, and not allocated in the wrapper")
+        facts.add_row("layout", _why_unknown(row))
+    if layout and row.memory_format == "unknown":
+        facts.add_row("unknown", _why_unknown(row))
     local = ", no memory of its own in the wrapper (kernel-local or fused away)" if row.local else ""
-    facts.add_row("bytes", bytes_text(row.size_bytes) + local)
+    facts.add_row("bytes", bytes_with(row.size_bytes, row.recorded_bytes, row.symbols) + local)
+    if row.symbols:
+        facts.add_row("symbols", symbols_text(row.symbols))
     facts.add_row("role", f"{row.role} of {row.graph}")
     if row.origin:
         facts.add_row("from", _origin_text(row.origin))

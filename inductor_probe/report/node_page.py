@@ -15,7 +15,7 @@ from inductor_probe.model.nodes import NodeBuffer
 from inductor_probe.model.pages import NodePage, NodePart
 from inductor_probe.model.remark import Remark
 from inductor_probe.report.chain import MOST_LINES, chain, fx_text, link_facts
-from inductor_probe.report.facts import facts, in_order, names, place, source_text, table
+from inductor_probe.report.facts import code_text, facts, in_order, names, place, source_text, table
 from inductor_probe.report.formula import FormulaText, formula_json
 from inductor_probe.report.kernel_fx import conflict_texts, kernel_fx_json
 from inductor_probe.report.layouts import layouts_json
@@ -244,7 +244,7 @@ def _bodies(page: NodePage, raw: Lines | None) -> Iterator[RenderableType]:
 def raw_text(lines: Sequence[tuple[int, str]]) -> Text:
     """Return dumped lines with their numbers in the file."""
     digits = len(str(lines[-1][0])) if lines else 0
-    text = Text(no_wrap=True, overflow="fold")
+    text = code_text("")
     for at, (number, line) in enumerate(lines):
         text.append(f"{number:>{digits}}  ", style="dim")
         text.append(line + ("\n" if at < len(lines) - 1 else ""))

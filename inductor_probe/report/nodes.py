@@ -12,7 +12,8 @@ from rich.text import Text
 from inductor_probe.model.dtypes import fx_dtype
 from inductor_probe.model.links import NodeLink
 from inductor_probe.model.nodes import NodeBuffer, NodeRow, Ranges
-from inductor_probe.report.columns import Cell, Column, Columns
+from inductor_probe.model.span import own_lines
+from inductor_probe.report.columns import Cell, Column, Columns, not_shown
 from inductor_probe.report.units import counted, dims_text, shorten
 
 _PIPE = 1000
@@ -96,7 +97,10 @@ class NodeTable:
             if at:
                 yield Text()
             yield Text.assemble((graph, "bold"), f"  {_counts(rows)}")
-            yield _table(rows, options.max_width)
+            table, left_out = _table(rows, options.max_width)
+            yield table
+            if left_out:
+                yield not_shown(left_out, options.max_width)
             yield from _notes(rows, options.max_width)
 
 
@@ -132,6 +136,7 @@ class _Column:
     rank: int = 0
     right: bool = False
     most: int = 40
+    path: bool = False
 
 
 def _columns(rows: Sequence[NodeRow], pipe: bool) -> list[_Column]:
@@ -149,13 +154,14 @@ def _columns(rows: Sequence[NodeRow], pipe: bool) -> list[_Column]:
         _Column("ops", lambda row: str(row.op_count) if row.operations else "-", 3, right=True),
         _Column("users", lambda row: ", ".join(_few(row.users)) or "-", 7, most=28),
         _Column("marks", lambda row: ", ".join(row.marks) or "-", 4, most=28),
-        _Column("from", lambda row: from_text(row.link), 5, most=36),
+        _Column("from", lambda row: from_text(row.link), 5, most=36, path=True),
     ]
     told = {"fused": bool(groups), "marks": any(row.marks for row in rows)}
     return [column for column in columns if told.get(column.title, True)]
 
 
-def _table(rows: Sequence[NodeRow], width: int) -> Columns:
+def _table(rows: Sequence[NodeRow], width: int) -> tuple[Columns, list[str]]:
+    """Return the table, and the titles of columns that it has no room for."""
     pipe = width >= _PIPE
     columns = _columns(rows, pipe)
     cells = [[column.cell(row) for column in columns] for row in rows]
@@ -173,14 +179,17 @@ def _table(rows: Sequence[NodeRow], width: int) -> Columns:
     room = width if pipe else max(width - first - sum(widths[at] for at in kept), _SHORTEST)
     shown = [
         Column("node", folds=False),
-        *(Column(columns[at].title, columns[at].right, None if pipe else columns[at].most) for at in kept),
+        *(
+            Column(column.title, column.right, None if pipe else column.most, path=column.path)
+            for column in (columns[at] for at in kept)
+        ),
         Column("kernel", folds=False),
     ]
     lines: list[list[Cell]] = [
         [(row.node, "bold"), *(line[at] for at in kept), _kernel(row.link, room)]
         for row, line in zip(rows, cells, strict=True)
     ]
-    return Columns(shown, lines)
+    return Columns(shown, lines), [column.title for at, column in enumerate(columns) if at not in kept]
 
 
 def does(row: NodeRow) -> str:
@@ -221,7 +230,8 @@ def from_text(link: NodeLink) -> str:
     names = link.fx or link.fx_candidates
     if not names:
         return "?" if link.fx_how is None and link.kernel is not None else "-"
-    place = f"{link.sources[0].path.rpartition('/')[2]}:{link.sources[0].line} " if link.sources else ""
+    sources = own_lines(link.sources)
+    place = f"{sources[0].path.rpartition('/')[2]}:{sources[0].line} " if sources else ""
     last = names[-1] if link.fx else AMBIGUOUS
     more = f" +{len(names) - 1}" if link.fx and len(names) > 1 else ""
     return f"{place}{last}{more}"

@@ -7,16 +7,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
-from rich.table import Table
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from inductor_probe.model.runs import Removal, RunFacts
+from inductor_probe.report.columns import Cell, Column, Columns, not_shown
 from inductor_probe.report.units import bytes_text, counted
 
 _WIDE = 110
 _ROOMY = 90
-_UNBROKEN = 26
 _STAMP = len("run_2026_01_31_12_00_00")
 _STYLES = {"failed": "red", "interrupted": "red", "empty": "yellow", "running": "green"}
 _AGES = ((365 * 86400, "y"), (86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
@@ -71,44 +70,45 @@ class RunsTable:
             return
         wide = options.max_width >= _WIDE
         names = _names(self.runs, self.root, wide)
-        # Names are there to be copied: columns stand closer before one of them is broken.
+        # Names are there to be copied: columns stand closer before one of them is shortened.
         yield self._table(names, wide, gap=2 if options.max_width >= _ROOMY else 1)
+        if not wide and any(run.cases for run in self.runs):
+            yield not_shown(["cases"], options.max_width)
         for run in self.runs:
             if run.why:
                 yield Text.assemble(("! ", "bold red"), (names[run.path], "bold"), f": {run.why}")
 
-    def _table(self, names: dict[Path, str], wide: bool, gap: int) -> Table:
-        table = Table(box=None, padding=(0, gap, 0, 0), pad_edge=False, header_style="dim")
+    def _table(self, names: dict[Path, str], wide: bool, gap: int) -> Columns:
         known = any(run.scenario for run in self.runs)
         told = any(run.state not in ("ok", "unknown") for run in self.runs)
-        longest = max(map(len, names.values()))
-        table.add_column("run", overflow="fold", no_wrap=longest <= _UNBROKEN)
-        if known:
-            table.add_column("scenario", overflow="fold")
-        if known and wide:
-            table.add_column("cases", overflow="fold")
-        table.add_column("torch", no_wrap=True)
-        table.add_column("device", no_wrap=True)
-        table.add_column("graphs", justify="right")
-        table.add_column("size", justify="right", no_wrap=True)
-        table.add_column("age", justify="right", no_wrap=True)
-        if told:
-            table.add_column("state", no_wrap=True)
+        columns = [
+            Column("run", path=True),
+            *([Column("scenario")] if known else []),
+            *([Column("cases")] if known and wide else []),
+            Column("torch", folds=False),
+            Column("device", folds=False),
+            Column("graphs", right=True, folds=False),
+            Column("size", right=True, folds=False),
+            Column("age", right=True, folds=False),
+            *([Column("state", folds=False)] if told else []),
+        ]
+        rows: list[list[Cell]] = []
         for run in self.runs:
             state = "-" if run.state == "unknown" else run.state
-            cells: list[RenderableType] = [
-                Text(names[run.path], style="bold"),
-                *([run.scenario or "-"] if known else []),
-                *([", ".join(run.cases) or "-"] if known and wide else []),
-                (run.torch or "?").partition("+")[0],
-                ", ".join(run.devices) or "-",
-                str(run.graphs),
-                bytes_text(run.size),
-                age_text(self.now - run.made),
-                *([Text(state, style=_STYLES.get(state, ""))] if told else []),
-            ]
-            table.add_row(*cells)
-        return table
+            rows.append(
+                [
+                    (names[run.path], "bold"),
+                    *([run.scenario or "-"] if known else []),
+                    *([", ".join(run.cases) or "-"] if known and wide else []),
+                    (run.torch or "?").partition("+")[0],
+                    ", ".join(run.devices) or "-",
+                    str(run.graphs),
+                    bytes_text(run.size),
+                    age_text(self.now - run.made),
+                    *([(state, _STYLES.get(state, ""))] if told else []),
+                ]
+            )
+        return Columns(columns, rows, gap=gap)
 
 
 class RemovalText:

@@ -24,9 +24,9 @@ def plain_console(**options: Any) -> VisibleConsole:
 
 
 def to_text(renderable: Renderable, width: int = _NOTEBOOK_WIDTH) -> str:
-    """Render without colours, lines cut at `width` columns at most."""
+    """Render without colours for `width` columns; a longer line of code stays whole."""
     file = StringIO()
-    plain_console(file=file, width=width, color_system=None).print(renderable)
+    plain_console(file=file, width=width, color_system=None).print(renderable, crop=False)
     return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -9,10 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 from inductor_probe.model.manifest import Manifest
-from inductor_probe.model.summary import GraphSummary, RunSummary
+from inductor_probe.model.summary import GraphSummary, NextStep, RunSummary
 from inductor_probe.report.layouts import remark_json
 from inductor_probe.report.look import look
-from inductor_probe.report.units import bytes_text
+from inductor_probe.report.units import bytes_text, bytes_were
 from inductor_probe.report.words.remarks import folded_sentences
 
 
@@ -29,6 +30,7 @@ def summary_json(summary: RunSummary, path: str, manifest: Manifest | None) -> d
         "graphs": [_graph_json(graph) for graph in summary.graphs],
         "looks": list(summary.looks),
         "empty": summary.empty,
+        "next": [{**asdict(step), "names": list(step.names)} for step in summary.next],
     }
 
 
@@ -43,9 +45,35 @@ def _graph_json(graph: GraphSummary) -> dict[str, Any]:
         "externs": graph.externs,
         "buffers": graph.buffers,
         "bytes": graph.buffer_bytes,
+        "recorded_bytes": graph.recorded_bytes,
         "looks": list(graph.looks),
         "remarks": [remark_json(remark) for remark in graph.remarks],
     }
+
+
+_LONGEST_NAMES = 60
+"""Names of nodes that are longer are those of large fused ones: nobody types them."""
+
+
+def next_text(step: NextStep, target: str) -> str:
+    """Return the command of a next step, and why it is that one; an empty `target` is the latest run."""
+    where = f" {target}" if target else ""
+    match step.kind:
+        case "doctor":
+            return "probe doctor"
+        case "unread":
+            return f"probe check{where} (parts of the dump could not be read)"
+        case "scalar":
+            have = "1 kernel has" if len(step.names) == 1 else f"{len(step.names)} kernels have"
+            return f"probe kernels{where} --only scalar ({have} scalar loops)"
+        case "apart":
+            nodes = " ".join(step.names)
+            shared = bytes_text(step.bytes)
+            if len(nodes) > _LONGEST_NAMES:
+                return f"probe fusion{where} (two nodes share {shared}, and were not fused)"
+            return f"probe fusion {nodes}{where} (they share {shared}, and were not fused)"
+        case "measure":
+            return f"probe bench-kernel{where}"
 
 
 class SummaryTable:
@@ -94,6 +122,6 @@ def _table(summary: RunSummary) -> Table:
             kernels,
             str(graph.externs),
             str(graph.buffers),
-            bytes_text(graph.buffer_bytes),
+            bytes_were(graph.buffer_bytes, graph.recorded_bytes),
         )
     return table

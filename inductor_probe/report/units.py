@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from inductor_probe.model.ir import Dim
+from inductor_probe.model.symbols import Symbol
 
 _KIB = 1024
 
@@ -22,6 +25,39 @@ def bytes_text(size: Dim | None) -> str:
         if value < _KIB:
             break
     return f"{value:.3g} {unit}"
+
+
+def bytes_were(size: Dim | None, recorded: int | None) -> str:
+    """`84 B` of a symbolic size whose value was recorded, else as `bytes_text`: for tables."""
+    return bytes_text(size if recorded is None else recorded)
+
+
+def bytes_with(size: Dim | None, recorded: int | None, symbols: Sequence[Symbol]) -> str:
+    """`4*s77*s27 B (84 B with s77 = 3, s27 = 7)`: for pages."""
+    if recorded is None:
+        return bytes_text(size)
+    values = ", ".join(f"{symbol.name} = {symbol.value}" for symbol in symbols)
+    return f"{size} B ({bytes_text(recorded)} with {values})"
+
+
+def symbols_text(symbols: Iterable[Symbol]) -> str:
+    """`s77 = arg2_1.size(0), was 3; u0, known when the graph runs`; each once."""
+    return "; ".join(map(_symbol, dict.fromkeys(symbols)))
+
+
+def table_symbols(symbols: Iterable[Symbol]) -> str:
+    """Return what the symbols in a table's bytes stand for; empty for none."""
+    named = tuple(dict.fromkeys(symbols))
+    if any(symbol.value is not None for symbol in named):
+        return f"{symbols_text(named)} (bytes are with these values)"
+    return symbols_text(named)
+
+
+def _symbol(symbol: Symbol) -> str:
+    source = f" = {symbol.source}" if symbol.source else ""
+    if symbol.value is not None:
+        return f"{symbol.name}{source}, was {symbol.value}"
+    return f"{symbol.name}{source}" if source else f"{symbol.name}, known when the graph runs"
 
 
 def dims_text(dims: tuple[Dim, ...] | None) -> str:

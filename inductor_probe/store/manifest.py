@@ -14,9 +14,11 @@ The file is one JSON object with the attributes of `Manifest` under their own na
                  "origins": [{"buffer": "buf0", "origin_node": "rev", "origins": ["rev"]}],
                  "finished": true}],
      "graph_breaks": [{"reason": "...", "where": "f.py:3", "compile_id": "0/0"}],
-     "limit_hits": [{"function": "f", "where": "f.py:1", "reason": "..."}], "notes": []}
+     "limit_hits": [{"function": "f", "where": "f.py:1", "reason": "..."}], "notes": [],
+     "environment": {"OMP_NUM_THREADS": "4", ...}}
 
-`knobs`, `versions` and `machine` are objects; everything plural besides is a list. Keys are only ever added.
+`knobs`, `versions`, `machine` and `environment` are objects; everything plural besides is a list.
+Keys are only ever added.
 """
 
 from __future__ import annotations
@@ -41,8 +43,8 @@ _PAIRS = tuple[tuple[str, str], ...]
 def manifest_to_json(manifest: Manifest) -> dict[str, Any]:
     """Return `manifest` as the object that `probe.json` holds."""
     data = {"format": FORMAT, **dataclasses.asdict(manifest)}
-    for name in ("knobs", "versions", "machine"):
-        data[name] = dict(data[name])
+    for name in ("knobs", "versions", "machine", "environment"):
+        data[name] = None if data[name] is None else dict(data[name])
     return data
 
 

@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 from inductor_probe import __version__
 from inductor_probe.errors import NotFoundError, UnreadableError
-from inductor_probe.model.bench import Resources, Variant
+from inductor_probe.model.bench import Element, Resources, Variant
 from inductor_probe.model.ceilings import Ceiling, Ceilings, KernelWork, What
 from inductor_probe.model.kept import Kept
 from inductor_probe.model.overheads import OverheadSamples, TimedPart
@@ -172,7 +172,17 @@ def _variant(found: JsonObject) -> Variant:
         else None,
         note=found.text("note") if found.value("note") is not None else None,
         unedited=found.flag("unedited") if found.has("unedited") else False,
+        value=_element(found, "value"),
+        expected=_element(found, "expected"),
     )
+
+
+def _element(found: JsonObject, key: str) -> Element:
+    """Read a value of a tensor; files from before they were kept have none."""
+    value = found.value(key) if found.has(key) else None
+    if not isinstance(value, bool | int | float | str | None):
+        raise ValueError(f"{found.path(key)} is not a number or text")
+    return value
 
 
 def _series(found: JsonObject) -> Series:

@@ -181,7 +181,7 @@ def test_annotated_cpp_compiles(read: Read, tmp_path: Path, name: str, directive
     text = annotate(graph, kernel.name, line_directives=directives)
     file = tmp_path / "kernel.cpp"
     file.write_text(text)
-    told = re.search(r"compile: g\+\+ (?P<flags>.*) -I TORCH/include", text)
+    told = re.search(r"compile: g\+\+ -c FILE (?P<flags>.*) -ITORCH/include", text)
     assert told is not None
     ran = subprocess.run(
         [compiler, *told["flags"].split(), "-fsyntax-only", "-I", str(include), str(file)],

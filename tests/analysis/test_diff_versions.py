@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 
 from inductor_probe.analysis.diff import diff_graphs, pair_graphs
 from inductor_probe.analysis.diff.order import moved
+from inductor_probe.model.diff import GraphDiff
 from tests.analysis.graphs import folder_of, read_at
+
+
+def around(diff: GraphDiff) -> list[str]:
+    """Names of what differs around two graphs, but the settings of each torch."""
+    return [fact.name for fact in diff.environment if "." not in fact.name]
 
 
 @pytest.mark.parametrize("scenario", ["dynamic_shapes", "hflip_cl"])
@@ -21,7 +27,7 @@ def test_the_same_program_on_another_torch_has_the_same_nodes(scenario: str) -> 
     assert diff.matched_nodes == len({leaf.name for node in new.post for leaf in node.leaves()})
     assert not {node.kind for node in diff.nodes} & {"computes", "calls", "added", "removed"}
     assert diff.inputs == diff.outputs == ()
-    assert [fact.name for fact in diff.environment] == ["torch"]
+    assert around(diff) == ["torch"]
 
 
 def test_flips_of_channels_last_images_changed_their_loops_between_versions() -> None:
@@ -37,7 +43,7 @@ def test_flips_of_channels_last_images_changed_their_loops_between_versions() ->
 def test_another_backend_is_said_once() -> None:
     cpu, gpu = (read_at(folder_of(f"torch-{name}/layernorm_grad")) for name in ("2.4.1-cpu", "2.11.0-cuda"))
     diff = diff_graphs(cpu, gpu)
-    assert {fact.name for fact in diff.environment} == {"torch", "device", "backend"}
+    assert around(diff) == ["torch", "device", "backend"]
     assert not any(fact.name == "device" for change in diff.buffers for fact in change.facts)
     assert {"split", "changed"} & {match.relation for match in diff.kernels}
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from inductor_probe.analysis.kernels import kernel_rows
 from inductor_probe.analysis.summary import summarise
 from inductor_probe.model.debug_dir import CompiledGraph, DebugDir
 from inductor_probe.model.manifest import GraphBreak, LimitHit, Manifest
+from inductor_probe.report.kernels import KernelTable
+from inductor_probe.report.shown import to_text
 
 Read = Callable[..., CompiledGraph]
 
@@ -88,3 +92,21 @@ def test_recompile_limits_and_graph_breaks_are_told(read: Read) -> None:
         "graph break at x.py:5: call to print",
     )
     assert summary.empty is None
+
+
+def test_what_is_so_for_many_nodes_takes_one_line(read: Read) -> None:
+    """Flash attention in each layer took a line each."""
+    graph = read("torch-2.13.0-cpu-programs/fallbacks")
+    fallback = next(leaf for node in graph.post for leaf in node.leaves() if leaf.ir == "FallbackKernel")
+    many = replace(graph, post=tuple(replace(fallback, name=f"op{at}") for at in range(24)))
+    (summary,) = summarise(run(), [many]).graphs
+    assert f"24 nodes (op0, op1, op2 and 21 more) fall back to {fallback.kernel}" in summary.looks
+    assert sum("fall" in text for text in summary.looks) == 1
+
+
+def test_what_is_so_for_many_kernels_takes_one_line(read: Read) -> None:
+    (row,) = kernel_rows(read("torch-2.13.0-cpu/hflip_cl"))
+    rows = [replace(row, name=f"kernel_{at}") for at in range(5)]
+    lines = to_text(KernelTable(rows), 100).splitlines()
+    (line,) = [line for line in lines if "scalar" in line]
+    assert line.strip().startswith("! kernel_0, kernel_1, kernel_2 and 2 more: 1 of 1 loop nests is scalar")

@@ -175,6 +175,8 @@ def test_swapped_indices_in_a_load_are_refused_and_located(graph_dir: Path) -> N
     assert wrong.first_bad is not None
     assert len(wrong.first_bad) == 4
     assert wrong.first_bad_output == 0
+    assert wrong.max_error is not None
+    assert wrong.value != wrong.expected
     assert [each.candidate.name for each in result.comparisons] == ["Compiled call"]
     assert [each.name for each in result.alone] == [f"{kernel} alone"]
     assert by_name(result)["call"].correct

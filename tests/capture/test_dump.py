@@ -31,6 +31,7 @@ def test_manifest_says_what_was_run(hflip: Dumped) -> None:
     assert dict(manifest.versions)["torch"] == torch.__version__
     assert {"inductor_probe", "python", "cxx"} <= dict(manifest.versions).keys()
     assert {"host", "system", "cpu", "cores", "memory_gib", "threads"} <= dict(manifest.machine).keys()
+    assert ("TORCHINDUCTOR_VEC_ISA_OK", "1") in (manifest.environment or ())
     assert manifest.notes == ()
 
 

@@ -67,7 +67,8 @@ def test_json_has_the_documented_keys(probe: Probe) -> None:
     found = json.loads(ran.out)
     assert (ran.status, found["equal"]) == (1, False)
     assert set(found) == {
-        "equal", "summary", "a", "b", "environment", "counts", "removed", "added", "graphs",
+        "equal", "summary", "a", "b", "label_a", "label_b", "environment", "counts", "removed", "added",
+        "graphs",
     }  # fmt: skip
     forward = found["graphs"][0]
     assert set(forward) == {
@@ -121,7 +122,7 @@ def test_a_graph_finds_its_partner_in_a_run(probe: Probe) -> None:
     (backward,) = TRAIN.glob("run_*/torchinductor/*backward*")
     ran = probe("diff", backward, TRAIN)
     assert ran.status == 0
-    assert ran.out.startswith("model__0_backward_3.1\n")
+    assert ran.out.startswith(f"A {backward}\nB {backward}\n\nmodel__0_backward_3.1\n")
 
 
 def test_without_names_the_two_latest_runs_are_compared(probe: Probe, tmp_path: Path) -> None:
@@ -178,6 +179,8 @@ def test_the_command_line_mirrors_the_api() -> None:
     assert not found.equal
     assert repr(found) == repr(ip.diff(OLD, NEW))
     (graph,) = found.graphs
-    assert old.graphs[0].diff(new.graphs[0]).result == graph
+    alone = old.graphs[0].diff(new.graphs[0]).result
+    assert replace(alone, environment=()) == replace(graph, environment=())
+    assert {fact for fact in alone.environment if "." in fact.name} <= set(found.result.environment)
     assert graph.kernel("cpp_fused_flip_0") is not None
     assert [title for title, _ in found.code()] == ["cpp_fused_flip_0 -> cpp_fused_flip_0"]

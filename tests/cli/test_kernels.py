@@ -36,7 +36,8 @@ def test_json_has_the_documented_keys(probe: Probe) -> None:
     assert len(found) == 4
     assert set(found[0]) == {
         "graph", "kernel", "backend", "kind", "nodes", "tops", "fx", "ops", "sources", "args", "launches",
-        "bytes_read", "bytes_written", "loads", "stores", "reductions", "facts", "loop_nests", "signature",
+        "bytes_read", "bytes_written", "recorded_read", "recorded_written", "symbols", "loads", "stores",
+        "reductions", "facts", "loop_nests", "signature",
         "traits", "looks", "path", "line",
     }  # fmt: skip
     assert found[0]["args"][0] == {"name": "in_out_ptr0", "role": "inout", "type": "*fp32"}

@@ -192,6 +192,19 @@ def test_line_directives_are_counted_in_the_program(read: Callable[..., Compiled
             assert int(lines[at - 1].split()[1]) == at + 1
 
 
+def test_annotated_text_is_compiled_with_the_flags_of_the_program(
+    read: Callable[..., CompiledGraph],
+) -> None:
+    graph = read("torch-2.13.0-cpu/aa_separable_cl")
+    row = cpp_row(graph)
+    program = re.search(r"g\+\+ \S+ (?P<flags>.*) -I\$TORCH", cpp_program(row, sizes=sizes_of(graph)))
+    annotated = re.search(r"g\+\+ -c FILE (?P<flags>.*) -ITORCH", annotate(graph, row.name))
+    assert program is not None
+    assert annotated is not None
+    assert annotated["flags"] == program["flags"]
+    assert "-ffp-contract=off" in annotated["flags"]
+
+
 def test_only_cpp_kernels_that_are_launched(read: Callable[..., CompiledGraph]) -> None:
     row = cpp_row(read("torch-2.13.0-cpu/hflip_cl"))
     with pytest.raises(ProbeError, match="is no C\\+\\+ kernel but triton"):

@@ -53,9 +53,10 @@ def test_a_kernel_is_compiled_linked_and_run_by_openmp(setup: TorchSetup) -> Non
 
 @pytest.mark.compiles
 def test_caches_that_would_hide_compiles_are_named(setup: TorchSetup) -> None:
-    first, remote, limits = cache_findings(setup)
-    assert first.text.startswith("on for FX graphs, autograd, autotuning, in ")
-    assert (remote.level, dict(remote.facts)["remote"]) == ("note", ("FX graphs",))
+    caches, limits = cache_findings(setup)
+    assert caches.text.startswith("on for FX graphs, autograd, autotuning, in ")
+    assert "remote caches are on (FX graphs): they hide compiles" in caches.text
+    assert (caches.level, dict(caches.facts)["remote"]) == ("note", ("FX graphs",))
     assert limits.level == "fine"
 
 

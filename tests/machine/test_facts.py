@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from inductor_probe.machine.facts import machine, vector_bits
+from inductor_probe.machine.facts import machine, variables, vector_bits
 
 
 @pytest.mark.parametrize(
@@ -36,3 +36,22 @@ def test_the_facts_of_this_machine() -> None:
     assert int(facts["cores"]) >= 1
     assert facts.get("vector_bits") in (None, "128", "256", "512")
     assert all(isinstance(fact, str) and fact for fact in facts.values())
+
+
+def test_only_variables_of_compilers_and_libraries_are_kept_and_no_secret() -> None:
+    environment = {
+        "TORCHINDUCTOR_FREEZING": "1",
+        "OMP_NUM_THREADS": "4",
+        "CXX": "clang++",
+        "HOME": "/home/u",
+        "AWS_SECRET_ACCESS_KEY": "x",
+        "TORCHINDUCTOR_REDIS_URL": "redis://h",
+        "TORCH_PROXY": "https://u:pw@h",
+    }
+    assert variables(environment) == (
+        ("CXX", "clang++"),
+        ("OMP_NUM_THREADS", "4"),
+        ("TORCHINDUCTOR_FREEZING", "1"),
+        ("TORCHINDUCTOR_REDIS_URL", "(not recorded)"),
+        ("TORCH_PROXY", "(not recorded)"),
+    )

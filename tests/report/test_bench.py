@@ -8,7 +8,7 @@ import pytest
 
 from inductor_probe.model.bench import BenchResult, Comparison, Measurement, Variant, Verdict
 from inductor_probe.report.bench import BenchTable, bench_json, duration
-from inductor_probe.report.bench_words import clause, sentence
+from inductor_probe.report.bench_words import clause, sentence, wrong_words
 from inductor_probe.report.shown import to_text
 
 KERNEL = "cpp_fused__to_copy_abs_add_arange_clamp_div_index_lt_mul_rsub_sub_sum_unsqueeze_0"
@@ -102,10 +102,34 @@ def test_what_is_odd_and_why_nothing_is_decided_stand_below_the_table() -> None:
 
 
 def test_wrong_variants_are_said_and_have_no_time() -> None:
-    wrong = Variant("k_v2", False, 2.0, 3, 9, (1, 2), 0)
+    wrong = Variant("k_v2", False, 0.25, 3, 9, (1, 2), 0, value=1.25, expected=1.0)
     shown = to_text(BenchTable(result(variants=(wrong,))), 200)
-    assert "k_v2: WRONG: 3 of 9 elements are wrong, first at [1, 2]; not timed" in shown
+    assert (
+        "k_v2: WRONG: 3 of 9 elements are wrong, the largest error is 0.25; "
+        "the first, output 0[1, 2], is 1.25 instead of 1; not timed\n"
+    ) in shown
     assert "median" not in shown
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (
+            Variant("k", False, None, 1, 1, (), 1, value="nan", expected=2),
+            "1 of 1 elements are wrong; the first, output 1, is nan instead of 2",
+        ),
+        (Variant("k", False, None, 0, 0, note="raises ValueError: x"), "raises ValueError: x"),
+        (
+            Variant("k", False, 1.0, 2, 4, (0,), 0, note="changes input 0", value=0.1, expected=0.3),
+            "2 of 4 elements are wrong, the largest error is 1; "
+            "the first, output 0[0], is 0.1 instead of 0.3; changes input 0",
+        ),
+        # results that an earlier version wrote have no values
+        (Variant("k", False, 1.0, 2, 4, (0,), 0), "2 of 4 elements are wrong, the largest error is 1"),
+    ],
+)
+def test_what_is_wrong_is_said_with_values(wrong: Variant, said: str) -> None:
+    assert wrong_words(wrong) == said
 
 
 def test_json_has_the_keys_that_its_description_names() -> None:

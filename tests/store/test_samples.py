@@ -121,10 +121,12 @@ def test_nothing_of_what_a_process_wrote_is_lost(tmp_path: Path) -> None:
 def test_a_variant_is_wrong_if_any_process_found_it_wrong(tmp_path: Path) -> None:
     wrong = deepcopy(PROCESS)
     wrong["variants"][0].update(correct=False, mismatches=3, first_bad=[1, 2], first_bad_output=0)
+    wrong["variants"][0].update(value=1.5, expected="nan")
     result = result_of(read_kept(kept(tmp_path, PROCESS, wrong, PROCESS)))
     assert [(each.correct, each.mismatches, each.first_bad) for each in result.variants] == [
         (False, 3, (1, 2))
     ]
+    assert (result.variants[0].value, result.variants[0].expected) == (1.5, "nan")
 
 
 def test_warnings_that_differ_in_numbers_are_given_once(tmp_path: Path) -> None:

@@ -10,10 +10,13 @@ from inductor_probe.analysis.diff.fusion import fusion_changes
 from inductor_probe.analysis.diff.fx import changed_operations, match_fx
 from inductor_probe.analysis.diff.kernels import kernel_matches
 from inductor_probe.analysis.diff.nodes import match_nodes
+from inductor_probe.analysis.diff.settings import changed_settings
 from inductor_probe.analysis.diff.side import Side, called, side
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.diff import BufferChange, DiffSide, FactChange, GraphDiff, KernelMatch
 
+GRAPH_FACTS = ("torch", "device", "backend")
+"""What a graph itself says of where it was made; the rest of its environment are settings and variables."""
 _ORDER = {"major": 0, "minor": 1, "cosmetic": 2}
 
 
@@ -31,7 +34,7 @@ def diff_graphs(a: CompiledGraph, b: CompiledGraph) -> GraphDiff:
     return GraphDiff(
         a=named_a,
         b=named_b,
-        environment=_environment(named_a, named_b),
+        environment=(*_environment(named_a, named_b), *changed_settings(a, b)),
         inputs=_sorted(inputs),
         outputs=_sorted(changed_outputs),
         buffers=_sorted(buffers),
@@ -63,13 +66,14 @@ def _named(found: Side) -> DiffSide:
 
 
 def _environment(a: DiffSide, b: DiffSide) -> tuple[FactChange, ...]:
-    facts = (
-        ("torch", a.torch_version, b.torch_version),
-        ("device", ", ".join(a.devices) or None, ", ".join(b.devices) or None),
-        ("backend", ", ".join(a.backends) or None, ", ".join(b.backends) or None),
-    )
+    sides = [
+        (side.torch_version, ", ".join(side.devices) or None, ", ".join(side.backends) or None)
+        for side in (a, b)
+    ]
     return tuple(
-        FactChange(name, mine, other) for name, mine, other in facts if mine and other and mine != other
+        FactChange(name, mine, other)
+        for name, mine, other in zip(GRAPH_FACTS, *sides, strict=True)
+        if mine and other and mine != other
     )
 
 

@@ -9,6 +9,7 @@ from inductor_probe.analysis.layouts import outlines
 from inductor_probe.analysis.links import links, returned_buffers
 from inductor_probe.analysis.nodes import node_kind
 from inductor_probe.analysis.pages.trace import source_traces
+from inductor_probe.analysis.symbols import symbols
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.pages import GraphPage
 from inductor_probe.model.summary import GraphSummary
@@ -37,4 +38,5 @@ def graph_page(graph: CompiledGraph, summary: GraphSummary) -> GraphPage:
         lines=source_traces(graph, linked),
         unlinked=tuple(link.node for link in linked.unlinked),
         problems=len(graph.problems),
+        symbols=symbols(graph),
     )
