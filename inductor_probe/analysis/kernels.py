@@ -111,7 +111,7 @@ class _Reader:
         read, written = self._traffic.of_calls(placed, nodes)
         fallback = any(self._leaves[node].ir == "FallbackKernel" for node in nodes)
         kind = "fallback" if fallback else "library"
-        fx = _fx(proofs) or self._called_fx(target, linked)
+        fx = self._called_fx(target, linked) or _fx(proofs)
         symbols = used_symbols(self._graph, (read, written))
         return KernelRow(
             graph=self._graph.name,

@@ -119,7 +119,7 @@ def test_a_changed_stride_of_an_output_is_its_stride_and_nothing_else(
     (output,) = diff.outputs
     assert (output.a, output.b, output.position_a, output.weight) == ("buf3", "buf3", 0, "major")
     assert [(fact.name, fact.a, fact.b) for fact in output.facts] == [
-        ("format", "channels_first", "channels_last"),
+        ("format", "contiguous", "channels_last"),
         ("stride", "[196608, 65536, 256, 1]", "[196608, 1, 768, 3]"),
     ]
 

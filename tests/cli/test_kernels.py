@@ -38,7 +38,7 @@ def test_json_has_the_documented_keys(probe: Probe) -> None:
         "graph", "kernel", "backend", "kind", "nodes", "tops", "fx", "ops", "sources", "args", "launches",
         "bytes_read", "bytes_written", "recorded_read", "recorded_written", "symbols", "loads", "stores",
         "reductions", "facts", "loop_nests", "signature",
-        "traits", "looks", "path", "line",
+        "traits", "looks", "path", "line", "fx_proofs",
     }  # fmt: skip
     assert found[0]["args"][0] == {"name": "in_out_ptr0", "role": "inout", "type": "*fp32"}
     (launch,) = found[0]["launches"]

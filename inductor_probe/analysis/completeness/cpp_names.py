@@ -135,6 +135,7 @@ class _Reader:
     brackets: list[_Bracket] = field(default_factory=list)
     scopes: list[set[str]] = field(default_factory=lambda: [set()])
     pending: set[str] = field(default_factory=set)
+    types: set[str] = field(default_factory=set)  # `using Vectorized = at::vec::Vectorized<float>;`
     heads: bool = False  # the `{` to come begins the body of a class, or of a lambda with `-> type`
     broken: bool = False  # brackets do not match: nothing more can be said
 
@@ -191,13 +192,18 @@ class _Reader:
             if before == "type" and last not in _TYPES and name in _STATEMENTS:
                 self.problem(f"{last} stands before {name}", token)
             return name
-        if (before in ("type", "pointer") and follows in _DECLARED_BEFORE) or last in _INTRODUCE:
+        if last in _INTRODUCE:
+            self.types.add(name)
+            return "type"
+        if before in ("type", "pointer") and follows in _DECLARED_BEFORE:
             inside = bool(self.brackets) and not self.brackets[-1].block
             (self.pending if inside else self.scopes[-1]).add(name)
-            return "type" if last in _INTRODUCE else "value"
+            return "value"
         if before in ("value", "member"):
             self.problem(f"an operator is missing before {name}", token)
             return "value"
+        if name in self.types and not self.knows(name):
+            return "type"
         if follows == "(" and not self.knows(name):
             return "function"
         if follows == "::" or (follows == "<" and not self.knows(name)):
