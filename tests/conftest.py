@@ -68,6 +68,7 @@ def surroundings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         patch.setenv("TORCHINDUCTOR_VEC_ISA_OK", "1")
+        patch.delenv("COLUMNS", raising=False)  # pytest's workers have it: what probe prints would be folded
         yield
 
 
@@ -88,7 +89,7 @@ def probe(tmp_path: Path) -> Callable[..., Ran]:
         ended = subprocess.run(
             [sys.executable, "-m", "inductor_probe", *map(str, arguments)],
             cwd=cwd or tmp_path,
-            env={**{k: v for k, v in os.environ.items() if k != "COLUMNS"}, **environment},
+            env={**os.environ, **environment},
             capture_output=True,
             text=True,
             check=False,

@@ -25,7 +25,9 @@ def summarise(run: DebugDir, graphs: Iterable[CompiledGraph]) -> RunSummary:
     rows = tuple(_graph(graph) for graph in graphs)
     looks = [str(problem) for problem in run.problems]
     if run.manifest:
-        looks += [*filter(None, [cut_short(run.manifest)]), *_dynamo(run.manifest)]
+        if rows and (sentence := cut_short(run.manifest)):
+            looks.append(sentence)
+        looks += _dynamo(run.manifest)
     return RunSummary(
         run.name, rows, tuple(looks), None if rows else _why_empty(run), next_steps(run.problems, graphs)
     )

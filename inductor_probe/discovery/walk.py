@@ -10,7 +10,7 @@ from pathlib import Path
 
 from inductor_probe.discovery.dump_files import is_archive
 from inductor_probe.errors import NotFoundError, ProbeError, UnreadableError
-from inductor_probe.model.debug_dir import DebugDir, GraphDir
+from inductor_probe.model.debug_dir import TREE, DebugDir, GraphDir
 from inductor_probe.model.span import Problem
 from inductor_probe.reader.debug_dir import graph_dir, is_empty, is_run, read_run
 from inductor_probe.reader.link import leads_to, not_followed
@@ -156,9 +156,9 @@ class _Walk:
         return sorted(below, reverse=True)  # the last one is looked into first
 
     def _link(self, link: Path, top: Path) -> None:
-        """Tell of a link to a folder or an archive that lies outside of the real folder `top`."""
+        """Tell of a link to a dump outside of the real folder `top`. A project has other links: no matter."""
         real = leads_to(link, top)
-        if real is None or not (os.path.isdir(real) or is_archive(real)):  # noqa: PTH112 - no name is too long for it
+        if real is None or not _holds_dump(real):
             return
         self.links += 1
         if self.links <= _SHOWN_LINKS:
@@ -183,6 +183,17 @@ class _Walk:
             self.archive(archive)
         except ProbeError as error:
             self.problems.append(Problem(error.message))
+
+
+def _holds_dump(path: Path) -> bool:
+    """Whether `path` is a run, a graph, a tree of runs or an archive; what lies deeper is not looked for."""
+    try:
+        if not path.is_dir():
+            return is_archive(path)
+        has_tree = path.name == TREE or (path / TREE).is_dir()
+        return has_tree or is_run(path) or graph_dir(path) is not None
+    except OSError:
+        return False
 
 
 def owner(graph: Path) -> Path:

@@ -61,14 +61,24 @@ def test_links_are_not_followed_out_of_the_tree(tmp_path: Path) -> None:
 
 
 def test_a_link_to_the_root_is_not_walked(tmp_path: Path) -> None:
+    """A project has links of many kinds: those that lead to no dump are passed over in silence."""
     scenario(tmp_path / "mine")
     for number in range(9):
         (tmp_path / "mine" / f"root{number}").symlink_to("/")
     below = everything_below(tmp_path)
     assert len(below.runs) == 1
-    assert [problem.message.partition(": ")[2][:13] for problem in below.problems[:5]] == [
-        "a link to /, "
-    ] * 5
+    assert below.problems == ()
+
+
+def test_links_to_dumps_elsewhere_are_told_and_not_followed(tmp_path: Path) -> None:
+    scenario(tmp_path / "mine")
+    elsewhere = tmp_path / "elsewhere"
+    shutil.copytree(run_of(HFLIP), elsewhere)
+    for number in range(9):
+        (tmp_path / "mine" / f"run{number}").symlink_to(elsewhere)
+    below = everything_below(tmp_path / "mine")
+    assert len(below.runs) == 1
+    assert all(f"a link to {elsewhere}" in problem.message for problem in below.problems[:5])
     assert "4 more links lead elsewhere" in below.problems[5].message
 
 

@@ -183,15 +183,8 @@ class _Reader:
             return "type"
         if last in (".", "->") or (last == "template" and before == "member"):
             return "member"
-        if name in _TYPES:
-            if before in ("value", "member"):
-                self.problem(f"an operator is missing before {name}", token)
-            self.heads = self.heads or name in _HEADS
-            return "type"
-        if name in _CONTROL:
-            if before == "type" and last not in _TYPES and name in _STATEMENTS:
-                self.problem(f"{last} stands before {name}", token)
-            return name
+        if name in _TYPES or name in _CONTROL:
+            return self.keyword(token, before, last)
         if last in _INTRODUCE:
             self.types.add(name)
             return "type"
@@ -215,6 +208,18 @@ class _Reader:
         self.problem(f"{name} is used, but not declared there", token)
         self.scopes[0].add(name)  # told once
         return "value"
+
+    def keyword(self, token: _Token, before: str, last: str) -> str:
+        """Take a word of the language; return what it is."""
+        name = token.text
+        if name in _TYPES:
+            if before in ("value", "member"):
+                self.problem(f"an operator is missing before {name}", token)
+            self.heads = self.heads or name in _HEADS
+            return "type"
+        if before == "type" and last not in _TYPES and name in _STATEMENTS:
+            self.problem(f"{last} stands before {name}", token)
+        return name
 
     def punctuator(self, token: _Token, before: str, last: str) -> str:
         """Take an operator or a bracket; return what it is."""
