@@ -102,7 +102,8 @@ def read_bytes(path: Path, largest: int = LARGEST_BYTES) -> tuple[bytes, os.stat
                     f"cannot read {path}: of {facts.st_size:,} bytes, more than the {largest:,} that are "
                     "read of such a file of a dump; if torch wrote it, cut it to the part that matters"
                 )
-            return file.read(largest), facts  # no more, if it grows meanwhile
+            # No more if it grows meanwhile; a buffer of `largest` bytes for each small file takes its time.
+            return file.read(min(largest, facts.st_size)), facts
     except FileNotFoundError as error:
         raise NotFoundError(f"{path} does not exist") from error
     except OSError as error:
