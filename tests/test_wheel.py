@@ -92,7 +92,7 @@ def test_an_installed_probe_reads_a_dump(probe: Callable[..., str]) -> None:
 @pytest.mark.compiles
 def test_an_installed_probe_dumps_a_scenario_and_reads_it(probe: Callable[..., str]) -> None:
     shown = json.loads(probe("dump", "check_hflip.py", "--case", "channels_last", "--json"))
-    script = json.loads(Path(shown["run"], "probe.json").read_text())["script"]
+    script = json.loads(Path(shown["path"], "probe.json").read_text())["script"]
     assert script.endswith("site-packages/inductor_probe/_scenarios/check_hflip.py")
     assert "buf0" in probe("layouts")
 

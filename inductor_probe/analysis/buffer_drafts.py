@@ -9,7 +9,7 @@ from inductor_probe.analysis.access import accesses, touched
 from inductor_probe.analysis.generated_access import GeneratedAccesses
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.ir import BufferLayout, SchedulerNode
-from inductor_probe.model.layouts import Access
+from inductor_probe.model.layouts import Access, Evidence
 from inductor_probe.model.links import Links
 from inductor_probe.model.span import Span
 
@@ -25,7 +25,7 @@ class Draft:
     writes: list[Access] = field(default_factory=list)
     reads: list[Access] = field(default_factory=list)
     local: bool = False
-    evidence: list[tuple[str, Span]] = field(default_factory=list)
+    evidence: list[Evidence] = field(default_factory=list)
 
     def see_layout(self, layout: BufferLayout | None, what: str, span: Span | None) -> None:
         """Keep the first layout; a later one only adds the dtype or device that the first lacks."""
@@ -40,7 +40,7 @@ class Draft:
         else:
             return
         if span is not None:
-            self.evidence.append((what, span))
+            self.evidence.append(Evidence(what, span))
 
 
 def drafts(graph: CompiledGraph, linked: Links, wanted: Collection[str] | None) -> dict[str, Draft]:
@@ -60,7 +60,7 @@ def drafts(graph: CompiledGraph, linked: Links, wanted: Collection[str] | None) 
             draft.producer = leaf.name
             draft.see_layout(buffer.layout, "layout", buffer.span)
             if leaf.span:
-                draft.evidence.append(("written by", leaf.span))
+                draft.evidence.append(Evidence("written by", leaf.span))
     for leaf in leaves:
         for name, layout, span in leaf.layouts:
             drafts.setdefault(name, Draft(name)).see_layout(layout, "layout", span)

@@ -98,7 +98,6 @@ class _Reader:
             traits=tuple(dict.fromkeys(_traits(kernel, kind, reductions or 0, bool(nodes)))),
             looks=() if kernel.name in self._chosen else tuple(_looks(kernel, placed, bool(nodes))),
             source=kernel.source,
-            comments=kernel.comments,
             span=kernel.span,
         )
 

@@ -149,7 +149,7 @@ def _ranges(leaf: SchedulerNode) -> Ranges | None:
     if leaf.body is None or leaf.sizes is None:
         return None
     reduced: tuple[Dim, ...] = leaf.sizes[1] if len(leaf.sizes) > 1 else ()
-    return (leaf.sizes[0] if leaf.sizes else (), reduced)
+    return Ranges(leaf.sizes[0] if leaf.sizes else (), reduced)
 
 
 def _agree(top: SchedulerNode) -> bool | None:
@@ -158,6 +158,6 @@ def _agree(top: SchedulerNode) -> bool | None:
     A node fits when its ranges, reduced ones last, are the first ranges of the longest.
     """
     found = [ranges for leaf in top.leaves() if (ranges := _ranges(leaf)) is not None]
-    nests = [tuple(steps for steps in (*outer, *reduced) if steps != 1) for outer, reduced in found]
+    nests = [tuple(steps for steps in (*each.iteration, *each.reduction) if steps != 1) for each in found]
     longest = max(nests, key=len, default=())
     return all(nest == longest[: len(nest)] for nest in nests) if len(nests) > 1 else None

@@ -20,7 +20,7 @@ def _points(row: NodeRow) -> tuple[int, int]:
     """Symbolic sizes come before numbers, nodes without loops last."""
     if row.ranges is None:
         return (2, 0)
-    steps = [*row.ranges[0], *row.ranges[1]]
+    steps = [*row.ranges.iteration, *row.ranges.reduction]
     numbers = [step for step in steps if isinstance(step, int)]
     return (1, -prod(numbers)) if len(numbers) == len(steps) else (0, 0)
 

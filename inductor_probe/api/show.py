@@ -6,11 +6,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from inductor_probe.errors import NotFoundError, ProbeError
 from inductor_probe.model.kernels import KernelRow
-from inductor_probe.model.pages import BufferPage, GraphPage, NodePage, NodePart, TracePage
+from inductor_probe.model.pages import (
+    BufferPage,
+    GraphPage,
+    NodePage,
+    NodePart,
+    PageRecord,
+    ShownPage,
+    TracePage,
+)
 from inductor_probe.model.span import Problem
 from inductor_probe.notebook.shown import Renderable, Shown
 from inductor_probe.reader.text import read_text
@@ -19,10 +27,11 @@ from inductor_probe.report.page_list import PageList
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from inductor_probe.analysis.pages.of_name import Page as Record
     from inductor_probe.api.graph import Graph
     from inductor_probe.report.node_page import Lines
 
+_WIDTH = 100
+"""Columns of a formula in JSON."""
 _MOST_GRAPHS = 3
 """Graphs that are shown as pages when all of them are asked for."""
 
@@ -37,38 +46,25 @@ class Page(Shown):
         code: show the text of kernels.
     """
 
-    def __init__(
-        self, record: Record | GraphPage, graph: Graph, *, raw: bool = False, code: bool = False
-    ) -> None:
+    def __init__(self, record: PageRecord, graph: Graph, *, raw: bool = False, code: bool = False) -> None:
         self.record = record
         self.graph = graph
         self.raw = raw
         self.code = code
 
     @property
-    def json(self) -> dict[str, Any]:
-        """The page with stable keys, ready for `json.dumps`; `page` says which kind it is."""
-        match self.record:
-            case NodePage():
-                from inductor_probe.report.node_page import node_page_json
+    def shown(self) -> ShownPage:
+        """What `probe show --json` prints of it, as a record."""
+        from inductor_probe.report.formula import formula_lines
 
-                return {**node_page_json(self.record), **self._raw_json()}
-            case BufferPage():
-                from inductor_probe.report.buffer_page import buffer_page_json
-
-                return {**buffer_page_json(self.record), **self._raw_json()}
-            case TracePage():
-                from inductor_probe.report.trace_page import trace_page_json
-
-                return trace_page_json(self.record)
-            case KernelRow():
-                from inductor_probe.report.kernels import kernel_json
-
-                return {"page": "kernel", **kernel_json(self.record, with_source=self.code)}
-            case GraphPage():
-                from inductor_probe.report.graph_page import graph_page_json
-
-                return graph_page_json(self.record)
+        if isinstance(self.record, KernelRow):
+            text = {self.record.name: tuple(self.record.source.split("\n"))} if self.code else {}
+        elif self.raw:
+            text = {node: tuple(line for _, line in lines) for node, lines in self.lines.items()}
+        else:
+            parts = [(part.row.node, part.formula) for part in self._parts() if part.formula]
+            text = {node: tuple(formula_lines(formula, _WIDTH)) for node, formula in parts}
+        return ShownPage(self.record, text)
 
     @cached_property
     def lines(self) -> Lines:
@@ -92,11 +88,6 @@ class Page(Shown):
             case BufferPage(producer=NodePart() as part):
                 return (part,)
         return ()
-
-    def _raw_json(self) -> dict[str, Any]:
-        if not self.raw:
-            return {}
-        return {"raw": {node: [line for _, line in lines] for node, lines in self.lines.items()}}
 
     def __rich__(self) -> Renderable:
         match self.record:

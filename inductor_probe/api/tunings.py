@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from inductor_probe.analysis.templates import linked_tunings
 from inductor_probe.errors import ProbeError
@@ -17,7 +17,7 @@ from inductor_probe.reader.best_config import cached_configs, logged_configs
 from inductor_probe.reader.template_choices import read_tunings, tuning_of_log
 from inductor_probe.reader.text import LARGEST_JSON, read_text
 from inductor_probe.report.page_list import PageList
-from inductor_probe.report.templates import TuningTable, tunings_json
+from inductor_probe.report.templates import TuningTable
 from inductor_probe.store.choices import tunings_from_csv, tunings_to_csv
 
 if TYPE_CHECKING:
@@ -38,11 +38,6 @@ class Tunings(tuple[Tuning, ...], Shown):
         made = super().__new__(cls, tunings)
         made.problems = tuple(problems)
         return made
-
-    @property
-    def json(self) -> list[dict[str, Any]]:
-        """The tunings with stable keys, ready for `json.dumps`."""
-        return tunings_json(self)
 
     @property
     def csv(self) -> str:

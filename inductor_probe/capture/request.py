@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from dataclasses import dataclass
-from pathlib import Path
 
 from inductor_probe.capture.process import Program
+from inductor_probe.model.codec import from_json, to_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +25,9 @@ class Request:
 
     def to_line(self) -> bytes:
         """Return the request as a line of JSON. Bytes of a path that are not text become surrogates."""
-        return json.dumps(dataclasses.asdict(self), default=str).encode() + b"\n"
+        return json.dumps(to_json(self)).encode() + b"\n"
 
     @classmethod
     def from_line(cls, line: bytes) -> Request:
         """Return the request that `to_line` made."""
-        data = json.loads(line)
-        path, arguments, settings, is_debugger = data.pop("program").values()
-        for name in ("arguments", "cases"):
-            data[name] = tuple(data[name])
-        knobs = tuple((name, value) for name, value in data.pop("knobs"))
-        return cls(knobs=knobs, program=Program(Path(path), tuple(arguments), settings, is_debugger), **data)
+        return from_json(cls, json.loads(line))

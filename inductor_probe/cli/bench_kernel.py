@@ -19,10 +19,11 @@ from inductor_probe.cli.screen import relative, say, show, show_json
 from inductor_probe.cli.verdict import say_warnings
 from inductor_probe.errors import ExitCode, ProbeError, VariantTextError
 from inductor_probe.files import write_whole
-from inductor_probe.model.bench import BenchFile, BenchSettings
+from inductor_probe.model.bench import BenchFile, BenchKernelOutput, BenchSettings
 from inductor_probe.reader.text import read_text
-from inductor_probe.report.bench import VariantDiffs, bench_file_json, bench_file_text
+from inductor_probe.report.bench import VariantDiffs, bench_file_text
 from inductor_probe.report.bench_settings import SettingsTable
+from inductor_probe.report.bench_words import sentence
 
 
 @click.command()
@@ -134,7 +135,7 @@ def bench_kernel(
         show(VariantDiffs(file.diffs))
     if not run:
         if json:
-            show_json(bench_file_json(file))
+            show_json(BenchKernelOutput(file=file))
         else:
             say(f"next: edit a _v2 in it, then probe bench-kernel {graph.name}")
         return ExitCode.OK
@@ -158,7 +159,8 @@ def _bench(graph: ip.Graph, file: BenchFile, chosen: list[BenchSettings], *, tru
             show(bench)
         found.append(bench)
     if json:
-        show_json(found[0].json if len(found) == 1 else [bench.json for bench in found])
+        results = tuple(bench.result for bench in found)
+        show_json(BenchKernelOutput(file=file, results=results, summary=tuple(map(sentence, results))))
     elif len(found) > 1:
         show(SettingsTable([bench.result for bench in found]))
     return ExitCode.OK if all(bench.correct for bench in found) else ExitCode.MISMATCH
@@ -169,7 +171,7 @@ def _configs(
 ) -> int:
     tables = graph.time_configs(file, settings, text, trust=trust)
     if json:
-        show_json(list(tables))
+        show_json(BenchKernelOutput(file=file, configs=tables))
     for table in () if json else tables:
         sys.stdout.write(f"{table['shown']}\n")
     return ExitCode.OK

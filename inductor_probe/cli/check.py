@@ -8,7 +8,8 @@ import inductor_probe as ip
 from inductor_probe.cli.completion import TARGET
 from inductor_probe.cli.screen import show, show_json
 from inductor_probe.errors import ExitCode
-from inductor_probe.report.check import CheckText, check_json
+from inductor_probe.model.check import CheckOutput
+from inductor_probe.report.check import CheckText
 
 
 @click.command()
@@ -23,7 +24,7 @@ def check(paths: tuple[str, ...], json: bool) -> int:
     """
     found = ip.check(*paths)
     if json:
-        show_json(check_json(found))
+        show_json(CheckOutput(check=found, problems=found.problems))
     else:
         show(CheckText(found))
     return ExitCode.OK if found.sound else ExitCode.MISMATCH

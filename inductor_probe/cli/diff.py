@@ -8,8 +8,9 @@ import inductor_probe as ip
 from inductor_probe.cli.completion import TARGET
 from inductor_probe.cli.screen import show, show_json, warn
 from inductor_probe.errors import ExitCode
+from inductor_probe.model.diff import DiffOutput
 from inductor_probe.report.diff import CodePage, DiffPage
-from inductor_probe.report.diff_json import diff_json
+from inductor_probe.report.diff_words import summary_words
 
 _EVERY = "*"
 
@@ -40,7 +41,7 @@ def diff(a: str | None, b: str | None, *, code: str | None, everything: bool, js
         a, b, code = code, a, _EVERY  # `--code A B`: an option's value cannot be told from an argument
     found = ip.diff(a, b)
     if json:
-        show_json(diff_json(found.result))
+        show_json(DiffOutput(diff=found.result, summary=summary_words(found.result), problems=found.problems))
     elif code is not None:
         show(CodePage(found.code(None if code == _EVERY else code)))
     else:

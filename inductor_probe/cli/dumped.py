@@ -17,8 +17,8 @@ from inductor_probe.cli.completion import CASE, KNOB, SCRIPT
 from inductor_probe.cli.screen import complain, relative, say, show, show_json
 from inductor_probe.errors import ExitCode, ProbeError, RunFailedError
 from inductor_probe.model.manifest import Manifest
-from inductor_probe.model.summary import NextStep
-from inductor_probe.report.summary import SummaryTable, next_text, summary_json
+from inductor_probe.model.summary import DumpOutput, NextStep
+from inductor_probe.report.summary import SummaryTable, next_text
 
 _Verb = TypeVar("_Verb", bound=Callable[..., int])
 
@@ -94,7 +94,7 @@ def tell_run(run: Run, *, json: bool) -> int:
 
 def _tell(run: Run, *, json: bool) -> int:
     if json:
-        show_json(summary_json(run.summary, str(run.path), run.manifest))
+        show_json(_output(run))
     elif run.graphs or run.summary.looks:
         show(SummaryTable(run.summary))
     say(f"run: {relative(run.path)}")
@@ -109,6 +109,17 @@ def _tell(run: Run, *, json: bool) -> int:
     for step in run.summary.next:
         say(f"next: {next_text(step, _target(run, step))}")
     return ExitCode.OK if run.graphs else ExitCode.FAILED
+
+
+def _output(run: Run) -> DumpOutput:
+    manifest = run.manifest
+    return DumpOutput(
+        path=run.path,
+        label=manifest.label if manifest else None,
+        outcome=manifest.outcome if manifest else None,
+        exit_status=manifest.exit_status if manifest else None,
+        summary=run.summary,
+    )
 
 
 def _target(run: Run, step: NextStep) -> str:

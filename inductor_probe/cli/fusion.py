@@ -8,8 +8,8 @@ import inductor_probe as ip
 from inductor_probe.cli.completion import NAME
 from inductor_probe.cli.screen import show, show_json, warn
 from inductor_probe.errors import NotFoundError
+from inductor_probe.model.fusion import FusionOutput
 from inductor_probe.report.fusion import FusionPages
-from inductor_probe.report.fusion_json import fusion_json
 
 _MOST_ARGUMENTS = 3
 
@@ -29,7 +29,7 @@ def fusion(names: tuple[str, ...], everything: bool, json: bool) -> int:
         raise click.UsageError(f"at most two nodes and a run or graph, not {len(names)} arguments")
     rows = _rows(names)
     if json:
-        show_json(fusion_json(rows))
+        show_json(FusionOutput(rows=rows, problems=rows.problems))
     else:
         show(FusionPages(rows, everything))
     return warn(rows.problems)

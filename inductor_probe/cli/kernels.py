@@ -8,7 +8,8 @@ import inductor_probe as ip
 from inductor_probe.api.kernels import KERNEL_ORDERS
 from inductor_probe.cli.completion import TARGET
 from inductor_probe.cli.screen import say, show, show_json, warn
-from inductor_probe.report.kernels import KernelTable, kernels_json
+from inductor_probe.model.kernels import KernelsOutput
+from inductor_probe.report.kernels import KernelTable
 
 
 @click.command()
@@ -35,7 +36,7 @@ def kernels(target: str | None, sort: str | None, traits: tuple[str, ...], json:
     """
     rows = ip.kernels(target).only(*traits).sorted_by(sort)
     if json:
-        show_json(kernels_json(rows))
+        show_json(KernelsOutput(rows=rows, problems=rows.problems))
     elif rows:
         show(KernelTable(rows))
     else:

@@ -8,7 +8,8 @@ import inductor_probe as ip
 from inductor_probe.cli.completion import NAME, TARGET
 from inductor_probe.cli.screen import is_path, show, show_json, warn
 from inductor_probe.errors import NotFoundError
-from inductor_probe.report.layouts import LayoutPage, LayoutTable, layouts_json
+from inductor_probe.model.layouts import LayoutsOutput
+from inductor_probe.report.layouts import LayoutPage, LayoutTable
 
 
 @click.command()
@@ -23,7 +24,7 @@ def layouts(name: str | None, target: str | None, json: bool) -> int:
     """
     rows, named = _rows(name, target)
     if json:
-        show_json(layouts_json(rows))
+        show_json(LayoutsOutput(rows=rows, problems=rows.problems))
     elif named:
         for at, row in enumerate(rows):
             show(LayoutPage(row, below_another=at > 0))

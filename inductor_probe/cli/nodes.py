@@ -8,7 +8,8 @@ import inductor_probe as ip
 from inductor_probe.api.nodes import NODE_ORDERS
 from inductor_probe.cli.completion import KERNEL, TARGET
 from inductor_probe.cli.screen import say, show, show_json, warn
-from inductor_probe.report.nodes import NodeTable, nodes_json
+from inductor_probe.model.nodes import NodesOutput
+from inductor_probe.report.nodes import NodeTable
 
 
 @click.command()
@@ -52,7 +53,7 @@ def nodes(
     found = rows.where(kind=kind, kernel=kernel, reads=reads, writes=writes, op=op, source=source)
     found = found.sorted_by(sort)
     if json:
-        show_json(nodes_json(found))
+        show_json(NodesOutput(rows=found, problems=rows.problems))
     elif found:
         show(NodeTable(found))
     elif rows:

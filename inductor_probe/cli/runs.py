@@ -12,8 +12,8 @@ import click
 import inductor_probe as ip
 from inductor_probe.cli.screen import complain, say, show, show_json, warn
 from inductor_probe.errors import ExitCode, ProbeError
-from inductor_probe.model.runs import Removal
-from inductor_probe.report.runs import RemovalText, removals_json, runs_json
+from inductor_probe.model.runs import Removal, RemovalResult, RunsOutput
+from inductor_probe.report.runs import RemovalText
 from inductor_probe.report.units import bytes_text, counted
 
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -52,7 +52,7 @@ def runs(
     found = ip.runs(*targets, older_than=age, empty=empty, exact=rm and not picked)
     if not rm:
         if json:
-            show_json(runs_json(found))
+            show_json(RunsOutput(rows=found, problems=found.problems))
         else:
             show(found)
         return warn(found.problems)
@@ -74,7 +74,8 @@ def _remove(found: ip.RunList, *, dry_run: bool, yes: bool, json: bool) -> int:
             say("nothing was removed")
             going = []
     if json:
-        show_json(removals_json(plans, removed))
+        results = tuple(RemovalResult(plan, plan in removed) for plan in plans)
+        show_json(RunsOutput(rows=found, removals=results, problems=found.problems))
     elif removed and yes:
         show(RemovalText([plan for plan in plans if plan.blocks or plan in removed], "removed"))
     elif removed:

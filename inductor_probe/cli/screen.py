@@ -7,12 +7,14 @@ import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 from rich.console import RenderableType
 from rich.text import Text
 
 from inductor_probe.errors import ExitCode, ProbeError
+from inductor_probe.model.codec import to_json
+from inductor_probe.model.output import Output
 from inductor_probe.model.span import Problem
 from inductor_probe.report.shown import plain_console
 from inductor_probe.report.visible import VisibleConsole, visible
@@ -32,9 +34,9 @@ def show(renderable: RenderableType) -> None:
     sys.stdout.write("".join(f"{line.rstrip(' ')}\n" for line in captured.get().splitlines()))
 
 
-def show_json(data: Any) -> None:
+def show_json(output: Output) -> None:
     """Print a result as JSON, and nothing else."""
-    sys.stdout.write(json.dumps(data, indent=2) + "\n")
+    sys.stdout.write(json.dumps(to_json(output), indent=2) + "\n")
 
 
 def say(text: RenderableType) -> None:

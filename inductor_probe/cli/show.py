@@ -13,6 +13,7 @@ from inductor_probe.cli.completion import NAME, TARGET
 from inductor_probe.cli.screen import is_path
 from inductor_probe.errors import NotFoundError, ProbeError
 from inductor_probe.model.kernels import KernelRow
+from inductor_probe.model.pages import ShowOutput
 from inductor_probe.report.visible import visible
 
 
@@ -55,7 +56,7 @@ def show(
     if annotate:
         _annotate(pages, output, line_directives=not no_line, force=force)
     elif json:
-        screen.show_json([page.json for page in pages])
+        screen.show_json(ShowOutput(pages=tuple(page.shown for page in pages), problems=pages.problems))
     else:
         screen.show(pages)
         if pages.is_outline:

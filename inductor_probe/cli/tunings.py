@@ -9,6 +9,7 @@ import click
 import inductor_probe as ip
 from inductor_probe.cli.completion import TARGET
 from inductor_probe.cli.screen import say, show, show_json, warn
+from inductor_probe.model.templates import TuningsOutput
 
 
 @click.command()
@@ -24,7 +25,7 @@ def tunings(target: str | None, *, csv: bool, json: bool) -> int:
     """
     found = ip.tunings(target)
     if json:
-        show_json(found.json)
+        show_json(TuningsOutput(rows=found, problems=found.problems))
     elif csv:
         sys.stdout.write(found.csv)
     elif found:

@@ -10,6 +10,8 @@ from inductor_probe.cli.completion import TARGET
 from inductor_probe.cli.quantities import Share
 from inductor_probe.cli.screen import say, show, show_json
 from inductor_probe.errors import ExitCode
+from inductor_probe.model.bench import VerdictOutput
+from inductor_probe.report.bench_words import sentence
 
 
 @click.command()
@@ -25,7 +27,7 @@ def verdict(target: str | None, *, margin: float | None, json: bool) -> int:
     bench = ip.verdict(target, margin=margin)
     say_warnings(bench)
     if json:
-        show_json(bench.json)
+        show_json(VerdictOutput(result=bench.result, summary=sentence(bench.result)))
     else:
         show(bench)
     return ExitCode.OK if bench.correct else ExitCode.MISMATCH

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+
+from inductor_probe.model.codec import from_json, to_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +36,9 @@ class Stop:
 
 def stops_to_json(stops: Iterable[Stop]) -> str:
     """Return the stops as one argument of a command line."""
-    return json.dumps([asdict(stop) for stop in stops])
+    return json.dumps(to_json(tuple(stops)))
 
 
 def stops_from_json(text: str) -> tuple[Stop, ...]:
     """Return the stops that `stops_to_json` wrote."""
-    return tuple(Stop(**fields) for fields in json.loads(text))
+    return tuple(from_json(Stop, stop) for stop in json.loads(text))

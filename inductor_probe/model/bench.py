@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from inductor_probe.model.ceilings import CeilingRow, Ceilings
+from inductor_probe.model.output import Output
 from inductor_probe.model.overheads import Overheads
 from inductor_probe.model.variants import ABLATIONS, VariantDiff
 
@@ -187,3 +189,34 @@ class BenchResult:
     ceilings: Ceilings | None = None
     ceiling_rows: tuple[CeilingRow, ...] = ()
     resources: tuple[tuple[str, Resources], ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchKernelOutput(Output):
+    """The bench file, and what running it found; times are in seconds a call.
+
+    Attributes:
+        file: as it stands on disk now.
+        results: one for each of `--inputs` and `--threads`; none with `--no-run` or `--configs`.
+        summary: the last line of each report, in words.
+        configs: with `--configs`: a table for each Triton kernel, as the bench file wrote it.
+    """
+
+    verb: Literal["bench-kernel"] = "bench-kernel"
+    file: BenchFile
+    results: tuple[BenchResult, ...] = ()
+    summary: tuple[str, ...] = ()
+    configs: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerdictOutput(Output):
+    """The report of samples that are on disk; times are in seconds a call.
+
+    Attributes:
+        summary: the last line of the report, in words.
+    """
+
+    verb: Literal["verdict"] = "verdict"
+    result: BenchResult
+    summary: str

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
+from inductor_probe.model.codec import written
+from inductor_probe.model.output import Output
 from inductor_probe.model.span import Problem
 
 
@@ -83,21 +86,25 @@ class DumpCheck:
     empty_graphs: tuple[Path, ...] = ()
 
     @property
+    @written
     def nodes(self) -> int:
         """Unfused nodes of all graphs."""
         return sum(graph.nodes for graph in self.graphs)
 
     @property
+    @written
     def kernels(self) -> int:
         """Generated kernels of all graphs."""
         return sum(graph.kernels for graph in self.graphs)
 
     @property
+    @written
     def launches(self) -> int:
         """Launches of generated kernels in all graphs."""
         return sum(graph.launches for graph in self.graphs)
 
     @property
+    @written
     def files(self) -> tuple[FileCheck, ...]:
         """What became of the lines of each kind of file, all graphs and logs together."""
         kinds: dict[str, list[FileCheck]] = {}
@@ -112,21 +119,25 @@ class DumpCheck:
         return _added("all", self.files)
 
     @property
+    @written
     def lines(self) -> int:
         """Lines of everything that was read, checked or counted."""
         return self.total.lines
 
     @property
+    @written
     def unread_lines(self) -> int:
         """Lines that no known form took."""
         return self.total.unread
 
     @property
+    @written
     def unopened(self) -> tuple[Path, ...]:
         """Files in the graphs' folders that are neither read nor checked."""
         return tuple(path for graph in self.graphs for path in graph.unopened)
 
     @property
+    @written
     def unlinked_nodes(self) -> int:
         """Nodes whose kernel could not be proved."""
         return sum(len(graph.unlinked) for graph in self.graphs)
@@ -141,11 +152,13 @@ class DumpCheck:
         return (*self.graphs, *self.logs)
 
     @property
+    @written
     def sound(self) -> bool:
         """Whether nothing is missing, damaged, not understood or not linked, as far as can be told."""
         return not self.problems and not self.unread_lines and not self.unlinked_nodes
 
     @property
+    @written
     def whole(self) -> bool:
         """Whether it is sound, and everything in the graphs' folders was read or checked."""
         return self.sound and not self.total.counted and not self.unopened
@@ -162,3 +175,11 @@ def _added(kind: str, files: Sequence[FileCheck]) -> FileCheck:
         counted=sum(file.counted for file in files),
         unread=sum(file.unread for file in files),
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckOutput(Output):
+    """What became of every line. Its problems are all that its parts have."""
+
+    verb: Literal["check"] = "check"
+    check: DumpCheck

@@ -10,7 +10,7 @@ the record knows the JSON. The annotation of a field says how its value is writt
     Literal["a", "b"], an Enum        the value
     tuple[X, ...]                     a list
     tuple[X, Y]                       a list of that length
-    tuple[tuple[str, X], ...]         an object: the names with their values, in order
+    tuple[tuple[str, X], ...]         an object: the names with their values, in order; "x#2" for a second "x"
     Mapping[str, X]                   an object
     a record                          an object
     a union with several records      an object with the key "record": the name of the class
@@ -19,15 +19,21 @@ For example, with `class Loop: variable: str; size: int | str` and `class Nest: 
 `to_json(Nest((Loop("x0", 8),)))` is `{"loops": [{"variable": "x0", "size": 8}]}`, and `from_json(Nest, ...)`
 makes an equal record of that. `json_schema(Nest)` describes it as a JSON Schema (draft 2020-12).
 
+Two things can be said of a record beside its annotations. A property below `@written` is computed, and
+written like a field; it is not read. A field whose metadata is `UNWRITTEN` has no key and is not read, so it
+has a default; one with `AS_TEXT` is written as its `str`, and a record with one is not read.
+
 Reading is strict about what is there and lenient about what is not known: a value of another type is a
-`ShapeError` that names its key, a key that no field has is ignored (a later version wrote it), and a key that
-is missing takes the field's default if it has one.
+`ShapeError` that names its key, a key that no field has is ignored (a later version wrote it), and a key
+that is missing takes the field's default if it has one. An integer has 64 bits and a number is finite, so
+that what was read can be computed with.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import enum
+import inspect
 import math
 import types
 import typing
@@ -41,21 +47,42 @@ Record = TypeVar("Record")
 
 RECORD_KEY = "record"
 """Names the class of an object where a field may hold one of several."""
+UNWRITTEN: Mapping[str, str] = types.MappingProxyType({"json": "unwritten"})
+"""Metadata of a field that has no key: text of many lines that few ask for."""
+AS_TEXT: Mapping[str, str] = types.MappingProxyType({"json": "text"})
+"""Metadata of a field that is written as its `str`: a tree that people know as an expression."""
 _NOT_FINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
-_SCALARS: Mapping[Any, str] = {
-    int: "integer", str: "string", bool: "boolean", types.NoneType: "null",
-}  # fmt: skip
+_SCALARS: Mapping[Any, Mapping[str, Any]] = {
+    int: {"type": "integer"},
+    str: {"type": "string"},
+    bool: {"type": "boolean"},
+    types.NoneType: {"type": "null"},
+    float: {"anyOf": [{"type": "number"}, {"enum": list(_NOT_FINITE)}]},
+    Path: {"type": "string"},
+    Any: {},
+}
+"""The schemas of what has no parts."""
+
+
+_LARGEST_INTEGER = (1 << 63) - 1
+_Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 class ShapeError(ValueError):
     """A JSON value is not what the field of a record says; the message names the key."""
 
 
+def written(method: _Method) -> _Method:
+    """Mark what computes a property, below `@property`: the codec writes its value like that of a field."""
+    method.__written__ = True  # type: ignore[attr-defined] # a function takes any attribute
+    return method
+
+
 def to_json(value: Any) -> Json:
     """Return a record, or a tuple, list or mapping of records, as what `json.dumps` takes.
 
     Raises:
-        TypeError: a value that has no JSON form, or the same name twice in pairs of names and values.
+        TypeError: a value that has no JSON form.
     """
     return _plain(value)
 
@@ -81,11 +108,35 @@ def json_schema(kind: Any) -> dict[str, Any]:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "$defs": definitions}
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Key:
+    """A key of a record: of a field, or of a property below `@written`, which is not read."""
+
+    name: str
+    kind: Any
+    is_text: bool = False
+    is_read: bool = True
+    is_needed: bool = False
+    description: str | None = None
+
+
 @cache
-def _fields(kind: type) -> tuple[tuple[dataclasses.Field[Any], Any], ...]:
-    """Return the fields of a record with their annotations as types."""
+def _keys(kind: type) -> tuple[_Key, ...]:
+    """Return the keys of a record: its fields, then its properties below `@written`."""
     hints = typing.get_type_hints(kind)
-    return tuple((field, hints[field.name]) for field in dataclasses.fields(kind))
+    keys = {}
+    for field in dataclasses.fields(kind):
+        form = field.metadata.get("json")
+        needed = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+        if form != "unwritten":
+            is_text = form == "text"
+            keys[field.name] = _Key(field.name, hints[field.name], is_text, not is_text, needed)
+    for parent in reversed(kind.__mro__):
+        for name, value in vars(parent).items():
+            if isinstance(value, property) and hasattr(value.fget, "__written__"):
+                hint = typing.get_type_hints(value.fget)["return"]
+                keys[name] = _Key(name, hint, is_read=False, description=inspect.getdoc(value))
+    return tuple(keys.values())
 
 
 def _is_record(kind: Any) -> bool:
@@ -135,7 +186,7 @@ def _record_writer(kind: type) -> Callable[[Any], dict[str, Json]]:
 
     def write(record: Any) -> dict[str, Json]:
         if not writers:  # not before: a record may hold records of its own class
-            writers.extend((field.name, _writer(hint)) for field, hint in _fields(kind))
+            writers.extend((key.name, _text if key.is_text else _writer(key.kind)) for key in _keys(kind))
         return {name: writer(getattr(record, name)) for name, writer in writers}
 
     return write
@@ -159,13 +210,20 @@ def _union_writer(parts: tuple[Any, ...]) -> Callable[[Any], Json]:
 
 def _pairs_writer(kind: Any) -> Callable[[Any], Json]:
     def write(pairs: Any) -> Json:
-        written = {name: _writer(kind)(value) for name, value in pairs}
-        if len(written) != len(pairs):
-            names = [name for name, _ in pairs]
-            raise TypeError(f"a name stands twice in {names}: these are no names with values")
-        return written
+        values: dict[str, Json] = {}
+        for name, value in pairs:
+            key, number = name, 1
+            while key in values:  # a damaged dump: nothing of it is left out
+                number += 1
+                key = f"{name}#{number}"
+            values[key] = _writer(kind)(value)
+        return values
 
     return write
+
+
+def _text(value: Any) -> Json:
+    return None if value is None else str(value)
 
 
 def _list_writer(kind: Any) -> Callable[[Any], Json]:
@@ -207,7 +265,7 @@ def _read(kind: Any, data: Any, where: str) -> Any:
         return _read_union(parts, data, where)
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is typing.Literal:
-        if data not in arguments:
+        if not any(type(data) is type(value) and data == value for value in arguments):
             raise _wrong(where, data, f"one of {', '.join(map(repr, arguments))}")
         return data
     if _is_pairs(kind):
@@ -225,12 +283,14 @@ def _read(kind: Any, data: Any, where: str) -> Any:
 def _read_record(kind: type, data: Any, where: str) -> Any:
     values = dict(_object(data, where))
     read = {}
-    for field, hint in _fields(kind):
-        key = f"{where}.{field.name}".lstrip(".")
-        if field.name in values:
-            read[field.name] = _read(hint, values[field.name], key)
-        elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
-            raise ShapeError(f"{key} is missing")
+    for key in _keys(kind):
+        place = f"{where}.{key.name}".lstrip(".")
+        if key.is_read and key.name in values:
+            read[key.name] = _read(key.kind, values[key.name], place)
+        elif key.is_text:
+            raise TypeError(f"{kind.__name__}.{key.name} is written as text, and not read")
+        elif key.is_needed:
+            raise ShapeError(f"{place} is missing")
     try:
         return kind(**read)
     except ValueError as error:  # what its `__post_init__` holds against the values
@@ -276,8 +336,12 @@ def _read_scalar(kind: Any, data: Any, where: str) -> Any:
         return data
     if kind is Path and isinstance(data, str) and "\0" not in data:
         return Path(data)
-    if kind is float and type(data) is int and abs(data) <= 2**1023:
+    if kind is float and type(data) is int and abs(data) <= _LARGEST_INTEGER:
         return float(data)
+    if kind is int and type(data) is int and abs(data) > _LARGEST_INTEGER:
+        raise ShapeError(f"{where or 'the value'} is not between -(2**63 - 1) and 2**63 - 1")
+    if kind is float and isinstance(data, float) and not math.isfinite(data):
+        raise _wrong(where, data, "a finite number")
     if kind is float and isinstance(data, str) and data in _NOT_FINITE:
         return _NOT_FINITE[data]
     if isinstance(kind, type) and issubclass(kind, enum.Enum):
@@ -318,13 +382,7 @@ def _words(kind: Any) -> str:
 
 def _schema(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     if kind in _SCALARS:
-        return {"type": _SCALARS[kind]}
-    if kind is float:
-        return {"anyOf": [{"type": "number"}, {"enum": list(_NOT_FINITE)}]}
-    if kind is Path:
-        return {"type": "string"}
-    if kind is Any:
-        return {}
+        return dict(_SCALARS[kind])
     if parts := _parts(kind):
         return _union_schema(parts, definitions)
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
@@ -352,10 +410,10 @@ def _record_schema(kind: type, definitions: dict[str, Any]) -> dict[str, Any]:
     described = f"{kind.__module__}.{name}"
     if name not in definitions:
         definitions[name] = {"$comment": described}  # before its fields: one may hold its own class
-        properties = {field.name: _schema(hint, definitions) for field, hint in _fields(kind)}
+        properties = {key.name: _key_schema(key, definitions) for key in _keys(kind)}
         definitions[name] = {
             "$comment": described,
-            "description": (kind.__doc__ or "").partition("\n\n")[0],
+            "description": inspect.getdoc(kind) or "",
             "type": "object",
             "properties": properties,
             "required": list(properties),
@@ -365,8 +423,19 @@ def _record_schema(kind: type, definitions: dict[str, Any]) -> dict[str, Any]:
     return {"$ref": f"#/$defs/{name}"}
 
 
+def _key_schema(key: _Key, definitions: dict[str, Any]) -> dict[str, Any]:
+    if key.is_text:
+        return {"type": ["string", "null"] if types.NoneType in (_parts(key.kind) or ()) else "string"}
+    schema = _schema(key.kind, definitions)
+    return {**schema, "description": key.description} if key.description else schema
+
+
 def _union_schema(parts: tuple[Any, ...], definitions: dict[str, Any]) -> dict[str, Any]:
     records = [part for part in parts if _is_record(part)]
+    if len(records) > 1 and any(key.name == RECORD_KEY for part in records for key in _keys(part)):
+        raise TypeError(
+            f"{RECORD_KEY} names the class of a record, so none of {records} can have such a field"
+        )
     schemas = []
     for part in parts:
         schema = _schema(part, definitions)

@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from inductor_probe.model.codec import written
 from inductor_probe.model.ir import BufferLayout
+from inductor_probe.model.output import Output
 from inductor_probe.model.span import Problem, Span
 
 Weight: TypeAlias = Literal["major", "minor", "cosmetic"]
@@ -66,6 +68,7 @@ class BufferChange:
     layout_b: BufferLayout | None = None
 
     @property
+    @written
     def weight(self) -> Weight:
         """The weight of its weightiest fact."""
         return heaviest(self.facts)
@@ -91,7 +94,7 @@ class NodeChange:
         how: what makes it the same node, in words.
         loops: trip counts on both sides, outermost first, when they differ.
         first_a, first_b: the first statements that differ; None on a side that has no more.
-        operations: operations that one side has more of: `("mul", 3, 2)`.
+        operations: operations that one side has more of.
     """
 
     a: str | None
@@ -101,7 +104,7 @@ class NodeChange:
     loops: FactChange | None = None
     first_a: Statement | None = None
     first_b: Statement | None = None
-    operations: tuple[tuple[str, int, int], ...] = ()
+    operations: tuple[Count, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +200,7 @@ class GraphDiff:
     fusion: tuple[FusionChange, ...] = ()
     kernels: tuple[KernelMatch, ...] = ()
     calls: tuple[CallChange, ...] = ()
-    operations: tuple[tuple[str, int, int], ...] = ()
+    operations: tuple[Count, ...] = ()
     counts: tuple[Count, ...] = ()
     cosmetic: tuple[tuple[str, int], ...] = ()
     matched_nodes: int = 0
@@ -206,6 +209,7 @@ class GraphDiff:
     problems: tuple[Problem, ...] = field(default=(), compare=False)
 
     @property
+    @written
     def equal(self) -> bool:
         """Whether both graphs compute the same with the same code, names and spelling aside.
 
@@ -247,6 +251,7 @@ class RunDiff:
     label_b: str | None = None
 
     @property
+    @written
     def equal(self) -> bool:
         """Whether all graphs have an equal partner."""
         return (
@@ -263,3 +268,16 @@ def heaviest(facts: tuple[FactChange, ...]) -> Weight:
         if any(fact.weight == weight for fact in facts):
             return "major" if weight == "major" else "minor"
     return "cosmetic"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiffOutput(Output):
+    """What changed: `GraphDiff` where two graphs were compared, `RunDiff` where two runs were.
+
+    Attributes:
+        summary: the first lines of what is shown, in words.
+    """
+
+    verb: Literal["diff"] = "diff"
+    diff: GraphDiff | RunDiff
+    summary: tuple[str, ...]

@@ -1,100 +1,17 @@
 """A loop body as mathematics: what `analysis.formula` concludes from the statements of a body.
 
-An expression is a tree. What is used more than once is a `Definition` with a name, so a tree stays small and
-shallow. Nothing of a body is left out: each statement names the lines of the body that it stands for.
+What is used more than once is a `Definition` with a name, so an expression stays small and shallow. Nothing
+of a body is left out: each statement names the lines of the body that it stands for.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
+from inductor_probe.model.codec import AS_TEXT
+from inductor_probe.model.expression import BufferElement, Expression
 from inductor_probe.model.ir import Dim
-
-
-@dataclass(frozen=True, slots=True)
-class Number:
-    """A constant. `text` reads back as the same number (`0.1`, `inf`, `True`); `dtype` may be None."""
-
-    text: str
-    dtype: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Name:
-    """A loop variable, a symbolic size, a definition, or a parameter of one."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class BufferElement:
-    """A place in a buffer: `arg0_1[p0, 223 - p1]`. One subscript for each dimension of its `View`."""
-
-    buffer: str
-    subscripts: tuple[Expression, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Unary:
-    """`-x`, `~x`, `not x`."""
-
-    operator: Literal["-", "~", "not"]
-    operand: Expression
-
-
-@dataclass(frozen=True, slots=True)
-class Chain:
-    """Operations of one precedence, from left to right: `a + b - c` is `(a + b) - c`."""
-
-    first: Expression
-    rest: tuple[tuple[str, Expression], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Binary:
-    """A comparison, or `a ** b`: operations that do not chain."""
-
-    operator: str
-    left: Expression
-    right: Expression
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A function of values: one of inductor's, a cast (`i64`), or a definition with parameters."""
-
-    function: str
-    arguments: tuple[Expression, ...]
-    keywords: tuple[tuple[str, Expression], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Over:
-    """What runs over loops: a reduction, a scan or a sort of `values` over `variables`."""
-
-    kind: str
-    variables: tuple[str, ...]
-    values: tuple[Expression, ...]
-    keywords: tuple[tuple[str, Expression], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """One of several results: `mean` of `welford`, or by number."""
-
-    of: Expression
-    part: str
-
-
-@dataclass(frozen=True, slots=True)
-class Text:
-    """An argument that is no number: a dtype, a string, an expression kept as it is printed."""
-
-    text: str
-
-
-Expression: TypeAlias = Number | Name | BufferElement | Unary | Chain | Binary | Call | Over | Part | Text
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +46,9 @@ class Definition:
     """`name = value`, or `name(parameters) = value`. `under` is the mask under which alone it is computed."""
 
     name: str
-    value: Expression
+    value: Expression = field(metadata=AS_TEXT)
     parameters: tuple[str, ...] = ()
-    under: Expression | None = None
+    under: Expression | None = field(default=None, metadata=AS_TEXT)
     lines: tuple[int, ...] = field(default=(), compare=False)
 
 
@@ -139,11 +56,11 @@ class Definition:
 class Store:
     """`target = value`; `mode` is `atomic_add` for `target += value` from many iterations."""
 
-    target: BufferElement
-    value: Expression
+    target: BufferElement = field(metadata=AS_TEXT)
+    value: Expression = field(metadata=AS_TEXT)
     mode: str | None = None
     reduction: bool = False
-    under: Expression | None = None
+    under: Expression | None = field(default=None, metadata=AS_TEXT)
     lines: tuple[int, ...] = field(default=(), compare=False)
 
 
@@ -151,11 +68,11 @@ class Store:
 class BoundsCheck:
     """`0 <= value` is checked when `lower`, `value < size` when `upper`."""
 
-    value: Expression
-    size: Expression
+    value: Expression = field(metadata=AS_TEXT)
+    size: Expression = field(metadata=AS_TEXT)
     lower: bool
     upper: bool
-    under: Expression | None = None
+    under: Expression | None = field(default=None, metadata=AS_TEXT)
     lines: tuple[int, ...] = field(default=(), compare=False)
 
 
@@ -163,9 +80,9 @@ class BoundsCheck:
 class Effect:
     """A value computed for what it does besides (`used`), or one that nothing takes."""
 
-    value: Expression
+    value: Expression = field(metadata=AS_TEXT)
     used: bool
-    under: Expression | None = None
+    under: Expression | None = field(default=None, metadata=AS_TEXT)
     lines: tuple[int, ...] = field(default=(), compare=False)
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from inductor_probe.model.ir import Dim
+from inductor_probe.model.output import Output
 from inductor_probe.model.span import Problem, Span
 
 Outcome: TypeAlias = Literal["fused", "refused", "refused_silently", "untold", "never_tried", "no_log"]
@@ -297,3 +298,11 @@ class FusionDecision:
     attempts: tuple[PairAttempt, ...] = ()
     next_steps: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class FusionOutput(Output):
+    """What is known of fusion: of each graph, of a node in each, or of a pair in each."""
+
+    verb: Literal["fusion"] = "fusion"
+    rows: tuple[GraphFusion | NodeFusion | FusionDecision, ...]

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from inductor_probe.model.codec import written
+from inductor_probe.model.output import Output
+
 Level = Literal["fine", "note", "needs"]
 Fact: TypeAlias = "str | int | float | bool | tuple[str, ...] | None"
 
@@ -43,6 +46,7 @@ class MachineHealth:
     findings: tuple[Finding, ...]
 
     @property
+    @written
     def fit(self) -> bool:
         """Whether nothing that is needed is missing."""
         return all(finding.level != "needs" for finding in self.findings)
@@ -123,3 +127,11 @@ class TorchSetup:
     def error(self, question: str) -> str | None:
         """Return why a question has no answer."""
         return dict(self.errors).get(question)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DoctorOutput(Output):
+    """Whether this machine is fit for dumps and timings, and why."""
+
+    verb: Literal["doctor"] = "doctor"
+    health: MachineHealth

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from inductor_probe.model.codec import written
 from inductor_probe.model.ir import Dim
 
 Pairs: TypeAlias = tuple[tuple[str, str], ...]
@@ -34,6 +35,7 @@ class Loop:
     within: bool = False
 
     @property
+    @written
     def trips(self) -> Dim:
         """How often it runs, a number or the text of an expression."""
         if isinstance(self.start, int) and isinstance(self.stop, int) and isinstance(self.step, int):

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from inductor_probe.model.code import KernelArg
+from inductor_probe.model.codec import UNWRITTEN
 from inductor_probe.model.ir import BufferLayout, Dim
 from inductor_probe.model.kernel_facts import KernelDetails, Pairs
 from inductor_probe.model.links import KernelFx
+from inductor_probe.model.output import Output
 from inductor_probe.model.span import SourceLine, Span
 from inductor_probe.model.symbols import Symbol
 
@@ -83,9 +86,16 @@ class KernelRow:
     details: KernelDetails | None
     traits: tuple[str, ...]
     looks: tuple[str, ...]
-    source: str = field(default="", repr=False)
-    comments: tuple[str, ...] = field(default=(), repr=False)
+    source: str = field(default="", repr=False, metadata=UNWRITTEN)
     span: Span | None = field(default=None, compare=False)
     recorded_read: int | None = None
     recorded_written: int | None = None
     symbols: tuple[Symbol, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelsOutput(Output):
+    """Generated kernels and library functions, in the order of the table."""
+
+    verb: Literal["kernels"] = "kernels"
+    rows: tuple[KernelRow, ...]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from inductor_probe.model.ir import BufferLayout, Dim
+from inductor_probe.model.output import Output
 from inductor_probe.model.remark import Remark
 from inductor_probe.model.span import SourceLine, Span
 from inductor_probe.model.symbols import Symbol
@@ -121,6 +122,14 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
+class Evidence:
+    """A fact about a buffer (`layout`, `written by`), and where it was read."""
+
+    fact: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class LayoutRow:
     """A buffer: its layout, who writes and reads it and how, and where each fact was read.
 
@@ -132,7 +141,7 @@ class LayoutRow:
             those. symbols: the symbolic sizes in them.
         local: True when the buffer has no memory of its own in the wrapper: fused away or kernel-local.
         remarks: about how nodes reach it, most bytes at stake first.
-        evidence: facts with the place each was read from: `("layout", span)`.
+        evidence: facts with the place each was read from.
     """
 
     graph: str
@@ -149,6 +158,14 @@ class LayoutRow:
     origin: Origin | None
     remarks: tuple[Remark, ...] = ()
     local: bool = False
-    evidence: tuple[tuple[str, Span], ...] = field(default=(), compare=False)
+    evidence: tuple[Evidence, ...] = field(default=(), compare=False)
     recorded_bytes: int | None = None
     symbols: tuple[Symbol, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayoutsOutput(Output):
+    """Buffers, in the order in which the graph names them."""
+
+    verb: Literal["layouts"] = "layouts"
+    rows: tuple[LayoutRow, ...]

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from inductor_probe.model.codec import written
 from inductor_probe.model.ir import BufferLayout, Dim
 from inductor_probe.model.links import NodeLink
+from inductor_probe.model.output import Output
 from inductor_probe.model.span import Span
 
 NodeKind: TypeAlias = Literal[
@@ -28,8 +30,13 @@ NodeKind: TypeAlias = Literal[
 returned, `nop` needs no code.
 """
 
-Ranges: TypeAlias = tuple[tuple[Dim, ...], tuple[Dim, ...]]
-"""Trip counts of the loops that stay, and of those that are reduced over."""
+
+@dataclass(frozen=True, slots=True)
+class Ranges:
+    """Trip counts of a node's loops: of those that stay, and of those that are reduced over."""
+
+    iteration: tuple[Dim, ...]
+    reduction: tuple[Dim, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +85,7 @@ class NodeRow:
     span: Span | None = field(default=None, compare=False)
 
     @property
+    @written
     def op_count(self) -> int:
         """How many operations its loop body calls."""
         return sum(count for _, count in self.operations)
@@ -95,3 +103,11 @@ class NodeRow:
             if self.link.kernel_how == "":
                 words.append("unlinked")
         return tuple(dict.fromkeys(words))
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodesOutput(Output):
+    """Unfused nodes of the scheduler, in the order of the table."""
+
+    verb: Literal["nodes"] = "nodes"
+    rows: tuple[NodeRow, ...]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -13,6 +14,7 @@ from inductor_probe.model.layouts import LayoutRow
 from inductor_probe.model.links import KernelFx, Proof
 from inductor_probe.model.manifest import GraphRecord
 from inductor_probe.model.nodes import NodeRow
+from inductor_probe.model.output import Output
 from inductor_probe.model.span import SourceLine, Span
 from inductor_probe.model.summary import GraphSummary
 from inductor_probe.model.symbols import Symbol
@@ -126,13 +128,23 @@ class SourceTrace:
 
 
 @dataclass(frozen=True, slots=True)
+class FusedNode:
+    """A fused node with its class and the number of unfused nodes in it."""
+
+    name: str
+    node_class: str
+    nodes: int
+
+
+@dataclass(frozen=True, slots=True)
 class GraphPage:
     """A graph in outline.
 
     Attributes:
+        recorded: what `probe dump` recorded of it.
         inputs, outputs: buffers. sizes: inputs that are numbers. symbols: symbolic sizes.
         kinds: how many nodes there are of each kind after fusion, unfused ones counted.
-        fused: fused nodes with their class and the number of nodes in them.
+        fused: the fused nodes.
         kernels: generated ones and library functions.
         lines: the user's lines in order, with what became of them.
         unlinked: nodes that must run somewhere, and where could not be told.
@@ -141,15 +153,40 @@ class GraphPage:
 
     graph: str
     torch_version: str | None
-    record: GraphRecord | None
+    recorded: GraphRecord | None
     summary: GraphSummary
     inputs: tuple[LayoutRow, ...]
     outputs: tuple[LayoutRow, ...]
     sizes: tuple[str, ...]
     kinds: tuple[tuple[str, int], ...]
-    fused: tuple[tuple[str, str, int], ...]
+    fused: tuple[FusedNode, ...]
     kernels: tuple[KernelRow, ...]
     lines: tuple[SourceTrace, ...]
     unlinked: tuple[str, ...]
     problems: int
     symbols: tuple[Symbol, ...] = ()
+
+
+PageRecord: TypeAlias = GraphPage | NodePage | BufferPage | TracePage | KernelRow
+
+
+@dataclass(frozen=True, slots=True)
+class ShownPage:
+    """A page, and the lines of text on it.
+
+    Attributes:
+        page: what it tells.
+        text: of each node its formula, or with `--raw` its loop body as dumped; with `--code` the text of the
+            kernel. By the name of the node or kernel.
+    """
+
+    page: PageRecord
+    text: Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShowOutput(Output):
+    """A page for each graph that has the name."""
+
+    verb: Literal["show"] = "show"
+    pages: tuple[ShownPage, ...]

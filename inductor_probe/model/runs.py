@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from inductor_probe.model.codec import written
+from inductor_probe.model.output import Output
+
 RunState: TypeAlias = Literal["ok", "failed", "interrupted", "running", "empty", "unknown", "graphs"]
 """`empty`: nothing was dumped, `why` says why. `running`: its process is still there. `unknown`: torch made
 it alone, so nothing tells how the script ended. `graphs`: folders of graphs outside of any run."""
@@ -36,6 +39,7 @@ class RunFacts:
     why: str | None = None
 
     @property
+    @written
     def name(self) -> str:
         """Name of the run's folder."""
         return self.path.name
@@ -54,3 +58,24 @@ class Removal:
     beside: tuple[Path, ...]
     size: int
     blocks: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RemovalResult:
+    """What was to be removed, and whether it was."""
+
+    removal: Removal
+    removed: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunsOutput(Output):
+    """Runs on disk, oldest first; with `--rm`, what was to be removed of which.
+
+    Attributes:
+        removals: one for each of `rows` with `--rm`, also where nothing was removed.
+    """
+
+    verb: Literal["runs"] = "runs"
+    rows: tuple[RunFacts, ...]
+    removals: tuple[RemovalResult, ...] = ()

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from inductor_probe.model.codec import written
+
 
 @dataclass(frozen=True, slots=True)
 class Span:
@@ -49,6 +51,7 @@ class SourceLine:
     code: str
 
     @property
+    @written
     def installed(self) -> bool:
         """Whether it is a line of an installed package, or of torch itself, and not of the user's."""
         return _INSTALLED.search(self.path) is not None

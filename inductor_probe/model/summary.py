@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from inductor_probe.model.ir import Dim
+from inductor_probe.model.manifest import Outcome
+from inductor_probe.model.output import Output
 from inductor_probe.model.remark import Remark
 
 
@@ -64,3 +67,20 @@ class RunSummary:
     looks: tuple[str, ...] = ()
     empty: str | None = None
     next: tuple[NextStep, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class DumpOutput(Output):
+    """The run that a script left, also under `probe debug`. Its `probe.json` has all that was recorded of it.
+
+    Attributes:
+        path: the run's folder.
+        label, outcome, exit_status: as in `probe.json`; None where torch alone wrote the run.
+    """
+
+    verb: Literal["dump"] = "dump"
+    path: Path
+    label: str | None
+    outcome: Outcome | None
+    exit_status: int | None
+    summary: RunSummary

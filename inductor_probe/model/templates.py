@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from inductor_probe.model.kernel_facts import Pairs
+from inductor_probe.model.output import Output
 from inductor_probe.model.span import Problem, Span
 
 CHOICES_NAME = "probe_choices.jsonl"
@@ -78,3 +79,11 @@ class TuningsRead:
 
     tunings: tuple[Tuning, ...]
     problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class TuningsOutput(Output):
+    """What was autotuned, in the order in which it was found."""
+
+    verb: Literal["tunings"] = "tunings"
+    rows: tuple[Tuning, ...]

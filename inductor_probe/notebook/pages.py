@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from inductor_probe.model.kernels import KernelRow
-from inductor_probe.model.pages import BufferPage, GraphPage, NodePage, NodePart, TracePage
+from inductor_probe.model.pages import BufferPage, GraphPage, NodePage, NodePart, PageRecord, TracePage
 from inductor_probe.notebook.code import code, formula
 from inductor_probe.notebook.kernels import kernel_html
 from inductor_probe.notebook.page import escaped, folded
@@ -16,7 +16,6 @@ from inductor_probe.report.graph_page import GraphPageText
 from inductor_probe.report.node_page import NodePageText
 from inductor_probe.report.trace_page import TracePageText
 
-PageRecord = NodePage | BufferPage | TracePage | KernelRow | GraphPage
 Lines = Mapping[str, Sequence[tuple[int, str]]]
 """Dumped text by node: numbered lines."""
 

@@ -1,1 +1,1 @@
-"""Records to rich renderables and to JSON: no reading, no conclusions, no printing."""
+"""Records to rich renderables: no reading, no conclusions, no printing."""

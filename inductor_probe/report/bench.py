@@ -182,19 +182,6 @@ def _times(found: Measurement, most: int) -> list[Cell]:
     return [shown, duration(found.median), duration(found.mad)]
 
 
-def bench_file_json(file: BenchFile) -> dict[str, Any]:
-    """Return a bench file with stable keys."""
-    return {
-        "graph": file.graph,
-        "path": str(file.path),
-        "state": file.state,
-        "kernels": list(file.kernels),
-        "edited": list(file.edited),
-        "gone": list(file.gone),
-        "diffs": [{"name": diff.name, "of": diff.base, "lines": list(diff.lines)} for diff in file.diffs],
-    }
-
-
 def bench_json(result: BenchResult) -> dict[str, Any]:
     """Return a result with stable keys, ready for `json.dumps`; times are in seconds a call.
 

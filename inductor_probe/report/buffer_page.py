@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.padding import Padding
 from rich.text import Text
@@ -11,21 +9,10 @@ from rich.text import Text
 from inductor_probe.model.pages import BufferPage
 from inductor_probe.report.chain import chain
 from inductor_probe.report.facts import facts
-from inductor_probe.report.formula import FormulaText, formula_json
-from inductor_probe.report.layouts import LayoutPage, layouts_json
+from inductor_probe.report.formula import FormulaText
+from inductor_probe.report.layouts import LayoutPage
 from inductor_probe.report.node_page import Lines, raw_text
-from inductor_probe.report.nodes import does, node_json
-
-
-def buffer_page_json(page: BufferPage) -> dict[str, Any]:
-    """Return a buffer's page with stable keys, ready for `json.dumps`."""
-    producer = page.producer
-    return {
-        "page": "buffer",
-        **layouts_json([page.row])[0],
-        "producer_node": node_json(producer.row) if producer else None,
-        "formula": formula_json(producer.formula) if producer and producer.formula else None,
-    }
+from inductor_probe.report.nodes import does
 
 
 class BufferPageText:

@@ -1,62 +1,18 @@
-"""Whether a dump is whole, in words and in JSON."""
+"""Whether a dump is whole, in words."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict
-from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from inductor_probe.model.check import DumpCheck, FileCheck
-from inductor_probe.model.span import Problem
 from inductor_probe.report.look import look
 from inductor_probe.report.units import counted
 
 _MOST_NAMES = 12
-
-
-def check_json(check: DumpCheck) -> dict[str, Any]:
-    """Return the check with stable keys, ready for `json.dumps`.
-
-    `whole` says that nothing is wrong and everything was read or checked; `sound` that nothing is wrong as
-    far as was read and checked. `graphs`, `nodes` (unfused), `kernels`, `launches`, `lines`, `unread_lines`
-    and `unlinked_nodes` are counts; `files` has an object for each kind of file with `kind`, `files`,
-    `lines`, and the lines that were `read`, `checked`, are `comments` (or empty), were only `counted`, or are
-    `unread`; `unopened` are files that nothing reads; `problems` are objects with `path`, `line` (None when
-    not of one line), `last_line` and `message`; `empty_graphs` are folders of graphs that compute nothing;
-    `notes` say what torch did not write; `unlinked` names nodes as `graph folder:node`.
-    """
-    return {
-        "whole": check.whole,
-        "sound": check.sound,
-        "graphs": len(check.graphs),
-        "nodes": check.nodes,
-        "kernels": check.kernels,
-        "launches": check.launches,
-        "lines": check.lines,
-        "unread_lines": check.unread_lines,
-        "unlinked_nodes": check.unlinked_nodes,
-        "files": [asdict(file) for file in check.files],
-        "unopened": [str(path) for path in check.unopened],
-        "problems": [problem_json(problem) for problem in check.problems],
-        "empty_graphs": [str(folder) for folder in check.empty_graphs],
-        "notes": [f"{graph.graph}: {note}" for graph in check.graphs for note in graph.notes],
-        "unlinked": [f"{graph.graph}:{node}" for graph in check.graphs for node in graph.unlinked],
-    }
-
-
-def problem_json(problem: Problem) -> dict[str, Any]:
-    """Return a problem with the keys `path`, `line`, `last_line` and `message`."""
-    span = problem.span
-    return {
-        "path": str(span.path) if span else None,
-        "line": span.first if span else None,
-        "last_line": span.last if span else None,
-        "message": problem.message,
-    }
 
 
 class CheckText:

@@ -173,9 +173,9 @@ def _node(node: NodeChange) -> RenderableType:
     if node.loops:
         lines.append(fact_words(node.loops))
     if node.operations:
-        most = sorted(node.operations, key=lambda item: -abs(item[1] - item[2]))
+        most = sorted(node.operations, key=lambda count: -abs((count.a or 0) - (count.b or 0)))
         more = f" and {len(most) - _OPERATIONS} more" if len(most) > _OPERATIONS else ""
-        named = ", ".join(f"{name} {a} -> {b}" for name, a, b in most[:_OPERATIONS])
+        named = ", ".join(f"{each.name} {each.a} -> {each.b}" for each in most[:_OPERATIONS])
         lines.append(f"operations: {named}{more}")
     if node.first_a or node.first_b:
         lines += [_side("-", node.first_a, "red"), _side("+", node.first_b, "green")]

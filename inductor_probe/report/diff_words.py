@@ -35,6 +35,14 @@ def headlines(diff: GraphDiff) -> tuple[str, ...]:
     return tuple(_headlines(diff))
 
 
+def summary_words(diff: GraphDiff | RunDiff) -> tuple[str, ...]:
+    """Return what changed in a few sentences; of two runs, which graph each is about."""
+    if isinstance(diff, GraphDiff):
+        return headlines(diff)
+    graphs = (f"{graph.a.name}: {line}" for graph in diff.graphs for line in headlines(graph))
+    return (run_words(diff), *graphs)
+
+
 def _headlines(diff: GraphDiff) -> Iterator[str]:
     yield from _places("output", diff.outputs)
     yield from _places("input", diff.inputs)
@@ -54,7 +62,7 @@ def _headlines(diff: GraphDiff) -> Iterator[str]:
 
 def _operations(diff: GraphDiff) -> Iterator[str]:
     if diff.operations:
-        yield f"FX operations: {_listed([f'{name} {a} -> {b}' for name, a, b in diff.operations])}"
+        yield f"FX operations: {_listed([f'{each.name} {each.a} -> {each.b}' for each in diff.operations])}"
 
 
 def _places(role: str, changes: tuple[BufferChange, ...]) -> Iterator[str]:

@@ -1,16 +1,23 @@
-"""A formula: as lines of text, as a rich renderable, and as JSON."""
+"""A formula: as lines of text, and as a rich renderable."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from inductor_probe.model.dtypes import short_dtype
-from inductor_probe.model.formula import BoundsCheck, Definition, Effect, Formula, Statement, Store, View
-from inductor_probe.report.expression import broken, expression_text, glued, piece
+from inductor_probe.model.expression import broken, glued, piece
+from inductor_probe.model.formula import (
+    BoundsCheck,
+    Definition,
+    Effect,
+    Formula,
+    Statement,
+    Store,
+    View,
+)
 from inductor_probe.report.units import dims_text
 
 _COMMENT = "#"
@@ -50,7 +57,7 @@ def _says_nothing(statement: Statement) -> bool:
 def _unchecked(formula: Formula) -> Iterator[str]:
     """A check of neither end says nothing but that there is none."""
     known = [
-        f"{expression_text(check.value)} < {expression_text(check.size)}"
+        f"{check.value!s} < {check.size!s}"
         for check in formula.statements
         if isinstance(check, BoundsCheck) and _says_nothing(check)
     ]
@@ -88,14 +95,14 @@ def _statement(statement: Statement, width: int) -> list[str]:
 def _with_mask(lines: list[str], statement: Statement, width: int) -> list[str]:
     if statement.under is None:
         return lines
-    note = f"{_COMMENT} only where {expression_text(statement.under)}"
+    note = f"{_COMMENT} only where {statement.under!s}"
     if len(lines[-1]) + len(note) + 2 <= width:
         return [*lines[:-1], f"{lines[-1]}  {note}"]
     return [*lines, f"    {note}"]
 
 
 def _check(check: BoundsCheck) -> str:
-    value, size = expression_text(check.value), expression_text(check.size)
+    value, size = str(check.value), str(check.size)
     return f"checked: {'0 <= ' if check.lower else ''}{value}{f' < {size}' if check.upper else ''}"
 
 
@@ -138,57 +145,3 @@ def _styled(line: str) -> Text:
     if at >= 0:
         text.stylize("dim", at)
     return text
-
-
-def formula_json(formula: Formula) -> dict[str, Any]:
-    """Return a formula with stable keys, ready for `json.dumps`."""
-    return {
-        "node": formula.node,
-        "loops": [
-            {"variable": loop.variable, "size": loop.size, "reduced": loop.reduced} for loop in formula.loops
-        ],
-        "buffers": [
-            {
-                "buffer": view.buffer,
-                "dtype": view.dtype,
-                "size": None if view.size is None else list(view.size),
-                "seen_as": None if view.shape is None else list(view.shape),
-                "dimensions": None if view.order is None else list(view.order),
-            }
-            for view in formula.views
-        ],
-        "statements": [_statement_json(statement) for statement in formula.statements],
-        "notes": list(formula.notes),
-        "text": formula_text(formula),
-    }
-
-
-def _statement_json(statement: Statement) -> dict[str, Any]:
-    common = {
-        "under": None if statement.under is None else expression_text(statement.under),
-        "lines": list(statement.lines),
-    }
-    match statement:
-        case Definition():
-            own: dict[str, Any] = {
-                "kind": "definition",
-                "name": statement.name,
-                "parameters": list(statement.parameters),
-            }
-        case Store():
-            own = {
-                "kind": "store",
-                "target": expression_text(statement.target),
-                "mode": statement.mode,
-                "reduction": statement.reduction,
-            }
-        case BoundsCheck():
-            own = {
-                "kind": "check",
-                "size": expression_text(statement.size),
-                "lower": statement.lower,
-                "upper": statement.upper,
-            }
-        case Effect():
-            own = {"kind": "effect" if statement.used else "unused"}
-    return {**own, "value": expression_text(statement.value), **common}

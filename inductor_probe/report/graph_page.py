@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
-from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
@@ -15,8 +13,7 @@ from inductor_probe.model.nodes import NodeBuffer
 from inductor_probe.model.pages import GraphPage, SourceTrace
 from inductor_probe.report.columns import GAP, Cell, Column, Columns
 from inductor_probe.report.facts import facts, names
-from inductor_probe.report.kernels import how, kernel_json
-from inductor_probe.report.layouts import layouts_json, remark_json
+from inductor_probe.report.kernels import how
 from inductor_probe.report.look import look
 from inductor_probe.report.nodes import buffer_text
 from inductor_probe.report.units import bytes_were, bytes_with, counted, shorten, symbols_text
@@ -30,50 +27,6 @@ _PIPE = 1000
 _SHORTEST = 20
 
 
-def graph_page_json(page: GraphPage) -> dict[str, Any]:
-    """Return a graph's page with stable keys, ready for `json.dumps`."""
-    record = page.record
-    return {
-        "page": "graph",
-        "graph": page.graph,
-        "torch": page.torch_version,
-        "case": record.case if record else None,
-        "compile_id": record.compile_id if record else None,
-        "why": page.summary.why,
-        "nodes_before": page.summary.nodes_before,
-        "nodes_after": page.summary.nodes_after,
-        "kinds": dict(page.kinds),
-        "fused": [{"node": name, "class": kind, "nodes": number} for name, kind, number in page.fused],
-        "inputs": _outlines_json(page.inputs),
-        "sizes": list(page.sizes),
-        "symbols": [asdict(symbol) for symbol in page.symbols],
-        "outputs": _outlines_json(page.outputs),
-        "kernels": [kernel_json(row, with_source=False) for row in page.kernels],
-        "lines": [
-            {
-                "path": trace.line.path,
-                "line": trace.line.line,
-                "code": trace.line.code,
-                "installed": trace.line.installed,
-                "fx": list(trace.fx),
-                "nodes": list(trace.nodes),
-                "kernels": list(trace.kernels),
-            }
-            for trace in page.lines
-        ],
-        "unlinked": list(page.unlinked),
-        "looks": list(page.summary.looks),
-        "remarks": [remark_json(remark) for remark in page.summary.remarks],
-        "problems": page.problems,
-    }
-
-
-def _outlines_json(rows: Sequence[LayoutRow]) -> list[dict[str, Any]]:
-    """Return buffers as `probe layouts --json` does, without who reaches them how."""
-    left_out = ("writes", "reads", "remarks")
-    return [{key: value for key, value in row.items() if key not in left_out} for row in layouts_json(rows)]
-
-
 class GraphPageText:
     """A graph on a page that fits a screen: of much, the first and how much more there is."""
 
@@ -82,7 +35,7 @@ class GraphPageText:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         page, width = self.page, options.max_width
-        record = page.record
+        record = page.recorded
         made = [f"torch {page.torch_version}" if page.torch_version else "", page.summary.why or ""]
         made += [f"case {record.case}" if record and record.case else ""]
         yield Text.assemble((page.graph, "bold"), "  ", (", ".join(text for text in made if text), "cyan"))
@@ -131,9 +84,9 @@ def _nodes(page: GraphPage) -> str:
 def _fused(page: GraphPage, width: int) -> str:
     if not page.fused:
         return ""
-    largest = sorted(page.fused, key=lambda found: -found[2])[:3]
+    largest = sorted(page.fused, key=lambda node: -node.nodes)[:3]
     room = max((width - 40) // len(largest), 12)
-    shown = ", ".join(f"{shorten(name, room)} ({number})" for name, _, number in largest)
+    shown = ", ".join(f"{shorten(node.name, room)} ({node.nodes})" for node in largest)
     more = f" and {len(page.fused) - len(largest)} more" if len(page.fused) > len(largest) else ""
     return f"{shown}{more}"
 

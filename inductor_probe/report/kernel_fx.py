@@ -3,24 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from inductor_probe.model.links import Conflict, KernelFx
 from inductor_probe.report.facts import names
 
 _MOST = 12
-
-
-def kernel_fx_json(pair: KernelFx) -> dict[str, Any]:
-    """Return an FX node of a kernel with stable keys."""
-    return {
-        "kernel": pair.kernel,
-        "fx": pair.fx,
-        "proofs": list(pair.proofs),
-        "nodes": list(pair.nodes),
-        "maybe": list(pair.maybe),
-        "conflict": pair.conflict,
-    }
 
 
 def proofs_text(pairs: Iterable[KernelFx]) -> str:

@@ -1,19 +1,17 @@
-"""Kernels in a table, and in JSON."""
+"""Kernels in a table."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
 
-from inductor_probe.model.kernel_facts import CppFacts, LoopNest, TritonFacts
-from inductor_probe.model.kernels import KernelLaunch, KernelRow, Passed
+from inductor_probe.model.kernel_facts import CppFacts, TritonFacts
+from inductor_probe.model.kernels import KernelRow
 from inductor_probe.model.span import own_lines
 from inductor_probe.report.columns import GAP, Cell, Column, Columns, not_shown
-from inductor_probe.report.kernel_fx import kernel_fx_json
 from inductor_probe.report.look import look
 from inductor_probe.report.units import bytes_were, counted, shorten, table_symbols
 
@@ -27,81 +25,6 @@ _MANY = 3
 
 _KINDS = {"persistent_reduction": "persistent", "user_autotune": "user's own"}
 """Heuristics by the words that fit into a column."""
-
-
-def kernels_json(rows: Iterable[KernelRow]) -> list[dict[str, Any]]:
-    """Return the rows with stable keys, ready for `json.dumps`; without the kernels' text."""
-    return [kernel_json(row, with_source=False) for row in rows]
-
-
-def kernel_json(row: KernelRow, with_source: bool = True) -> dict[str, Any]:
-    """Return a row with stable keys, ready for `json.dumps`."""
-    found = {
-        "graph": row.graph,
-        "kernel": row.name,
-        "backend": row.backend,
-        "kind": row.kind,
-        "nodes": list(row.nodes),
-        "tops": list(row.tops),
-        "fx": list(row.fx),
-        "fx_proofs": [kernel_fx_json(pair) for pair in row.fx_proofs],
-        "ops": list(row.ops),
-        "sources": [asdict(source) for source in row.sources],
-        "args": [{"name": arg.name, "role": arg.role, "type": arg.type} for arg in row.args],
-        "launches": [_launch_json(launch) for launch in row.launches],
-        "bytes_read": row.bytes_read,
-        "bytes_written": row.bytes_written,
-        "recorded_read": row.recorded_read,
-        "recorded_written": row.recorded_written,
-        "symbols": [asdict(symbol) for symbol in row.symbols],
-        "loads": row.loads,
-        "stores": row.stores,
-        "reductions": row.reductions,
-        "facts": dict(row.facts),
-        "loop_nests": [_nest_json(nest) for nest in row.details.nests]
-        if isinstance(row.details, CppFacts)
-        else None,
-        "signature": dict(row.details.signature) if isinstance(row.details, TritonFacts) else None,
-        "traits": list(row.traits),
-        "looks": list(row.looks),
-        "path": str(row.span.path) if row.span else None,
-        "line": row.span.first if row.span else None,
-    }
-    return {**found, "comments": list(row.comments), "source": row.source} if with_source else found
-
-
-def _launch_json(launch: KernelLaunch) -> dict[str, Any]:
-    return {
-        "path": str(launch.span.path),
-        "line": launch.span.first,
-        "args": [_passed_json(passed) for passed in launch.passed],
-        "keywords": dict(launch.keywords),
-    }
-
-
-def _passed_json(passed: Passed) -> dict[str, Any]:
-    layout = passed.layout
-    return {
-        "name": passed.arg.name if passed.arg else None,
-        "text": passed.text,
-        "buffer": passed.buffer,
-        "dtype": layout.dtype if layout else None,
-        "size": list(layout.size) if layout and layout.size is not None else None,
-        "stride": list(layout.stride) if layout and layout.stride is not None else None,
-    }
-
-
-def _nest_json(nest: LoopNest) -> dict[str, Any]:
-    return {
-        "kind": nest.kind,
-        "line": nest.line,
-        "last": nest.last,
-        "tile": list(nest.tile),
-        "holds": list(nest.holds),
-        "loops": [
-            {**asdict(loop), "pragmas": list(loop.pragmas), "trips": loop.trips} for loop in nest.loops
-        ],
-    }
 
 
 class KernelTable:

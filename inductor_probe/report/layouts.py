@@ -1,12 +1,10 @@
-"""Layout rows: a page for one buffer, a table for many, and JSON."""
+"""Layout rows: a page for one buffer, a table for many."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.padding import Padding
@@ -32,89 +30,6 @@ from inductor_probe.report.words.remarks import folded_sentences, sentence
 _WIDE = 110
 """Columns from which the table has room for strides and dimension orders."""
 _SHORTEST_KERNEL = 24
-
-
-def layouts_json(rows: Iterable[LayoutRow]) -> list[dict[str, Any]]:
-    """Return the rows with stable keys, ready for `json.dumps`."""
-    return [_row_json(row) for row in rows]
-
-
-def _row_json(row: LayoutRow) -> dict[str, Any]:
-    layout = row.layout
-    return {
-        "graph": row.graph,
-        "buffer": row.buffer,
-        "role": row.role,
-        "layout": {
-            "kind": layout.kind if layout else None,
-            "device": layout.device if layout else None,
-            "dtype": layout.dtype if layout else None,
-            "size": list(layout.size) if layout and layout.size is not None else None,
-            "stride": list(layout.stride) if layout and layout.stride is not None else None,
-            "offset": layout.offset if layout else None,
-        },
-        "memory_format": row.memory_format,
-        "dim_order": list(row.dim_order) if row.dim_order is not None else None,
-        "bytes": row.size_bytes,
-        "recorded_bytes": row.recorded_bytes,
-        "symbols": [asdict(symbol) for symbol in row.symbols],
-        "producer": row.producer,
-        "kernel": row.kernel,
-        "local": row.local,
-        "writes": [_access_json(access) for access in row.writes],
-        "reads": [_access_json(access) for access in row.reads],
-        "source": _origin_json(row.origin),
-        "remarks": [remark_json(remark) for remark in row.remarks],
-        "evidence": [
-            {"fact": fact, "path": str(span.path), "line": span.first} for fact, span in row.evidence
-        ],
-    }
-
-
-def _access_json(access: Access) -> dict[str, Any]:
-    return {
-        "node": access.node,
-        "kernel": access.kernel,
-        "index": access.index,
-        "ranges": dict(access.ranges),
-        "strides": dict(access.strides),
-        "innermost": access.innermost,
-        "pattern": _record_json(access.pattern),
-        "contiguous": access.contiguous,
-        "indirect": {name: list(variables) for name, variables in access.indirect},
-        "count": access.count,
-        "line": access.span.first if access.span else None,
-        "generated": _record_json(access.generated),
-    }
-
-
-def remark_json(remark: Remark) -> dict[str, Any]:
-    """Return a remark with its field names as keys, and its numbers by name."""
-    return {**_record_json(remark), "numbers": dict(remark.numbers)}
-
-
-def _record_json(value: Any) -> Any:
-    """Field names are the keys."""
-    if is_dataclass(value):
-        return {field.name: _record_json(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, tuple):
-        return [_record_json(item) for item in value]
-    return str(value) if isinstance(value, Path) else value
-
-
-def _origin_json(origin: Origin | None) -> dict[str, Any] | None:
-    if origin is None:
-        return None
-    source = origin.source
-    return {
-        "fx_node": origin.node,
-        "candidates": list(origin.candidates),
-        "how": origin.how,
-        "path": source.path if source else None,
-        "line": source.line if source else None,
-        "function": source.function if source else None,
-        "code": source.code if source else None,
-    }
 
 
 _MOST_NAMED = 6
@@ -248,7 +163,7 @@ def _page(row: LayoutRow, width: int) -> Iterator[RenderableType]:
     if row.origin:
         facts.add_row("from", _origin_text(row.origin))
     if row.evidence:
-        places = ", ".join(f"{fact} {_short(str(span))}" for fact, span in row.evidence)
+        places = ", ".join(f"{each.fact} {_short(str(each.span))}" for each in row.evidence)
         facts.add_row("read at", places)
     yield Padding(facts, (0, 0, 0, 2), expand=False)
     for title, accesses in (("written by", row.writes), ("read by", row.reads)):

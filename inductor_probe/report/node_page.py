@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.padding import Padding
 from rich.text import Text
 
-from inductor_probe.model.ir import Dep, MemoryDep, StarDep, WeakDep
+from inductor_probe.model.ir import WeakDep
 from inductor_probe.model.layouts import Access, LayoutRow, Pattern
 from inductor_probe.model.nodes import NodeBuffer
 from inductor_probe.model.pages import NodePage, NodePart
 from inductor_probe.model.remark import Remark
 from inductor_probe.report.chain import MOST_LINES, chain, fx_text, link_facts
 from inductor_probe.report.facts import code_text, facts, in_order, names, place, source_text, table
-from inductor_probe.report.formula import FormulaText, formula_json
-from inductor_probe.report.kernel_fx import conflict_texts, kernel_fx_json
-from inductor_probe.report.layouts import layouts_json
+from inductor_probe.report.formula import FormulaText
+from inductor_probe.report.kernel_fx import conflict_texts
 from inductor_probe.report.look import look
-from inductor_probe.report.nodes import buffer_text, does, kernel_text, node_json, ranges_text
+from inductor_probe.report.nodes import buffer_text, does, kernel_text, ranges_text
 from inductor_probe.report.units import counted, dims_text, shorten
 from inductor_probe.report.words.layouts import format_text, pattern_text
 from inductor_probe.report.words.remarks import folded_sentences
@@ -29,42 +27,6 @@ Lines = Mapping[str, Sequence[tuple[int, str]]]
 """Dumped text by node: numbered lines."""
 
 _MOST_OPS = 8
-
-
-def node_page_json(page: NodePage) -> dict[str, Any]:
-    """Return a node's page with stable keys, ready for `json.dumps`."""
-    return {
-        "page": "node",
-        "graph": page.graph,
-        "node": page.name,
-        "class": page.node_class,
-        "removed": page.removed,
-        "nodes": [
-            {
-                **node_json(part.row),
-                "depends_on": [dep_json(dep) for dep in (*part.met, *part.unmet)],
-                "formula": formula_json(part.formula) if part.formula else None,
-            }
-            for part in page.parts
-        ],
-        "writes": layouts_json(page.writes),
-        "reads": layouts_json(page.reads),
-        "inside": layouts_json(page.inside),
-        "conflicts": [kernel_fx_json(pair) for pair in page.conflicts],
-    }
-
-
-def dep_json(dep: Dep) -> dict[str, Any]:
-    """Return a dependency with stable keys; what its kind does not have is None."""
-    return {
-        "kind": {MemoryDep: "memory", StarDep: "star", WeakDep: "weak"}[type(dep)],
-        "buffer": dep.name,
-        "index": dep.index if isinstance(dep, MemoryDep) else None,
-        "ranges": dict(dep.ranges) if isinstance(dep, MemoryDep) else None,
-        "mode": dep.mode if not isinstance(dep, WeakDep) else None,
-        "before_change_of": dep.mutating_buf if isinstance(dep, WeakDep) else None,
-        "fake": dep.is_fake if isinstance(dep, WeakDep) else None,
-    }
 
 
 class NodePageText:

@@ -1,10 +1,9 @@
-"""Scheduler nodes in a table, and in JSON."""
+"""Scheduler nodes in a table."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
@@ -24,63 +23,6 @@ _MANY = 3
 _MOST_GROUPS = 8
 """Fused nodes that are named below a table; `probe show` names the others."""
 AMBIGUOUS = "AMBIGUOUS"
-
-
-def nodes_json(rows: Iterable[NodeRow]) -> list[dict[str, Any]]:
-    """Return the rows with stable keys, ready for `json.dumps`."""
-    return [node_json(row) for row in rows]
-
-
-def node_json(row: NodeRow) -> dict[str, Any]:
-    """Return a row with stable keys, ready for `json.dumps`."""
-    return {
-        "graph": row.graph,
-        "node": row.node,
-        "kind": row.kind,
-        "class": row.node_class,
-        "ir": row.ir,
-        "fused_into": row.top,
-        "fused_class": row.top_class,
-        "ranges_agree": row.agrees,
-        "device": row.device,
-        "writes": [_buffer_json(buffer) for buffer in row.writes],
-        "reads": list(row.reads),
-        "waits_for": list(row.waits),
-        "iteration": list(row.ranges[0]) if row.ranges else None,
-        "reduction": list(row.ranges[1]) if row.ranges else None,
-        "operations": dict(row.operations),
-        "op_count": row.op_count,
-        "reductions": list(row.reductions),
-        "marks": list(row.marks),
-        "users": list(row.users),
-        **link_json(row.link),
-        "path": str(row.span.path) if row.span else None,
-        "line": row.span.first if row.span else None,
-    }
-
-
-def _buffer_json(buffer: NodeBuffer) -> dict[str, Any]:
-    layout = buffer.layout
-    return {
-        "buffer": buffer.name,
-        "dtype": layout.dtype if layout else None,
-        "size": list(layout.size) if layout and layout.size is not None else None,
-        "stride": list(layout.stride) if layout and layout.stride is not None else None,
-    }
-
-
-def link_json(link: NodeLink) -> dict[str, Any]:
-    """Return the links of a node with stable keys."""
-    return {
-        "kernel": link.kernel,
-        "kernel_how": link.kernel_how or None,
-        "kernel_candidates": list(link.kernel_candidates),
-        "launches": [{"path": str(span.path), "line": span.first} for span in link.launches],
-        "fx": list(link.fx),
-        "fx_how": link.fx_how,
-        "fx_candidates": list(link.fx_candidates),
-        "sources": [asdict(source) for source in link.sources],
-    }
 
 
 class NodeTable:
@@ -212,7 +154,7 @@ def ranges_text(ranges: Ranges | None) -> str:
     """`1024 x 768`, reduced ranges after a bar: `1024 | 768`."""
     if ranges is None:
         return "-"
-    outer, reduced = (" x ".join(map(str, dims)) for dims in ranges)
+    outer, reduced = (" x ".join(map(str, dims)) for dims in (ranges.iteration, ranges.reduction))
     return f"{outer or '1'} | {reduced}" if reduced else outer or "1"
 
 

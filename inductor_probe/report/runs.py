@@ -1,11 +1,10 @@
-"""Runs on disk: a table, JSON, and what is removed."""
+"""Runs on disk: a table, and what is removed."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
@@ -19,41 +18,6 @@ _ROOMY = 90
 _STAMP = len("run_2026_01_31_12_00_00")
 _STYLES = {"failed": "red", "interrupted": "red", "empty": "yellow", "running": "green"}
 _AGES = ((365 * 86400, "y"), (86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
-
-
-def runs_json(runs: Sequence[RunFacts]) -> list[dict[str, Any]]:
-    """Return the runs with stable keys, ready for `json.dumps`."""
-    return [
-        {
-            "run": str(run.path),
-            "name": run.name,
-            "label": run.label,
-            "scenario": run.scenario,
-            "cases": list(run.cases),
-            "torch": run.torch,
-            "devices": list(run.devices),
-            "graphs": run.graphs,
-            "bytes": run.size,
-            "made": run.made,
-            "state": run.state,
-            "why": run.why,
-        }
-        for run in runs
-    ]
-
-
-def removals_json(removals: Sequence[Removal], removed: Sequence[Removal]) -> list[dict[str, Any]]:
-    """Return what was to be removed, and whether it was, ready for `json.dumps`."""
-    return [
-        {
-            "run": str(removal.run),
-            "removed": removal in removed,
-            "bytes": removal.size,
-            "files": len(removal.files) + len(removal.beside),
-            "kept_because": list(removal.blocks),
-        }
-        for removal in removals
-    ]
 
 
 class RunsTable:

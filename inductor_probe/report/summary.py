@@ -1,55 +1,15 @@
-"""What a run compiled, in a table and in JSON."""
+"""What a run compiled, in a table."""
 
 from __future__ import annotations
-
-from dataclasses import asdict
-from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from inductor_probe.model.manifest import Manifest
-from inductor_probe.model.summary import GraphSummary, NextStep, RunSummary
-from inductor_probe.report.layouts import remark_json
+from inductor_probe.model.summary import NextStep, RunSummary
 from inductor_probe.report.look import look
 from inductor_probe.report.units import bytes_text, bytes_were
 from inductor_probe.report.words.remarks import folded_sentences
-
-
-def summary_json(summary: RunSummary, path: str, manifest: Manifest | None) -> dict[str, Any]:
-    """Return the summary of the run in `path` with stable keys, ready for `json.dumps`.
-
-    The manifest itself is JSON already, in the run's `probe.json`.
-    """
-    return {
-        "run": path,
-        "label": manifest.label if manifest else None,
-        "outcome": manifest.outcome if manifest else None,
-        "exit_status": manifest.exit_status if manifest else None,
-        "graphs": [_graph_json(graph) for graph in summary.graphs],
-        "looks": list(summary.looks),
-        "empty": summary.empty,
-        "next": [{**asdict(step), "names": list(step.names)} for step in summary.next],
-    }
-
-
-def _graph_json(graph: GraphSummary) -> dict[str, Any]:
-    return {
-        "graph": graph.graph,
-        "case": graph.case,
-        "why": graph.why,
-        "nodes_before": graph.nodes_before,
-        "nodes_after": graph.nodes_after,
-        "kernels": dict(graph.kernels),
-        "externs": graph.externs,
-        "buffers": graph.buffers,
-        "bytes": graph.buffer_bytes,
-        "recorded_bytes": graph.recorded_bytes,
-        "looks": list(graph.looks),
-        "remarks": [remark_json(remark) for remark in graph.remarks],
-    }
-
 
 _LONGEST_NAMES = 60
 """Names of nodes that are longer are those of large fused ones: nobody types them."""

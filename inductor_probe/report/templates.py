@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
-from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
@@ -123,29 +121,3 @@ def tuning_sentence(tuning: Tuning) -> str:
         f"the wrapper runs {chosen.name}{slower}, though {best.name} was fastest: with what is fused into it "
         "inductor decides again"
     )
-
-
-def tunings_json(tunings: Sequence[Tuning]) -> list[dict[str, Any]]:
-    """Return tunings with stable keys: those of `Tuning` and `TemplateChoice`; `ms` is in milliseconds.
-
-    `source` is `probe` or `torch` (written down), `log`, or `cache` (a `.best_config`, without a time).
-
-    `config` is an object; `fastest` is the name of the fastest choice; `line` and `path` say where it was
-    read.
-    """
-    return [
-        {
-            "operation": tuning.operation,
-            "inputs": list(tuning.inputs),
-            "source": tuning.source,
-            "complete": tuning.complete,
-            "cached": tuning.cached,
-            "kernel": tuning.kernel,
-            "generated": tuning.generated,
-            "fastest": tuning.fastest.name if tuning.fastest else None,
-            "choices": [{**asdict(choice), "config": dict(choice.config)} for choice in tuning.choices],
-            "path": str(tuning.span.path) if tuning.span else None,
-            "line": tuning.span.first if tuning.span else None,
-        }
-        for tuning in tunings
-    ]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
-from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
@@ -15,39 +13,13 @@ from inductor_probe.model.nodes import NodeRow
 from inductor_probe.model.pages import Absence, TracePage
 from inductor_probe.model.span import Span
 from inductor_probe.report.facts import facts, names, place, source_text, table
-from inductor_probe.report.kernel_fx import conflict_texts, kernel_fx_json, proofs_text
+from inductor_probe.report.kernel_fx import conflict_texts, proofs_text
 from inductor_probe.report.look import look
-from inductor_probe.report.nodes import buffer_text, does, kernel_text, node_json
+from inductor_probe.report.nodes import buffer_text, does, kernel_text
 from inductor_probe.report.units import shorten
 
 _PIPE = 1000
 _SHORTEST = 24
-
-
-def trace_page_json(page: TracePage) -> dict[str, Any]:
-    """Return a trace with stable keys, ready for `json.dumps`."""
-    return {
-        "page": "trace",
-        "graph": page.graph,
-        "of": page.what,
-        "lines": [asdict(line) for line in page.lines],
-        "fx_before": [_fx_json(node) for node in page.before],
-        "fx": [_fx_json(node) for node in page.fx],
-        "buffers": {buffer: node for node, buffer in page.holds},
-        "nodes": [node_json(row) for row in page.nodes],
-        "maybe": [row.node for row in page.maybe],
-        "kernels": [
-            {
-                "kernel": kernel,
-                "launches": [{"path": str(span.path), "line": span.first} for span in _launches(pairs)],
-            }
-            for kernel, pairs in _by_kernel(page).items()
-        ],
-        "kernel_fx": [kernel_fx_json(pair) for pair in page.kernels],
-        "absent": [
-            {"fx": absence.fx, "reason": absence.reason, "of": list(absence.of)} for absence in page.absent
-        ],
-    }
 
 
 def _by_kernel(page: TracePage) -> dict[str, list[KernelFx]]:
@@ -59,17 +31,6 @@ def _by_kernel(page: TracePage) -> dict[str, list[KernelFx]]:
 
 def _launches(pairs: list[KernelFx]) -> tuple[Span, ...]:
     return tuple(dict.fromkeys(span for pair in pairs for span in pair.launches))
-
-
-def _fx_json(node: FxNode) -> dict[str, Any]:
-    return {
-        "name": node.name,
-        "target": node.target,
-        "type": node.type,
-        "arguments": node.arguments,
-        "line": node.span.first if node.span else None,
-        "path": str(node.span.path) if node.span else None,
-    }
 
 
 class TracePageText:

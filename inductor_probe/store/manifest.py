@@ -23,29 +23,21 @@ Keys are only ever added.
 
 from __future__ import annotations
 
-import dataclasses
 import json
-import types
-import typing
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from inductor_probe.errors import UnreadableError
-from inductor_probe.model.ir import LARGEST_DIM
+from inductor_probe.model.codec import Json, ShapeError, from_json, to_json
 from inductor_probe.model.manifest import Manifest
 from inductor_probe.reader.text import LARGEST_JSON, read_text
 
 FORMAT = 1
-_PAIRS = tuple[tuple[str, str], ...]
 
 
-def manifest_to_json(manifest: Manifest) -> dict[str, Any]:
+def manifest_to_json(manifest: Manifest) -> dict[str, Json]:
     """Return `manifest` as the object that `probe.json` holds."""
-    data = {"format": FORMAT, **dataclasses.asdict(manifest)}
-    for name in ("knobs", "versions", "machine", "environment"):
-        data[name] = None if data[name] is None else dict(data[name])
-    return data
+    return {"format": FORMAT, **cast("dict[str, Json]", to_json(manifest))}
 
 
 def manifest_from_json(data: Any, path: Path) -> Manifest:
@@ -57,8 +49,8 @@ def manifest_from_json(data: Any, path: Path) -> Manifest:
         UnreadableError: a key is missing that has no default, or a value is not of its type.
     """
     try:
-        return typing.cast(Manifest, _record(Manifest, data, ""))
-    except _ShapeError as error:
+        return from_json(Manifest, data)
+    except ShapeError as error:
         raise UnreadableError(f"{path} is not a manifest: {error}", "dump the script again") from None
 
 
@@ -83,52 +75,3 @@ def parse_manifest(text: str, path: Path) -> Manifest:
     except (ValueError, RecursionError) as error:
         raise UnreadableError(f"{path} is not JSON: {error}", "dump the script again") from error
     return manifest_from_json(data, path)
-
-
-class _ShapeError(Exception):
-    """A value is not what its field says; the message names the key."""
-
-
-def _record(kind: type, data: Any, where: str) -> Any:
-    """Return `data` as a record of the dataclass `kind`, whose annotations say what every key must hold."""
-    if not isinstance(data, Mapping):
-        raise _ShapeError(f"{where or 'it'} is not an object")
-    hints = typing.get_type_hints(kind)
-    values = {}
-    for field in dataclasses.fields(kind):
-        key = f"{where}.{field.name}".lstrip(".")
-        if field.name in data:
-            values[field.name] = _value(hints[field.name], data[field.name], key)
-        elif field.default is dataclasses.MISSING:
-            raise _ShapeError(f"{key} is missing")
-    return kind(**values)
-
-
-def _value(kind: Any, data: Any, where: str) -> Any:
-    """Return `data` as a value of the annotation `kind`."""
-    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
-    if origin in (types.UnionType, typing.Union):
-        if data is None and type(None) in arguments:
-            return None
-        return _value(next(part for part in arguments if part is not type(None)), data, where)
-    if origin is typing.Literal:
-        if data not in arguments:
-            raise _ShapeError(f"{where} is {data!r}, not one of {', '.join(map(str, arguments))}")
-        return data
-    if kind == _PAIRS:
-        if not isinstance(data, Mapping):
-            raise _ShapeError(f"{where} is not an object")
-        return tuple((str(key), _value(str, value, f"{where}.{key}")) for key, value in data.items())
-    if origin is tuple:
-        if not isinstance(data, list):
-            raise _ShapeError(f"{where} is not a list")
-        return tuple(_value(arguments[0], item, f"{where}[{number}]") for number, item in enumerate(data))
-    if dataclasses.is_dataclass(kind):
-        return _record(typing.cast(type, kind), data, where)
-    if type(data) is int and abs(data) > LARGEST_DIM:
-        raise _ShapeError(f"{where} has more digits than an int64")
-    if kind is float and type(data) is int:
-        return float(data)
-    if type(data) is not kind:  # bool is an int to isinstance
-        raise _ShapeError(f"{where} is {type(data).__name__}, not {kind.__name__}")
-    return data

@@ -106,7 +106,7 @@ def test_old_dumps_take_layouts_from_the_wrapper_and_say_so(read: Read) -> None:
     flipped = row(read("torch-2.1.2-cpu/hflip_cl"), "buf0")
     assert flipped.layout is not None
     assert (flipped.layout.kind, flipped.memory_format) == ("Allocation", "channels_last")
-    facts = dict(flipped.evidence)
+    facts = {each.fact: each.span for each in flipped.evidence}
     assert facts["allocation"].path.name == "output_code.py"
     text = facts["allocation"].path.read_text().splitlines()[facts["allocation"].first - 1]
     assert text.strip().startswith("buf0 = empty_strided((1, 3, 224, 224), (150528, 1, 672, 3)")

@@ -9,7 +9,7 @@ import pytest
 
 from inductor_probe.analysis.nodes import node_rows
 from inductor_probe.model.debug_dir import CompiledGraph
-from inductor_probe.model.nodes import NodeRow
+from inductor_probe.model.nodes import NodeRow, Ranges
 from inductor_probe.reader.debug_dir import graph_dir, read_graph
 from tests.conftest import all_graph_dirs
 
@@ -37,11 +37,11 @@ def test_every_node_of_every_fixture_has_a_row_that_says_what_it_does(folder: Pa
 def test_a_normalisation_is_one_nest_of_loops_on_the_gpu_but_for_its_tail(read: Read) -> None:
     found = rows(read("torch-2.11.0-cuda/layernorm_grad", 1))
     first = found["op1"]
-    assert (first.kind, first.reductions, first.ranges) == ("reduction", ("sum",), ((1024,), (768,)))
+    assert (first.kind, first.reductions, first.ranges) == ("reduction", ("sum",), Ranges((1024,), (768,)))
     assert (first.top, first.top_class) == ("op0_op1_op2_op3_op4", "FusedSchedulerNode")
     assert first.agrees is True  # 1024 x 768 beside 1024 | 768
     forward = rows(read("torch-2.11.0-cuda/layernorm_grad"))
-    assert forward["op5"].ranges == ((786432,), ())
+    assert forward["op5"].ranges == Ranges((786432,), ())
     assert forward["op5"].agrees is False
     assert found["op6"].agrees is None
 

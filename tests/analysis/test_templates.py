@@ -18,7 +18,6 @@ from inductor_probe.reader.template_choices import tuning_of_log
 from inductor_probe.report.templates import (
     TuningTable,
     tuning_sentence,
-    tunings_json,
 )
 
 
@@ -87,9 +86,8 @@ def test_the_table_marks_what_runs(tuned: tuple[CompiledGraph, Tuning]) -> None:
     assert "ACC_TYPE" not in lines[3]
     assert "ACC_TYPE=tl.float32" in lines[-2]
     assert lines[-1] == "triton_mm_4 was fastest, 0.6% ahead of triton_mm_2, and is what the wrapper runs"
-    (found,) = tunings_json([linked])
-    assert found["fastest"] == found["generated"] == "triton_mm_4"
-    assert found["choices"][0]["config"]["BLOCK_M"] == "64"
+    assert linked.fastest
+    assert linked.fastest.name == linked.generated == "triton_mm_4"
 
 
 def test_a_winner_that_was_changed_by_what_is_fused_into_it_is_said(

@@ -7,30 +7,34 @@ import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.conftest import DUMPS, Ran
 
-KEYS = ["graphs", "nodes", "kernels", "launches", "lines", "unread_lines", "unlinked_nodes", "problems"]
+
+def checked(ran: Ran) -> dict[str, Any]:
+    """Return the check that a command printed, with its problems."""
+    output = json.loads(ran.out)
+    return {**output["check"], "problems": output["problems"]}
 
 
 def test_all_fixtures_are_whole(probe: Callable[..., Ran]) -> None:
     ran = probe("check", str(DUMPS), "--json")
-    counts = json.loads(ran.out)
-    assert [key for key in counts if key in KEYS] == KEYS
+    counts = checked(ran)
     assert counts["problems"] == []
     assert counts["unread_lines"] == counts["unlinked_nodes"] == 0
-    assert counts["graphs"] == len(list(DUMPS.glob("*/*/run_*/torchinductor/*/output_code.py")))
+    assert len(counts["graphs"]) == len(list(DUMPS.glob("*/*/run_*/torchinductor/*/output_code.py")))
     assert ran.status == 0
 
 
 def test_the_whole_corpus_is_whole(probe: Callable[..., Ran], corpus: Path) -> None:
     ran = probe("check", str(corpus), "--json")
-    counts = json.loads(ran.out)
+    counts = checked(ran)
     assert counts["problems"] == []
     assert counts["unread_lines"] == counts["unlinked_nodes"] == 0
-    assert counts["graphs"] > 330
+    assert len(counts["graphs"]) > 330
     assert ran.status == 0
 
 
@@ -60,14 +64,14 @@ def test_lines_of_no_known_form_are_counted_and_named(probe: Callable[..., Ran],
     )
     ran = probe("check", str(copy), "--json")
     assert ran.status == 1
-    counts = json.loads(ran.out)
+    counts = checked(ran)
     assert counts["unread_lines"] == 1
     assert [problem["message"] for problem in counts["problems"]] == [
         "not understood: what is this",
         "unknown field op0.mood = serene",
     ]
-    assert counts["problems"][0]["path"] == str(path)
-    assert path.read_text().split("\n")[counts["problems"][0]["line"] - 1] == "what is this"
+    assert counts["problems"][0]["span"]["path"] == str(path)
+    assert path.read_text().split("\n")[counts["problems"][0]["span"]["first"] - 1] == "what is this"
 
 
 def test_each_kind_of_file_says_what_was_read_and_what_was_checked(
@@ -88,7 +92,7 @@ def test_each_kind_of_file_says_what_was_read_and_what_was_checked(
         "fx_graph_runnable.py",
         "inductor_provenance_tracking_node_mappings.json",
     ]
-    counts = json.loads(probe("check", copy, "--json").out)
+    counts = checked(probe("check", copy, "--json"))
     assert counts["whole"] is counts["sound"] is True
     assert counts["unopened"] == []
     for file in counts["files"]:
@@ -115,7 +119,7 @@ def test_what_was_only_counted_is_not_called_whole(probe: Callable[..., Ran], co
         r"graph_diagram.svg not opened",
         second,
     )
-    counts = json.loads(probe("check", copy, "--json").out)
+    counts = checked(probe("check", copy, "--json"))
     assert (counts["whole"], counts["sound"]) == (False, True)
     assert counts["unopened"] == [str(copy / "graph_diagram.svg")]
 
@@ -153,9 +157,9 @@ def test_a_folder_without_a_dump_is_not_whole(probe: Callable[..., Ran], tmp_pat
 def test_a_graph_that_computes_nothing_is_no_problem(probe: Callable[..., Ran], copy: Path) -> None:
     (copy.parent / "model__1_inference_1.1").mkdir()
     ran = probe("check", str(copy.parents[2]), "--json")
-    counts = json.loads(ran.out)
+    counts = checked(ran)
     assert ran.status == 0
-    assert counts["graphs"] == 1
+    assert len(counts["graphs"]) == 1
     assert counts["empty_graphs"] == [str(copy.parent / "model__1_inference_1.1")]
     assert probe("layouts", "buf0", str(copy.parents[2])).status == 0
 

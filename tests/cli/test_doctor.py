@@ -91,7 +91,7 @@ def test_without_torch_it_ends_at_once_with_the_remedy(probe: Probe, tmp_path: P
     as_json = probe("doctor", "--json", **environment)
     assert (as_json.status, as_json.err) == (1, "")
     said = json.loads(as_json.out)
-    assert [each["about"] for each in said["findings"] if each["level"] == "needs"] == ["torch"]
+    assert [each["about"] for each in said["health"]["findings"] if each["level"] == "needs"] == ["torch"]
 
 
 def test_it_never_imports_torch_itself() -> None:

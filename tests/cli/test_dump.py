@@ -60,8 +60,12 @@ def test_json_is_alone_on_stdout(probe: Probe, tmp_path: Path) -> None:
     found = json.loads(ran.out)
     assert "noise" in ran.err
     assert (found["label"], found["outcome"], found["exit_status"]) == ("quiet", "ok", 0)
-    (graph,) = found["graphs"]
-    assert (graph["graph"], graph["kernels"], graph["bytes"]) == ("model__0_inference_0.0", {"cpp": 1}, 16)
+    (graph,) = found["summary"]["graphs"]
+    assert (graph["graph"], graph["kernels"], graph["buffer_bytes"]) == (
+        "model__0_inference_0.0",
+        {"cpp": 1},
+        16,
+    )
     assert probe("layouts", "buf0", "quiet").status == 0
 
 

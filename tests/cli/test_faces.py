@@ -75,17 +75,17 @@ def test_layouts_never_imports_torch() -> None:
 
 def test_json_of_a_buffer_has_the_documented_keys(probe: Probe) -> None:
     ran = probe("layouts", "buf1", ANTIALIAS, "--json")
-    (row,) = json.loads(ran.out)
+    (row,) = json.loads(ran.out)["rows"]
     assert {
         "graph",
         "buffer",
         "layout",
         "memory_format",
-        "bytes",
+        "size_bytes",
         "producer",
         "writes",
         "reads",
-        "source",
+        "origin",
     } <= set(row)
     assert row["layout"] == {
         "kind": "FixedLayout",
@@ -94,6 +94,7 @@ def test_json_of_a_buffer_has_the_documented_keys(probe: Probe) -> None:
         "size": [4, 3, 345, 256],
         "stride": [264960, 256, 768, 1],
         "offset": 0,
+        "extras": {},
     }
     assert row["reads"][0]["strides"] == {"p0": 264960, "p1": 256, "p2": "indirect", "p3": 1}
     assert (row["reads"][0]["node"], row["reads"][0]["pattern"]["kind"]) == ("op3", "contiguous")
@@ -101,7 +102,7 @@ def test_json_of_a_buffer_has_the_documented_keys(probe: Probe) -> None:
 
 
 def test_json_of_a_remark_has_its_fields_and_no_sentence(probe: Probe) -> None:
-    (row,) = json.loads(probe("layouts", "buf1", ANTIALIAS, "--json").out)
+    (row,) = json.loads(probe("layouts", "buf1", ANTIALIAS, "--json").out)["rows"]
     remark = row["remarks"][0]
     assert set(remark) == {
         "code",

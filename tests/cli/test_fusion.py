@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 import inductor_probe
-from inductor_probe.report import fusion_json
 from tests.conftest import DUMPS, Ran
 
 Probe = Callable[..., Ran]
@@ -78,25 +77,23 @@ def test_long_lists_end_with_how_to_see_the_rest(probe: Probe) -> None:
     assert len(long.splitlines()) > len(short.splitlines())
 
 
-def test_json_has_the_documented_keys(probe: Probe) -> None:
-    keys = {}
-    for name, arguments in {"graph": [], "node": ["op0"], "pair": ["op2", "op5"]}.items():
-        ran = probe("fusion", *arguments, LAYERNORM, "--json")
-        assert ran.status == 0
-        keys[name] = list(json.loads(ran.out)[0])
-    documented = fusion_json.__doc__ or ""
-    for name, line in (("graph", "whole graph"), ("node", "a node"), ("pair", "a pair")):
-        text = documented.partition(f"Of {'a ' if name == 'graph' else ''}{line}:")[2].partition(".\n")[0]
-        assert [part.strip("`\n ") for part in text.replace("\n", " ").split(",")] == keys[name]
+@pytest.mark.parametrize(
+    ("arguments", "record"),
+    [([], "GraphFusion"), (["op0"], "NodeFusion"), (["op2", "op5"], "FusionDecision")],
+)
+def test_json_says_which_record_a_row_is(probe: Probe, arguments: list[str], record: str) -> None:
+    ran = probe("fusion", *arguments, LAYERNORM, "--json")
+    assert ran.status == 0
+    assert {row["record"] for row in json.loads(ran.out)["rows"]} == {record}
 
 
 def test_json_of_a_pair_has_reason_numbers_and_knobs(probe: Probe) -> None:
-    (row,) = json.loads(probe("fusion", "op2", "op5", LAYERNORM, "--json").out)
+    (row,) = json.loads(probe("fusion", "op2", "op5", LAYERNORM, "--json").out)["rows"]
     assert row["outcome"] == "refused"
     assert row["refusal"]["reason"] == "no shared data"
     assert row["refusal"]["meaning"]
     assert {"name", "default", "effect", "gpu_only"} == set(row["refusal"]["knobs"][0])
-    assert row["attempts"][-1]["line"] > 0
+    assert row["attempts"][-1]["span"]["first"] > 0
 
 
 @pytest.mark.parametrize(

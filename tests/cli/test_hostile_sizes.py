@@ -73,10 +73,10 @@ def test_a_size_of_400_digits_is_shown_as_it_is_printed(tmp_path: Path) -> None:
     digits = SIZES["400 digits"]
     path.write_text(re.sub(r"(buf0\.layout = .*?size=\[)\d+", rf"\g<1>{digits}", path.read_text()))
     answer = ask(["layouts", "buf0", str(graph), "--json"])
-    (row,) = json.loads(answer.out)
+    (row,) = json.loads(answer.out)["rows"]
     assert row["layout"]["size"][0] == digits
-    assert isinstance(row["bytes"], str)
-    assert digits in row["bytes"]
+    assert isinstance(row["size_bytes"], str)
+    assert digits in row["size_bytes"]
 
 
 def test_bytes_of_a_layout_with_40_of_the_largest_sizes(tmp_path: Path) -> None:

@@ -165,30 +165,41 @@ def test_lines_fit(probe: Probe, name: str, width: int) -> None:
 @pytest.mark.parametrize(
     ("arguments", "page", "keys"),
     [
-        (["op1"], "node", {"nodes", "writes", "reads", "inside", "class"}),
-        (["buf1"], "buffer", {"layout", "memory_format", "formula", "producer_node", "source"}),
-        (["sum_3"], "trace", {"of", "lines", "fx", "nodes", "kernels", "buffers", "maybe"}),
-        (["capture.py:67"], "trace", {"of", "lines", "fx", "nodes", "kernels"}),
-        (["cpp_fused_"], "kernel", {"kernel", "backend", "nodes", "launches"}),
-        ([], "graph", {"inputs", "outputs", "kernels", "lines", "looks", "unlinked"}),
+        (["op1"], "NodePage", {"graph", "parts", "writes", "reads", "inside", "node_class"}),
+        (["buf1"], "BufferPage", {"row", "producer"}),
+        (["sum_3"], "TracePage", {"graph", "what", "lines", "fx", "nodes", "kernels", "holds", "maybe"}),
+        (["capture.py:67"], "TracePage", {"what", "lines", "fx", "nodes", "kernels"}),
+        (["cpp_fused_"], "KernelRow", {"name", "backend", "nodes", "launches"}),
+        ([], "GraphPage", {"inputs", "outputs", "kernels", "lines", "summary", "unlinked"}),
     ],
 )
 def test_json(probe: Probe, arguments: list[str], page: str, keys: set[str]) -> None:
     ran = probe("show", *arguments, ANTIALIAS, "--json")
     assert ran.status == 0, ran.err
-    (found,) = json.loads(ran.out)
-    assert (found["page"], found["graph"]) == (page, "model__0_inference_0.0")
-    assert keys <= set(found)
+    (found,) = json.loads(ran.out)["pages"]
+    assert found["page"]["record"] == page
+    assert keys <= set(found["page"])
 
 
 def test_json_of_a_node_has_formula_links_and_dependencies(probe: Probe) -> None:
-    (page,) = json.loads(probe("show", "op3", ANTIALIAS, "--json", "--raw").out)
-    (node,) = page["nodes"]
-    assert node["launches"][0]["line"] == 593
-    assert "sum_4" in node["fx"]
-    assert {dep["kind"] for dep in node["depends_on"]} == {"memory"}
-    assert node["formula"]["loops"][0] == {"variable": "p0", "size": 4, "reduced": False}
-    assert page["raw"]["op3"][0] == "class op3_loop_body:"
+    (shown,) = json.loads(probe("show", "op3", ANTIALIAS, "--json", "--raw").out)["pages"]
+    (part,) = shown["page"]["parts"]
+    assert part["row"]["link"]["launches"][0]["first"] == 593
+    assert "sum_4" in part["row"]["link"]["fx"]
+    assert {dep["record"] for dep in (*part["met"], *part["unmet"])} == {"MemoryDep"}
+    assert part["formula"]["loops"][0] == {"variable": "p0", "size": 4, "reduced": False}
+    assert shown["text"]["op3"][0] == "class op3_loop_body:"
+    (shown,) = json.loads(probe("show", "op3", ANTIALIAS, "--json").out)["pages"]
+    assert shown["text"]["op3"][0].startswith("for p0 < 4, ")
+    store = shown["page"]["parts"][0]["formula"]["statements"][-1]
+    assert (store["record"], store["target"]) == ("Store", "buf3[p0, p1, p2, p3]")
+
+
+def test_json_has_the_text_of_a_kernel_where_it_is_asked_for(probe: Probe) -> None:
+    for options, has_text in ([], False), (["--code"], True):
+        (shown,) = json.loads(probe("show", "cpp_fused_", ANTIALIAS, "--json", *options).out)["pages"]
+        assert (shown["page"]["name"] in shown["text"]) is has_text
+        assert "source" not in shown["page"]
 
 
 @pytest.mark.parametrize(
@@ -240,7 +251,7 @@ def test_annotated_text_is_written_once(probe: Probe, tmp_path: Path) -> None:
 def test_the_api_mirrors_the_command() -> None:
     graph = ip.open_graph(FLIP)
     assert repr(graph.show("op0")).startswith("op0  pointwise")
-    assert graph.show().json["page"] == "graph"
+    assert graph.show().shown.page == graph.show().record
     assert "<pre" in graph.show("buf0")._repr_html_()
     with pytest.raises(ip.NotFoundError):
         graph.show("buf9")

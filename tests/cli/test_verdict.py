@@ -33,8 +33,8 @@ def test_kept_samples_are_judged_without_torch(probe: Probe, kept: Path) -> None
 
 def test_a_folder_and_another_margin(probe: Probe, kept: Path) -> None:
     ran = probe("verdict", kept.parent, "--margin", "90%", "--json")
-    assert json.loads(ran.out)["margin"] == 0.9
-    assert json.loads(ran.out)["comparisons"][0]["verdict"] == "SLOWER"
+    assert json.loads(ran.out)["result"]["margin"] == 0.9
+    assert json.loads(ran.out)["result"]["comparisons"][0]["verdict"] == "SLOWER"
 
 
 @pytest.mark.parametrize(

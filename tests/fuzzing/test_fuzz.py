@@ -59,3 +59,12 @@ def test_the_fuzzer_sees_what_it_is_made_to_see(monkeypatch: pytest.MonkeyPatch)
         "not JSON",
     ):
         assert fault in said
+
+
+def test_the_fuzzer_sees_output_that_is_not_of_its_schema(monkeypatch: pytest.MonkeyPatch) -> None:
+    def keyless(arguments: list[str]) -> int:
+        print('{"verb": "nodes", "version": 2}')
+        return 0
+
+    monkeypatch.setattr("tests.fuzzing.tries.probe", keyless)
+    assert any("'rows' is a required property" in fault for fault in ask(["nodes", "--json"]).faults)

@@ -1,8 +1,8 @@
 """One try: a real run is copied, changed in a few ways, and a verb is asked about it.
 
 What every answer must be, whatever is in the dump: a status of `ExitCode`; no internal error, no traceback
-and no name of a Python exception; nothing that acts on a terminal; JSON that any parser takes, with the keys
-that the verb always has; and where nothing could be shown, a sentence that says so.
+and no name of a Python exception; nothing that acts on a terminal; JSON that any parser takes, of
+the schema of the verb; and where nothing could be shown, a sentence that says so.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ import shutil
 import time
 import unicodedata
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
 
 from inductor_probe.cli import run as probe
 from inductor_probe.errors import ExitCode
 from tests.fuzzing.mutations import NAMES, mutate_file, mutate_folder
+from tests.schemas import schema_faults
 
 SECONDS = 60
 """An answer that takes longer hangs; then Python's own watchdog prints where, and ends the process."""
@@ -36,8 +36,6 @@ _EXCEPTION = re.compile(
 )
 _BARE_KEY = re.compile(r"^(?:error|warning): (?:\S+:\d+(?:-\d+)?: )?'[^' ]*'$", re.MULTILINE)
 """`warning: file:3: 'is_weak'` is the text of a KeyError, and no sentence."""
-_TELLING_KEYS = ("environment", "rounds", "outcome")
-"""Keys that tell answers of a verb apart: `diff` of runs, `fusion` of a graph or a pair; pages say `page`."""
 _NAMED = re.compile(
     r"\b(?:buf\d+|op\d+(?:_op\d+)*|arg\d+_1|primals_\d+|(?:cpp|triton)_\w+|(?:add|mul|view)(?:_\d+)?)\b"
 )
@@ -60,20 +58,14 @@ class Answer:
     faults: tuple[str, ...]
 
 
-Keys: TypeAlias = dict[tuple[str, str], frozenset[str]]
-
-
-def ask(arguments: Sequence[str], columns: int | None = None, keys: Keys | None = None) -> Answer:
-    """Run `probe` in this process, for a screen of so many columns or a pipe.
-
-    `keys` are those that the JSON of each verb had first; the answer is held against them, and adds to them.
-    """
+def ask(arguments: Sequence[str], columns: int | None = None) -> Answer:
+    """Run `probe` in this process, for a screen of so many columns or a pipe."""
     out, err = io.StringIO(), io.StringIO()
     start = time.perf_counter()
     with _surroundings(columns), redirect_stdout(out), redirect_stderr(err):
         status = probe(list(arguments))
     seconds = time.perf_counter() - start
-    faults = list(_faults(arguments, status, out.getvalue(), err.getvalue(), {} if keys is None else keys))
+    faults = list(_faults(arguments, status, out.getvalue(), err.getvalue()))
     if any("internal error" in fault for fault in faults):
         with _surroundings(columns), redirect_stdout(out), redirect_stderr(again := io.StringIO()):
             probe(["--traceback", *arguments])
@@ -101,11 +93,10 @@ class Try:
 
 @dataclass
 class Fuzzer:
-    """Makes tries in a folder of its own. It remembers which keys the JSON of each verb had first."""
+    """Makes tries in a folder of its own."""
 
     folder: Path
     runs: Sequence[Path]
-    keys: Keys = field(default_factory=dict)
 
     def attempt(self, rng: random.Random) -> Try:
         """Make one try; `rng` decides everything about it."""
@@ -129,7 +120,7 @@ class Fuzzer:
             arguments.append("--json")
         columns = rng.choice((80, 200, None))
         name = "/".join(source.parts[-3:-1])
-        return Try(name, tuple(changes), tuple(arguments), columns, ask(arguments, columns, self.keys))
+        return Try(name, tuple(changes), tuple(arguments), columns, ask(arguments, columns))
 
 
 def _copy(source: Path, to: Path) -> Path:
@@ -213,7 +204,7 @@ def _surroundings(columns: int | None) -> Iterator[None]:
             os.environ["COLUMNS"] = before
 
 
-def _faults(arguments: Sequence[str], status: int, out: str, err: str, keys: Keys) -> Iterator[str]:
+def _faults(arguments: Sequence[str], status: int, out: str, err: str) -> Iterator[str]:
     """Say what is wrong with an answer."""
     if status not in tuple(ExitCode):
         yield f"status {status}"
@@ -229,8 +220,7 @@ def _faults(arguments: Sequence[str], status: int, out: str, err: str, keys: Key
     if status == ExitCode.FAILED and not re.search(r"^(?:error|warning): \S", err, re.MULTILINE):
         yield f"status 2 without a sentence: {err[:200]!r}"
     if "--json" in arguments and out:
-        asked = [arguments[0], *(word for word in ("--raw", "--code") if word in arguments)]
-        yield from _json_faults(asked, out, keys)
+        yield from _json_faults(arguments[0], out)
 
 
 def _acts(character: str) -> bool:
@@ -240,7 +230,7 @@ def _acts(character: str) -> bool:
     ) or "\u202a" <= character <= "\u202e"
 
 
-def _json_faults(asked: Sequence[str], out: str, keys: Keys) -> Iterator[str]:
+def _json_faults(verb: str, out: str) -> Iterator[str]:
     def refuse(constant: str) -> None:
         raise ValueError(f"{constant} is no JSON")
 
@@ -249,11 +239,4 @@ def _json_faults(asked: Sequence[str], out: str, keys: Keys) -> Iterator[str]:
     except ValueError as error:
         yield f"not JSON: {error}"
         return
-    for item in data if isinstance(data, list) else [data]:
-        if not isinstance(item, Mapping):
-            yield f"a {type(item).__name__} in the JSON of {asked}"
-            continue
-        kind = [str(item.get("page", "")), *(key for key in _TELLING_KEYS if key in item)]
-        first = keys.setdefault((" ".join(asked), " ".join(kind)), frozenset(item))
-        if first != frozenset(item):
-            yield f"keys of {asked} {kind} differ: {sorted(first ^ frozenset(item))}"
+    yield from schema_faults(verb, data)

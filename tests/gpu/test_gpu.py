@@ -40,7 +40,7 @@ def dumped(folder: Path) -> None:
 
 @pytest.mark.usefixtures("dumped")
 def test_triton_kernels_are_counted_and_linked(probe: Probe, folder: Path) -> None:
-    rows = json.loads(probe("layouts", "--json", "antialias", cwd=folder).out)
+    rows = json.loads(probe("layouts", "--json", "antialias", cwd=folder).out)["rows"]
     written = [row for row in rows if row["producer"]]
     assert written
     assert all(row["kernel"].startswith("triton_") for row in written)
@@ -53,7 +53,7 @@ def test_triton_kernels_are_counted_and_linked(probe: Probe, folder: Path) -> No
 def test_a_triton_bench_file_checks_and_times_itself(probe: Probe, folder: Path, label: str) -> None:
     ran = probe("bench-kernel", label, "--json", "--budget", "6s", "--processes", "3", cwd=folder)
     assert ran.status == ExitCode.OK, ran.err
-    result = json.loads(ran.out)
+    (result,) = json.loads(ran.out)["results"]
     assert all(variant["correct"] for variant in result["variants"])
     for found in result["comparisons"]:
         for side in (found["baseline"], found["candidate"]):
@@ -75,6 +75,6 @@ def test_a_wrong_triton_edit_is_refused(probe: Probe, folder: Path) -> None:
     file.write_text(text[:start] + edited)
     ran = probe("bench-kernel", "flip", "--json", cwd=folder)
     assert ran.status == ExitCode.MISMATCH, ran.err
-    wrong = [variant for variant in json.loads(ran.out)["variants"] if not variant["correct"]]
+    wrong = [variant for variant in json.loads(ran.out)["results"][0]["variants"] if not variant["correct"]]
     assert wrong
     assert all(variant["mismatches"] > 0 and variant["first_bad"] for variant in wrong)

@@ -88,7 +88,7 @@ def test_training_has_a_forward_and_a_backward_graph(run: Run) -> None:
     assert ["forward" in graph.name for graph in found] == [True, False]
     assert "backward" in found[1].name
     # Along rows for the input's gradient, along columns for the parameters'.
-    reduced = {row.ranges[1] for row in found[1].nodes() if row.ranges and row.reductions}
+    reduced = {row.ranges.reduction for row in found[1].nodes() if row.ranges and row.reductions}
     assert reduced == {(384,), (128,)}
 
 

@@ -80,15 +80,20 @@ def test_whole_seconds_are_a_duration() -> None:
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ({"outcome": "fine"}, "outcome is 'fine', not one of ok, failed, interrupted"),
-        ({"exit_status": True}, "exit_status is bool, not int"),
-        ({"exit_status": "0"}, "exit_status is str, not int"),
-        ({"cases": "a"}, "cases is not a list"),
-        ({"cases": [1]}, r"cases\[0\] is int, not str"),
-        ({"knobs": []}, "knobs is not an object"),
+        ({"outcome": "fine"}, "outcome is 'fine', not one of 'ok', 'failed', 'interrupted'"),
+        ({"exit_status": True}, "exit_status is True, not an integer"),
+        ({"exit_status": "0"}, "exit_status is '0', not an integer"),
+        ({"cases": "a"}, "cases is 'a', not a list"),
+        ({"cases": [1]}, r"cases\[0\] is 1, not a string"),
+        ({"duration_s": float("nan")}, "duration_s is nan, not a finite number"),
+        ({"exit_status": 2**63}, "exit_status is not between"),
+        ({"knobs": []}, "knobs is a list, not an object"),
         ({"graphs": [{"compile_id": None, "why": None}]}, r"graphs\[0\].name is missing"),
-        ({"graphs": ["g"]}, r"graphs\[0\] is not an object"),
-        ({"graph_breaks": [{"reason": None, "where": None}]}, r"graph_breaks\[0\].reason is NoneType"),
+        ({"graphs": ["g"]}, r"graphs\[0\] is 'g', not an object"),
+        (
+            {"graph_breaks": [{"reason": None, "where": None}]},
+            r"graph_breaks\[0\].reason is None, not a string",
+        ),
     ],
 )
 def test_wrong_value_is_named(change: dict[str, Any], complaint: str) -> None:
@@ -97,7 +102,7 @@ def test_wrong_value_is_named(change: dict[str, Any], complaint: str) -> None:
 
 
 def test_list_instead_of_an_object_is_refused() -> None:
-    with pytest.raises(UnreadableError, match="it is not an object"):
+    with pytest.raises(UnreadableError, match="the value is a list, not an object"):
         manifest_from_json([], PATH)
 
 

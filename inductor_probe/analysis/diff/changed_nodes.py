@@ -8,7 +8,7 @@ from typing import Literal
 from inductor_probe.analysis.diff.body import BodyText, statement
 from inductor_probe.analysis.diff.matching import Matching
 from inductor_probe.analysis.diff.side import Side
-from inductor_probe.model.diff import FactChange, NodeChange, Statement
+from inductor_probe.model.diff import Count, FactChange, NodeChange, Statement
 
 
 def node_changes(found: Matching) -> tuple[NodeChange, ...]:
@@ -39,7 +39,7 @@ def _change(a: Side, b: Side, mine: str, other: str, how: str) -> NodeChange:
         kept = {
             name: (text_a.targets[name], text_b.targets[name]) for name in text_a.targets | text_b.targets
         }
-        operations = tuple((name, *counts) for name, counts in kept.items() if counts[0] != counts[1])
+        operations = tuple(Count(name, *counts) for name, counts in kept.items() if counts[0] != counts[1])
     else:
         at = _first(text_a.full, text_b.full)
         operations = ()

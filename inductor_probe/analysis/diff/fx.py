@@ -11,6 +11,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from inductor_probe.analysis.diff.symbols import Symbols
+from inductor_probe.model.diff import Count
 from inductor_probe.model.fx import FxGraph, FxNode
 
 _NAME = re.compile(r"(?<![\w.'\"])[A-Za-z_]\w*")
@@ -66,14 +67,16 @@ def match_fx(a: FxGraph | None, b: FxGraph | None, symbols_a: Symbols, symbols_b
     return FxMatch(inputs, nodes, values_a, values_b)
 
 
-def changed_operations(a: FxGraph | None, b: FxGraph | None) -> tuple[tuple[str, int, int], ...]:
+def changed_operations(a: FxGraph | None, b: FxGraph | None) -> tuple[Count, ...]:
     """Return the operations that the graphs do not use equally often, with their counts."""
     if a is None or b is None:
         return ()
     counts_a = Counter(_operation(node.target) for node in a.nodes)
     counts_b = Counter(_operation(node.target) for node in b.nodes)
     names = dict.fromkeys([*counts_a, *counts_b])
-    return tuple((name, counts_a[name], counts_b[name]) for name in names if counts_a[name] != counts_b[name])
+    return tuple(
+        Count(name, counts_a[name], counts_b[name]) for name in names if counts_a[name] != counts_b[name]
+    )
 
 
 def _operation(target: str) -> str:

@@ -21,7 +21,7 @@ from inductor_probe.analysis.formula.spelling import (
 )
 from inductor_probe.analysis.formula.values import INDEX, LEAVES, Value, Values, shown
 from inductor_probe.model.dtypes import short_dtype
-from inductor_probe.model.formula import (
+from inductor_probe.model.expression import (
     Binary,
     BufferElement,
     Call,

@@ -11,7 +11,7 @@ from inductor_probe.analysis.nodes import node_kind
 from inductor_probe.analysis.pages.trace import source_traces
 from inductor_probe.analysis.symbols import symbols
 from inductor_probe.model.debug_dir import CompiledGraph
-from inductor_probe.model.pages import GraphPage
+from inductor_probe.model.pages import FusedNode, GraphPage
 from inductor_probe.model.summary import GraphSummary
 
 
@@ -25,14 +25,14 @@ def graph_page(graph: CompiledGraph, summary: GraphSummary) -> GraphPage:
     return GraphPage(
         graph=graph.name,
         torch_version=graph.torch_version,
-        record=graph.record,
+        recorded=graph.record,
         summary=summary,
         inputs=inputs,
         outputs=tuple(row for name, row in buffers.items() if name in returned and row.role != "input"),
         sizes=tuple(name for name in (graph.code.inputs if graph.code else ()) if name not in named),
         kinds=tuple(Counter(node_kind(leaf) for top in graph.nodes for leaf in top.leaves()).most_common()),
         fused=tuple(
-            (top.name, top.kind, sum(1 for _ in top.leaves())) for top in graph.nodes if top.children
+            FusedNode(top.name, top.kind, sum(1 for _ in top.leaves())) for top in graph.nodes if top.children
         ),
         kernels=kernel_rows(graph),
         lines=source_traces(graph, linked),

@@ -7,7 +7,7 @@ import ast
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inductor_probe.model.formula import (
+from inductor_probe.model.expression import (
     Binary,
     BufferElement,
     Call,
@@ -18,8 +18,9 @@ from inductor_probe.model.formula import (
     Over,
     Part,
     Unary,
+    broken,
+    piece,
 )
-from inductor_probe.report.expression import broken, expression_text, piece
 
 LEVELS = (["+", "-"], ["*", "/", "//", "%"], ["<<", ">>"], ["and"], ["or"], ["&"], ["|"], ["^"])
 names = st.sampled_from(["x", "t0", "p1", "arg0_1"])
@@ -86,33 +87,32 @@ def tree(text: str) -> str:
 
 @given(expressions)
 def test_the_text_has_the_parentheses_that_python_needs(expression: Expression) -> None:
-    assert tree(expression_text(expression)) == tree(meant(expression))
+    assert tree(str(expression)) == tree(meant(expression))
 
 
 @given(expressions, st.integers(min_value=20, max_value=100))
 def test_lines_are_the_text_broken_at_spaces(expression: Expression, width: int) -> None:
     lines = broken(piece(expression), width)
-    assert "".join("".join(lines).split()) == "".join(expression_text(expression).split())
-    assert tree("(" + "\n".join(lines) + ")") == tree(expression_text(expression))
+    assert "".join("".join(lines).split()) == "".join(str(expression).split())
+    assert tree("(" + "\n".join(lines) + ")") == tree(str(expression))
 
 
 def test_no_parentheses_where_none_are_needed() -> None:
     x, y = Name("x"), Name("y")
     product = Chain(x, (("*", y),))
-    assert expression_text(Chain(product, (("+", x), ("-", product)))) == "x * y + x - x * y"
-    assert expression_text(Chain(x, (("-", Chain(x, (("-", y),))),))) == "x - (x - y)"
-    assert expression_text(Unary("-", Binary("**", x, Number("2")))) == "-x ** 2"
-    assert expression_text(Binary("**", Number("-2"), x)) == "(-2) ** x"
+    assert str(Chain(product, (("+", x), ("-", product)))) == "x * y + x - x * y"
+    assert str(Chain(x, (("-", Chain(x, (("-", y),))),))) == "x - (x - y)"
+    assert str(Unary("-", Binary("**", x, Number("2")))) == "-x ** 2"
+    assert str(Binary("**", Number("-2"), x)) == "(-2) ** x"
     assert (
-        expression_text(BufferElement("buf0", (Chain(Chain(Number("2"), (("*", x),)), (("+", y),)),)))
-        == "buf0[2*x + y]"
+        str(BufferElement("buf0", (Chain(Chain(Number("2"), (("*", x),)), (("+", y),)),))) == "buf0[2*x + y]"
     )
 
 
 def test_what_runs_over_loops_says_so() -> None:
     total = Over("sum", ("p1", "p2"), (Name("x"),))
-    assert expression_text(total) == "sum over p1, p2 of x"
-    assert expression_text(Chain(total, (("*", Number("2.0")),))) == "(sum over p1, p2 of x) * 2.0"
+    assert str(total) == "sum over p1, p2 of x"
+    assert str(Chain(total, (("*", Number("2.0")),))) == "(sum over p1, p2 of x) * 2.0"
     mean = Part(Over("welford", ("p1",), (Name("x"),)), "mean")
-    assert expression_text(mean) == "welford.mean over p1 of x"
-    assert expression_text(Part(Call("frexp", (Name("x"),)), "0")) == "frexp(x)[0]"
+    assert str(mean) == "welford.mean over p1 of x"
+    assert str(Part(Call("frexp", (Name("x"),)), "0")) == "frexp(x)[0]"

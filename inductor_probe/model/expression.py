@@ -1,23 +1,107 @@
-"""Expressions as text: infix, with the parentheses that Python's precedence needs, broken at operators."""
+"""Expressions as trees, and as text: infix, with the parentheses that Python's precedence needs, broken at
+operators. `str` of one is its text on one line.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
-from inductor_probe.model.formula import (
-    Binary,
-    BufferElement,
-    Call,
-    Chain,
-    Expression,
-    Name,
-    Number,
-    Over,
-    Part,
-    Text,
-    Unary,
-)
+
+class _Term:
+    """What an expression is made of."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return _piece(self, _ANYTHING).flat  # type: ignore[arg-type] # its subclasses are the expressions
+
+
+@dataclass(frozen=True, slots=True)
+class Number(_Term):
+    """A constant. `text` reads back as the same number (`0.1`, `inf`, `True`); `dtype` may be None."""
+
+    text: str
+    dtype: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Name(_Term):
+    """A loop variable, a symbolic size, a definition, or a parameter of one."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class BufferElement(_Term):
+    """A place in a buffer: `arg0_1[p0, 223 - p1]`. One subscript for each dimension of its `View`."""
+
+    buffer: str
+    subscripts: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unary(_Term):
+    """`-x`, `~x`, `not x`."""
+
+    operator: Literal["-", "~", "not"]
+    operand: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Chain(_Term):
+    """Operations of one precedence, from left to right: `a + b - c` is `(a + b) - c`."""
+
+    first: Expression
+    rest: tuple[tuple[str, Expression], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Binary(_Term):
+    """A comparison, or `a ** b`: operations that do not chain."""
+
+    operator: str
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Call(_Term):
+    """A function of values: one of inductor's, a cast (`i64`), or a definition with parameters."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+    keywords: tuple[tuple[str, Expression], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Over(_Term):
+    """What runs over loops: a reduction, a scan or a sort of `values` over `variables`."""
+
+    kind: str
+    variables: tuple[str, ...]
+    values: tuple[Expression, ...]
+    keywords: tuple[tuple[str, Expression], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Part(_Term):
+    """One of several results: `mean` of `welford`, or by number."""
+
+    of: Expression
+    part: str
+
+
+@dataclass(frozen=True, slots=True)
+class Text(_Term):
+    """An argument that is no number: a dtype, a string, an expression kept as it is printed."""
+
+    text: str
+
+
+Expression: TypeAlias = Number | Name | BufferElement | Unary | Chain | Binary | Call | Over | Part | Text
+
 
 _ANYTHING = 0  # `sum over p1 of x` reaches as far right as it can
 _ARGUMENT = 1
@@ -47,11 +131,6 @@ class Piece:
 def piece(expression: Expression) -> Piece:
     """Return an expression as text that can be broken into lines."""
     return _piece(expression, _ANYTHING)
-
-
-def expression_text(expression: Expression) -> str:
-    """Return an expression on one line."""
-    return piece(expression).flat
 
 
 def glued(*parts: str | Piece) -> Piece:

@@ -1,0 +1,83 @@
+"""`--json` of every verb: one object, of the schema that docs/schemas has."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from inductor_probe.cli import VERBS
+from inductor_probe.model.output import outputs
+from tests.conftest import DUMPS, REPOSITORY, Ran
+from tests.fuzzing.tries import ask
+from tests.schemas import schema_faults
+
+SAMPLES = REPOSITORY / "tests" / "fuzzing" / "fixtures"
+RUNS = sorted(path for path in DUMPS.glob("*/*/run_*") if path.is_dir())
+NAMES = re.compile(r"\b(?:(?:cpp|triton)_\w+|buf\d+|op\d+(?:_op\d+)*|arg\d+_1|primals_\d+)\b")
+
+
+def questions(verb: str, run: Path) -> Iterator[list[str]]:
+    """Yield what can be asked of a run, one of a kind."""
+    (graph, *_) = sorted(run.glob("torchinductor/*/"))
+    text = (graph / "output_code.py").read_text()
+    names = {name[:3]: name for name in NAMES.findall(text)}.values()
+    match verb:
+        case "show":
+            yield from ([verb, *name, *options, str(graph)] for name, options in (
+                ([], []), *(([name], ["--raw", "--code"]) for name in names), (["op0"], []),
+            ))  # fmt: skip
+        case "fusion":
+            yield from ([verb, *nodes, str(graph)] for nodes in ([], ["op0"], ["op0", "op1"]))
+        case "diff":
+            yield [verb, str(run), str(run)]
+            yield [verb, str(graph), str(RUNS[0])]
+        case "tunings":
+            yield [verb, str(graph)]
+        case _:
+            yield [verb, str(run)]
+
+
+@pytest.mark.parametrize(
+    "verb", ["check", "diff", "fusion", "kernels", "layouts", "nodes", "runs", "show", "tunings"]
+)
+def test_output_of_every_fixture_is_of_its_schema(verb: str) -> None:
+    for run in RUNS:
+        for question in questions(verb, run):
+            answer = ask([*question, "--json"])
+            assert not answer.faults, f"{question}: {answer.faults}"
+            assert answer.out or "error: " in answer.err
+
+
+def test_verdict_of_samples_is_of_its_schema() -> None:
+    (file,) = SAMPLES.rglob("output_code_bench.json")
+    answer = ask(["verdict", str(file), "--json"])
+    assert answer.out
+    assert not answer.faults
+
+
+@pytest.mark.compiles
+def test_a_bench_file_is_of_its_schema(probe: Callable[..., Ran], tmp_path: Path) -> None:
+    ran = probe("dump", "check_hflip.py", "--case", "channels_last", "--json")
+    assert schema_faults("dump", json.loads(ran.out)) == []
+    ran = probe("bench-kernel", "--no-run", "--json")
+    assert schema_faults("bench-kernel", json.loads(ran.out)) == []
+    assert list(tmp_path.rglob("output_code_bench.py"))
+
+
+def test_every_verb_but_debug_has_an_output() -> None:
+    """`debug` prints what `dump` does."""
+    verbs = {verb for group in VERBS.values() for verb in group}
+    assert set(outputs()) == verbs - {"debug"}
+
+
+def test_the_page_and_the_schemas_are_what_the_records_say() -> None:
+    script = REPOSITORY / "docs" / "make_json_page.py"
+    ran = subprocess.run([sys.executable, script, "--check"], capture_output=True, text=True, check=False)
+    assert ran.stdout + ran.stderr == ""
+    assert ran.returncode == 0
