@@ -20,8 +20,10 @@ from inductor_probe.analysis.annotation.text import (
     plain,
     with_comments,
 )
-from inductor_probe.analysis.launches import Memory, launches
+from inductor_probe.analysis.graph import index_of
+from inductor_probe.analysis.launches import launches
 from inductor_probe.analysis.links import links
+from inductor_probe.analysis.names import resolve
 from inductor_probe.backends import backend_called
 from inductor_probe.errors import NotFoundError, near_names
 from inductor_probe.model.code import Kernel
@@ -43,17 +45,19 @@ def annotate(graph: CompiledGraph, kernel: str, *, line_directives: bool = True)
 
     Args:
         graph: as read.
-        kernel: its name.
+        kernel: its name, or the start of it.
         line_directives: write `#line` before C++ lines of which one line of the user's is proved.
 
     Raises:
-        NotFoundError: the graph has no such kernel; near names are offered.
+        NotFoundError: the graph has no such kernel, or it is a library function; near names are offered.
+        ProbeError: several kernels start so.
     """
-    found = graph.code.kernel(kernel) if graph.code else None
-    if found is None:
-        names = [known.name for known in graph.code.kernels] if graph.code else []
-        raise NotFoundError(f"{graph.name} has no generated kernel {kernel}", near_names(kernel, names))
-    return _Annotator(graph, found).text(line_directives)
+    generated = index_of(graph).kernels
+    name = resolve(graph, kernel, ("kernel",)).name
+    if name not in generated:
+        message = f"{name} is a library function: {graph.name} has no text of it"
+        raise NotFoundError(message, near_names(kernel, generated))
+    return _Annotator(graph, generated[name]).text(line_directives)
 
 
 class _Annotator:
@@ -63,13 +67,10 @@ class _Annotator:
         self._linked = links(graph).of_kernel(kernel.name)
         self._sources = Sources(graph, self._linked)
         self._launches = launches(graph).get(kernel.name, ())
-        self._memory = Memory(graph)
-        wanted = {link.top for link in self._linked}
+        self._index = index_of(graph)
+        tops = {link.top for link in self._linked}
         # What is fused runs in one kernel: a node that no link was found for must not be left out.
-        self._tops = {
-            leaf.name: top.name for top in graph.nodes if top.name in wanted for leaf in top.leaves()
-        }
-        self._leaves = [leaf for top in graph.nodes if top.name in wanted for leaf in top.leaves()]
+        self._leaves = [leaf for leaf in self._index.nodes.leaves if self._top(leaf) in tops]
         self._lines = kernel.source.strip("\n").split("\n")
         self._source = "\n".join(self._lines)
         # Lines of the kernel's facts are counted with the empty ones that it starts with.
@@ -108,8 +109,9 @@ class _Annotator:
             if passed.arg is not None and passed.buffer is not None:
                 names: tuple[str, ...] = (passed.buffer,)
                 if passed.arg.role == "inout":
-                    names = self._memory.names(passed.buffer)
-                buffers[passed.arg.name] = (*names, *self._memory.renamed(passed.buffer))
+                    names = self._index.memory_names(passed.buffer)
+                mutated_as = self._index.nodes.mutated_as.get(passed.buffer, ())
+                buffers[passed.arg.name] = (*names, *mutated_as)
         return RunningNodes(self._run_by(buffers), buffers)
 
     def _run_by(self, buffers: dict[str, tuple[str, ...]]) -> list[SchedulerNode]:
@@ -118,9 +120,12 @@ class _Annotator:
             return self._leaves
         named = {name for names in buffers.values() for name in names}
         written = {
-            self._tops[leaf.name] for leaf in self._leaves for buffer in leaf.outputs if buffer.name in named
+            self._top(leaf) for leaf in self._leaves for buffer in leaf.outputs if buffer.name in named
         }
-        return [leaf for leaf in self._leaves if self._tops[leaf.name] in written]
+        return [leaf for leaf in self._leaves if self._top(leaf) in written]
+
+    def _top(self, leaf: SchedulerNode) -> str:
+        return self._index.nodes.top[leaf.name].name
 
     def _about(self) -> Iterator[str]:
         yield from about(self._kernel, self._graph.name, self._launches)

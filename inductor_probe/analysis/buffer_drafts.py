@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 
 from inductor_probe.analysis.access import accesses, touched
 from inductor_probe.analysis.generated_access import GeneratedAccesses
+from inductor_probe.analysis.graph import GraphIndex, index_of
 from inductor_probe.model.debug_dir import CompiledGraph
-from inductor_probe.model.ir import BufferLayout, SchedulerNode
+from inductor_probe.model.ir import BufferLayout
 from inductor_probe.model.layouts import Access, Evidence
 from inductor_probe.model.links import Links
 from inductor_probe.model.span import Span
@@ -43,14 +44,15 @@ class Draft:
             self.evidence.append(Evidence(what, span))
 
 
-def drafts(graph: CompiledGraph, linked: Links, wanted: Collection[str] | None) -> dict[str, Draft]:
+def drafts(graph: CompiledGraph, linked: Links, buffers: Collection[str] | None) -> dict[str, Draft]:
     """Return a draft for each buffer of the graph, inputs first, then in the order they are written.
 
-    Working out accesses takes longest: where buffers are `wanted`, only nodes that reach one are looked at,
-    none if `wanted` is empty.
+    Working out accesses takes longest: those of nodes that reach none of `buffers` are left out where there
+    are `buffers`, so that none are worked out if `buffers` is empty.
     """
     drafts: dict[str, Draft] = {}
-    leaves = [leaf for top in graph.nodes for leaf in top.leaves()]
+    index = index_of(graph)
+    leaves = index.nodes.leaves
     for allocation in graph.code.allocations if graph.code else ():
         if allocation.how == "input":  # symbolic sizes are inputs without an allocation
             drafts[allocation.name] = Draft(allocation.name)
@@ -65,14 +67,14 @@ def drafts(graph: CompiledGraph, linked: Links, wanted: Collection[str] | None) 
         for name, layout, span in leaf.layouts:
             drafts.setdefault(name, Draft(name)).see_layout(layout, "layout", span)
     _see_wrapper(graph, drafts)
-    _see_mutations(leaves, drafts)
+    _see_mutations(index, drafts)
     dtypes = {
         name: draft.layout.dtype for name, draft in drafts.items() if draft.layout and draft.layout.dtype
     }
     kernels = {name: link.kernel for name, link in linked.nodes.items()}
-    generated = GeneratedAccesses(graph, linked) if wanted is None or wanted else None
+    generated = GeneratedAccesses(graph, linked) if buffers is None or buffers else None
     for leaf in leaves:
-        if generated is None or (wanted and touched(leaf).isdisjoint(wanted)):
+        if generated is None or (buffers and touched(leaf).isdisjoint(buffers)):
             continue
         for reach in accesses(leaf, kernels.get(leaf.name), dtypes):
             draft = drafts.setdefault(reach.buffer, Draft(reach.buffer))
@@ -87,13 +89,12 @@ def drafts(graph: CompiledGraph, linked: Links, wanted: Collection[str] | None) 
     return drafts
 
 
-def _see_mutations(leaves: list[SchedulerNode], drafts: dict[str, Draft]) -> None:
+def _see_mutations(index: GraphIndex, drafts: dict[str, Draft]) -> None:
     """Torch before 2.4 prints no layout for the result of a mutation: it lies as what it mutates."""
-    for leaf in leaves:
-        for buffer in leaf.outputs:
-            mutated = drafts.get(buffer.mutations[0]) if buffer.mutations else None
-            if mutated and drafts[buffer.name].layout is None:
-                drafts[buffer.name].see_layout(mutated.layout, f"mutates {mutated.name}", buffer.span)
+    for buffer in index.nodes.buffers.values():
+        mutated = drafts.get(buffer.mutations[0]) if buffer.mutations else None
+        if mutated and drafts[buffer.name].layout is None:
+            drafts[buffer.name].see_layout(mutated.layout, f"mutates {mutated.name}", buffer.span)
 
 
 def _see_constants(graph: CompiledGraph, drafts: dict[str, Draft]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from inductor_probe.analysis.completeness.files import check_files
+from inductor_probe.analysis.graph import index_of
 from inductor_probe.analysis.links import links
 from inductor_probe.model.check import GraphCheck
 from inductor_probe.model.debug_dir import CompiledGraph
@@ -27,7 +28,7 @@ def check_graph(graph: CompiledGraph, texts: Mapping[str, str], unopened: Sequen
     unlinked = tuple(link.node for link in linked.unlinked) if graph.code and graph.code.entry else ()
     return GraphCheck(
         graph=graph.folder.path,
-        nodes=sum(1 for top in graph.nodes for _ in top.leaves()),
+        nodes=len(index_of(graph).nodes.leaves),
         kernels=len(graph.code.kernels) if graph.code else 0,
         launches=len(graph.code.launches) if graph.code else 0,
         files=checked.files,
@@ -79,7 +80,7 @@ def _unfinished(graph: CompiledGraph) -> Iterator[Problem]:
         yield Problem("no node after fusion, though there are some before it", Span(path, 1, 1))
     if graph.code is None or graph.code.entry is None:
         return
-    runs = any(leaf.body or leaf.kernel for top in graph.nodes for leaf in top.leaves())
+    runs = any(leaf.body or leaf.kernel for leaf in index_of(graph).nodes.leaves)
     if runs and not graph.code.launches and not graph.code.externs:
         path = graph.folder.path / "output_code.py"
         yield Problem("the wrapper launches nothing, though there are nodes to run", Span(path, 1, 1))

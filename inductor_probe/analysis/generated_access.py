@@ -16,8 +16,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
+from inductor_probe.analysis.graph import index_of
 from inductor_probe.analysis.index import INDIRECT, PIECEWISE, Index, parse_index
-from inductor_probe.analysis.launches import Memory, launches
+from inductor_probe.analysis.launches import launches
 from inductor_probe.backends import backend_called
 from inductor_probe.backends.triton.accesses import fastest_variables
 from inductor_probe.model.code import Kernel
@@ -50,10 +51,9 @@ class GeneratedAccesses:
     """Answers for one graph; a kernel's text is read when the first access in it is asked for."""
 
     def __init__(self, graph: CompiledGraph, linked: Links) -> None:
-        self._kernels = {kernel.name: kernel for kernel in (graph.code.kernels if graph.code else ())}
         self._launches = launches(graph)
         self._links = linked
-        self._memory = Memory(graph)
+        self._index = index_of(graph)
         self._uses: dict[str, tuple[_Use, ...]] = {}
 
     def of(
@@ -65,7 +65,7 @@ class GeneratedAccesses:
             access: of a node's loop body. buffer, direction: what it reaches.
             local: the wrapper has no memory for the buffer.
         """
-        kernel = self._kernels.get(access.kernel or "")
+        kernel = self._index.kernels.get(access.kernel or "")
         if kernel is None or not isinstance(kernel.details, CppFacts | TritonFacts):
             return None
         pointers = self._pointers(access.node, kernel.name, buffer)
@@ -88,12 +88,15 @@ class GeneratedAccesses:
         exact = frozenset(one.arg.name for one in passed if one.arg and one.buffer == buffer)
         if exact:
             return exact
+        mutated_as = self._index.nodes.mutated_as
         return frozenset(
             one.arg.name
             for one in passed
             if one.arg
             and one.buffer
-            and any(buffer in (name, *self._memory.renamed(name)) for name in self._memory.names(one.buffer))
+            and any(
+                buffer in (name, *mutated_as.get(name, ())) for name in self._index.memory_names(one.buffer)
+            )
         )
 
 

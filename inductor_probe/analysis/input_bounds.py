@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 from inductor_probe.analysis.input_needs import needs_of
 from inductor_probe.analysis.operator_call import Call, Need
+from inductor_probe.analysis.operators import operator
 from inductor_probe.analysis.tensor_type import INTEGERS, TensorType, parse_type
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.fx import FxGraph, FxNode
@@ -118,10 +119,9 @@ def _call(node: FxNode, types: dict[str, TensorType]) -> Call | None:
         return None  # a damaged line: the reader reports those
     if not isinstance(tree, ast.Call):
         return None
-    names = node.target.split(".")
+    called = operator(node.target)
     named = {keyword.arg: keyword.value for keyword in tree.keywords if keyword.arg}
-    overload = names[4] if len(names) > 4 else ""
-    return Call(names[3], overload, tuple(tree.args), named, types, types.get(node.name))
+    return Call(called.name, called.overload, tuple(tree.args), named, types, types.get(node.name))
 
 
 def _before(

@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from inductor_probe.analysis.graph import index_of, once_per_graph
 from inductor_probe.analysis.launches import launches
-from inductor_probe.analysis.linking.fx_ops import VIEWS, operation
+from inductor_probe.analysis.linking.fx_ops import VIEWS
 from inductor_probe.analysis.links import links
+from inductor_probe.analysis.operators import operator
 from inductor_probe.analysis.symbols import recorded, used_symbols
 from inductor_probe.analysis.traffic import Traffic
 from inductor_probe.backends import backend_called
 from inductor_probe.model.code import Kernel
 from inductor_probe.model.debug_dir import CompiledGraph
-from inductor_probe.model.fx import FxNode
 from inductor_probe.model.ir import SchedulerNode
 from inductor_probe.model.kernel_facts import CppFacts, TritonFacts
 from inductor_probe.model.kernels import KernelLaunch, KernelRow
@@ -21,10 +22,10 @@ from inductor_probe.model.links import KernelFx, NodeLink
 from inductor_probe.model.span import SourceLine
 
 _ATEN = re.compile(r"Original ATen: \[(?P<names>[^\]]*)\]")
-_OVERLOAD = re.compile(r"(?:torch\.)?(?:ops\.)?(?P<name>\w+\.\w+)(?:\.\w+)?")
 _POINTERS = ("in", "out", "inout", "workspace", "pointer")
 
 
+@once_per_graph
 def kernel_rows(graph: CompiledGraph) -> tuple[KernelRow, ...]:
     """Return a row for each generated kernel, and one for each library function, in order of first use."""
     if graph.code is None:
@@ -52,8 +53,8 @@ class _Reader:
         for link in self._linked.nodes.values():
             if link.kernel is not None:
                 self._links.setdefault(link.kernel, []).append(link)
-        self._leaves = {leaf.name: leaf for top in graph.nodes for leaf in top.leaves()}
-        self._fx = {node.name: node for node in graph.fx.nodes} if graph.fx else {}
+        self._leaves = index_of(graph).nodes.leaf
+        self._fx = index_of(graph).fx
         self._launches = launches(graph)
         self._traffic = Traffic(graph)
         kernels = graph.code.kernels if graph.code else ()
@@ -163,23 +164,17 @@ class _Reader:
 
     def _is_view(self, name: str) -> bool:
         node = self._fx.get(name)
-        return node is not None and operation(node) in VIEWS
+        return node is not None and operator(node.target).name in VIEWS
 
     def _ops(self, fx: Iterable[str]) -> tuple[str, ...]:
         # A target without a dot takes an item or computes a size.
         nodes = (self._fx[name] for name in fx if name in self._fx)
-        return tuple(dict.fromkeys(_operator(node) for node in nodes if "." in node.target))
+        return tuple(dict.fromkeys(operator(node.target).packet for node in nodes if "." in node.target))
 
 
 def _fx(proofs: Iterable[KernelFx]) -> tuple[str, ...]:
     """Return the FX nodes of a kernel; torch 2.8 lists some of graphs that were compiled before, too."""
     return tuple(pair.fx for pair in proofs if pair.conflict != "not in the FX graph")
-
-
-def _operator(node: FxNode) -> str:
-    """`aten.add` of `torch.ops.aten.add.Tensor`."""
-    match = _OVERLOAD.fullmatch(node.target)
-    return match["name"] if match else node.target
 
 
 def _commented_ops(comments: tuple[str, ...]) -> tuple[str, ...]:

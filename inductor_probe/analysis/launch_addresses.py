@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 
 from inductor_probe.analysis.expression import parse_expression
+from inductor_probe.analysis.graph import index_of
 from inductor_probe.analysis.memory_format import ITEM_BYTES
-from inductor_probe.model.code import Allocation
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.ir import BufferLayout, Dim
 from inductor_probe.model.kernel_facts import TritonFacts
@@ -24,9 +24,7 @@ class Addresses:
     """Compares addresses and index widths of one graph; build it once."""
 
     def __init__(self, graph: CompiledGraph) -> None:
-        self._allocations: dict[str, Allocation] = (
-            {allocation.name: allocation for allocation in graph.code.allocations} if graph.code else {}
-        )
+        self._allocations = index_of(graph).allocations
 
     def divisible(self, facts: TritonFacts, launch: KernelLaunch) -> Iterator[tuple[Aspect, str]]:
         """Yield for each argument that is promised to be a multiple of 16 whether it is.

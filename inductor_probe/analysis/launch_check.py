@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from inductor_probe.analysis.graph import GraphIndex, index_of
 from inductor_probe.analysis.launch_addresses import number
 from inductor_probe.analysis.launch_sizes import Sizes
-from inductor_probe.analysis.launches import Memory, launches
+from inductor_probe.analysis.launches import launches
 from inductor_probe.analysis.links import links
 from inductor_probe.model.code import Kernel
 from inductor_probe.model.debug_dir import CompiledGraph
@@ -41,9 +42,8 @@ _TYPES = {
 def check_launches(graph: CompiledGraph) -> LaunchCheck:
     """Check every launch of a Triton kernel of `graph`."""
     checker = _Checker(graph)
-    kernels = {kernel.name: kernel for kernel in graph.code.kernels} if graph.code else {}
     for name, placed in launches(graph).items():
-        kernel = kernels.get(name)
+        kernel = index_of(graph).kernels.get(name)
         if kernel is None or not isinstance(kernel.details, TritonFacts) or kernel.chooses:
             continue
         if kernel.details.heuristic is None or kernel.details.heuristic in _USERS:
@@ -61,19 +61,18 @@ class _Checker:
     findings: list[LaunchFinding] = field(default_factory=list)
     compared: Counter[Aspect] = field(default_factory=Counter)
     launches: int = 0
-    _memory: Memory = field(init=False)
+    _index: GraphIndex = field(init=False)
     _sizes: Sizes = field(init=False)
     _nodes: dict[tuple[str, int], list[SchedulerNode]] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._memory = Memory(self.graph)
+        self._index = index_of(self.graph)
         self._sizes = Sizes(self.graph)
         self._nodes = {}
-        leaves = {leaf.name: leaf for top in self.graph.nodes for leaf in top.leaves()}
         for link in links(self.graph).nodes.values():
             if link.kernel is not None and len(link.launches) == 1:
-                at = (link.kernel, link.launches[0].first)
-                self._nodes.setdefault(at, []).append(leaves[link.node])
+                place = (link.kernel, link.launches[0].first)
+                self._nodes.setdefault(place, []).append(self._index.nodes.leaf[link.node])
 
     def check(self, kernel: Kernel, facts: TritonFacts, launch: KernelLaunch) -> None:
         """Check one launch. With the wrong number of arguments nothing else can be said of them."""
@@ -160,9 +159,9 @@ class _Checker:
 
     def _names(self, buffer: str) -> Iterator[str]:
         """Yield the names that nodes may have for what the wrapper calls `buffer`."""
-        for name in self._memory.names(buffer):
+        for name in self._index.memory_names(buffer):
             yield name
-            yield from self._memory.renamed(name)
+            yield from self._index.nodes.mutated_as.get(name, ())
 
 
 def _ops(node: SchedulerNode) -> Iterator[Op]:

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from math import prod
 
 from inductor_probe.analysis.expression import evaluate, parse_expression
+from inductor_probe.analysis.graph import index_of
 from inductor_probe.analysis.launch_addresses import Addresses, ints, number
-from inductor_probe.analysis.launches import buffer_layouts
 from inductor_probe.model.code import Kernel
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.ir import SchedulerNode
@@ -58,7 +58,7 @@ class Sizes:
 
     def __init__(self, graph: CompiledGraph) -> None:
         code = graph.code
-        self.buffers = buffer_layouts(graph)
+        self.buffers = index_of(graph).layouts
         self._addresses = Addresses(graph)
         self._computed = {symbol.name: symbol.value for symbol in code.symbols} if code else {}
 

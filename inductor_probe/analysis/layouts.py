@@ -7,16 +7,17 @@ from typing import Literal
 
 from inductor_probe.analysis.access import touched
 from inductor_probe.analysis.buffer_drafts import Draft, drafts
-from inductor_probe.analysis.kept import kept
+from inductor_probe.analysis.graph import index_of, once_per_graph
 from inductor_probe.analysis.layout_remarks import with_remarks
-from inductor_probe.analysis.links import links, returned_buffers
+from inductor_probe.analysis.links import links
 from inductor_probe.analysis.memory_format import memory_format, size_bytes
+from inductor_probe.analysis.names import NameType, not_found, resolve
 from inductor_probe.analysis.symbols import recorded, used_symbols
-from inductor_probe.errors import NotFoundError, near_names
 from inductor_probe.model.debug_dir import CompiledGraph
-from inductor_probe.model.ir import SchedulerNode
 from inductor_probe.model.layouts import LayoutRow
 from inductor_probe.model.links import Links
+
+_TYPES: tuple[NameType, ...] = ("buffer", "node")
 
 
 def layouts(graph: CompiledGraph, name: str | None = None) -> tuple[LayoutRow, ...]:
@@ -31,56 +32,49 @@ def layouts(graph: CompiledGraph, name: str | None = None) -> tuple[LayoutRow, .
         NotFoundError: the graph has nothing of that name; near names are offered.
     """
     if name is None:
-        return tuple(_all_rows(graph).values())
-    node = _node_called(graph, name)
-    leaves = list(node.leaves()) if node else []
-    wanted = {name} | {buffer for leaf in leaves for buffer in touched(leaf)}
-    rows = _rows(graph, wanted)
+        return tuple(layout_rows(graph).values())
+    resolve(graph, name, _TYPES)
+    node = index_of(graph).nodes.node.get(name)
+    leaves = tuple(node.leaves()) if node else ()
+    buffers = {name} | {buffer for leaf in leaves for buffer in touched(leaf)}
+    rows = _rows(graph, buffers)
     if name in rows:
         return (rows[name],)
-    if node is None:
-        known = [*_all_rows(graph), *(leaf.name for top in graph.nodes for leaf in top.leaves())]
-        raise NotFoundError(f"{graph.name} has no buffer or node {name}", near_names(name, known))
+    if node is None:  # only a node before fusion, or the line of a layout, has this name
+        raise not_found(graph, name, _TYPES)
     inside = {leaf.name for leaf in leaves}
     written = [row for row in rows.values() if any(access.node in inside for access in row.writes)]
     read = [row for row in rows.values() if any(access.node in inside for access in row.reads)]
     return tuple(dict.fromkeys([*written, *read]))
 
 
-@kept
+@once_per_graph
 def outlines(graph: CompiledGraph) -> tuple[LayoutRow, ...]:
     """Return the rows of all buffers without accesses and remarks, which take longest to work out."""
     return tuple(_rows(graph, ()).values())
 
 
-@kept
-def _all_rows(graph: CompiledGraph) -> dict[str, LayoutRow]:
+@once_per_graph
+def layout_rows(graph: CompiledGraph) -> dict[str, LayoutRow]:
+    """Return the row of each buffer by name."""
     return _rows(graph, None)
 
 
-def _rows(graph: CompiledGraph, wanted: Collection[str] | None) -> dict[str, LayoutRow]:
-    """Return a row for each buffer without `wanted`; else for those, and what the same nodes reach.
+def _rows(graph: CompiledGraph, buffers: Collection[str] | None) -> dict[str, LayoutRow]:
+    """Return a row for each buffer without `buffers`; else for those, and what the same nodes reach.
 
-    If `wanted` is empty, rows of all buffers without accesses.
+    If `buffers` is empty, rows of all buffers without accesses.
     """
     linked = links(graph)
-    returned = returned_buffers(graph)
+    index = index_of(graph)
     rows = {
-        name: _row(graph, draft, returned, linked)
-        for name, draft in drafts(graph, linked, wanted).items()
-        if not wanted or name in wanted or draft.reads or draft.writes
+        name: _row(graph, draft, index.returned, linked)
+        for name, draft in drafts(graph, linked, buffers).items()
+        if not buffers or name in buffers or draft.reads or draft.writes
     }
-    if wanted is not None and not wanted:
+    if buffers is not None and not buffers:
         return rows
-    return with_remarks(rows, {leaf.name for top in graph.nodes for leaf in top.leaves() if leaf.body})
-
-
-def _node_called(graph: CompiledGraph, name: str) -> SchedulerNode | None:
-    for top in graph.nodes:
-        for node in (top, *top.children, *top.leaves()):
-            if node.name == name:
-                return node
-    return None
+    return with_remarks(rows, {leaf.name for leaf in index.nodes.leaves if leaf.body})
 
 
 def _row(graph: CompiledGraph, draft: Draft, returned: frozenset[str], linked: Links) -> LayoutRow:

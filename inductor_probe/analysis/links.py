@@ -5,63 +5,56 @@ Only what is proved is linked, and every link says its proof. Where several are 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
-from inductor_probe.analysis.kept import kept
+from inductor_probe.analysis.graph import GraphIndex, index_of, once_per_graph
 from inductor_probe.analysis.linking.computed import Computed, FxLinks, link_fx
-from inductor_probe.analysis.linking.fx_index import FxIndex
+from inductor_probe.analysis.linking.fx_index import fx_index
 from inductor_probe.analysis.linking.kernel_fx import kernel_fx
 from inductor_probe.analysis.linking.origins import buffer_origins
 from inductor_probe.analysis.linking.runs import Run, node_runs
-from inductor_probe.analysis.linking.steps import buffer_in, read_steps
-from inductor_probe.analysis.linking.user_lines import UserLines
+from inductor_probe.analysis.linking.steps import read_steps
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.ir import SchedulerNode
 from inductor_probe.model.links import Links, NodeLink
 from inductor_probe.model.manifest import BufferOrigin
 
-__all__ = ["buffer_in", "links", "returned_buffers"]
-
-_NAME = re.compile(r"[A-Za-z_]\w*")
-
 
 def links(graph: CompiledGraph, origins: Mapping[str, BufferOrigin] | None = None) -> Links:
-    """Link every unfused node of `graph`. The links of the graphs asked for last are kept.
+    """Link every unfused node of `graph`. They are worked out once, but for `origins`.
 
     Args:
         graph: as read.
         origins: FX origins of buffers from elsewhere (the compiler's logs), by buffer; what `probe dump`
             recorded goes before them.
     """
-    return _link_graph(graph, origins) if origins else _kept(graph)
+    return _link_graph(graph, origins) if origins else _own_links(graph)
 
 
-@kept
-def _kept(graph: CompiledGraph) -> Links:
+@once_per_graph
+def _own_links(graph: CompiledGraph) -> Links:
     return _link_graph(graph, {})
 
 
 def _link_graph(graph: CompiledGraph, origins: Mapping[str, BufferOrigin]) -> Links:
     known = dict(origins)
     known.update((origin.buffer, origin) for origin in (graph.record.origins if graph.record else ()))
-    runs = node_runs(graph.nodes, read_steps(graph.code))
-    lines = UserLines(graph)
-    fx = FxIndex(graph.fx) if graph.fx else None
+    index = index_of(graph)
+    runs = node_runs(index.nodes, read_steps(graph.code))
+    fx = fx_index(graph)
     linked = link_fx(graph, fx, runs, known) if fx else FxLinks({}, {}, {})
     nodes = {
-        leaf.name: _link(leaf, top.name, runs[leaf.name], linked.nodes.get(leaf.name, Computed()), lines)
-        for top in graph.nodes
-        for leaf in top.leaves()
+        name: _link(leaf, index.nodes.top[name].name, runs[name], linked.nodes.get(name, Computed()), index)
+        for name, leaf in index.nodes.leaf.items()
     }
     return Links(
         nodes,
-        buffer_origins(graph, fx, linked, lines) if fx else {},
+        buffer_origins(index, fx, linked) if fx else {},
         kernel_fx(graph, fx, nodes, linked.nodes),
     )
 
 
-def _link(leaf: SchedulerNode, top: str, run: Run, computed: Computed, lines: UserLines) -> NodeLink:
+def _link(leaf: SchedulerNode, top: str, run: Run, computed: Computed, index: GraphIndex) -> NodeLink:
     steps = (run.step,) if run.step else run.candidates
     names = dict.fromkeys(step.name for step in run.candidates)
     return NodeLink(
@@ -75,18 +68,5 @@ def _link(leaf: SchedulerNode, top: str, run: Run, computed: Computed, lines: Us
         fx=computed.fx,
         fx_how=computed.how,
         fx_candidates=computed.candidates,
-        sources=lines.of_all(computed.fx or computed.candidates),
-    )
-
-
-def returned_buffers(graph: CompiledGraph) -> frozenset[str]:
-    """Return the buffers that the graph returns, by what the wrapper says or else by their users."""
-    if graph.code is not None:
-        return frozenset(buffer_in(text) for text in graph.code.returns if _NAME.match(text))
-    leaves = (leaf for top in graph.nodes for leaf in top.leaves())
-    return frozenset(
-        buffer.name
-        for leaf in leaves
-        for buffer in leaf.outputs
-        if any(user.node == "OUTPUT" for user in buffer.users)
+        sources=index.sources(computed.fx or computed.candidates),
     )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from inductor_probe.analysis.graph import index_of, read_names
 from inductor_probe.analysis.layouts import outlines
 from inductor_probe.model.debug_dir import CompiledGraph
-from inductor_probe.model.ir import SchedulerNode, WeakDep
+from inductor_probe.model.ir import SchedulerNode
 from inductor_probe.model.kernel_facts import CppFacts
 from inductor_probe.model.layouts import LayoutRow
 from inductor_probe.model.span import Problem
@@ -61,15 +62,15 @@ def _apart(graphs: Sequence[CompiledGraph]) -> Iterator[NextStep]:
 
 def _pairs(graph: CompiledGraph) -> Iterator[tuple[int, tuple[str, str]]]:
     sizes = {row.buffer: _size(row) for row in outlines(graph)}
-    generated = [top for top in graph.post if _generated(top)]
-    writers = {buffer.name: top for top in generated for leaf in top.leaves() for buffer in leaf.outputs}
-    for top in generated:
+    index = index_of(graph).post
+    generated = {top.name: top for top in graph.post if _generated(top)}
+    for top in generated.values():
         shared: dict[str, int] = {}
-        read = {dep.name for leaf in top.leaves() for dep in leaf.reads if not isinstance(dep, WeakDep)}
-        for buffer in read & writers.keys():
-            writer = writers[buffer]
-            if writer is not top:
-                shared[writer.name] = shared.get(writer.name, 0) + sizes.get(buffer, 0)
+        read = {name for leaf in index.members[top.name] for name in read_names(index.leaf[leaf])}
+        for buffer in read & index.producer.keys():
+            writer = index.top[index.producer[buffer]].name
+            if writer in generated and writer != top.name:
+                shared[writer] = shared.get(writer, 0) + sizes.get(buffer, 0)
         yield from ((size, (writer, top.name)) for writer, size in shared.items())
 
 

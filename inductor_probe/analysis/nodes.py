@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from inductor_probe.analysis.linking.units import read_names
+from inductor_probe.analysis.graph import GraphIndex, NodeIndex, index_of, once_per_graph, read_names
 from inductor_probe.analysis.links import links
 from inductor_probe.model.code import Allocation
 from inductor_probe.model.debug_dir import CompiledGraph
@@ -18,37 +18,48 @@ _EXTERN = "ExternKernelSchedulerNode"
 _STORES = ("ops.store", "ops.store_reduction")
 
 
-def node_rows(graph: CompiledGraph, pre: bool = False, linked: Links | None = None) -> tuple[NodeRow, ...]:
+def node_rows(graph: CompiledGraph, pre: bool = False) -> tuple[NodeRow, ...]:
     """Return a row for each unfused node, in the order of the IR file.
 
     Args:
         graph: as read.
         pre: the nodes before fusion, with those that were removed since; they are linked all the same.
-        linked: the graph's links, when they are known already.
     """
-    maker = _Maker(graph, linked or links(graph))
-    tops = graph.pre if pre and graph.pre else graph.nodes
-    return tuple(maker.row(leaf) for top in tops for leaf in top.leaves())
+    return _rows_before(graph) if pre else _rows_after(graph)
 
 
-class _Maker:
-    """Makes rows from indexes that are built once."""
+@once_per_graph
+def _rows_after(graph: CompiledGraph) -> tuple[NodeRow, ...]:
+    index = index_of(graph)
+    return _Rows(graph.name, index, index.nodes, links(graph)).rows()
 
-    def __init__(self, graph: CompiledGraph, linked: Links) -> None:
+
+@once_per_graph
+def _rows_before(graph: CompiledGraph) -> tuple[NodeRow, ...]:
+    index = index_of(graph)
+    return _Rows(graph.name, index, index.before, links(graph)).rows()
+
+
+class _Rows:
+    """Makes the rows of `nodes`, of a graph that was indexed."""
+
+    def __init__(self, graph: str, index: GraphIndex, nodes: NodeIndex, linked: Links) -> None:
         self._graph = graph
+        self._index = index
+        self._nodes = nodes
         self._linked = linked
-        self._top = {leaf.name: top for top in graph.nodes for leaf in top.leaves()}
-        self._agrees = {top.name: _agree(top) for top in graph.nodes if top.children}
-        allocations = graph.code.allocations if graph.code else ()
-        self._memory = {allocation.name: allocation for allocation in allocations}
+        self._agrees = {top.name: _agree(top) for top in index.nodes.tops if top.children}
 
-    def row(self, leaf: SchedulerNode) -> NodeRow:
-        top = self._top.get(leaf.name)
+    def rows(self) -> tuple[NodeRow, ...]:
+        return tuple(map(self._row, self._nodes.leaves))
+
+    def _row(self, leaf: SchedulerNode) -> NodeRow:
+        top = self._index.nodes.top.get(leaf.name)
         fused = top if top is not None and top.name != leaf.name else None
         operations, reductions, modes = _body_facts(leaf.body)
         users = (user.node for buffer in leaf.outputs for user in buffer.users)
         return NodeRow(
-            graph=self._graph.name,
+            graph=self._graph,
             node=leaf.name,
             kind=_kind(leaf, reductions, modes),
             node_class=leaf.kind,
@@ -56,28 +67,24 @@ class _Maker:
             top=fused.name if fused else None,
             top_class=fused.kind if fused else None,
             link=self._linked.nodes.get(leaf.name) or _removed(leaf),
-            writes=tuple(NodeBuffer(buffer.name, self._layout(leaf, buffer.name)) for buffer in leaf.outputs),
+            writes=tuple(NodeBuffer(buffer.name, self._layout(buffer.name)) for buffer in leaf.outputs),
             reads=read_names(leaf),
             waits=tuple(dict.fromkeys(dep.name for dep in leaf.reads if isinstance(dep, WeakDep))),
             ranges=_ranges(leaf),
             agrees=self._agrees.get(fused.name) if fused else None,
             operations=tuple(operations.most_common()),
             reductions=reductions,
-            marks=tuple(dict.fromkeys(_marks(leaf, modes, self._memory))),
+            marks=tuple(dict.fromkeys(_marks(leaf, modes, self._index.allocations))),
             users=tuple(dict.fromkeys(users)),
             device=leaf.device,
             span=leaf.span,
         )
 
-    def _layout(self, leaf: SchedulerNode, name: str) -> BufferLayout | None:
+    def _layout(self, buffer: str) -> BufferLayout | None:
         """As the IR prints it; where it does not (torch before 2.4), as the wrapper allocates it."""
-        for buffer in leaf.outputs:
-            if buffer.name == name and buffer.layout is not None:
-                return buffer.layout
-        for printed, layout, _ in leaf.layouts:
-            if printed == name:
-                return layout
-        allocation = self._memory.get(name)
+        if printed := self._nodes.layouts.get(buffer):
+            return printed
+        allocation = self._index.allocations.get(buffer)
         return allocation.layout if allocation else None
 
 

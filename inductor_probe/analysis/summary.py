@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from inductor_probe.analysis.graph import index_of
 from inductor_probe.analysis.layout_remarks import remarks
 from inductor_probe.analysis.layouts import layouts
 from inductor_probe.analysis.memory_format import size_bytes
@@ -82,7 +83,7 @@ def _looks(graph: CompiledGraph) -> Iterator[str]:
     for problem in graph.problems:
         yield str(problem)
     fallbacks: dict[str, list[str]] = {}
-    for leaf in (leaf for node in graph.post for leaf in node.leaves()):
+    for leaf in index_of(graph).post.leaves:
         if leaf.ir == "FallbackKernel":
             fallbacks.setdefault(leaf.kernel or "a library kernel", []).append(leaf.name)
     for kernel, nodes in fallbacks.items():

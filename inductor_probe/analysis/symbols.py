@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from inductor_probe.analysis.expression import evaluate, parse_expression
-from inductor_probe.analysis.kept import kept
+from inductor_probe.analysis.graph import once_per_graph
 from inductor_probe.analysis.tensor_type import parse_type
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.ir import Dim
@@ -15,7 +15,7 @@ from inductor_probe.model.symbols import Symbol
 _SYMBOL = re.compile(r"\b[su]\d+\b")
 
 
-@kept
+@once_per_graph
 def symbols(graph: CompiledGraph) -> tuple[Symbol, ...]:
     """Return the symbolic sizes of a graph, in the order in which its inputs name them.
 

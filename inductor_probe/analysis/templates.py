@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from inductor_probe.analysis.operators import operator
 from inductor_probe.model.code import ExternCall, Kernel
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.kernel_facts import CppFacts, TritonFacts
@@ -20,9 +21,10 @@ def linked_tunings(graph: CompiledGraph, tunings: Iterable[Tuning]) -> tuple[Tun
     """
     if graph.code is None:
         return tuple(tunings)
-    kernels: dict[str, Kernel] = {kernel.name: kernel for kernel in graph.code.kernels}
-    order = [launch.kernel for launch in graph.code.launches]
-    templates = [kernels[name] for name in dict.fromkeys(order) if _is_template(kernels.get(name))]
+    launched = (
+        graph.code.kernel(name) for name in dict.fromkeys(launch.kernel for launch in graph.code.launches)
+    )
+    templates = [kernel for kernel in launched if kernel is not None and _is_template(kernel)]
     externs = list(graph.code.externs)
     linked = []
     for tuning in tunings:
@@ -47,8 +49,8 @@ def linked_tunings(graph: CompiledGraph, tunings: Iterable[Tuning]) -> tuple[Tun
     return tuple(linked)
 
 
-def _is_template(kernel: Kernel | None) -> bool:
-    match kernel.details if kernel else None:
+def _is_template(kernel: Kernel) -> bool:
+    match kernel.details:
         case TritonFacts(heuristic="template") | CppFacts(templates=(_, *_)):
             return True
     return False
@@ -69,12 +71,9 @@ def _choice_of(kernel: Kernel, tuning: Tuning) -> TemplateChoice | None:
 
 
 def _call_of(call: ExternCall, tuning: Tuning) -> TemplateChoice | None:
-    name = call.target.rpartition(".")[2]
-    names = {name, call.target, call.target.removesuffix(".default").rpartition(".")[2]}
-    for choice in tuning.choices:
-        if choice.kind == "extern" and (choice.name in names or choice.name.rpartition(".")[2] in names):
-            return choice
-    return None
+    called = operator(call.target).name
+    externs = (choice for choice in tuning.choices if choice.kind == "extern")
+    return next((choice for choice in externs if operator(choice.name).name == called), None)
 
 
 def _is_call(tuning: Tuning, name: str) -> bool:

@@ -7,7 +7,7 @@ from functools import lru_cache
 from math import prod
 from typing import Literal
 
-from inductor_probe.analysis.launches import Memory, buffer_layouts
+from inductor_probe.analysis.graph import index_of
 from inductor_probe.analysis.memory_format import ITEM_BYTES, size_bytes
 from inductor_probe.model.code import Role
 from inductor_probe.model.debug_dir import CompiledGraph
@@ -23,10 +23,9 @@ class Traffic:
     """Answers for one graph; build it once."""
 
     def __init__(self, graph: CompiledGraph) -> None:
-        self._leaves = {leaf.name: leaf for top in graph.nodes for leaf in top.leaves()}
-        self._producer = {buffer.name: leaf.name for leaf in self._leaves.values() for buffer in leaf.outputs}
-        self._memory = Memory(graph)
-        self._layouts = buffer_layouts(graph)
+        self._index = index_of(graph)
+        self._leaves = self._index.nodes.leaf
+        self._producer = self._index.nodes.producer
 
     def of_kernel(
         self, launches: tuple[KernelLaunch, ...], nodes: tuple[str, ...]
@@ -39,12 +38,14 @@ class Traffic:
         written: list[Dim | None] = []
         for launch in launches:
             for buffer, passed in _once(launch, _READS).items():
-                names = self._with_mutations(self._memory.names(buffer), own)
+                names = self._with_mutations(self._index.memory_names(buffer), own)
                 in_place = passed.arg is not None and passed.arg.role == "inout"
                 if not (in_place and self._is_new(names, own)):
                     read.append(reads.bytes(passed, names))
             for buffer, passed in _once(launch, _WRITES).items():
-                written.append(writes.bytes(passed, self._with_mutations(self._memory.names(buffer), own)))
+                written.append(
+                    writes.bytes(passed, self._with_mutations(self._index.memory_names(buffer), own))
+                )
         return _total(read), _total(written)
 
     def of_calls(
@@ -52,7 +53,7 @@ class Traffic:
     ) -> tuple[Dim | None, Dim | None]:
         """Return the bytes that library calls are passed to read, and those that `nodes` get from them."""
         outputs = {
-            buffer.name: self._layouts.get(buffer.name, buffer.layout)
+            buffer.name: self._index.layouts.get(buffer.name, buffer.layout)
             for node in nodes
             if node in self._leaves
             for buffer in self._leaves[node].outputs
@@ -76,7 +77,7 @@ class Traffic:
 
     def _with_mutations(self, names: tuple[str, ...], own: set[str]) -> tuple[str, ...]:
         """Add the names under which the kernel's nodes know memory that they mutate."""
-        added = (new for name in names for new in self._memory.renamed(name))
+        added = (new for name in names for new in self._index.nodes.mutated_as.get(name, ()))
         return (*names, *(name for name in added if self._producer.get(name) in own))
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from inductor_probe.analysis.graph import index_of
+from inductor_probe.analysis.operators import operator
 from inductor_probe.analysis.symbols import symbols, value_of
 from inductor_probe.model.ceilings import KernelWork
 from inductor_probe.model.debug_dir import CompiledGraph
@@ -31,8 +33,8 @@ def kernel_work(
         sizes: symbolic sizes that are bound otherwise than they were when the graph was compiled.
     """
     counted = flops_by_node(graph.fx, flops) if graph.fx is not None and flops is not None else {}
-    leaves = {leaf.name: leaf for top in graph.nodes for leaf in top.leaves()}
-    nodes = {node.name: node for node in graph.fx.nodes} if graph.fx is not None else {}
+    index = index_of(graph)
+    leaves, nodes = index.nodes.leaf, index.fx
     bound = {symbol.name: symbol.value for symbol in symbols(graph) if symbol.value is not None}
     bound.update(sizes or {})
     found = []
@@ -68,8 +70,7 @@ def flops_by_node(graph: FxGraph, flops: Sequence[tuple[str, int]]) -> dict[str,
 
 def _packet(node: FxNode) -> str:
     """`aten.mm` of `torch.ops.aten.mm.default`, and of its kin that counts the same."""
-    words = node.target.removeprefix("torch.").removeprefix("ops.").split(".")
-    packet = ".".join(words[:2])
+    packet = operator(node.target).packet
     return _FAMILY.get(packet, packet)
 
 

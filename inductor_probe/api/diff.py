@@ -6,6 +6,7 @@ from itertools import chain
 from pathlib import Path
 
 from inductor_probe.analysis.diff import code_diff, diff_graphs_of_runs, diff_runs, pair_graphs
+from inductor_probe.analysis.names import kernels_called
 from inductor_probe.api.graph import Graph
 from inductor_probe.api.run import Run
 from inductor_probe.discovery.discover import find, runs_below
@@ -54,12 +55,13 @@ class Diff(Shown):
             NotFoundError: no kernel of that name.
         """
         found: list[tuple[str, tuple[str, ...]]] = []
-        known: list[str] = []
+        known = [name for diff in self.graphs for match in diff.kernels for name in (*match.a, *match.b)]
+        called = set(known if kernel is None else kernels_called(kernel, known))
+        if kernel is not None and not called:
+            raise NotFoundError(f"neither side has a kernel {kernel}", near_names(kernel, known))
         for diff, (a, b) in zip(self.graphs, self._pairs, strict=True):
             for match in diff.kernels:
-                names = (*match.a, *match.b)
-                known += names
-                if kernel is not None and not any(name.startswith(kernel) for name in names):
+                if called.isdisjoint((*match.a, *match.b)):
                     continue
                 if len(match.a) != 1 or len(match.b) != 1:
                     if kernel is not None:
@@ -69,8 +71,6 @@ class Diff(Shown):
                 lines = self._code_of(a, match.a[0], b, match.b[0])
                 if lines or kernel is not None:
                     found.append((f"{match.a[0]} -> {match.b[0]}" + ("" if lines else ": the same"), lines))
-        if kernel is not None and not found:
-            raise NotFoundError(f"neither side has a kernel {kernel}", near_names(kernel, known))
         return tuple(found)
 
     def _code_of(self, a: Graph, name_a: str, b: Graph, name_b: str) -> tuple[str, ...]:

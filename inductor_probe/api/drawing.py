@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from inductor_probe.errors import NotFoundError, ProbeError, near_names
+from inductor_probe.analysis.names import resolve
+from inductor_probe.errors import NotFoundError, ProbeError
 from inductor_probe.notebook.outline import Outline, outline
 from inductor_probe.notebook.shown import Renderable, Shown
 
@@ -21,10 +22,10 @@ class Drawing(Shown):
         self.graph = graph
         self.around = around
         if around is not None and not self.outline.units:
-            known = [
-                name for row in graph.nodes() for name in (row.node, *(each.name for each in row.writes))
-            ]
-            raise NotFoundError(f"{graph.name} has no {around}", near_names(around, known))
+            subject = resolve(graph.generated, around, ("node", "buffer", "kernel"))
+            raise NotFoundError(
+                f"no node of {graph.name} has to do with {around}", f"probe show {subject.name}"
+            )
 
     @cached_property
     def outline(self) -> Outline:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from math import prod
 from typing import TYPE_CHECKING, Any, get_args
 
+from inductor_probe.analysis.names import kernels_called
 from inductor_probe.errors import NotFoundError, near_names
 from inductor_probe.model.nodes import NodeKind, NodeRow
 from inductor_probe.model.span import Problem
@@ -84,11 +85,11 @@ class NodeRows(tuple[NodeRow, ...], Shown):
         if op:
             rows = [row for row in rows if op.removeprefix("ops.") in _operations(row)]
         if kernel:
-            known = {row.link.kernel for row in self if row.link.kernel}
-            meant = {kernel} & known or {name for name in known if name.startswith(kernel)}
-            if not meant:
-                raise NotFoundError(f"no node runs in a kernel {kernel}", near_names(kernel, sorted(known)))
-            rows = [row for row in rows if row.link.kernel in meant]
+            known = sorted({row.link.kernel for row in self if row.link.kernel})
+            kernels = kernels_called(kernel, known)
+            if not kernels:
+                raise NotFoundError(f"no node runs in a kernel {kernel}", near_names(kernel, known))
+            rows = [row for row in rows if row.link.kernel in kernels]
         if source:
             lines = {str(line) for row in self for line in row.link.sources}
             if not any(on_line(line, source) for line in lines):

@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from inductor_probe.analysis.kernels import kernel_rows
+from inductor_probe.analysis.names import resolve
 from inductor_probe.bench_file.compile_settings import vector_bits
 from inductor_probe.cpp_program import cpp_program as program_of
 from inductor_probe.cpp_program import recorded_sizes
-from inductor_probe.errors import NotFoundError, near_names
 from inductor_probe.machine.toolchain import compile_command
-from inductor_probe.model.kernels import KernelRow
 from inductor_probe.reader.text import read_text
 
 if TYPE_CHECKING:
@@ -36,7 +35,8 @@ def cpp_program(
 ) -> CppProgram:
     """Return a C++ kernel as a program: see `Graph.cpp_program`."""
     read = graph.generated
-    row = _row(kernel_rows(read), kernel, graph.name)
+    name = resolve(read, kernel, ("kernel",)).name
+    row = next(row for row in kernel_rows(read) if row.name == name)
     known = recorded_sizes(read, read_text(graph.path / "output_code.py"))
     source = file or f"{row.name}.cpp"
     command = compile_command(vector_bits([row.details])).program(
@@ -52,12 +52,3 @@ def cpp_program(
         annotated=graph.annotate(row.name) if annotated else None,
     )
     return CppProgram(text, tuple(command))
-
-
-def _row(rows: Sequence[KernelRow], name: str, graph: str) -> KernelRow:
-    found = [row for row in rows if row.name == name] or [row for row in rows if row.name.startswith(name)]
-    if len(found) != 1:
-        known = [row.name for row in rows]
-        what = f"{len(found)} kernels of {graph} start with" if found else f"{graph} has no kernel"
-        raise NotFoundError(f"{what} {name}", near_names(name, known))
-    return found[0]

@@ -138,8 +138,9 @@ class OutputCode:
 
     def kernel(self, name: str) -> Kernel | None:
         """Return the kernel called `name`."""
-        return self._by_name.get(name)
+        return self.by_name.get(name)
 
     @cached_property  # which needs a `__dict__`, so this record has no slots
-    def _by_name(self) -> dict[str, Kernel]:
+    def by_name(self) -> dict[str, Kernel]:
+        """The kernels by name."""
         return {kernel.name: kernel for kernel in self.kernels}

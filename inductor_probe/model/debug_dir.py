@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from inductor_probe.model.code import OutputCode
 from inductor_probe.model.fx import FxGraph
@@ -67,7 +68,8 @@ class CompiledGraph:
 
     `pre` and `post` are the scheduler's nodes before and after fusion; `fx` is the FX graph that was lowered,
     `fx_before` the one before inductor's passes. `nodes_before` counts the nodes before fusion, also where
-    `pre` was not read.
+    `pre` was not read. `derived` holds what `analysis.graph.once_per_graph` worked out about the graph; a
+    changed copy (`dataclasses.replace`) begins with none of it.
     """
 
     folder: GraphDir
@@ -83,6 +85,7 @@ class CompiledGraph:
     nodes_before: int = 0
     files: tuple[FileRead, ...] = ()
     problems: tuple[Problem, ...] = ()
+    derived: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     @property
     def name(self) -> str:

@@ -25,9 +25,12 @@ Number: TypeAlias = int | float | str
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What a remark is about."""
+    """Something of a run that has a name: what a remark is about, or what a name stands for.
 
-    type: Literal["node", "buffer", "kernel", "graph", "run"]
+    A `line` is one of the user's (`/home/u/model.py:12`), `fx` a node of an FX graph.
+    """
+
+    type: Literal["node", "buffer", "kernel", "fx", "line", "graph", "run"]
     name: str
 
 

@@ -162,10 +162,15 @@ def test_text_of_the_dump_cannot_leave_its_comment(read: Read, tmp_path: Path) -
 
 
 def test_an_unknown_kernel_offers_near_names(read: Read) -> None:
-    with pytest.raises(NotFoundError, match="no generated kernel cpp_fused_flip_1") as caught:
+    with pytest.raises(NotFoundError, match="no kernel cpp_fused_flip_1") as caught:
         annotate(read("torch-2.13.0-cpu/hflip_cl"), "cpp_fused_flip_1")
     assert caught.value.hint is not None
     assert "cpp_fused_flip_0" in caught.value.hint
+
+
+def test_a_library_function_has_no_text_to_annotate(read: Read) -> None:
+    with pytest.raises(NotFoundError, match=r"extern_kernels\.addmm is a library function"):
+        annotate(read("torch-2.13.0-cpu/mlp_train"), "extern_kernels.addmm")
 
 
 @pytest.mark.parametrize("directives", [True, False])

@@ -13,7 +13,7 @@ from inductor_probe.analysis.fusion import (
     fusion_of_pair,
     match_log,
 )
-from inductor_probe.analysis.fusion.nodes import GraphNodes
+from inductor_probe.analysis.graph import index_of
 from inductor_probe.errors import NotFoundError, ProbeError
 from inductor_probe.model.fusion import FusionDecision, LogMatch
 from tests.analysis.fusion_logs import graphs_and_logs, logged_runs, matched
@@ -109,7 +109,7 @@ def test_what_a_pair_shares_is_what_torch_counts() -> None:
         for at, graph in enumerate(graphs):
             found = match_log(graph, at, logs, lambda: graphs, len(graphs))  # noqa: B023 - called at once
             assert found.log is not None
-            leaves = GraphNodes(graph).leaves
+            leaves = index_of(graph).before.leaf
             for row in found.log.rounds[0].shared:
                 if row.first in leaves and row.second in leaves and isinstance(row.amount, int):
                     shared = fusion_of_pair(graph, found, row.first, row.second).facts.shared
@@ -125,7 +125,7 @@ def test_a_node_that_must_run_between_is_named_with_the_way() -> None:
     decision = fusion_of_pair(graph, NO_LOG, "buf1", "buf4")
     path = decision.facts.path
     assert (path[0], path[-1]) == ("buf1", "buf4")
-    leaves = GraphNodes(graph).leaves
+    leaves = index_of(graph).before.leaf
     for writer, buffer, reader in zip(path[::2], path[1::2], path[2::2], strict=False):
         assert buffer in {output.name for output in leaves[writer].outputs}
         assert buffer in {dep.name for dep in leaves[reader].reads}

@@ -11,9 +11,10 @@ import pytest
 
 from inductor_probe.analysis.kernels import kernel_rows
 from inductor_probe.analysis.layouts import outlines
-from inductor_probe.analysis.linking.fx_ops import VIEWS, operation
+from inductor_probe.analysis.linking.fx_ops import VIEWS
 from inductor_probe.analysis.links import links
 from inductor_probe.analysis.nodes import node_rows
+from inductor_probe.analysis.operators import operator
 from inductor_probe.analysis.pages.trace import fx_trace
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.links import Links, NodeLink
@@ -83,7 +84,7 @@ def contradictions(graph: CompiledGraph, linked: Links) -> Iterator[str]:
     def handed_on(name: str) -> set[str]:
         """What `name` is a view or an item of, itself included."""
         names = {name}
-        while name in fx and operation(fx[name]) in VIEWS and fx[name].inputs:
+        while name in fx and operator(fx[name].target).name in VIEWS and fx[name].inputs:
             name = fx[name].inputs[0]
             names.add(name)
         return names
@@ -112,7 +113,7 @@ def unproved(graph: CompiledGraph, linked: Links) -> Iterator[str]:
     spans = {leaf.name: leaf.span for top in graph.nodes for leaf in top.leaves()}
     for pair in linked.kernel_fx:
         node = graph.fx.node(pair.fx) if graph.fx else None
-        wanted = LEFT_BEHIND.get(operation(node)) if node else None
+        wanted = LEFT_BEHIND.get(operator(node.target).name) if node else None
         if pair.conflict != "not listed" or wanted is None:
             continue
         for name in pair.nodes:
@@ -137,7 +138,7 @@ def test_pages_of_nodes_buffers_kernels_and_fx_nodes_agree(folder: Path) -> None
         if link.kernel is not None and kernels[link.kernel].backend != "extern":
             assert set(link.fx) <= set(kernels[link.kernel].fx), name
     for node in graph.fx.nodes if graph.fx else ():
-        page = fx_trace(graph, node.name, linked)
+        page = fx_trace(graph, node.name)
         assert {row.node for row in page.nodes} == {
             name for name, link in nodes.items() if node.name in link.fx
         }
@@ -156,7 +157,7 @@ def test_pages_of_nodes_buffers_kernels_and_fx_nodes_agree(folder: Path) -> None
 def test_the_log_of_a_short_softmax_is_not_denied(read: Read) -> None:
     """`show log` said that no node computes it, though torch lists it and the loop body calls `ops.log`."""
     graph = read("torch-2.13.0-cpu-programs/short_softmax")
-    page = fx_trace(graph, "log", links(graph))
+    page = fx_trace(graph, "log")
     assert [row.node for row in page.nodes] == ["op1"]
     assert [(pair.kernel, pair.proofs) for pair in page.kernels] == [
         ("cpp_fused__log_softmax_0", ("torch's provenance file",))
@@ -177,7 +178,7 @@ def test_without_torchs_file_the_log_is_possible_and_not_denied(read: Read) -> N
     linked = links(graph)
     assert linked.nodes["op1"].fx_candidates == ("log",)
     assert linked.origins["buf1"].candidates == ("sum_1", "log")
-    page = fx_trace(graph, "log", linked)
+    page = fx_trace(graph, "log")
     assert [row.node for row in page.maybe] == ["op1"]
     assert page.absent == ()
 
@@ -215,11 +216,11 @@ def test_what_torch_lists_and_no_body_computes_is_said(read: Read) -> None:
 
 def test_each_denial_says_what_is_known_of_why(read: Read) -> None:
     def of(graph: CompiledGraph, name: str) -> tuple[Absence, ...]:
-        return fx_trace(graph, name, links(graph)).absent
+        return fx_trace(graph, name).absent
 
     training = read("torch-2.13.0-cpu/mlp_train", 1)
     assert training.fx is not None
-    views = [node for node in training.fx.nodes if operation(node) == "permute"]
+    views = [node for node in training.fx.nodes if operator(node.target).name == "permute"]
     (view,) = of(training, views[0].name)
     assert (view.reason, view.of) == ("view", views[0].inputs[:1])
     unbacked = read("torch-2.13.0-cpu-programs/unbacked")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from inductor_probe.analysis.graph import index_of
 from inductor_probe.analysis.linking.runs import node_runs
 from inductor_probe.analysis.linking.steps import read_steps
 from inductor_probe.analysis.links import links
@@ -247,7 +248,7 @@ def test_without_a_wrapper_nothing_is_claimed(read: Read) -> None:
 
 def test_statements_of_the_wrapper_and_empty_nodes_need_no_kernel(read: Read) -> None:
     graph = read("torch-2.13.0-cpu-programs/unbacked")
-    ran = node_runs(graph.nodes, read_steps(graph.code))
+    ran = node_runs(index_of(graph).nodes, read_steps(graph.code))
     silent = {leaf.ir: ran[leaf.name].how for leaf in leaves(graph) if ran[leaf.name].kernel is None}
     assert all(how.startswith("needs no kernel: ") for how in silent.values())
     assert "DynamicScalar" in silent or "AssertScalar" in silent

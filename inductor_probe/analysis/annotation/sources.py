@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from inductor_probe.analysis.graph import index_of
+from inductor_probe.analysis.operators import operator
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.links import NodeLink
 from inductor_probe.model.span import SourceLine
@@ -14,7 +16,7 @@ class Sources:
 
     def __init__(self, graph: CompiledGraph, linked: Iterable[NodeLink]) -> None:
         self._links = {link.node: link for link in linked}
-        self._fx = {node.name: node for node in graph.fx.nodes} if graph.fx else {}
+        self._fx = index_of(graph).fx
 
     def of_node(self, node: str) -> tuple[SourceLine, ...]:
         """Return the lines that a node may come from."""
@@ -37,5 +39,5 @@ class Sources:
     def _of_calls(self, node: str, calls: frozenset[str]) -> tuple[SourceLine, ...]:
         names = self._links[node].fx
         nodes = [self._fx[name] for name in names if name in self._fx]
-        called = [node for node in nodes if calls.intersection(node.target.split("."))]
+        called = [node for node in nodes if operator(node.target).name in calls]
         return tuple(node.source for node in called if node.source is not None)

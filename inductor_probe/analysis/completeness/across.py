@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from inductor_probe.analysis.graph import GraphIndex
 from inductor_probe.model.code import OutputCode
 from inductor_probe.model.fx import FxGraph
 from inductor_probe.model.ir import LoopBody, SchedulerNode
@@ -17,12 +18,9 @@ _SAME_OF_NODE = ("kind", "ir", "kernel", "device", "min_input_distance", "max_in
 _SAME_OF_BUFFER = ("layout", "aliases", "mutations", "users")
 
 
-def fusion_problems(
-    pre: Sequence[SchedulerNode], post: Sequence[SchedulerNode], path: Path
-) -> Iterator[Problem]:
+def fusion_problems(index: GraphIndex, path: Path) -> Iterator[Problem]:
     """Yield nodes that one IR file has and the other lacks, or that differ; `path` is the later file."""
-    before = {leaf.name: leaf for top in pre for leaf in top.leaves()}
-    after = {leaf.name: leaf for top in post for leaf in top.leaves()}
+    before, after = index.pre.leaf, index.post.leaf
     for name in before.keys() - after.keys():
         yield Problem(f"{name} is missing: ir_pre_fusion.txt has it", Span(path, 1, 1))
     for name, leaf in after.items():

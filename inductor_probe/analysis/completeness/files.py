@@ -13,6 +13,7 @@ from inductor_probe.analysis.completeness.ir_fields import field_problems
 from inductor_probe.analysis.completeness.ir_graph import graph_problems
 from inductor_probe.analysis.completeness.runnable import runnable_problems
 from inductor_probe.analysis.completeness.wrapper import wrapper_problems
+from inductor_probe.analysis.graph import index_of
 from inductor_probe.model.check import FileCheck
 from inductor_probe.model.code import OutputCode
 from inductor_probe.model.debug_dir import CompiledGraph, FileRead
@@ -70,17 +71,14 @@ def _checks(graph: CompiledGraph, texts: Mapping[str, str]) -> dict[str, Callabl
     folder = graph.folder.path
     # Since torch 2.5 nodes are called op0; since 2.6 loop variables p0, and FX graphs free what is never
     # used.
-    names_operations = any(leaf.name.startswith("op") for top in graph.nodes for leaf in top.leaves())
+    index = index_of(graph)
+    names_operations = any(name.startswith("op") for name in index.nodes.leaf)
     frees_unused = any(
-        name.startswith("p")
-        for top in graph.nodes
-        for leaf in top.leaves()
-        if leaf.body
-        for name, _ in leaf.body.var_ranges
+        name.startswith("p") for leaf in index.nodes.leaves if leaf.body for name, _ in leaf.body.var_ranges
     )
 
     def ir(name: str) -> Iterable[Problem]:
-        nodes, path = (graph.pre if name == _PRE else graph.post), folder / name
+        nodes, path = (index.pre if name == _PRE else index.post), folder / name
         return chain(field_problems(texts[name], path), graph_problems(nodes, texts[name], path))
 
     def fx(name: str) -> Iterable[Problem]:
@@ -102,7 +100,7 @@ def _across(graph: CompiledGraph, sound: set[str]) -> Iterator[Problem]:
     """Two files are held against each other where nothing is wrong with either."""
     folder = graph.folder.path
     if {_PRE, _POST} <= sound and graph.post:
-        yield from across.fusion_problems(graph.pre, graph.post, folder / _POST)
+        yield from across.fusion_problems(index_of(graph), folder / _POST)
     if {_FX, _CODE} <= sound and graph.fx and graph.code and graph.code.entry:
         yield from across.wrapper_problems(graph.fx, graph.code, folder / _CODE)
 

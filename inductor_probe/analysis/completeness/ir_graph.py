@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
 from inductor_probe.analysis.completeness.loop_bodies import body_problems
+from inductor_probe.analysis.graph import NodeIndex
 from inductor_probe.model.ir import Buffer, MemoryDep, SchedulerNode, WeakDep
 from inductor_probe.model.span import Problem, Span
 
@@ -20,39 +21,36 @@ from inductor_probe.model.span import Problem, Span
 _OPERATION = re.compile(r"op\d")
 
 
-def graph_problems(nodes: Sequence[SchedulerNode], text: str, path: Path) -> Iterator[Problem]:
+def graph_problems(nodes: NodeIndex, text: str, path: Path) -> Iterator[Problem]:
     """Yield what the nodes of an IR file name that is not among them, and what is not complete in each."""
-    leaves = [leaf for top in nodes for leaf in top.leaves()]
-    buffers = {buffer.name: buffer for leaf in leaves for buffer in leaf.outputs}
-    names = {leaf.name for leaf in leaves}
-    changed = {name for buffer in buffers.values() for name in buffer.mutations}
-    renamed = changed | {buffer.name for buffer in buffers.values() if buffer.mutations}
+    buffers = nodes.buffers
+    renamed = {*nodes.mutated_as, *(buffer.name for buffer in buffers.values() if buffer.mutations)}
     lines = text.split("\n")
     seen: set[str] = set()
-    for leaf in leaves:
+    for leaf in nodes.leaves:
         span = _first(leaf.span)
         if leaf.name in seen:
             yield Problem(f"{leaf.name} stands there twice", span)
         seen.add(leaf.name)
-        yield from _outputs(leaf, names)
+        yield from _outputs(leaf, nodes)
         for dep in leaf.unmet_dependencies:
             if dep.name not in buffers:
                 yield Problem(f"{leaf.name} waits for {dep.name}, which no node of the file writes", span)
         if leaf.span and leaf.span.path == path:  # not one that a fused node only names
             yield from body_problems(leaf, lines, renamed)
-    for top in nodes:
+    for top in nodes.tops:
         if top.children:
             yield from _fused(top)
-    yield from _readers(leaves, buffers, renamed)
+    yield from _readers(nodes, renamed)
 
 
-def _outputs(leaf: SchedulerNode, names: set[str]) -> Iterator[Problem]:
+def _outputs(leaf: SchedulerNode, nodes: NodeIndex) -> Iterator[Problem]:
     written = {dep.name for dep in leaf.writes}
     for buffer in leaf.outputs:
         if leaf.writes and buffer.name not in written:
             yield Problem(f"{leaf.name} does not write its output {buffer.name}", buffer.span or leaf.span)
         for user in buffer.users:
-            if _OPERATION.match(user.node) and user.node not in names:
+            if _OPERATION.match(user.node) and user.node not in nodes.leaf:
                 yield Problem(
                     f"{buffer.name} has the user {user.node}, which is not in the file", _first(buffer.span)
                 )
@@ -91,14 +89,13 @@ def _facts(buffer: Buffer) -> tuple[str, ...]:
     )
 
 
-def _readers(
-    leaves: Sequence[SchedulerNode], buffers: dict[str, Buffer], renamed: set[str]
-) -> Iterator[Problem]:
+def _readers(nodes: NodeIndex, renamed: set[str]) -> Iterator[Problem]:
+    buffers = nodes.buffers
     users: defaultdict[str, set[str]] = defaultdict(set)
     for buffer in buffers.values():
         users[buffer.name].update(user.node for user in buffer.users)
     readers: defaultdict[str, set[str]] = defaultdict(set)
-    for leaf in leaves:
+    for leaf in nodes.leaves:
         for dep in leaf.reads:
             readers[dep.name].add(leaf.name)
             if isinstance(dep, WeakDep):

@@ -11,6 +11,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from inductor_probe.analysis.diff.symbols import Symbols
+from inductor_probe.analysis.operators import operator
 from inductor_probe.model.diff import Count
 from inductor_probe.model.fx import FxGraph, FxNode
 
@@ -71,16 +72,12 @@ def changed_operations(a: FxGraph | None, b: FxGraph | None) -> tuple[Count, ...
     """Return the operations that the graphs do not use equally often, with their counts."""
     if a is None or b is None:
         return ()
-    counts_a = Counter(_operation(node.target) for node in a.nodes)
-    counts_b = Counter(_operation(node.target) for node in b.nodes)
+    counts_a = Counter(str(operator(node.target)) for node in a.nodes)
+    counts_b = Counter(str(operator(node.target)) for node in b.nodes)
     names = dict.fromkeys([*counts_a, *counts_b])
     return tuple(
         Count(name, counts_a[name], counts_b[name]) for name in names if counts_a[name] != counts_b[name]
     )
-
-
-def _operation(target: str) -> str:
-    return target.removeprefix("torch.ops.")
 
 
 def _match_inputs(a: FxGraph, b: FxGraph, symbols_a: Symbols, symbols_b: Symbols) -> dict[str, str]:
@@ -122,7 +119,7 @@ def _uses(graph: FxGraph) -> dict[str, object]:
     uses: dict[str, list[tuple[str, int]]] = {}
     for node in graph.nodes:
         for at, name in enumerate(node.inputs):
-            uses.setdefault(name, []).append((_operation(node.target), at))
+            uses.setdefault(name, []).append((str(operator(node.target)), at))
     return {name: tuple(sorted(found)) for name, found in uses.items()}
 
 
@@ -135,6 +132,6 @@ def _values(
     for node in graph.nodes:
         arguments = symbols.rename(node.arguments)
         text = _NAME.sub(lambda match: f"%{values.get(match[0], match[0])}", arguments)
-        key = (_operation(node.target), "".join(text.split()))
+        key = (str(operator(node.target)), "".join(text.split()))
         values[node.name] = table.setdefault(key, len(table))
     return values

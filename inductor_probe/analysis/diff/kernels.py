@@ -12,6 +12,7 @@ from inductor_probe.analysis.diff.launches import Launches, launch_change, launc
 from inductor_probe.analysis.diff.matching import Matching
 from inductor_probe.analysis.diff.side import Side
 from inductor_probe.analysis.diff.source import code_change, normal_source, normal_type
+from inductor_probe.analysis.graph import index_of
 from inductor_probe.model.code import Kernel
 from inductor_probe.model.diff import FactChange, KernelMatch, Relation, Weight, heaviest
 
@@ -25,7 +26,7 @@ _WEIGHTS: dict[str, Weight] = {
 
 def kernel_matches(found: Matching, fx: FxMatch) -> tuple[KernelMatch, ...]:
     """Return every kernel of both sides, in the order of A, added ones last."""
-    a, b = _kernels(found.a.side), _kernels(found.b.side)
+    a, b = (index_of(half.side.graph).kernels for half in (found.a, found.b))
     parts = [(part, "the nodes they run") for part in components(_ties(found, a, b))]
     for how, keys_a, keys_b in (
         ("the same code", _codes(a), _codes(b)),
@@ -45,10 +46,6 @@ def kernel_matches(found: Matching, fx: FxMatch) -> tuple[KernelMatch, ...]:
     result += [KernelMatch("removed", (name,), (), "") for name in a if name not in seen_a]
     result.sort(key=lambda match: min(place[name] for name in match.a))
     return (*result, *(KernelMatch("added", (), (name,), "") for name in b if name not in seen_b))
-
-
-def _kernels(side: Side) -> dict[str, Kernel]:
-    return {kernel.name: kernel for kernel in side.graph.code.kernels} if side.graph.code else {}
 
 
 def _ties(found: Matching, a: dict[str, Kernel], b: dict[str, Kernel]) -> Iterable[tuple[str, str]]:

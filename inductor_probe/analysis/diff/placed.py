@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, replace
 
+from inductor_probe.analysis.graph import index_of
 from inductor_probe.model.code import Allocation
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.ir import BufferLayout, Dim
@@ -45,31 +46,20 @@ class Returned:
 
 def placed_buffers(graph: CompiledGraph) -> dict[str, Placed]:
     """Return every buffer and input of the graph."""
-    planned: dict[str, BufferLayout] = {}
-    written: dict[str, None] = {}
-    mutated: dict[str, str] = {}
-    for top in graph.nodes:
-        for leaf in top.leaves():
-            for buffer in leaf.outputs:
-                written[buffer.name] = None
-                if buffer.layout is not None:
-                    planned.setdefault(buffer.name, buffer.layout)
-                if buffer.mutations:
-                    mutated[buffer.name] = buffer.mutations[0]
-            for name, layout, _ in leaf.layouts:
-                planned.setdefault(name, layout)
-    allocations = {item.name: item for item in graph.code.allocations} if graph.code else {}
-    filled = {text for call in graph.code.externs for text in call.outputs} if graph.code else set()
-    names = dict.fromkeys([*allocations, *planned, *written])
-    found: dict[str, Placed] = {}
-    for name in names:
-        allocation = allocations.get(name) or allocations.get(mutated.get(name, ""))
-        found[name] = Placed(
+    index = index_of(graph)
+    planned, buffers, allocations = index.nodes.layouts, index.nodes.buffers, index.allocations
+    externs = graph.code.externs if graph.code else ()
+    returned_by_calls = {text for call in externs for text in call.outputs}
+    placed: dict[str, Placed] = {}
+    for name in dict.fromkeys([*allocations, *planned, *buffers]):
+        mutated = buffers[name].mutations[:1] if name in buffers else ()
+        allocation = next((allocations[each] for each in (name, *mutated) if each in allocations), None)
+        placed[name] = Placed(
             planned.get(name),
             allocation.layout if allocation else None,
-            _memory(allocation, graph, name in filled),
+            _memory(allocation, graph, name in returned_by_calls),
         )
-    return found
+    return placed
 
 
 def _memory(allocation: Allocation | None, graph: CompiledGraph, filled: bool) -> str | None:
@@ -84,13 +74,7 @@ def returned_values(graph: CompiledGraph) -> tuple[Returned, ...]:
     """Return what the graph returns, in order; by the users of its buffers where there is no wrapper."""
     if graph.code is not None and graph.code.entry is not None:
         return tuple(_returned(text) for text in graph.code.returns)
-    return tuple(
-        Returned(buffer.name, buffer.name)
-        for top in graph.nodes
-        for leaf in top.leaves()
-        for buffer in leaf.outputs
-        if any(user.node == "OUTPUT" for user in buffer.users)
-    )
+    return tuple(Returned(name, name) for name in index_of(graph).nodes.returned)
 
 
 def _returned(text: str) -> Returned:

@@ -9,12 +9,12 @@ from inductor_probe.analysis.canonical import canonical
 from inductor_probe.analysis.diff.body import BodyText, body_text
 from inductor_probe.analysis.diff.placed import Placed, Returned, placed_buffers, returned_values
 from inductor_probe.analysis.diff.symbols import Symbols
+from inductor_probe.analysis.graph import index_of
 from inductor_probe.analysis.links import links
+from inductor_probe.analysis.operators import operator
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.ir import SchedulerNode, WeakDep
 from inductor_probe.model.links import Links
-
-_OVERLOAD = (".default", ".out")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +79,8 @@ class Side:
 def side(graph: CompiledGraph) -> Side:
     """Index a graph."""
     symbols = Symbols(graph)
-    nodes: dict[str, SchedulerNode] = {}
-    group: dict[str, str] = {}
-    for top in graph.nodes:
-        for leaf in top.leaves():
-            nodes[leaf.name] = leaf
-            group[leaf.name] = top.name
+    index = index_of(graph).nodes
+    nodes = index.leaf
     texts = {name: body_text(node.body, symbols) for name, node in nodes.items() if node.body}
     writes = {name: tuple(buffer.name for buffer in node.outputs) for name, node in nodes.items()}
     reads = {name: tuple(_reads(node, texts.get(name))) for name, node in nodes.items()}
@@ -101,13 +97,13 @@ def side(graph: CompiledGraph) -> Side:
         graph=graph,
         symbols=symbols,
         nodes=nodes,
-        group=group,
+        group={name: top.name for name, top in index.top.items()},
         texts=texts,
         work={name: _work(node, texts.get(name)) for name, node in nodes.items()},
         loose={name: _loose(node, texts.get(name)) for name, node in nodes.items()},
         reads=reads,
         writes=writes,
-        producer={buffer: name for name, buffers in writes.items() for buffer in buffers},
+        producer=index.producer,
         readers={buffer: tuple(names) for buffer, names in readers.items()},
         placed=placed_buffers(graph),
         returns=returns,
@@ -138,8 +134,6 @@ def _loose(node: SchedulerNode, text: BodyText | None) -> str:
 
 
 def called(target: str | None) -> str:
-    """Return a library call's target as every version spells it: `aten.cumsum` for all of its overloads."""
-    name = (target or "").removeprefix("torch.ops.")
-    for overload in _OVERLOAD:
-        name = name.removesuffix(overload)
-    return name
+    """Return a library call's target as all versions spell it: `aten.cumsum`, also of `default` and `out`."""
+    call = operator(target or "")
+    return call.packet if call.overload == "out" else call.signature

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
+from inductor_probe.analysis.graph import index_of
 from inductor_probe.analysis.index import parse_index
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.ir import Dim
@@ -61,7 +62,6 @@ def _texts(graph: CompiledGraph) -> Iterable[str]:
         if allocation.how == "input" and allocation.layout:
             for dim in (*(allocation.layout.size or ()), *(allocation.layout.stride or ())):
                 yield str(dim)
-    for top in graph.nodes:
-        for leaf in top.leaves():
-            for _, dim in leaf.body.var_ranges if leaf.body else ():
-                yield str(dim)
+    for leaf in index_of(graph).nodes.leaves:
+        for _, dim in leaf.body.var_ranges if leaf.body else ():
+            yield str(dim)

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from inductor_probe.analysis.fusion.accesses import shared_buffers
-from inductor_probe.analysis.fusion.nodes import GraphNodes
+from inductor_probe.analysis.graph import index_of
+from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.fusion import FusionGroup, FusionStep, Outcome, PairAttempt, PairFacts, Side
 
 
@@ -14,7 +15,7 @@ from inductor_probe.model.fusion import FusionGroup, FusionStep, Outcome, PairAt
 class Case:
     """All that is known of a pair: the IR's facts, the node that holds both, and what the log says."""
 
-    nodes: GraphNodes
+    graph: CompiledGraph
     facts: PairFacts
     group: FusionGroup | None
     step: FusionStep | None
@@ -38,15 +39,16 @@ class Case:
         if self.facts.shared:
             return True
         first, second = (self._held_with(side) for side in (self.facts.first, self.facts.second))
-        leaves = self.nodes.leaves
+        leaves = index_of(self.graph).before.leaf
         return bool(shared_buffers([leaves[name] for name in first], [leaves[name] for name in second], {}))
 
     def _held_with(self, side: Side) -> list[str]:
+        index = index_of(self.graph)
         names = dict.fromkeys(side.nodes)
         for name in side.nodes:
-            if top := self.nodes.top_of.get(name):
-                names.update(dict.fromkeys(leaf.name for leaf in top.leaves()))
-        return [name for name in names if name in self.nodes.leaves]
+            if top := index.post.top.get(name):
+                names.update(dict.fromkeys(index.post.members[top.name]))
+        return [name for name in names if name in index.before.leaf]
 
     @property
     def reason(self) -> str:
@@ -83,7 +85,8 @@ def _fused(case: Case, group: FusionGroup) -> Iterator[str]:
     elif group.kind == "ForeachKernelSchedulerNode":
         yield "They are parts of one foreach or combo kernel: one launch, a part of the grid each."
     names = {*case.facts.first.nodes, *case.facts.second.nodes}
-    if any(names <= {leaf.name for leaf in top.leaves()} for top in case.nodes.graph.pre if top.children):
+    before = index_of(case.graph).before.members
+    if any(names <= {*before[top.name]} for top in case.graph.pre if top.children):
         yield "They were together before the first round."
 
 

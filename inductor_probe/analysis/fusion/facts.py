@@ -8,7 +8,11 @@ from collections.abc import Mapping
 
 from inductor_probe.analysis.fusion.accesses import shared_buffers
 from inductor_probe.analysis.fusion.loops import fit_loops
-from inductor_probe.analysis.fusion.nodes import GraphNodes
+from inductor_probe.analysis.graph import GraphIndex, index_of
+from inductor_probe.analysis.links import links
+from inductor_probe.analysis.names import resolve
+from inductor_probe.errors import NotFoundError
+from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.fusion import Order, PairFacts, Side
 from inductor_probe.model.ir import SchedulerNode
 
@@ -17,29 +21,58 @@ _OUTER_LOOPS_SINCE = (2, 4)
 Origins = Mapping[str, tuple[str, ...]]
 
 
-def pair_facts(nodes: GraphNodes, first: str, second: str, origins: Origins) -> PairFacts:
+def members_of(graph: CompiledGraph, name: str) -> tuple[str, ...]:
+    """Return the unfused nodes that `name` means: a node, a fused one, or the node that writes a buffer.
+
+    A log names nodes together (`op3_op4`) that no file of the dump has as one.
+
+    Raises:
+        NotFoundError: nothing of that name; near names are offered.
+    """
+    index = index_of(graph)
+    before = index.before
+    if node := before.node.get(name) or index.post.node.get(name):
+        members = tuple(leaf.name for leaf in node.leaves() if leaf.name in before.leaf)
+    else:
+        parts = tuple(name.split("_"))
+        members = parts if all(part in before.leaf for part in parts) else ()
+    if not members and name in before.producer:
+        members = (before.producer[name],)
+    if members:
+        return members
+    resolve(graph, name, ("node", "buffer"))
+    raise NotFoundError(
+        f"{name} is an input of {graph.name}: no node makes it, so that none can be fused"
+        if name in before.readers
+        else f"{name} of {graph.name} is neither a node before fusion nor written by one",
+        "name a node (op3) or a buffer that one writes (buf3)",
+    )
+
+
+def pair_facts(graph: CompiledGraph, first: str, second: str, origins: Origins) -> PairFacts:
     """Compare the nodes called `first` and `second`; `origins` are FX nodes that the log names.
 
     Raises:
         NotFoundError: a name that the graph does not have.
     """
-    members = (nodes.named(first), nodes.named(second))
+    index = index_of(graph)
+    members = (members_of(graph, first), members_of(graph, second))
     one, other = (
-        _side(nodes, name, inside, origins) for name, inside in zip((first, second), members, strict=True)
+        _side(graph, name, inside, origins) for name, inside in zip((first, second), members, strict=True)
     )
     order: Order = "none"
-    direct, path = _way(nodes, *members)
+    direct, path = _way(index, *members)
     if direct or path:
         order = "first"
     else:
-        direct, path = _way(nodes, members[1], members[0])
+        direct, path = _way(index, members[1], members[0])
         order = "second" if direct or path else "none"
-    places = nodes.places
+    places = index.before.place
     reversed_places = places[members[1][0]] < places[members[0][0]]
     swapped = order == "second" or (order == "none" and reversed_places)
     earlier, later = (other, one) if swapped else (one, other)
     fit = fit_loops(
-        earlier, later, dependent=order != "none", outer_loops=_joins_outer_loops(nodes.graph.torch_version)
+        earlier, later, dependent=order != "none", outer_loops=_joins_outer_loops(graph.torch_version)
     )
     return PairFacts(
         first=one,
@@ -48,9 +81,9 @@ def pair_facts(nodes: GraphNodes, first: str, second: str, origins: Origins) -> 
         direct=direct,
         path=path,
         shared=shared_buffers(
-            [nodes.leaves[name] for name in members[0]],
-            [nodes.leaves[name] for name in members[1]],
-            nodes.layouts,
+            [index.before.leaf[name] for name in members[0]],
+            [index.before.leaf[name] for name in members[1]],
+            index.before.layouts,
         ),
         loops_fit=fit.fits,
         loops=fit.text,
@@ -63,11 +96,12 @@ def _joins_outer_loops(version: str | None) -> bool:
     return match is None or (int(match[1]), int(match[2])) >= _OUTER_LOOPS_SINCE
 
 
-def _side(nodes: GraphNodes, name: str, members: tuple[str, ...], origins: Origins) -> Side:
-    leaves = [nodes.leaves[member] for member in members]
-    tops = {top.name for member in members if (top := nodes.top_of.get(member))}
+def _side(graph: CompiledGraph, name: str, members: tuple[str, ...], origins: Origins) -> Side:
+    index = index_of(graph)
+    leaves = [index.before.leaf[member] for member in members]
+    tops = {top.name for member in members if (top := index.post.top.get(member))}
     lead = next((leaf for leaf in leaves if _is_reduction(leaf)), leaves[0])
-    linked = [link for member in members if (link := nodes.links.get(member))]
+    linked = [link for member in members if (link := links(graph).nodes.get(member))]
     found = [origin for member in members for origin in origins.get(member, ())]
     if not found:
         found = [origin for link in linked for origin in link.fx or link.fx_candidates]
@@ -104,7 +138,7 @@ def _is_reduction(node: SchedulerNode) -> bool:
     return node.iteration[1] not in ((), 1)
 
 
-def _way(nodes: GraphNodes, before: tuple[str, ...], after: tuple[str, ...]) -> tuple[bool, tuple[str, ...]]:
+def _way(index: GraphIndex, before: tuple[str, ...], after: tuple[str, ...]) -> tuple[bool, tuple[str, ...]]:
     """Tell whether a node of `after` reads what one of `before` writes, and the shortest way through others.
 
     The way names nodes and buffers in turn: `op0`, `buf0`, `op1`, `buf1`, `op4`.
@@ -115,8 +149,9 @@ def _way(nodes: GraphNodes, before: tuple[str, ...], after: tuple[str, ...]) -> 
     inside = set(after)
     while queue:
         name = queue.popleft()
-        for dep in nodes.leaves[name].unmet_dependencies + nodes.leaves[name].met_dependencies:
-            producer = nodes.producers.get(dep.name)
+        leaf = index.before.leaf[name]
+        for dep in leaf.unmet_dependencies + leaf.met_dependencies:
+            producer = index.before.producer.get(dep.name)
             if producer is None or producer == name or producer in inside or producer in came:
                 continue
             if producer in starts:

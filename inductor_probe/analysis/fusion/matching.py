@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from inductor_probe.analysis.fusion.nodes import GraphNodes
 from inductor_probe.analysis.fusion.replay import replay, start_of
+from inductor_probe.analysis.graph import index_of
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.fusion import LogMatch
 from inductor_probe.model.logs import CompilerLogs, FusionLog
@@ -101,7 +101,7 @@ class _Parts:
 
     def alike(self, graph: CompiledGraph) -> list[int]:
         """Return the parts that start from as many nodes, or from nodes of the same names."""
-        names = frozenset(GraphNodes(graph).leaves)
+        names = frozenset(index_of(graph).before.leaf)
         keys = (names, len(graph.pre or graph.post), None)
         return sorted(number for key in keys for number in self._by_start.get(key, ()))
 
@@ -143,8 +143,7 @@ class _Fit:
 
     @classmethod
     def of(cls, part: FusionLog, graph: CompiledGraph) -> _Fit:
-        nodes = GraphNodes(graph)
-        if not _starts_from(part, graph, nodes) or not _same_compile(part, graph):
+        if not _starts_from(part, graph) or not _same_compile(part, graph):
             return cls(False, False, False)
         if not graph.post:
             return cls(True, True, False)
@@ -158,10 +157,11 @@ def _same_compile(part: FusionLog, graph: CompiledGraph) -> bool:
     return known is None or logged is None or logged.partition("_")[0] == known.partition("_")[0]
 
 
-def _starts_from(part: FusionLog, graph: CompiledGraph, nodes: GraphNodes) -> bool:
+def _starts_from(part: FusionLog, graph: CompiledGraph) -> bool:
+    names = index_of(graph).before.leaf.keys()
     listed = {name for members in start_of(part) for name in members}
     if listed:
-        return listed == nodes.leaves.keys()
+        return listed == names
     first = part.rounds[0] if part.rounds else None
     count = first.nodes_before if first and first.number == 1 else None
     if count is not None and count != len(graph.pre or graph.post):
@@ -173,7 +173,7 @@ def _starts_from(part: FusionLog, graph: CompiledGraph, nodes: GraphNodes) -> bo
         for side in (attempt.first, attempt.second)
         for name in side.split("_")
     }
-    return named <= nodes.leaves.keys()
+    return named <= names
 
 
 def ends_with(part: FusionLog, graph: CompiledGraph) -> bool:
@@ -181,9 +181,9 @@ def ends_with(part: FusionLog, graph: CompiledGraph) -> bool:
 
     Foreach kernels and combo kernels join nodes outside of the rounds: each may hold several groups.
     """
-    start = start_of(part) or [tuple(leaf.name for leaf in top.leaves()) for top in graph.pre or graph.post]
-    played = replay(part, start)
-    after = {frozenset(leaf.name for leaf in top.leaves()): top.kind for top in graph.post}
+    index = index_of(graph)
+    played = replay(part, start_of(part) or list(index.before.members.values()))
+    after = {frozenset(index.post.members[top.name]): top.kind for top in graph.post}
     if not played.logged:  # torch 2.2 tells only how many are left
         last = next((row.nodes_after for row in reversed(part.rounds) if row.nodes_after is not None), None)
         return last is None or last == len(graph.post)

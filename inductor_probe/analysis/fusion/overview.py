@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from inductor_probe.analysis.fusion.accesses import shared_buffers
+from inductor_probe.analysis.fusion.facts import members_of
 from inductor_probe.analysis.fusion.matching import Matched
 from inductor_probe.analysis.fusion.mentions import round_attempts
-from inductor_probe.analysis.fusion.nodes import GraphNodes
 from inductor_probe.analysis.fusion.replay import Replay, replay, start_of
+from inductor_probe.analysis.graph import GraphIndex, index_of
+from inductor_probe.analysis.links import links
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.fusion import (
     ApartPair,
@@ -21,18 +23,17 @@ from inductor_probe.model.fusion import (
     RefusalCount,
     RoundRow,
 )
-from inductor_probe.model.ir import SchedulerNode
 from inductor_probe.model.logs import FusionLog
 from inductor_probe.model.span import Problem
 
 
 def fusion_of_graph(graph: CompiledGraph, matched: Matched) -> GraphFusion:
     """Return what was fused in the graph and what was refused; `matched` is its part of the log."""
-    nodes = GraphNodes(graph)
-    played = replayed(nodes, matched.log) if matched.log else None
-    apart = _Apart(nodes)
+    index = index_of(graph)
+    played = replayed(graph, matched.log) if matched.log else None
+    apart = _Apart(index)
     for part in matched.log.rounds if matched.log else ():
-        for attempt in round_attempts(part, nodes.producers):
+        for attempt in round_attempts(part, index.before.producer):
             apart.take(attempt)
     return GraphFusion(
         graph=graph.name,
@@ -41,10 +42,10 @@ def fusion_of_graph(graph: CompiledGraph, matched: Matched) -> GraphFusion:
         log=matched.match,
         rounds=tuple(_rounds(matched.log)) if matched.log else (),
         steps=played.steps if played else (),
-        groups=tuple(_groups(nodes, played)),
+        groups=tuple(_groups(graph, played)),
         refusals=tuple(apart.counts()),
         apart=tuple(apart.pairs()),
-        problems=tuple(log_problems(nodes, matched)),
+        problems=tuple(log_problems(graph, matched)),
     )
 
 
@@ -54,7 +55,7 @@ def fusion_of_node(graph: CompiledGraph, matched: Matched, name: str) -> NodeFus
     Raises:
         NotFoundError: the graph has nothing of that name.
     """
-    members = GraphNodes(graph).named(name)
+    members = members_of(graph, name)
     whole = fusion_of_graph(graph, matched)
     groups = [group for group in whole.groups if not set(members).isdisjoint(group.nodes)]
     names = {group.name for group in groups}
@@ -70,20 +71,19 @@ def fusion_of_node(graph: CompiledGraph, matched: Matched, name: str) -> NodeFus
     )
 
 
-def group_of(nodes: GraphNodes, members: frozenset[str]) -> FusionGroup | None:
+def group_of(graph: CompiledGraph, members: frozenset[str]) -> FusionGroup | None:
     """Return the node after fusion that holds all `members`, if one does."""
-    tops = {top.name: top for name in members if (top := nodes.top_of.get(name))}
-    if len(tops) != 1 or any(name not in nodes.top_of for name in members):
+    after = index_of(graph).post
+    tops = {top.name: top for name in members if (top := after.top.get(name))}
+    if len(tops) != 1 or any(name not in after.top for name in members):
         return None
     top = next(iter(tops.values()))
-    return FusionGroup(top.name, top.kind, tuple(leaf.name for leaf in top.leaves()), _kernel(nodes, top))
+    return FusionGroup(top.name, top.kind, after.members[top.name], _kernel(graph, top.name))
 
 
-def replayed(nodes: GraphNodes, log: FusionLog) -> Replay:
+def replayed(graph: CompiledGraph, log: FusionLog) -> Replay:
     """Play the log's fusions on the nodes it starts from."""
-    graph = nodes.graph
-    tops = [tuple(leaf.name for leaf in top.leaves()) for top in graph.pre or graph.post]
-    return replay(log, start_of(log) or tops)
+    return replay(log, start_of(log) or list(index_of(graph).before.members.values()))
 
 
 def log_origins(log: FusionLog | None) -> dict[str, tuple[str, ...]]:
@@ -94,19 +94,19 @@ def log_origins(log: FusionLog | None) -> dict[str, tuple[str, ...]]:
     return {member.node: member.origins for candidate in first.candidates for member in candidate.members}
 
 
-def log_problems(nodes: GraphNodes, matched: Matched) -> Iterator[Problem]:
+def log_problems(graph: CompiledGraph, matched: Matched) -> Iterator[Problem]:
     """Yield where the log and the IR after fusion disagree, group by group."""
     if matched.log is None or matched.match.state != "disagrees":
         return
-    played = replayed(nodes, matched.log)
+    played = replayed(graph, matched.log)
     for step in played.gaps:
         yield Problem(
             f"the log fuses {step.first} with {step.second}, and no line before makes them", step.span
         )
-    groups = played.groups
-    after = {frozenset(leaf.name for leaf in top.leaves()) for top in nodes.graph.post}
-    for group in sorted(groups - after, key=sorted):
-        name = "_".join(sorted(group, key=lambda member: nodes.places.get(member, 0)))
+    index = index_of(graph)
+    after = set(map(frozenset, index.post.members.values()))
+    for group in sorted(played.groups - after, key=sorted):
+        name = "_".join(sorted(group, key=lambda member: index.before.place.get(member, 0)))
         yield Problem(f"the log ends with {name}, and the IR has no such node", matched.match.span)
 
 
@@ -123,19 +123,20 @@ def _rounds(log: FusionLog) -> Iterator[RoundRow]:
         )
 
 
-def _groups(nodes: GraphNodes, played: Replay | None) -> Iterator[FusionGroup]:
+def _groups(graph: CompiledGraph, played: Replay | None) -> Iterator[FusionGroup]:
+    after = index_of(graph).post
     made_by: dict[str, list[int]] = {}
     for step in played.steps if played else ():
-        top = nodes.top_of.get(step.nodes[0])
-        if top is not None:
+        if top := after.top.get(step.nodes[0]):
             made_by.setdefault(top.name, []).append(step.number)
-    for top in nodes.graph.post:
-        members = tuple(leaf.name for leaf in top.leaves())
-        yield FusionGroup(top.name, top.kind, members, _kernel(nodes, top), tuple(made_by.get(top.name, ())))
+    for top in after.tops:
+        steps = tuple(made_by.get(top.name, ()))
+        yield FusionGroup(top.name, top.kind, after.members[top.name], _kernel(graph, top.name), steps)
 
 
-def _kernel(nodes: GraphNodes, top: SchedulerNode) -> str | None:
-    kernels = {link.kernel for leaf in top.leaves() if (link := nodes.links.get(leaf.name))}
+def _kernel(graph: CompiledGraph, top: str) -> str | None:
+    linked = links(graph).nodes
+    kernels = {link.kernel for name in index_of(graph).post.members[top] if (link := linked.get(name))}
     return kernels.pop() if len(kernels) == 1 else None
 
 
@@ -161,8 +162,8 @@ class _Reason:
 class _Apart:
     """Collects what is said of pairs by the nodes after fusion that hold them."""
 
-    def __init__(self, nodes: GraphNodes) -> None:
-        self.nodes = nodes
+    def __init__(self, index: GraphIndex) -> None:
+        self.index = index
         self.by_pair: dict[tuple[str, str], _Weighed] = {}
         self.by_form: dict[str, _Reason] = {}
         self._tops: dict[str, str | None] = {}
@@ -195,12 +196,13 @@ class _Apart:
 
     def _top(self, name: str) -> str | None:
         if name not in self._tops:
-            tops = {self.nodes.top_of[part].name for part in name.split("_") if part in self.nodes.top_of}
+            after = self.index.post.top
+            tops = {after[part].name for part in name.split("_") if part in after}
             self._tops[name] = tops.pop() if len(tops) == 1 else None
         return self._tops[name]
 
     def _place(self, top: str) -> int:
-        return self.nodes.places.get(top.partition("_")[0], 0)
+        return self.index.before.place.get(top.partition("_")[0], 0)
 
     def counts(self) -> Iterator[RefusalCount]:
         """Yield the reasons, those that keep most pairs apart first."""
@@ -225,8 +227,9 @@ class _Apart:
         """What the IR shows the two to share, by torch's count: before torch 2.5 no log has it."""
         if len(self.by_pair) > _MOST_COUNTED:
             return None
-        sides = [[leaf for name in top.split("_") if (leaf := self.nodes.leaves.get(name))] for top in pair]
-        rows = shared_buffers(sides[0], sides[1], self.nodes.layouts)
+        before = self.index.before
+        sides = [[leaf for name in top.split("_") if (leaf := before.leaf.get(name))] for top in pair]
+        rows = shared_buffers(sides[0], sides[1], before.layouts)
         sizes = [row.bytes for row in rows if row.matches]
         known = [size for size in sizes if size is not None]
         return sum(known) if len(known) == len(sizes) else None

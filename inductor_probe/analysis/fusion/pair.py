@@ -8,9 +8,9 @@ from inductor_probe.analysis.fusion.because import Case, because
 from inductor_probe.analysis.fusion.facts import pair_facts
 from inductor_probe.analysis.fusion.matching import Matched
 from inductor_probe.analysis.fusion.mentions import BENCHMARK, mentions
-from inductor_probe.analysis.fusion.nodes import GraphNodes
 from inductor_probe.analysis.fusion.overview import group_of, log_origins, log_problems, replayed
 from inductor_probe.analysis.fusion.replay import step_that_joins
+from inductor_probe.analysis.graph import index_of
 from inductor_probe.errors import ProbeError
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.fusion import FusionDecision, Outcome, PairAttempt
@@ -29,19 +29,18 @@ def fusion_of_pair(graph: CompiledGraph, matched: Matched, first: str, second: s
     Raises:
         NotFoundError: a name that the graph does not have. ProbeError: both name the same node.
     """
-    nodes = GraphNodes(graph)
-    facts = pair_facts(nodes, first, second, log_origins(matched.log))
+    facts = pair_facts(graph, first, second, log_origins(matched.log))
     one, other = frozenset(facts.first.nodes), frozenset(facts.second.nodes)
     if one & other:
         both = ", ".join(sorted(one & other))
         raise ProbeError(f"{first} and {second} both name {both}", "name two different nodes or buffers")
-    steps = replayed(nodes, matched.log).steps if matched.log else ()
+    steps = replayed(graph, matched.log).steps if matched.log else ()
     case = Case(
-        nodes=nodes,
+        graph=graph,
         facts=facts,
-        group=group_of(nodes, one | other),
+        group=group_of(graph, one | other),
         step=step_that_joins(steps, one | other),
-        attempts=mentions(matched.log, one, other, nodes.producers) if matched.log else (),
+        attempts=mentions(matched.log, one, other, index_of(graph).before.producer) if matched.log else (),
     )
     outcome = _outcome(case, matched.log)
     refusal = next((attempt.refusal for attempt in reversed(case.attempts) if attempt.refusal), None)
@@ -57,7 +56,7 @@ def fusion_of_pair(graph: CompiledGraph, matched: Matched, first: str, second: s
         because=tuple(because(case, outcome)),
         attempts=case.attempts,
         next_steps=(learn,) if outcome != "fused" and (learn := matched.match.to_learn) else (),
-        problems=(*log_problems(nodes, matched), *_contradictions(case)),
+        problems=(*log_problems(graph, matched), *_contradictions(case)),
     )
 
 
@@ -91,7 +90,7 @@ def _contradictions(case: Case) -> Iterator[Problem]:
     """Where log and IR say different things of the pair."""
     facts = case.facts
     pair = f"{facts.first.name} and {facts.second.name}"
-    if case.step is not None and case.group is None and case.nodes.top_of:
+    if case.step is not None and case.group is None and case.graph.post:
         yield Problem(f"the log fuses {pair}, and in the IR after fusion they are apart", case.step.span)
     if len(facts.first.nodes) != 1 or len(facts.second.nodes) != 1:
         return

@@ -21,6 +21,7 @@ from inductor_probe.analysis.linking.fx_ops import (
     reduction_kinds,
 )
 from inductor_probe.analysis.linking.shapes import Shape, may_hold
+from inductor_probe.analysis.operators import operator
 from inductor_probe.model.ir import Buffer, SchedulerNode
 
 _UNROLLED = 8
@@ -89,8 +90,8 @@ class Job:
 
     def is_called(self, name: str) -> bool:
         """`extern_kernels.mm` is `aten.mm`; the name of a template has nothing of its operator."""
-        parts = (self.kernel or "").removeprefix("torch.ops.").split(".")
-        return len(parts) < 2 or parts[1].removeprefix("bias_") == name
+        called = operator(self.kernel or "")
+        return not called.namespace or called.name.removeprefix("bias_") == name
 
 
 def candidates(fx: FxIndex, job: Job, buffer: Buffer, shape: Shape) -> list[Cone]:

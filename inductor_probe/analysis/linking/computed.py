@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from inductor_probe.analysis.graph import NodeIndex, index_of
 from inductor_probe.analysis.linking.candidates import may_compute
 from inductor_probe.analysis.linking.fx_index import Cone, FxIndex
 from inductor_probe.analysis.linking.fx_ops import VIEWS
 from inductor_probe.analysis.linking.kernel_nodes import KernelNodes
 from inductor_probe.analysis.linking.proofs import RECORDED, proved_values
-from inductor_probe.analysis.linking.runs import Run, called_operation
+from inductor_probe.analysis.linking.runs import Run
 from inductor_probe.analysis.linking.shapes import Shape, buffer_shapes
 from inductor_probe.analysis.linking.units import is_nop
 from inductor_probe.analysis.linking.values import Value, Values, Way
+from inductor_probe.analysis.operators import operator
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.ir import SchedulerNode
 from inductor_probe.model.manifest import BufferOrigin
@@ -61,7 +63,8 @@ def link_fx(
     graph: CompiledGraph, fx: FxIndex, runs: Mapping[str, Run], origins: Mapping[str, BufferOrigin]
 ) -> FxLinks:
     """Link the nodes of `graph` to FX nodes. `origins` are recorded ones, by buffer."""
-    leaves = [leaf for top in graph.nodes for leaf in top.leaves()]
+    index = index_of(graph).nodes
+    leaves = index.leaves
     shapes = buffer_shapes(leaves, graph.code)
     kernels = KernelNodes(graph, leaves, runs)
     values = Values(
@@ -85,7 +88,7 @@ def link_fx(
             nodes[leaf.name] = by_data
     for members in kernels.members.values():
         _share_out(fx, members, kernels.of(runs[members[0].name].step) or (), nodes)
-    _copies(leaves, nodes)
+    _copies(index, nodes)
     return FxLinks(nodes, values.written, shapes)
 
 
@@ -131,7 +134,7 @@ def _names(
     if within is None:
         if leaf.body is not None:
             return whole
-        called = called_operation(leaf.kernel or "")  # it is handed other views, and does not compute them
+        called = operator(leaf.kernel or "").name  # it is handed other views, and does not compute them
         return {name for name in whole if fx.op[name] not in VIEWS or fx.op[name] == called}
     listed = whole.union(cone.nodes).intersection(within)
     if complete and leaf.body is not None:
@@ -163,14 +166,13 @@ def _share_out(
         nodes[node] = Computed(fx.sorted((*found.fx, *names)), how, rest, found.flow)
 
 
-def _copies(leaves: list[SchedulerNode], nodes: dict[str, Computed]) -> None:
+def _copies(index: NodeIndex, nodes: dict[str, Computed]) -> None:
     """A node that copies for a library call, which wants another layout, belongs to the call's FX node."""
-    by_name = {leaf.name: leaf for leaf in leaves}
-    for leaf in leaves:
+    for leaf in index.leaves:
         if nodes[leaf.name].fx or leaf.body is None:
             continue
         readers = {user.node for buffer in leaf.outputs for user in buffer.users if not user.is_weak}
-        reader = by_name.get(readers.pop()) if len(readers) == 1 else None
+        reader = index.leaf.get(readers.pop()) if len(readers) == 1 else None
         if reader is None or reader.body is not None or is_nop(reader) or not nodes[reader.name].fx:
             continue
         called = {op.target for block in leaf.body.blocks for op in block.ops}

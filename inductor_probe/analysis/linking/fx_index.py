@@ -7,8 +7,11 @@ from collections import deque
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from inductor_probe.analysis.linking.fx_ops import ITEM, VIEWS, operation
+from inductor_probe.analysis.graph import once_per_graph
+from inductor_probe.analysis.linking.fx_ops import ITEM, VIEWS
 from inductor_probe.analysis.linking.shapes import fx_shape
+from inductor_probe.analysis.operators import operator
+from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.fx import FxGraph, FxNode
 
 _FAR = 400
@@ -55,7 +58,7 @@ class FxIndex:
         self.inputs = {node.name: node for node in graph.inputs}
         self.nodes = {**self.inputs, **{node.name: node for node in graph.nodes}}
         self.place = {name: at for at, name in enumerate(self.nodes)}
-        self.op = {name: operation(node) for name, node in self.nodes.items()}
+        self.op = {name: operator(node.target).name for name, node in self.nodes.items()}
         self.shape = {name: fx_shape(node) for name, node in self.nodes.items()}
         self.seeds = {name for name, op in self.op.items() if op == _SEEDS}
         self.roots = {
@@ -164,6 +167,12 @@ class FxIndex:
         for name in names:
             (known if name in self.place else strange).append(name)
         return (*sorted(known, key=self.place.__getitem__), *strange)
+
+
+@once_per_graph
+def fx_index(graph: CompiledGraph) -> FxIndex | None:
+    """Return the index of the FX graph that was lowered, None where it was not dumped."""
+    return FxIndex(graph.fx) if graph.fx else None
 
 
 def _is_size(node: FxNode) -> bool:

@@ -105,12 +105,6 @@ PARTED: dict[str, frozenset[str]] = {
 """The same for reductions that inductor makes of several nodes: the first one writes no FX node's value."""
 
 
-def operation(node: FxNode) -> str:
-    """`torch.ops.aten.sum.dim_IntList`: `sum`. Other targets are themselves: `[]` for an item."""
-    parts = node.target.split(".")
-    return parts[3] if parts[:2] == ["torch", "ops"] and len(parts) > 3 else parts[-1] or node.target
-
-
 def body_operations(body: LoopBody) -> Counter[str]:
     """Return what a loop body calls and how often, without `ops.`."""
     return Counter(op.target.removeprefix("ops.") for block in body.blocks for op in block.ops)

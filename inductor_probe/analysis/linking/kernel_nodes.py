@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from inductor_probe.analysis.graph import index_of
 from inductor_probe.analysis.linking.runs import Run
 from inductor_probe.analysis.linking.steps import Step
 from inductor_probe.model.code import ExternCall, Launch
@@ -22,7 +23,7 @@ class KernelNodes:
     ) -> None:
         code = graph.code
         self._provenance = graph.provenance
-        self._comments = {kernel.name: kernel.comment for kernel in code.kernels} if code else {}
+        self._comments = {name: kernel.comment for name, kernel in index_of(graph).kernels.items()}
         launches: list[Launch | ExternCall] = [*code.launches, *code.externs] if code else []
         self._above = {launch.span.first: launch.comment for launch in launches}
         self.members: dict[int, list[SchedulerNode]] = {}

@@ -4,40 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from inductor_probe.analysis.graph import GraphIndex
 from inductor_probe.analysis.linking.computed import Computed, FxLinks
 from inductor_probe.analysis.linking.fx_index import FxIndex
 from inductor_probe.analysis.linking.shapes import Shape, may_hold
-from inductor_probe.analysis.linking.user_lines import UserLines
-from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.ir import SchedulerNode
 from inductor_probe.model.layouts import Origin
 
 _UNKNOWN = Shape()
 
 
-def buffer_origins(graph: CompiledGraph, fx: FxIndex, linked: FxLinks, lines: UserLines) -> dict[str, Origin]:
+def buffer_origins(index: GraphIndex, fx: FxIndex, linked: FxLinks) -> dict[str, Origin]:
     """Return where each buffer and input came from, as far as it can be told."""
-    leaves = [leaf for top in graph.nodes for leaf in top.leaves()]
     origins = {name: Origin(name, None, "graph input") for name in fx.inputs}
-    for leaf in leaves:
-        origins.update(_written(leaf, fx, linked, lines))
+    for leaf in index.nodes.leaves:
+        origins.update(_written(leaf, fx, linked, index))
     return origins
 
 
 def _written(
-    leaf: SchedulerNode, fx: FxIndex, linked: FxLinks, lines: UserLines
+    leaf: SchedulerNode, fx: FxIndex, linked: FxLinks, index: GraphIndex
 ) -> Iterator[tuple[str, Origin]]:
     computed = linked.nodes[leaf.name]
     for buffer in leaf.outputs:
         value = linked.values[buffer.name]
         shape = linked.shapes.get(buffer.name, _UNKNOWN)
         if value.exact is not None:
-            yield buffer.name, _of_node(value.exact, value.how or "", lines)
+            yield buffer.name, _of_node(value.exact, value.how or "", index)
         elif len(leaf.outputs) == 1 and (last := _last(computed, value.nodes, fx, shape)):
-            yield buffer.name, _of_node(last, f"the last FX node that {leaf.name} computes", lines)
+            yield buffer.name, _of_node(last, f"the last FX node that {leaf.name} computes", index)
         elif value.nodes:
             yield buffer.name, Origin(None, None, value.how or "", value.nodes)
-        elif (found := _of_computed(computed, fx, lines, shape)) is not None:
+        elif (found := _of_computed(computed, fx, index, shape)) is not None:
             yield buffer.name, found
 
 
@@ -55,18 +53,18 @@ def _last(computed: Computed, values: tuple[str, ...], fx: FxIndex, shape: Shape
     return None if any(last in fx.before(name, fx.place) for name in computed.candidates) else last
 
 
-def _of_computed(computed: Computed, fx: FxIndex, lines: UserLines, shape: Shape) -> Origin | None:
+def _of_computed(computed: Computed, fx: FxIndex, index: GraphIndex, shape: Shape) -> Origin | None:
     """A buffer whose value is not known came from what its node computes, if told from what has its shape."""
     names = computed.fx or computed.candidates
     fitting = tuple(name for name in names if name in fx.nodes and may_hold(shape, fx.shape[name]))
     if len(computed.fx) == 1:
-        return _of_node(names[0], computed.how or "", lines)
+        return _of_node(names[0], computed.how or "", index)
     if len(fitting) == 1 and computed.fx:
-        return _of_node(fitting[0], f"{computed.how}, and the only one with its shape", lines)
+        return _of_node(fitting[0], f"{computed.how}, and the only one with its shape", index)
     if names:
         return Origin(None, None, f"{computed.how}{', with its shape' if fitting else ''}", fitting or names)
     return None
 
 
-def _of_node(name: str, how: str, lines: UserLines) -> Origin:
-    return Origin(name, lines.of(name), how)
+def _of_node(name: str, how: str, index: GraphIndex) -> Origin:
+    return Origin(name, index.source(name), how)

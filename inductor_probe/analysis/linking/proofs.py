@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
+from inductor_probe.analysis.graph import buffer_in
 from inductor_probe.analysis.linking.fx_index import FxIndex
 from inductor_probe.analysis.linking.fx_ops import VIEWS
 from inductor_probe.analysis.linking.kernel_nodes import KernelNodes
 from inductor_probe.analysis.linking.runs import Run
 from inductor_probe.analysis.linking.shapes import Shape, may_hold
-from inductor_probe.analysis.linking.steps import buffer_in
 from inductor_probe.model.code import OutputCode
 from inductor_probe.model.manifest import BufferOrigin
 

@@ -7,11 +7,12 @@ order in which the nodes stand in `ir_post_fusion.txt`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
+from inductor_probe.analysis.graph import NodeIndex, read_names
 from inductor_probe.analysis.linking.steps import Step, Wrapper
-from inductor_probe.analysis.linking.units import STATEMENTS, Unit, is_nop, read_names, units
+from inductor_probe.analysis.linking.units import STATEMENTS, Unit, is_nop, units
+from inductor_probe.analysis.operators import operator
 from inductor_probe.model.ir import SchedulerNode
 
 _FAR = 200
@@ -32,12 +33,12 @@ class Run:
     candidates: tuple[Step, ...] = ()
 
 
-def node_runs(tops: Iterable[SchedulerNode], wrapper: Wrapper) -> dict[str, Run]:
-    """Return where each unfused node of `tops` runs, by its name."""
-    finder = _Finder(list(tops), wrapper)
+def node_runs(nodes: NodeIndex, wrapper: Wrapper) -> dict[str, Run]:
+    """Return where each unfused node runs, by its name."""
+    finder = _Finder(nodes, wrapper)
     finder.find()
     runs = {leaf.name: _run(leaf, unit) for unit in finder.units for leaf in unit.leaves}
-    for leaf in finder.leaves:
+    for leaf in nodes.leaves:
         if leaf.name in runs:
             continue
         if is_nop(leaf):
@@ -63,17 +64,11 @@ def _run(leaf: SchedulerNode, unit: Unit) -> Run:
 class _Finder:
     """Finds the step of each unit: nodes that run together."""
 
-    def __init__(self, tops: list[SchedulerNode], wrapper: Wrapper) -> None:
+    def __init__(self, nodes: NodeIndex, wrapper: Wrapper) -> None:
         self.wrapper = wrapper
-        self.leaves = [leaf for top in tops for leaf in top.leaves()]
-        self.units = [unit for top in tops for unit in units(top)]
+        self.nodes = nodes
+        self.units = [unit for top in nodes.tops for unit in units(top)]
         self.unit_of = {leaf.name: unit for unit in self.units for leaf in unit.leaves}
-        self.producer = {buffer.name: leaf for leaf in self.leaves for buffer in leaf.outputs}
-        self.mutations = {buffer.name: buffer.mutations for leaf in self.leaves for buffer in leaf.outputs}
-        self.readers: dict[str, list[str]] = {}
-        for leaf in self.leaves:
-            for name in read_names(leaf):
-                self.readers.setdefault(name, []).append(leaf.name)
 
     def find(self) -> None:
         for unit in self.units:
@@ -116,11 +111,13 @@ class _Finder:
     def _mutated(self, buffer: str) -> list[str]:
         """Buffers that `buffer` is another name of, nearest first: a launch is handed the last."""
         names: list[str] = []
-        queue = list(self.mutations.get(buffer, ()))
-        for name in queue:
-            if name not in names:
-                names.append(name)
-                queue.extend(self.mutations.get(name, ()))
+        queue = [buffer]
+        for name in queue:  # grows while it is walked
+            known = self.nodes.buffers.get(name)
+            for mutated in known.mutations if known else ():
+                if mutated not in names:
+                    names.append(mutated)
+                    queue.append(mutated)
         return names
 
     def _changers(self, leaf: SchedulerNode, name: str) -> tuple[Step, ...]:
@@ -133,8 +130,8 @@ class _Finder:
             steps = tuple(step for step in steps if step.generated)
         else:  # `aten.index_put_(buf0, ...)` does not say which argument it changes
             steps = tuple(step for step in self.wrapper.reachers.get(name, ()) if is_call_of(step, leaf))
-        if len(steps) > 1 and name in self.producer:
-            made = self.unit_of.get(self.producer[name].name)
+        if len(steps) > 1 and name in self.nodes.producer:
+            made = self.unit_of.get(self.nodes.producer[name])
             return steps[1:] if made is not None and steps[0] is made.step else steps
         return steps
 
@@ -158,7 +155,7 @@ class _Finder:
             for buffer in leaf.outputs:
                 if buffer.name in self.wrapper.handed:
                     continue
-                readers = (self.unit_of.get(reader) for reader in self.readers.get(buffer.name, ()))
+                readers = (self.unit_of.get(reader) for reader in self.nodes.readers.get(buffer.name, ()))
                 steps = {unit.step for unit in readers if unit is not None and unit.step is not None}
                 if len(steps) == 1:
                     unit.settle(
@@ -209,7 +206,7 @@ class _Finder:
     def item_of(self, leaf: SchedulerNode, runs: dict[str, Run]) -> Run:
         """An item of what a library call returned is there when the call returns."""
         for name in read_names(leaf):
-            run = runs.get(self.producer[name].name) if name in self.producer else None
+            run = runs.get(self.nodes.producer.get(name, ""))
             if run is not None and (run.kernel or run.candidates):
                 return Run(run.kernel, f"an item of {name}, which the call returns", run.step, run.candidates)
         return Run(None, "")
@@ -217,12 +214,4 @@ class _Finder:
 
 def is_call_of(step: Step, leaf: SchedulerNode) -> bool:
     """Whether the call may be the node's. What a node prints as its target differs between versions."""
-    return not step.generated and (
-        not leaf.kernel or called_operation(leaf.kernel) == called_operation(step.name)
-    )
-
-
-def called_operation(target: str) -> str:
-    """`torch.ops.aten.index_put_.default`, `aten.index_put_`: the name without namespace and overload."""
-    parts = target.removeprefix("torch.ops.").split(".")
-    return parts[1] if len(parts) > 1 else parts[0]
+    return not step.generated and (not leaf.kernel or operator(leaf.kernel).name == operator(step.name).name)

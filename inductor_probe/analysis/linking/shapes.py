@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -55,7 +56,7 @@ def _shape_of_type(text: str) -> Shape:
     return shape(sizes, _DTYPES.get(match["dtype"]))
 
 
-def buffer_shapes(leaves: list[SchedulerNode], code: OutputCode | None) -> dict[str, Shape]:
+def buffer_shapes(leaves: Iterable[SchedulerNode], code: OutputCode | None) -> dict[str, Shape]:
     """Return the shape of each buffer that `leaves` write: as printed, or as the wrapper allocates it."""
     shapes = {
         allocation.name: shape(allocation.layout.size, allocation.layout.dtype)

@@ -6,17 +6,11 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from inductor_probe.analysis.graph import buffer_in
 from inductor_probe.model.code import ExternCall, Kernel, Launch, OutputCode
 from inductor_probe.model.span import Span
 
 _NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
-_VIEW = re.compile(r"(?:reinterpret_tensor|alloc_from_pool)\((\w+),")
-
-
-def buffer_in(text: str) -> str:
-    """Return the buffer that an argument names: `reinterpret_tensor(buf3, ...)` names buf3."""
-    match = _VIEW.match(text)
-    return match[1] if match else text
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +63,9 @@ def read_steps(code: OutputCode | None) -> Wrapper:
     """Put launches and library calls in the order in which the wrapper makes them."""
     if code is None:
         return Wrapper()
-    kernels = {kernel.name: kernel for kernel in code.kernels}
     places: list[Launch | ExternCall] = [*code.launches, *code.externs]
     places.sort(key=lambda place: place.span.first)
-    steps = tuple(_step(order, place, kernels) for order, place in enumerate(places))
+    steps = tuple(_step(order, place, code.by_name) for order, place in enumerate(places))
     reachers = _by_buffer(steps, lambda step: step.reaches)
     handed = set(reachers)
     handed.update(name for text in code.returns for name in _NAME.findall(text))

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from inductor_probe.analysis.graph import read_names
 from inductor_probe.analysis.linking.steps import Step
-from inductor_probe.model.ir import MemoryDep, SchedulerNode, StarDep
+from inductor_probe.model.ir import SchedulerNode
 
 _NOP = "NopKernelSchedulerNode"
 _EXTERN = "ExternKernelSchedulerNode"
@@ -87,8 +88,3 @@ def loaded_names(leaf: SchedulerNode) -> tuple[str, ...]:
         if (at := _LOADS.get(op.target)) is not None and len(op.args) > at
     )
     return tuple(dict.fromkeys(name for name in names if isinstance(name, str)))
-
-
-def read_names(leaf: SchedulerNode) -> tuple[str, ...]:
-    """Return the buffers that `leaf` reads, each once; what it only waits for is left out."""
-    return tuple(dict.fromkeys(dep.name for dep in leaf.reads if isinstance(dep, MemoryDep | StarDep)))

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from inductor_probe.analysis.kernels import kernel_rows
-from inductor_probe.analysis.links import links
+from inductor_probe.analysis.names import resolve
 from inductor_probe.analysis.pages.node import buffer_page, node_page
-from inductor_probe.analysis.pages.subject import subject
 from inductor_probe.analysis.pages.trace import fx_trace, line_trace
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.kernels import KernelRow
@@ -17,22 +16,20 @@ Page: TypeAlias = NodePage | BufferPage | KernelRow | TracePage
 
 
 def page_of(graph: CompiledGraph, name: str) -> Page:
-    """Return the page about `name`: see `subject`.
+    """Return the page about `name`: see `names.resolve`.
 
     Raises:
         NotFoundError: the graph has nothing of that name; near names are offered.
         ProbeError: several kernels start so.
     """
-    meant = subject(graph, name)
-    if meant.kind == "kernel":
-        return next(row for row in kernel_rows(graph) if row.name == meant.name)
-    linked = links(graph)
-    match meant.kind:
+    subject = resolve(graph, name)
+    match subject.type:
         case "node":
-            return node_page(graph, meant.name, linked)
+            return node_page(graph, subject.name)
         case "buffer":
-            return buffer_page(graph, meant.name, linked)
+            return buffer_page(graph, subject.name)
+        case "kernel":
+            return next(row for row in kernel_rows(graph) if row.name == subject.name)
         case "fx":
-            return fx_trace(graph, meant.name, linked)
-        case "line":
-            return line_trace(graph, meant.name, linked)
+            return fx_trace(graph, subject.name)
+    return line_trace(graph, subject.name)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from inductor_probe.analysis.linking.fx_index import FxIndex
+from inductor_probe.analysis.graph import index_of
+from inductor_probe.analysis.linking.fx_index import FxIndex, fx_index
 from inductor_probe.analysis.linking.fx_ops import ITEM, VIEWS
-from inductor_probe.analysis.linking.user_lines import UserLines
+from inductor_probe.analysis.links import links
+from inductor_probe.analysis.names import lines_called
 from inductor_probe.analysis.nodes import node_rows
-from inductor_probe.analysis.pages.subject import lines_at
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.fx import FxNode
 from inductor_probe.model.links import Links, Proof
@@ -16,51 +17,48 @@ from inductor_probe.model.pages import Absence, SourceTrace, TracePage
 from inductor_probe.model.span import SourceLine
 
 
-def fx_trace(graph: CompiledGraph, name: str, linked: Links) -> TracePage:
+def fx_trace(graph: CompiledGraph, name: str) -> TracePage:
     """Return what became of the FX node `name`, of the graph before inductor's passes or after."""
-    after = [node for node in (graph.fx.nodes if graph.fx else ()) if node.name == name]
+    index = index_of(graph)
+    after = [index.fx[name]] if name in index.fx else []
     before: list[FxNode] = []
     if not after:
         before = [node for node in (graph.fx_before.nodes if graph.fx_before else ()) if node.name == name]
         after = _made_of(graph, [name])
-    lines = UserLines(graph).of_all(node.name for node in after)
+    lines = index.sources(node.name for node in after)
     own = [node.source for node in before if node.source is not None]
-    return _trace(graph, name, linked, tuple(dict.fromkeys([*own, *lines])), before=before, after=after)
+    return _trace(graph, name, tuple(dict.fromkeys([*own, *lines])), before=before, after=after)
 
 
-def line_trace(graph: CompiledGraph, place: str, linked: Links) -> TracePage:
+def line_trace(graph: CompiledGraph, place: str) -> TracePage:
     """Return what became of the line `file.py:12`."""
-    lines = lines_at(graph, place)
+    lines = lines_called(graph, place)
     places = {(line.path, line.line) for line in lines}
-    user_lines = UserLines(graph)
+    fx = index_of(graph).fx
     after = [
         node
-        for node in (graph.fx.nodes if graph.fx else ())
-        if (line := user_lines.of(node.name)) and (line.path, line.line) in places
+        for node in fx.values()
+        if node.source is not None and (node.source.path, node.source.line) in places
     ]
-    there = {node.name for node in (graph.fx.nodes if graph.fx else ())}
     before = [
         node
         for node in (graph.fx_before.nodes if graph.fx_before else ())
-        if node.source is not None
-        and (node.source.path, node.source.line) in places
-        and node.name not in there
+        if node.source is not None and (node.source.path, node.source.line) in places and node.name not in fx
     ]
-    return _trace(graph, place, linked, lines, before=before, after=after)
+    return _trace(graph, place, lines, before=before, after=after)
 
 
-def source_traces(graph: CompiledGraph, linked: Links) -> tuple[SourceTrace, ...]:
+def source_traces(graph: CompiledGraph) -> tuple[SourceTrace, ...]:
     """Return the user's lines in order, with what came of each."""
-    user_lines = UserLines(graph)
     fx: dict[tuple[str, int], list[str]] = {}
     first: dict[tuple[str, int], SourceLine] = {}
-    for node in graph.fx.nodes if graph.fx else ():
-        if line := user_lines.of(node.name):
+    for node in index_of(graph).fx.values():
+        if line := node.source:
             first.setdefault((line.path, line.line), line)
             fx.setdefault((line.path, line.line), []).append(node.name)
     nodes: dict[tuple[str, int], list[str]] = {}
     kernels: dict[tuple[str, int], list[str]] = {}
-    for link in linked.nodes.values():
+    for link in links(graph).nodes.values():
         for line in link.sources if link.fx else ():
             nodes.setdefault((line.path, line.line), []).append(link.node)
             if link.kernel is not None:
@@ -79,21 +77,21 @@ def source_traces(graph: CompiledGraph, linked: Links) -> tuple[SourceTrace, ...
 def _made_of(graph: CompiledGraph, names: Iterable[str]) -> list[FxNode]:
     """Return what inductor's passes made of FX nodes, as far as torch tells."""
     made = graph.provenance.pre_to_post if graph.provenance else {}
-    wanted = {after for name in names for after in made.get(name, ())}
-    return [node for node in (graph.fx.nodes if graph.fx else ()) if node.name in wanted]
+    later = {after for name in names for after in made.get(name, ())}
+    return [node for node in index_of(graph).fx.values() if node.name in later]
 
 
 def _trace(
     graph: CompiledGraph,
     what: str,
-    linked: Links,
     lines: tuple[SourceLine, ...],
     *,
     before: list[FxNode],
     after: list[FxNode],
 ) -> TracePage:
     names = {node.name for node in after}
-    rows = node_rows(graph, linked=linked)
+    linked = links(graph)
+    rows = node_rows(graph)
     nodes = tuple(row for row in rows if names.intersection(row.link.fx))
     maybe = tuple(row for row in rows if names.intersection(row.link.fx_candidates) - {*row.link.fx})
     return TracePage(
@@ -118,9 +116,9 @@ def _absent(graph: CompiledGraph, names: set[str], linked: Links) -> tuple[Absen
     """Return those of `names` that no kernel and no node is known to compute, and what is known of why."""
     linked_names = {name for link in linked.nodes.values() for name in (*link.fx, *link.fx_candidates)}
     missing = [name for name in names if name not in linked_names and not linked.kernels_of_fx(name)]
-    if graph.fx is None or not missing:
+    fx = fx_index(graph) if missing else None
+    if fx is None:
         return ()
-    fx = FxIndex(graph.fx)
     searched: list[Proof] = ["torch's provenance file"] if graph.provenance else []
     if any(
         kernel.comment and kernel.comment.fx_nodes for kernel in (graph.code.kernels if graph.code else ())

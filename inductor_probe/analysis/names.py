@@ -1,0 +1,119 @@
+"""What a name means in a graph: the one place that looks names up, and offers near ones."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Literal, TypeAlias
+
+from inductor_probe.analysis.graph import index_of, once_per_graph
+from inductor_probe.errors import NotFoundError, ProbeError, near_names
+from inductor_probe.model.debug_dir import CompiledGraph
+from inductor_probe.model.remark import Subject
+from inductor_probe.model.span import SourceLine
+
+NameType: TypeAlias = Literal["node", "buffer", "kernel", "fx", "line"]
+
+EVERY_TYPE: tuple[NameType, ...] = ("node", "buffer", "kernel", "fx", "line")
+"""In the order in which they are preferred: torch before 2.5 calls nodes after their buffers."""
+
+_WORDS = {"node": "node", "buffer": "buffer", "kernel": "kernel", "fx": "FX node", "line": "line of yours"}
+_OPERATION = re.compile(r"op(?P<number>\d{1,18})")
+_LINE = re.compile(r"(?P<path>.*):(?P<line>\d{1,18})")
+
+
+def resolve(graph: CompiledGraph, name: str, types: Sequence[NameType] = EVERY_TYPE) -> Subject:
+    """Return what `name` means in a graph: see `names_of` for what has a name.
+
+    Args:
+        graph: as read.
+        name: `op3`, `op3_op4`, `buf3`, `arg0_1`, a kernel or the start of its name that no other has, an FX
+            node (`add_1`), or a line of the user's (`file.py:12`). The subject's name is complete.
+        types: what may be meant, the preferred one first.
+
+    Raises:
+        NotFoundError: nothing of these types is called that; near names are offered.
+        ProbeError: several kernels start so.
+    """
+    names = names_of(graph)
+    for type_ in types:
+        if type_ != "line" and name in names[type_]:
+            return Subject(type_, name)
+    if "line" in types and (lines := lines_called(graph, name)):
+        return Subject("line", str(lines[0]) if len(lines) == 1 else name)
+    kernels = kernels_called(name, names["kernel"]) if "kernel" in types else ()
+    if len(kernels) == 1:
+        return Subject("kernel", kernels[0])
+    if kernels:
+        raise ProbeError(
+            f"{len(kernels)} kernels of {graph.name} start with {name}", near_names(name, kernels)
+        )
+    raise not_found(graph, name, types)
+
+
+def not_found(graph: CompiledGraph, name: str, types: Sequence[NameType] = EVERY_TYPE) -> NotFoundError:
+    """Return the error for a name that nothing of these types has, with near names."""
+    names = names_of(graph)
+    match = _OPERATION.fullmatch(name)
+    if match and "node" in types and (buffer := f"buf{match['number']}") in names["buffer"]:
+        hint = f"torch before 2.5 calls nodes after their buffers: {buffer}"
+        return NotFoundError(f"{graph.name} has no node {name}", hint)
+    if "line" in types and _LINE.fullmatch(name):
+        places = (f"{line.path.rpartition('/')[2]}:{line.line}" for line in source_lines(graph))
+        return NotFoundError(f"{graph.name} has no {_WORDS['line']} {name}", near_names(name, places))
+    words = [_WORDS[type_] for type_ in types if type_ != "line"]
+    what = " or ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
+    known = [other for type_ in types if type_ != "line" for other in names[type_]]
+    return NotFoundError(f"{graph.name} has no {what} {name}", near_names(name, known))
+
+
+@once_per_graph
+def names_of(graph: CompiledGraph) -> dict[NameType, dict[str, None]]:
+    """Return all names of nodes, buffers, kernels and FX nodes; a line is found by `lines_called`.
+
+    Nodes are those before and after fusion, at any depth of fusion. Buffers are what nodes write, and the
+    inputs, constants and views that the IR or the wrapper has a layout of. Kernels are the generated ones and
+    the functions of libraries; FX nodes those before inductor's passes and after.
+    """
+    index = index_of(graph)
+    allocations = graph.code.allocations if graph.code else ()
+    buffers = [item.name for item in allocations if item.how in ("input", "constant")]
+    for nodes in (index.before, index.post):
+        buffers += [*nodes.layouts, *nodes.buffers]
+    externs = (call.target for call in graph.code.externs) if graph.code else ()
+    fx = [node.name for nodes in (graph.fx_before, graph.fx) if nodes is not None for node in nodes.nodes]
+    return {
+        "node": dict.fromkeys([*index.before.node, *index.post.node]),
+        "buffer": dict.fromkeys(buffers),
+        "kernel": dict.fromkeys([*index.kernels, *externs]),
+        "fx": dict.fromkeys(fx),
+    }
+
+
+def kernels_called(name: str, kernels: Iterable[str]) -> tuple[str, ...]:
+    """Return the kernels that `name` means: the one that is called so, or else all that start so."""
+    kernels = tuple(dict.fromkeys(kernels))
+    if name in kernels:
+        return (name,)
+    return tuple(kernel for kernel in kernels if name and kernel.startswith(name))
+
+
+def lines_called(graph: CompiledGraph, place: str) -> tuple[SourceLine, ...]:
+    """Return the lines of the user's that `file.py:12` may mean: those of any folder."""
+    match = _LINE.fullmatch(place)
+    if match is None:
+        return ()
+    path, number = match["path"], int(match["line"])
+    return tuple(
+        line
+        for line in source_lines(graph)
+        if line.line == number and (not path or line.path == path or line.path.endswith(f"/{path}"))
+    )
+
+
+@once_per_graph
+def source_lines(graph: CompiledGraph) -> tuple[SourceLine, ...]:
+    """Return the lines of the user's that FX nodes name, each once, in the order of the graph."""
+    nodes = (node for fx in (graph.fx, graph.fx_before) if fx is not None for node in fx.nodes)
+    by_place = {(source.path, source.line): source for node in nodes if (source := node.source) is not None}
+    return tuple(by_place.values())

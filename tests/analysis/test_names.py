@@ -1,0 +1,84 @@
+"""A name means the same wherever it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from inductor_probe.analysis.fusion.facts import members_of
+from inductor_probe.analysis.graph import index_of
+from inductor_probe.analysis.layouts import layouts
+from inductor_probe.analysis.names import EVERY_TYPE, kernels_called, names_of, resolve, source_lines
+from inductor_probe.analysis.pages.of_name import page_of
+from inductor_probe.errors import NotFoundError, ProbeError
+from inductor_probe.model.debug_dir import CompiledGraph
+from inductor_probe.model.remark import Subject
+from inductor_probe.reader.debug_dir import graph_dir, read_graph
+from tests.conftest import all_graph_dirs
+
+Read = Callable[..., CompiledGraph]
+
+
+@pytest.mark.parametrize("folder", all_graph_dirs(), ids=lambda folder: "/".join(folder.parts[-5:-3]))
+def test_every_name_of_a_dump_is_known(folder: Path) -> None:
+    graph = read_graph(graph_dir(folder))
+    names = names_of(graph)
+    for type_ in EVERY_TYPE:
+        for name in names.get(type_, ()):
+            assert resolve(graph, name, (type_,)) == Subject(type_, name)
+    for line in source_lines(graph):
+        assert resolve(graph, str(line)) == Subject("line", str(line))
+    generated = replace(graph, pre=(), fx_before=None)  # what most verbs read
+    for name in index_of(generated).nodes.node:
+        assert members_of(generated, name)
+        assert layouts(generated, name)
+        assert page_of(generated, name)
+
+
+def test_torch_before_2_5_calls_nodes_after_their_buffers(read: Read) -> None:
+    graph = read("torch-2.1.2-cpu/hflip_cl")
+    assert resolve(graph, "buf0") == Subject("node", "buf0")
+    assert resolve(graph, "buf0", ("buffer", "node")) == Subject("buffer", "buf0")
+    with pytest.raises(NotFoundError, match="has no node op0") as caught:
+        resolve(graph, "op0")
+    assert caught.value.hint == "torch before 2.5 calls nodes after their buffers: buf0"
+
+
+def test_the_start_of_a_kernel_will_do_where_no_other_starts_so(read: Read) -> None:
+    graph = read("torch-2.13.0-cpu/mlp_train", 1)
+    (one, *others) = [name for name in names_of(graph)["kernel"] if name.startswith("cpp_fused_")]
+    assert others
+    assert resolve(graph, one[:-1]).name == one
+    with pytest.raises(ProbeError, match=f"{len(others) + 1} kernels of {graph.name} start with cpp_fused_"):
+        resolve(graph, "cpp_fused_")
+    assert kernels_called("", [one]) == ()
+    assert kernels_called(one, [one, f"{one}0"]) == (one,)
+    assert kernels_called(one[:-1], [one, f"{one}0"]) == (one, f"{one}0")
+
+
+@pytest.mark.parametrize(
+    ("types", "what"),
+    [
+        (EVERY_TYPE, "node, buffer, kernel or FX node"),
+        (("buffer", "node"), "buffer or node"),
+        (("kernel",), "kernel"),
+    ],
+)
+def test_what_is_not_there_is_said_with_near_names(types: tuple[str, ...], what: str, read: Read) -> None:
+    graph = read("torch-2.13.0-cpu/hflip_cl")
+    with pytest.raises(NotFoundError, match=f"has no {what} cpp_fused_flap_0") as caught:
+        resolve(graph, "cpp_fused_flap_0", types)  # type: ignore[arg-type]
+    assert ("cpp_fused_flip_0" in (caught.value.hint or "")) == ("kernel" in types)
+
+
+def test_a_line_that_no_fx_node_names_is_not_found(read: Read) -> None:
+    graph = read("torch-2.13.0-cpu/hflip_cl")
+    (line, *_) = source_lines(graph)
+    file = line.path.rpartition("/")[2]
+    assert resolve(graph, f"{file}:{line.line}") == Subject("line", str(line))
+    with pytest.raises(NotFoundError, match=f"has no line of yours {file}:99999") as caught:
+        resolve(graph, f"{file}:99999")
+    assert f"{file}:{line.line}" in (caught.value.hint or "")
