@@ -10,7 +10,7 @@ import pytest
 from inductor_probe.analysis.nodes import node_rows
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.nodes import NodeRow, Ranges
-from inductor_probe.reader.debug_dir import graph_dir, read_graph
+from inductor_probe.reader.debug_dir import graph_dir, read_graph, read_run
 from tests.conftest import all_graph_dirs
 
 Read = Callable[..., CompiledGraph]
@@ -74,3 +74,13 @@ def test_layouts_of_old_dumps_come_from_the_wrapper(read: Read) -> None:
     (written,) = rows(read("torch-2.1.2-cpu/hflip_cl"))["buf0"].writes
     assert written.layout is not None
     assert written.layout.size == (1, 3, 224, 224)
+
+
+def test_an_item_has_the_layout_that_its_reader_prints(corpus: Path) -> None:
+    """Torch 2.4 prints the layout of an item of a library call only below the nodes that read it."""
+    run = next((corpus / "torch-2.4.1-cpu" / "cumsum_scan").glob("**/run_*"))
+    graph = read_graph(read_run(run).graphs[0])
+    (item,) = (row for row in node_rows(graph) if row.kind == "item")
+    (written,) = item.writes
+    assert written.layout is not None
+    assert (written.layout.dtype, written.layout.size) == ("float32", (64, 1024))

@@ -66,7 +66,7 @@ def test_a_drawing_around_a_name_has_its_neighbours(
 
 
 def test_a_drawing_around_nothing_names_what_is_near(antialias: ip.Graph) -> None:
-    with pytest.raises(ip.NotFoundError, match="has no buf11"):
+    with pytest.raises(ip.NotFoundError, match="has no node, buffer or kernel buf11"):
         antialias.draw("buf11")
 
 
