@@ -20,6 +20,7 @@ from typing import Any
 from inductor_probe.analysis.input_bounds import input_bounds
 from inductor_probe.bench_file import bench_source
 from inductor_probe.bench_file.compile_settings import in_todays_places
+from inductor_probe.harness.remarks import sentences
 from inductor_probe.reader.debug_dir import graph_dir, read_graph
 from inductor_probe.reader.text import read_text
 
@@ -104,7 +105,7 @@ def check(folder: Path, out: Path) -> str:
             if not verdict.correct:
                 raise Failed("copy wrong", names["verdict_on"](verdict))
     far = f"off by more than eager, within {needed:g} times" if needed > 1 else ""
-    return "; ".join(each for each in (note, rounds[-1][1].note, far) if each)
+    return "; ".join(each for each in (note, sentences(rounds[-1][1].remarks), far) if each)
 
 
 def judged(names: dict[str, Any]) -> tuple[list[Any], float]:
@@ -118,12 +119,13 @@ def judged(names: dict[str, Any]) -> tuple[list[Any], float]:
         names["EAGER"] = times
         rounds = [names["prepare"](names["BENCH"], seed, at) for seed, at in enumerate(names["POISON"])]
         wrong = [check for _, check in rounds if not check.correct]
-        if not wrong and not any("decisions" in (check.note or "") for _, check in rounds):
+        codes = {each["code"] for _, check in rounds for each in check.remarks}
+        if not wrong and "float64-differs" not in codes:
             break
     names["EAGER"] = usual
     if wrong:
         raise Failed("wrong", names["verdict_on"](wrong[0]))
-    return rounds, times if rounds[0][1].note is None else 1.0
+    return rounds, times if not rounds[0][1].remarks else 1.0
 
 
 def same_bits(names: dict[str, Any], original: dict[str, Any], inputs: list[Any], expected: list[Any]) -> str:

@@ -97,7 +97,7 @@ def ask_all(workers: list[Worker], case: str, seconds: float) -> Trial:
             found = conclude(answers, MARGIN)
             if not wants_more(found, MARGIN):
                 break
-    return Trial(OURS, case, found.ratio, found.verdict, found.note)
+    return Trial(OURS, case, found.ratio, found.verdict, found.reason and found.reason.code)
 
 
 def trials(options: argparse.Namespace, ways: list[str], done: int) -> Iterator[list[Trial]]:

@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from inductor_probe.analysis.graph import index_of
 from inductor_probe.analysis.operators import operator
 from inductor_probe.analysis.symbols import symbols, value_of
-from inductor_probe.model.ceilings import KernelWork
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.fx import FxGraph, FxNode
 from inductor_probe.model.ir import MemoryDep
 from inductor_probe.model.kernels import KernelRow
+from inductor_probe.model.overheads import FlopCount
+from inductor_probe.model.roofline import KernelWork
 
 _FAMILY = {"aten.addmm": "aten.mm", "aten.baddbmm": "aten.bmm"}
 """Inductor makes one of the other between the graph that ran and the one that it lowered."""
@@ -21,7 +22,7 @@ _DTYPES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat
 def kernel_work(
     graph: CompiledGraph,
     rows: Sequence[KernelRow],
-    flops: Sequence[tuple[str, int]] | None,
+    flops: Sequence[FlopCount] | None,
     sizes: Mapping[str, int] | None = None,
 ) -> tuple[KernelWork, ...]:
     """Return the work of each kernel that is launched, in the order of `rows`.
@@ -29,7 +30,7 @@ def kernel_work(
     Args:
         graph: what `rows` are of.
         rows: see `kernel_rows`.
-        flops: operator (`aten.mm`) and count of each operator that registers one, in the order of the graph.
+        flops: of each operator that registers a count, in the order of the graph.
         sizes: symbolic sizes that are bound otherwise than they were when the graph was compiled.
     """
     counted = flops_by_node(graph.fx, flops) if graph.fx is not None and flops is not None else {}
@@ -56,16 +57,16 @@ def kernel_work(
     return tuple(found)
 
 
-def flops_by_node(graph: FxGraph, flops: Sequence[tuple[str, int]]) -> dict[str, int]:
+def flops_by_node(graph: FxGraph, flops: Sequence[FlopCount]) -> dict[str, int]:
     """Return the count of each FX node, where the operators that ran are those of the graph one by one.
 
     Empty where they are not: an operator that runs as others, or a loop.
     """
-    counting = {_FAMILY.get(name, name) for name, _ in flops}
+    counting = {_FAMILY.get(count.operator, count.operator) for count in flops}
     own = [(node.name, packet) for node in graph.nodes if (packet := _packet(node)) in counting]
-    if [packet for _, packet in own] != [_FAMILY.get(name, name) for name, _ in flops]:
+    if [packet for _, packet in own] != [_FAMILY.get(count.operator, count.operator) for count in flops]:
         return {}
-    return {name: count for (name, _), (_, count) in zip(own, flops, strict=True)}
+    return {name: count.flops for (name, _), count in zip(own, flops, strict=True)}
 
 
 def _packet(node: FxNode) -> str:

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from inductor_probe.api.trust import source_to_run
 from inductor_probe.errors import NotFoundError, ProbeError, near_names
@@ -16,12 +16,12 @@ from inductor_probe.report.bench import BenchTable
 
 if TYPE_CHECKING:
     from inductor_probe.api.graph import Graph
-    from inductor_probe.model.ceilings import KernelWork
+    from inductor_probe.model.roofline import KernelWork
     from inductor_probe.model.timing import Process
 
 
 class Bench(Shown):
-    """What timing a bench file found. `file` is None where it was read from kept samples.
+    """What timing a bench file found. `file` is None where it was read from samples on disk.
 
     `samples` are those that the result rests on, by process.
     """
@@ -40,10 +40,10 @@ class Bench(Shown):
 
     @property
     def json(self) -> dict[str, Any]:
-        """The result with stable keys, ready for `json.dumps`: see `bench_json`."""
-        from inductor_probe.report.bench import bench_json
+        """The result, ready for `json.dumps`: the fields of `BenchResult`; times are in seconds a call."""
+        from inductor_probe.model.codec import to_json
 
-        return bench_json(self.result)
+        return cast("dict[str, Any]", to_json(self.result))
 
     def __rich__(self) -> Renderable:
         return BenchTable(self.result)
@@ -103,7 +103,8 @@ def run_bench_file(
     from inductor_probe.analysis.kernels import kernel_rows
     from inductor_probe.analysis.launch_check import check_launches
     from inductor_probe.analysis.work import kernel_work
-    from inductor_probe.bench.session import kept_path
+    from inductor_probe.bench.session import samples_path
+    from inductor_probe.model.remark import Subject, measured
 
     settings = settings or BenchSettings()
     if settings.kernel is not None and settings.kernel not in file.kernels:
@@ -114,14 +115,17 @@ def run_bench_file(
     kernels = graph.generated.code.kernels if graph.generated.code else ()
     sources = {each.name: each.source for each in kernels if each.backend == "cpp"}
     hazards = [*bench.hazards(sources, bench.cpu_state(), settings.threads)]
-    hazards += map(str, check_launches(graph.generated).findings)
+    for mismatch in check_launches(graph.generated).findings:
+        numbers = {"aspect": mismatch.aspect, "text": mismatch.message}
+        remark = measured("launch-mismatch", "hazard", Subject("kernel", mismatch.kernel), numbers)
+        hazards.append(replace(remark, evidence=(mismatch.span,), knowledge="read"))
 
     def works(result: BenchResult) -> tuple[KernelWork, ...]:
         rows = kernel_rows(graph.generated)
         return kernel_work(graph.generated, rows, result.flops, dict(settings.sizes))
 
     result = bench.run_bench_file(file.path, settings, hazards, progress, works, source=source)
-    return Bench(file, result, bench.read_kept(kept_path(file.path, settings)).processes)
+    return Bench(file, result, bench.read_samples(samples_path(file.path, settings)).processes)
 
 
 def time_configs(
@@ -143,7 +147,7 @@ def rewrites() -> tuple[tuple[str, str, str], ...]:
 
 
 def verdict(target: str | Path | None = None, *, margin: float | None = None) -> Bench:
-    """Make the report of kept samples once more; nothing is run.
+    """Make the report of samples once more; nothing is run.
 
     Args:
         target: `output_code_bench.json`, the folder that it is in, or what names the graph.
@@ -161,6 +165,6 @@ def verdict(target: str | Path | None = None, *, margin: float | None = None) ->
         place = open_graph(target).path
     if place.is_dir():
         place /= "output_code_bench.json"
-    kept = bench.read_kept(place)
-    judged = bench.result_of(kept if margin is None else replace(kept, margin=margin))
-    return Bench(None, judged, kept.processes)
+    samples = bench.read_samples(place)
+    result = bench.result_of(samples if margin is None else replace(samples, margin=margin))
+    return Bench(None, result, samples.processes)

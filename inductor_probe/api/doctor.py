@@ -11,7 +11,7 @@ from inductor_probe.report.health import HealthText
 
 
 class Health(MachineHealth, Shown):
-    """What was found about the machine; shows itself."""
+    """What was seen of the machine; shows itself."""
 
     def __rich__(self) -> Renderable:
         return HealthText(self)
@@ -20,8 +20,8 @@ class Health(MachineHealth, Shown):
 
 
 def doctor() -> Health:
-    """Look at Python, torch, the compiler, caches, variables, GPUs, load and folders of this machine.
+    """Examine Python, torch, the compiler, caches, variables, GPUs, load and folders of this machine.
 
     It takes some seconds: torch is asked in a child process, which compiles a small kernel.
     """
-    return Health(examine(Path.cwd()).findings)
+    return Health(examine(Path.cwd()).diagnostics)

@@ -54,6 +54,7 @@ def require_trust(
     from inductor_probe.analysis.trust import trust_of
     from inductor_probe.api.bench import refuse_archive
     from inductor_probe.bench_file import existing_bench_file
+    from inductor_probe.report.words.trust import refusal
     from inductor_probe.store.made_here import graph_texts, made_here
     from inductor_probe.store.other_writers import other_writers
 
@@ -73,7 +74,7 @@ def require_trust(
         edited = edited or not _is_generated(graph, texts, text, rewriting=rewriting)
     decided = trust_of(graph.path, made, manifest, edited=edited)
     if not decided.allowed:
-        raise ProbeError(decided.why, decided.hint)
+        raise ProbeError(*refusal(decided))
     _refuse_imports(graph, imports, made)
     return text
 

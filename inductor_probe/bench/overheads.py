@@ -7,11 +7,11 @@ import statistics
 from collections.abc import Sequence
 
 from inductor_probe.model.overheads import OverheadRow, Overheads, OverheadSamples, Side, TimedPart
+from inductor_probe.model.remark import Subject, measured
 
 _Rounds = list[float]
 _SURE = 3.6
 """The median of n normal numbers has a standard error of 1.86 MAD / sqrt(n); 1.96 of those are 95 %."""
-_DIRECT = "guards were timed by themselves: beside the rest of a call they are too little to tell"
 
 
 def overheads_of(processes: Sequence[OverheadSamples]) -> Overheads:
@@ -40,14 +40,16 @@ def overheads_of(processes: Sequence[OverheadSamples]) -> Overheads:
         side: statistics.median(rounds) for (side, kind, _), rounds in series.items() if kind == "total"
     }
     counts = [(part.kind, part.name) for part in processes[0].parts]
-    measured = sum(bool(part.host) for part in _steps(processes[0]))
+    with_launch = sum(bool(part.host) for part in _steps(processes[0]))
     rows = []
     for (side, kind, name), rounds in series.items():
         median, mad = _spread(rounds)
-        launches = measured if kind == "launches" else counts.count((kind, name))
+        launches = with_launch if kind == "launches" else counts.count((kind, name))
         share = median / totals[side] if totals[side] else 0.0  # differences may cancel to nothing
         rows.append(OverheadRow(kind, name, side, median, mad, share, _told(rounds), launches))
-    said = [note for each in processes for note in each.notes]
+    remarks = [remark for each in processes for remark in each.remarks]
+    if direct:
+        remarks.append(measured("guards-timed-alone", "analysis", Subject("graph", "")))
     whole = "compiled" if guarded else "call"
     walls = [time for each in processes if (part := _find(each, whole)) for time in part.wall]
     return Overheads(
@@ -61,7 +63,7 @@ def overheads_of(processes: Sequence[OverheadSamples]) -> Overheads:
         bound=_slower(totals) if cuda else None,
         repeated=sum(each.repeated for each in processes),
         disturbed=sum(each.disturbed for each in processes),
-        notes=tuple(dict.fromkeys([*said, *([_DIRECT] if direct else [])])),
+        remarks=tuple(dict.fromkeys(remarks)),
     )
 
 

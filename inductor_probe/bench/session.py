@@ -9,18 +9,20 @@ from pathlib import Path
 from typing import Any
 
 from inductor_probe.bench.bench_run import run_once
-from inductor_probe.bench.together import result_of
+from inductor_probe.bench.results import result_of
 from inductor_probe.bench.verdict import MORE_PROCESSES, PROCESSES, wants_more
 from inductor_probe.errors import NotFoundError, RunFailedError
 from inductor_probe.files import write_whole
-from inductor_probe.machine.gpu import gpu_sentences, gpu_state
-from inductor_probe.machine.roofline import measure_ceilings
+from inductor_probe.machine.gpu import gpu_remarks, gpu_state
+from inductor_probe.machine.roofline import measure_roofline
 from inductor_probe.machine.toolchain import flags_environment
 from inductor_probe.model.bench import BenchResult, BenchSettings
-from inductor_probe.model.ceilings import KernelWork
-from inductor_probe.model.kept import Kept
+from inductor_probe.model.codec import to_json
+from inductor_probe.model.remark import Remark, Subject, measured
+from inductor_probe.model.roofline import KernelWork
+from inductor_probe.model.timing import Samples
 from inductor_probe.reader.python_source import read_python_source
-from inductor_probe.store.samples import kept_text, process_of
+from inductor_probe.store.samples import process_of, samples_text
 
 RESULTS_SUFFIX = ".json"
 
@@ -31,21 +33,21 @@ Works = Callable[[BenchResult], Sequence[KernelWork]]
 def run_bench_file(
     path: Path,
     settings: BenchSettings | None = None,
-    hazards: Sequence[str] = (),
+    hazards: Sequence[Remark] = (),
     progress: Callable[[str], None] | None = None,
     works: Works | None = None,
     *,
     source: str | None = None,
 ) -> BenchResult:
-    """Run a bench file in several processes and return what they found; this executes the code in it.
+    """Run a bench file in several processes and return what they measured; this executes the code in it.
 
     Baselines are loaded and set up first in every other process, candidates in the rest; seeds differ. All
-    samples are kept beside the file as JSON, after each process. The machine's ceilings are measured last.
+    samples are written beside the file as JSON, after each process. The machine's roofline is measured last.
 
     Args:
         path: `output_code_bench.py` of a graph.
         settings: see there; the usual ones if None.
-        hazards: what will spoil the times, known before: kept with the samples.
+        hazards: what will spoil the times, known before: written with the samples.
         progress: is told what comes next before each process, and nothing while one runs.
         works: what kernels have to do, to hold them against the machine; None: they are not.
         source: the text to run, where it was read and judged before; else `path` is read, once for all.
@@ -60,47 +62,50 @@ def run_bench_file(
     margin = settings.margin
     most, fewest = settings.processes or MORE_PROCESSES, settings.processes or PROCESSES
     share = settings.budget / most
-    kept = kept_path(path, settings)
+    results = samples_path(path, settings)
     source = _source(path) if source is None else source
     gpu = gpu_state() if "'cuda" in source else None
-    found: list[dict[str, Any]] = []
+    processes: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         environment = flags_environment(settings.cxxflags, Path(folder))
         while True:
-            number = len(found)
+            number = len(processes)
             if progress is not None:
-                wanted = fewest if number < fewest else most
-                progress(f"process {number + 1} of {wanted}: load, check, time for {share:.2g} s")
+                last = fewest if number < fewest else most
+                progress(f"process {number + 1} of {last}: load, check, time for {share:.2g} s")
             options = [*_options(settings, share), "--seed", str(2 * number)]
             options += ["--copies-first"] if number % 2 else []
-            found.append(run_once(path, source, options, environment))
+            processes.append(run_once(path, source, options, environment))
             if not number:
-                found[-1]["warnings"] = [*hazards, *found[-1]["warnings"]]
+                processes[-1]["warnings"] = [*map(to_json, hazards), *processes[-1]["warnings"]]
             if gpu is not None:
                 before, gpu = gpu, gpu_state()
-                found[-1]["gpu"] = {"before": before.plain(), "after": gpu.plain()}
-                found[-1]["warnings"] += gpu_sentences(before, gpu, [os.getpid()])
-            write_whole(kept, kept_text(found, margin))
-            if not found[0]["comparisons"]:  # nothing is right, or compared: no other process will
+                processes[-1]["gpu"] = {"before": before.plain(), "after": gpu.plain()}
+                processes[-1]["warnings"] += map(to_json, gpu_remarks(before, gpu, [os.getpid()]))
+            write_whole(results, samples_text(processes, margin))
+            if not processes[0]["comparisons"]:  # nothing is right, or compared: no other process will
                 break
-            if len(found) >= fewest:
-                result = result_of(Kept(tuple(map(process_of, found)), margin))
-                if len(found) >= most or not any(wants_more(each, margin) for each in result.comparisons):
+            if len(processes) >= fewest:
+                result = result_of(Samples(tuple(map(process_of, processes)), margin))
+                if len(processes) >= most or not any(wants_more(each, margin) for each in result.comparisons):
                     break
-    result = result_of(Kept(tuple(map(process_of, found)), margin))
+    result = result_of(Samples(tuple(map(process_of, processes)), margin))
     if works is None or result.overheads is None:
         return result
     if progress is not None:
         progress("what this machine can copy and multiply")
-    own = tuple(works(result))
+    kernels = tuple(works(result))
     try:
-        dtypes = [work.dtype for work in own if work.dtype]
-        ceilings = measure_ceilings(result.overheads.device, threads=settings.threads, dtypes=dtypes)
-    except RunFailedError as error:  # the times are good without them
-        ceilings = None
-        found[-1]["warnings"].append(error.message)
-    write_whole(kept, kept_text(found, margin, ceilings, own))
-    return result_of(Kept(tuple(map(process_of, found)), margin, ceilings, own))
+        dtypes = [work.dtype for work in kernels if work.dtype]
+        roofline = measure_roofline(result.overheads.device, threads=settings.threads, dtypes=dtypes)
+    except RunFailedError as error:  # the times are good without it
+        roofline = None
+        missing = measured(
+            "roofline-not-measured", "analysis", Subject("machine", ""), {"error": error.message}
+        )
+        processes[-1]["warnings"].append(to_json(missing))
+    write_whole(results, samples_text(processes, margin, roofline, kernels))
+    return result_of(Samples(tuple(map(process_of, processes)), margin, roofline, kernels))
 
 
 def time_configs(
@@ -133,8 +138,8 @@ def _source(path: Path) -> str:
         raise NotFoundError(error.message, "probe bench-kernel writes it") from error
 
 
-def kept_path(path: Path, settings: BenchSettings) -> Path:
-    """Return where the samples of a bench file are kept: other settings than usual are in the name."""
+def samples_path(path: Path, settings: BenchSettings) -> Path:
+    """Return where the samples of a bench file are: other settings than usual are in the name."""
     words = [] if settings.inputs == "random" else [settings.inputs]
     words += [f"{name}={number}" for name, number in settings.sizes]
     words += [f"{settings.threads}threads"] if settings.threads != 1 else []

@@ -7,12 +7,13 @@ wholly inside, else UNDECIDED. INVALID if a second run of the baseline, in some 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import median
 
-from inductor_probe.bench.findings import findings
 from inductor_probe.bench.intervals import Estimate, estimate, t_quantile
+from inductor_probe.bench.sample_remarks import sample_remarks
 from inductor_probe.model.bench import Comparison, Measurement, Verdict
+from inductor_probe.model.remark import Number, Remark, RemarkCode, Subject, measured
 from inductor_probe.model.timing import Quad, Series
 
 MARGIN = 0.01
@@ -34,27 +35,34 @@ def conclude(series: Sequence[Series], margin: float = MARGIN, comparisons: int 
     everything = [quad for each in series for quad in each.quads]
     clean = [quad for quad in everything if quad.disturbed is None]
     busy = 2 * len(clean) < len(everything)
-    kept = [[quad for quad in each.quads if quad.disturbed is None] for each in series]
-    if not any(_scores(quads, guard=False) for quads in kept):
-        kept, busy = [list(each.quads) for each in series], True
-    scores = [found for quads in kept if (found := _scores(quads, guard=False))]
-    guards = [found for quads in kept if (found := _scores(quads, guard=True))]
+    counting = [[quad for quad in each.quads if quad.disturbed is None] for each in series]
+    if not any(_scores(quads, guard=False) for quads in counting):
+        counting, busy = [list(each.quads) for each in series], True
+    scores = [own for quads in counting if (own := _scores(quads, guard=False))]
+    guards = [own for quads in counting if (own := _scores(quads, guard=True))]
     between = estimate(scores, comparisons)
     guard = estimate(guards, comparisons) if guards else None
-    verdict, note = _decide(between, math.log1p(margin))
+    edge = math.log1p(margin)
+    verdict, agree = _decide(between, edge)
     baseline, candidate = series[0].baseline, series[0].candidate or ""
+
+    def because(code: RemarkCode, numbers: Mapping[str, Number] | None = None) -> Remark:
+        return measured(code, "analysis", Subject("variant", candidate), numbers)
+
+    reason = None
     if len(scores) == 1:
-        verdict, note = "UNDECIDED", f"one process cannot speak for the next: needs {PROCESSES}"
-    elif guard and _decide(guard, math.log1p(margin))[0] in ("FASTER", "SLOWER"):
+        verdict, reason = "UNDECIDED", because("one-process", {"fewest": PROCESSES})
+    elif guard and _decide(guard, edge)[0] in ("FASTER", "SLOWER"):
         verdict, low, high = "INVALID", _ratio(guard.low), _ratio(guard.high)
-        note = f"{baseline} took {low:.3f} to {high:.3f}x its own time"
+        reason = because("guard-outside-margin", {"baseline": baseline, "low": low, "high": high})
     elif busy:  # waiting for a core takes the same time on both sides, and hides what differs
-        disturbed = len(everything) - len(clean)
-        verdict = "UNDECIDED"
-        note = f"the machine is busy: {disturbed} of {len(everything)} quads were disturbed"
-    elif verdict == "UNDECIDED" and note is None:
-        note = _missing(between, math.log1p(margin), sum(each.spent for each in series))
-    used = [quad for quads in kept for quad in quads]
+        verdict, disturbed = "UNDECIDED", len(everything) - len(clean)
+        reason = because("disturbed-quads", {"disturbed": disturbed, "quads": len(everything)})
+    elif not agree:
+        reason = because("processes-disagree")
+    elif verdict == "UNDECIDED":
+        reason = because(*_missing(between, edge, sum(each.spent for each in series)))
+    used = [quad for quads in counting for quad in quads]
     return Comparison(
         baseline=measure(baseline, used, candidate=False),
         candidate=measure(candidate, used, candidate=True),
@@ -65,8 +73,8 @@ def conclude(series: Sequence[Series], margin: float = MARGIN, comparisons: int 
         process_ratios=tuple(map(_ratio, between.medians)),
         quads=sum(map(len, scores)),
         excluded=len(everything) - len(used),
-        note=note,
-        findings=findings(series, kept, between.medians, margin),
+        reason=reason,
+        remarks=sample_remarks(series, counting, between.medians, margin),
     )
 
 
@@ -88,47 +96,47 @@ def measure(name: str, quads: Sequence[Quad], *, candidate: bool) -> Measurement
     return Measurement(name, len(samples), middle, mad)
 
 
-def wants_more(found: Comparison, margin: float) -> bool:
+def wants_more(comparison: Comparison, margin: float) -> bool:
     """Tell whether more processes should be asked: they differ so much that the interval is wide.
 
     Wide is half of the margin to each side, or a quarter of a ratio that is far from it: where the interval
     lies does not count otherwise, or a chance would be followed until it looks like a difference.
     """
-    if found.verdict == "INVALID":
+    if comparison.verdict == "INVALID":
         return False
-    half = (math.log(found.high) - math.log(found.low)) / 2
-    return half > max(math.log1p(margin) / 2, abs(math.log(found.ratio)) / 4)
+    half = (math.log(comparison.high) - math.log(comparison.low)) / 2
+    return half > max(math.log1p(margin) / 2, abs(math.log(comparison.ratio)) / 4)
 
 
-def _decide(found: Estimate, edge: float) -> tuple[Verdict, str | None]:
-    """Place an interval of a log-ratio against the margin; return the verdict, and what is against it."""
+def _decide(ratio: Estimate, edge: float) -> tuple[Verdict, bool]:
+    """Compare an interval of a log-ratio with the margin; return the verdict, and whether processes agree."""
     verdict: Verdict = "UNDECIDED"
-    if found.low > edge:
+    if ratio.low > edge:
         verdict = "SLOWER"
-    elif found.high < -edge:
+    elif ratio.high < -edge:
         verdict = "FASTER"
-    elif -edge <= found.low and found.high <= edge:
+    elif -edge <= ratio.low and ratio.high <= edge:
         verdict = "SAME"
-    signs = {median > 0 for median in found.medians}
+    signs = {median > 0 for median in ratio.medians}
     if verdict in ("FASTER", "SLOWER") and len(signs) > 1:
-        return "UNDECIDED", "processes disagree on which is faster"
-    return verdict, None
+        return "UNDECIDED", False
+    return verdict, True
 
 
-def _missing(found: Estimate, edge: float, spent: float) -> str:
-    """Say about how much more it takes until the interval clears the nearest edge of the margin.
+def _missing(ratio: Estimate, edge: float, spent: float) -> tuple[RemarkCode, Mapping[str, Number]]:
+    """Return about how much more it takes until the interval clears the nearest edge of the margin.
 
     The variance between the medians of processes has two parts. The scatter of quads falls with time; what
     processes differ by beyond that falls only with their number.
     """
-    gap, count = abs(abs(found.middle) - edge), len(found.medians)
-    alone = max(found.between - found.within, 0.0)
-    room = count * (gap / found.quantile) ** 2 - alone
+    gap, count = abs(abs(ratio.middle) - edge), len(ratio.medians)
+    alone = max(ratio.between - ratio.within, 0.0)
+    room = count * (gap / ratio.quantile) ** 2 - alone
     if room > 0:
-        seconds = spent * max(found.within / room - 1, 0.5)
+        seconds = spent * max(ratio.within / room - 1, 0.5)
         if seconds < _LONGEST:
-            return f"needs about {math.ceil(seconds)} s more, or more processes"
+            return "too-few-quads", {"seconds": math.ceil(seconds)}
     for processes in range(count + 1, _MOST_PROCESSES + 1):
-        if t_quantile(0.975, processes - 1) * math.sqrt(found.between / processes) < gap:
-            return f"processes differ too much: needs about {processes} of them"
-    return "too near the margin to tell"
+        if t_quantile(0.975, processes - 1) * math.sqrt(ratio.between / processes) < gap:
+            return "too-few-processes", {"processes": processes}
+    return "near-margin", {}

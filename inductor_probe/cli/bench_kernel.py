@@ -23,7 +23,7 @@ from inductor_probe.model.bench import BenchFile, BenchKernelOutput, BenchSettin
 from inductor_probe.reader.text import read_text
 from inductor_probe.report.bench import VariantDiffs, bench_file_text
 from inductor_probe.report.bench_settings import SettingsTable
-from inductor_probe.report.bench_words import sentence
+from inductor_probe.report.words.bench import result_sentence
 
 
 @click.command()
@@ -98,8 +98,8 @@ def bench_kernel(
 
     GRAPH is a graph's name (model__0_inference_0.0), the start of it, or a path; it may be left out when the
     latest run has only one. Edit the _v2 copies in the file and run this again: the edit is kept, checked,
-    and timed if it is right. Start, compiling and checks come on top of the budget. All samples are kept in
-    output_code_bench.json: see probe verdict.
+    and timed if it is right. Start, compiling and checks come on top of the budget. All samples are written
+    to output_code_bench.json: see probe verdict.
     """
     if rewrites == ("list",):
         for name, arguments, does in ip.rewrites():
@@ -160,7 +160,7 @@ def _bench(graph: ip.Graph, file: BenchFile, chosen: list[BenchSettings], *, tru
         found.append(bench)
     if json:
         results = tuple(bench.result for bench in found)
-        show_json(BenchKernelOutput(file=file, results=results, summary=tuple(map(sentence, results))))
+        show_json(BenchKernelOutput(file=file, results=results, summary=tuple(map(result_sentence, results))))
     elif len(found) > 1:
         show(SettingsTable([bench.result for bench in found]))
     return ExitCode.OK if all(bench.correct for bench in found) else ExitCode.MISMATCH

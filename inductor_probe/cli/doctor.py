@@ -18,8 +18,8 @@ def doctor(json: bool) -> int:
     """Say in a line each, with the remedy, whether this machine is fit for dumps and timings.
 
     Python, torch and its build, triton, the C++ compiler with OpenMP (a kernel is compiled as inductor does),
-    vectors, caches, recompile limits, variables that are set, GPUs, other load, the timer, and disks. A note
-    is about what could mislead. Exit status 1 if something is missing that is needed.
+    vectors, caches, recompile limits, variables that are set, GPUs, other load, the timer, and disks. A
+    warning is about what could mislead. Exit status 1 if something is missing that is needed.
     """
     if sys.stderr.isatty():
         say("asking torch, in a process of its own; the first time on a machine that takes some 20 s")

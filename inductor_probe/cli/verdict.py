@@ -1,4 +1,4 @@
-"""`probe verdict`: the report of kept samples once more."""
+"""`probe verdict`: the report of samples once more."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from inductor_probe.cli.quantities import Share
 from inductor_probe.cli.screen import say, show, show_json
 from inductor_probe.errors import ExitCode
 from inductor_probe.model.bench import VerdictOutput
-from inductor_probe.report.bench_words import sentence
+from inductor_probe.report.words.bench import result_sentence
+from inductor_probe.report.words.remarks import sentence
 
 
 @click.command()
@@ -19,7 +20,7 @@ from inductor_probe.report.bench_words import sentence
 @click.option("--margin", type=Share(), help="What differs by less is the same; as when measured by default.")
 @click.option("--json", is_flag=True, help="Print JSON with stable keys.")
 def verdict(target: str | None, *, margin: float | None, json: bool) -> int:
-    """Make the report of bench-kernel again from what it kept, with the same statistics; nothing is run.
+    """Make the report of bench-kernel again from its samples, with the same statistics; nothing is run.
 
     FILE.json is output_code_bench.json, or the folder that it is in; GRAPH names a graph as for bench-kernel.
     Exit status 1 if a variant was wrong.
@@ -27,7 +28,7 @@ def verdict(target: str | None, *, margin: float | None, json: bool) -> int:
     bench = ip.verdict(target, margin=margin)
     say_warnings(bench)
     if json:
-        show_json(VerdictOutput(result=bench.result, summary=sentence(bench.result)))
+        show_json(VerdictOutput(result=bench.result, summary=result_sentence(bench.result)))
     else:
         show(bench)
     return ExitCode.OK if bench.correct else ExitCode.MISMATCH
@@ -36,4 +37,4 @@ def verdict(target: str | None, *, margin: float | None, json: bool) -> int:
 def say_warnings(bench: ip.Bench) -> None:
     """Say what spoils the times: above the report, and not in it."""
     for warning in bench.result.warnings:
-        say(Text.assemble(("warning: ", "bold yellow"), warning))
+        say(Text.assemble(("warning: ", "bold yellow"), sentence(warning)))

@@ -14,6 +14,7 @@ GPU_MODULES = (
 """Of graphs on a GPU only: nothing else calls what is in them."""
 
 MODULES = (
+    "remarks",
     "bench",
     "copies",
     "inputs",

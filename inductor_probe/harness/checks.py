@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch.utils._pytree import tree_leaves, tree_map
 
 from inductor_probe.harness.random_numbers import Draws
+from inductor_probe.harness.remarks import Remark, remark
 
 NARROW = (torch.float16, torch.bfloat16, torch.float32)
 ANYTHING: Any = object()  # expected where nothing is: memory that the graph does not write to
@@ -30,7 +31,7 @@ class Check:
     first_bad_output: int | None = None
     value: float | None = None
     expected: float | None = None
-    note: str | None = None
+    remarks: list[Remark] = field(default_factory=list)
     unedited: bool = False
 
 
@@ -146,19 +147,20 @@ def compare(name: str, values: list[Any], expected: list[Any], slack: list[Slack
     """Compare outputs one by one; sizes and dtypes count as well, strides are the caller's business."""
     check = Check(name)
     if len(values) != len(expected):
-        return Check(name, correct=False, note=f"returns {len(values)} values instead of {len(expected)}")
+        other = remark("output-count", name, values=len(values), expected=len(expected))
+        return Check(name, correct=False, remarks=[other])
     for output, (value, wanted) in enumerate(zip(values, expected, strict=True)):
         if wanted is ANYTHING:
             continue
         if not isinstance(wanted, torch.Tensor) or not isinstance(value, torch.Tensor):
             if type(value) is not type(wanted) or value != wanted:
-                return Check(
-                    name, correct=False, first_bad_output=output, note=f"{value!r} is not {wanted!r}"
-                )
+                other = remark("output-value", name, value=repr(value), expected=repr(wanted))
+                return Check(name, correct=False, first_bad_output=output, remarks=[other])
             continue
         if value.shape != wanted.shape:
-            note = f"size {tuple(value.shape)} is not {tuple(wanted.shape)}"
-            return Check(name, correct=False, first_bad_output=output, note=note)
+            sizes = (str(tuple(each.shape)) for each in (value, wanted))
+            other = remark("output-size", name, size=next(sizes), expected=next(sizes))
+            return Check(name, correct=False, first_bad_output=output, remarks=[other])
         bad, error = differences(value, wanted, slack[output])
         finite = error[error.isfinite()]
         if finite.numel():

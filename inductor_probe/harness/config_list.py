@@ -14,6 +14,8 @@ from typing import Any
 
 import torch
 
+from inductor_probe.harness.remarks import Remark, remark
+
 HEURISTICS = "torch._inductor.runtime.triton_heuristics"  # imported when a kernel is there: that takes long
 OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")  # of a config, beside its block sizes
 
@@ -76,7 +78,7 @@ def config_values(config: Any) -> dict[str, int]:
     }
 
 
-def fresh_autotuner(kernel: Any, notes: list[str]) -> Any:
+def fresh_autotuner(kernel: Any, remarks: list[Remark]) -> Any:
     """Return the kernel as if it was just read: with all its configs, and nothing compiled.
 
     A kernel that has run keeps the config that it chose; one that is in the autotune cache starts with it.
@@ -89,7 +91,7 @@ def fresh_autotuner(kernel: Any, notes: list[str]) -> Any:
     if spec is None or spec.loader is None or not path.exists():
         raise ValueError(f"the source of {kernel.fn.__name__} is not at {path} any more")
     module = importlib.util.module_from_spec(spec)
-    with _no_autotune_cache(notes):
+    with _no_autotune_cache(remarks):
         spec.loader.exec_module(module)
     return getattr(module, kernel.fn.__name__)
 
@@ -102,12 +104,12 @@ def _source_file(kernel: Any) -> str:
 
 
 @contextmanager
-def _no_autotune_cache(notes: list[str]) -> Iterator[None]:
+def _no_autotune_cache(remarks: list[Remark]) -> Iterator[None]:
     triton_heuristics = importlib.import_module(HEURISTICS)
     name = "check_autotune_cache"
     kept = getattr(triton_heuristics, name, None)
     if kept is None:
-        notes.append(f"{name} is not available on torch {torch.__version__}: the cache may hide configs")
+        remarks.append(remark("autotune-cache-in-use", function=name, torch=torch.__version__))
         yield
         return
     setattr(triton_heuristics, name, lambda configs, *_: (configs, None, {}))

@@ -23,6 +23,7 @@ from inductor_probe.harness.config_list import (
     fresh_autotuner,
 )
 from inductor_probe.harness.launches import Launch
+from inductor_probe.harness.remarks import Remark, remark
 
 ROUNDS = 7
 CONFIG_BLOCK_S = 0.001
@@ -81,8 +82,8 @@ def time_configs(
     clock: Callable[..., float],
     seconds: float = 2.0,
     seed: int = 0,
-    notes: list[str] | None = None,
-    fresh: Callable[[Any, list[str]], Any] = fresh_autotuner,
+    remarks: list[Remark] | None = None,
+    fresh: Callable[[Any, list[Remark]], Any] = fresh_autotuner,
 ) -> list[ConfigTime]:
     """Compile, check and time every config that inductor tries for `kernel`, and those of `extra`.
 
@@ -92,16 +93,16 @@ def time_configs(
         extra: `XBLOCK=1,8,32 num_warps=4,8`: each combination, other values as in the chosen config.
         clock: `clock(run, calls, before)` in seconds a call; `before` restores arguments outside of the time.
         seconds: for timing all of them.
-        notes: what could not be done is appended.
+        remarks: what could not be done is appended.
 
     Raises:
         ValueError: `extra` is of another form, or names what the kernel has not.
     """
-    notes = [] if notes is None else notes
+    remarks = [] if remarks is None else remarks
     arguments = ConfigArguments(kernel, launch)
     expected = arguments.outputs(kernel.run)
     chosen = kernel.launchers[0].config
-    tuner = fresh(kernel, notes)
+    tuner = fresh(kernel, remarks)
     parameters = list(kernel.fn.arg_names)
     wanted = [(config, "inductor") for config in tuner.configs]
     wanted.append(
@@ -113,7 +114,7 @@ def time_configs(
         key = _key(config)
         if key not in trials:
             trials[key] = _compiled(tuner, config, origin)
-    for config, launcher in _scaled(tuner, trials, notes):
+    for config, launcher in _scaled(tuner, trials, remarks):
         trials.setdefault(_key(config), _trial(config, "scaled", launcher))
     if _key(chosen) in trials:
         trials[_key(chosen)].found.chosen = True
@@ -164,7 +165,9 @@ def _within_limits(config: Any) -> None:
         check(config.kwargs)
 
 
-def _scaled(tuner: Any, trials: dict[tuple[Any, ...], _Trial], notes: list[str]) -> list[tuple[Any, Any]]:
+def _scaled(
+    tuner: Any, trials: dict[tuple[Any, ...], _Trial], remarks: list[Remark]
+) -> list[tuple[Any, Any]]:
     """Return the configs that inductor adds because others use many registers, with their launchers."""
     scale = getattr(tuner, "_dynamic_scale_rblock", None)
     own = [trial for trial in trials.values() if trial.launcher and trial.found.origin == "inductor"]
@@ -176,7 +179,7 @@ def _scaled(tuner: Any, trials: dict[tuple[Any, ...], _Trial], notes: list[str])
         tuner._make_launchers()
         scale()
     except Exception as error:  # a private method, which may ask for more than it did
-        notes.append(f"configs with smaller reduction blocks are missing: {_first_line(error)}")
+        remarks.append(remark("scaled-configs-missing", error=_first_line(error)))
         return []
     return [(launcher.config, launcher) for launcher in tuner.launchers]
 

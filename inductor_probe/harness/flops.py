@@ -9,6 +9,7 @@ from torch.utils.flop_counter import flop_registry
 
 from inductor_probe.harness.bench import Bench
 from inductor_probe.harness.inputs import clone
+from inductor_probe.harness.remarks import Remark, remark
 
 
 class Flops(TorchDispatchMode):  # type: ignore[misc] # mypy does not follow torch
@@ -26,7 +27,7 @@ class Flops(TorchDispatchMode):  # type: ignore[misc] # mypy does not follow tor
         return out
 
 
-def flops_of(bench: Bench, inputs: list[Any], notes: list[str]) -> list[tuple[str, int]] | None:
+def flops_of(bench: Bench, inputs: list[Any], remarks: list[Remark]) -> list[tuple[str, int]] | None:
     """Run the graph eagerly and count."""
     if bench.aten_graph is None:
         return None
@@ -34,7 +35,7 @@ def flops_of(bench: Bench, inputs: list[Any], notes: list[str]) -> list[tuple[st
         with Flops() as mode:
             bench.aten_graph()(*clone(inputs))
     except Exception as error:  # an operation of another torch version, or a formula that does not fit
-        notes.append(f"flops are not counted: {first_line(error)}")
+        remarks.append(remark("flops-not-counted", error=first_line(error)))
         return None
     return list(mode.counted)
 

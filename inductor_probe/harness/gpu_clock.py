@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from inductor_probe.harness.gpu_stream import GpuStream, profiled
+from inductor_probe.harness.remarks import remark
 
 NEAR_LAUNCH_S = 40e-6  # shorter kernels are replayed: what events add differs by up to 1 us between kernels
 ALIKE = 4  # times that: longer ones are not timed in the way of a short one
@@ -48,12 +49,12 @@ class GpuClock:
     events add is known from kernels that the profiler has timed as well, and is taken off.
 
     Attributes:
-        notes: what could not be done as said here.
+        remarks: what could not be done as said here.
     """
 
     def __init__(self, stream: GpuStream, *, cold: bool = True, corrected: bool = True) -> None:
         self.stream = stream
-        self.notes = stream.notes
+        self.remarks = stream.remarks
         self._clocks = deque([1e9], maxlen=QUAD)
         self._sleep_s = 0.0
         self._flush: Callable[[], object] | None = stream.flusher() if cold else None
@@ -151,12 +152,10 @@ class GpuClock:
             more = times(2 * REPLAYED, 2 * REPLAYED) if bare else times(REPLAYED, REPLAYED)
             less = times(REPLAYED, REPLAYED) if bare else times(REPLAYED, 0)
         except RuntimeError as error:
-            self.stream.note(f"timed by events, not replayed: {next(iter(str(error).splitlines()), error)}")
+            self.stream.add(remark("not-replayed", error=next(iter(str(error).splitlines()), str(error))))
             return
         if statistics.median(self._replays(plan, more, less, 5)) < max(SHORTEST_S, plan.between / 10):
-            self.stream.note(
-                "timed by events, not replayed: it launches on another stream than the current one"
-            )
+            self.stream.add(remark("other-stream"))
             return
         plan.more, plan.less = more, less
 
@@ -214,7 +213,7 @@ class GpuClock:
                 self._clocks.append(cycles / max(self.stream.seconds(first, last) - self._sleep_s, 1e-6))
             if not late:
                 return took
-        self.stream.note("the host waits for the GPU in it, or is slow: gaps are part of the time")
+        self.stream.add(remark("host-waits"))
         return host
 
     def _measure_sm(self) -> None:

@@ -11,15 +11,17 @@ from typing import Any
 import torch
 from torch.autograd import DeviceType
 
+from inductor_probe.harness.remarks import Remark, remark
+
 FLUSHED = 2  # times the L2 is written over
 
 
 class GpuStream:
-    """The current stream of a device. `notes` say which of its means this torch or this GPU lacks."""
+    """The current stream of a device. `remarks` say which of its means this torch or this GPU lacks."""
 
     def __init__(self, device: torch.device | str | int) -> None:
         self.device = torch.device("cuda", device) if isinstance(device, int) else torch.device(device)
-        self.notes: list[str] = []
+        self.remarks: list[Remark] = []
         self._profiled = False
 
     def wait(self) -> None:
@@ -44,7 +46,7 @@ class GpuStream:
         """Enqueue a kernel that does nothing for so many cycles of the SM clock; False without one."""
         enqueue = getattr(torch.cuda, "_sleep", None)
         if enqueue is None:
-            self.note(f"torch.cuda._sleep is not available on torch {torch.__version__}: gaps may be timed")
+            self.add(remark("sleep-not-available", torch=torch.__version__))
             return False
         with torch.cuda.device(self.device):
             enqueue(cycles)
@@ -103,10 +105,10 @@ class GpuStream:
         events.sort(key=lambda event: event.time_range.start)
         return [float(event.time_range.elapsed_us()) / 1e6 for event in events]
 
-    def note(self, text: str) -> None:
-        """Keep what could not be done, once."""
-        if text not in self.notes:
-            self.notes.append(text)
+    def add(self, remark: Remark) -> None:
+        """Add what could not be done, once."""
+        if remark not in self.remarks:
+            self.remarks.append(remark)
 
 
 def profiled(
@@ -128,7 +130,7 @@ def profiled(
     skipped = stream.durations(enqueue((ahead,)))
     durations = stream.durations(enqueue((ahead, run)))
     if not durations:
-        stream.note("torch.profiler sees no kernels here: times hold what events add to them")
+        stream.add(remark("profiler-empty"))
     if not durations or len(durations) % calls or len(skipped) % calls:
         return None
     period, first = len(durations) // calls, len(skipped) // calls

@@ -11,6 +11,7 @@ from inductor_probe.harness.bench import Bench, Variant
 from inductor_probe.harness.checks import ANYTHING, Check, Slack, compare, poisoned, slack_of
 from inductor_probe.harness.inputs import changed, clone
 from inductor_probe.harness.references import is_float, references, said, unwatched
+from inductor_probe.harness.remarks import remark
 
 POISON = (0x7F, 0)  # one a round, so that no value is right in both by luck
 PRISTINE = 2.0  # a variant may be so many times further from the reference than the pristine call
@@ -50,12 +51,13 @@ def prepare(bench: Bench, seed: int, pattern: int) -> tuple[Round, Check]:
     inputs = bench.inputs(seed)
     outputs, after = run_call(bench, Variant("call"), inputs, seed, pattern)
     touched = changed(inputs, after)
-    mutated, found, note = touched, [], bench.no_reference
+    mutated, found = touched, []
+    remarks = [remark("no-reference", reason=bench.no_reference)] if bench.no_reference else []
     if bench.aten_graph is not None:
         try:
             found = references(bench, inputs, seed)
         except Exception as error:  # an operation of another torch version, or one that needs another device
-            note = f"the graph does not run eagerly: {said(error)}"
+            remarks = [remark("reference-fails", error=said(error))]
         else:
             mutated = changed(inputs, found[-1].after)
     pristine = outputs + [after[at] for at in mutated]
@@ -67,21 +69,21 @@ def prepare(bench: Bench, seed: int, pattern: int) -> tuple[Round, Check]:
             try:
                 found.append(unwatched(bench, inputs, seed))
             except Exception as error:  # an operation that runs below a mode only: what was found is said
-                found[0].add(f"unwatched, the graph does not run: {said(error)}")
+                found[0].remarks.append(remark("unwatched-fails", error=said(error)))
             else:
                 checks.append(compare("call", pristine, *found[-1].of(mutated)))
         best = next((at for at, each in enumerate(checks) if each.correct), 0)
         if checks[best].correct or not found[-1].others:
-            check, expected, note = checks[best], found[best].of(mutated)[0], found[best].note or ""
+            check, expected, remarks = checks[best], found[best].of(mutated)[0], found[best].remarks
         else:
-            note = f"eager draws other random numbers: {', '.join(found[-1].others)}"
+            remarks = [remark("other-random-numbers", operators=", ".join(found[-1].others))]
     if any(each is ANYTHING for each in expected):
-        note = "; ".join(filter(None, [note, "outputs that the graph does not write to are not compared"]))
+        remarks = [*remarks, remark("outputs-not-written")]
     expected = [
         wanted if wanted is ANYTHING or is_float(value) else value
         for value, wanted in zip(pristine, expected, strict=False)
     ]
-    check.note = check.note or note or None
+    check.remarks = check.remarks or remarks
     slack = [slack_of(value, wanted, PRISTINE) for value, wanted in zip(pristine, expected, strict=False)]
     scratch = [at for at in touched if at not in mutated]
     return Round(seed, pattern, inputs, mutated, scratch, pristine, expected, slack), check
@@ -93,16 +95,19 @@ def judge(bench: Bench, variant: Variant, rounds: list[Round]) -> Check:
     for each in rounds:
         try:
             outputs, after = run_call(bench, variant, each.inputs, each.seed, each.pattern)
-        except Exception as error:  # whatever an edit may raise is a finding about that edit
-            return Check(variant.name, correct=False, note=f"raises {said(error)}")
+        except Exception as error:  # whatever an edit may raise is wrong with that edit
+            return Check(
+                variant.name, correct=False, remarks=[remark("raises", variant.name, error=said(error))]
+            )
         values = outputs + [after[at] for at in each.mutated]
         check = compare(variant.name, values, each.expected, each.slack)
         if spilled := set(changed(each.inputs, after)) - {*each.mutated, *each.scratch}:
-            check.correct, check.note = False, f"changes input {min(spilled)}, which call leaves alone"
+            check.correct, check.remarks = False, [remark("input-changed", variant.name, input=min(spilled))]
         for at, (value, wanted) in enumerate(zip(values, each.pristine, strict=False)):
             if form(value) != form(wanted):
                 check.correct, check.first_bad_output = False, at
-                check.note = f"output {at} is {form(value)} instead of {form(wanted)}"
+                forms = {"form": form(value), "expected": form(wanted)}
+                check.remarks = [remark("output-form", variant.name, output=at, **forms)]
         if not check.correct:
             break
     return check

@@ -30,12 +30,13 @@ from inductor_probe.harness.inputs import KINDS, InputsError, clone
 from inductor_probe.harness.judge import POISON, Round, judge, prepare
 from inductor_probe.harness.launches import record, resources
 from inductor_probe.harness.overheads import measure_overheads
+from inductor_probe.harness.remarks import Remark, remark, sentence
 from inductor_probe.harness.report import Timed, describe, plain, table, verdict_on, wrapped
 from inductor_probe.harness.rings import Ring, make_ring, tensors_of
 from inductor_probe.harness.subjects import Pair, call_pairs, kernel_pairs
 from inductor_probe.harness.timing import Side, make_side, time_quads
 
-SCHEMA = 1
+SCHEMA = 2
 
 
 def parse(bench: Bench, argv: list[str] | None) -> argparse.Namespace:
@@ -130,7 +131,7 @@ def length_of_time(text: str) -> float:
 
 
 def check_all(bench: Bench, seed: int) -> tuple[list[Round], Check, list[Check]]:
-    """Check the pristine call and every variant on two sets of inputs; return the rounds and findings."""
+    """Check the pristine call and every variant on two sets of inputs; return the rounds and checks."""
     rounds, pristine = [], Check("call")
     for at, pattern in enumerate(POISON):
         each, check = prepare(bench, seed + at, pattern)
@@ -147,7 +148,8 @@ def check_all(bench: Bench, seed: int) -> tuple[list[Round], Check, list[Check]]
             and record(bench, own, variant.name, rounds[0].inputs)
         ):
             # Made for the buffers of its own wrapper: inside `call` it might write past the end of one.
-            checks[variant.name] = replace(checks[own], name=variant.name, note=f"inside {own}")
+            inside = [remark("own-wrapper", variant.name, wrapper=own)]
+            checks[variant.name] = replace(checks[own], name=variant.name, remarks=inside)
         else:
             checks[variant.name] = judge(bench, variant, rounds)
     for variant in bench.variants():
@@ -156,14 +158,14 @@ def check_all(bench: Bench, seed: int) -> tuple[list[Round], Check, list[Check]]
         # It may need buffers that its own wrapper lays out differently, and be right as part of that.
         whole = checks.get("call" + variant.name[variant.name.rindex("_v") :])
         if whole and whole.correct and record(bench, whole.name, variant.name, rounds[0].inputs):
-            note = f"inside {whole.name}: it does not fit the buffers of call"
-            checks[variant.name] = Check(variant.name, note=note)
+            needed = remark("own-wrapper-needed", variant.name, wrapper=whole.name)
+            checks[variant.name] = Check(variant.name, remarks=[needed])
     same = unedited(bench)
     return rounds, pristine, [replace(check, unedited=name in same) for name, check in checks.items()]
 
 
 def time_pair(
-    pair: Pair, options: argparse.Namespace, budget: float, rng: random.Random, warn: Callable[[str], None]
+    pair: Pair, options: argparse.Namespace, budget: float, rng: random.Random, warn: Callable[[Remark], None]
 ) -> Timed:
     """Time two subjects against each other for `budget` seconds, on one ring if they take the same values."""
     baseline, candidate = pair
@@ -187,7 +189,7 @@ def configs_of(bench: Bench, options: argparse.Namespace, inputs: list[Any]) -> 
         launches = record(bench, "call", name, inputs)
         if not launches or launches[0].method is None:
             continue
-        notes: list[str] = []
+        remarks: list[Remark] = []
         clock = gpu_clock("cuda", options.data == "cold")
         times = time_configs(
             bench.namespace[name],
@@ -195,9 +197,9 @@ def configs_of(bench: Bench, options: argparse.Namespace, inputs: list[Any]) -> 
             options.configs,
             clock=clock,
             seconds=options.budget,
-            notes=notes,
+            remarks=remarks,
         )
-        shown = "\n".join([config_table(name, times), configs_sentence(times), *notes])
+        shown = "\n".join([config_table(name, times), configs_sentence(times), *map(sentence, remarks)])
         found.append({"kernel": name, "configs": [each.plain() for each in times], "shown": shown})
     return found
 
@@ -208,11 +210,11 @@ def main(bench: Bench, argv: list[str] | None = None) -> int:
     torch.set_num_threads(options.threads)
     shutdown_compile_workers()
     human = sys.stderr if options.json == "-" else sys.stdout
-    warnings: list[str] = []
+    warnings: list[Remark] = []
 
-    def warn(text: str) -> None:
-        warnings.append(text)
-        print(wrapped(f"warning: {text}"), file=sys.stderr, flush=True)
+    def warn(remark: Remark) -> None:
+        warnings.append(remark)
+        print(wrapped(f"warning: {sentence(remark)}"), file=sys.stderr, flush=True)
 
     machine, timed, pairs = environment(), list[Timed](), list[Pair]()
     with torch.no_grad():

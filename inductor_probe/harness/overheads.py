@@ -20,6 +20,7 @@ from inductor_probe.harness.gpu_clock import GpuClock, host_seconds
 from inductor_probe.harness.guards import Guarded
 from inductor_probe.harness.inputs import clone
 from inductor_probe.harness.launches import Launch, record
+from inductor_probe.harness.remarks import Remark, remark
 from inductor_probe.harness.rings import Ring, tensors_of
 from inductor_probe.harness.timing import BUSY, Side, Subject, involuntary_switches, make_side
 
@@ -131,19 +132,19 @@ def measure_overheads(bench: Bench, inputs: list[Any], seconds: float, rng: rand
 
     Its keys are `device`, `allocations` (by the wrapper, a call), `parts` (see `Part`, in the order they
     run), `flops` (pairs of operator and count, in the order of the graph; null without a reference) and
-    `notes`: what could not be had, a sentence each.
+    `remarks`: what could not be had.
     """
-    notes: list[str] = []
+    remarks: list[Remark] = []
     entry = bench.namespace["call"]
     gpu = next((each for each in tensors_of(inputs) if each.is_cuda), None)
     with torch.no_grad():
-        found = steps_of(bench, inputs, notes)
+        found = steps_of(bench, inputs, remarks)
         clock = gpu_clock(str(gpu.device), False) if gpu is not None else None
         try:
-            timers = timers_of(found, rng, notes, empties=gpu is None)
+            timers = timers_of(found, rng, remarks, empties=gpu is None)
         except Exception as error:  # a library call may not be one to repeat: of its own, or out of memory
             timers = []
-            notes.append(f"kernels are not timed one by one: {first_line(error)}")
+            remarks.append(remark("kernels-not-timed", error=first_line(error)))
         ring = Ring(inputs, 2, False, rng)
         call = Subject("call", lambda values: lambda: entry(list(values)), inputs)
         timers.append(Timer(Part("call", "call"), make_side(call, ring)))
@@ -155,17 +156,17 @@ def measure_overheads(bench: Bench, inputs: list[Any], seconds: float, rng: rand
             sides = [host_side(caller(run), ring) for run in (guarded.only, guarded.direct)]
             timers.append(Timer(Part("guards", "guards"), *sides))
         except Exception as error:  # dynamo has many ways to refuse
-            notes.append(f"guards are not timed: {first_line(error)}")
+            remarks.append(remark("guards-not-timed", error=first_line(error)))
         time_rounds(timers, clock, seconds, rng)
         if guarded and guarded.times_compiled > 1:
             timers = [timer for timer in timers if timer.part.kind not in ("compiled", "guards")]
-            notes.append(f"guards are not timed: dynamo compiled {guarded.times_compiled} times meanwhile")
+            remarks.append(remark("guards-recompiled", times=guarded.times_compiled))
         return {
             "device": "cpu" if gpu is None else "cuda",
             "allocations": allocations(bench, inputs),
             "parts": [vars(timer.part) for timer in timers],
-            "flops": flops_of(bench, inputs, notes),
-            "notes": notes + (clock.notes if clock else []),
+            "flops": flops_of(bench, inputs, remarks),
+            "remarks": remarks + (clock.remarks if clock else []),
         }
 
 
@@ -182,33 +183,33 @@ def host_side(bind: Callable[[Any], Callable[[], object]], ring: Ring) -> Side:
     return side
 
 
-def steps_of(bench: Bench, inputs: list[Any], notes: list[str]) -> list[Step]:
-    """Return every launch and library call of the wrapper; none, and a note, if one cannot be repeated."""
+def steps_of(bench: Bench, inputs: list[Any], remarks: list[Remark]) -> list[Step]:
+    """Return every launch and library call of the wrapper; none, and a remark, if one cannot be repeated."""
     bench.namespace["call"](clone(inputs))  # the first call of a Triton kernel tries its configs
     library = LibraryCalls()
     mine = clone(inputs)
     with library:
         bench.namespace["call"](mine)
-    steps, why = library.steps, ""
+    steps, why = library.steps, None
     for kernel in bench.kernels:
         launches = record(bench, "call", kernel, inputs)
         if not all(launch.replayable() for launch in launches):
-            why = f"launches of {kernel} pass pointers to memory of something else"
+            why = remark("launches-not-repeatable", kernel=kernel)
         steps += [Step("kernel", kernel, launch, bench.namespace[kernel]) for launch in launches]
         size = sum(
             each.untyped_storage().nbytes() for step in steps for each in tensors_of(step.launch.values())
         )
         if len(steps) > MOST_LAUNCHES:
-            why = f"call makes more than {MOST_LAUNCHES} launches"
+            why = remark("too-many-launches", most=MOST_LAUNCHES)
         elif size > MOST_BYTES:
-            why = f"what they are passed takes more than {MOST_BYTES >> 30} GiB"
+            why = remark("arguments-too-large", most_gib=MOST_BYTES >> 30)
         if why:
-            notes.append(f"kernels are not timed one by one: {why}")
+            remarks.append(why)
             return []
     return steps
 
 
-def timers_of(steps: list[Step], rng: random.Random, notes: list[str], *, empties: bool) -> list[Timer]:
+def timers_of(steps: list[Step], rng: random.Random, remarks: list[Remark], *, empties: bool) -> list[Timer]:
     """Make a timer for each step; with `empties` beside an empty C++ kernel that takes the same arguments."""
     timers = []
     signatures = [signature(step.launch) for step in steps if step.kind == "kernel"] if empties else []
@@ -217,7 +218,7 @@ def timers_of(steps: list[Step], rng: random.Random, notes: list[str], *, emptie
         made = {each: empty_kernel(each) for each in ranked[:MOST_SIGNATURES]}
     except Exception as error:  # whatever a compiler may say
         made = {}
-        notes.append(f"launches are part of the kernels' times: {first_line(error)}")
+        remarks.append(remark("launches-included", error=first_line(error)))
     for step in steps:
         values = step.launch.values()
         ring = Ring(values, 2, False, rng)

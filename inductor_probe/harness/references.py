@@ -13,6 +13,7 @@ from inductor_probe.harness.bench import Bench
 from inductor_probe.harness.checks import ANYTHING, Float64, Slack, in_double, slack_of, widen
 from inductor_probe.harness.inputs import clone
 from inductor_probe.harness.random_numbers import Draws
+from inductor_probe.harness.remarks import Remark, remark
 
 # The pristine call may be so many times further from float64 than eager, which sums pairwise; kernels add up
 # one by one in each lane. Where n numbers cancel, rounding grows as sqrt(n) instead of sqrt(log2 n) (Higham,
@@ -31,7 +32,7 @@ class Reference:
     outputs: list[Any]
     after: list[Any]
     slack: list[Slack]
-    note: str | None = None
+    remarks: list[Remark] = field(default_factory=list)
     others: list[str] = field(default_factory=list)
     drawn: bool = False
 
@@ -54,13 +55,8 @@ class Reference:
         for at, value, exact in pairs:
             if is_float(value) and exact is not ANYTHING and value.shape == exact.shape:
                 values[at] = torch.where(in_double(value).isfinite(), exact, value)
-        found = replace(self, outputs=values[:first], after=values[first:])
-        found.add("these inputs leave the range of the dtype: what is not finite is not compared")
-        return found
-
-    def add(self, note: str) -> None:
-        """Add to what there is to say of it."""
-        self.note = f"{self.note}; {note}" if self.note else note
+        remarks = [*self.remarks, remark("range-exceeded")]
+        return replace(self, outputs=values[:first], after=values[first:], remarks=remarks)
 
 
 def leaves_range(exact: Any, dtype: torch.dtype) -> bool:
@@ -97,12 +93,12 @@ def references(bench: Bench, inputs: list[Any], seed: int) -> list[Reference]:
     try:
         wide = Reference(*run_graph(bench.aten_graph(), inputs, seed, mode), [])  # type: ignore[misc]
     except Exception as error:  # any operation may refuse float64 in its own way
-        return [replace(plain, note=f"reference not in float64: {said(error)}")]
+        return [replace(plain, remarks=[remark("float64-fails", error=said(error))])]
     floor = 1.0 if mode.used else 0.0
     for value, precise in zip((*outputs, *after), (*wide.outputs, *wide.after), strict=True):
         slack = slack_of(value, precise, EAGER)
         wide.slack.append(slack if is_float(value) else Slack(max(slack.absolute, floor)))
-    return [wide, replace(plain, note="reference not in float64: the graph takes other decisions there")]
+    return [wide, replace(plain, remarks=[remark("float64-differs")])]
 
 
 def unwatched(bench: Bench, inputs: list[Any], seed: int) -> Reference:
@@ -111,8 +107,8 @@ def unwatched(bench: Bench, inputs: list[Any], seed: int) -> Reference:
     Those of linalg that are made of others do for complex numbers: pinv does on torch 2.13.
     """
     outputs, after = run_graph(bench.aten_graph(), inputs, seed, None)  # type: ignore[misc]
-    note = "reference not in float64: watching the graph changes what it computes"
-    return Reference(outputs, after, [Slack()] * (len(outputs) + len(after)), note)
+    exactly = [Slack()] * (len(outputs) + len(after))
+    return Reference(outputs, after, exactly, [remark("float64-unwatched")])
 
 
 def is_float(value: Any) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from inductor_probe.harness.checks import Check
+from inductor_probe.harness.remarks import sentences
 from inductor_probe.harness.timing import Quad, scores_of
 
 COLUMNS = 80
@@ -88,14 +89,14 @@ def verdict_on(check: Check) -> str:
     error = "" if check.max_error is None else f", max error {check.max_error:.3g}"
     if check.correct:
         kind = "correct, an unedited copy" if check.unedited else "correct"
-        return f"{check.name}: {kind}{error}" + (f" ({check.note})" if check.note else "")
+        return f"{check.name}: {kind}{error}" + (f" ({sentences(check.remarks)})" if check.remarks else "")
     said = f"{check.name}: WRONG"
     if check.mismatches:
         said += f", {check.mismatches} of {check.elements} elements{error}"
     if check.first_bad is not None:
         at = ", ".join(map(str, check.first_bad))
         said += f"; first at output {check.first_bad_output}[{at}]: {check.value} instead of {check.expected}"
-    return said + (f"; {check.note}" if check.note else "")
+    return said + (f"; {sentences(check.remarks)}" if check.remarks else "")
 
 
 def plain(check: Check) -> dict[str, Any]:

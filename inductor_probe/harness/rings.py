@@ -13,6 +13,7 @@ import torch
 from torch.utils._pytree import tree_leaves, tree_map
 
 from inductor_probe.harness.inputs import clone
+from inductor_probe.harness.remarks import Remark, remark
 
 WARM_SLOTS = 8
 GPU_SLOTS = 2  # each has CUDA graphs of its own
@@ -52,7 +53,7 @@ class Ring:
                 tensors[at].copy_(self.original[at])
 
 
-def make_ring(values: Any, cold: bool, rng: random.Random, warn: Callable[[str], None]) -> Ring:
+def make_ring(values: Any, cold: bool, rng: random.Random, warn: Callable[[Remark], None]) -> Ring:
     """Make a ring as large as it should be, or as memory allows; a cold one that stays warm is said."""
     tensors = tensors_of(values)
     storages = {tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes() for tensor in tensors}
@@ -65,7 +66,7 @@ def make_ring(values: Any, cold: bool, rng: random.Random, warn: Callable[[str],
     wanted = min(math.ceil(COLD_SIZE * cache / size), COLD_SLOTS) if large else few
     slots = max(1, min(wanted, free // 4 // size))
     if large and slots * size <= cache:
-        warn(f"data are not wholly cold: the ring holds {slots * size >> 20} MiB, the cache {cache >> 20}")
+        warn(remark("data-not-cold", ring_mib=slots * size >> 20, cache_mib=cache >> 20))
     ring = Ring(values, slots, large, rng)
     ring.flushed = cold and on_cuda
     return ring

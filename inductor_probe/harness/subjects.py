@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 from inductor_probe.harness.bench import Bench
 from inductor_probe.harness.launches import Launch, record
+from inductor_probe.harness.remarks import Remark, remark
 from inductor_probe.harness.timing import Subject
 
 Pair: TypeAlias = "tuple[Subject, Subject | None]"
@@ -31,12 +32,12 @@ def call_pairs(bench: Bench, inputs: list[Any], right: set[str]) -> Iterator[Pai
 
 
 def kernel_pairs(
-    bench: Bench, kernel: str, inputs: list[Any], right: set[str], warn: Callable[[str], None]
+    bench: Bench, kernel: str, inputs: list[Any], right: set[str], warn: Callable[[Remark], None]
 ) -> Iterator[Pair]:
     """Pair each launch of `kernel` with that of its right variants: on the same buffers, where they fit."""
     launches = record(bench, "call", kernel, inputs)
     if not all(launch.replayable() for launch in launches):
-        warn(f"{kernel} is not timed alone: its launches pass pointers to memory of something else")
+        warn(remark("foreign-pointers", kernel))
         return
     copies: dict[str, list[Launch]] = {}
     for variant in bench.variants():
@@ -44,7 +45,7 @@ def kernel_pairs(
             entry = "call" + variant.name.removeprefix(kernel)
             own = record(bench, entry, variant.name, inputs) if entry in right else []
             if own and len(own) != len(launches):
-                warn(f"{variant.name} is not timed alone: {entry} launches it {len(own)} times")
+                warn(remark("other-launch-count", variant.name, entry=entry, launches=len(own)))
             else:
                 copies[variant.name] = own or launches
     for number, launch in enumerate(launches):

@@ -19,6 +19,7 @@ from typing import Any
 
 from inductor_probe.harness.clocks import Clock, clock_for, cpu_clock, time_alike
 from inductor_probe.harness.inputs import changed, clone
+from inductor_probe.harness.remarks import Remark, remark
 from inductor_probe.harness.rings import Ring, tensors_of
 
 LAP_S = 0.00012  # a timer's cost is less than a thousandth of it
@@ -107,7 +108,7 @@ class Quad:
     order: str
     seconds: list[float]
     guard: bool
-    disturbed: str | None
+    disturbed: Remark | None
 
     def score(self) -> float:
         """Return the log-ratio, B over A, of the fastest each side was."""
@@ -152,7 +153,7 @@ def mark_clock_changes(quads: list[Quad], clocks: list[float]) -> None:
     usual = statistics.median(clocks)
     for quad, hertz in zip(quads, clocks, strict=True):
         if abs(hertz / usual - 1) > STEADY:
-            quad.disturbed = f"the clock was {hertz / 1e6:.0f} MHz instead of {usual / 1e6:.0f}"
+            quad.disturbed = remark("clock-changed", mhz=hertz / 1e6, median_mhz=usual / 1e6)
 
 
 def time_quad(a: Side, b: Side, number: int, guard: bool, rng: random.Random) -> Quad:
@@ -168,9 +169,9 @@ def time_quad(a: Side, b: Side, number: int, guard: bool, rng: random.Random) ->
     switches = involuntary_switches() - switches
     disturbed, allowed = None, a.laps if a.laps == LAPS else 0  # one lap in four may be hit
     if cpu < BUSY * wall and a.laps < LAPS:
-        disturbed = f"had a core for {cpu * 1e3:.1f} of {wall * 1e3:.1f} ms"
+        disturbed = remark("core-shared", core_ms=cpu * 1e3, wall_ms=wall * 1e3)
     elif switches > allowed:
-        disturbed = f"lost its core {switches} times"
+        disturbed = remark("core-lost", times=switches)
     return Quad(order, seconds, guard, disturbed if a.clock is cpu_clock else None)
 
 

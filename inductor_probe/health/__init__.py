@@ -1,6 +1,7 @@
 """The health room: is this machine fit for dumps and timings, and what to do where it is not?
 
-`torch_child` asks torch in a process of its own; each other file turns one thing into findings.
+Facts come from `machine`; what is made of them are typed diagnostics, and `report/words/health.py` has the
+words.
 """
 
 from inductor_probe.health.examine import examine

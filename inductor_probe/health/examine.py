@@ -6,20 +6,23 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from inductor_probe.health.caches import cache_findings
-from inductor_probe.health.compiling import compiling_findings
-from inductor_probe.health.folders import folder_findings
-from inductor_probe.health.gpu import gpu_findings, gpu_states, has_gpu
-from inductor_probe.health.installed import installed_findings
-from inductor_probe.health.load import load_finding, timer_finding
-from inductor_probe.health.torch_setup import torch_setup
-from inductor_probe.health.variables import variable_findings
+from inductor_probe.health.devices import (
+    gpu_diagnostics,
+    gpu_states,
+    has_gpu,
+    processors_diagnostic,
+    timer_diagnostic,
+)
+from inductor_probe.health.folders import caches_diagnostic, folder_diagnostics
+from inductor_probe.health.installed import compiling_diagnostics, installed_diagnostics, limits_diagnostic
+from inductor_probe.health.variables import variable_diagnostics
 from inductor_probe.machine.cpu import cpu_state
-from inductor_probe.model.health import Finding, MachineHealth
+from inductor_probe.machine.torch_setup import torch_setup
+from inductor_probe.model.health import Diagnostic, MachineHealth
 
 
 def examine(here: Path, environment: Mapping[str, str] = os.environ) -> MachineHealth:
-    """Look at this machine: some seconds, most of them for torch in a child process.
+    """Examine this machine: some seconds, most of them for torch in a child process.
 
     Args:
         here: the folder that dumps would go to.
@@ -29,14 +32,16 @@ def examine(here: Path, environment: Mapping[str, str] = os.environ) -> MachineH
     gpus = gpu_states(environment)
     setup = torch_setup(environment)
 
-    def findings() -> Iterator[Finding]:
-        yield from installed_findings(setup, has_gpu(gpus))
-        yield from compiling_findings(setup, environment)
-        yield from cache_findings(setup)
-        yield from variable_findings(setup, environment)
-        yield from gpu_findings(setup, gpus)
-        yield load_finding(load)
-        yield timer_finding()
-        yield from folder_findings(setup, here, environment)
+    def diagnostics() -> Iterator[Diagnostic]:
+        yield from installed_diagnostics(setup, has_gpu(gpus))
+        yield from compiling_diagnostics(setup, environment)
+        if setup.version is not None:
+            yield caches_diagnostic(setup)
+            yield limits_diagnostic(setup)
+        yield from variable_diagnostics(setup, environment)
+        yield from gpu_diagnostics(setup, gpus)
+        yield processors_diagnostic(load)
+        yield timer_diagnostic()
+        yield from folder_diagnostics(setup, here, environment)
 
-    return MachineHealth(tuple(findings()))
+    return MachineHealth(tuple(diagnostics()))

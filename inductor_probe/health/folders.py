@@ -1,60 +1,54 @@
-"""The folders that dumps, caches and records are written to: can they be, and what room is left?"""
+"""The folders that dumps, caches and records are written to: can they be, and what is in them?"""
 
 from __future__ import annotations
 
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from inductor_probe.model.health import Fact, Finding, TorchSetup
-from inductor_probe.report.units import bytes_text
+from inductor_probe.model.health import Diagnostic, Fact, TorchSetup
 from inductor_probe.store.made_here import record_path
 
 _LITTLE = 2**30
 """Bytes: a run with its kernels takes some 10 MiB, one with CUDA and many graphs some hundred."""
+_COUNTING_S = 2.0
+"""A cache of millions of files is not counted to its end."""
 
 
-def folder_findings(
+def folder_diagnostics(
     setup: TorchSetup, here: Path, environment: Mapping[str, str] = os.environ
-) -> Iterator[Finding]:
+) -> Iterator[Diagnostic]:
     """Yield each folder with its free space. `here` is where dumps go unless a variable says otherwise."""
-    dumps = Path(environment.get("TORCH_COMPILE_DEBUG_DIR") or here)
-    yield _folder("dumps", dumps, "go elsewhere, or name a folder that can be written with --out")
+    yield _folder("dumps", Path(environment.get("TORCH_COMPILE_DEBUG_DIR") or here))
     try:
         temporary = Path(tempfile.gettempdir())
     except OSError as error:
-        text = f"no folder for temporary files can be written: {error.strerror or error}"
-        yield Finding(
-            "disk", "needs", text, "let TMPDIR name a folder that can be written", _facts("temporary")
-        )
+        facts = _facts("temporary", error=error.strerror or str(error))
+        yield Diagnostic("disk", "error", "folder-not-writable", facts)
     else:
-        yield _folder("temporary", temporary, "let TMPDIR name a folder that can be written")
+        yield _folder("temporary", temporary)
     if setup.caches:
-        remedy = "let TORCHINDUCTOR_CACHE_DIR name a folder that can be written"
-        yield _folder("caches", Path(setup.caches.folder), remedy)
-    record = record_path(environment).parent
-    remedy = "let XDG_STATE_HOME name a folder that can be written; till then bench files need --trust"
-    yield _folder("record", record, remedy, needed=False)
+        yield _folder("caches", Path(setup.caches.folder))
+    yield _folder("record", record_path(environment).parent)
 
 
-def _folder(use: str, folder: Path, remedy: str, *, needed: bool = True) -> Finding:
-    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-    shown = folder if there == folder else f"{folder} (to be made)"
+def _folder(use: str, folder: Path) -> Diagnostic:
+    existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    exists = existing == folder
     try:
-        _write_in(there)
-        free = shutil.disk_usage(there).free
+        _write_in(existing)
+        free = shutil.disk_usage(existing).free
     except OSError as error:
-        text = f"{_USES[use]} cannot be written in {folder}: {error.strerror or error}"
-        return Finding("disk", "needs" if needed else "note", text, remedy, _facts(use, folder))
-    text = f"{_USES[use]} in {shown}: {bytes_text(free)} free"
-    facts = _facts(use, folder, free)
+        facts = _facts(use, folder, exists, error=error.strerror or str(error))
+        level = "warning" if use == "record" else "error"
+        return Diagnostic("disk", level, "folder-not-writable", facts)  # type: ignore[arg-type] # one of two
+    facts = _facts(use, folder, exists, free)
     if free < _LITTLE:
-        return Finding(
-            "disk", "note", text, "free some space: probe runs --older-than 7d lists old runs", facts
-        )
-    return Finding("disk", "fine", text, facts=facts)
+        return Diagnostic("disk", "warning", "little-space", facts)
+    return Diagnostic("disk", "ok", "folder", facts)
 
 
 def _write_in(folder: Path) -> None:
@@ -68,13 +62,58 @@ def _write_in(folder: Path) -> None:
         os.fsync(file.fileno())
 
 
-_USES = {
-    "dumps": "dumps",
-    "temporary": "temporary files, and caches of probe dump",
-    "caches": "inductor's own caches",
-    "record": "the record of what was made here",
-}
+def _facts(
+    use: str,
+    folder: Path | None = None,
+    exists: bool | None = None,
+    free: int | None = None,
+    error: str | None = None,
+) -> tuple[tuple[str, Fact], ...]:
+    path = None if folder is None else str(folder)
+    return (("use", use), ("folder", path), ("exists", exists), ("free_bytes", free), ("error", error))
 
 
-def _facts(use: str, folder: Path | None = None, free: int | None = None) -> tuple[tuple[str, Fact], ...]:
-    return (("use", use), ("folder", None if folder is None else str(folder)), ("free_bytes", free))
+def caches_diagnostic(setup: TorchSetup) -> Diagnostic:
+    """Return where torch's caches are, how much is in them, and which are on."""
+    caches = setup.caches
+    if caches is None:
+        unknown: tuple[tuple[str, Fact], ...] = (("torch", setup.version), ("error", setup.error("caches")))
+        return Diagnostic("caches", "warning", "caches-not-available", unknown)
+    size, files, whole = folder_size(Path(caches.folder))
+    facts: tuple[tuple[str, Fact], ...] = (
+        ("folder", caches.folder),
+        ("bytes", size),
+        ("files", files),
+        ("whole", whole),
+        ("disabled", caches.disabled),
+        ("fx_graph", caches.fx_graph),
+        ("autograd", caches.autograd),
+        ("autotune", caches.autotune),
+        ("remote", caches.remote),
+    )
+    if caches.remote and not caches.disabled:
+        return Diagnostic("caches", "warning", "caches-remote", facts)
+    return Diagnostic("caches", "ok", "caches", facts)
+
+
+def folder_size(folder: Path, seconds: float = _COUNTING_S) -> tuple[int, int, bool]:
+    """Return bytes and number of the files below a folder, and whether all were counted in `seconds`."""
+    size = files = 0
+    end = time.monotonic() + seconds
+    folders = [str(folder)]
+    while folders:
+        try:
+            entries = list(os.scandir(folders.pop()))
+        except OSError:
+            continue  # not there, or not ours to look into
+        for entry in entries:
+            try:
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+                else:
+                    size, files = size + entry.stat(follow_symlinks=False).st_size, files + 1
+            except OSError:
+                continue  # gone meanwhile
+        if time.monotonic() > end:
+            return size, files, False
+    return size, files, True

@@ -1,15 +1,21 @@
-"""What the processors do while something is to be timed, read from /proc and /sys."""
+"""The processors: what they are, and what they do just now; read from /proc and /sys."""
 
 from __future__ import annotations
 
 import os
+import platform
 import time
 from collections.abc import Callable, Set
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path, PurePosixPath
 
 _IDLE, _WAITING, _STOLEN = 3, 4, 7  # columns of /proc/stat behind the name
 _CPUS = "sys/devices/system/cpu"
+_CPUINFO = Path("/proc/cpuinfo")
+_CLOCK = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+_READS = 2000
+_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +39,50 @@ class CpuState:
     stolen: float = 0.0
     load: float | None = None
     governors: tuple[str, ...] = ()
+
+
+def cpu_name() -> str:
+    """Return the processor's name. `platform.processor()` knows only its family."""
+    return _cpuinfo("model name", _CPUINFO) or platform.machine()
+
+
+def vector_bits(cpuinfo: Path = _CPUINFO) -> int | None:
+    """Return how wide the vectors are that inductor's C++ may use here, in bits; None where not known.
+
+    Torch asks for the same features: all four of AVX-512, or AVX2. Other processors than x86 have 128 bits
+    at least; what else they have does not stand there in the same way.
+    """
+    if platform.machine() not in ("x86_64", "AMD64"):
+        return None
+    flags = _cpuinfo("flags", cpuinfo)
+    if flags is None:
+        return None
+    features = set(flags.split())
+    if {"avx512f", "avx512dq", "avx512vl", "avx512bw"} <= features:
+        return 512
+    return 256 if {"avx2", "fma"} <= features else 128
+
+
+def cache_sizes(root: Path = Path("/")) -> dict[int, int]:
+    """Return the bytes of the first processor's largest cache of each level; empty where not known."""
+    sizes: dict[int, int] = {}
+    for folder in (root / _CPUS / "cpu0/cache").glob("index*"):
+        size, level = _text(folder / "size").strip(), _text(folder / "level").strip()
+        if size[:-1].isdecimal() and size[-1] in _UNITS and level.isdecimal():
+            sizes[int(level)] = max(sizes.get(int(level), 0), int(size[:-1]) * _UNITS[size[-1]])
+    return sizes
+
+
+def clock_source(clock: Path = _CLOCK) -> str | None:
+    """Return the kernel's clock source (`tsc`), None where not known."""
+    return _text(clock).strip() or None
+
+
+def timer_step(read: Callable[[], float] = time.perf_counter, reads: int = _READS) -> float:
+    """Return the median of the differences, but zero, of a clock read over and over, in seconds."""
+    times = [read() for _ in range(reads)]
+    steps = sorted(late - early for early, late in pairwise(times) if late > early)
+    return steps[len(steps) // 2] if steps else 0.0
 
 
 def cpu_state(
@@ -67,13 +117,13 @@ def cpu_state(
 
 def _times(root: Path, allowed: Set[int]) -> dict[int, list[int]]:
     """Return the clock ticks that each processor spent on each kind of work."""
-    found = {}
+    ticks_of = {}
     for line in _text(root / "proc/stat").splitlines():
         name, *ticks = line.split()
         number = name.removeprefix("cpu")
         if name.startswith("cpu") and number.isdecimal() and int(number) in allowed:
-            found[int(number)] = [int(tick) for tick in ticks[:8] if tick.isdecimal()]
-    return found
+            ticks_of[int(number)] = [int(tick) for tick in ticks[:8] if tick.isdecimal()]
+    return ticks_of
 
 
 def _taken(before: dict[int, list[int]], after: dict[int, list[int]]) -> tuple[float, float]:
@@ -121,6 +171,15 @@ def _load(root: Path) -> float | None:
 def _governors(root: Path, allowed: Set[int]) -> tuple[str, ...]:
     texts = (_text(root / _CPUS / f"cpu{number}/cpufreq/scaling_governor") for number in sorted(allowed))
     return tuple(dict.fromkeys(text.strip() for text in texts if text.strip()))
+
+
+def _cpuinfo(key: str, path: Path) -> str | None:
+    """Return what the first processor's line of that name says."""
+    for line in _text(path).splitlines():
+        name, _, value = line.partition(":")
+        if name.strip() == key:
+            return value.strip()
+    return None
 
 
 def _text(path: Path) -> str:

@@ -10,10 +10,10 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 from importlib import metadata
-from pathlib import Path
 from typing import Any
 
 from inductor_probe import __version__
+from inductor_probe.machine.cpu import cpu_name, vector_bits
 
 VARIABLE_PREFIXES = (
     "TORCH_", "TORCHINDUCTOR_", "TORCHDYNAMO_", "PYTORCH_", "INDUCTOR_", "ATEN_", "TRITON_",
@@ -67,7 +67,7 @@ def machine(end: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     found = {
         "host": platform.node(),
         "system": platform.platform(),
-        "cpu": _cpu(),
+        "cpu": cpu_name(),
         "vector_bits": vector_bits(),
         "cores": len(os.sched_getaffinity(0)),
         "memory_gib": f"{memory:.1f}",
@@ -77,45 +77,12 @@ def machine(end: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     return tuple((name, str(fact)) for name, fact in found.items() if fact)
 
 
-def vector_bits(cpuinfo: Path = Path("/proc/cpuinfo")) -> int | None:
-    """Return how wide the vectors are that inductor's C++ may use here, in bits; None where not known.
-
-    Torch asks for the same features: all four of AVX-512, or AVX2. Other processors than x86 have 128 bits
-    at least; what else they have does not stand there in the same way.
-    """
-    if platform.machine() not in ("x86_64", "AMD64"):
-        return None
-    flags = _cpuinfo("flags", cpuinfo)
-    if flags is None:
-        return None
-    found = set(flags.split())
-    if {"avx512f", "avx512dq", "avx512vl", "avx512bw"} <= found:
-        return 512
-    return 256 if {"avx2", "fma"} <= found else 128
-
-
 @functools.cache
 def _installed(distribution: str) -> str | None:
     try:
         return metadata.version(distribution)
     except metadata.PackageNotFoundError:
         return None
-
-
-def _cpu() -> str:
-    """Return the processor's name. `platform.processor()` knows only its family."""
-    return _cpuinfo("model name") or platform.machine()
-
-
-def _cpuinfo(key: str, path: Path = Path("/proc/cpuinfo")) -> str | None:
-    """Return what the first processor's line of that name says."""
-    if not path.exists():
-        return None
-    for line in path.read_text(encoding="utf-8").splitlines():
-        name, _, value = line.partition(":")
-        if name.strip() == key:
-            return value.strip()
-    return None
 
 
 @functools.cache

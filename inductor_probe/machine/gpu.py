@@ -1,4 +1,4 @@
-"""What a GPU does while something is timed on it: clocks, what holds them back, power, other processes.
+"""What a GPU does while something is timed on it: clocks, what throttles them, power, other processes.
 
 Read through NVML (the `pynvml` module of nvidia-ml-py) or else `nvidia-smi`; without both it is not known.
 """
@@ -12,21 +12,24 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from inductor_probe.model.remark import Number, Remark, RemarkCode, Subject, measured
+
 REASONS = {
-    0x4: "the power limit",
-    0x8: "a slow-down by hardware",
-    0x10: "another GPU that it is synchronised with",
-    0x20: "its temperature (by the driver)",
-    0x40: "its temperature (by hardware)",
-    0x80: "the power supply",
+    0x4: "power_limit",
+    0x8: "hardware_slowdown",
+    0x10: "sync_boost",
+    0x20: "software_thermal",
+    0x40: "hardware_thermal",
+    0x80: "power_brake",
 }
-"""What holds clocks back, by bit (`nvmlClocksEventReasons`). Bits of an idle GPU, of clocks that were set and
-of displays slow nothing down against one's will."""
+"""What throttles clocks, by bit (`nvmlClocksEventReasons`). Bits of an idle GPU, of clocks that were set
+and of displays slow nothing down against one's will."""
 _IDLE = 0x1
-_POLICIES = {0: "the power limit", 1: "its temperature", 3: "the board's limit", 5: "reliability"}
-"""What holds clocks back, by number (`nvmlPerfPolicyType_t`), as far as NVML adds up the time."""
-_HELD = 0.02
-"""Seconds of it that are worth a word."""
+_POLICIES = {0: "power_limit", 1: "thermal", 3: "board_limit", 5: "reliability"}
+"""What throttles clocks, by number (`nvmlPerfPolicyType_t`), as far as NVML adds up the time."""
+_THROTTLED_S = 0.02
+"""Seconds of it that are worth a remark."""
+_MOST_PIDS = 4
 _QUERY = (
     "uuid", "name", "driver_version", "clocks.sm", "clocks.max.sm", "clocks.mem", "power.draw", "power.limit",
     "temperature.gpu", "utilization.gpu", "clocks_throttle_reasons.active",
@@ -42,9 +45,10 @@ class GpuState:
         sm_mhz, max_sm_mhz, memory_mhz: clocks of the multiprocessors, the most they can do, of the memory.
         power_w, limit_w: as drawn and as allowed, in watts. temperature_c: in degrees Celsius.
         busy: share of the last moment in which a kernel ran, 0 to 1.
-        reasons: what holds its clocks back at this moment. idle: it has nothing to do, and so low clocks.
-        held: for what holds clocks back, the seconds that it did since the driver was loaded: what happened
-            between two states, however short, is their difference.
+        reasons: what throttles its clocks at this moment, see `REASONS`. idle: it has nothing to do, and so
+            low clocks.
+        throttled_s: for what throttles clocks, the seconds that it did since the driver was loaded: what
+            happened between two states, however short, is their difference.
         processes: numbers of the processes that compute on it; inside a container they may be those outside.
     """
 
@@ -62,7 +66,7 @@ class GpuState:
     reasons: tuple[str, ...] = ()
     idle: bool = False
     processes: tuple[int, ...] = ()
-    held: tuple[tuple[str, float], ...] = ()
+    throttled_s: tuple[tuple[str, float], ...] = ()
 
     def plain(self) -> dict[str, Any]:
         """Return it for JSON: an entry `gpu_state` of the environment of a result."""
@@ -134,7 +138,7 @@ def _by_nvml(nvml: Any, device: str) -> GpuState:
             reasons=reasons_of(bits),
             idle=bool(bits & _IDLE),
             processes=tuple(sorted(process.pid for process in running)),
-            held=tuple(
+            throttled_s=tuple(
                 (reason, float(status.violationTime) * 1e-9)
                 for policy, reason in _POLICIES.items()
                 if (status := ask("nvmlDeviceGetViolationStatus", policy)) is not None
@@ -171,46 +175,43 @@ def _by_command(run: Callable[[list[str]], str], device: str) -> GpuState:
 
 
 def reasons_of(bits: int) -> tuple[str, ...]:
-    """Name what holds clocks back, of the bits that NVML gives."""
+    """Name what throttles clocks, of the bits that NVML gives."""
     return tuple(name for bit, name in REASONS.items() if bits & bit)
 
 
-def gpu_sentences(
+def gpu_remarks(
     before: GpuState, after: GpuState | None = None, own: Collection[int] = ()
-) -> tuple[str, ...]:
-    """Say what makes times on this GPU doubtful, from its state before and after; `own` are our processes."""
+) -> tuple[Remark, ...]:
+    """Return what spoils times on this GPU, from its state before and after; `own` are our processes."""
     states = [state for state in (before, after) if state is not None]
     if all(state.source is None for state in states):
-        return (f"{before.why_not}: throttling would go unnoticed",)
-    said = []
-    held = dict.fromkeys(reason for state in states for reason in state.reasons)
-    if held:
+        return (_hazard("gpu-not-readable", {"reason": before.why_not}),)
+    remarks = []
+    if reasons := dict.fromkeys(reason for state in states for reason in state.reasons):
         slow = [state for state in states if state.reasons and state.sm_mhz and state.max_sm_mhz]
-        clocks = f" ({slow[-1].sm_mhz:g} of {slow[-1].max_sm_mhz:g} MHz)" if slow else ""
-        said.append(f"the GPU's clock is held back by {' and '.join(held)}{clocks}: times are too long")
-    elif lasted := held_between(before, after):
-        reasons = " and ".join(f"{reason} for {seconds:.2g} s" for reason, seconds in lasted)
-        said.append(f"the GPU's clock was held back by {reasons} meanwhile: times are too long")
+        numbers: dict[str, Number | None] = {"reasons": ", ".join(reasons)}
+        numbers |= {"mhz": slow[-1].sm_mhz, "max_mhz": slow[-1].max_sm_mhz} if slow else {}
+        remarks.append(_hazard("gpu-throttled", numbers))
+    elif lasted := throttled_between(before, after):
+        remarks.append(_hazard("gpu-was-throttled", {f"{reason}_s": seconds for reason, seconds in lasted}))
     if others := sorted(set(before.processes) - set(own)):
-        one = len(others) == 1
-        named = ", ".join(map(str, others[:4])) + (" ..." if len(others) > 4 else "")
-        said.append(
-            f"{len(others)} other process{' computes' if one else 'es compute'} on this GPU ({named}): "
-            "times hold their work, too"
-        )
+        pids = ", ".join(map(str, others[:_MOST_PIDS]))
+        remarks.append(_hazard("gpu-shared", {"processes": len(others), "pids": pids}))
     elif before.busy and before.busy > 0.1:
-        said.append(
-            f"the GPU was {before.busy:.0%} busy before anything was timed: something else runs on it"
-        )
-    return tuple(said)
+        remarks.append(_hazard("gpu-busy", {"busy": before.busy}))
+    return tuple(remarks)
 
 
-def held_between(before: GpuState, after: GpuState | None) -> list[tuple[str, float]]:
-    """Return what held clocks back between two states, and for how many seconds."""
-    known = dict(before.held)
-    later = after.held if after is not None else ()
+def _hazard(code: RemarkCode, numbers: Mapping[str, Number | None]) -> Remark:
+    return measured(code, "hazard", Subject("machine", "gpu"), numbers)
+
+
+def throttled_between(before: GpuState, after: GpuState | None) -> list[tuple[str, float]]:
+    """Return what throttled the clocks between two states, and for how many seconds."""
+    known = dict(before.throttled_s)
+    later = after.throttled_s if after is not None else ()
     lasted = [(reason, seconds - known[reason]) for reason, seconds in later if reason in known]
-    return [(reason, seconds) for reason, seconds in lasted if seconds >= _HELD]
+    return [(reason, seconds) for reason, seconds in lasted if seconds >= _THROTTLED_S]
 
 
 def _hex(values: Mapping[str, str]) -> bool:

@@ -2,10 +2,27 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
 import sys
+import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
+
+from inductor_probe.errors import RunFailedError
 
 _SOURCE_CHILD = Path(__file__).with_name("source_child.py")
+_TIMEOUT_S = 600
+"""The first answer on a machine compiles a program for each kind of vector that it may have: some 20 s."""
+_WRITE_FILES = ("TORCH_TRACE", "TORCH_COMPILE_DEBUG")
+"""Variables that would have the child write where the user's own runs write."""
+_HINTS = (
+    ("No module named 'torch'", "run probe with a Python that has torch; `probe doctor` tells more"),
+    ("InvalidCxxCompiler", "install a C++ compiler (apt install g++); `probe doctor` tells more"),
+    ("No working C++ compiler", "install a C++ compiler (apt install g++); `probe doctor` tells more"),
+)
 _START = (
     "import sys; getattr(sys.flags, 'safe_path', False) or sys.path.pop(0); sys.argv.pop(0); "
     "import runpy; runpy.run_path(sys.argv[0], run_name='__main__')"
@@ -27,3 +44,45 @@ def source_command(file: Path, *arguments: str) -> list[str]:
     `file` itself is not read: another program may write to it between one process and the next.
     """
     return python_command(_SOURCE_CHILD, str(file.resolve()), *arguments)
+
+
+def ask_torch(
+    child: Path,
+    *arguments: str,
+    environment: Mapping[str, str] | None = None,
+    timeout_s: float = _TIMEOUT_S,
+) -> dict[str, Any]:
+    """Run a program that asks torch something, in an empty folder, and return the JSON that it prints last.
+
+    Args:
+        child: the program; it may import this package, and prints one object in one line.
+        environment: of the child; this process's if None.
+        timeout_s: seconds after which it is ended.
+
+    Raises:
+        RunFailedError: it did not answer; says why, in the last line that it wrote or by its status.
+    """
+    variables = os.environ if environment is None else environment
+    try:
+        with tempfile.TemporaryDirectory(prefix="inductor_probe_", ignore_cleanup_errors=True) as folder:
+            ended = subprocess.run(
+                python_command(child, *arguments),
+                cwd=folder,
+                env={name: value for name, value in variables.items() if name not in _WRITE_FILES},
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=timeout_s,
+                check=False,
+            )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise RunFailedError(f"torch could not be asked: {error}") from error
+    last = (ended.stdout.strip().splitlines() or [""])[-1]
+    if ended.returncode or not last.startswith("{"):
+        status = ended.returncode
+        killed = f"killed by signal {-status}" if status < 0 else f"status {status}"
+        why = (ended.stderr.strip().splitlines() or [killed])[-1]
+        hint = next((hint for sign, hint in _HINTS if sign in ended.stderr), None)
+        raise RunFailedError(f"torch could not be asked: {why}", hint)
+    answer: dict[str, Any] = json.loads(last)
+    return answer

@@ -1,6 +1,6 @@
 """Measures what this machine reaches, and prints it as JSON; runs in a process of its own.
 
-Command line: `ceilings_child.py DEVICE THREADS DTYPE...`: `cpu` or `cuda`, and the dtypes of matrix
+Command line: `roofline_child.py DEVICE THREADS DTYPE...`: `cpu` or `cuda`, and the dtypes of matrix
 products to measure.
 """
 
@@ -12,13 +12,14 @@ import sys
 import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
+
+from inductor_probe.machine.cpu import cache_sizes
+from inductor_probe.model.codec import to_json
+from inductor_probe.model.remark import Remark, Subject, measured
 
 _SECONDS = 0.3
 _FEWEST = 5
-_CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
-_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _MOST_COPIED = 1 << 29
 _LEAST_COPIED = 1 << 26
 _ON_CPU, _ON_CUDA = 1024, 4096
@@ -26,35 +27,37 @@ _GRAPH_CALLS = 20
 
 
 def main(arguments: list[str]) -> None:
-    """Print the ceilings of a device: see the command line above."""
+    """Print the roofline of a device: see the command line above."""
     import torch
 
     device, threads, dtypes = arguments[0], int(arguments[1]), arguments[2:]
     torch.set_num_threads(threads)
     cache, last = _caches(device, threads)
-    found, notes = [], []
+    peaks: list[dict[str, Any]] = []
+    remarks: list[Remark] = []
     for place, size in _copies(device, cache, last):
         one = torch.ones(size // 8, device=device)
         other = torch.ones_like(one)
         best, calls = _fastest(partial(other.copy_, one), device)
         moved = 2 * one.numel() * one.element_size()
-        found.append({"what": "copy", "place": place, "size": moved, "rate": moved / best, "calls": calls})
+        peaks.append({"what": "copy", "place": place, "size": moved, "rate": moved / best, "calls": calls})
         del one, other
     for name in dtypes:
         try:
-            found.append(_product(name, device))
+            peaks.append(_product(name, device))
         except (RuntimeError, AttributeError) as error:
-            notes.append(f"no matrix product of {name}: {next(iter(str(error).splitlines()), error)}")
-    said = {
+            numbers = {"dtype": name, "error": next(iter(str(error).splitlines()), type(error).__name__)}
+            remarks.append(measured("matmul-not-measured", "analysis", Subject("machine", device), numbers))
+    answer = {
         "torch": torch.__version__,
         "device": torch.cuda.get_device_name() if device == "cuda" else device,
         "threads": threads,
         "cache": cache,
         "last_cache": last,
-        "found": found,
-        "notes": notes,
+        "peaks": peaks,
+        "remarks": to_json(remarks),
     }
-    sys.stdout.write(json.dumps(said) + "\n")
+    sys.stdout.write(json.dumps(answer) + "\n")
 
 
 def _product(name: str, device: str) -> dict[str, Any]:
@@ -150,11 +153,7 @@ def _caches(device: str, threads: int) -> tuple[int, int]:
     if device == "cuda":
         size = int(torch.cuda.get_device_properties(torch.cuda.current_device()).L2_cache_size)
         return size, size
-    sizes: dict[int, int] = {}
-    for folder in _CACHES.glob("index*"):
-        text = (folder / "size").read_text().strip()
-        level = int((folder / "level").read_text())
-        sizes[level] = max(sizes.get(level, 0), int(text[:-1]) * _UNITS[text[-1]])
+    sizes = cache_sizes()
     own = sizes.get(2, 1 << 19) * threads
     return own, max([own, *sizes.values()])
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from inductor_probe.model.ceilings import CeilingRow, Ceilings
 from inductor_probe.model.output import Output
-from inductor_probe.model.overheads import Overheads
+from inductor_probe.model.overheads import FlopCount, Overheads
+from inductor_probe.model.remark import Remark
+from inductor_probe.model.roofline import Roofline, RooflineRow
 from inductor_probe.model.variants import ABLATIONS, VariantDiff
 
 Element: TypeAlias = "float | int | bool | str | None"
@@ -84,8 +85,9 @@ class Variant:
 
     `first_bad` is the index of the first wrong element of output `first_bad_output`; it holds `value` where
     `expected` is right. `max_error` is the largest finite absolute error of any element. Both values are text
-    where JSON has no number for them: NaN, infinity, complex numbers. An `unedited` copy says what its
-    original says, names aside: as a rule it is not timed.
+    where JSON has no number for them: NaN, infinity, complex numbers. `remarks` say what else is wrong, or
+    what the check could not do. An `unedited` copy says what its original says, names aside: as a rule it is
+    not timed.
     """
 
     name: str
@@ -95,7 +97,7 @@ class Variant:
     elements: int
     first_bad: tuple[int, ...] | None = None
     first_bad_output: int | None = None
-    note: str | None = None
+    remarks: tuple[Remark, ...] = ()
     unedited: bool = False
     value: Element = None
     expected: Element = None
@@ -136,8 +138,8 @@ class Comparison:
         process_ratios: the ratio in each process.
         quads: how many the ratio rests on.
         excluded: how many were disturbed, and left out.
-        note: why there is no other verdict, or what it would take.
-        findings: what is odd about the samples, in words.
+        reason: why there is no other verdict; None where there is one.
+        remarks: what makes the samples less than plain: drift, bimodality, processes that differ.
     """
 
     baseline: Measurement
@@ -149,8 +151,16 @@ class Comparison:
     process_ratios: tuple[float, ...]
     quads: int
     excluded: int
-    note: str | None = None
-    findings: tuple[str, ...] = ()
+    reason: Remark | None = None
+    remarks: tuple[Remark, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ablation:
+    """The time of a copy that leaves a part out (`no_loads`), relative to the kernel."""
+
+    left_out: str
+    comparison: Comparison
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,12 +172,13 @@ class BenchResult:
         data: `warm` or `cold`.
         margin: a ratio within 1 +- margin is the same time.
         alone: what was timed and compared to nothing.
+        warnings: what spoils the times.
         overheads: where the time of the compiled function goes: kernels, launches, wrapper, guards.
-        flops: operator and count of each operator of the graph that registers one; None where not counted.
-        ablations: times of copies that leave a part out, against the kernel: each with what it leaves out.
-            They compute something else, and are no improvements.
-        ceilings: of the machine, measured in the same run; None where they were not. ceiling_rows: each
-            kernel against them.
+        flops: of each operator of the graph that registers a count; None where not counted.
+        ablations: copies that leave a part out, against the kernel. They compute something else, and are no
+            improvements.
+        roofline: of the machine, measured in the same run; None where it was not. roofline_rows: each kernel
+            against it.
         resources: of Triton kernels and of copies of them, by name.
     """
 
@@ -182,12 +193,12 @@ class BenchResult:
     variants: tuple[Variant, ...]
     comparisons: tuple[Comparison, ...]
     alone: tuple[Measurement, ...]
-    warnings: tuple[str, ...]
-    ablations: tuple[tuple[str, Comparison], ...] = ()
+    warnings: tuple[Remark, ...]
+    ablations: tuple[Ablation, ...] = ()
     overheads: Overheads | None = None
-    flops: tuple[tuple[str, int], ...] | None = None
-    ceilings: Ceilings | None = None
-    ceiling_rows: tuple[CeilingRow, ...] = ()
+    flops: tuple[FlopCount, ...] | None = None
+    roofline: Roofline | None = None
+    roofline_rows: tuple[RooflineRow, ...] = ()
     resources: tuple[tuple[str, Resources], ...] = ()
 
 

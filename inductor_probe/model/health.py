@@ -7,49 +7,60 @@ from typing import Literal, TypeAlias
 
 from inductor_probe.model.codec import written
 from inductor_probe.model.output import Output
+from inductor_probe.model.remark import Remark
 
-Level = Literal["fine", "note", "needs"]
+Level: TypeAlias = Literal["ok", "warning", "error"]
 Fact: TypeAlias = "str | int | float | bool | tuple[str, ...] | None"
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that was looked at.
+class Diagnostic:
+    """What was seen of one part of the machine; `report/words/health.py` has a sentence and a remedy for it.
+
+    Facts, by `about`; None where not known or where the code has none. `error` is what torch, the compiler or
+    the system said:
+
+    - `python`: version, executable; `torch`: version, build, toolkit, folder, threads, executable, oldest,
+      error; `triton`: version, error; `debugpy`: version
+    - `compiler`: name, path, version, seconds, torch, error; `openmp`: flag, threads; `vectors`: isa, bits,
+      processor_bits, variable (that may have narrowed them)
+    - `caches`: folder, bytes, files, whole (all files were counted), disabled, fx_graph, autograd, autotune,
+      remote; or torch, error
+    - `recompiles`: recompile_limit, accumulated_recompile_limit, and each with `_default`; torch, error
+    - `variables`: name, value, known, setting and file (what of torch reads it), near (a variable of almost
+      that name), torch
+    - `gpu`: index, name, usable, driver, sm_mhz, max_sm_mhz, power_w, limit_w, temperature_c, busy, idle,
+      throttled_by, processes, error
+    - `processors`: processors, busy, stolen, quota, load, governors; `timer`: step_s, source
+    - `disk`: use (`dumps`, `temporary`, `caches`, `record`), folder, exists, free_bytes, error
 
     Attributes:
-        about: what: `torch`, `compiler`, `disk`. Several findings may be about one thing.
-        level: `fine`; `note`: all works, but a dump or a timing may not be what it seems; `needs`: something
-            is missing without which nothing can be compiled, or nothing be kept.
-        text: what was found, without a final period.
-        remedy: what to do about it; None exactly where all is fine.
-        facts: numbers and names behind the text, the same ones each time.
-
-    Raises:
-        ValueError: a finding that is not fine has no remedy, or a fine one has.
+        about: the part: `torch`, `compiler`, `disk`. Several diagnostics may be about one.
+        level: `ok`; `warning`: all works, but a dump or a timing may not be what it seems; `error`: something
+            is missing without which nothing can be compiled, or nothing be written.
+        code: what was seen: `torch-not-installed`.
+        facts: numbers and names, the same ones each time.
+        remarks: what would spoil times.
     """
 
     about: str
     level: Level
-    text: str
-    remedy: str | None = None
-    facts: tuple[tuple[str, Fact], ...] = ()
-
-    def __post_init__(self) -> None:
-        if (self.level == "fine") != (self.remedy is None):
-            raise ValueError(f"{self.about}: {self.level} with the remedy {self.remedy}")
+    code: str
+    facts: tuple[tuple[str, Fact], ...]
+    remarks: tuple[Remark, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class MachineHealth:
-    """What `probe doctor` found, in the order it is shown."""
+    """What `probe doctor` saw, in the order it is shown."""
 
-    findings: tuple[Finding, ...]
+    diagnostics: tuple[Diagnostic, ...]
 
     @property
     @written
     def fit(self) -> bool:
         """Whether nothing that is needed is missing."""
-        return all(finding.level != "needs" for finding in self.findings)
+        return all(diagnostic.level != "error" for diagnostic in self.diagnostics)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +116,7 @@ class TorchSetup:
         triton: its version, None where it is not installed. devices: GPUs that torch can use.
         compiler: `g++`, or what CXX names. isa, vector_bits: the vectors that inductor chose, None for none.
         openmp: the option for it.
+        not_available: what this torch lacks of the parts that say how it compiles.
         errors: `torch`, `devices`, `triton`, `compile` (how inductor compiles), `built`, `caches`, `limits`.
     """
 
@@ -119,6 +131,7 @@ class TorchSetup:
     openmp: str | None = None
     isa: str | None = None
     vector_bits: int | None = None
+    not_available: str | None = None
     built: BuiltKernel | None = None
     caches: TorchCaches | None = None
     limits: tuple[Limit, ...] = ()

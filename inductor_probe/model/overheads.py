@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from inductor_probe.model.remark import Remark
+
 Side = Literal["host", "device"]
 
 
@@ -29,6 +31,14 @@ class TimedPart:
 
 
 @dataclass(frozen=True, slots=True)
+class FlopCount:
+    """Floating-point operations of one call of an operator (`aten.mm`), as torch counts them."""
+
+    operator: str
+    flops: int
+
+
+@dataclass(frozen=True, slots=True)
 class OverheadSamples:
     """What one process timed for the table.
 
@@ -36,20 +46,20 @@ class OverheadSamples:
         device: `cpu` or `cuda`.
         allocations: that the wrapper makes in a call.
         parts: in the order they run.
-        flops: operator and count for each operator of the graph that registers one, in its order; None where
-            nothing was counted.
+        flops: of each operator of the graph that registers a count, in its order; None where nothing was
+            counted.
         repeated, disturbed: blocks taken once more since something else ran meanwhile, and those where that
             did not help.
-        notes: what could not be had, a sentence each.
+        remarks: what could not be had.
     """
 
     device: str
     allocations: int
     parts: tuple[TimedPart, ...]
-    flops: tuple[tuple[str, int], ...] | None
+    flops: tuple[FlopCount, ...] | None
     repeated: int
     disturbed: int
-    notes: tuple[str, ...]
+    remarks: tuple[Remark, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +110,7 @@ class Overheads:
     bound: Side | None
     repeated: int
     disturbed: int
-    notes: tuple[str, ...]
+    remarks: tuple[Remark, ...]
 
     def row(self, kind: str, side: Side = "host") -> OverheadRow | None:
         """Return the first row of a kind."""

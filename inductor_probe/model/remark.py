@@ -5,19 +5,108 @@ A remark holds no sentence. `report/words` makes one of its code and numbers.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from inductor_probe.model.span import Span
 
-RemarkCode: TypeAlias = Literal["noncontiguous-access", "short-contiguous-runs", "layout-change"]
-"""Stable names; what numbers each has stands where it is made (`analysis/layout_remarks.py`)."""
+LayoutCode: TypeAlias = Literal["noncontiguous-access", "short-contiguous-runs", "layout-change"]
+"""Made by `analysis/layout_remarks.py`."""
+
+HarnessCode: TypeAlias = Literal[
+    "core-shared",
+    "core-lost",
+    "clock-changed",
+    "data-not-cold",
+    "foreign-pointers",
+    "other-launch-count",
+    "kernels-not-timed",
+    "launches-not-repeatable",
+    "too-many-launches",
+    "arguments-too-large",
+    "launches-included",
+    "guards-not-timed",
+    "guards-recompiled",
+    "flops-not-counted",
+    "sleep-not-available",
+    "not-replayed",
+    "other-stream",
+    "host-waits",
+    "profiler-empty",
+    "autotune-cache-in-use",
+    "scaled-configs-missing",
+    "no-reference",
+    "reference-fails",
+    "unwatched-fails",
+    "float64-fails",
+    "float64-differs",
+    "float64-unwatched",
+    "other-random-numbers",
+    "range-exceeded",
+    "outputs-not-written",
+    "raises",
+    "input-changed",
+    "output-count",
+    "output-value",
+    "output-size",
+    "output-form",
+    "own-wrapper",
+    "own-wrapper-needed",
+]
+"""Written by bench files: `harness/remarks.py` has the sentence of each."""
+
+BenchCode: TypeAlias = Literal[
+    # about the samples of a comparison
+    "bimodal-samples",
+    "drift",
+    "autocorrelation",
+    "processes-differ",
+    # why there is no other verdict
+    "one-process",
+    "guard-outside-margin",
+    "disturbed-quads",
+    "processes-disagree",
+    "too-few-quads",
+    "too-few-processes",
+    "near-margin",
+    # about the overhead table, and what a kernel reaches of the roofline
+    "guards-timed-alone",
+    "above-copy-rate",
+    "below-copy-rate",
+    "above-matmul-rate",
+    "matmul-not-measured",
+    "roofline-not-measured",
+]
+"""Made by `bench/` and `machine/roofline.py`."""
+
+MachineCode: TypeAlias = Literal[
+    "fixed-threads",
+    "more-threads-than-processors",
+    "cpu-quota",
+    "busy-processors",
+    "stolen-processors",
+    "varying-clocks",
+    "gpu-not-readable",
+    "gpu-throttled",
+    "gpu-was-throttled",
+    "gpu-shared",
+    "gpu-busy",
+]
+"""Made by `machine/hazards.py` and `machine/gpu.py`: what spoils times on this machine."""
+
+QuotedCode: TypeAlias = Literal["launch-mismatch", "reported"]
+"""Sentences of others, as their value `text`: of checking launches; of bench files that wrote no codes."""
+
+RemarkCode: TypeAlias = Literal[LayoutCode, HarnessCode, BenchCode, MachineCode, QuotedCode]
+"""Stable names; what numbers each has stands where it is made."""
 
 RemarkKind: TypeAlias = Literal["passed", "missed", "analysis", "hazard"]
 """LLVM's words: an optimisation that was done, one that was not, a fact that helps to judge, a danger."""
 
-Knowledge: TypeAlias = Literal["recorded", "read", "inferred"]
-"""Torch recorded it while it compiled; it stands in the dump; it is consistent with what stands there."""
+Knowledge: TypeAlias = Literal["recorded", "read", "inferred", "measured"]
+"""Torch recorded it while it compiled; it stands in the dump; it is consistent with what stands there; it was
+measured on this machine."""
 
 Number: TypeAlias = int | float | str
 """A size may be symbolic, and a name is a value, too."""
@@ -30,7 +119,7 @@ class Subject:
     A `line` is one of the user's (`/home/u/model.py:12`), `fx` a node of an FX graph.
     """
 
-    type: Literal["node", "buffer", "kernel", "fx", "line", "graph", "run"]
+    type: Literal["node", "buffer", "kernel", "fx", "line", "graph", "run", "variant", "machine"]
     name: str
 
 
@@ -72,3 +161,16 @@ class Remark:
 def by_cost(remark: Remark) -> int:
     """Sort key: most bytes at stake first, unknown costs last."""
     return 1 if remark.cost is None else -remark.cost
+
+
+def measured(
+    code: RemarkCode, kind: RemarkKind, subject: Subject, numbers: Mapping[str, Number | None] | None = None
+) -> Remark:
+    """Return a remark about what was measured; values that are None are not known, and left out."""
+    known = tuple((name, value) for name, value in (numbers or {}).items() if value is not None)
+    return Remark(code, kind, subject, known, knowledge="measured")
+
+
+def reported(text: str, subject: Subject) -> Remark:
+    """Return a remark that quotes a sentence of a program that writes no codes."""
+    return measured("reported", "hazard", subject, {"text": text})

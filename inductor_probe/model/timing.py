@@ -9,8 +9,11 @@ from typing import Literal, TypeAlias
 
 from inductor_probe.model.bench import Resources, Variant
 from inductor_probe.model.overheads import OverheadSamples
+from inductor_probe.model.remark import Remark
+from inductor_probe.model.roofline import KernelWork, Roofline
 
 Order: TypeAlias = Literal["ABBA", "BAAB"]
+Side: TypeAlias = Literal["A", "B"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,20 +24,20 @@ class Quad:
         order: which block was whose.
         seconds: of a call, for each block, of its fastest lap.
         guard: B was A once more, so that their ratio should be 1.
-        disturbed: what else ran on the cores meanwhile, in words; None if nothing did.
+        disturbed: what else ran on the cores, or which clock the GPU had; None if nothing did.
     """
 
     order: Order
     seconds: tuple[float, float, float, float]
     guard: bool
-    disturbed: str | None
+    disturbed: Remark | None
 
     @property
     def score(self) -> float:
         """Log-ratio, B over A, of the fastest each side was: what else ran only made blocks longer."""
         return math.log(min(self.samples("B")) / min(self.samples("A")))
 
-    def samples(self, side: Literal["A", "B"]) -> tuple[float, ...]:
+    def samples(self, side: Side) -> tuple[float, ...]:
         """Return the seconds a call of A's blocks or of B's, as taken."""
         return tuple(time for name, time in zip(self.order, self.seconds, strict=True) if name == side)
 
@@ -66,6 +69,7 @@ class Process:
         seed: of inputs, of their places in memory, and of the order in quads.
         command: its command line.
         environment: machine, versions, cores, load.
+        warnings: what spoils its times.
         overheads: samples of where the time of the compiled function goes.
         ablations: what copies leave out that are wrong on purpose: `("cpp_fused_add_0_v3", "no_loads")`.
         resources: of Triton kernels, by name.
@@ -81,9 +85,26 @@ class Process:
     seed: int
     command: tuple[str, ...]
     environment: Mapping[str, str | float | None]
-    warnings: tuple[str, ...]
+    warnings: tuple[Remark, ...]
     variants: tuple[Variant, ...]
     series: tuple[Series, ...]
     ablations: tuple[tuple[str, str], ...] = ()
     overheads: OverheadSamples | None = None
     resources: tuple[tuple[str, Resources], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """What `output_code_bench.json` holds: all that a report is made from.
+
+    Attributes:
+        processes: at least one, of the same file.
+        margin: a ratio from 1 / (1 + margin) to 1 + margin is the same time.
+        roofline: of the machine, measured in the same run; None where it was not.
+        works: what each kernel has to do in a call.
+    """
+
+    processes: tuple[Process, ...]
+    margin: float
+    roofline: Roofline | None = None
+    works: tuple[KernelWork, ...] = ()

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+TrustReason: TypeAlias = Literal[
+    "trusted", "made-here", "other-writers", "moved-and-edited", "changed", "not-recorded"
+]
+"""The user said so; the record of dumps shows it; others may have changed it; it was moved, and its bench
+file holds somebody's variants; its files are not those that were made; nothing shows that it was made
+here."""
 
 
 @dataclass(frozen=True, slots=True)
 class OtherWriters:
-    """Who else may have written a file: `why` is a sentence that names it, `remedy` a command that helps."""
+    """Who else may have written a file or folder: its `owner`, or with this `mode` anybody it lets write."""
 
-    why: str
-    remedy: str | None = None
+    path: Path
+    owner: str | None = None
+    mode: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +44,21 @@ class MadeHere:
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """Whether a graph's code may run. `why` is a sentence; `hint` is the next step where it may not."""
+    """Whether a graph's code may run, and why; `report/words/trust.py` has the words.
 
-    allowed: bool
-    why: str
-    hint: str | None = None
+    Attributes:
+        graph: its folder.
+        others: who else may have written it. problem: why the record of dumps could not be used.
+        claims: what its manifest says of the machine that made it, None without a manifest: no proof.
+    """
+
+    reason: TrustReason
+    graph: Path
+    others: OtherWriters | None = None
+    problem: str | None = None
+    claims: tuple[tuple[str, str], ...] | None = None
+
+    @property
+    def allowed(self) -> bool:
+        """Whether it may run."""
+        return self.reason in ("trusted", "made-here")

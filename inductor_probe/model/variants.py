@@ -22,13 +22,13 @@ class NewVariant:
     Attributes:
         name: `cpp_fused_add_0_v3`, or `call_v3`, whose text defines its `Runner_v3` as well.
         text: its statements, whole, each ending with a line end; no comment above them.
-        note: what it is, in one sentence: stands above it as a comment.
+        comment: above it in the file: what it is, or the rewrite that made it.
         ablation: what it leaves out (`no_loads`), for an ablation.
     """
 
     name: str
     text: str
-    note: str
+    comment: str
     kind: VariantKind = "edit"
     ablation: str | None = None
 

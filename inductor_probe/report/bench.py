@@ -1,23 +1,22 @@
-"""Bench files and what they found: table, sentences, JSON."""
+"""Bench files and what they measured, as tables and sentences."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
-from inductor_probe.model.bench import BenchFile, BenchResult, Comparison, Measurement
+from inductor_probe.model.bench import BenchFile, BenchResult, Measurement
 from inductor_probe.model.variants import ABLATIONS, VariantDiff
-from inductor_probe.report.bench_words import sentence, side_name, wrong_words
-from inductor_probe.report.ceilings import CeilingTable, ceilings_json
 from inductor_probe.report.columns import Cell, Column, Columns
 from inductor_probe.report.facts import code_text
-from inductor_probe.report.overheads import OverheadTable, overhead_json
+from inductor_probe.report.overheads import OverheadTable
+from inductor_probe.report.roofline import RooflineTable
 from inductor_probe.report.units import duration, shorten
+from inductor_probe.report.words.bench import result_sentence, side_name, wrong_words
+from inductor_probe.report.words.remarks import sentence
 
 _STATES = {"written": "wrote", "rewritten": "wrote again", "kept": "kept your edited"}
 _STYLES = {"FASTER": "green", "SLOWER": "red", "SAME": "", "UNDECIDED": "yellow", "INVALID": "bold red"}
@@ -62,7 +61,7 @@ class VariantDiffs:
 
 
 class BenchTable:
-    """What is wrong, each baseline above its candidate with their times, what is odd, and a sentence."""
+    """What is wrong, each baseline above its candidate with their times, remarks, and a sentence."""
 
     def __init__(self, result: BenchResult) -> None:
         self.result = result
@@ -75,18 +74,19 @@ class BenchTable:
         yield Text(f"{result.values} values, {result.data} data, {threads}, {processes}", style="dim")
         for variant in result.variants:
             if not variant.correct:
-                said = wrong_words(variant)
-                yield Text.assemble((f"{variant.name}: WRONG: ", "bold red"), said, "; not timed")
+                wrong = wrong_words(variant, sentence)
+                yield Text.assemble((f"{variant.name}: WRONG: ", "bold red"), wrong, "; not timed")
         if same := untimed_copies(result):
             yield Text(f"checked, and not timed since nobody edited them: {', '.join(same)}", style="dim")
         if result.comparisons or result.alone:
             yield Columns(_COLUMNS, list(self._rows(options.max_width)))
-        for found in result.comparisons:
-            for said in found.findings:
-                yield Text.assemble(("odd: ", "yellow"), said)
-            if found.note:
-                who = f"{side_name(found.candidate)} against {side_name(found.baseline)}"
-                yield Text.assemble((f"{found.verdict}: ", _STYLES[found.verdict]), f"{who}: {found.note}")
+        for comparison in result.comparisons:
+            for remark in comparison.remarks:
+                yield Text.assemble(("remark: ", "yellow"), sentence(remark))
+            if comparison.reason:
+                sides = f"{side_name(comparison.candidate)} against {side_name(comparison.baseline)}"
+                verdict = (f"{comparison.verdict}: ", _STYLES[comparison.verdict])
+                yield Text.assemble(verdict, f"{sides}: {sentence(comparison.reason)}")
         if len(result.comparisons) > 1:
             yield Text(
                 f"the intervals hold for all {len(result.comparisons)} comparisons together with 95 %",
@@ -100,10 +100,10 @@ class BenchTable:
         if result.overheads:
             yield Text("where the time of a compiled call goes", style="bold")
             yield OverheadTable(result.overheads)
-        if result.ceilings:
-            yield Text("kernels against what this machine can do", style="bold")
-            yield CeilingTable(result.ceilings, result.ceiling_rows)
-        yield Text(sentence(result))
+        if result.roofline:
+            yield Text("kernels against the roofline of this machine", style="bold")
+            yield RooflineTable(result.roofline, result.roofline_rows)
+        yield Text(result_sentence(result))
 
     def _rows(self, room: int) -> Iterator[list[Cell]]:
         most = max(room - _OTHERS, 18)
@@ -137,7 +137,8 @@ def _ablations(result: BenchResult) -> Iterator[Text | Columns]:
     yield Text("what parts cost (copies that are wrong on purpose: no improvements)", style="bold")
     rows: list[list[Cell]] = []
     of: str | None = None
-    for what, found in result.ablations:
+    for ablation in result.ablations:
+        what, found = ablation.left_out, ablation.comparison
         if found.baseline.name != of:
             of = found.baseline.name
             rows.append([of, duration(found.baseline.median), "100 %", ""])
@@ -180,52 +181,3 @@ def _times(found: Measurement, most: int) -> list[Cell]:
     name, head = found.name, most // 3  # the end of a name tells kernels and copies apart
     shown = name if len(name) <= most else f"{name[:head]}..{name[head + 2 - most :]}"
     return [shown, duration(found.median), duration(found.mad)]
-
-
-def bench_json(result: BenchResult) -> dict[str, Any]:
-    """Return a result with stable keys, ready for `json.dumps`; times are in seconds a call.
-
-    `graph`, `kernels`, `inputs` (of the largest: size, dtype, memory format), `values` (random,
-    zeros, sequential, real), `data` (warm or cold), `threads`, `processes` (how many), `margin`, `warnings`,
-    and `sentence`, the last line of the report.
-    `variants`: `name`, `correct`, `max_error`, `mismatches`, `elements`, `first_bad` (index in output
-    `first_bad_output`; `value` is there, and `expected` should be), `note`, `unedited` (it says what its
-    original says).
-    `comparisons`: `baseline` and `candidate` (each `name`, `samples` (how many), `median`, `mad`), `ratio` of
-    their times with its interval `low` to `high`, `verdict` (FASTER, SLOWER, SAME, UNDECIDED, INVALID),
-    `process_ratios`, `quads`, `excluded` (disturbed quads), `note` (why, or what it would take), `findings`
-    (what is odd). `alone`: what was compared to nothing, as `baseline` is.
-    `ablations`: as `comparisons`, with `left_out`: copies that are wrong on purpose, to see what parts cost.
-    `overheads`: where the time of the compiled function goes, see `overhead_json`; null where not measured.
-    `ceilings`: what the machine can do, and kernels against it, see `ceilings_json`; null where not measured.
-    `resources`: by name of a Triton kernel `registers` and `spills` a thread, `shared` bytes a block.
-    The samples are in `output_code_bench.json`.
-    """
-    return {
-        "graph": result.graph,
-        "kernels": list(result.kernels),
-        "inputs": result.inputs,
-        "values": result.values,
-        "data": result.data,
-        "threads": result.threads,
-        "processes": result.processes,
-        "margin": result.margin,
-        "variants": [asdict(variant) for variant in result.variants],
-        "comparisons": [_comparison_json(comparison) for comparison in result.comparisons],
-        "alone": [asdict(each) for each in result.alone],
-        "ablations": [{"left_out": what, **_comparison_json(found)} for what, found in result.ablations],
-        "overheads": overhead_json(result.overheads) if result.overheads else None,
-        "ceilings": ceilings_json(result.ceilings, result.ceiling_rows) if result.ceilings else None,
-        "resources": {name: asdict(each) for name, each in result.resources},
-        "warnings": list(result.warnings),
-        "sentence": sentence(result),
-    }
-
-
-def _comparison_json(found: Comparison) -> dict[str, Any]:
-    plain = asdict(found)
-    return {
-        **plain,
-        "process_ratios": list(found.process_ratios),
-        "findings": list(found.findings),
-    }

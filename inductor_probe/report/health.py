@@ -1,8 +1,6 @@
-"""What was found about the machine, in words and in JSON."""
+"""What was seen of the machine, as a table."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
@@ -10,41 +8,13 @@ from rich.text import Text
 
 from inductor_probe.model.health import Level, MachineHealth
 from inductor_probe.report.units import counted
+from inductor_probe.report.words.health import text_and_remedy
 
-_STYLES: dict[Level, str] = {"fine": "green", "note": "yellow", "needs": "bold red"}
-
-
-def health_json(health: MachineHealth) -> dict[str, Any]:
-    """Return the findings with stable keys, ready for `json.dumps`.
-
-    `fit` and `findings`, each with `about`, `level` (`fine`, `note`, `needs`), `text`, `remedy` (None where
-    fine) and `facts`: an object whose keys depend on `about`, None where not known:
-
-    - `python`: version, executable; `torch`: version, build, folder, threads; `triton`, `debugpy`: version
-    - `compiler`: name, path, version, seconds; `openmp`: flag, threads; `vectors`: isa, bits, processor_bits
-    - `caches`: folder, bytes, files, disabled, fx_graph, autograd, autotune, remote
-    - `recompiles`: recompile_limit, accumulated_recompile_limit; `variables`: name, value, known
-    - `gpu`: name, usable, driver, sm_mhz, max_sm_mhz, power_w, limit_w, temperature_c, busy, held_back_by,
-      processes; `processors`: processors, busy, stolen, quota, load, governors; `timer`: step_s, source
-    - `disk`: use (`dumps`, `temporary`, `caches`, `record`), folder, free_bytes
-    """
-    return {
-        "fit": health.fit,
-        "findings": [
-            {
-                "about": finding.about,
-                "level": finding.level,
-                "text": finding.text,
-                "remedy": finding.remedy,
-                "facts": dict(finding.facts),
-            }
-            for finding in health.findings
-        ],
-    }
+_STYLES: dict[Level, str] = {"ok": "green", "warning": "yellow", "error": "bold red"}
 
 
 class HealthText:
-    """A row for each subject, the worst finding about it first, then whether the machine is fit."""
+    """A row for each subject, the worst diagnostic about it first, then whether the machine is fit."""
 
     def __init__(self, health: MachineHealth) -> None:
         self.health = health
@@ -54,27 +24,28 @@ class HealthText:
         grid.add_column(no_wrap=True)
         grid.add_column(no_wrap=True)
         grid.add_column(overflow="fold")
-        order = list(_STYLES)
-        subjects = list(dict.fromkeys(finding.about for finding in self.health.findings))
+        order, diagnostics = list(_STYLES), self.health.diagnostics
+        subjects = list(dict.fromkeys(each.about for each in diagnostics))
         shown: tuple[str, str] | None = None
-        for finding in sorted(
-            self.health.findings, key=lambda each: (subjects.index(each.about), -order.index(each.level))
+        for diagnostic in sorted(
+            diagnostics, key=lambda each: (subjects.index(each.about), -order.index(each.level))
         ):
-            text = Text(finding.text)
-            if finding.remedy is not None:
-                text = Text.assemble(text, "; ", (finding.remedy, "cyan"))
-            repeated = shown == (finding.level, finding.about)
-            shown = (finding.level, finding.about)
-            level = Text("" if repeated else finding.level, style=_STYLES[finding.level])
-            grid.add_row(level, Text("" if repeated else finding.about, style="dim"), text)
+            sentence, remedy = text_and_remedy(diagnostic)
+            text = Text(sentence)
+            if remedy is not None:
+                text = Text.assemble(text, "; ", (remedy, "cyan"))
+            repeated = shown == (diagnostic.level, diagnostic.about)
+            shown = (diagnostic.level, diagnostic.about)
+            level = Text("" if repeated else diagnostic.level, style=_STYLES[diagnostic.level])
+            grid.add_row(level, Text("" if repeated else diagnostic.about, style="dim"), text)
         yield grid
         yield Text()
         yield self._sum()
 
     def _sum(self) -> Text:
-        levels = [finding.level for finding in self.health.findings]
-        notes = f"; {counted(levels.count('note'), 'note')} above" if "note" in levels else ""
+        levels = [diagnostic.level for diagnostic in self.health.diagnostics]
+        warnings = f"; {counted(levels.count('warning'), 'warning')} above" if "warning" in levels else ""
         if self.health.fit:
-            return Text.assemble(("fit", "bold green"), f": nothing that is needed is missing{notes}")
-        needs = {finding.about: None for finding in self.health.findings if finding.level == "needs"}
-        return Text.assemble(("not fit", "bold red"), f": see {', '.join(needs)}{notes}")
+            return Text.assemble(("fit", "bold green"), f": nothing that is needed is missing{warnings}")
+        missing = {each.about: None for each in self.health.diagnostics if each.level == "error"}
+        return Text.assemble(("not fit", "bold red"), f": see {', '.join(missing)}{warnings}")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
-from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
@@ -12,34 +10,35 @@ from rich.text import Text
 from inductor_probe.model.overheads import OverheadRow, Overheads, Side
 from inductor_probe.report.columns import Cell, Column, Columns
 from inductor_probe.report.units import counted, duration, shorten
+from inductor_probe.report.words.remarks import sentence
 
 _OTHERS = 40
 _NAMES = {"launches": "launches", "wrapper": "wrapper", "guards": "guards", "rest": "other work of the GPU"}
 
 
 class OverheadTable:
-    """A row for each kernel, then launches, wrapper and guards, their sum, notes, and a sentence."""
+    """A row for each kernel, then launches, wrapper and guards, their sum, remarks, and a sentence."""
 
-    def __init__(self, found: Overheads) -> None:
-        self.found = found
+    def __init__(self, table: Overheads) -> None:
+        self.table = table
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        found = self.found
+        table = self.table
         yield Columns(_COLUMNS, list(self._rows(max(options.max_width - _OTHERS, 18))))
-        for note in found.notes:
-            yield Text(f"note: {note}", style="dim")
-        if found.disturbed:
-            times = counted(found.disturbed, "block")
-            yield Text(f"note: {times} stayed disturbed by what else ran on these cores", style="dim")
-        yield Text(overhead_sentence(found))
+        for remark in table.remarks:
+            yield Text(f"remark: {sentence(remark)}", style="dim")
+        if table.disturbed:
+            times = counted(table.disturbed, "block")
+            yield Text(f"remark: {times} stayed disturbed by what else ran on these cores", style="dim")
+        yield Text(overhead_sentence(table))
 
     def _rows(self, room: int) -> Iterator[list[Cell]]:
-        sides: tuple[Side, ...] = ("host",) if self.found.device == "cpu" else ("device", "host")
+        sides: tuple[Side, ...] = ("host",) if self.table.device == "cpu" else ("device", "host")
         for side in sides:
-            for row in self.found.rows:
+            for row in self.table.rows:
                 if row.side == side:
                     yield self._row(row, room, titled=len(sides) > 1)
-        if (alone := self.found.guards_alone) is not None:
+        if (alone := self.table.guards_alone) is not None:
             yield [("guards by themselves", "dim"), (_signed(alone), "dim"), "", ""]
 
     def _row(self, row: OverheadRow, room: int, *, titled: bool) -> list[Cell]:
@@ -60,48 +59,35 @@ _COLUMNS = (
 )
 
 
-def overhead_sentence(found: Overheads) -> str:
+def overhead_sentence(table: Overheads) -> str:
     """Say the table in one sentence.
 
     `compiled takes 521.0 us: kernels 430.0, wrapper 70.0 (2 allocations), launches 12.0; guards add 9.0`.
     """
-    total = found.row("total")
+    total = table.row("total")
     if total is None:
         return "nothing was timed."
-    guards = found.row("guards")
+    guards = table.row("guards")
     call = total.median - guards.median if guards else total.median
-    kernels = [row for row in found.rows if row.kind in ("kernel", "library")]
-    if found.device == "cpu":
+    kernels = [row for row in table.rows if row.kind in ("kernel", "library")]
+    if table.device == "cpu":
         said = [f"kernels {_signed(sum(row.median for row in kernels))}"] if kernels else []
     else:
         said = []
-    if wrapper := found.row("wrapper"):
-        made = f" ({counted(found.allocations, 'allocation')})"
+    if wrapper := table.row("wrapper"):
+        made = f" ({counted(table.allocations, 'allocation')})"
         said.append(f"wrapper {_told(wrapper)}{made}")
-    if launches := found.row("launches"):
+    if launches := table.row("launches"):
         said.append(f"{counted(launches.launches, 'launch', 'launches')} {_told(launches)}")
-    whose = " of the host's time" if found.device != "cpu" else ""
+    whose = " of the host's time" if table.device != "cpu" else ""
     text = f"call takes {duration(call)}{whose}" + (f": {', '.join(said)}" if said else "")
     if guards:
         text += f"; guards add {_told(guards)}"
-    if found.bound and (device := found.row("total", "device")):
-        slower = "the GPU" if found.bound == "device" else "the host"
-        wall = f", {duration(found.wall)} from call to call" if found.wall else ""
+    if table.bound and (device := table.row("total", "device")):
+        slower = "the GPU" if table.bound == "device" else "the host"
+        wall = f", {duration(table.wall)} from call to call" if table.wall else ""
         text += f"; the GPU works {duration(device.median)}: {slower} is what bounds it{wall}"
     return text + "."
-
-
-def overhead_json(found: Overheads) -> dict[str, Any]:
-    """Return the table with stable keys, ready for `json.dumps`; times are in seconds a call.
-
-    `device`, `whole` (compiled or call), `rows`: `kind` (kernel, library, launches, wrapper, guards, rest,
-    total), `name`, `side` (host or device), `median`, `mad`, `share` of the side's total, `told` (not zero
-    for sure), `launches`; `allocations`, `rounds`, `guards_alone`, `wall` and `bound` (CUDA),
-    `repeated` and `disturbed` blocks, `notes`, `sentence`.
-    """
-    plain = asdict(found)
-    rows = [asdict(row) for row in found.rows]
-    return {**plain, "rows": rows, "notes": list(found.notes), "sentence": overhead_sentence(found)}
 
 
 def _told(row: OverheadRow) -> str:

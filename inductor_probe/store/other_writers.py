@@ -24,15 +24,14 @@ def other_writers(path: Path, status: os.stat_result | None = None) -> OtherWrit
     except OSError:
         return None
     if status.st_uid not in (os.geteuid(), 0):
-        return OtherWriters(f"{path} belongs to {_user(status.st_uid)}")
+        return OtherWriters(path, owner=_user(status.st_uid))
     by_group = status.st_mode & stat.S_IWGRP and not _is_private(status.st_gid)
     if not (by_group or status.st_mode & stat.S_IWOTH):
         return None
     # In a folder with the sticky bit, as /tmp is one, each takes away and renames files of his own only.
     if stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX:
         return None
-    mode = stat.S_IMODE(status.st_mode)
-    return OtherWriters(f"other users may write to {path} (mode {mode:04o})", f"chmod go-w {path}")
+    return OtherWriters(path, mode=stat.S_IMODE(status.st_mode))
 
 
 def first_other_writers(paths: Iterable[Path]) -> OtherWriters | None:

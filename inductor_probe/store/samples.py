@@ -5,56 +5,62 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
+from itertools import starmap
 from pathlib import Path
 from typing import Any, get_args
 
 from inductor_probe import __version__
 from inductor_probe.errors import NotFoundError, UnreadableError
 from inductor_probe.model.bench import Element, Resources, Variant
-from inductor_probe.model.ceilings import Ceiling, Ceilings, KernelWork, What
-from inductor_probe.model.kept import Kept
-from inductor_probe.model.overheads import OverheadSamples, TimedPart
-from inductor_probe.model.timing import Order, Process, Quad, Series
+from inductor_probe.model.codec import from_json, to_json
+from inductor_probe.model.overheads import FlopCount, OverheadSamples, TimedPart
+from inductor_probe.model.remark import Remark, Subject, reported
+from inductor_probe.model.roofline import KernelWork, PeakRate, Roofline, What
+from inductor_probe.model.timing import Order, Process, Quad, Samples, Series
 from inductor_probe.reader.text import LARGEST_JSON, read_text
 from inductor_probe.store.json_object import JsonObject
 
-SCHEMA = 1
-"""Of the JSON that a bench file writes, and of the file that keeps those of several processes."""
+SCHEMA = 2
+"""Of the JSON that a bench file writes, and of the file that holds those of several processes.
+
+Schema 1 had sentences where schema 2 has remarks (`warnings`, `disturbed`, `notes`), and `ceilings` for
+`roofline`, with `found` for `peaks`. It is still read: an edited bench file keeps the harness that it
+was made with.
+"""
 SHORTEST_S, LONGEST_S = 1e-15, 1e6
 """Seconds of a call that a clock can have given: beyond them their ratios are no numbers any more."""
 _LARGEST_RATE = 1e21
 """Bytes or operations a second: more than any machine has."""
 
 
-def kept_text(
+def samples_text(
     processes: Sequence[dict[str, Any]],
     margin: float,
-    ceilings: Ceilings | None = None,
+    roofline: Roofline | None = None,
     works: Sequence[KernelWork] = (),
 ) -> str:
     """Return the text of a results file.
 
-    Its keys are `schema`, `probe` (the version that wrote it), `margin`, `ceilings` (null, or `machine` and
-    `works`: the fields of `Ceilings` and of each `KernelWork`), and `processes`: for each what the bench file
+    Its keys are `schema`, `probe` (the version that wrote it), `margin`, `roofline` (null, or `machine` and
+    `works`: the fields of `Roofline` and of each `KernelWork`), and `processes`: for each what the bench file
     wrote. That has `schema, graph, kernels, inputs, values, sizes, data, threads, seed, first,
     command, environment, warnings`; `variants`, what the checks found; and `comparisons`, each with
     `baseline`, `candidate` (null: timed alone), `spent` (seconds), and `quads` in the order they were taken:
     `order` (ABBA or BAAB), `seconds` (a call, for each of the four blocks), `guard` (B was A once more) and
-    `disturbed` (what else ran meanwhile, or null).
+    `disturbed` (null, or a remark: what else ran meanwhile).
     """
-    measured = ceilings and {"machine": asdict(ceilings), "works": [asdict(work) for work in works]}
-    kept = {
+    measured = roofline and {"machine": to_json(roofline), "works": to_json(list(works))}
+    results = {
         "schema": SCHEMA,
         "probe": __version__,
         "margin": margin,
-        "ceilings": measured,
+        "roofline": measured,
         "processes": list(processes),
     }
-    return json.dumps(kept, allow_nan=False) + "\n"
+    return json.dumps(results, allow_nan=False) + "\n"
 
 
-def read_kept(path: Path) -> Kept:
+def read_samples(path: Path) -> Samples:
     """Read a results file.
 
     Raises:
@@ -64,18 +70,19 @@ def read_kept(path: Path) -> Kept:
         raise NotFoundError(f"{path} does not exist", "probe bench-kernel writes it beside output_code.py")
     text = read_text(path, largest=LARGEST_JSON)
     try:
-        kept = JsonObject(json.loads(text))
-        _check_schema(kept.value("schema"), path)
-        processes = tuple(map(_process, kept.objects("processes")))
-        margin = kept.number("margin", 0, 1)
-        measured = kept.object("ceilings") if kept.has("ceilings") else None  # older files have none
+        results = JsonObject(json.loads(text))
+        _check_schema(results.value("schema"), path)
+        processes = tuple(map(_process, results.objects("processes")))
+        margin = results.number("margin", 0, 1)
+        key = next((key for key in ("roofline", "ceilings") if results.has(key)), None)
+        measured = results.object(key) if key else None
         if not processes or not 0 < margin < 1:
             raise ValueError("no process" if not processes else f"margin is {margin:g}")
         _check_devices(processes)
-        return Kept(
+        return Samples(
             processes,
             margin,
-            ceilings_from(measured.object("machine")) if measured else None,
+            roofline_from(measured.object("machine")) if measured else None,
             tuple(map(_work, measured.objects("works"))) if measured else (),
         )
     except (ValueError, RecursionError) as error:
@@ -95,8 +102,8 @@ def process_of(found: object) -> Process:
 
 
 def _process(found: JsonObject) -> Process:
-    if (schema := found.integer("schema")) != SCHEMA:
-        raise ValueError(f"{found.path('schema')} is {schema}, not {SCHEMA}")
+    if (schema := found.integer("schema")) not in range(1, SCHEMA + 1):
+        raise ValueError(f"{found.path('schema')} is {schema}, not 1 to {SCHEMA}")
     ablations = found.object("ablations")
     resources = found.object("resources") if found.has("resources") else None
     return Process(
@@ -110,7 +117,7 @@ def _process(found: JsonObject) -> Process:
         seed=found.integer("seed"),
         command=found.texts("command"),
         environment=_environment(found.object("environment")),
-        warnings=found.texts("warnings"),
+        warnings=_remarks(found, "warnings", Subject("run", "")),
         variants=tuple(map(_variant, found.objects("variants"))),
         series=tuple(map(_series, found.objects("comparisons"))),
         overheads=overhead_samples(found.object("overheads")) if found.has("overheads") else None,
@@ -158,8 +165,9 @@ def _check_devices(processes: Sequence[Process]) -> None:
 
 
 def _variant(found: JsonObject) -> Variant:
+    name = found.text("name")
     return Variant(
-        name=found.text("name"),
+        name=name,
         correct=found.flag("correct"),
         max_error=found.number("max_error", 0, sys.float_info.max)
         if found.value("max_error") is not None
@@ -170,7 +178,7 @@ def _variant(found: JsonObject) -> Variant:
         first_bad_output=found.integer("first_bad_output")
         if found.value("first_bad_output") is not None
         else None,
-        note=found.text("note") if found.value("note") is not None else None,
+        remarks=_remarks(found, "remarks" if found.has("remarks") else "note", Subject("variant", name)),
         unedited=found.flag("unedited") if found.has("unedited") else False,
         value=_element(found, "value"),
         expected=_element(found, "expected"),
@@ -200,9 +208,20 @@ def _quad(found: JsonObject) -> Quad:
     if len(seconds) != 4:
         raise ValueError(f"{found.path('seconds')} has {len(seconds)} times, not 4")
     first, second, third, fourth = seconds
-    disturbed = found.text("disturbed") if found.value("disturbed") is not None else None
+    disturbed = _remarks(found, "disturbed", Subject("machine", "cpu"))
+    order = found.choice("order", get_args(Order))
     return Quad(
-        found.choice("order", get_args(Order)), (first, second, third, fourth), found.flag("guard"), disturbed
+        order, (first, second, third, fourth), found.flag("guard"), disturbed[0] if disturbed else None
+    )
+
+
+def _remarks(found: JsonObject, key: str, subject: Subject) -> tuple[Remark, ...]:
+    """Read remarks: a list of them, one, or null. Schema 1 has sentences, about `subject`."""
+    value = found.value(key)
+    values = value if isinstance(value, list) else [] if value is None else [value]
+    return tuple(
+        reported(each, subject) if isinstance(each, str) else from_json(Remark, each, found.path(key))
+        for each in values
     )
 
 
@@ -217,10 +236,10 @@ def overhead_samples(found: JsonObject) -> OverheadSamples:
         device=found.text("device"),
         allocations=found.integer("allocations"),
         parts=parts,
-        flops=found.counts("flops") if found.value("flops") is not None else None,
+        flops=tuple(starmap(FlopCount, found.counts("flops"))) if found.has("flops") else None,
         repeated=sum(each.integer("repeated") for each in found.objects("parts")),
         disturbed=sum(each.integer("disturbed") for each in found.objects("parts")),
-        notes=found.texts("notes"),
+        remarks=_remarks(found, "remarks" if found.has("remarks") else "notes", Subject("graph", "")),
     )
     _check_rounds(samples, found.path("parts"))
     return samples
@@ -232,20 +251,20 @@ def _part(found: JsonObject) -> TimedPart:
     return TimedPart(kind, found.text("name"), seconds, host, wall)
 
 
-def ceilings_from(said: JsonObject) -> Ceilings:
-    """Return what the child printed, as a record; `dataclasses.asdict` turns it back.
+def roofline_from(said: JsonObject) -> Roofline:
+    """Return what the child printed, as a record.
 
     Raises:
         ValueError: it is something else; says which key.
     """
-    return Ceilings(
+    return Roofline(
         torch=said.text("torch"),
         device=said.text("device"),
         threads=said.integer("threads"),
         cache=said.integer("cache"),
         last_cache=said.integer("last_cache"),
-        found=tuple(map(_ceiling, said.objects("found"))),
-        notes=said.texts("notes"),
+        peaks=tuple(map(_peak, said.objects("peaks" if said.has("peaks") else "found"))),
+        remarks=_remarks(said, "remarks" if said.has("remarks") else "notes", Subject("machine", "")),
     )
 
 
@@ -264,8 +283,8 @@ def _check_rounds(samples: OverheadSamples, path: str) -> None:
         raise ValueError(f"{path} has rounds of different length")
 
 
-def _ceiling(said: JsonObject) -> Ceiling:
-    return Ceiling(
+def _peak(said: JsonObject) -> PeakRate:
+    return PeakRate(
         what=said.choice("what", get_args(What)),
         place=said.text("place"),
         size=said.integer("size"),

@@ -15,7 +15,7 @@ from inductor_probe.variants.code import Code, KernelCode
 _TRITON_REDUCTION = re.compile(r"'num_reduction': [1-9]")
 
 
-def ablation(code: Code, arguments: str, note: str) -> tuple[NewVariant, ...]:
+def ablation(code: Code, arguments: str, comment: str) -> tuple[NewVariant, ...]:
     """Return copies of a kernel that compute something else on purpose, each leaving out more:
 
     `no_reduction` (nothing is combined; only where the kernel reduces), `no_loads` (what was loaded is made
@@ -31,7 +31,7 @@ def ablation(code: Code, arguments: str, note: str) -> tuple[NewVariant, ...]:
     Args:
         code: what they are variants of.
         arguments: the kernel.
-        note: of the variants.
+        comment: of the variants.
 
     Raises:
         NotFoundError: no such kernel.
@@ -55,7 +55,7 @@ def ablation(code: Code, arguments: str, note: str) -> tuple[NewVariant, ...]:
     rungs.append(("store_only", language.only_stores(kernel)))
     found = []
     for what, source in rungs:
-        variant = code.with_sources({name: source}, f"{note} ({what})", kind="ablation", ablation=what)[0]
+        variant = code.with_sources({name: source}, f"{comment} ({what})", kind="ablation", ablation=what)[0]
         found.append(variant)
         code = replace(code, known=(*code.known, variant.name))
     return tuple(found)

@@ -22,7 +22,7 @@ def add_variants(source: str, variants: Iterable[NewVariant]) -> str:
         SyntaxError: `source` is not Python.
     """
     for variant in variants:
-        source = put(source, variant.name, f"# {variant.name}: {variant.note}\n{variant.text}")
+        source = put(source, variant.name, f"# {variant.name}: {variant.comment}\n{variant.text}")
         if variant.ablation is not None:
             source = _with_ablation(source, variant.name, variant.ablation)
     return source

@@ -92,7 +92,7 @@ class Code:
     def with_sources(
         self,
         sources: Mapping[str, str],
-        note: str,
+        comment: str,
         *,
         wrapper: Mapping[str, str] | None = None,
         kind: VariantKind = "rewrite",
@@ -102,7 +102,7 @@ class Code:
 
         Args:
             sources: new source of kernels, by pristine name.
-            note: what they are, in one sentence.
+            comment: what they are, in one sentence.
             wrapper: new text of definitions of the wrapper, by name, in which the launches that are to run
                 the new kernels name them already.
             kind, ablation: of the kernels.
@@ -113,7 +113,7 @@ class Code:
             NewVariant(
                 f"{name}_v{number}",
                 same_but_names(f"{kernel.before}{source}{kernel.after}", {kernel.name: copies[kernel.name]}),
-                note,
+                comment,
                 kind,
                 ablation,
             )
@@ -126,7 +126,7 @@ class Code:
         if wrapper is None:
             names |= copies
         texts = [(wrapper or {}).get(each.name, each.text) for each in self.wrapper]
-        entry = NewVariant(f"call_v{number}", with_names("".join(texts), names), note, "rewrite")
+        entry = NewVariant(f"call_v{number}", with_names("".join(texts), names), comment, "rewrite")
         return (*found, entry)
 
 

@@ -8,7 +8,7 @@ from inductor_probe.variants import cpp_epilogue, triton_epilogue
 from inductor_probe.variants.code import BY_HAND, Code
 
 
-def no_epilogue(code: Code, arguments: str, note: str) -> tuple[NewVariant, ...]:
+def no_epilogue(code: Code, arguments: str, comment: str) -> tuple[NewVariant, ...]:
     """Return a copy of a template that stores the product as it is: an ablation, wrong on purpose.
 
     Inductor picks among templates by timing them bare, and fuses an epilogue into the winner. Timed with and
@@ -17,7 +17,7 @@ def no_epilogue(code: Code, arguments: str, note: str) -> tuple[NewVariant, ...]
     Args:
         code: what it is a variant of.
         arguments: the kernel.
-        note: of the variant.
+        comment: of the variant.
 
     Raises:
         NotFoundError: no such kernel.
@@ -34,4 +34,4 @@ def no_epilogue(code: Code, arguments: str, note: str) -> tuple[NewVariant, ...]
         source = language.without_epilogue(kernel.source)
     except ValueError as error:
         raise ProbeError(f"{name} cannot be stripped of an epilogue: {error}", BY_HAND) from error
-    return code.with_sources({name: source}, note, kind="ablation", ablation="no_epilogue")
+    return code.with_sources({name: source}, comment, kind="ablation", ablation="no_epilogue")

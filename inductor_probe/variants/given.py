@@ -60,10 +60,10 @@ def add_variant(
             else _given_kernel(name, text, kernel)
         )
         made = same_but_names(made, {base: name})
-    note = (
+    comment = (
         "a copy of the pristine code, to edit" if text is None else f"from a file, as it was [{digest(made)}]"
     )
-    return add_variants(source_text, (NewVariant(name, made, note),))
+    return add_variants(source_text, (NewVariant(name, made, comment),))
 
 
 def _split(name: str, code: Code, path: str) -> tuple[str, int]:

@@ -26,7 +26,7 @@ _SUFFIX = re.compile(r"\b(\d+)L\b")
 _POINTER = re.compile(r"\b\w*_ptr\d+(?:\[| \+ )(static_cast<int64_t>)\(")
 
 
-def index_type(code: Code, arguments: str, note: str) -> tuple[NewVariant, ...]:
+def index_type(code: Code, arguments: str, comment: str) -> tuple[NewVariant, ...]:
     """Return a copy of a kernel that indexes with the other width.
 
     Triton: program ids, ranges and the types of the sizes in the signature. C++: loop variables and the
@@ -35,7 +35,7 @@ def index_type(code: Code, arguments: str, note: str) -> tuple[NewVariant, ...]:
     Args:
         code: what it is a variant of.
         arguments: `triton_poi_fused_add_0 int64`.
-        note: of the variant.
+        comment: of the variant.
 
     Raises:
         NotFoundError: no such kernel.
@@ -52,7 +52,7 @@ def index_type(code: Code, arguments: str, note: str) -> tuple[NewVariant, ...]:
     source = _triton(kernel, wanted) if kernel.backend.name == "triton" else _cpp(kernel, wanted)
     if source == kernel.source:
         raise ProbeError(f"{kernel.name} indexes with {wanted} already", f"name {_TYPES[wanted == 'int32']}")
-    return code.with_sources({name: source}, note)
+    return code.with_sources({name: source}, comment)
 
 
 def _triton(kernel: KernelCode, wanted: str) -> str:

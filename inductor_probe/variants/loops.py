@@ -20,7 +20,7 @@ _POINTER = re.compile(r"\b\w*_ptr\w*\b")
 _VALUE = re.compile(r"\btmp\d+")
 
 
-def loops(code: Code, arguments: str, note: str) -> tuple[NewVariant, ...]:
+def loops(code: Code, arguments: str, comment: str) -> tuple[NewVariant, ...]:
     """Return a copy of a C++ kernel with two loops of a nest swapped.
 
     It is refused where statements stand between the loops, where a bound depends on a loop variable, and
@@ -31,7 +31,7 @@ def loops(code: Code, arguments: str, note: str) -> tuple[NewVariant, ...]:
     Args:
         code: what it is a variant of.
         arguments: `cpp_fused_add_0 x1,x2`, with `nest=2` where several nests have both.
-        note: of the variant.
+        comment: of the variant.
 
     Raises:
         NotFoundError: no such kernel or loops. ProbeError: see above; names the line.
@@ -64,7 +64,7 @@ def loops(code: Code, arguments: str, note: str) -> tuple[NewVariant, ...]:
         raise kernel.refusal(outer.line, "the loop does not stand on one line")
     lines[outer.line - 1] = above.replace(first[0], second[0])
     lines[inner.line - 1] = below.replace(second[0], first[0])
-    return code.with_sources({name: "\n".join(lines)}, note)
+    return code.with_sources({name: "\n".join(lines)}, comment)
 
 
 def _nest(name: str, details: CppFacts, first: str, second: str, number: int) -> LoopNest:

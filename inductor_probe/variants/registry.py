@@ -26,7 +26,7 @@ class Rewrite:
 
     Attributes:
         arguments: what stands behind the colon. help: what it does, one line.
-        apply: code, arguments and the note of its variants to those variants; raises ProbeError with a
+        apply: code, arguments and the comment of its variants to those variants; raises ProbeError with a
             sentence where it does not apply.
     """
 
@@ -87,8 +87,8 @@ def rewritten(source: str, spec: str, path: str = "output_code_bench.py") -> tup
         raise NotFoundError(f"there is no rewrite {name}", near_names(name, REWRITES))
     code = read_code(source, path, int(found["number"] or 0))
     of = f" of the variants _v{found['number']}" if found["number"] else ""
-    note = f"{MADE_BY.removeprefix(': ')}{name}:{(found['arguments'] or '').strip()}{of}"
-    return REWRITES[name].apply(code, found["arguments"] or "", note)
+    comment = f"{MADE_BY.removeprefix(': ')}{name}:{(found['arguments'] or '').strip()}{of}"
+    return REWRITES[name].apply(code, found["arguments"] or "", comment)
 
 
 def apply_rewrite(source: str, spec: str, path: str = "output_code_bench.py") -> str:

@@ -15,13 +15,13 @@ from inductor_probe.variants.relaid import relaid
 _ARGUMENTS = re.compile(r"\s*(?P<buffer>\w+)\s*=\s*(?P<stride>\([\d\s,]*\)|\w+)\s*")
 
 
-def stride(code: Code, arguments: str, note: str) -> tuple[NewVariant, ...]:
+def stride(code: Code, arguments: str, comment: str) -> tuple[NewVariant, ...]:
     """Return a `call` that lays a buffer out anew, and copies of the kernels that read or write it.
 
     Args:
         code: what it is a variant of.
         arguments: `buf1=(3072,1,96,3)`, `buf1=channels_last` or `buf1=contiguous`.
-        note: of the variants.
+        comment: of the variants.
 
     Raises:
         NotFoundError: there is no such buffer.
@@ -61,7 +61,7 @@ def stride(code: Code, arguments: str, note: str) -> tuple[NewVariant, ...]:
         each.name: edited(each.text, [*memory.edits.get(each.name, []), *relaunched(each, renamed)])
         for each in code.wrapper
     }
-    return code.with_sources(sources, note, wrapper=wrapper)
+    return code.with_sources(sources, comment, wrapper=wrapper)
 
 
 def _strides(text: str, old: Layout, buffer: str) -> tuple[int, ...]:

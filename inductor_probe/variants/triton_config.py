@@ -16,7 +16,7 @@ _FIXED_BY_KEYWORD = ("template",)
 _GIVEN = re.compile(r"(\w+)=(\d+)")
 
 
-def triton_config(code: Code, arguments: str, note: str) -> tuple[NewVariant, ...]:
+def triton_config(code: Code, arguments: str, comment: str) -> tuple[NewVariant, ...]:
     """Return a copy of a Triton kernel with one fixed configuration.
 
     Its heuristic (`pointwise`, `reduction`, `persistent_reduction`, ...) is replaced by `fixed_config`, which
@@ -27,7 +27,7 @@ def triton_config(code: Code, arguments: str, note: str) -> tuple[NewVariant, ..
         code: what it is a variant of.
         arguments: `triton_poi_fused_add_0 XBLOCK=256 num_warps=8 num_stages=2`. Every block size that the
             kernel takes must be given; 4 warps and 1 stage are taken where none are.
-        note: of the variant.
+        comment: of the variant.
 
     Raises:
         NotFoundError: no such kernel, or block size of it.
@@ -48,7 +48,7 @@ def triton_config(code: Code, arguments: str, note: str) -> tuple[NewVariant, ..
     _check(kernel, heuristic, blocks, settings)
     config = {**_SETTINGS, **settings}
     if heuristic in _FIXED_BY_KEYWORD:
-        return code.with_sources({name: _with_keywords(kernel.source, call, config)}, note)
+        return code.with_sources({name: _with_keywords(kernel.source, call, config)}, comment)
     blocks_first = {block: config.pop(block) for block in blocks} | config
     kept = [
         keyword for keyword in call.keywords if keyword.arg in ("filename", "triton_meta", "inductor_meta")
@@ -62,7 +62,7 @@ def triton_config(code: Code, arguments: str, note: str) -> tuple[NewVariant, ..
     start = offset(lines, call.lineno - 1, call.col_offset)
     end = offset(lines, (call.end_lineno or 0) - 1, call.end_col_offset or 0)
     decorator = "\n".join(["triton_heuristics.fixed_config(", *rows, ")"])
-    return code.with_sources({name: kernel.source[:start] + decorator + kernel.source[end:]}, note)
+    return code.with_sources({name: kernel.source[:start] + decorator + kernel.source[end:]}, comment)
 
 
 def decorated(kernel: KernelCode) -> tuple[ast.FunctionDef, ast.Call]:

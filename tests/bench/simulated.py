@@ -7,9 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from inductor_probe.model.remark import Remark, Subject, measured
 from inductor_probe.model.timing import Quad, Series
 
 GUARD_EVERY = 6
+LOST_ITS_CORE = measured("core-lost", "hazard", Subject("machine", "cpu"), {"times": 2})
 
 
 def series(
@@ -60,13 +62,13 @@ def series(
                 )
                 for at, side in enumerate(order)
             ]
-            found.append(quad(times, str(order), is_guard, "lost its core 2 times" if wild else None))
+            found.append(quad(times, str(order), is_guard, LOST_ITS_CORE if wild else None))
         made.append(Series("k", "k_v2", tuple(found), 0.3))
     return made
 
 
 def quad(
-    times: Sequence[float], order: str = "ABBA", guard: bool = False, disturbed: str | None = None
+    times: Sequence[float], order: str = "ABBA", guard: bool = False, disturbed: Remark | None = None
 ) -> Quad:
     """Return a quad of those four times."""
     first, second, third, fourth = times

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from inductor_probe.bench import read_kept, result_of, run_bench_file
+from inductor_probe.bench import read_samples, result_of, run_bench_file
 from inductor_probe.errors import NotFoundError, ProbeError, RunFailedError
 from inductor_probe.model.bench import BenchSettings
 from tests.store.test_samples import GUARD, PROCESS, QUAD
@@ -89,13 +89,13 @@ def test_what_comes_next_is_told_before_each_process_and_nothing_is_printed(
 
 def test_the_verdict_of_the_kept_samples_is_that_of_the_run(tmp_path: Path) -> None:
     result = run_bench_file(writes(tmp_path, 1.05, 1.051, 1.052))
-    assert result_of(read_kept(tmp_path / "output_code_bench.json")) == result
+    assert result_of(read_samples(tmp_path / "output_code_bench.json")) == result
 
 
 def test_what_was_measured_before_a_crash_is_kept(tmp_path: Path) -> None:
     with pytest.raises(RunFailedError, match="IndexError"):
         run_bench_file(writes(tmp_path, 1.0, 1.0))  # the third process has no ratio
-    assert len(read_kept(tmp_path / "output_code_bench.json").processes) == 2
+    assert len(read_samples(tmp_path / "output_code_bench.json").processes) == 2
 
 
 def test_a_crash_carries_the_end_of_the_traceback(tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def test_an_unknown_kernel_offers_those_there_are(tmp_path: Path) -> None:
 
 def test_results_of_an_edited_harness_are_refused(tmp_path: Path) -> None:
     process = {key: value for key, value in PROCESS.items() if key != "variants"}
-    with pytest.raises(RunFailedError, match="results that cannot be read: KeyError: 'variants'"):
+    with pytest.raises(RunFailedError, match="results that cannot be read: variants is missing"):
         run_bench_file(writes(tmp_path, 1.0, process=process))
 
 
@@ -187,5 +187,5 @@ def test_results_that_cannot_be_kept(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_the_kept_file_names_its_schema_and_writer(tmp_path: Path) -> None:
     run_bench_file(writes(tmp_path, 1.0, 1.0, 1.0))
     kept = json.loads((tmp_path / "output_code_bench.json").read_text())
-    assert list(kept) == ["schema", "probe", "margin", "ceilings", "processes"]
-    assert kept["schema"] == 1
+    assert list(kept) == ["schema", "probe", "margin", "roofline", "processes"]
+    assert kept["schema"] == 2

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from inductor_probe.bench import read_kept, result_of, run_bench_file
+from inductor_probe.bench import read_samples, result_of, run_bench_file
 from inductor_probe.bench.bench_run import run_once
 from inductor_probe.bench_file import write_bench_file
 from inductor_probe.errors import NotFoundError, RunFailedError
@@ -136,7 +136,7 @@ def test_equal_copies_are_right_and_timed_when_asked_for(graph_dir: Path) -> Non
     assert all(each.low <= each.ratio <= each.high for each in result.comparisons)
     assert all(len(each.process_ratios) == 3 for each in result.comparisons)
     assert (result.inputs, result.data, result.alone) == ("1x3x20x24 uint8 contiguous", "warm", ())
-    kept = read_kept(file.path.with_suffix(".json"))
+    kept = read_samples(file.path.with_suffix(".json"))
     assert [process.first for process in kept.processes] == ["baseline", "candidate", "baseline"]
     assert [process.seed for process in kept.processes] == [0, 2, 4]
     assert result_of(kept) == result

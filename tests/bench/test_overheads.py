@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from inductor_probe.bench.overheads import overheads_of
+from inductor_probe.harness.remarks import remark
 from inductor_probe.model.overheads import Overheads
+from inductor_probe.report.words.remarks import sentence
 from inductor_probe.store.json_object import JsonObject
 from inductor_probe.store.samples import overhead_samples
 
@@ -18,7 +20,7 @@ def part(kind: str, name: str, seconds: list[float], host: Any = (), wall: Any =
 
 
 def written(*parts: dict[str, Any], device: str = "cpu", **others: Any) -> dict[str, Any]:
-    found = {"device": device, "allocations": 2, "parts": list(parts), "flops": None, "notes": []}
+    found = {"device": device, "allocations": 2, "parts": list(parts), "flops": None, "remarks": []}
     return {**found, **others}
 
 
@@ -69,7 +71,7 @@ def test_guards_too_little_to_tell_beside_a_long_call_are_those_timed_by_themsel
     assert guards is not None
     assert total is not None
     assert (guards.median, total.median) == (8.0, 558.0)
-    assert "too little to tell" in found.notes[0]
+    assert "too little to tell" in sentence(found.remarks[0])
 
 
 def test_rounds_of_all_processes_count() -> None:
@@ -77,10 +79,10 @@ def test_rounds_of_all_processes_count() -> None:
 
 
 def test_without_guards_in_one_process_the_total_is_call() -> None:
-    found = table(written(*ON_CPU), written(*ON_CPU[:4], notes=["guards are not timed: x"]))
+    found = table(written(*ON_CPU), written(*ON_CPU[:4], remarks=[remark("guards-not-timed", error="x")]))
     assert found.whole == "call"
     assert found.row("guards") is None
-    assert found.notes == ("guards are not timed: x",)
+    assert list(map(sentence, found.remarks)) == ["guards are not timed: x"]
 
 
 def test_without_kernels_no_wrapper_is_made_up() -> None:

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from inductor_probe.bench.verdict import conclude, wants_more
 from inductor_probe.model.bench import Comparison
 from inductor_probe.model.timing import Series
-from tests.bench.simulated import quad, series
+from inductor_probe.report.words.remarks import sentence
+from tests.bench.simulated import LOST_ITS_CORE, quad, series
 
 MARGIN = 0.01
 REALISTIC: dict[str, dict[str, Any]] = {
@@ -27,9 +28,14 @@ REALISTIC: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture
-def no_findings(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_sample_remarks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave out what takes most of the time, and decides nothing."""
-    monkeypatch.setattr("inductor_probe.bench.verdict.findings", lambda *_: ())
+    monkeypatch.setattr("inductor_probe.bench.verdict.sample_remarks", lambda *_: ())
+
+
+def reason(found: Comparison) -> str:
+    assert found.reason is not None
+    return sentence(found.reason)
 
 
 def verdict_as_the_session_makes_it(ratio: float, seed: int, **noise: Any) -> str:
@@ -39,7 +45,7 @@ def verdict_as_the_session_makes_it(ratio: float, seed: int, **noise: Any) -> st
     return conclude(five, MARGIN).verdict if wants_more(found, MARGIN) else found.verdict
 
 
-@pytest.mark.usefixtures("no_findings")
+@pytest.mark.usefixtures("no_sample_remarks")
 @pytest.mark.parametrize("noise", REALISTIC.values(), ids=REALISTIC)
 def test_equal_programs_are_called_different_in_one_of_a_hundred_at_most(noise: dict[str, Any]) -> None:
     trials = 100
@@ -48,7 +54,7 @@ def test_equal_programs_are_called_different_in_one_of_a_hundred_at_most(noise: 
     assert said.count("SAME") >= 0.9 * trials
 
 
-@pytest.mark.usefixtures("no_findings")
+@pytest.mark.usefixtures("no_sample_remarks")
 @pytest.mark.parametrize("noise", REALISTIC.values(), ids=REALISTIC)
 def test_two_percent_more_work_is_called_slower_in_95_of_100(noise: dict[str, Any]) -> None:
     trials = 100
@@ -58,14 +64,14 @@ def test_two_percent_more_work_is_called_slower_in_95_of_100(noise: dict[str, An
     assert "SAME" not in said
 
 
-@pytest.mark.usefixtures("no_findings")
+@pytest.mark.usefixtures("no_sample_remarks")
 def test_processes_that_differ_widely_are_not_believed() -> None:
     said = [verdict_as_the_session_makes_it(1.0, seed, between=0.03) for seed in range(100)]
     assert sum(verdict in ("FASTER", "SLOWER") for verdict in said) <= 5  # 5 %: the level of the interval
     assert said.count("UNDECIDED") >= 90
 
 
-@pytest.mark.usefixtures("no_findings")
+@pytest.mark.usefixtures("no_sample_remarks")
 def test_many_comparisons_of_equal_programs_do_not_add_up_to_a_difference() -> None:
     runs = 20
     told = 0
@@ -113,7 +119,7 @@ def test_swapping_baseline_and_candidate_swaps_the_verdict(ratio: float, seed: i
 def test_a_baseline_that_differs_from_itself_makes_it_invalid() -> None:
     found = conclude(series(1.2, guard=1.05), MARGIN)
     assert found.verdict == "INVALID"
-    assert (found.note or "").startswith("k took 1.0")
+    assert reason(found).startswith("k took 1.0")
     assert not wants_more(found, MARGIN)
 
 
@@ -126,21 +132,24 @@ def test_disturbed_quads_are_left_out_whole_and_counted() -> None:
 def test_a_busy_machine_decides_nothing() -> None:
     found = conclude(series(1.5, disturbed=24), MARGIN)
     assert (found.verdict, found.excluded) == ("UNDECIDED", 72)
-    assert found.note == "the machine is busy: 72 of 120 quads were disturbed"
+    assert reason(found) == "the machine is busy: 72 of 120 quads were disturbed"
     everything = conclude(series(1.5, disturbed=40), MARGIN)
     assert (everything.verdict, everything.excluded, everything.quads) == ("UNDECIDED", 0, 102)
 
 
-def test_one_process_cannot_speak_for_the_next() -> None:
+def test_one_process_decides_nothing() -> None:
     found = conclude(series(1.5, processes=1), MARGIN)
-    assert (found.verdict, found.note) == ("UNDECIDED", "one process cannot speak for the next: needs 3")
+    assert (found.verdict, reason(found)) == (
+        "UNDECIDED",
+        "only one process was run: at least 3 are needed",
+    )
 
 
 def test_processes_that_disagree_on_the_sign_decide_nothing() -> None:
     outlier = [*series(1.2, between=0.0, processes=30), *series(0.99, between=0.0, processes=1, seed=9)]
     found = conclude(outlier, MARGIN)
     assert found.low > 1.01
-    assert (found.verdict, found.note) == ("UNDECIDED", "processes disagree on which is faster")
+    assert (found.verdict, reason(found)) == ("UNDECIDED", "processes disagree on which is faster")
 
 
 def test_more_processes_are_asked_by_the_width_and_not_by_the_place_of_the_interval() -> None:
@@ -158,16 +167,16 @@ def open_cases(**noise: Any) -> list[Comparison]:
 
 
 def test_what_is_missing_is_time_if_quads_scatter_and_processes_if_those_differ() -> None:
-    short = [each.note or "" for each in open_cases(between=0.0, noise=0.05)]
+    short = [reason(each) for each in open_cases(between=0.0, noise=0.05)]
     assert sum("s more, or more processes" in note for note in short) > len(short) / 2 > 5
-    apart = [each.note or "" for each in open_cases(between=0.005, noise=0.0001)]
+    apart = [reason(each) for each in open_cases(between=0.005, noise=0.0001)]
     either = ("processes differ too much: needs about ", "too near the margin to tell")
     assert len(apart) > 5
     assert all(note.startswith(either) for note in apart)
     exactly = [Series("k", "k_v2", (quad((1, 1.01, 1.01, 1)),) * 5, 1.0)] * 2
     spread = Series("k", "k_v2", (quad((1, 1.03, 1.03, 1)),) * 5, 1.0)
     other = Series("k", "k_v2", (quad((1, 1.01**2 / 1.03, 1.01**2 / 1.03, 1)),) * 5, 1.0)
-    assert conclude([*exactly, spread, other], MARGIN).note == "too near the margin to tell"
+    assert reason(conclude([*exactly, spread, other], MARGIN)) == "too near the margin to tell"
 
 
 def test_medians_and_their_distances_are_those_of_the_quads_that_count() -> None:
@@ -175,7 +184,7 @@ def test_medians_and_their_distances_are_those_of_the_quads_that_count() -> None
         quad((1.0, 3.0, 3.0, 1.0)),
         quad((5.0, 2.0, 2.0, 5.0), "BAAB"),
         quad((2.0, 9.0, 9.0, 2.0), guard=True),
-        quad((8.0, 8.0, 8.0, 8.0), disturbed="lost its core 1 times"),
+        quad((8.0, 8.0, 8.0, 8.0), disturbed=LOST_ITS_CORE),
     )
     found = conclude([Series("k", "v", quads, 1.0)] * 3, MARGIN)
     assert (found.baseline.median, found.baseline.mad, found.baseline.samples) == (2.0, 0.0, 18)

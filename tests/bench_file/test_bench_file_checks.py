@@ -30,7 +30,7 @@ with torch.no_grad():
     found = [names["prepare"](bench, seed, pattern) for seed, pattern in enumerate(names["POISON"])]
     rounds = [each for each, _ in found]
     copies = [names["judge"](bench, variant, rounds).correct for variant in bench.variants()]
-print(json.dumps([[check.correct, check.note] for _, check in found] + [copies]))
+print(json.dumps([[check.correct, names["sentences"](check.remarks)] for _, check in found] + [copies]))
 """
 
 

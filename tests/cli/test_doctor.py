@@ -14,9 +14,11 @@ from typing import Any
 import pytest
 
 import inductor_probe as ip
-from inductor_probe.model.health import Finding, MachineHealth
-from inductor_probe.report.health import HealthText, health_json
+from inductor_probe.model.codec import to_json
+from inductor_probe.model.health import Diagnostic, MachineHealth
+from inductor_probe.report.health import HealthText
 from inductor_probe.report.shown import to_text
+from inductor_probe.report.words.health import text_and_remedy
 from tests.conftest import REPOSITORY, Ran
 
 Probe = Callable[..., Ran]
@@ -32,36 +34,36 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         health = ip.doctor()
     assert isinstance(health, MachineHealth)
     assert repr(health).count("\n") > 15
-    return json.loads(json.dumps(health_json(health)))
+    for diagnostic in health.diagnostics:
+        assert (text_and_remedy(diagnostic)[1] is None) == (diagnostic.level == "ok"), diagnostic
+    return json.loads(json.dumps(to_json(health)))
 
 
 @pytest.mark.compiles
 def test_this_machine_runs_the_tests_so_it_is_fit(found: dict[str, Any]) -> None:
     assert found["fit"] is True
-    assert {each["level"] for each in found["findings"]} <= {"fine", "note"}
+    assert {each["level"] for each in found["diagnostics"]} <= {"ok", "warning"}
 
 
 @pytest.mark.compiles
-def test_json_has_the_documented_keys_and_every_remedy(found: dict[str, Any]) -> None:
+def test_json_has_the_documented_keys(found: dict[str, Any]) -> None:
     documented = {
         row[1]: set(re.findall(r"`(\w+)`", row[2]))
         for row in re.finditer(r"^\| `(\w+)` \| (.*) \|$", GUIDE.read_text(), re.MULTILINE)
     }
-    assert set(found) == {"fit", "findings"}
-    for each in found["findings"]:
-        assert set(each) == {"about", "level", "text", "remedy", "facts"}
+    assert set(found) == {"fit", "diagnostics"}
+    for each in found["diagnostics"]:
+        assert set(each) == {"about", "level", "code", "facts", "remarks"}
         assert set(each["facts"]) == documented[each["about"]], each["about"]
-        assert (each["remedy"] is None) == (each["level"] == "fine")
-    assert {each["about"] for each in found["findings"]} == set(documented)
+    assert {each["about"] for each in found["diagnostics"]} == set(documented)
 
 
 @pytest.mark.compiles
-def test_a_variable_that_is_set_is_a_note(found: dict[str, Any]) -> None:
-    (note,) = [
-        each for each in found["findings"] if each["facts"].get("name") == "TORCHINDUCTOR_MAX_AUTOTUNE"
+def test_a_variable_that_is_set_is_a_warning(found: dict[str, Any]) -> None:
+    (warning,) = [
+        each for each in found["diagnostics"] if each["facts"].get("name") == "TORCHINDUCTOR_MAX_AUTOTUNE"
     ]
-    assert note["level"] == "note"
-    assert "timed while compiling" in note["text"]
+    assert (warning["level"], warning["code"]) == ("warning", "variable-effect")
 
 
 @pytest.mark.compiles
@@ -72,7 +74,7 @@ def test_without_a_compiler_the_status_tells(probe: Probe, tmp_path: Path) -> No
         (tools / tool).symlink_to(shutil.which(tool) or "/bin/sh")
     ran = probe("doctor", PATH=str(tools), COLUMNS="80")
     assert ran.status == 1
-    assert re.search(r"^needs +compiler +there is no g\+\+ on the PATH; install g\+\+", ran.out, re.MULTILINE)
+    assert re.search(r"^error +compiler +there is no g\+\+ on the PATH; install g\+\+", ran.out, re.MULTILINE)
     assert "not fit: see compiler" in ran.out
     assert all(len(line) <= 80 for line in ran.out.splitlines())
     assert "Traceback" not in ran.out + ran.err
@@ -84,14 +86,14 @@ def test_without_torch_it_ends_at_once_with_the_remedy(probe: Probe, tmp_path: P
     environment = {"PYTHONPATH": f"{tmp_path}:{REPOSITORY}"}
     ran = probe("doctor", **environment)
     assert ran.status == 1
-    assert "needs  torch" in ran.out
-    line = next(line for line in ran.out.splitlines() if line.startswith("needs"))
+    assert "error    torch" in ran.out
+    line = next(line for line in ran.out.splitlines() if line.startswith("error"))
     assert "ModuleNotFoundError" in line  # a pipe gets whole lines
     assert f"{sys.executable} -c" in line
     as_json = probe("doctor", "--json", **environment)
     assert (as_json.status, as_json.err) == (1, "")
     said = json.loads(as_json.out)
-    assert [each["about"] for each in said["health"]["findings"] if each["level"] == "needs"] == ["torch"]
+    assert [each["about"] for each in said["health"]["diagnostics"] if each["level"] == "error"] == ["torch"]
 
 
 def test_it_never_imports_torch_itself() -> None:
@@ -102,20 +104,16 @@ def test_it_never_imports_torch_itself() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_a_finding_that_is_not_fine_must_have_a_remedy() -> None:
-    for level, remedy in (("note", None), ("needs", None), ("fine", "do it")):
-        with pytest.raises(ValueError, match="with the remedy"):
-            Finding("disk", level, "text", remedy)  # type: ignore[arg-type]
-
-
 def test_the_last_line_says_what_is_needed() -> None:
+    missing = (("executable", "/bin/python"), ("error", None))
+    full = (("use", "dumps"), ("folder", "/a"), ("error", "No space left on device"))
     health = MachineHealth(
         (
-            Finding("torch", "needs", "gone", "install it"),
-            Finding("disk", "needs", "full", "empty it"),
-            Finding("gpu", "note", "hot", "cool it"),
+            Diagnostic("torch", "error", "torch-not-installed", missing),
+            Diagnostic("disk", "error", "folder-not-writable", full),
+            Diagnostic("debugpy", "warning", "debugpy-not-installed", ()),
         )
     )
-    text = to_text(HealthText(health), 60)
-    assert text.splitlines()[0] == "needs  torch  gone; install it"
-    assert text.splitlines()[-1] == "not fit: see torch, disk; 1 note above"
+    lines = to_text(HealthText(health), 110).splitlines()
+    assert lines[0].startswith("error    torch    not installed in /bin/python; pip install torch")
+    assert lines[-1] == "not fit: see torch, disk; 1 warning above"

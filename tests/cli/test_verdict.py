@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from inductor_probe.errors import ExitCode
-from inductor_probe.store.samples import kept_text
+from inductor_probe.store.samples import samples_text
 from tests.conftest import Ran
 from tests.store.test_samples import PROCESS
 
@@ -17,7 +17,7 @@ Probe = Callable[..., Ran]
 @pytest.fixture
 def kept(tmp_path: Path) -> Path:
     path = tmp_path / "output_code_bench.json"
-    path.write_text(kept_text([PROCESS] * 3, 0.01))
+    path.write_text(samples_text([PROCESS] * 3, 0.01))
     return path
 
 

@@ -61,7 +61,7 @@ def test_it_agrees_with_the_profiler_from_10_us_on(clock: GpuClock) -> None:
     best = [min(tries, key=lambda row: abs(row.off(row.clock) or 0)) for tries in rows.values()]
     print("\n" + agreement_table(best))
     repeated = {name: len(tries) for name, tries in rows.items() if len(tries) > 1}
-    print(f"repeated: {repeated or 'none'}; notes: {clock.notes or 'none'}")
+    print(f"repeated: {repeated or 'none'}; remarks: {clock.remarks or 'none'}")
     long = [row for row in best if (row.profiler or 0) >= LONG_S]
     assert len(long) >= 4
     for row in long:
@@ -102,8 +102,8 @@ def test_work_that_waits_for_the_gpu_is_timed_and_noted() -> None:
     clock = make_clock("cuda")
     source = torch.randn(1 << 24, device="cuda")
     seconds = clock(lambda: source.sum().item(), 5)
-    print(f"sum().item(): {seconds * 1e6:.2f} us; {clock.notes}")
-    assert clock.notes
+    print(f"sum().item(): {seconds * 1e6:.2f} us; {clock.remarks}")
+    assert clock.remarks
 
 
 def test_kernels_that_are_compared_are_timed_in_one_way_where_they_lie_at_the_bound() -> None:
@@ -122,10 +122,10 @@ def test_kernels_that_are_compared_are_timed_in_one_way_where_they_lie_at_the_bo
 
     clock.agree([short, elsewhere])
     assert [clock.mode(run) for run in (short, elsewhere)] == ["events", "events"]
-    assert clock.notes
+    assert clock.remarks
 
 
 def test_a_profiler_that_sees_kernels_is_not_said_to_see_none() -> None:
     clock = make_clock("cuda", cold=False)
     assert all(clock.added.values())
-    assert clock.notes == []
+    assert clock.remarks == []

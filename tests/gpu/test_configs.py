@@ -16,6 +16,7 @@ from inductor_probe.harness.configs import ConfigTime, time_configs
 from inductor_probe.harness.gpu_clock import GpuClock, make_clock
 from inductor_probe.harness.inputs import changed, clone
 from inductor_probe.harness.launches import Launch, record
+from inductor_probe.harness.remarks import Remark
 from tests.conftest import DUMPS
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
@@ -58,11 +59,11 @@ def launch_of(module: ModuleType, kind: str) -> tuple[str, Any, Launch]:
 def test_every_config_is_checked_and_timed(clock: GpuClock, graph: str, kind: str, extra: str) -> None:
     name, kernel, launch = launch_of(module_of(graph), kind)
     kept = clone([value for value in launch.args if isinstance(value, torch.Tensor)])
-    notes: list[str] = []
-    found = time_configs(kernel, launch, extra, clock=clock, seconds=1.0, notes=notes)
+    remarks: list[Remark] = []
+    found = time_configs(kernel, launch, extra, clock=clock, seconds=1.0, remarks=remarks)
     print("\n" + config_table(name, found))
     print(configs_sentence(found))
-    print(f"notes: {[*notes, *clock.notes] or 'none'}")
+    print(f"remarks: {[*remarks, *clock.remarks] or 'none'}")
     (chosen,) = [each for each in found if each.chosen]
     assert chosen.correct
     assert chosen.samples

@@ -1,4 +1,4 @@
-"""The overhead table and the ceilings of a graph compiled on a GPU. No time is asserted."""
+"""The overhead table and the roofline of a graph compiled on a GPU. No time is asserted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import torch
 from inductor_probe.bench.overheads import overheads_of
 from inductor_probe.harness.bench import Bench
 from inductor_probe.harness.overheads import measure_overheads
-from inductor_probe.machine.roofline import measure_ceilings
+from inductor_probe.machine.roofline import measure_roofline
 from inductor_probe.store.json_object import JsonObject
 from inductor_probe.store.samples import overhead_samples
 
@@ -67,7 +67,7 @@ def test_both_sides_of_a_call_on_a_gpu_add_up(bench: Bench) -> None:
     inputs = [torch.randn(512, 512, device="cuda"), torch.randn(512, 256, device="cuda")]
     found = measure_overheads(bench, inputs, 1.0, random.Random(0))  # noqa: S311
     table = overheads_of([overhead_samples(JsonObject(json.loads(json.dumps(found))))])
-    print(*table.rows, table.notes, table.bound, table.wall, sep="\n")
+    print(*table.rows, table.remarks, table.bound, table.wall, sep="\n")
     kinds = [(row.side, row.kind) for row in table.rows]
     assert bench.kernels
     assert kinds.count(("device", "kernel")) == len(bench.kernels)
@@ -78,14 +78,14 @@ def test_both_sides_of_a_call_on_a_gpu_add_up(bench: Bench) -> None:
     assert found["flops"] == [("aten.mm", 2 * 512 * 512 * 256)]
 
 
-def test_a_gpu_has_ceilings() -> None:
-    found = measure_ceilings("cuda", dtypes=["float32", "bfloat16"])
-    memory, cache = found.get("copy", "memory"), found.get("copy", "cache")
+def test_a_gpu_has_a_roofline() -> None:
+    found = measure_roofline("cuda", dtypes=["float32", "bfloat16"])
+    memory, cache = found.peak("copy", "memory"), found.peak("copy", "cache")
     assert memory is not None
     assert cache is not None
     assert memory.rate < cache.rate
-    half, single = found.get("matmul", "bfloat16"), found.get("matmul", "float32")
+    half, single = found.peak("matmul", "bfloat16"), found.peak("matmul", "float32")
     assert half is not None
     assert single is not None
     assert half.rate > single.rate
-    assert found.notes == ()
+    assert found.remarks == ()

@@ -84,7 +84,7 @@ def test_the_winner_is_timed_with_and_without_its_epilogue(tmp_path: Path) -> No
     assert all(each.registers > 0 for each in taken.values())
     assert all(each.candidate.name != f"{kernel.name}_v3 alone" for each in bench.result.comparisons)
     assert ip.verdict(folder).result == bench.result
-    assert bench.result.ceilings is not None
+    assert bench.result.roofline is not None
 
 
 POINTWISE = """

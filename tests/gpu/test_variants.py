@@ -80,7 +80,7 @@ def test_configurations_and_wide_indices_compute_the_same(
     found = check(file.path)
     made = [name for name in file.edited if name in found]
     assert len(made) == len(specs(text)) >= 2
-    assert all(found[name]["correct"] for name in made), {name: found[name]["note"] for name in made}
+    assert all(found[name]["correct"] for name in made), {name: found[name]["remarks"] for name in made}
 
 
 def test_the_kernel_runs_with_the_configuration_that_was_given(graph: Callable[[str], ip.Graph]) -> None:

@@ -8,6 +8,7 @@ import torch
 
 from inductor_probe.harness.checks import Float64, Slack, compare, poisoned, slack_of, tolerance
 from inductor_probe.harness.inputs import changed, clone, make_tensor
+from inductor_probe.harness.remarks import sentences
 
 NAN, INF = math.nan, math.inf
 EXACT = Slack()
@@ -89,8 +90,8 @@ def test_the_first_bad_element_is_named() -> None:
 
 
 def test_sizes_counts_and_numbers_must_agree() -> None:
-    assert "size (2,)" in (compare("v", [torch.ones(2)], [torch.ones(3)], [EXACT]).note or "")
-    assert "returns 1 values" in (compare("v", [1], [1, 2], [EXACT, EXACT]).note or "")
+    assert "size (2,)" in sentences(compare("v", [torch.ones(2)], [torch.ones(3)], [EXACT]).remarks)
+    assert "returns 1 values" in sentences(compare("v", [1], [1, 2], [EXACT, EXACT]).remarks)
     assert compare("v", [None, 3], [None, 3], [EXACT, EXACT]).correct
     assert not compare("v", [3], [4], [EXACT]).correct
     assert compare("v", [torch.ones(0)], [torch.ones(0)], [EXACT]).correct

@@ -28,6 +28,7 @@ from inductor_probe.harness.config_list import (
 from inductor_probe.harness.config_report import config_table, configs_sentence
 from inductor_probe.harness.configs import ConfigTime, time_configs
 from inductor_probe.harness.launches import Launch
+from inductor_probe.harness.remarks import Remark
 from tests.conftest import DUMPS
 
 
@@ -142,7 +143,7 @@ def found_for(kernel: Kernel, extra: str = "") -> tuple[dict[int, ConfigTime], l
         extra,
         clock=Clock(kernel),
         seconds=0.0,
-        fresh=lambda kernel, notes: kernel,
+        fresh=lambda kernel, remarks: kernel,
     )
     assert all(torch.equal(a, b) for a, b in zip(args[:3], kept[:3], strict=True))
     return {each.values["XBLOCK"]: each for each in found}, found
@@ -262,11 +263,11 @@ def test_all_configs_of_a_real_kernel_are_there_again_after_one_was_chosen(real_
     assert tried
     assert "XBLOCK" in tried[0]
     real_kernel.configs = None  # as inductor leaves it once it has compiled them
-    notes: list[str] = []
-    again = fresh_autotuner(real_kernel, notes)
+    remarks: list[Remark] = []
+    again = fresh_autotuner(real_kernel, remarks)
     assert again is not real_kernel
     assert [config_values(config) for config in again.configs] == tried
-    assert not notes
+    assert not remarks
 
 
 @pytest.mark.compiles

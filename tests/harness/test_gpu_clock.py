@@ -15,6 +15,7 @@ import pytest
 from inductor_probe.harness import gpu_clock
 from inductor_probe.harness.gpu_clock import GpuClock, host_seconds
 from inductor_probe.harness.gpu_stream import profiled
+from inductor_probe.harness.remarks import Remark, sentences
 from tests.gpu.agreement import agreement, agreement_table
 
 GAP = 0.7e-6  # between two kernels
@@ -32,7 +33,7 @@ class Model:
     captures: bool = True
     profiles: bool = True
     sleeps: bool = True
-    notes: list[str] = field(default_factory=list)
+    remarks: list[Remark] = field(default_factory=list)
     device: str = "cpu"
     host: float = 0.0
     busy_until: float = 0.0
@@ -93,8 +94,8 @@ class Model:
         log, self.log = self.log, None
         return log
 
-    def note(self, text: str) -> None:
-        self.notes.append(text)
+    def add(self, remark: Remark) -> None:
+        self.remarks.append(remark)
 
 
 def clock_of(model: Model, monkeypatch: pytest.MonkeyPatch, *, cold: bool = True) -> GpuClock:
@@ -125,7 +126,7 @@ def test_it_finds_the_time_of_the_kernel_alone(
 
     assert clock(run, 20) == pytest.approx(seconds, rel=0.01)
     assert clock.mode(run) == ("graph" if seconds < 40e-6 else "events")
-    assert not clock.notes
+    assert not clock.remarks
 
 
 @pytest.mark.parametrize("cold", [True, False])
@@ -159,7 +160,9 @@ def test_refused_capture_falls_back_to_events_and_says_so(monkeypatch: pytest.Mo
 
     assert clock(run, 20) == pytest.approx(5e-6, rel=0.01)
     assert clock.mode(run) == "events"
-    assert clock.notes == ["timed by events, not replayed: operation not permitted when stream is capturing"]
+    assert sentences(clock.remarks) == (
+        "timed by events, not replayed: operation not permitted when stream is capturing"
+    )
 
 
 def test_a_graph_that_holds_nothing_of_it_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,7 +177,7 @@ def test_a_graph_that_holds_nothing_of_it_is_not_believed(monkeypatch: pytest.Mo
 
     assert clock(run, 20) == pytest.approx(5e-6, rel=0.01)
     assert clock.mode(run) == "events"
-    assert "another stream" in clock.notes[0]
+    assert "another stream" in sentences(clock.remarks)
 
 
 @pytest.mark.parametrize("cold", [True, False])
@@ -193,7 +196,7 @@ def test_what_is_compared_is_timed_in_one_way(monkeypatch: pytest.MonkeyPatch, c
     clock.agree([below, above])
     assert [clock.mode(run) for run in (below, above)] == ["graph", "graph"]
     assert clock(above, 20) / clock(below, 20) == pytest.approx(41 / 39, rel=1e-3)
-    assert not clock.notes
+    assert not clock.remarks
 
 
 def test_what_is_compared_with_something_that_cannot_be_replayed_is_not_replayed(
@@ -221,7 +224,7 @@ def test_a_slow_host_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
         model.kernel(65e-6, host_cost=10e-6 if calls < 4 else 70e-6)
 
     assert clock(run, 50) == pytest.approx(65e-6, rel=0.01)
-    assert not clock.notes
+    assert not clock.remarks
 
 
 def test_a_function_that_waits_for_the_gpu_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -234,7 +237,7 @@ def test_a_function_that_waits_for_the_gpu_is_noted(monkeypatch: pytest.MonkeyPa
         model.kernel(30e-6)
 
     assert clock(run, 5) > 60e-6
-    assert any("waits for the GPU" in note for note in clock.notes)
+    assert "waits for the GPU" in sentences(clock.remarks)
 
 
 def test_the_sm_clock_is_learnt_from_cycles_waited(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,7 +252,7 @@ def test_without_the_profiler_nothing_is_taken_off(monkeypatch: pytest.MonkeyPat
     clock = clock_of(model, monkeypatch)
     assert clock.added == {"events": 0.0, "graph": 0.0}
     assert clock(lambda: model.kernel(100e-6), 5) == pytest.approx(100e-6 + GAP + EVENT, rel=0.001)
-    assert clock.notes
+    assert clock.remarks
 
 
 def test_without_a_waiting_kernel_it_still_times(monkeypatch: pytest.MonkeyPatch) -> None:

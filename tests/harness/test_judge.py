@@ -8,6 +8,7 @@ import torch._inductor.inductor_prims
 
 from inductor_probe.harness.bench import Variant
 from inductor_probe.harness.judge import POISON, judge, prepare
+from inductor_probe.harness.remarks import sentences
 from tests.bench_file.judged import bench, double, verdicts
 
 
@@ -37,7 +38,7 @@ def test_a_pristine_call_that_is_wrong_is_found() -> None:
 def test_a_copy_that_does_not_is_wrong(call_v2: Any, said: str | None) -> None:
     _, variant = verdicts(bench(double, call_v2))
     assert not variant.correct
-    assert said is None or said in (variant.note or "")
+    assert said is None or said in sentences(variant.remarks)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int32, torch.uint8, torch.bool])
@@ -54,7 +55,7 @@ def test_a_copy_that_leaves_output_unwritten_is_wrong_in_every_dtype(dtype: torc
 
     subject.namespace.update(call=writer(8), call_v2=writer(7))
     pristine, variant = verdicts(subject)
-    assert pristine.note == "none here"
+    assert sentences(pristine.remarks) == "none here"
     assert (pristine.correct, variant.correct, variant.first_bad) == (True, False, (7,))
 
 

@@ -30,7 +30,7 @@ def test_a_run_times_every_launch_and_prints_json_alone(capsys: pytest.CaptureFi
         ("k alone #1", "k_v2 alone #1"),
         ("k alone #2", "k_v2 alone #2"),
     }
-    assert result["schema"] == 1
+    assert result["schema"] == 2
     assert (result["data"], result["first"], result["threads"], result["seed"]) == ("warm", "baseline", 1, 0)
     quads = [quad for each in result["comparisons"] for quad in each["quads"]]
     assert all(len(quad["seconds"]) == 4 and min(quad["seconds"]) > 0 for quad in quads)
@@ -66,7 +66,8 @@ def test_a_copy_that_needs_the_buffers_of_its_own_wrapper_is_right_there(
     subject.namespace.update(k_v2=rolled, call_v2=call_v2)
     status, result, _ = run(subject, capsys, "--check-only")
     assert status == 0
-    assert result["variants"][2]["note"] == "inside call_v2: it does not fit the buffers of call"
+    (needed,) = result["variants"][2]["remarks"]
+    assert (needed["code"], needed["numbers"]) == ("own-wrapper-needed", {"wrapper": "call_v2"})
 
     subject.namespace["call_v2"] = subject.namespace["call"]  # nothing launches the copy now
     status, result, _ = run(subject, capsys, "--check-only")

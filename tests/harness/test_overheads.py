@@ -21,6 +21,7 @@ from inductor_probe.harness.overheads import (
     measure_overheads,
     steps_of,
 )
+from inductor_probe.harness.remarks import Remark, sentence
 
 
 def a_bench(namespace: dict[str, Any], kernels: list[str], graph: Any = None) -> Bench:
@@ -93,7 +94,7 @@ def test_library_calls_are_noted_but_neither_views_nor_empty_memory() -> None:
     assert library.steps[1].launch.args[0].tolist() == torch.ones(4, 4).tolist()  # as it was before
 
 
-def test_pointers_to_memory_of_something_else_leave_kernels_out_with_a_note() -> None:
+def test_pointers_to_memory_of_something_else_leave_kernels_out_with_a_remark() -> None:
     hidden = torch.ones(4)
 
     def kernel(pointer: Any) -> None:
@@ -101,9 +102,9 @@ def test_pointers_to_memory_of_something_else_leave_kernels_out_with_a_note() ->
 
     namespace: dict[str, Any] = {"kernel": kernel}
     namespace["call"] = lambda args: namespace["kernel"](ctypes.c_void_p(hidden.data_ptr())) or args
-    notes: list[str] = []
-    assert steps_of(a_bench(namespace, ["kernel"]), [torch.ones(2)], notes) == []
-    assert notes == [
+    remarks: list[Remark] = []
+    assert steps_of(a_bench(namespace, ["kernel"]), [torch.ones(2)], remarks) == []
+    assert [sentence(remark) for remark in remarks] == [
         "kernels are not timed one by one: launches of kernel pass pointers to memory of something else"
     ]
 
@@ -167,5 +168,5 @@ def test_every_part_of_a_call_is_timed_in_every_round() -> None:
     assert all(len(part["seconds"]) == rounds for part in found["parts"])
     assert len(kinds["kernel"]["host"]) == len(kinds["guards"]["host"]) == rounds
     assert (found["device"], found["allocations"], found["flops"]) == ("cpu", 2, [("aten.mm", 1024)])
-    assert found["notes"] == []
+    assert found["remarks"] == []
     assert json.loads(json.dumps(found, allow_nan=False))["parts"][-1]["kind"] == "guards"

@@ -7,6 +7,7 @@ import torch
 import torch._inductor.inductor_prims
 
 from inductor_probe.harness.random_numbers import Draws
+from inductor_probe.harness.remarks import sentences
 from tests.bench_file.judged import bench, double, verdicts
 
 
@@ -21,7 +22,7 @@ def test_a_graph_that_decides_differently_in_float64_is_compared_as_it_is() -> N
     pristine, variant = verdicts(bench(call, call, Bits))
     assert pristine.correct
     assert variant.correct
-    assert "not in float64" in (pristine.note or "")
+    assert "not in float64" in sentences(pristine.remarks)
 
 
 def test_a_graph_that_does_not_run_is_said() -> None:
@@ -32,7 +33,7 @@ def test_a_graph_that_does_not_run_is_said() -> None:
     pristine, variant = verdicts(bench(double, double, Broken))
     assert pristine.correct
     assert variant.correct
-    assert "does not run eagerly: RuntimeError: no such operation" in (pristine.note or "")
+    assert "does not run eagerly: RuntimeError: no such operation" in sentences(pristine.remarks)
 
 
 class Dropout(torch.nn.Module):
@@ -51,7 +52,7 @@ def test_a_graph_that_draws_random_numbers_is_given_those_of_the_kernels() -> No
             return (args[0] * torch.ops.prims.inductor_random.default([8], seeds[0], "rand"),)
 
     pristine, variant = verdicts(bench(call, call, Dropout))
-    assert (pristine.correct, pristine.note) == (True, None)
+    assert (pristine.correct, pristine.remarks) == (True, [])
     assert variant.correct
     other = bench(call, lambda args: (args[0] * torch.rand(8),), Dropout)
     assert not verdicts(other)[1].correct
@@ -69,7 +70,7 @@ def test_other_random_numbers_than_those_of_the_kernels_are_said_not_judged() ->
     pristine, variant = verdicts(bench(call, call, Draw))
     assert pristine.correct
     assert variant.correct
-    assert "eager draws other random numbers: aten.bernoulli.p" in (pristine.note or "")
+    assert "eager draws other random numbers: aten.bernoulli.p" in sentences(pristine.remarks)
 
 
 def test_memory_that_the_graph_never_writes_is_not_compared() -> None:
@@ -87,7 +88,7 @@ def test_memory_that_the_graph_never_writes_is_not_compared() -> None:
 
     pristine, variant = verdicts(bench(call, wrong, Empty))
     assert (pristine.correct, pristine.elements) == (True, 16)
-    assert pristine.note == "outputs that the graph does not write to are not compared"
+    assert sentences(pristine.remarks) == "outputs that the graph does not write to are not compared"
     assert (variant.correct, variant.first_bad_output) == (False, 2)
 
 
@@ -126,7 +127,10 @@ def test_values_that_leave_the_range_of_their_dtype_are_not_compared() -> None:
 
     pristine, variant = verdicts(bench(call, wrong, Powers))
     assert pristine.correct, pristine
-    assert pristine.note == "these inputs leave the range of the dtype: what is not finite is not compared"
+    assert (
+        sentences(pristine.remarks)
+        == "these inputs leave the range of the dtype: what is not finite is not compared"
+    )
     assert (variant.correct, variant.first_bad_output) == (False, 1)
 
 
@@ -141,7 +145,7 @@ def test_a_view_that_eager_cannot_take_of_its_own_layout_is_copied() -> None:
         return (args[0].view(2, 4).t().reshape(8),)
 
     pristine, _ = verdicts(bench(call, call, Viewed))
-    assert (pristine.correct, pristine.note) == (True, None)
+    assert (pristine.correct, pristine.remarks) == (True, [])
 
 
 @pytest.mark.parametrize(

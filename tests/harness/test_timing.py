@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 
+from inductor_probe.harness.remarks import Remark, sentences
 from inductor_probe.harness.rings import Ring, make_ring
 from inductor_probe.harness.timing import Quad, Side, Subject, make_side, time_quad, time_quads, width
 
@@ -104,7 +105,7 @@ def test_slots_are_equal_and_lie_differently_within_their_pages() -> None:
 
 
 def test_a_ring_is_as_large_as_it_should_be_and_says_when_it_cannot(monkeypatch: pytest.MonkeyPatch) -> None:
-    said: list[str] = []
+    said: list[Remark] = []
     rng = random.Random(0)  # noqa: S311
     x = torch.zeros(1024)
     assert len(make_ring([x], False, rng, said.append).slots) == 8
@@ -113,7 +114,7 @@ def test_a_ring_is_as_large_as_it_should_be_and_says_when_it_cannot(monkeypatch:
     assert said == []
     monkeypatch.setattr("inductor_probe.harness.rings.last_level_cache", lambda: 64 << 20)
     assert len(make_ring([x], True, rng, said.append).slots) == 4096
-    assert said == ["data are not wholly cold: the ring holds 16 MiB, the cache 64"]
+    assert sentences(said) == "data are not wholly cold: the ring holds 16 MiB, the cache 64"
 
 
 def test_quads_are_guarded_every_sixth_time_and_score_b_over_a() -> None:

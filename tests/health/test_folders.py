@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from inductor_probe.health.caches import folder_size
-from inductor_probe.health.folders import folder_findings
-from inductor_probe.model.health import Finding, TorchCaches, TorchSetup
+from inductor_probe.health.folders import folder_diagnostics, folder_size
+from inductor_probe.model.health import Diagnostic, TorchCaches, TorchSetup
+from tests.health.words import remedy, text
 
 CACHES = TorchCaches(
     tempfile.gettempdir(), disabled=False, fx_graph=True, autograd=True, autotune=True, remote=()
@@ -23,8 +23,8 @@ def read_only(tmp_path: Path) -> Path:
     return tmp_path / "shut"
 
 
-def by_use(here: Path, environment: dict[str, str], caches: TorchCaches = CACHES) -> dict[str, Finding]:
-    found = folder_findings(TorchSetup(version="2.13", caches=caches), here, environment)
+def by_use(here: Path, environment: dict[str, str], caches: TorchCaches = CACHES) -> dict[str, Diagnostic]:
+    found = folder_diagnostics(TorchSetup(version="2.13", caches=caches), here, environment)
     return {str(dict(each.facts)["use"]): each for each in found}
 
 
@@ -32,37 +32,37 @@ def test_folders_that_can_be_written_tell_their_free_space(tmp_path: Path) -> No
     found = by_use(tmp_path, {"XDG_STATE_HOME": str(tmp_path / "not" / "yet")})
     assert list(found) == ["dumps", "temporary", "caches", "record"]
     assert all(int(str(dict(each.facts)["free_bytes"])) > 0 for each in found.values())
-    assert "(to be made)" in found["record"].text
+    assert "(to be made)" in text(found["record"])
     assert list(tmp_path.iterdir()) == []  # nothing is left behind
 
 
 def test_a_folder_that_cannot_be_written_is_needed_and_has_a_remedy(tmp_path: Path) -> None:
     shut = read_only(tmp_path)
     found = by_use(shut, {"HOME": str(tmp_path)})
-    assert found["dumps"].level == "needs"
-    assert f"cannot be written in {shut}" in found["dumps"].text
-    assert "--out" in str(found["dumps"].remedy)
+    assert found["dumps"].level == "error"
+    assert f"cannot be written in {shut}" in text(found["dumps"])
+    assert "--out" in str(remedy(found["dumps"]))
     named = by_use(tmp_path, {"TORCH_COMPILE_DEBUG_DIR": str(shut / "below"), "HOME": str(tmp_path)})
-    assert named["dumps"].level == "needs"
+    assert named["dumps"].level == "error"
 
 
-def test_a_record_that_cannot_be_written_is_a_note(tmp_path: Path) -> None:
+def test_a_record_that_cannot_be_written_is_a_warning(tmp_path: Path) -> None:
     found = by_use(tmp_path, {"XDG_STATE_HOME": str(read_only(tmp_path))})
-    assert (found["record"].level, "--trust" in str(found["record"].remedy)) == ("note", True)
+    assert (found["record"].level, "--trust" in str(remedy(found["record"]))) == ("warning", True)
 
 
-def test_a_file_in_a_folders_place_is_no_folder(tmp_path: Path) -> None:
+def test_a_file_in_a_folders_place_is_not_writable(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     found = by_use(tmp_path, {"TORCH_COMPILE_DEBUG_DIR": str(tmp_path / "file")})
-    assert found["dumps"].level == "needs"
+    assert found["dumps"].level == "error"
 
 
-def test_no_temporary_folder_at_all_is_a_need(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_temporary_folder_at_all_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def none() -> str:
         raise FileNotFoundError(2, "No usable temporary directory found")
 
     monkeypatch.setattr(tempfile, "gettempdir", none)
-    assert by_use(tmp_path, {"HOME": str(tmp_path)})["temporary"].level == "needs"
+    assert by_use(tmp_path, {"HOME": str(tmp_path)})["temporary"].level == "error"
 
 
 def test_a_cache_is_measured_and_left_where_it_takes_long(tmp_path: Path) -> None:

@@ -2,9 +2,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from inductor_probe.health.gpu import gpu_findings, gpu_states, has_gpu
+from inductor_probe.health.devices import gpu_diagnostics, gpu_states, has_gpu
 from inductor_probe.machine.gpu import GpuState
 from inductor_probe.model.health import TorchSetup
+from tests.health.words import remedy, text
 
 BUSY = GpuState(
     "nvml",
@@ -15,7 +16,7 @@ BUSY = GpuState(
     power_w=699.8,
     limit_w=700.0,
     temperature_c=85.0,
-    reasons=("the power limit",),
+    reasons=("power_limit",),
     processes=(7,),
 )
 COOL = GpuState("nvml", name="NVIDIA H200", driver="580.1", sm_mhz=345.0, max_sm_mhz=1980.0, idle=True)
@@ -25,8 +26,8 @@ CUDA = TorchSetup(version="2.13", cuda="13.0", devices=("NVIDIA H200",))
 def test_no_gpu_is_a_plain_line(tmp_path: Path) -> None:
     assert gpu_states({}, tmp_path) == ()
     assert not has_gpu((), tmp_path)
-    (found,) = gpu_findings(TorchSetup(version="2.13"), ())
-    assert (found.level, found.text) == ("fine", "none: inductor compiles C++ for the CPU")
+    (found,) = gpu_diagnostics(TorchSetup(version="2.13"), ())
+    assert (found.level, text(found)) == ("ok", "none: inductor compiles C++ for the CPU")
 
 
 def test_each_gpu_that_cuda_may_use_is_asked(tmp_path: Path) -> None:
@@ -46,26 +47,26 @@ def test_each_gpu_that_cuda_may_use_is_asked(tmp_path: Path) -> None:
     assert asked == ["0", "1", "2", "2", "GPU-ab"]
 
 
-def test_what_holds_clocks_back_and_who_else_computes_is_a_note() -> None:
-    (found,) = gpu_findings(CUDA, (BUSY,))
-    assert found.level == "note"
-    assert "NVIDIA H200, driver 580.1, 1200 of 1980 MHz, 700 of 700 W, 85 C" in found.text
-    assert "held back by the power limit" in found.text
-    assert "1 other process computes" in found.text
-    (cool,) = gpu_findings(CUDA, (COOL,))
-    assert (cool.level, "345 of 1980 MHz (idle)" in cool.text) == ("fine", True)
+def test_what_throttles_clocks_and_who_else_computes_is_a_warning() -> None:
+    (found,) = gpu_diagnostics(CUDA, (BUSY,))
+    assert found.level == "warning"
+    assert "NVIDIA H200, driver 580.1, 1200 of 1980 MHz, 700 of 700 W, 85 C" in text(found)
+    assert "throttled by the power limit" in text(found)
+    assert "1 other process computes" in text(found)
+    (cool,) = gpu_diagnostics(CUDA, (COOL,))
+    assert (cool.level, "345 of 1980 MHz (idle)" in text(cool)) == ("ok", True)
 
 
 def test_a_gpu_that_torch_cannot_use_says_why() -> None:
     errors = (("devices", "RuntimeError: the driver is too old"),)
-    (found,) = gpu_findings(TorchSetup(version="2.13", cuda="13.0", errors=errors), (COOL,))
-    assert found.level == "note"
-    assert "torch cannot use it: RuntimeError: the driver is too old" in found.text
+    (found,) = gpu_diagnostics(TorchSetup(version="2.13", cuda="13.0", errors=errors), (COOL,))
+    assert found.level == "warning"
+    assert "torch cannot use it: RuntimeError: the driver is too old" in text(found)
 
 
-def test_unknown_clocks_are_a_note_with_the_way_to_know_them() -> None:
-    (found,) = gpu_findings(CUDA, (GpuState(None, "clocks of the GPU are not available (NVML: no)"),))
-    assert (found.level, found.remedy) == ("note", "pip install nvidia-ml-py")
-    (amd,) = gpu_findings(TorchSetup(version="2.13", hip="7.0", devices=("MI300X",)), ())
-    assert "MI300X" in amd.text
-    assert "rocm-smi" in str(amd.remedy)
+def test_unknown_clocks_are_a_warning_with_the_way_to_know_them() -> None:
+    (found,) = gpu_diagnostics(CUDA, (GpuState(None, "clocks of the GPU are not available (NVML: no)"),))
+    assert (found.level, remedy(found)) == ("warning", "pip install nvidia-ml-py")
+    (amd,) = gpu_diagnostics(TorchSetup(version="2.13", hip="7.0", devices=("MI300X",)), ())
+    assert "MI300X" in text(amd)
+    assert "rocm-smi" in str(remedy(amd))

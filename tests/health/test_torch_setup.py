@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from inductor_probe.health.caches import cache_findings
-from inductor_probe.health.compiling import compiling_findings
-from inductor_probe.health.torch_setup import torch_setup
-from inductor_probe.model.health import BuiltKernel, Finding, Limit, TorchCaches, TorchSetup
+from inductor_probe.health.folders import caches_diagnostic
+from inductor_probe.health.installed import compiling_diagnostics, limits_diagnostic
+from inductor_probe.machine.torch_setup import torch_setup
+from inductor_probe.model.health import BuiltKernel, Diagnostic, Limit, TorchCaches, TorchSetup
+from tests.health.words import remedy, text
 
 
 @pytest.fixture(scope="module")
@@ -48,16 +49,16 @@ def test_a_kernel_is_compiled_linked_and_run_by_openmp(setup: TorchSetup) -> Non
     assert setup.built.error is None
     assert (setup.openmp, setup.built.threads) == ("-fopenmp", 2)
     assert setup.built.seconds > 0
-    assert {found.level for found in compiling_findings(setup)} == {"fine"}
+    assert {found.level for found in compiling_diagnostics(setup)} == {"ok"}
 
 
 @pytest.mark.compiles
 def test_caches_that_would_hide_compiles_are_named(setup: TorchSetup) -> None:
-    caches, limits = cache_findings(setup)
-    assert caches.text.startswith("on for FX graphs, autograd, autotuning, in ")
-    assert "remote caches are on (FX graphs): they hide compiles" in caches.text
-    assert (caches.level, dict(caches.facts)["remote"]) == ("note", ("FX graphs",))
-    assert limits.level == "fine"
+    caches, limits = caches_diagnostic(setup), limits_diagnostic(setup)
+    assert text(caches).startswith("on for FX graphs, autograd, autotuning, in ")
+    assert "remote caches are on (FX graphs): they hide compiles" in text(caches)
+    assert (caches.level, dict(caches.facts)["remote"]) == ("warning", ("FX graphs",))
+    assert limits.level == "ok"
 
 
 def test_without_torch_the_reason_is_kept(tmp_path: Path) -> None:
@@ -68,16 +69,17 @@ def test_without_torch_the_reason_is_kept(tmp_path: Path) -> None:
 
 def test_a_torch_that_ends_the_process_is_told_from_a_missing_one(tmp_path: Path) -> None:
     killed = torch_setup(stand_in(tmp_path, "import os\nos.kill(os.getpid(), 9)\n"))
-    assert killed.error("torch") == "it could not be asked: killed by signal 9"
+    assert killed.error("torch") == "torch could not be asked: killed by signal 9"
 
 
 def test_parts_that_a_torch_does_not_have_cost_only_their_answer(tmp_path: Path) -> None:
     source = "class version: cuda = hip = None\n__version__ = '9.0'\ndef get_num_threads(): return 3\n"
     other = torch_setup(stand_in(tmp_path, source))
     assert (other.version, other.threads, other.built) == ("9.0", 3, None)
-    assert {"caches", "limits", "compile"} <= {name for name, _ in other.errors}
-    (found,) = [each for each in compiling_findings(other) if each.about == "compiler"]
-    assert (found.level, "not available on torch 9.0" in found.text) == ("note", True)
+    assert {"caches", "limits"} <= {name for name, _ in other.errors}
+    assert other.not_available
+    (found,) = [each for each in compiling_diagnostics(other) if each.about == "compiler"]
+    assert (found.level, "not available on torch 9.0" in text(found)) == ("warning", True)
 
 
 def test_what_the_script_prints_is_not_taken_for_the_answer(tmp_path: Path) -> None:
@@ -89,7 +91,7 @@ COMMAND = TorchSetup(version="2.13", compiler="g++", openmp="-fopenmp", isa="avx
 
 
 @pytest.mark.parametrize(
-    ("said", "remedy"),
+    ("said", "advice"),
     [
         ("kernel.cpp:1:10: fatal error: Python.h: No such file or directory", "python3-dev"),
         ("/usr/bin/ld: cannot find -lgomp", "libgomp1"),
@@ -98,29 +100,30 @@ COMMAND = TorchSetup(version="2.13", compiler="g++", openmp="-fopenmp", isa="avx
         ("something new", "g++"),
     ],
 )
-def test_a_build_that_fails_has_the_remedy_for_it(said: str, remedy: str) -> None:
+def test_a_build_that_fails_has_the_remedy_for_it(said: str, advice: str) -> None:
     setup = TorchSetup(version="2.13", compiler="g++", built=BuiltKernel(0.1, error=said))
-    found = next(compiling_findings(setup, processor_bits=256))
-    assert found.level == "needs"
-    assert said in found.text
-    assert remedy in str(found.remedy)
+    found = next(compiling_diagnostics(setup, processor_bits=256))
+    assert found.level == "error"
+    assert said in text(found)
+    assert advice in str(remedy(found))
 
 
-def vectors(environment: dict[str, str], setup: TorchSetup = COMMAND) -> Finding:
-    return list(compiling_findings(setup, environment, processor_bits=512))[-1]
+def vectors(environment: dict[str, str], setup: TorchSetup = COMMAND) -> Diagnostic:
+    return list(compiling_diagnostics(setup, environment, processor_bits=512))[-1]
 
 
-def test_narrower_vectors_than_the_processor_has_are_a_note() -> None:
+def test_narrower_vectors_than_the_processor_has_are_a_warning() -> None:
     found = vectors({"ATEN_CPU_CAPABILITY": "avx2"})
-    assert (found.text, found.level) == ("avx2, 256 bits; the processor has 512 bits", "note")
-    assert "unset ATEN_CPU_CAPABILITY" in str(found.remedy)
+    assert (text(found), found.level) == ("avx2, 256 bits; the processor has 512 bits", "warning")
+    assert "unset ATEN_CPU_CAPABILITY" in str(remedy(found))
     none = vectors({}, TorchSetup(version="2.13", compiler="g++"))
-    assert none.text.startswith("none: C++ kernels are not vectorised")
+    assert text(none).startswith("none: C++ kernels are not vectorised")
 
 
 def test_changed_limits_and_caches_that_are_off_are_said(tmp_path: Path) -> None:
     caches = TorchCaches(str(tmp_path), disabled=True, fx_graph=True, autograd=True, autotune=True, remote=())
     limits = (Limit("recompile_limit", 64, 8), Limit("accumulated_recompile_limit", 256, 256))
-    first, second = cache_findings(TorchSetup(version="2.13", caches=caches, limits=limits))
-    assert first.text.startswith(f"all off, in {tmp_path} (0 B in 0 files)")
-    assert (second.level, "recompile_limit is 8" in second.text) == ("note", True)
+    setup = TorchSetup(version="2.13", caches=caches, limits=limits)
+    first, second = caches_diagnostic(setup), limits_diagnostic(setup)
+    assert text(first).startswith(f"all off, in {tmp_path} (0 B in 0 files)")
+    assert (second.level, "recompile_limit is 8" in text(second)) == ("warning", True)

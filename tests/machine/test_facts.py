@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from inductor_probe.machine.facts import machine, variables, vector_bits
+from inductor_probe.machine.cpu import vector_bits
+from inductor_probe.machine.facts import machine, variables
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from inductor_probe.machine.gpu import GpuState, gpu_sentences, gpu_state, reasons_of
+from inductor_probe.machine.gpu import GpuState, gpu_remarks, gpu_state, reasons_of
+from inductor_probe.report.words.remarks import sentence
 
 POWER_CAP, THERMAL, IDLE, SET = 0x4, 0x40, 0x1, 0x2
 SMI = "GPU-12ab, NVIDIA H200, 570.86.15, 1755, 1980, 3201, 412.50, 700.00, 61, 98, 0x0000000000000004\n"
@@ -73,7 +74,7 @@ def test_nvml_tells(old: bool) -> None:
     state = gpu_state("1", nvml=lambda: nvml(POWER_CAP | SET, old=old), run=no_command)
     assert (state.source, state.name, state.driver) == ("nvml", "NVIDIA H200", "570.86.15")
     assert (state.sm_mhz, state.max_sm_mhz, state.power_w, state.limit_w) == (1755, 1980, 412.5, 700)
-    assert (state.busy, state.reasons, state.idle) == (0.98, ("the power limit",), False)
+    assert (state.busy, state.reasons, state.idle) == (0.98, ("power_limit",), False)
     assert state.processes == (7, 12)
     assert json.loads(json.dumps(state.plain()))["sm_mhz"] == 1755
 
@@ -81,7 +82,7 @@ def test_nvml_tells(old: bool) -> None:
 def test_nvidia_smi_tells_the_same() -> None:
     by_nvml = gpu_state("1", nvml=lambda: nvml(POWER_CAP), run=no_command).plain()
     by_command = gpu_state("1", nvml=no_module, run=smi).plain()
-    assert by_command == by_nvml | {"source": "nvidia-smi", "memory_mhz": 3201.0, "held": ()}
+    assert by_command == by_nvml | {"source": "nvidia-smi", "memory_mhz": 3201.0, "throttled_s": ()}
 
 
 def test_a_part_that_a_gpu_does_not_tell_is_none() -> None:
@@ -104,8 +105,8 @@ def test_without_both_it_says_so() -> None:
     assert state.source is None
     assert "No module named 'pynvml'" in (state.why_not or "")
     assert "nvidia-smi" in (state.why_not or "")
-    (said,) = gpu_sentences(state)
-    assert said.endswith("throttling would go unnoticed")
+    (remark,) = gpu_remarks(state)
+    assert sentence(remark).endswith("throttling would go unnoticed")
 
 
 def test_what_nvidia_smi_prints_instead_of_values_is_shown() -> None:
@@ -115,36 +116,40 @@ def test_what_nvidia_smi_prints_instead_of_values_is_shown() -> None:
 
 def test_reasons_that_slow_down_are_named_and_others_are_not() -> None:
     assert reasons_of(IDLE | SET | 0x100) == ()
-    assert reasons_of(POWER_CAP | THERMAL) == ("the power limit", "its temperature (by hardware)")
+    assert reasons_of(POWER_CAP | THERMAL) == ("power_limit", "hardware_thermal")
 
 
-def test_sentences_name_throttling_and_others() -> None:
+def test_remarks_name_throttling_and_others() -> None:
     clear = GpuState("nvml", sm_mhz=1980, max_sm_mhz=1980, busy=0.0)
-    slow = GpuState("nvml", sm_mhz=1755, max_sm_mhz=1980, reasons=("the power limit",))
-    assert gpu_sentences(clear, clear) == ()
-    (held,) = gpu_sentences(clear, slow)
-    assert held.startswith("the GPU's clock is held back by the power limit (1755 of 1980 MHz)")
-    shared = GpuState("nvml", processes=(7, 12), busy=1.0)
-    assert gpu_sentences(shared, own=(7,)) == (
-        "1 other process computes on this GPU (12): times hold their work, too",
+    slow = GpuState("nvml", sm_mhz=1755, max_sm_mhz=1980, reasons=("power_limit",))
+    assert gpu_remarks(clear, clear) == ()
+    (throttled,) = gpu_remarks(clear, slow)
+    assert sentence(throttled).startswith(
+        "the GPU's clock is throttled by the power limit (1755 of 1980 MHz)"
     )
-    assert "100% busy" in gpu_sentences(GpuState("nvml", busy=1.0))[0]
+    shared = GpuState("nvml", processes=(7, 12), busy=1.0)
+    (others,) = gpu_remarks(shared, own=(7,))
+    assert sentence(others) == "1 other process computes on this GPU (12): times hold their work, too"
+    assert others.numbers == (("processes", 1), ("pids", "12"))
+    assert "100% busy" in sentence(gpu_remarks(GpuState("nvml", busy=1.0))[0])
 
 
 def test_throttling_between_two_looks_at_an_idle_gpu_is_said() -> None:
     """Before and after a process the GPU is idle, and holds nothing back: only the sums tell."""
-    before = GpuState("nvml", idle=True, held=(("the power limit", 3.0), ("its temperature", 0.5)))
-    after = GpuState("nvml", idle=True, held=(("the power limit", 4.25), ("its temperature", 0.5)))
-    assert gpu_sentences(before, after) == (
-        "the GPU's clock was held back by the power limit for 1.2 s meanwhile: times are too long",
+    before = GpuState("nvml", idle=True, throttled_s=(("power_limit", 3.0), ("thermal", 0.5)))
+    after = GpuState("nvml", idle=True, throttled_s=(("power_limit", 4.25), ("thermal", 0.5)))
+    (throttled,) = gpu_remarks(before, after)
+    assert throttled.numbers == (("power_limit_s", 1.25),)
+    assert sentence(throttled) == (
+        "the GPU's clock was throttled by the power limit for 1.2 s meanwhile: times are too long"
     )
-    assert gpu_sentences(before, before) == ()
-    assert gpu_sentences(GpuState("nvml"), after) == ()
+    assert gpu_remarks(before, before) == ()
+    assert gpu_remarks(GpuState("nvml"), after) == ()
 
 
-def test_times_that_clocks_were_held_back_are_read_in_seconds() -> None:
+def test_times_that_clocks_were_throttled_are_read_in_seconds() -> None:
     found = gpu_state("1", nvml=nvml)
-    assert found.held == (
-        ("the power limit", 1.5), ("its temperature", 1.5), ("the board's limit", 1.5), ("reliability", 1.5),
+    assert found.throttled_s == (
+        ("power_limit", 1.5), ("thermal", 1.5), ("board_limit", 1.5), ("reliability", 1.5),
     )  # fmt: skip
-    assert gpu_state("1", nvml=lambda: nvml(refuses=("nvmlDeviceGetViolationStatus",))).held == ()
+    assert gpu_state("1", nvml=lambda: nvml(refuses=("nvmlDeviceGetViolationStatus",))).throttled_s == ()

@@ -4,6 +4,7 @@ import pytest
 
 from inductor_probe.machine.cpu import CpuState
 from inductor_probe.machine.hazards import fixed_threads, hazards
+from inductor_probe.report.words.remarks import sentence
 
 FIXED = {"cpp_fused_add_0": "#pragma omp parallel num_threads(2)\n{"}
 FREE = {"cpp_fused_mul_1": "    #pragma omp parallel\n    {"}
@@ -24,7 +25,7 @@ def test_an_idle_machine_has_none(kernels: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("kernels", [FIXED, FREE])
 def test_threads_on_busy_processors(kernels: dict[str, str]) -> None:
-    (said,) = hazards(kernels, CpuState(2, busy=1.0))
+    (said,) = map(sentence, hazards(kernels, CpuState(2, busy=1.0)))
     (name,) = kernels
     assert said.startswith(f"{name}: 2 threads, which wait for the one that does not run")
     assert "others keep 1.0 of 2 processors busy" in said
@@ -35,7 +36,7 @@ def test_threads_on_busy_processors(kernels: dict[str, str]) -> None:
 def test_one_thread_needs_one_processor() -> None:
     assert hazards(SERIAL, CpuState(2, busy=1.0)) == ()
     assert hazards(FREE, CpuState(2, busy=1.0), threads=1) == ()
-    (said,) = hazards(SERIAL, CpuState(2, busy=1.9))
+    (said,) = map(sentence, hazards(SERIAL, CpuState(2, busy=1.9)))
     assert "1 thread, and others keep 1.9 of 2 processors busy" in said
 
 
@@ -44,26 +45,28 @@ def test_a_little_work_of_others_is_passed_over() -> None:
 
 
 def test_more_threads_than_processors() -> None:
-    (said,) = hazards(FIXED, CpuState(1))
+    (said,) = map(sentence, hazards(FIXED, CpuState(1)))
     assert said.startswith("cpp_fused_add_0: 2 threads, and 1 processor may run them")
-    (said,) = hazards(FREE, IDLE, threads=8)
+    (said,) = map(sentence, hazards(FREE, IDLE, threads=8))
     assert said.startswith("cpp_fused_mul_1: 8 threads, and 2 processors may run them")
 
 
 def test_a_quota_below_the_threads() -> None:
-    (said,) = hazards(FIXED, CpuState(4, quota=1.5, period_s=0.1))
-    assert "pays for 1.5 processors (cpu.max)" in said
+    (said,) = map(sentence, hazards(FIXED, CpuState(4, quota=1.5, period_s=0.1)))
+    assert "has a quota of 1.5 processors (cpu.max)" in said
     assert "the rest of the period of 100 ms" in said
     assert hazards(FIXED, CpuState(4, quota=2.0)) == ()
 
 
 def test_threads_that_do_not_reach_a_kernel() -> None:
-    (said,) = hazards({**FIXED, **FREE}, IDLE, threads=1)
+    (said,) = map(sentence, hazards({**FIXED, **FREE}, IDLE, threads=1))
     assert said.startswith("--threads 1 does not reach cpp_fused_add_0, whose text fixes 2;")
     assert hazards(FIXED, IDLE, threads=2) == ()
 
 
 def test_a_hypervisor_and_a_governor() -> None:
-    stolen, governor = hazards(SERIAL, CpuState(2, stolen=0.4, governors=("powersave", "performance")))
+    stolen, governor = map(
+        sentence, hazards(SERIAL, CpuState(2, stolen=0.4, governors=("powersave", "performance")))
+    )
     assert stolen.startswith("the hypervisor took 0.40 of 2 processors")
     assert governor.startswith("the governor powersave changes clocks")

@@ -3,40 +3,41 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 
 import pytest
 import torch
 
 from inductor_probe.errors import RunFailedError
-from inductor_probe.machine.roofline import ceiling_rows, measure_ceilings
-from inductor_probe.model.ceilings import Ceiling, CeilingRow, Ceilings, KernelWork
+from inductor_probe.machine.roofline import measure_roofline, roofline_rows
+from inductor_probe.model.codec import to_json
 from inductor_probe.model.overheads import OverheadRow, Overheads
+from inductor_probe.model.roofline import KernelWork, PeakRate, Roofline, RooflineRow
+from inductor_probe.report.words.remarks import sentence
 from inductor_probe.store.json_object import JsonObject
-from inductor_probe.store.samples import ceilings_from
+from inductor_probe.store.samples import roofline_from
 
 MIB = 1 << 20
-MACHINE = Ceilings(
+MACHINE = Roofline(
     "2.13.0",
     "cpu",
     1,
     2 * MIB,
     64 * MIB,
     (
-        Ceiling("copy", "memory", 256 * MIB, 10e9, 5),
-        Ceiling("copy", "cache", MIB, 80e9, 999),
-        Ceiling("copy", "last cache", 16 * MIB, 20e9, 99),
-        Ceiling("matmul", "float32", 1024, 100e9, 15),
+        PeakRate("copy", "memory", 256 * MIB, 10e9, 5),
+        PeakRate("copy", "cache", MIB, 80e9, 999),
+        PeakRate("copy", "last cache", 16 * MIB, 20e9, 99),
+        PeakRate("matmul", "float32", 1024, 100e9, 15),
     ),
 )
 
 
 def held(
     work: KernelWork, seconds: float, *, timed: tuple[str, str] = ("kernel", "k"), cold: bool = False
-) -> CeilingRow:
+) -> RooflineRow:
     row = OverheadRow(*timed, "host", seconds, 0.0, 1.0, told=True, launches=1)
     overheads = Overheads("cpu", "call", (row,), 0, 5, None, None, None, 0, 0, ())
-    (found,) = ceiling_rows([work], overheads, MACHINE, cold=cold)
+    (found,) = roofline_rows([work], overheads, MACHINE, cold=cold)
     return found
 
 
@@ -60,7 +61,7 @@ def test_a_product_is_held_against_one_of_its_dtype() -> None:
     work = KernelWork("extern_kernels.mm", 4096, flops=50_000_000, dtype="float32")
     row = held(work, 1e-3, timed=("library", "aten.mm.out"))
     assert (row.flop_rate, row.flop_share) == (5e10, 0.5)
-    assert row.flags == ()  # little is moved for what is computed
+    assert row.remarks == ()  # little is moved for what is computed
     assert held(KernelWork("k", 4096, 50_000_000, "float16"), 1e-3).flop_share is None
 
 
@@ -77,42 +78,42 @@ def test_a_product_is_held_against_one_of_its_dtype() -> None:
         (KernelWork("k", 60 * MIB, 2_000_000_000, "float32"), 10e-3, "of what a matrix product reaches"),
     ],
 )
-def test_what_cannot_be_is_flagged_with_its_likely_cause(work: KernelWork, seconds: float, why: str) -> None:
-    (flag,) = held(work, seconds).flags
-    assert why in flag
+def test_what_cannot_be_is_remarked_with_its_likely_cause(work: KernelWork, seconds: float, why: str) -> None:
+    (remark,) = held(work, seconds).remarks
+    assert why in sentence(remark)
 
 
 def test_bytes_that_are_not_known_have_no_share() -> None:
     row = held(KernelWork("k", None), 1e-3)
-    assert (row.rate, row.share, row.flags) == (None, None, ())
+    assert (row.rate, row.share, row.remarks) == (None, None, ())
 
 
 def test_a_kernel_that_was_not_timed_has_no_row() -> None:
     overheads = Overheads("cpu", "call", (), 0, 5, None, None, None, 0, 0, ())
-    assert ceiling_rows([KernelWork("k", 64)], overheads, MACHINE) == ()
+    assert roofline_rows([KernelWork("k", 64)], overheads, MACHINE) == ()
 
 
-def test_ceilings_are_the_same_again_from_json() -> None:
-    assert ceilings_from(JsonObject(json.loads(json.dumps(asdict(MACHINE))))) == MACHINE
+def test_a_roofline_is_the_same_again_from_json() -> None:
+    assert roofline_from(JsonObject(json.loads(json.dumps(to_json(MACHINE))))) == MACHINE
 
 
 @pytest.mark.compiles
-def test_this_machine_has_ceilings() -> None:
-    found = measure_ceilings(threads=1, dtypes=["float32", "float32", "no_such_dtype"])
-    memory, cache = found.get("copy", "memory"), found.get("copy", "cache")
+def test_this_machine_has_a_roofline() -> None:
+    found = measure_roofline(threads=1, dtypes=["float32", "float32", "no_such_dtype"])
+    memory, cache = found.peak("copy", "memory"), found.peak("copy", "cache")
     assert memory is not None
     assert cache is not None
     assert cache.size <= found.cache
     assert cache.size < memory.size
-    assert all(1e6 < each.rate < 1e16 and each.calls >= 5 for each in found.found)
-    assert [each.place for each in found.found if each.what == "matmul"] == ["float32"]
-    assert len(found.notes) == 1
-    assert "no_such_dtype" in found.notes[0]
+    assert all(1e6 < each.rate < 1e16 and each.calls >= 5 for each in found.peaks)
+    assert [each.place for each in found.peaks if each.what == "matmul"] == ["float32"]
+    (missing,) = found.remarks
+    assert (missing.code, missing.number("dtype")) == ("matmul-not-measured", "no_such_dtype")
 
 
 @pytest.mark.compiles
 def test_a_device_that_is_not_there_is_said() -> None:
     if torch.cuda.is_available():
         pytest.skip("there is a GPU")
-    with pytest.raises(RunFailedError, match="could not be measured"):
-        measure_ceilings("cuda")
+    with pytest.raises(RunFailedError, match="could not be asked"):
+        measure_roofline("cuda")

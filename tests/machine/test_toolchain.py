@@ -91,7 +91,7 @@ def test_the_compiler_is_called_with_the_flags_last(tmp_path: Path) -> None:
 
 
 def test_what_is_no_flag_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ProbeError, match=r"evil\.so is no compiler flag"):
+    with pytest.raises(ProbeError, match=r"evil\.so is not a compiler flag"):
         flags_environment(["-O2", "evil.so"], tmp_path)
 
 

@@ -6,11 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from inductor_probe.model.bench import BenchResult, Comparison, Measurement, Variant, Verdict
-from inductor_probe.report.bench import BenchTable, bench_json, duration
-from inductor_probe.report.bench_words import clause, sentence, wrong_words
+from inductor_probe.model.bench import Ablation, BenchResult, Comparison, Measurement, Variant, Verdict
+from inductor_probe.model.codec import from_json, to_json
+from inductor_probe.model.overheads import FlopCount
+from inductor_probe.model.remark import Remark, Subject, measured, reported
+from inductor_probe.report.bench import BenchTable, duration
 from inductor_probe.report.shown import to_text
+from inductor_probe.report.words.bench import clause, result_sentence, wrong_words
+from inductor_probe.report.words.remarks import sentence
 
+CHANGED = measured("input-changed", "analysis", Subject("variant", "k"), {"input": 0})
+RAISED = reported("raises ValueError: x", Subject("variant", "k"))
 KERNEL = "cpp_fused__to_copy_abs_add_arange_clamp_div_index_lt_mul_rsub_sub_sum_unsqueeze_0"
 
 
@@ -20,15 +26,15 @@ def comparison(
     verdict: Verdict,
     *,
     names: tuple[str, str] = ("k alone", "k_v2 alone"),
-    note: str | None = None,
-    findings: tuple[str, ...] = (),
+    reason: Remark | None = None,
+    remarks: tuple[Remark, ...] = (),
     excluded: int = 0,
 ) -> Comparison:
     ratio = math.sqrt(low * high)
     a, b = (
         Measurement(name, 800, time, 2e-7) for name, time in zip(names, (1e-5, ratio * 1e-5), strict=True)
     )
-    return Comparison(a, b, ratio, low, high, verdict, (ratio,) * 3, 412, excluded, note, findings)
+    return Comparison(a, b, ratio, low, high, verdict, (ratio,) * 3, 412, excluded, reason, remarks)
 
 
 def result(*comparisons: Comparison, variants: tuple[Variant, ...] = ()) -> BenchResult:
@@ -66,19 +72,21 @@ def test_a_comparison_in_words(low: float, high: float, verdict: Verdict, said: 
 
 def test_the_report_ends_with_one_sentence() -> None:
     slower, same = comparison(1.016, 1.022, "SLOWER", excluded=5), comparison(0.997, 1.004, "SAME")
-    said = sentence(result(same, slower, same))
+    said = result_sentence(result(same, slower, same))
     assert said == (
         "k_v2 is 1.9 % slower than k (1.6 to 2.2 %, 3 processes, 412 quads, 5 disturbed ones left out); "
         "2 others take the same time within 1 %."
     )
     assert to_text(BenchTable(result(same, slower, same)), 400).splitlines()[-1] == said
     wrong = Variant("k_v3", False, None, 3, 9)
-    assert sentence(result(variants=(wrong,))) == "k_v3 is wrong and not timed."
-    assert sentence(result()) == "Nothing was compared."
+    assert result_sentence(result(variants=(wrong,))) == "k_v3 is wrong and not timed."
+    assert result_sentence(result()) == "Nothing was compared."
     alone = replace(result(), alone=(Measurement("k alone", 24, 1e-5, 1e-7),))
-    assert sentence(alone) == "k takes 10.00 us a call, and was compared to nothing."
-    assert "3 comparisons are not decided" in sentence(result(*[comparison(0.9, 1.1, "UNDECIDED")] * 3))
-    assert "2 more differ" in sentence(result(*[slower] * 5))
+    assert result_sentence(alone) == "k takes 10.00 us a call, and was compared to nothing."
+    assert "3 comparisons are not decided" in result_sentence(
+        result(*[comparison(0.9, 1.1, "UNDECIDED")] * 3)
+    )
+    assert "2 more differ" in result_sentence(result(*[slower] * 5))
 
 
 @pytest.mark.parametrize("width", [80, 120, 10_000])
@@ -94,11 +102,15 @@ def test_the_table_fits_its_terminal_and_tells_long_names_apart(width: int) -> N
     assert (f"{KERNEL}_v2 alone" in candidate) == (width == 10_000)
 
 
-def test_what_is_odd_and_why_nothing_is_decided_stand_below_the_table() -> None:
-    odd = comparison(0.9, 1.1, "UNDECIDED", note="needs about 3 s more", findings=("times drift",))
-    lines = to_text(BenchTable(result(odd)), 200).splitlines()
-    assert "odd: times drift" in lines
-    assert "UNDECIDED: k_v2 against k: needs about 3 s more" in lines
+def test_remarks_and_why_nothing_is_decided_stand_below_the_table() -> None:
+    subject = Subject("variant", "k_v2 alone")
+    reason = measured("too-few-quads", "analysis", subject, {"seconds": 3})
+    drift = measured("drift", "hazard", subject, {"change": -0.02})
+    lines = to_text(
+        BenchTable(result(comparison(0.9, 1.1, "UNDECIDED", reason=reason, remarks=(drift,)))), 200
+    ).splitlines()
+    assert "remark: times drift: k_v2 alone got 2.0% faster within a process; both sides share it" in lines
+    assert "UNDECIDED: k_v2 against k: needs about 3 s more, or more processes" in lines
 
 
 def test_wrong_variants_are_said_and_have_no_time() -> None:
@@ -118,26 +130,32 @@ def test_wrong_variants_are_said_and_have_no_time() -> None:
             Variant("k", False, None, 1, 1, (), 1, value="nan", expected=2),
             "1 of 1 elements are wrong; the first, output 1, is nan instead of 2",
         ),
-        (Variant("k", False, None, 0, 0, note="raises ValueError: x"), "raises ValueError: x"),
         (
-            Variant("k", False, 1.0, 2, 4, (0,), 0, note="changes input 0", value=0.1, expected=0.3),
+            Variant("k", False, None, 0, 0, remarks=(RAISED,)),
+            "raises ValueError: x",
+        ),
+        (
+            Variant("k", False, 1.0, 2, 4, (0,), 0, remarks=(CHANGED,), value=0.1, expected=0.3),
             "2 of 4 elements are wrong, the largest error is 1; "
-            "the first, output 0[0], is 0.1 instead of 0.3; changes input 0",
+            "the first, output 0[0], is 0.1 instead of 0.3; changes input 0, which call leaves alone",
         ),
         # results that an earlier version wrote have no values
         (Variant("k", False, 1.0, 2, 4, (0,), 0), "2 of 4 elements are wrong, the largest error is 1"),
     ],
 )
 def test_what_is_wrong_is_said_with_values(wrong: Variant, said: str) -> None:
-    assert wrong_words(wrong) == said
+    assert wrong_words(wrong, sentence) == said
 
 
-def test_json_has_the_keys_that_its_description_names() -> None:
-    made = bench_json(result(comparison(1.016, 1.022, "SLOWER"), variants=(Variant("k", True, 0.0, 0, 9),)))
-    assert json.loads(json.dumps(made)) == made
-    described = bench_json.__doc__ or ""
-    keys = set(made) | set(made["comparisons"][0]) | set(made["variants"][0])
-    assert [key for key in keys if f"`{key}`" not in described] == []
+def test_json_is_the_record() -> None:
+    made = result(comparison(1.016, 1.022, "SLOWER"), variants=(Variant("k", True, 0.0, 0, 9),))
+    made = replace(
+        made,
+        flops=(FlopCount("aten.mm", 8), FlopCount("aten.mm", 9)),
+        ablations=(Ablation("no_loads", made.comparisons[0]), Ablation("no_loads", made.comparisons[0])),
+        warnings=(CHANGED,),
+    )
+    assert from_json(BenchResult, json.loads(json.dumps(to_json(made), allow_nan=False))) == made
 
 
 @pytest.mark.parametrize(

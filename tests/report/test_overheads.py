@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import io
-import json
 
 from rich.console import Console
 
 from inductor_probe.model.overheads import OverheadRow, Overheads, Side
-from inductor_probe.report.overheads import OverheadTable, overhead_json, overhead_sentence
+from inductor_probe.model.remark import Subject, reported
+from inductor_probe.report.overheads import OverheadTable, overhead_sentence
 
 
 def row(
@@ -27,7 +27,7 @@ CPU = Overheads(
         row("guards", "guards", 9),
         row("total", "compiled", 521),
     ),
-    2, 40, 6e-6, None, None, 3, 1, ("guards are those of plain arguments",),
+    2, 40, 6e-6, None, None, 3, 1, (reported("guards are those of plain arguments", Subject("graph", "")),),
 )  # fmt: skip
 CUDA = Overheads(
     "cuda",
@@ -65,7 +65,7 @@ def test_cuda_says_what_bounds_it_and_what_cannot_be_told() -> None:
     )
 
 
-def test_the_table_has_a_row_for_each_part_and_the_notes() -> None:
+def test_the_table_has_a_row_for_each_part_and_the_remarks() -> None:
     text = shown(CPU)
     for said in (
         "cpp_fused_a_0 x2",
@@ -77,13 +77,7 @@ def test_the_table_has_a_row_for_each_part_and_the_notes() -> None:
         "guards by themselves",
     ):
         assert said in text
-    assert "note: guards are those of plain arguments" in text
+    assert "remark: guards are those of plain arguments" in text
     assert "1 block stayed disturbed" in text
     assert "call (GPU)" in shown(CUDA)
     assert all(len(line) <= 80 for line in text.splitlines())
-
-
-def test_json_has_every_row() -> None:
-    plain = json.loads(json.dumps(overhead_json(CPU)))
-    assert [each["kind"] for each in plain["rows"]] == ["kernel", "launches", "wrapper", "guards", "total"]
-    assert plain["sentence"].endswith("guards add 9.000 us.")

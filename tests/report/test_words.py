@@ -8,9 +8,9 @@ from typing import get_args
 import pytest
 
 from inductor_probe.model.layouts import GeneratedAccess, Pattern
-from inductor_probe.model.remark import Number, Remark, RemarkCode, Subject
+from inductor_probe.model.remark import LayoutCode, Number, Remark, RemarkCode, Subject
 from inductor_probe.report.words.layouts import generated_text, pattern_text
-from inductor_probe.report.words.remarks import folded_sentences, sentence
+from inductor_probe.report.words.remarks import REMARK_WORDS, folded_sentences, sentence
 
 
 def access(node: str = "op1", cost: int | None = 8192, **changes: Number) -> Remark:
@@ -99,7 +99,8 @@ def test_sentences(remark: Remark, text: str) -> None:
 
 
 def test_every_code_has_a_sentence() -> None:
-    assert {remark.code for remark in (access(), CHANGE, RUNS)} == set(get_args(RemarkCode))
+    assert set(REMARK_WORDS) == set(get_args(RemarkCode))
+    assert {remark.code for remark in (access(), CHANGE, RUNS)} == set(get_args(LayoutCode))
 
 
 def test_repeated_remarks_share_a_line_and_the_largest_cost_comes_first() -> None:

@@ -7,18 +7,21 @@ from typing import Any
 
 import pytest
 
-from inductor_probe.bench import read_kept, result_of
+from inductor_probe.bench import read_samples, result_of
 from inductor_probe.errors import NotFoundError, UnreadableError
-from inductor_probe.model.ceilings import Ceiling, Ceilings, KernelWork
-from inductor_probe.report.bench import BenchTable, bench_json
+from inductor_probe.harness.remarks import TYPES, remark
+from inductor_probe.model.codec import to_json
+from inductor_probe.model.roofline import KernelWork, PeakRate, Roofline
+from inductor_probe.report.bench import BenchTable
 from inductor_probe.report.shown import to_text
-from inductor_probe.store.samples import kept_text
+from inductor_probe.report.words.remarks import sentence
+from inductor_probe.store.samples import samples_text
 
 QUAD = {"order": "ABBA", "seconds": [1e-6, 2e-6, 2e-6, 1e-6], "guard": False, "disturbed": None}
 GUARD = {"order": "BAAB", "seconds": [1e-6] * 4, "guard": True, "disturbed": None}
 COUNTS = {"repeated": 0, "disturbed": 0}
 PROCESS: dict[str, Any] = {
-    "schema": 1,
+    "schema": 2,
     "graph": "g",
     "kernels": ["k"],
     "inputs": "4x4 float32 contiguous",
@@ -30,7 +33,7 @@ PROCESS: dict[str, Any] = {
     "first": "baseline",
     "command": ["output_code_bench.py"],
     "environment": {"torch": "2.13.0", "cores": 2, "gpu": None},
-    "warnings": ["load of 3.1 on 2 cores"],
+    "warnings": [remark("data-not-cold", ring_mib=3, cache_mib=32)],
     "variants": [
         {
             "name": "k_v2",
@@ -42,7 +45,7 @@ PROCESS: dict[str, Any] = {
             "first_bad_output": None,
             "value": None,
             "expected": None,
-            "note": None,
+            "remarks": [],
         }
     ],
     "ablations": {},
@@ -56,12 +59,12 @@ PROCESS: dict[str, Any] = {
 
 def kept(folder: Path, *processes: dict[str, Any], margin: float = 0.01) -> Path:
     path = folder / "output_code_bench.json"
-    path.write_text(kept_text(processes, margin))
+    path.write_text(samples_text(processes, margin))
     return path
 
 
 def test_what_was_kept_is_read_and_judged_again(tmp_path: Path) -> None:
-    read = read_kept(kept(tmp_path, PROCESS, PROCESS, PROCESS, margin=0.02))
+    read = read_samples(kept(tmp_path, PROCESS, PROCESS, PROCESS, margin=0.02))
     result = result_of(read)
     assert (result.graph, result.kernels, result.processes, result.margin) == ("g", ("k",), 3, 0.02)
     (found,) = result.comparisons
@@ -72,34 +75,34 @@ def test_what_was_kept_is_read_and_judged_again(tmp_path: Path) -> None:
     assert read.processes[0].environment["torch"] == "2.13.0"
 
 
-def test_ceilings_are_kept_so_that_the_same_report_can_be_made_again(tmp_path: Path) -> None:
+def test_a_roofline_is_kept_so_that_the_same_report_can_be_made_again(tmp_path: Path) -> None:
     part = {"kind": "kernel", "name": "k", "seconds": [1e-4] * 5, "host": [1e-7] * 5, "wall": []}
     call = {"kind": "call", "name": "call", "seconds": [1.2e-4] * 5, "host": [], "wall": []}
     parts = [part | COUNTS, call | COUNTS]
-    overheads = {"device": "cpu", "allocations": 1, "parts": parts, "flops": None, "notes": []}
-    machine = Ceilings("2.13.0", "cpu", 1, 1 << 21, 1 << 25, (Ceiling("copy", "cache", 1 << 20, 5e10, 9),))
+    overheads = {"device": "cpu", "allocations": 1, "parts": parts, "flops": None, "remarks": []}
+    machine = Roofline("2.13.0", "cpu", 1, 1 << 21, 1 << 25, (PeakRate("copy", "cache", 1 << 20, 5e10, 9),))
     works = (KernelWork("k", 1 << 20), KernelWork("mm", None, 9, "float32", indirect=True))
     path = tmp_path / "output_code_bench.json"
-    path.write_text(kept_text([{**PROCESS, "overheads": overheads}] * 3, 0.01, machine, works))
-    read = read_kept(path)
-    assert (read.ceilings, read.works) == (machine, works)
+    path.write_text(samples_text([{**PROCESS, "overheads": overheads}] * 3, 0.01, machine, works))
+    read = read_samples(path)
+    assert (read.roofline, read.works) == (machine, works)
     result = result_of(read)
-    assert result.ceilings == machine
-    (row,) = result.ceiling_rows
+    assert result.roofline == machine
+    (row,) = result.roofline_rows
     assert (row.work.name, row.place) == ("k", "cache")
     assert row.share == pytest.approx((1 << 20) / (1e-4 - 1e-7) / 5e10, rel=1e-3)
     shown = to_text(BenchTable(result), 200)
     assert "this machine copies 50 GB/s in cache (2 MiB)" in shown
-    assert json.loads(json.dumps(bench_json(result)))["ceilings"]["kernels"][0]["name"] == "k"
+    assert to_json(result)["roofline_rows"][0]["work"]["name"] == "k"  # type: ignore[call-overload, index]
 
 
-def test_a_file_from_before_ceilings_were_kept_is_read(tmp_path: Path) -> None:
+def test_a_file_without_a_roofline_is_read(tmp_path: Path) -> None:
     path = kept(tmp_path, PROCESS)
     old = json.loads(path.read_text())
-    del old["ceilings"]
+    del old["roofline"]
     path.write_text(json.dumps(old))
-    assert (read_kept(path).ceilings, read_kept(path).works) == (None, ())
-    assert result_of(read_kept(path)).ceilings is None
+    assert (read_samples(path).roofline, read_samples(path).works) == (None, ())
+    assert result_of(read_samples(path)).roofline is None
 
 
 def test_what_triton_kernels_take_is_read_and_shown(tmp_path: Path) -> None:
@@ -107,8 +110,8 @@ def test_what_triton_kernels_take_is_read_and_shown(tmp_path: Path) -> None:
         "k": {"registers": 168, "spills": 4, "shared": 32768},
         "k_v2": {"registers": 96, "spills": 0, "shared": 0},
     }
-    result = result_of(read_kept(kept(tmp_path, {**PROCESS, "resources": taken})))
-    assert bench_json(result)["resources"] == taken
+    result = result_of(read_samples(kept(tmp_path, {**PROCESS, "resources": taken})))
+    assert to_json(result)["resources"] == taken  # type: ignore[call-overload, index]
     (line,) = [line for line in to_text(BenchTable(result), 100).splitlines() if "32768" in line]
     assert line.split() == ["k", "168", "4", "32768"]
 
@@ -122,7 +125,7 @@ def test_a_variant_is_wrong_if_any_process_found_it_wrong(tmp_path: Path) -> Non
     wrong = deepcopy(PROCESS)
     wrong["variants"][0].update(correct=False, mismatches=3, first_bad=[1, 2], first_bad_output=0)
     wrong["variants"][0].update(value=1.5, expected="nan")
-    result = result_of(read_kept(kept(tmp_path, PROCESS, wrong, PROCESS)))
+    result = result_of(read_samples(kept(tmp_path, PROCESS, wrong, PROCESS)))
     assert [(each.correct, each.mismatches, each.first_bad) for each in result.variants] == [
         (False, 3, (1, 2))
     ]
@@ -130,9 +133,67 @@ def test_a_variant_is_wrong_if_any_process_found_it_wrong(tmp_path: Path) -> Non
 
 
 def test_warnings_that_differ_in_numbers_are_given_once(tmp_path: Path) -> None:
-    other = {**PROCESS, "warnings": ["load of 2.7 on 2 cores", "cpu governor is powersave"]}
-    result = result_of(read_kept(kept(tmp_path, PROCESS, other)))
-    assert result.warnings == ("load of 3.1 on 2 cores", "cpu governor is powersave")
+    again = remark("data-not-cold", ring_mib=4, cache_mib=32)
+    pointers = [remark("foreign-pointers", name) for name in ("k", "m", "k")]
+    other = {**PROCESS, "warnings": [again, *pointers]}
+    result = result_of(read_samples(kept(tmp_path, PROCESS, other)))
+    assert [(each.code, each.subject.name) for each in result.warnings] == [
+        ("data-not-cold", ""),
+        ("foreign-pointers", "k"),
+        ("foreign-pointers", "m"),
+    ]
+    assert result.warnings[0].number("ring_mib") == 3
+
+
+def test_sentences_of_schema_1_are_quoted(tmp_path: Path) -> None:
+    """Bench files that were edited keep the harness that they were made with: it wrote sentences."""
+    old: dict[str, Any] = deepcopy(PROCESS) | {"schema": 1, "warnings": ["load of 3.1 on 2 cores"]}
+    del old["variants"][0]["remarks"]
+    old["variants"][0]["note"] = "raises ValueError: x"
+    old["comparisons"][0]["quads"][0]["disturbed"] = "lost its core 2 times"
+    old["overheads"] = overheads(timed("call", [1.0], []))
+    del old["overheads"]["remarks"]
+    old["overheads"]["notes"] = ["guards are not timed: x"]
+    machine = {
+        "torch": "2.13.0",
+        "device": "cpu",
+        "threads": 1,
+        "cache": 1,
+        "last_cache": 9,
+        "notes": ["busy"],
+    }
+    machine["found"] = [{"what": "copy", "place": "cache", "size": 1, "rate": 5e10, "calls": 9}]
+    results = {"schema": 1, "margin": 0.01, "ceilings": {"machine": machine, "works": []}, "processes": [old]}
+    path = tmp_path / "output_code_bench.json"
+    path.write_text(json.dumps(results))
+    samples = read_samples(path)
+    (process,) = samples.processes
+    assert process.overheads is not None
+    assert samples.roofline is not None
+    disturbed = process.series[0].quads[0].disturbed
+    assert disturbed is not None
+    remarks = [*process.warnings, *process.variants[0].remarks, disturbed, *process.overheads.remarks]
+    remarks += samples.roofline.remarks
+    assert {each.code for each in remarks} == {"reported"}
+    assert list(map(sentence, remarks)) == [
+        "load of 3.1 on 2 cores",
+        "raises ValueError: x",
+        "lost its core 2 times",
+        "guards are not timed: x",
+        "busy",
+    ]
+    assert samples.roofline.peaks[0].rate == 5e10
+    shown = to_text(BenchTable(result_of(samples)), 200)
+    assert "remark: guards are not timed: x" in shown
+
+
+@pytest.mark.parametrize("code", TYPES)
+def test_a_remark_without_its_numbers_is_shown_as_its_code(tmp_path: Path, code: str) -> None:
+    """A file may come from anybody: what it lacks must not end in a KeyError."""
+    bare = remark(code, "k") | {"numbers": {"ring_mib": "x"}}
+    (read,) = read_samples(kept(tmp_path, {**PROCESS, "warnings": [bare]})).processes[0].warnings
+    assert read.code == code
+    assert sentence(read)
 
 
 def broken(**changes: Any) -> str:
@@ -165,20 +226,20 @@ def test_a_file_that_is_something_else_is_refused_with_its_name(tmp_path: Path, 
     path = tmp_path / "output_code_bench.json"
     path.write_text(text)
     with pytest.raises(UnreadableError, match="is not what probe bench-kernel writes") as caught:
-        read_kept(path)
+        read_samples(path)
     assert str(path) in caught.value.message
 
 
 def test_a_newer_file_asks_for_a_newer_probe(tmp_path: Path) -> None:
     path = tmp_path / "output_code_bench.json"
-    path.write_text('{"schema": 2}')
+    path.write_text('{"schema": 3}')
     with pytest.raises(UnreadableError, match="was written by a newer probe"):
-        read_kept(path)
+        read_samples(path)
 
 
 def test_no_file(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match="does not exist"):
-        read_kept(tmp_path / "output_code_bench.json")
+        read_samples(tmp_path / "output_code_bench.json")
 
 
 @pytest.mark.parametrize(
@@ -195,6 +256,8 @@ def test_no_file(tmp_path: Path) -> None:
         (("comparisons", 0, "quads", 0, "seconds", 2), 5e-324, "quads[0].seconds[2] is not between"),
         (("comparisons", 0, "quads", 0, "seconds", 2), 10**400, "quads[0].seconds[2] is not between"),
         (("ablations",), [], "processes[0].ablations is a list, not an object"),
+        (("warnings",), [{"code": "none-such"}], "processes[0].warnings"),
+        (("warnings",), 3, "processes[0].warnings is"),
     ],
 )
 def test_a_mutated_sample_is_named_by_its_key(
@@ -208,7 +271,7 @@ def test_a_mutated_sample_is_named_by_its_key(
     path = tmp_path / "output_code_bench.json"
     path.write_text(json.dumps({"schema": 1, "probe": "0", "margin": 0.01, "processes": [process]}))
     with pytest.raises(UnreadableError) as caught:
-        read_kept(path)
+        read_samples(path)
     assert caught.value.message.startswith(f"{path} is not what probe bench-kernel writes: ")
     assert said in caught.value.message
     assert "run probe bench-kernel again" in (caught.value.hint or "")
@@ -220,13 +283,13 @@ def test_processes_that_differ_by_far_have_a_ratio_and_an_interval(tmp_path: Pat
     for process, seconds in ((slow, [1e-15, 1e6, 1e6, 1e-15]), (fast, [1e6, 1e-15, 1e-15, 1e6])):
         for quad in process["comparisons"][0]["quads"]:
             quad["seconds"] = seconds
-    result = result_of(read_kept(kept(tmp_path, slow, fast)))
-    json.loads(json.dumps(bench_json(result), allow_nan=False))
+    result = result_of(read_samples(kept(tmp_path, slow, fast)))
+    json.loads(json.dumps(to_json(result), allow_nan=False))
     assert "UNDECIDED" in to_text(BenchTable(result), 100)
 
 
 def overheads(*parts: dict[str, Any], device: str = "cpu") -> dict[str, Any]:
-    return {"device": device, "allocations": 1, "parts": list(parts), "flops": None, "notes": []}
+    return {"device": device, "allocations": 1, "parts": list(parts), "flops": None, "remarks": []}
 
 
 def timed(kind: str, seconds: list[float], host: list[float]) -> dict[str, Any]:
@@ -251,5 +314,5 @@ def test_overheads_that_cannot_be_taken_apart_are_named(
 ) -> None:
     path = kept(tmp_path, *({**PROCESS, "overheads": each} for each in samples))
     with pytest.raises(UnreadableError) as caught:
-        read_kept(path)
+        read_samples(path)
     assert said in caught.value.message

@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 
-from inductor_probe.model.remark import Remark, RemarkCode, by_cost
+from inductor_probe.harness.remarks import TYPES as HARNESS_CODES
+from inductor_probe.harness.remarks import sentence_of
+from inductor_probe.model.remark import Remark, by_cost
 from inductor_probe.report.words import layouts
+from inductor_probe.report.words.bench import BENCH_WORDS
+from inductor_probe.report.words.machine import MACHINE_WORDS, machine_sentence
 
-_SENTENCES: Mapping[RemarkCode, Callable[[Remark], str]] = {
+
+def _harness_sentence(remark: Remark) -> str:
+    """Bench files print the same sentences, and stand alone: `harness/remarks.py` has them."""
+    return sentence_of(remark.code, remark.subject.name, dict(remark.numbers))
+
+
+def _launch_mismatch(remark: Remark) -> str:
+    place = f"{remark.evidence[0]}: " if remark.evidence else ""
+    return f"{place}{remark.subject.name}: {remark.number('text')}"
+
+
+REMARK_WORDS: dict[str, Callable[[Remark], str]] = {
+    **dict.fromkeys(HARNESS_CODES, _harness_sentence),
+    **BENCH_WORDS,
+    **dict.fromkeys(MACHINE_WORDS, machine_sentence),
+    "launch-mismatch": _launch_mismatch,
+    "reported": lambda remark: str(remark.number("text")),
     "noncontiguous-access": layouts.noncontiguous_access,
     "short-contiguous-runs": layouts.short_contiguous_runs,
     "layout-change": layouts.layout_change,
@@ -20,7 +40,11 @@ _MOST_NAMED = 3
 def sentence(remark: Remark) -> str:
     """Return what a remark says."""
     guess = " (inferred from the IR: no kernel is linked)" if remark.knowledge == "inferred" else ""
-    return f"{_SENTENCES[remark.code](remark)}{guess}"
+    try:
+        return f"{REMARK_WORDS[remark.code](remark)}{guess}"
+    except (KeyError, ValueError, TypeError, IndexError):  # of a file whose remark has other values
+        values = ", ".join(f"{name} {value}" for name, value in remark.numbers)
+        return f"{remark.code} ({values})"
 
 
 def folded_sentences(remarks: Iterable[Remark]) -> list[str]:

@@ -86,7 +86,7 @@ def _compile() -> dict[str, Any]:
         toolchain_child.main([])
     how: dict[str, Any] = json.loads(out.getvalue())
     if missing := how.get("missing"):
-        raise LookupError(f"not available on torch {how['torch']}: {missing}")
+        return {"not_available": missing}
     return {
         "library": how["library"],
         "compiler": how["compiler"],

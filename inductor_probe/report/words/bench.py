@@ -1,16 +1,113 @@
-"""What a comparison found, as one sentence."""
+"""Words for what was measured: remarks on samples, reasons of verdicts, and what a comparison says."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from inductor_probe.model.bench import BenchResult, Comparison, Element, Measurement, Variant
+from inductor_probe.model.remark import Remark
 from inductor_probe.report.units import duration
 
 _TIMES = 1.5
 """Beyond so many times as long, percent are hard to read."""
 _CLAUSES = 3
+_ABOVE_COPY = {
+    "indirect": "it reads less than counted: its indices are loaded",
+    "last-cache": "its data fit in the last cache, the copy's did not",
+    "smaller-cache": "its data fit in a smaller cache than the copy's, or the machine was busy then",
+    "fewer-bytes": "it reads less than counted (parts of a buffer), or the bytes are wrong",
+}
+_BELOW_COPY = {
+    "indirect": "it reaches less than counted (its indices are loaded), or waits for each load",
+    "arithmetic": "bound by arithmetic, by one thread or by dependent steps, or it moves more than counted",
+}
 
 
-def sentence(result: BenchResult) -> str:
+def _bimodal(remark: Remark) -> str:
+    numbers = dict(remark.numbers)
+    share, name = numbers["share"], remark.subject.name
+    low, high = (float(numbers[key]) * 1e6 for key in ("low_s", "high_s"))
+    return (
+        f"{name} is bimodal in process {numbers['process']}: {share:.0%} of its blocks are near "
+        f"{low:.4g} us, {1 - float(share):.0%} near {high:.4g} us"
+    )
+
+
+def _drift(remark: Remark) -> str:
+    change = float(remark.number("change") or 0)
+    way = "slower" if change > 0 else "faster"
+    name = remark.subject.name
+    return f"times drift: {name} got {abs(change):.1%} {way} within a process; both sides share it"
+
+
+def _autocorrelation(remark: Remark) -> str:
+    numbers = dict(remark.numbers)
+    return f"successive quads correlate: {numbers['autocorrelation']:.2f} in process {numbers['process']}"
+
+
+def _processes_differ(remark: Remark) -> str:
+    return f"processes differ: ratios {', '.join(f'{ratio:.3f}' for _, ratio in remark.numbers)}"
+
+
+def _guard(remark: Remark) -> str:
+    numbers = dict(remark.numbers)
+    return f"{numbers['baseline']} took {numbers['low']:.3f} to {numbers['high']:.3f}x its own time"
+
+
+def _disturbed(remark: Remark) -> str:
+    numbers = dict(remark.numbers)
+    return f"the machine is busy: {numbers['disturbed']} of {numbers['quads']} quads were disturbed"
+
+
+def _above_copy(remark: Remark) -> str:
+    reason = _ABOVE_COPY[str(remark.number("reason"))]
+    return f"{remark.number('share'):.0%} of what a copy reaches: {reason}"
+
+
+def _below_copy(remark: Remark) -> str:
+    numbers = dict(remark.numbers)
+    if numbers["reason"] == "launch":
+        reason = f"launch-bound: {float(numbers['launch_s']) * 1e6:.2g} us is what starting it takes"
+    else:
+        reason = _BELOW_COPY[str(numbers["reason"])]
+    return f"under 1% of what a copy reaches: {reason}"
+
+
+def _above_matmul(remark: Remark) -> str:
+    return (
+        f"{remark.number('share'):.0%} of what a matrix product reaches: it suits the machine better than "
+        "the square one that was measured, the machine was busy then, or the count is not of what it computes"
+    )
+
+
+BENCH_WORDS: dict[str, Callable[[Remark], str]] = {
+    "bimodal-samples": _bimodal,
+    "drift": _drift,
+    "autocorrelation": _autocorrelation,
+    "processes-differ": _processes_differ,
+    "one-process": lambda remark: f"only one process was run: at least {remark.number('fewest')} are needed",
+    "guard-outside-margin": _guard,
+    "disturbed-quads": _disturbed,
+    "processes-disagree": lambda _: "processes disagree on which is faster",
+    "too-few-quads": lambda remark: f"needs about {remark.number('seconds')} s more, or more processes",
+    "too-few-processes": (
+        lambda remark: f"processes differ too much: needs about {remark.number('processes')} of them"
+    ),
+    "near-margin": lambda _: "too near the margin to tell",
+    "guards-timed-alone": (
+        lambda _: "guards were timed by themselves: beside the rest of a call they are too little to tell"
+    ),
+    "above-copy-rate": _above_copy,
+    "below-copy-rate": _below_copy,
+    "above-matmul-rate": _above_matmul,
+    "matmul-not-measured": (
+        lambda remark: f"no matrix product of {remark.number('dtype')}: {remark.number('error')}"
+    ),
+    "roofline-not-measured": lambda remark: f"the roofline was not measured: {remark.number('error')}",
+}
+
+
+def result_sentence(result: BenchResult) -> str:
     """Say what all comparisons found in one sentence, what differs first."""
     wrong = [variant.name for variant in result.variants if not variant.correct]
     told = [found for found in result.comparisons if found.verdict in ("FASTER", "SLOWER")]
@@ -35,7 +132,7 @@ def sentence(result: BenchResult) -> str:
     return "; ".join(said) + "." if said else "Nothing was compared."
 
 
-def wrong_words(variant: Variant) -> str:
+def wrong_words(variant: Variant, remark_text: Callable[[Remark], str]) -> str:
     """Say what is wrong with a variant.
 
     `3 of 9 elements are wrong, the largest error is 0.25; the first, output 0[1, 2], is 1.25 instead of 1`.
@@ -48,8 +145,7 @@ def wrong_words(variant: Variant) -> str:
         index = f"[{', '.join(map(str, variant.first_bad))}]" if variant.first_bad else ""
         values = f"{_element(variant.value)} instead of {_element(variant.expected)}"
         said.append(f"the first, output {variant.first_bad_output}{index}, is {values}")
-    if variant.note:
-        said.append(variant.note)
+    said += map(remark_text, variant.remarks)
     return "; ".join(said) or "it does not agree with the reference"
 
 

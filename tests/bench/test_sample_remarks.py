@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from inductor_probe.bench.findings import autocorrelation, drift
-from inductor_probe.bench.humps import humps
+from inductor_probe.bench.bimodality import modes
+from inductor_probe.bench.sample_remarks import autocorrelation, drift
 from inductor_probe.bench.verdict import conclude
 from inductor_probe.model.timing import Series
+from inductor_probe.report.words.remarks import sentence
 from tests.bench.simulated import quad, series
 
-ONE_HUMP: dict[str, Callable[[np.random.Generator, int], Any]] = {
+ONE_MODE: dict[str, Callable[[np.random.Generator, int], Any]] = {
     "normal": lambda rng, n: 100 + rng.normal(size=n),
     "skewed": lambda rng, n: np.exp(0.5 * rng.normal(size=n)),
     "one-sided": lambda rng, n: 1 + rng.exponential(size=n),
@@ -25,18 +26,18 @@ ONE_HUMP: dict[str, Callable[[np.random.Generator, int], Any]] = {
 }
 
 
-@pytest.mark.parametrize("make", ONE_HUMP.values(), ids=ONE_HUMP)
-def test_one_hump_is_not_called_two(make: Callable[[np.random.Generator, int], Any]) -> None:
+@pytest.mark.parametrize("make", ONE_MODE.values(), ids=ONE_MODE)
+def test_one_mode_is_not_called_two(make: Callable[[np.random.Generator, int], Any]) -> None:
     rng = np.random.default_rng(0)
-    assert not any(humps(make(rng, n)) for n in (30, 100, 400, 1500) for _ in range(60))
+    assert not any(modes(make(rng, n)) for n in (30, 100, 400, 1500) for _ in range(60))
 
 
 @pytest.mark.parametrize(
     ("apart", "share", "count"), [(20, 0.5, 60), (20, 0.2, 200), (8, 0.5, 200), (6, 0.5, 300), (8, 0.2, 400)]
 )
-def test_two_humps_are_found_with_their_places(apart: float, share: float, count: int) -> None:
+def test_two_modes_are_found_with_their_places(apart: float, share: float, count: int) -> None:
     rng = np.random.default_rng(1)
-    found = [humps(100 + rng.normal(size=count) + apart * (rng.random(count) < share)) for _ in range(50)]
+    found = [modes(100 + rng.normal(size=count) + apart * (rng.random(count) < share)) for _ in range(50)]
     assert sum(each is not None for each in found) >= 45
     for each in filter(None, found):
         assert each.low == pytest.approx(100, abs=1)
@@ -44,8 +45,8 @@ def test_two_humps_are_found_with_their_places(apart: float, share: float, count
         assert each.share == pytest.approx(1 - share, abs=0.2)
 
 
-def test_equal_samples_have_no_humps() -> None:
-    assert humps(np.ones(100)) is None
+def test_equal_samples_are_not_bimodal() -> None:
+    assert modes(np.ones(100)) is None
 
 
 def test_drift_is_told_from_scatter_and_spikes() -> None:
@@ -67,20 +68,21 @@ def test_linked_scores_are_told_from_independent_ones() -> None:
     assert autocorrelation(np.zeros(50)) == 0
 
 
-def test_quiet_samples_have_nothing_odd() -> None:
-    assert [said for seed in range(20) for said in conclude(series(1.0, seed=seed)).findings] == []
+def test_quiet_samples_have_no_remarks() -> None:
+    assert [remark for seed in range(20) for remark in conclude(series(1.0, seed=seed)).remarks] == []
 
 
-def test_what_is_odd_is_said_in_words() -> None:
-    (drifts,) = conclude(series(1.0, drift=0.3)).findings
-    assert drifts.startswith("times drift: k")
-    assert "slower within a process" in drifts
-    (differ,) = conclude(series(1.0, between=0.05)).findings
-    assert differ.startswith("processes differ: 1.0")
+def test_remarks_on_samples_in_words() -> None:
+    (drifts,) = conclude(series(1.0, drift=0.3)).remarks
+    assert sentence(drifts).startswith("times drift: k")
+    assert "slower within a process" in sentence(drifts)
+    (differ,) = conclude(series(1.0, between=0.05)).remarks
+    assert sentence(differ).startswith("processes differ: ratios 1.0")
+    assert [name for name, _ in differ.numbers] == ["process_1", "process_2", "process_3"]
     rng = np.random.default_rng(4)
     times = 36e-6 * (1 + 0.3 * (rng.random(60) < 0.4)) * rng.normal(1, 0.01, 60)
     jumping = tuple(quad([time] * 4) for time in times)
-    found = conclude([Series("k", "k_v2", jumping, 1.0)] * 3).findings
+    found = conclude([Series("k", "k_v2", jumping, 1.0)] * 3).remarks
     assert len(found) == 6
-    said = r"k is two-humped in process 1: \d\d% of its blocks are near 3[56].* us, \d\d% near 4[67].* us"
-    assert re.fullmatch(said, found[0])
+    said = r"k is bimodal in process 1: \d\d% of its blocks are near 3[56].* us, \d\d% near 4[67].* us"
+    assert re.fullmatch(said, sentence(found[0]))

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from inductor_probe.model.remark import Remark
+
 What: TypeAlias = Literal["copy", "matmul"]
 
 
 @dataclass(frozen=True, slots=True)
-class Ceiling:
+class PeakRate:
     """The best rate that was measured.
 
     Attributes:
@@ -28,8 +30,8 @@ class Ceiling:
 
 
 @dataclass(frozen=True, slots=True)
-class Ceilings:
-    """The ceilings of a machine.
+class Roofline:
+    """What a machine reaches: its roofline.
 
     Attributes:
         device: its name, `cpu` for processors.
@@ -42,12 +44,12 @@ class Ceilings:
     threads: int
     cache: int
     last_cache: int
-    found: tuple[Ceiling, ...]
-    notes: tuple[str, ...] = ()
+    peaks: tuple[PeakRate, ...]
+    remarks: tuple[Remark, ...] = ()
 
-    def get(self, what: str, place: str) -> Ceiling | None:
-        """Return a ceiling, None if it was not measured."""
-        return next((each for each in self.found if (each.what, each.place) == (what, place)), None)
+    def peak(self, what: str, place: str) -> PeakRate | None:
+        """Return a measured rate, None if there is none."""
+        return next((each for each in self.peaks if (each.what, each.place) == (what, place)), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +72,14 @@ class KernelWork:
 
 
 @dataclass(frozen=True, slots=True)
-class CeilingRow:
-    """A kernel against the ceilings.
+class RooflineRow:
+    """A kernel against the roofline.
 
     Attributes:
         seconds: a call of the graph, over all of its launches, without launch costs.
         rate: bytes a second; `place` and `share`: the copy that it is compared to, and the part of that rate.
         flop_rate, flop_share: the same for floating-point operations a second.
-        flags: why a share is not to be believed, a sentence each.
+        remarks: why a share is not to be believed.
     """
 
     work: KernelWork
@@ -87,4 +89,4 @@ class CeilingRow:
     share: float | None
     flop_rate: float | None
     flop_share: float | None
-    flags: tuple[str, ...]
+    remarks: tuple[Remark, ...]

@@ -1,4 +1,4 @@
-"""Two humps: is there a valley in the histogram of samples that chance does not dig?"""
+"""Bimodality: is there a valley in the histogram of samples that chance does not explain?"""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _DISTINCT = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Humps:
-    """Two humps: their medians, and the share of samples in the lower one."""
+class Modes:
+    """Two modes: their medians, and the share of samples in the lower one."""
 
     low: float
     high: float
     share: float
 
 
-def humps(samples: np.ndarray) -> Humps | None:
-    """Return the two humps of `samples`, or None if one explains them.
+def modes(samples: np.ndarray) -> Modes | None:
+    """Return the two modes of `samples`, or None if one explains them.
 
     A density with one peak is nowhere lower than both of two densities left and right of that place. So of
     the samples in a bin and in the smaller of two bins around it, at least half should be in the middle one,
@@ -39,10 +39,10 @@ def humps(samples: np.ndarray) -> Humps | None:
     while bins <= most:
         counts, edges = np.histogram(ranked, bins=bins, range=(low, high))
         left, right = np.maximum.accumulate(counts), np.maximum.accumulate(counts[::-1])[::-1]
-        for at in range(1, bins - 1):
-            wall = int(min(left[at - 1], right[at + 1]))
-            if (depth := _surprise(int(counts[at]), wall)) > best:
-                best, edge = depth, float(edges[at] + edges[at + 1]) / 2
+        for index in range(1, bins - 1):
+            wall = int(min(left[index - 1], right[index + 1]))
+            if (depth := _surprise(int(counts[index]), wall)) > best:
+                best, edge = depth, float(edges[index] + edges[index + 1]) / 2
         tried += bins**2
         bins = bins * 3 // 2
     if best < math.log(max(tried, 1) / _CHANCE):
@@ -50,7 +50,7 @@ def humps(samples: np.ndarray) -> Humps | None:
     share = float(np.mean(ranked < edge))
     if not _SMALLEST <= share <= 1 - _SMALLEST:
         return None
-    return Humps(float(np.median(ranked[ranked < edge])), float(np.median(ranked[ranked >= edge])), share)
+    return Modes(float(np.median(ranked[ranked < edge])), float(np.median(ranked[ranked >= edge])), share)
 
 
 def _surprise(valley: int, wall: int) -> float:

@@ -1,0 +1,88 @@
+"""Remarks: what is to be known of times and checks, as codes with values; one sentence for each code."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+Remark: TypeAlias = "dict[str, Any]"  # `code`, `kind`, `subject` (`type`, `name`), `numbers`, `knowledge`
+
+NOT_ALONE = "kernels are not timed one by one: "
+BY_EVENTS = "timed by events, not replayed: "
+NOT_FLOAT64 = "reference not in float64: "
+OTHERS = "pointers to memory of something else"
+SENTENCES = {  # by the type of the subject, a sentence for each code
+    "machine": {
+        "core-shared": "had a core for {core_ms:.1f} of {wall_ms:.1f} ms",
+        "core-lost": "lost its core {times} times",
+        "clock-changed": "the clock was {mhz:.0f} MHz instead of {median_mhz:.0f}",
+        "data-not-cold": "data are not wholly cold: the ring holds {ring_mib} MiB, the cache {cache_mib}",
+        "sleep-not-available": "torch.cuda._sleep is not available on torch {torch}: gaps may be timed",
+        "host-waits": "the host waits for the GPU in it, or is slow: gaps are part of the time",
+        "profiler-empty": "torch.profiler sees no kernels here: times hold what events add to them",
+        "not-replayed": BY_EVENTS + "{error}",
+        "other-stream": BY_EVENTS + "it launches on another stream than the current one",
+    },
+    "kernel": {
+        "foreign-pointers": "{subject} is not timed alone: its launches pass " + OTHERS,
+        "scaled-configs-missing": "configs with smaller reduction blocks are missing: {error}",
+        "autotune-cache-in-use": "{function} is not available on torch {torch}: the cache may hide configs",
+    },
+    "variant": {
+        "other-launch-count": "{subject} is not timed alone: {entry} launches it {launches} times",
+        "raises": "raises {error}",
+        "input-changed": "changes input {input}, which call leaves alone",
+        "output-count": "returns {values} values instead of {expected}",
+        "output-value": "{value} is not {expected}",
+        "output-size": "size {size} is not {expected}",
+        "output-form": "output {output} is {form} instead of {expected}",
+        "own-wrapper": "inside {wrapper}",
+        "own-wrapper-needed": "inside {wrapper}: it does not fit the buffers of call",
+    },
+    "graph": {
+        "kernels-not-timed": NOT_ALONE + "{error}",
+        "launches-not-repeatable": NOT_ALONE + "launches of {kernel} pass " + OTHERS,
+        "too-many-launches": NOT_ALONE + "call makes more than {most} launches",
+        "arguments-too-large": NOT_ALONE + "what they are passed takes more than {most_gib} GiB",
+        "launches-included": "launches are part of the kernels' times: {error}",
+        "guards-not-timed": "guards are not timed: {error}",
+        "guards-recompiled": "guards are not timed: dynamo compiled {times} times meanwhile",
+        "flops-not-counted": "flops are not counted: {error}",
+        "no-reference": "{reason}",
+        "reference-fails": "the graph does not run eagerly: {error}",
+        "unwatched-fails": "unwatched, the graph does not run: {error}",
+        "float64-fails": NOT_FLOAT64 + "{error}",
+        "float64-differs": NOT_FLOAT64 + "the graph takes other decisions there",
+        "float64-unwatched": NOT_FLOAT64 + "watching the graph changes what it computes",
+        "other-random-numbers": "eager draws other random numbers: {operators}",
+        "range-exceeded": "these inputs leave the range of the dtype: what is not finite is not compared",
+        "outputs-not-written": "outputs that the graph does not write to are not compared",
+    },
+}
+TYPES = {code: type_ for type_, sentences in SENTENCES.items() for code in sentences}
+
+
+def remark(code: str, subject: str = "", **numbers: float | str) -> Remark:
+    """Return a remark for JSON; `subject` names the kernel or variant that it is about."""
+    type_ = TYPES[code]
+    return {
+        "code": code,
+        "kind": "hazard" if type_ == "machine" else "analysis",
+        "subject": {"type": type_, "name": subject},
+        "numbers": numbers,
+        "knowledge": "measured",
+    }
+
+
+def sentence(remark: Remark) -> str:
+    """Return what a remark says."""
+    return sentence_of(remark["code"], remark["subject"]["name"], remark["numbers"])
+
+
+def sentence_of(code: str, subject: str, numbers: dict[str, Any]) -> str:
+    """Return what a remark of that code says."""
+    return SENTENCES[TYPES[code]][code].format(subject=subject, **numbers)
+
+
+def sentences(remarks: list[Remark]) -> str:
+    """Return what remarks say, in a line."""
+    return "; ".join(map(sentence, remarks))

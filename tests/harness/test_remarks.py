@@ -1,0 +1,48 @@
+"""Each remark of the harness has its code, its sentence, and the values that the sentence names."""
+
+from __future__ import annotations
+
+import ast
+import json
+from pathlib import Path
+from string import Formatter
+from typing import get_args
+
+import inductor_probe.harness
+from inductor_probe.harness.remarks import SENTENCES, TYPES, remark, sentence
+from inductor_probe.model.codec import from_json
+from inductor_probe.model.remark import HarnessCode, Remark
+
+FOLDER = Path(inductor_probe.harness.__file__).parent
+
+
+def made() -> list[tuple[str, int, set[str], bool]]:
+    """Every call of `remark`: its code, number of other arguments, names, and whether there may be more."""
+    calls = []
+    for path in FOLDER.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            match node:
+                case ast.Call(func=ast.Name("remark"), args=[ast.Constant(str(code)), *others]):
+                    names = {keyword.arg for keyword in node.keywords if keyword.arg}
+                    calls.append((code, len(others), names, len(names) < len(node.keywords)))
+    return calls
+
+
+def test_every_sentence_names_the_values_that_its_remark_has() -> None:
+    calls = made()
+    assert {code for code, *_ in calls} == set(TYPES) == set(get_args(HarnessCode))
+    for code, subjects, names, more in calls:
+        fields = {field for _, field, _, _ in Formatter().parse(SENTENCES[TYPES[code]][code]) if field}
+        assert fields - {"subject"} == names or (more and names < fields), code
+        assert subjects == 1 or "subject" not in fields, code
+
+
+def test_a_remark_is_read_as_a_record() -> None:
+    written = remark("core-shared", core_ms=1.25, wall_ms=8.0)
+    assert sentence(written) == "had a core for 1.2 of 8.0 ms"
+    read = from_json(Remark, json.loads(json.dumps(written)))
+    assert (read.code, read.numbers, read.knowledge) == (
+        "core-shared",
+        (("core_ms", 1.25), ("wall_ms", 8.0)),
+        "measured",
+    )

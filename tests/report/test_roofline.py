@@ -1,0 +1,62 @@
+"""Kernels and roofline in a table."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from inductor_probe.model.remark import Subject, measured
+from inductor_probe.model.roofline import KernelWork, PeakRate, Roofline, RooflineRow
+from inductor_probe.report.roofline import RooflineTable, rate_text, roofline_sentence
+
+NO_INT4 = measured(
+    "matmul-not-measured", "analysis", Subject("machine", "cpu"), {"dtype": "int4", "error": "there is none"}
+)
+ABOVE = measured("above-matmul-rate", "analysis", Subject("kernel", "extern_kernels.mm"), {"share": 1.41})
+MACHINE = Roofline(
+    "2.13.0", "cpu", 1, 1 << 21, 1 << 26,
+    (
+        PeakRate("copy", "memory", 1 << 28, 11.2e9, 5),
+        PeakRate("copy", "cache", 1 << 20, 48.3e9, 99),
+        PeakRate("matmul", "float32", 1024, 71e9, 9),
+    ),
+    (NO_INT4,),
+)  # fmt: skip
+ROWS = (
+    RooflineRow(KernelWork("cpp_fused_a_0", 1 << 20), 1e-4, 1.05e10, "cache", 0.217, None, None, ()),
+    RooflineRow(
+        KernelWork("extern_kernels.mm", None, 10**9, "float32"),
+        1e-2, None, None, None, 1e11, 1.41, (ABOVE,),
+    ),
+)  # fmt: skip
+
+
+def test_the_machine_in_one_sentence() -> None:
+    assert roofline_sentence(MACHINE) == (
+        "this machine copies 11.2 GB/s in memory and 48.3 GB/s in cache (2 MiB), and multiplies matrices of "
+        "float32 with 71 GFLOP/s (1 thread); copies count bytes read and written"
+    )
+
+
+def test_every_kernel_has_its_rates_and_remarks() -> None:
+    console = Console(file=io.StringIO(), width=80)
+    console.print(RooflineTable(MACHINE, ROWS))
+    assert isinstance(console.file, io.StringIO)
+    text = console.file.getvalue()
+    for said in (
+        "cpp_fused_a_0",
+        "1 MiB",
+        "10.5 GB/s",
+        "21.7 %",
+        "100 GFLOP/s",
+        "141 %",
+        "remark: extern_kernels.mm: 141% of what a matrix product reaches",
+        "remark: no matrix product of int4: there is none",
+    ):
+        assert said in text
+    assert all(len(line) <= 80 for line in text.splitlines())
+
+
+def test_a_rate_that_is_not_known_is_left_out() -> None:
+    assert (rate_text(None, "B/s"), rate_text(2.5e12, "B/s")) == ("", "2.5 TB/s")
