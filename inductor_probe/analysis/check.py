@@ -11,6 +11,7 @@ from inductor_probe.analysis.links import links
 from inductor_probe.model.check import GraphCheck
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.links import Links
+from inductor_probe.model.remark import Remark, Subject
 from inductor_probe.model.span import Problem, Span
 
 
@@ -34,14 +35,14 @@ def check_graph(graph: CompiledGraph, texts: Mapping[str, str], unopened: Sequen
         files=checked.files,
         unopened=tuple(unopened),
         unlinked=unlinked,
-        notes=tuple(_notes(graph, linked)),
+        remarks=tuple(_remarks(graph, linked)),
         problems=tuple(
             dict.fromkeys([*graph.problems, *_unknown_fields(graph), *_unfinished(graph), *checked.problems])
         ),
     )
 
 
-def _notes(graph: CompiledGraph, linked: Links) -> Iterator[str]:
+def _remarks(graph: CompiledGraph, linked: Links) -> Iterator[Remark]:
     """Torch writes the IR files once for each subgraph, into the same place: the last one remains."""
     if graph.code is None or not graph.code.functions:
         return
@@ -49,10 +50,13 @@ def _notes(graph: CompiledGraph, linked: Links) -> Iterator[str]:
     run.update(name for link in linked.nodes.values() for name in link.kernel_candidates)
     without = [launch.kernel for launch in graph.code.launches if launch.kernel not in run]
     if without:
-        kernels = len(set(without))
-        yield (
-            f"{kernels} launched kernel{'s have' if kernels > 1 else ' has'} no node: of a graph with "
-            "branches, loops or partitions torch keeps the IR of the last part only"
+        yield Remark(
+            "kernels-without-ir",
+            "analysis",
+            Subject("graph", graph.name),
+            (("kernels", len(set(without))),),
+            evidence=tuple(launch.span for launch in graph.code.launches if launch.kernel in without),
+            knowledge="read",
         )
 
 

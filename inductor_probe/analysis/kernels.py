@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from inductor_probe.analysis.graph import index_of, once_per_graph
+from inductor_probe.analysis.kernel_remarks import fallbacks, kernel_remarks, moved_bytes
 from inductor_probe.analysis.launches import launches
 from inductor_probe.analysis.linking.fx_ops import VIEWS
 from inductor_probe.analysis.links import links
@@ -17,7 +19,7 @@ from inductor_probe.model.code import Kernel
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.ir import SchedulerNode
 from inductor_probe.model.kernel_facts import CppFacts, TritonFacts
-from inductor_probe.model.kernels import KernelLaunch, KernelRow
+from inductor_probe.model.kernels import KernelRow
 from inductor_probe.model.links import KernelFx, NodeLink
 from inductor_probe.model.span import SourceLine
 
@@ -57,6 +59,7 @@ class _Reader:
         self._fx = index_of(graph).fx
         self._launches = launches(graph)
         self._traffic = Traffic(graph)
+        self._fallbacks = fallbacks(graph)
         kernels = graph.code.kernels if graph.code else ()
         self._chosen = {name for kernel in kernels for name in kernel.chooses}
 
@@ -73,6 +76,9 @@ class _Reader:
         kind = _kind(kernel)
         reductions = sum(_reduces(leaf) for leaf in leaves) if leaves else None
         symbols = used_symbols(self._graph, (read, written))
+        recorded_read, recorded_written = recorded(read, symbols), recorded(written, symbols)
+        cost = moved_bytes(recorded_read or read, recorded_written or written)
+        remarks = kernel_remarks(kernel, launched=bool(placed), linked=bool(nodes), cost=cost)
         return KernelRow(
             graph=self._graph.name,
             name=kernel.name,
@@ -88,8 +94,8 @@ class _Reader:
             launches=placed,
             bytes_read=read,
             bytes_written=written,
-            recorded_read=recorded(read, symbols),
-            recorded_written=recorded(written, symbols),
+            recorded_read=recorded_read,
+            recorded_written=recorded_written,
             symbols=symbols,
             loads=loads,
             stores=stores,
@@ -97,7 +103,7 @@ class _Reader:
             facts=kernel.facts,
             details=kernel.details,
             traits=tuple(dict.fromkeys(_traits(kernel, kind, reductions or 0, bool(nodes)))),
-            looks=() if kernel.name in self._chosen else tuple(_looks(kernel, placed, bool(nodes))),
+            remarks=() if kernel.name in self._chosen else remarks,
             source=kernel.source,
             span=kernel.span,
         )
@@ -113,6 +119,9 @@ class _Reader:
         kind = "fallback" if fallback else "library"
         fx = self._called_fx(target, linked) or _fx(proofs)
         symbols = used_symbols(self._graph, (read, written))
+        recorded_read, recorded_written = recorded(read, symbols), recorded(written, symbols)
+        remark = self._fallbacks.get(target)
+        cost = moved_bytes(recorded_read or read, recorded_written or written)
         return KernelRow(
             graph=self._graph.name,
             name=target,
@@ -128,8 +137,8 @@ class _Reader:
             launches=placed,
             bytes_read=read,
             bytes_written=written,
-            recorded_read=recorded(read, symbols),
-            recorded_written=recorded(written, symbols),
+            recorded_read=recorded_read,
+            recorded_written=recorded_written,
             symbols=symbols,
             loads=None,
             stores=None,
@@ -137,7 +146,7 @@ class _Reader:
             facts=(),
             details=None,
             traits=("extern", kind) if nodes else ("extern", kind, "unlinked"),
-            looks=(f"{target} is a fallback: inductor has no lowering for it here",) if fallback else (),
+            remarks=(replace(remark, cost=cost),) if remark else (),
             span=placed[0].span if placed else None,
         )
 
@@ -234,33 +243,3 @@ def _traits(kernel: Kernel, kind: str, reductions: int, linked: bool) -> Iterato
                 yield "int64"
     if not linked:
         yield "unlinked"
-
-
-def _looks(kernel: Kernel, placed: tuple[KernelLaunch, ...], linked: bool) -> Iterator[str]:
-    match kernel.details:
-        case CppFacts() as facts if facts.count("scalar"):
-            scalar = facts.count("scalar")
-            held = dict.fromkeys(what for nest in facts.nests for what in nest.holds)
-            nests = scalar + facts.count("vectorised")
-            what = f": {', '.join(held)}" if held else ""
-            yield f"{scalar} of {nests} loop nests {'is' if scalar == 1 else 'are'} scalar{what}"
-        case TritonFacts() as facts:
-            if facts.index_width == "int64":
-                yield "indices are 64 bits wide"
-            if facts.reduction_hint == "DEFAULT":
-                yield "reduction hint DEFAULT: neither INNER nor OUTER could be told"
-            odd = _unaligned(facts)
-            if odd:
-                yield f"not known to be aligned to 16 bytes: {', '.join(odd)}"
-    if not placed:
-        yield "no launch of it was found"
-    elif not linked:
-        yield "no scheduler node could be linked to it"
-
-
-def _unaligned(facts: TritonFacts) -> tuple[str, ...]:
-    if not facts.divisible:
-        return ()
-    return tuple(
-        name for name, kind in facts.signature if kind.startswith("*") and name not in facts.divisible
-    )

@@ -1,4 +1,10 @@
-"""Where the memory that a launch passes starts and how far it spans, against what Triton was promised."""
+"""Where the memory that a launch passes starts and how far it spans, against what Triton was promised.
+
+Codes of what does not fit, and their numbers in order:
+
+- `not-divisible`: argument, divisor, passed. `not-aligned`: argument, alignment, passed, offset (bytes).
+- `int32-overflow`: argument, passed. `int32-extent`: argument, passed, elements (from first to last).
+"""
 
 from __future__ import annotations
 
@@ -13,7 +19,7 @@ from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.ir import BufferLayout, Dim
 from inductor_probe.model.kernel_facts import TritonFacts
 from inductor_probe.model.kernels import KernelLaunch, Passed
-from inductor_probe.model.launch_check import Aspect
+from inductor_probe.model.launch_check import Aspect, Mismatch
 
 ALIGNMENT = 16
 LARGEST_INT32 = (1 << 31) - 1
@@ -26,7 +32,7 @@ class Addresses:
     def __init__(self, graph: CompiledGraph) -> None:
         self._allocations = index_of(graph).allocations
 
-    def divisible(self, facts: TritonFacts, launch: KernelLaunch) -> Iterator[tuple[Aspect, str]]:
+    def divisible(self, facts: TritonFacts, launch: KernelLaunch) -> Iterator[tuple[Aspect, Mismatch | None]]:
         """Yield for each argument that is promised to be a multiple of 16 whether it is.
 
         Triton loads 16 bytes at once where it was promised that; an address between faults.
@@ -36,14 +42,16 @@ class Addresses:
                 continue
             value = number(passed.text)
             if value is not None:
-                said = f"{passed.arg.name} is promised to be divisible by {ALIGNMENT}, and is passed {value}"
-                yield "divisibility", said if value % ALIGNMENT else ""
+                numbers = (("argument", passed.arg.name), ("divisor", ALIGNMENT), ("passed", value))
+                yield "divisibility", Mismatch("not-divisible", numbers) if value % ALIGNMENT else None
             elif (offset := self._offset_bytes(passed)) is not None:
-                said = (
-                    f"{passed.arg.name} is promised to be aligned to {ALIGNMENT} bytes, and {passed.text} "
-                    f"starts {offset} bytes into its memory"
+                address = (
+                    ("argument", passed.arg.name),
+                    ("alignment", ALIGNMENT),
+                    ("passed", passed.text),
+                    ("offset", offset),
                 )
-                yield "divisibility", said if offset % ALIGNMENT else ""
+                yield "divisibility", Mismatch("not-aligned", address) if offset % ALIGNMENT else None
 
     def _offset_bytes(self, passed: Passed) -> int | None:
         """Return where a buffer starts in its memory, which starts aligned; views of views add up."""
@@ -61,7 +69,7 @@ class Addresses:
             name = made.of if made.how in ("reuse", "alias", "view") else None
         return None if item is None or offset is None else offset * item
 
-    def width(self, facts: TritonFacts, launch: KernelLaunch) -> Iterator[tuple[Aspect, str]]:
+    def width(self, facts: TritonFacts, launch: KernelLaunch) -> Iterator[tuple[Aspect, Mismatch | None]]:
         """Yield for each number whether its type holds it, for each buffer whether 32 bits index it."""
         types = dict(facts.signature)
         for passed in launch.passed:
@@ -69,15 +77,14 @@ class Addresses:
                 continue
             kind, value = types.get(passed.arg.name, ""), number(passed.text)
             if kind == "i32" and value is not None:
-                said = f"{passed.arg.name} is a 32-bit number, and is passed {value}"
-                yield "index width", said if abs(value) > LARGEST_INT32 else ""
+                wide = Mismatch("int32-overflow", (("argument", passed.arg.name), ("passed", value)))
+                yield "index width", wide if abs(value) > LARGEST_INT32 else None
             elif kind.startswith("*") and facts.index_width == "int32" and passed.layout is not None:
                 extent = _extent(passed.layout)
                 if extent is not None:
-                    said = (
-                        f"{passed.arg.name} has indices of 32 bits, and {passed.text} spans {extent} elements"
-                    )
-                    yield "index width", said if extent - 1 > LARGEST_INT32 else ""
+                    span = (("argument", passed.arg.name), ("passed", passed.text), ("elements", extent))
+                    far = extent - 1 > LARGEST_INT32
+                    yield "index width", Mismatch("int32-extent", span) if far else None
 
 
 def number(text: str) -> int | None:

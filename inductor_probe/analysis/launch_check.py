@@ -1,5 +1,13 @@
 """Launch arguments against the kernel's signature: count, types, order, sizes, grid, promises.
 
+What does not fit is a remark. Codes and their numbers, after `aspect`, in order:
+
+- `argument-count`: parameters, grid (further ones), passed. `argument-type`: argument, type, passed, and
+  dtype of the buffer where that is what differs.
+- `other-buffer`: argument, buffer, access (`read`, `write`): no node of the kernel reaches the buffer so.
+  `swapped-buffers`: argument, buffer, other_argument, other_buffer, access.
+- those of sizes and grids are in `launch_sizes.py`, those of addresses in `launch_addresses.py`.
+
 Works on what was read, for Triton kernels that inductor wrote; a user's own kernel follows other rules. What
 cannot be told (symbolic sizes without values, nodes that no IR file holds) is not compared, and not counted.
 """
@@ -22,7 +30,8 @@ from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.ir import Op, SchedulerNode, WeakDep
 from inductor_probe.model.kernel_facts import TritonFacts
 from inductor_probe.model.kernels import KernelLaunch, Passed
-from inductor_probe.model.launch_check import Aspect, LaunchCheck, LaunchFinding
+from inductor_probe.model.launch_check import Aspect, LaunchCheck, Mismatch
+from inductor_probe.model.remark import Remark, Subject
 
 ASPECTS: tuple[Aspect, ...] = ("count", "type", "order", "numel", "grid", "divisibility", "index width")
 _USERS = ("user_autotune",)
@@ -38,6 +47,8 @@ _TYPES = {
 }  # fmt: skip
 """Dtypes of a buffer that a pointer of this type may be given."""
 
+_Add = Callable[[Aspect, Mismatch], None]
+
 
 def check_launches(graph: CompiledGraph) -> LaunchCheck:
     """Check every launch of a Triton kernel of `graph`."""
@@ -50,15 +61,15 @@ def check_launches(graph: CompiledGraph) -> LaunchCheck:
             continue
         for launch in placed:
             checker.check(kernel, kernel.details, launch)
-    checker.findings.sort(key=lambda found: found.span.first)
+    checker.remarks.sort(key=lambda remark: remark.evidence[0].first)
     compared = tuple((aspect, checker.compared[aspect]) for aspect in ASPECTS)
-    return LaunchCheck(graph.name, checker.launches, compared, tuple(checker.findings))
+    return LaunchCheck(graph.name, checker.launches, compared, tuple(checker.remarks))
 
 
 @dataclass(slots=True)
 class _Checker:
     graph: CompiledGraph
-    findings: list[LaunchFinding] = field(default_factory=list)
+    remarks: list[Remark] = field(default_factory=list)
     compared: Counter[Aspect] = field(default_factory=Counter)
     launches: int = 0
     _index: GraphIndex = field(init=False)
@@ -77,52 +88,50 @@ class _Checker:
     def check(self, kernel: Kernel, facts: TritonFacts, launch: KernelLaunch) -> None:
         """Check one launch. With the wrong number of arguments nothing else can be said of them."""
         self.launches += 1
-        before = len(self.findings)
+        before = len(self.remarks)
 
-        def say(aspect: Aspect, message: str) -> None:
-            self.findings.append(LaunchFinding(kernel.name, aspect, message, launch.span))
+        def add(aspect: Aspect, mismatch: Mismatch) -> None:
+            subject, numbers = Subject("kernel", kernel.name), (("aspect", aspect), *mismatch.numbers)
+            evidence = (launch.span,)
+            self.remarks.append(
+                Remark(mismatch.code, "hazard", subject, numbers, evidence=evidence, knowledge="read")
+            )
 
-        self._count(kernel, facts, launch, say)
-        if len(self.findings) > before:
+        self._count(kernel, facts, launch, add)
+        if len(self.remarks) > before:
             return
         nodes = self._nodes.get((kernel.name, launch.span.first), [])
-        self._types(facts, launch, say)
-        self._order(launch, nodes, say)
-        for aspect, message in self._sizes.check(kernel, facts, launch, nodes, self.compared):
-            say(aspect, message)
+        self._types(facts, launch, add)
+        self._order(launch, nodes, add)
+        for aspect, mismatch in self._sizes.check(kernel, facts, launch, nodes, self.compared):
+            add(aspect, mismatch)
 
-    def _count(
-        self, kernel: Kernel, facts: TritonFacts, launch: KernelLaunch, say: Callable[[Aspect, str], None]
-    ) -> None:
+    def _count(self, kernel: Kernel, facts: TritonFacts, launch: KernelLaunch, add: _Add) -> None:
         extra = 3 if dict(facts.meta).get("grid_type") == "FixedGrid" else 0
         self.compared["count"] += 1
         if len(launch.passed) != len(kernel.args) + extra:
-            grid = f" and {extra} for the grid" if extra else ""
-            say(
-                "count",
-                f"it takes {len(kernel.args)} arguments{grid}, and is passed {len(launch.passed)}",
-            )
+            numbers = (("parameters", len(kernel.args)), ("grid", extra), ("passed", len(launch.passed)))
+            add("count", Mismatch("argument-count", numbers))
 
-    def _types(self, facts: TritonFacts, launch: KernelLaunch, say: Callable[[Aspect, str], None]) -> None:
+    def _types(self, facts: TritonFacts, launch: KernelLaunch, add: _Add) -> None:
         types = dict(facts.signature)
         for passed in launch.passed:
             kind = types.get(passed.arg.name) if passed.arg else None
             if kind is None or passed.arg is None:
                 continue
             self.compared["type"] += 1
-            name = passed.arg.name
-            if kind.startswith("*") and number(passed.text) is not None:
-                say("type", f"{name} is a pointer ({kind}) and is passed the number {passed.text}")
-            elif not kind.startswith("*") and passed.text in self._sizes.buffers:
-                say("type", f"{name} is a number ({kind}) and is passed the buffer {passed.text}")
+            numbers = (("argument", passed.arg.name), ("type", kind), ("passed", passed.text))
+            if (kind.startswith("*") and number(passed.text) is not None) or (
+                not kind.startswith("*") and passed.text in self._sizes.buffers
+            ):
+                add("type", Mismatch("argument-type", numbers))
             elif kind.startswith("*") and passed.layout and passed.layout.dtype:
                 wanted = _TYPES.get(kind.removeprefix("*"))
                 if wanted and passed.layout.dtype not in wanted and ".view" not in passed.text:
-                    say("type", f"{name} is {kind} and is passed {passed.text} of {passed.layout.dtype}")
+                    dtype = (*numbers, ("dtype", passed.layout.dtype))
+                    add("type", Mismatch("argument-type", dtype))
 
-    def _order(
-        self, launch: KernelLaunch, nodes: list[SchedulerNode], say: Callable[[Aspect, str], None]
-    ) -> None:
+    def _order(self, launch: KernelLaunch, nodes: list[SchedulerNode], add: _Add) -> None:
         """Inductor numbers `in_ptr` by the first load of each buffer, `out_ptr` by the first store."""
         if not nodes:
             return
@@ -143,19 +152,21 @@ class _Checker:
                 self.compared["order"] += 1
                 found = [known[name] for name in self._names(passed.buffer) if name in known]
                 if not found:
-                    say(
-                        "order", f"{passed.arg.name} is passed {passed.buffer}, which its nodes do not {verb}"
-                    )
+                    numbers = (("argument", passed.arg.name), ("buffer", passed.buffer), ("access", verb))
+                    add("order", Mismatch("other-buffer", numbers))
                 elif bodies and (match := _POINTER.fullmatch(passed.arg.name)):
                     placed.append((int(match[1]), passed, min(found)))
             placed.sort(key=lambda item: item[0])
             for (_, first, at), (_, second, then) in pairwise(placed):
-                if then < at and first.arg and second.arg:
-                    say(
-                        "order",
-                        f"{first.arg.name} is passed {first.buffer} and {second.arg.name} {second.buffer}, "
-                        f"but its nodes {verb} {second.buffer} first: they may be swapped",
+                if then < at and first.arg and second.arg and first.buffer and second.buffer:
+                    swapped = (
+                        ("argument", first.arg.name),
+                        ("buffer", first.buffer),
+                        ("other_argument", second.arg.name),
+                        ("other_buffer", second.buffer),
+                        ("access", verb),
                     )
+                    add("order", Mismatch("swapped-buffers", swapped))
 
     def _names(self, buffer: str) -> Iterator[str]:
         """Yield the names that nodes may have for what the wrapper calls `buffer`."""

@@ -1,4 +1,13 @@
-"""Sizes that a launch passes to a Triton kernel, against its nodes, its text, and what it was promised."""
+"""Sizes that a launch passes to a Triton kernel, against its nodes, its text, and what it was promised.
+
+Codes of what does not fit, and their numbers in order:
+
+- `other-size`: argument, passed, compiled (the value in the text). `block-too-small`: argument, passed,
+  block, limit. `other-points`: passed (all sizes), node, points, reduced (of the node).
+- `grid-size-missing`: grid, argument. `grid-too-large`: sizes, limit (blocks). `other-grid-blocks`: blocks,
+  rows, columns, block_rows, block_columns, needed. `other-grid-batches`: blocks, batches.
+  `other-grid-sizes`: grid, passed.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +24,7 @@ from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.ir import SchedulerNode
 from inductor_probe.model.kernel_facts import TritonFacts
 from inductor_probe.model.kernels import KernelLaunch
-from inductor_probe.model.launch_check import Aspect
+from inductor_probe.model.launch_check import Aspect, Mismatch
 
 _LARGEST_YZ_GRID = 65_535
 _LARGEST_BLOCK = 1024
@@ -69,9 +78,9 @@ class Sizes:
         launch: KernelLaunch,
         nodes: list[SchedulerNode],
         compared: Counter[Aspect],
-    ) -> Iterator[tuple[Aspect, str]]:
-        """Yield what does not fit, a sentence each; count in `compared` what could be compared."""
-        for aspect, message in (
+    ) -> Iterator[tuple[Aspect, Mismatch]]:
+        """Yield what does not fit; count in `compared` what could be compared."""
+        for aspect, mismatch in (
             *self._against_text(kernel, launch),
             *self._against_nodes(facts, launch, nodes),
             *self._grid(kernel, facts, launch),
@@ -79,10 +88,10 @@ class Sizes:
             *self._addresses.width(facts, launch),
         ):
             compared[aspect] += 1
-            if message:
-                yield aspect, message
+            if mismatch:
+                yield aspect, mismatch
 
-    def _against_text(self, kernel: Kernel, launch: KernelLaunch) -> Iterator[tuple[Aspect, str]]:
+    def _against_text(self, kernel: Kernel, launch: KernelLaunch) -> Iterator[tuple[Aspect, Mismatch | None]]:
         """`xnumel = 4096` stands in the text of a kernel whose sizes are known."""
         passed = numels(launch)
         if not passed:
@@ -91,27 +100,28 @@ class Sizes:
         for match in _FIXED.finditer(kernel.source, start):
             given = number(passed.get(match["name"], ""))
             if given is not None:
-                wrong = given != int(match["value"])
-                said = f"{match['name']} is passed {given}, and its text is written for {match['value']}"
-                yield "numel", said if wrong else ""
+                compiled = int(match["value"])
+                numbers = (("argument", match["name"]), ("passed", given), ("compiled", compiled))
+                yield "numel", Mismatch("other-size", numbers) if given != compiled else None
         for match in _PERSISTENT.finditer(kernel.source, start):
             name = match["name"].lower().replace("block", "numel")
             given = number(passed.get(name, ""))
             if given is not None:
-                wrong = given > int(match["value"])
-                said = f"{name} is passed {given}, but it reduces {match['name']}={match['value']} at most"
-                yield "numel", said if wrong else ""
+                limit = int(match["value"])
+                block = (("argument", name), ("passed", given), ("block", match["name"]), ("limit", limit))
+                yield "numel", Mismatch("block-too-small", block) if given > limit else None
 
     def _against_nodes(
         self, facts: TritonFacts, launch: KernelLaunch, nodes: list[SchedulerNode]
-    ) -> Iterator[tuple[Aspect, str]]:
+    ) -> Iterator[tuple[Aspect, Mismatch | None]]:
         """A node of (numel, rnumel) runs in x*y*z points that reduce r: all of it, or its points alone."""
         passed = numels(launch)
         if not passed or facts.heuristic == "foreach":
             return
         for node in nodes:
-            group = node.iteration or ()
-            if len(group) != 2 or not all(isinstance(size, int | str) for size in group):
+            iteration = node.iteration or ()
+            group = [size for size in iteration if isinstance(size, int | str)]
+            if len(group) != 2 or len(iteration) != 2:
                 continue
             outcomes = [
                 fits
@@ -119,10 +129,13 @@ class Sizes:
                 if (fits := _fits(passed, [str(size) for size in group], values)) is not None
             ]
             if outcomes:
-                given = ", ".join(f"{name}={text}" for name, text in passed.items())
-                wanted = f"{group[0]} points" + (f" that reduce {group[1]} each" if group[1] != 1 else "")
-                said = f"it is passed {given}, but {node.name} has {wanted}"
-                yield "numel", "" if all(outcomes) else said
+                numbers = (
+                    ("passed", tuple(f"{name}={text}" for name, text in passed.items())),
+                    ("node", node.name),
+                    ("points", group[0]),
+                    ("reduced", group[1]),
+                )
+                yield "numel", None if all(outcomes) else Mismatch("other-points", numbers)
 
     def _assignments(self, texts: tuple[str, ...]) -> Iterator[Mapping[str, int]]:
         """Yield values for the symbols in `texts`, and for what the wrapper computes from them."""
@@ -144,30 +157,32 @@ class Sizes:
                 found |= self._symbols(source) if source != name else set()
         return found
 
-    def _grid(self, kernel: Kernel, facts: TritonFacts, launch: KernelLaunch) -> Iterator[tuple[Aspect, str]]:
+    def _grid(
+        self, kernel: Kernel, facts: TritonFacts, launch: KernelLaunch
+    ) -> Iterator[tuple[Aspect, Mismatch | None]]:
         passed = numels(launch)
         kind = dict(facts.meta).get("grid_type")
         if kind in _GRID_NEEDS:
             missing = [name for name in _GRID_NEEDS[kind] if name not in passed]
-            yield "grid", f"its grid is {kind}, which needs {missing[0]}" if missing else ""
-            large = [
-                (name, text)
+            lacks = Mismatch("grid-size-missing", (("grid", kind), ("argument", "".join(missing[:1]))))
+            yield "grid", lacks if missing else None
+            large = tuple(
+                f"{name}={text}"
                 for name, text in passed.items()
                 if name[0] in "yz" and (number(text) or 0) > _LARGEST_YZ_GRID * _LARGEST_BLOCK
-            ]
+            )
             if kind in ("Grid2D", "Grid3D"):
-                said = "".join(
-                    f"{name}={text} needs more than {_LARGEST_YZ_GRID} blocks" for name, text in large
-                )
-                yield "grid", said
+                limited = (("sizes", large), ("limit", _LARGEST_YZ_GRID))
+                yield "grid", Mismatch("grid-too-large", limited) if large else None
         elif kind == "FixedGrid":
             yield from _template_grid(kernel, facts, launch)
         written = dict(launch.keywords).get("grid", "")  # torch before 2.7
         if written.startswith("grid(") and passed:
-            names = sorted(part.strip() for part in written[5:].rstrip(")").split(",") if part.strip())
-            wanted = sorted(text for name, text in passed.items() if name[0] != "r")
-            said = f"its grid is made of {', '.join(names)}, and it is passed {', '.join(wanted)}"
-            yield "grid", said if names != wanted else ""
+            parts = written[5:].rstrip(")").split(",")
+            names = tuple(sorted(part.strip() for part in parts if part.strip()))
+            wanted = tuple(sorted(text for name, text in passed.items() if name[0] != "r"))
+            differ = Mismatch("other-grid-sizes", (("grid", names), ("passed", wanted)))
+            yield "grid", differ if names != wanted else None
 
 
 _PRIMES = (10007, 10009, 10037, 10039, 10061, 10067, 10069, 10079, 10091, 10093, 10099, 10103)
@@ -190,7 +205,9 @@ def _value(text: str, values: Mapping[str, int]) -> int | None:
         return None
 
 
-def _template_grid(kernel: Kernel, facts: TritonFacts, launch: KernelLaunch) -> Iterator[tuple[Aspect, str]]:
+def _template_grid(
+    kernel: Kernel, facts: TritonFacts, launch: KernelLaunch
+) -> Iterator[tuple[Aspect, Mismatch | None]]:
     """The templates of mm and bmm have a block for each tile of each output matrix.
 
     Persistent ones (NUM_SMS) loop over tiles and have as many as the GPU has multiprocessors.
@@ -203,14 +220,19 @@ def _template_grid(kernel: Kernel, facts: TritonFacts, launch: KernelLaunch) -> 
         return
     wanted = -(-sizes["M"] // m) * -(-sizes["N"] // n)
     if given[0] is not None:
-        said = (
-            f"its grid has {given[0]} blocks in x; {sizes['M']}x{sizes['N']} in tiles of {m}x{n} are {wanted}"
+        numbers = (
+            ("blocks", given[0]),
+            ("rows", sizes["M"]),
+            ("columns", sizes["N"]),
+            ("block_rows", m),
+            ("block_columns", n),
+            ("needed", wanted),
         )
-        yield "grid", said if given[0] != wanted else ""
+        yield "grid", Mismatch("other-grid-blocks", numbers) if given[0] != wanted else None
     out = next((passed.layout for passed in launch.passed if passed.arg and passed.arg.role == "out"), None)
     elements = prod(ints(out.size) or (0,)) if out else 0
     if elements and elements % (sizes["M"] * sizes["N"]) == 0 and None not in given:
         batches = elements // (sizes["M"] * sizes["N"])
         rest = prod(each or 0 for each in given[1:])
-        said = f"its grid has {rest} blocks in y and z, but its output holds {batches} matrices"
-        yield "grid", said if rest != batches else ""
+        differ = Mismatch("other-grid-batches", (("blocks", rest), ("batches", batches)))
+        yield "grid", differ if rest != batches else None

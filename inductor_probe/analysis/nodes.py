@@ -11,7 +11,7 @@ from inductor_probe.model.code import Allocation
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.ir import BufferLayout, Dim, LoopBody, MemoryDep, SchedulerNode, StarDep, WeakDep
 from inductor_probe.model.links import Links, NodeLink
-from inductor_probe.model.nodes import NodeBuffer, NodeKind, NodeRow, Ranges
+from inductor_probe.model.nodes import MemoryEffect, NodeBuffer, NodeKind, NodeRow, Ranges
 
 _NOP = "NopKernelSchedulerNode"
 _EXTERN = "ExternKernelSchedulerNode"
@@ -74,7 +74,8 @@ class _Rows:
             agrees=self._agrees.get(fused.name) if fused else None,
             operations=tuple(operations.most_common()),
             reductions=reductions,
-            marks=tuple(dict.fromkeys(_marks(leaf, modes, self._index.allocations))),
+            effects=tuple(dict.fromkeys(_effects(leaf, self._index.allocations))),
+            store_modes=tuple(dict.fromkeys(_store_modes(leaf, modes))),
             users=tuple(dict.fromkeys(users)),
             device=leaf.device,
             span=leaf.span,
@@ -137,15 +138,18 @@ def _body_facts(body: LoopBody | None) -> tuple[Counter[str], tuple[str, ...], t
     return operations, tuple(reductions), tuple(dict.fromkeys(modes))
 
 
-def _marks(leaf: SchedulerNode, modes: tuple[str, ...], memory: Mapping[str, Allocation]) -> Iterator[str]:
+def _effects(leaf: SchedulerNode, memory: Mapping[str, Allocation]) -> Iterator[MemoryEffect]:
     for buffer in leaf.outputs:
-        yield from (f"mutates {name}" for name in buffer.mutations)
-        yield from (f"aliases {name}" for name in buffer.aliases)
+        yield from (MemoryEffect("mutates", name) for name in buffer.mutations)
+        yield from (MemoryEffect("aliases", name) for name in buffer.aliases)
         allocation = memory.get(buffer.name)
         if allocation is not None and allocation.how == "reuse" and allocation.of:
-            yield f"takes over {allocation.of}"
+            yield MemoryEffect("reuses", allocation.of)
         elif allocation is not None and allocation.how == "view" and allocation.of and not buffer.aliases:
-            yield f"lies in {allocation.of}"
+            yield MemoryEffect("view_of", allocation.of)
+
+
+def _store_modes(leaf: SchedulerNode, modes: tuple[str, ...]) -> Iterator[str]:
     yield from modes
     modes_of_deps = (dep.mode for dep in leaf.writes if isinstance(dep, MemoryDep | StarDep))
     yield from (mode for mode in modes_of_deps if mode and mode != "None")

@@ -104,7 +104,6 @@ def run_bench_file(
     from inductor_probe.analysis.launch_check import check_launches
     from inductor_probe.analysis.work import kernel_work
     from inductor_probe.bench.session import samples_path
-    from inductor_probe.model.remark import Subject, measured
 
     settings = settings or BenchSettings()
     if settings.kernel is not None and settings.kernel not in file.kernels:
@@ -115,10 +114,7 @@ def run_bench_file(
     kernels = graph.generated.code.kernels if graph.generated.code else ()
     sources = {each.name: each.source for each in kernels if each.backend == "cpp"}
     hazards = [*bench.hazards(sources, bench.cpu_state(), settings.threads)]
-    for mismatch in check_launches(graph.generated).findings:
-        numbers = {"aspect": mismatch.aspect, "text": mismatch.message}
-        remark = measured("launch-mismatch", "hazard", Subject("kernel", mismatch.kernel), numbers)
-        hazards.append(replace(remark, evidence=(mismatch.span,), knowledge="read"))
+    hazards += check_launches(graph.generated).remarks
 
     def works(result: BenchResult) -> tuple[KernelWork, ...]:
         rows = kernel_rows(graph.generated)

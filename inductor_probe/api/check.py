@@ -7,7 +7,7 @@ from pathlib import Path
 
 from inductor_probe.analysis.check import check_graph
 from inductor_probe.analysis.check_logs import check_logs
-from inductor_probe.analysis.summary import cut_short, summarise
+from inductor_probe.analysis.run_remarks import cut_short, why_empty
 from inductor_probe.discovery.discover import find
 from inductor_probe.discovery.run_facts import maker
 from inductor_probe.discovery.walk import everything_below
@@ -18,6 +18,7 @@ from inductor_probe.notebook.shown import Renderable, Shown
 from inductor_probe.reader.debug_dir import read_graph, texts_of, unopened_files
 from inductor_probe.reader.logs.run_logs import read_logs
 from inductor_probe.report.check import CheckText
+from inductor_probe.report.words.remarks import sentence
 
 
 class Check(DumpCheck, Shown):
@@ -44,9 +45,9 @@ def check(*paths: str | Path) -> Check:
         problems.extend(run.problems)
         empty.extend(run.empty_graphs)
         if not run.graphs and not run.empty_graphs:
-            problems.append(Problem(f"{run.path}: {summarise(run, []).empty}"))
-        elif run.manifest and (sentence := cut_short(run.manifest)):
-            problems.append(Problem(f"{run.path}: {_running(run) or sentence}"))
+            problems.append(Problem(f"{run.path}: {sentence(why_empty(run))}"))
+        elif run.manifest and (remark := cut_short(run.manifest, run.name)):
+            problems.append(Problem(f"{run.path}: {_running(run) or sentence(remark)}"))
         for folder in run.graphs:
             graph = read_graph(folder, run.manifest)
             graphs.append(check_graph(graph, texts_of(graph), unopened_files(graph)))

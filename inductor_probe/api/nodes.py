@@ -127,8 +127,7 @@ def on_line(place: str, wanted: str) -> bool:
 
 
 def _written(row: NodeRow) -> list[str]:
-    mutated = [mark.removeprefix("mutates ") for mark in row.marks if mark.startswith("mutates ")]
-    return [*(buffer.name for buffer in row.writes), *mutated]
+    return [*(buffer.name for buffer in row.writes), *row.mutates]
 
 
 def _operations(row: NodeRow) -> list[str]:

@@ -57,7 +57,7 @@ class Run(Shown):
 
     @cached_property
     def summary(self) -> RunSummary:
-        """The graphs in numbers, and what deserves a look."""
+        """The graphs in numbers, and the remarks about them."""
         from inductor_probe.analysis.summary import summarise
 
         return summarise(self.debug_dir, [graph.compiled for graph in self.graphs])
@@ -134,10 +134,12 @@ class Run(Shown):
 
     def empty(self) -> NotFoundError:
         """Return the error for what is asked of a run without graphs: it says why there are none."""
+        from inductor_probe.analysis.run_remarks import why_empty
         from inductor_probe.discovery.inductor_cache import way_to_graphs
+        from inductor_probe.report.words.remarks import sentence
 
         return NotFoundError(
-            f"{self.path} is an empty run: {self.summary.empty}",
+            f"{self.path} is an empty run: {sentence(why_empty(self.debug_dir))}",
             "`probe dump` a script that calls what torch.compile returned"
             if self.manifest
             else way_to_graphs(self.debug_dir),

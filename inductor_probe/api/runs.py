@@ -10,7 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from inductor_probe.analysis.summary import summarise
+from inductor_probe.analysis.run_remarks import why_empty
 from inductor_probe.discovery.at_path import path_of
 from inductor_probe.discovery.dump_files import is_archive
 from inductor_probe.discovery.inductor_cache import with_cached_graphs
@@ -18,6 +18,7 @@ from inductor_probe.discovery.run_facts import run_facts
 from inductor_probe.discovery.walk import everything_below
 from inductor_probe.errors import NotFoundError, ProbeError, near_names
 from inductor_probe.model.debug_dir import TREE, DebugDir
+from inductor_probe.model.remark import Remark, Subject
 from inductor_probe.model.runs import Removal, RunFacts
 from inductor_probe.model.span import Problem
 from inductor_probe.notebook.shown import Renderable, Shown
@@ -171,9 +172,8 @@ def _facts(run: DebugDir) -> RunFacts:
     if facts.graphs or facts.state == "running":
         return facts
     found = with_cached_graphs(run).graphs
-    why = (
-        f"torch took its graphs from inductor's cache; the other verbs read them there: {found[0].path}"
-        if found
-        else summarise(run, []).empty
-    )
+    if not found:
+        return replace(facts, why=why_empty(run))
+    path = (("path", str(found[0].path)),)
+    why = Remark("graphs-in-cache", "analysis", Subject("run", run.name), path, knowledge="read")
     return replace(facts, why=why)

@@ -163,12 +163,13 @@ def page(graph: Graph, name: str | None, *, raw: bool = False, code: bool = Fals
     """Return the page about `name` in `graph`, about the graph itself without a name."""
     if name is None or name == graph.name:
         from inductor_probe.analysis.pages.graph import graph_page
-        from inductor_probe.analysis.summary import cut_short, summarise
+        from inductor_probe.analysis.run_remarks import cut_short
+        from inductor_probe.analysis.summary import summarise
 
         run = graph.run.debug_dir
         (summary,) = summarise(run, [graph.generated]).graphs
-        if run.manifest and (sentence := cut_short(run.manifest)):
-            summary = replace(summary, looks=(sentence, *summary.looks))
+        if run.manifest and (remark := cut_short(run.manifest, run.name)):
+            summary = replace(summary, remarks=(remark, *summary.remarks))
         return Page(graph_page(graph.generated, summary), graph, raw=raw, code=code)
     from inductor_probe.analysis.pages.of_name import page_of
 

@@ -15,7 +15,7 @@ from inductor_probe.discovery.run_facts import maker
 from inductor_probe.errors import ProbeError
 from inductor_probe.model.debug_dir import DebugDir
 from inductor_probe.model.manifest import MANIFEST_NAME
-from inductor_probe.model.runs import Removal
+from inductor_probe.model.runs import Blocker, Removal
 from inductor_probe.store.made_here import COMPARED_FILES, edited_files
 
 _AFTER_MANIFEST_S = 2
@@ -32,14 +32,14 @@ def plan_removal(run: DebugDir, is_as_made: Callable[[Path], bool]) -> Removal:
     Args:
         is_as_made: tells of a bench file whether nobody has edited it.
     """
-    if blocks := tuple(_place_blocks(run)):
-        return Removal(run.path, (), (), (), 0, blocks)
+    if blockers := tuple(_place_blockers(run)):
+        return Removal(run.path, (), (), (), 0, blockers)
     found = _Contents(run.path, is_as_made, run.manifest is not None and run.manifest.exit_status is not None)
-    found.look()
+    found.collect()
     log = trace_log(run.path)
     beside = (log,) if log and os.path.realpath(log) == str(log) else ()
     size = found.size + sum(path.stat().st_size for path in beside)
-    return Removal(run.path, tuple(found.files), tuple(found.folders), beside, size, tuple(found.blocks()))
+    return Removal(run.path, tuple(found.files), tuple(found.folders), beside, size, tuple(found.blockers()))
 
 
 def remove(removal: Removal) -> None:
@@ -48,8 +48,9 @@ def remove(removal: Removal) -> None:
     Raises:
         ProbeError: something stands against it, or changed meanwhile; says what is left.
     """
-    if removal.blocks:
-        raise ProbeError(f"{removal.run} is kept: {removal.blocks[0]}")
+    if removal.blockers:
+        first = removal.blockers[0]
+        raise ProbeError(f"{removal.run} is kept: {first.code} {first.subject}".rstrip())
     files, folders = set(removal.files), set(removal.folders)
     try:
         # Through descriptors: a folder that is replaced by a link meanwhile is not followed.
@@ -71,16 +72,16 @@ def remove(removal: Removal) -> None:
         ) from error
 
 
-def _place_blocks(run: DebugDir) -> Iterator[str]:
+def _place_blockers(run: DebugDir) -> Iterator[Blocker]:
     real = os.path.realpath(run.path)
     if real != str(run.path):
-        yield f"it is reached through a link, and lies at {real}"
+        yield Blocker("behind-link", real)
     elif archive := archive_of(run.path):
-        yield f"it is unpacked from {archive}"
+        yield Blocker("in-archive", str(archive))
     elif run.manifest is None and not _has_structure(run):
-        yield "it is not provably a run: no graph, no folder or log of torch, no readable probe.json"
+        yield Blocker("not-a-run")
     elif (pid := maker(run)) is not None:
-        yield f"process {pid}, which makes it, is still there"
+        yield Blocker("still-made", str(pid))
 
 
 def _has_structure(run: DebugDir) -> bool:
@@ -102,11 +103,11 @@ class _Contents:
     files: list[str] = field(default_factory=list)
     folders: list[str] = field(default_factory=list)
     size: int = 0
-    strange: list[str] = field(default_factory=list)
+    strange: list[Blocker] = field(default_factory=list)
     written: dict[str, float] = field(default_factory=dict)
     changed: dict[str, float] = field(default_factory=dict)
 
-    def look(self) -> None:
+    def collect(self) -> None:
         for path, below, names in os.walk(self.run, onerror=self._unlistable):
             here = PurePosixPath(path).relative_to(self.run)
             for name in below:
@@ -114,24 +115,24 @@ class _Contents:
             for name in names:
                 self._file(here / name)
 
-    def blocks(self) -> Iterator[str]:
-        """Yield what stands against removing the run, a sentence each; of many only the first."""
+    def blockers(self) -> Iterator[Blocker]:
+        """Yield what stands against removing the run; of many only the first."""
         problems = [*self.strange, *self._changed()]
         yield from problems[:_NAMED]
         if len(problems) > _NAMED:
-            yield f"and {len(problems) - _NAMED} more like these"
+            yield Blocker("more", str(len(problems) - _NAMED))
 
     def _unlistable(self, error: OSError) -> None:
-        self.strange.append(f"{error.filename} cannot be listed")
+        self.strange.append(Blocker("unlistable", str(error.filename)))
 
     def _folder(self, place: PurePosixPath) -> None:
         path = self.run / place
         if path.is_symlink():
-            self.strange.append(f"{place} is a link")
+            self.strange.append(Blocker("link", str(place)))
         elif path.is_mount():
-            self.strange.append(f"{place} is another file system")
+            self.strange.append(Blocker("mount", str(place)))
         elif not is_run_folder(place):
-            self.strange.append(f"{place} is no folder of torch or probe")
+            self.strange.append(Blocker("foreign-folder", str(place)))
         else:
             self.folders.append(str(place))
 
@@ -139,13 +140,15 @@ class _Contents:
         path, who = self.run / place, writer(place)
         about = path.lstat()
         if not stat.S_ISREG(about.st_mode):
-            self.strange.append(f"{place} is {'a link' if stat.S_ISLNK(about.st_mode) else 'no plain file'}")
+            self.strange.append(
+                Blocker("link" if stat.S_ISLNK(about.st_mode) else "special-file", str(place))
+            )
         elif who is None:
-            self.strange.append(f"{place} was not written by torch or probe")
+            self.strange.append(Blocker("foreign-file", str(place)))
         elif place.name == BENCH_NAME and not self.is_as_made(path):
-            self.strange.append(f"{place} was edited")
+            self.strange.append(Blocker("edited", str(place)))
         elif who == "bench" and place.suffix == ".json" and not _is_of_bench(path):
-            self.strange.append(f"{place} was not written by torch or probe")
+            self.strange.append(Blocker("foreign-file", str(place)))
         else:
             self.files.append(str(place))
             self.size += about.st_size
@@ -153,7 +156,7 @@ class _Contents:
                 self.written[str(place)] = about.st_mtime
                 self.changed[str(place)] = about.st_ctime
 
-    def _changed(self) -> Iterator[str]:
+    def _changed(self) -> Iterator[Blocker]:
         """Yield which of torch's files are not as it left them: people edit `output_code.py` in place.
 
         What was made here is compared with its digests. For the rest their times tell: that of the content,
@@ -166,38 +169,34 @@ class _Contents:
         try:
             edited = edited_files(self.run / graph for graph in graphs)
         except ProbeError as error:
-            yield error.message
+            yield Blocker("record-unreadable", error.message)
             return
         compared: set[str] = set()
         for graph in graphs:
             if (names := edited.get(self.run / graph)) is not None:
                 compared.update(str(graph / name) for name in COMPARED_FILES)
-                yield from (f"{graph / name} was edited" for name in names)
+                yield from (Blocker("edited", str(graph / name)) for name in names)
             else:
                 yield from self._changed_code(graph)
-        yield from (text for place, text in self._late() if place not in compared)
+        yield from (Blocker("changed-after-run", place) for place in self._late() if place not in compared)
 
-    def _changed_code(self, graph: PurePosixPath) -> Iterator[str]:
+    def _changed_code(self, graph: PurePosixPath) -> Iterator[Blocker]:
         code = str(graph / "output_code.py")
         others = [
             when for place, when in self.changed.items() if place.startswith(f"{graph}/") and place != code
         ]
         if code in self.changed and others and self.changed[code] > max(others) + _AFTER_OTHERS_S:
-            yield f"{code} was changed long after the other files of its graph"
+            yield Blocker("changed-after-graph", code)
 
-    def _late(self) -> Iterator[tuple[str, str]]:
-        """Yield the files whose content was written after the run, and a sentence."""
+    def _late(self) -> Iterator[str]:
+        """Yield the files whose content was written after the run."""
         end = self.written.get(MANIFEST_NAME)
         if end is not None and self.is_ended:
             limit = end + _AFTER_MANIFEST_S
         else:
             others = [when for place, when in self.written.items() if not place.endswith("output_code.py")]
             limit = max(others, default=0) + _AFTER_OTHERS_S if others else float("inf")
-        yield from (
-            (place, f"{place} was changed after the run")
-            for place, when in self.written.items()
-            if when > limit
-        )
+        yield from (place for place, when in self.written.items() if when > limit)
 
 
 def _is_of_bench(path: Path) -> bool:

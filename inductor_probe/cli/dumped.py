@@ -19,6 +19,7 @@ from inductor_probe.errors import ExitCode, ProbeError, RunFailedError
 from inductor_probe.model.manifest import Manifest
 from inductor_probe.model.summary import DumpOutput, NextStep
 from inductor_probe.report.summary import SummaryTable, next_text
+from inductor_probe.report.words.runs import how_it_ended
 
 _Verb = TypeVar("_Verb", bound=Callable[..., int])
 
@@ -95,7 +96,7 @@ def tell_run(run: Run, *, json: bool) -> int:
 def _tell(run: Run, *, json: bool) -> int:
     if json:
         show_json(_output(run))
-    elif run.graphs or run.summary.looks:
+    elif run.graphs or run.summary.remarks or run.summary.problems:
         show(SummaryTable(run.summary))
     say(f"run: {relative(run.path)}")
     if run.not_remembered:
@@ -139,4 +140,4 @@ def _failure(manifest: Manifest, has_graphs: bool) -> ProbeError:
         hint = "`probe check` says what of it is whole" if has_graphs else None
     elif manifest.ended_by == "SIGKILL":
         hint = "nobody's kill? Then the kernel ended it for want of memory: `dmesg` says so"
-    return RunFailedError(f"{manifest.script} {manifest.how_it_ended}; {kept}", hint)
+    return RunFailedError(f"{manifest.script} {how_it_ended(manifest)}; {kept}", hint)

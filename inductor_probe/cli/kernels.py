@@ -29,7 +29,7 @@ from inductor_probe.report.kernels import KernelTable
 )
 @click.option("--json", is_flag=True, help="Print JSON with stable keys.")
 def kernels(target: str | None, sort: str | None, traits: tuple[str, ...], json: bool) -> int:
-    """Show every kernel: nodes, loops or heuristic, bytes, launches, and what deserves a look.
+    """Show every kernel: nodes, loops or heuristic, bytes, launches, and remarks.
 
     RUN or GRAPH is a path, a graph's name (model__0_inference_0.0), a label, or the start of one; the latest
     run if left out. `probe show KERNEL` has one kernel on a page.

@@ -61,7 +61,7 @@ def runs(
 
 def _remove(found: ip.RunList, *, dry_run: bool, yes: bool, json: bool) -> int:
     plans = [ip.plan_removal(run) for run in found]
-    going = [plan for plan in plans if not plan.blocks]
+    going = [plan for plan in plans if not plan.blockers]
     removed: list[Removal] = []
     if not json and not plans:
         show(found)
@@ -77,10 +77,10 @@ def _remove(found: ip.RunList, *, dry_run: bool, yes: bool, json: bool) -> int:
         results = tuple(RemovalResult(plan, plan in removed) for plan in plans)
         show_json(RunsOutput(rows=found, removals=results, problems=found.problems))
     elif removed and yes:
-        show(RemovalText([plan for plan in plans if plan.blocks or plan in removed], "removed"))
+        show(RemovalText([plan for plan in plans if plan.blockers or plan in removed], "removed"))
     elif removed:
         say(f"removed {counted(len(removed), 'run')}, {bytes_text(sum(plan.size for plan in removed))}")
-    all_done = not any(plan.blocks for plan in plans) and (dry_run or len(removed) == len(going))
+    all_done = not any(plan.blockers for plan in plans) and (dry_run or len(removed) == len(going))
     return ExitCode.OK if all_done else ExitCode.FAILED
 
 

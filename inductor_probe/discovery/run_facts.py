@@ -14,6 +14,7 @@ from pathlib import Path
 from inductor_probe.discovery.inductor_cache import trace_log
 from inductor_probe.discovery.tree import when_made
 from inductor_probe.model.debug_dir import DebugDir, GraphDir
+from inductor_probe.model.remark import Remark, Subject
 from inductor_probe.model.runs import RunFacts, RunState
 from inductor_probe.reader.debug_dir import is_run
 from inductor_probe.reader.logs.files import pid_of
@@ -55,7 +56,9 @@ def run_facts(run: DebugDir) -> RunFacts:
         torch=facts.torch or _torch(first),
         size=sizes(run.path) + (log.stat().st_size if log else 0),
         state=state,
-        why=f"the script {manifest.how_it_ended}" if manifest and ended_badly else None,
+        why=Remark("script-ended", "hazard", Subject("run", run.name), manifest.ending, knowledge="recorded")
+        if manifest and ended_badly
+        else None,
     )
 
 

@@ -9,6 +9,7 @@ from typing import Literal
 
 from inductor_probe.model.codec import written
 from inductor_probe.model.output import Output
+from inductor_probe.model.remark import Remark
 from inductor_probe.model.span import Problem
 
 
@@ -49,7 +50,7 @@ class GraphCheck:
         files: what became of the lines of each of its files.
         unopened: files in its folder that are neither read nor checked.
         unlinked: nodes whose kernel could not be proved.
-        notes: what torch did not write, and what to know of that; nothing that was not read.
+        remarks: what torch did not write; nothing that was not read.
         problems: what is missing, damaged or not understood.
     """
 
@@ -60,7 +61,7 @@ class GraphCheck:
     files: tuple[FileCheck, ...]
     unopened: tuple[Path, ...] = ()
     unlinked: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    remarks: tuple[Remark, ...] = ()
     problems: tuple[Problem, ...] = ()
 
 

@@ -7,7 +7,7 @@ of a body is left out: each statement names the lines of the body that it stands
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from inductor_probe.model.codec import AS_TEXT
 from inductor_probe.model.expression import BufferElement, Expression
@@ -89,6 +89,10 @@ class Effect:
 Statement: TypeAlias = Definition | Store | BoundsCheck | Effect
 
 
+Convention: TypeAlias = Literal["indirect-index", "masked", "mod", "scan", "atomic-add"]
+"""What a reader of a formula has to know beyond its statements."""
+
+
 @dataclass(frozen=True, slots=True)
 class Formula:
     """What a node computes at each point of its loops.
@@ -98,11 +102,11 @@ class Formula:
         loops: outermost first.
         views: the buffers it reaches, in order of first use.
         statements: in order; a definition stands before its first use.
-        notes: what a reader has to know beyond the statements, a sentence each.
+        conventions: what a reader has to know of how they are written.
     """
 
     node: str
     loops: tuple[LoopVariable, ...]
     views: tuple[View, ...]
     statements: tuple[Statement, ...]
-    notes: tuple[str, ...] = ()
+    conventions: tuple[Convention, ...] = ()

@@ -46,6 +46,18 @@ class Loop:
         return f"{length} / {self.step}" if length.isidentifier() else f"({length}) / {self.step}"
 
 
+NestFeature: TypeAlias = Literal[
+    "indirect-load",
+    "atomic-add",
+    "random-number",
+    "division-in-index",
+    "float64",
+    "reversed-access",
+    "strided-access",
+]
+"""What the text of a loop nest shows."""
+
+
 @dataclass(frozen=True, slots=True)
 class LoopNest:
     """An outermost loop of a C++ kernel with everything in it.
@@ -56,8 +68,8 @@ class LoopNest:
             combine what each of them reduced).
         loops: in the order of the text, `depth` tells the nesting.
         tile: sides of the two-dimensional tiles that it transposes, empty when it does not.
-        holds: what a scalar nest does that often keeps a loop from being vectorised. The text does not say
-            why inductor left it scalar, so this is no cause.
+        features: of a scalar nest, as read in its text. Why inductor left it scalar is not in the dump: a
+            nest may have these features and be vectorised, and be scalar for another reason.
     """
 
     kind: Literal["vectorised", "scalar", "tail", "threads"]
@@ -65,7 +77,7 @@ class LoopNest:
     line: int
     last: int
     tile: tuple[int, ...] = ()
-    holds: tuple[str, ...] = ()
+    features: tuple[NestFeature, ...] = ()
 
     @property
     def order(self) -> tuple[Loop, ...]:

@@ -11,6 +11,7 @@ from inductor_probe.model.ir import BufferLayout, Dim
 from inductor_probe.model.kernel_facts import KernelDetails, Pairs
 from inductor_probe.model.links import KernelFx
 from inductor_probe.model.output import Output
+from inductor_probe.model.remark import Remark
 from inductor_probe.model.span import SourceLine, Span
 from inductor_probe.model.symbols import Symbol
 
@@ -62,7 +63,7 @@ class KernelRow:
         loads, stores: that its text holds. reductions: of its nodes. None where nothing tells.
         traits: what `--only` filters by: backend, kind, `scalar`, `vectorised`, `reduction`, `atomic`,
             `int64` (64-bit indices in Triton), `unlinked`.
-        looks: what deserves a look, a sentence each.
+        remarks: about the kernel; most bytes at stake first.
     """
 
     graph: str
@@ -85,7 +86,7 @@ class KernelRow:
     facts: Pairs
     details: KernelDetails | None
     traits: tuple[str, ...]
-    looks: tuple[str, ...]
+    remarks: tuple[Remark, ...]
     source: str = field(default="", repr=False, metadata=UNWRITTEN)
     span: Span | None = field(default=None, compare=False)
     recorded_read: int | None = None

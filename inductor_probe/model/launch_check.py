@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from inductor_probe.model.span import Span
+from inductor_probe.model.remark import Number, Remark, RemarkCode
 
 Aspect: TypeAlias = Literal["count", "type", "order", "numel", "grid", "divisibility", "index width"]
 """What was compared."""
 
 
 @dataclass(frozen=True, slots=True)
-class LaunchFinding:
-    """A launch that does not fit its kernel. `message` is a sentence, `span` the lines of the launch."""
+class Mismatch:
+    """What does not fit of one argument or grid: the code of its remark, and the numbers."""
 
-    kernel: str
-    aspect: Aspect
-    message: str
-    span: Span = field(compare=False)
-
-    def __str__(self) -> str:
-        return f"{self.span}: {self.kernel}: {self.message}"
+    code: RemarkCode
+    numbers: tuple[tuple[str, Number], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +27,16 @@ class LaunchCheck:
         graph: its name.
         launches: launches of Triton kernels that were checked.
         compared: how many comparisons were made of each aspect; 0 where nothing could be compared.
-        findings: in the order of the wrapper; empty when all fits.
+        remarks: launches that do not fit their kernels, in the order of the wrapper: hazards, each with its
+            `aspect` as the first number and the lines of the launch as evidence. Empty when all fits.
     """
 
     graph: str
     launches: int
     compared: tuple[tuple[Aspect, int], ...]
-    findings: tuple[LaunchFinding, ...] = ()
+    remarks: tuple[Remark, ...] = ()
 
     @property
     def fits(self) -> bool:
         """Whether nothing was found."""
-        return not self.findings
+        return not self.remarks

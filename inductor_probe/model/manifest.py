@@ -136,15 +136,17 @@ class Manifest:
     environment: tuple[tuple[str, str], ...] | None = None
 
     @property
-    def how_it_ended(self) -> str:
-        """What a sentence says of the script: `was interrupted by SIGTERM`, `exited with status 1`."""
-        status, by = self.exit_status, self.ended_by
-        if by is None and status is not None and status < 0:  # written before there was `ended_by`
-            by = f"signal {-status}"
-        if self.outcome == "interrupted":
-            nothing = ", and nothing tells by what" if status is None else ""
-            return f"was interrupted by {by}" if by else f"was interrupted{nothing}"
-        return f"was killed by {by}" if by else f"exited with status {status}"
+    def ending(self) -> tuple[tuple[str, int | str], ...]:
+        """How the script ended, as numbers of a remark: `outcome`, `exit_status` and `signal` where known."""
+        status, signal = self.exit_status, self.ended_by
+        numbers: list[tuple[str, int | str]] = [("outcome", self.outcome)]
+        if status is not None:
+            numbers.append(("exit_status", status))
+        if signal is not None:
+            numbers.append(("signal", signal))
+        elif status is not None and status < 0:  # written before there was `ended_by`
+            numbers.append(("signal", -status))
+        return tuple(numbers)
 
     def graph(self, name: str) -> GraphRecord | None:
         """Return the record of the graph called `name`."""

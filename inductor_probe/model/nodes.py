@@ -48,6 +48,20 @@ class NodeBuffer:
 
 
 @dataclass(frozen=True, slots=True)
+class MemoryEffect:
+    """What a node does to memory beside writing buffers of its own.
+
+    Attributes:
+        kind: `mutates`: it writes into `buffer` in place. `aliases`: its result may be `buffer`'s memory.
+            `reuses`: the wrapper gives it the memory of `buffer`, which is not needed any more. `view_of`:
+            its buffer is a part of `buffer` (`reinterpret_tensor`).
+    """
+
+    kind: Literal["mutates", "aliases", "reuses", "view_of"]
+    buffer: str
+
+
+@dataclass(frozen=True, slots=True)
 class NodeRow:
     """An unfused node of the scheduler.
 
@@ -60,7 +74,7 @@ class NodeRow:
         agrees: whether it and all nodes it is fused with fit into one nest of loops, None when not fused.
         operations: what its loop body calls, with how often, most first; `op_count` their sum.
         reductions: kinds, in order: `sum`, `welford_reduce`.
-        marks: `mutates arg0_1`, `aliases buf2`, `in place of buf1`, `atomic_add`: how its memory is special.
+        effects: what it does to memory of other buffers. store_modes: of its stores (`atomic_add`).
         users: nodes that use its buffers, and `OUTPUT`.
     """
 
@@ -79,10 +93,16 @@ class NodeRow:
     agrees: bool | None = None
     operations: tuple[tuple[str, int], ...] = ()
     reductions: tuple[str, ...] = ()
-    marks: tuple[str, ...] = ()
+    effects: tuple[MemoryEffect, ...] = ()
+    store_modes: tuple[str, ...] = ()
     users: tuple[str, ...] = ()
     device: str | None = None
     span: Span | None = field(default=None, compare=False)
+
+    @property
+    def mutates(self) -> tuple[str, ...]:
+        """Buffers and inputs that it writes into in place."""
+        return tuple(effect.buffer for effect in self.effects if effect.kind == "mutates")
 
     @property
     @written

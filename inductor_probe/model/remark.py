@@ -95,10 +95,32 @@ MachineCode: TypeAlias = Literal[
 ]
 """Made by `machine/hazards.py` and `machine/gpu.py`: what spoils times on this machine."""
 
-QuotedCode: TypeAlias = Literal["launch-mismatch", "reported"]
-"""Sentences of others, as their value `text`: of checking launches; of bench files that wrote no codes."""
+KernelCode: TypeAlias = Literal[
+    "scalar-loops", "int64-indices", "reduction-hint", "unaligned-pointers", "no-launch", "no-node",
+    "fallback",
+]  # fmt: skip
+"""Made by `analysis/kernel_remarks.py`."""
 
-RemarkCode: TypeAlias = Literal[LayoutCode, HarnessCode, BenchCode, MachineCode, QuotedCode]
+LaunchCode: TypeAlias = Literal[
+    "argument-count", "argument-type", "other-buffer", "swapped-buffers", "other-size", "block-too-small",
+    "other-points", "grid-size-missing", "grid-too-large", "other-grid-blocks", "other-grid-batches",
+    "other-grid-sizes", "not-divisible", "not-aligned", "int32-overflow", "int32-extent",
+]  # fmt: skip
+"""Made by `analysis/launch_check.py` and what it uses."""
+
+RunCode: TypeAlias = Literal[
+    "kernels-without-ir", "unfinished-compile", "cut-short", "recompile-limit", "graph-break", "not-recorded",
+    "script-ended", "graphs-in-cache", "empty-graphs", "no-dump", "ended-before-compile", "other-backend",
+    "ran-eagerly", "nothing-compiled",
+]  # fmt: skip
+"""Made by `analysis/run_remarks.py`, `analysis/check.py` and `discovery/run_facts.py`."""
+
+QuotedCode: TypeAlias = Literal["reported"]
+"""A sentence of a bench file that wrote no codes, as its value `text`."""
+
+RemarkCode: TypeAlias = Literal[
+    LayoutCode, KernelCode, LaunchCode, RunCode, HarnessCode, BenchCode, MachineCode, QuotedCode
+]
 """Stable names; what numbers each has stands where it is made."""
 
 RemarkKind: TypeAlias = Literal["passed", "missed", "analysis", "hazard"]
@@ -108,8 +130,8 @@ Knowledge: TypeAlias = Literal["recorded", "read", "inferred", "measured"]
 """Torch recorded it while it compiled; it stands in the dump; it is consistent with what stands there; it was
 measured on this machine."""
 
-Number: TypeAlias = int | float | str
-"""A size may be symbolic, and a name is a value, too."""
+Number: TypeAlias = int | float | str | tuple[str, ...]
+"""A size may be symbolic, and names are values, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,10 +179,20 @@ class Remark:
         """Return the value called `name`, None where the remark has none."""
         return dict(self.numbers).get(name)
 
+    @property
+    def scalars(self) -> dict[str, int | float | str]:
+        """The values that are no lists of names."""
+        return {name: value for name, value in self.numbers if not isinstance(value, tuple)}
 
-def by_cost(remark: Remark) -> int:
-    """Sort key: most bytes at stake first, unknown costs last."""
-    return 1 if remark.cost is None else -remark.cost
+    def names(self, name: str) -> tuple[str, ...]:
+        """Return the names that the value called `name` lists, none where the remark has none."""
+        value = self.number(name)
+        return value if isinstance(value, tuple) else ()
+
+
+def by_cost(remark: Remark) -> tuple[bool, int]:
+    """Sort key: hazards first, then most bytes at stake, unknown costs last."""
+    return remark.kind != "hazard", 1 if remark.cost is None else -remark.cost
 
 
 def measured(

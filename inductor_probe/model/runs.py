@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 
 from inductor_probe.model.codec import written
 from inductor_probe.model.output import Output
+from inductor_probe.model.remark import Remark
 
 RunState: TypeAlias = Literal["ok", "failed", "interrupted", "running", "empty", "unknown", "graphs"]
 """`empty`: nothing was dumped, `why` says why. `running`: its process is still there. `unknown`: torch made
@@ -23,7 +24,7 @@ class RunFacts:
         torch: version. devices: of its nodes, without an index.
         graphs: how many. size: bytes on disk, its trace log for tlparse included.
         made: seconds since the epoch.
-        why: why it is empty, or how it failed.
+        why: why it is empty, or how its script ended; None for a run that is neither empty nor failed.
     """
 
     path: Path
@@ -36,7 +37,7 @@ class RunFacts:
     size: int
     made: float
     state: RunState
-    why: str | None = None
+    why: Remark | None = None
 
     @property
     @written
@@ -45,9 +46,28 @@ class RunFacts:
         return self.path.name
 
 
+BlockerCode: TypeAlias = Literal[
+    "behind-link", "in-archive", "not-a-run", "still-made",
+    "unlistable", "link", "mount", "foreign-folder", "special-file", "foreign-file",
+    "edited", "changed-after-graph", "changed-after-run", "record-unreadable", "more",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Blocker:
+    """What stands against removing a run: of which `subject`, a path in it as a rule.
+
+    For `behind-link` that is where the run lies, for `in-archive` the archive, for `still-made` the process,
+    for `record-unreadable` the error of reading the record of what was made here, for `more` how many more.
+    """
+
+    code: BlockerCode
+    subject: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """What removing a run takes away. `blocks`: why it is not removed, a sentence each; none if it can be.
+    """What removing a run takes away. `blockers`: why it is not removed; none if it can be.
 
     `files` and `folders` are relative to `run`, the run's own folder left out; `beside` is its trace log.
     """
@@ -57,7 +77,7 @@ class Removal:
     folders: tuple[str, ...]
     beside: tuple[Path, ...]
     size: int
-    blocks: tuple[str, ...]
+    blockers: tuple[Blocker, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from inductor_probe.model.ir import Dim
 from inductor_probe.model.manifest import Outcome
 from inductor_probe.model.output import Output
 from inductor_probe.model.remark import Remark
+from inductor_probe.model.span import Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,26 +18,28 @@ class GraphSummary:
     """One row of the table.
 
     Attributes:
-        graph, case: names. why: `first`, `recompile: <guard>`, `backward`, or None when not recorded.
+        graph, case: names. why: it was compiled, None when not recorded. guard: for a recompile, the first
+            guard that failed, in dynamo's words.
         nodes_before, nodes_after: top-level scheduler nodes before and after fusion.
         kernels: generated kernels by backend. externs: library calls.
         buffers, buffer_bytes: what the wrapper allocates, views and reuse not counted; text when symbolic.
         recorded_bytes: `buffer_bytes` with the sizes of the compile, where they are symbolic and recorded.
-        looks: what deserves a look, a sentence each.
-        remarks: about its layouts, most bytes at stake first.
+        remarks: about its compile, layouts and kernels; hazards first, then most bytes at stake.
+        problems: what could not be read of it.
     """
 
     graph: str
     case: str | None
-    why: str | None
+    why: Literal["first", "recompile", "backward"] | None
+    guard: str | None
     nodes_before: int
     nodes_after: int
     kernels: tuple[tuple[str, int], ...]
     externs: int
     buffers: int
     buffer_bytes: Dim
-    looks: tuple[str, ...]
     remarks: tuple[Remark, ...] = ()
+    problems: tuple[Problem, ...] = ()
     recorded_bytes: int | None = None
 
 
@@ -60,12 +63,16 @@ class NextStep:
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """A run: its graphs, what deserves a look in it as a whole, why it is empty if it is, what is next."""
+    """A run: its graphs, remarks about it as a whole, why it is empty if it is, what is next.
+
+    `problems` is what could not be read of the run itself.
+    """
 
     run: str
     graphs: tuple[GraphSummary, ...]
-    looks: tuple[str, ...] = ()
-    empty: str | None = None
+    remarks: tuple[Remark, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    empty: Remark | None = None
     next: tuple[NextStep, ...] = ()
 
 

@@ -106,8 +106,8 @@ def _unit_lines(unit: Unit) -> tuple[str, str, str]:
     last = unit.rows[-1]
     kinds = list(dict.fromkeys(does(row) for row in unit.rows))
     loops = [ranges_text(row.ranges) for row in unit.rows if row.ranges]
-    marks = [mark for row in unit.rows for mark in row.marks if mark.startswith("mutates")]
-    said = ", ".join([*kinds[:2], *marks[:1]])
+    mutated = [f"mutates {name}" for row in unit.rows for name in row.mutates]
+    said = ", ".join([*kinds[:2], *mutated[:1]])
     return name, said, f"loops {loops[-1]}" if loops else last.ir
 
 

@@ -11,9 +11,8 @@ from inductor_probe.notebook.outline import slow_readers
 from inductor_probe.notebook.page import escaped, page
 from inductor_probe.notebook.rich_html import rich_html, table
 from inductor_probe.report.layouts import LayoutPage
-from inductor_probe.report.look import look
+from inductor_probe.report.remark_lines import remark_lines
 from inductor_probe.report.units import bytes_text, dims_text
-from inductor_probe.report.words.remarks import folded_sentences
 
 _TITLES = ("buffer", "dtype", "size", "stride", "format", "in memory", "bytes", "writer", "readers")
 _RIGHT = _TITLES.index("bytes")
@@ -57,8 +56,8 @@ def _graph(graph: str, rows: Sequence[LayoutRow]) -> Iterator[str]:
     yield f'<div class="ip-bold">{escaped(graph)}</div>'
     head = "".join(f"<th{_right(at)}>{title}</th>" for at, title in enumerate(_TITLES))
     yield table(head, [_row(row) for row in rows])
-    for text in folded_sentences(remark for row in rows for remark in row.remarks):
-        yield rich_html(look(text, indent=0))
+    remarks = (remark for row in rows for remark in row.remarks)
+    yield from map(rich_html, remark_lines(remarks, indent=0))
 
 
 def _row(row: LayoutRow) -> str:

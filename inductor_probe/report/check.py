@@ -9,8 +9,9 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from inductor_probe.model.check import DumpCheck, FileCheck
-from inductor_probe.report.look import look
+from inductor_probe.report.remark_lines import remark_line
 from inductor_probe.report.units import counted
+from inductor_probe.report.words.remarks import sentence
 
 _MOST_NAMES = 12
 
@@ -36,9 +37,9 @@ class CheckText:
             folders = counted(len(check.empty_graphs), "graph folder is empty", "graph folders are empty")
             yield Text(f"{folders}: inductor makes one before it sees that the graph computes nothing")
         if check.unread_lines:
-            yield look(f"{counted(check.unread_lines, 'line')} not understood")
+            yield remark_line(f"{counted(check.unread_lines, 'line')} not understood", "hazard")
         if check.unlinked_nodes:
-            yield look(f"{counted(check.unlinked_nodes, 'node')} without a proved kernel")
+            yield remark_line(f"{counted(check.unlinked_nodes, 'node')} without a proved kernel", "hazard")
         for file in check.files:
             yield Text(f"  {file.kind}: {_lines(file)}", style="dim", overflow="fold")
         yield from _problems(check)
@@ -76,13 +77,13 @@ def _unseen(check: DumpCheck) -> str:
 
 
 def _problems(check: DumpCheck) -> Iterator[Text]:
-    if check.problems or any(graph.unlinked or graph.notes for graph in check.graphs):
+    if check.problems or any(graph.unlinked or graph.remarks for graph in check.graphs):
         yield Text()
     for problem in check.problems:
         yield Text(str(problem), overflow="fold")
     for graph in check.graphs:
-        for note in graph.notes:
-            yield Text(f"{graph.graph}: {note}", style="dim", overflow="fold")
+        for remark in graph.remarks:
+            yield Text(f"{graph.graph}: {sentence(remark)}", style="dim", overflow="fold")
         if graph.unlinked:
             names = ", ".join(graph.unlinked[:_MOST_NAMES])
             more = len(graph.unlinked) - _MOST_NAMES

@@ -19,6 +19,7 @@ from inductor_probe.model.formula import (
     View,
 )
 from inductor_probe.report.units import dims_text
+from inductor_probe.report.words.nodes import convention_text
 
 _COMMENT = "#"
 
@@ -45,7 +46,7 @@ def formula_lines(formula: Formula, width: int) -> list[str]:
     for statement in formula.statements:
         if not _says_nothing(statement):
             lines += [f"  {line}".rstrip() for line in _statement(statement, width - 2)]
-    for comment in (*_unchecked(formula), *_views(formula.views), *formula.notes):
+    for comment in (*_unchecked(formula), *_views(formula.views), *map(convention_text, formula.conventions)):
         lines += _wrapped(f"{_COMMENT} {comment}", width, f"{_COMMENT}   ")
     return lines
 

@@ -1,4 +1,4 @@
-"""A graph in outline: what goes in and out, what runs, and what deserves a look."""
+"""A graph in outline: what goes in and out, what runs, and the remarks about it."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ from inductor_probe.model.kernels import KernelRow
 from inductor_probe.model.layouts import LayoutRow
 from inductor_probe.model.nodes import NodeBuffer
 from inductor_probe.model.pages import GraphPage, SourceTrace
+from inductor_probe.model.summary import GraphSummary
 from inductor_probe.report.columns import GAP, Cell, Column, Columns
 from inductor_probe.report.facts import facts, names
 from inductor_probe.report.kernels import how
-from inductor_probe.report.look import look
 from inductor_probe.report.nodes import buffer_text
+from inductor_probe.report.remark_lines import name_style, remark_line
 from inductor_probe.report.units import bytes_were, bytes_with, counted, shorten, symbols_text
-from inductor_probe.report.words.remarks import folded_sentences
+from inductor_probe.report.words.remarks import folded
+from inductor_probe.report.words.runs import compile_reason
 
 _MOST_BUFFERS = 6
 _MOST_KERNELS = 12
 _MOST_LINES = 10
-_MOST_LOOKS = 8
+_MOST_REMARKS = 8
 _PIPE = 1000
 _SHORTEST = 20
 
@@ -36,7 +38,7 @@ class GraphPageText:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         page, width = self.page, options.max_width
         record = page.recorded
-        made = [f"torch {page.torch_version}" if page.torch_version else "", page.summary.why or ""]
+        made = [f"torch {page.torch_version}" if page.torch_version else "", compile_reason(page.summary)]
         made += [f"case {record.case}" if record and record.case else ""]
         yield Text.assemble((page.graph, "bold"), "  ", (", ".join(text for text in made if text), "cyan"))
         yield facts(
@@ -60,7 +62,7 @@ class GraphPageText:
             if traces:
                 yield Text(title, style="bold")
                 yield from _lines(traces, width)
-        yield from _looks([*page.summary.looks, *folded_sentences(page.summary.remarks)], width)
+        yield from _remarks(page.summary, width)
 
 
 def _buffers(rows: Sequence[LayoutRow]) -> str:
@@ -116,7 +118,7 @@ def _kernels(rows: Sequence[KernelRow], width: int) -> Iterator[RenderableType]:
     ]
     room = max(width - _taken((titles, *others)), _SHORTEST)
     cells: list[Sequence[Cell]] = [
-        ((shorten(row.name, room), "bold red" if row.looks else "bold"), *texts)
+        ((shorten(row.name, room), name_style(row.remarks)), *texts)
         for row, texts in zip(shown, others, strict=True)
     ]
     columns = [Column(title, folds=at > 0) for at, title in enumerate(("kernel", *titles))]
@@ -159,11 +161,12 @@ def _first(found: Sequence[str]) -> str:
     return found[0] if len(found) == 1 else f"{found[0]} +{len(found) - 1}"
 
 
-def _looks(looks: Sequence[str], width: int) -> Iterator[RenderableType]:
-    shown = looks if width >= _PIPE else looks[:_MOST_LOOKS]
-    if looks:
-        yield Text("deserves a look", style="bold")
-    for text in shown:
-        yield look(text)
-    if len(shown) < len(looks):
-        yield Text(f"  and {len(looks) - len(shown)} more: probe show --json", style="dim")
+def _remarks(summary: GraphSummary, width: int) -> Iterator[RenderableType]:
+    lines = [*(("hazard", str(problem)) for problem in summary.problems), *folded(summary.remarks)]
+    shown = lines if width >= _PIPE else lines[:_MOST_REMARKS]
+    if lines:
+        yield Text("remarks", style="bold")
+    for kind, text in shown:
+        yield remark_line(text, kind)
+    if len(shown) < len(lines):
+        yield Text(f"  and {len(lines) - len(shown)} more: probe show --json", style="dim")

@@ -18,8 +18,9 @@ from inductor_probe.model.span import Span
 from inductor_probe.report.facts import code_text
 from inductor_probe.report.kernel_fx import conflict_texts
 from inductor_probe.report.kernels import how
-from inductor_probe.report.look import look
+from inductor_probe.report.remark_lines import remark_line, remark_lines
 from inductor_probe.report.units import bytes_with, counted, dims_text, symbols_text
+from inductor_probe.report.words.kernels import FEATURES
 
 _SHOWN_ABOVE = frozenset(("loop nests", "vectorised", "scalar", "tails", "heuristic", "loads", "stores"))
 """Facts that other lines of the page tell."""
@@ -50,8 +51,9 @@ class KernelPage:
             yield Text("loops", style="bold")
             yield Padding(_nests(row.details, row.span), (0, 0, 0, 2), expand=False)
         yield from _launches(row)
-        for text in (*row.looks, *conflict_texts(row.fx_proofs, row.name)):
-            yield look(text, indent=0)
+        yield from remark_lines(row.remarks, indent=0, about=row.name)
+        for text in conflict_texts(row.fx_proofs, row.name):
+            yield remark_line(text, "hazard", indent=0)
         if self.code and row.source:
             yield Text("\ntext" if console.is_terminal else "", style="bold")
             yield _code(row, console.is_terminal)
@@ -157,8 +159,8 @@ def _order(nest: LoopNest) -> str:
     """`x0 1024 (omp for) > x1 768 by 16`: the loops from the outermost to the innermost."""
     loops = " > ".join(_loop(loop) for loop in nest.order)
     tile = f", transposing tiles of {'x'.join(map(str, nest.tile))}" if nest.tile else ""
-    holds = f"; it has {', '.join(nest.holds)}" if nest.holds else ""
-    return f"{loops}{tile}{holds}"
+    features = ", ".join(FEATURES[feature] for feature in nest.features)
+    return f"{loops}{tile}{f'; it has {features}' if features else ''}"
 
 
 def _loop(loop: Loop) -> str:

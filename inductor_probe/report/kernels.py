@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from inductor_probe.model.kernel_facts import CppFacts, TritonFacts
 from inductor_probe.model.kernels import KernelRow
 from inductor_probe.model.span import own_lines
 from inductor_probe.report.columns import GAP, Cell, Column, Columns, not_shown
-from inductor_probe.report.look import look
+from inductor_probe.report.remark_lines import name_style, remark_lines
 from inductor_probe.report.units import bytes_were, counted, shorten, table_symbols
 
 _WIDE = 120
@@ -47,7 +47,7 @@ class KernelTable:
             yield table
             if left_out:
                 yield not_shown(left_out, options.max_width)
-            yield from _looks(rows)
+            yield from remark_lines(remark for row in rows for remark in row.remarks)
 
 
 def _counts(rows: Sequence[KernelRow]) -> str:
@@ -55,18 +55,6 @@ def _counts(rows: Sequence[KernelRow]) -> str:
     calls = sum(len(row.launches) for row in rows if row.backend == "extern")
     parts = [counted(generated, "kernel"), counted(calls, "library call")]
     return ", ".join(part for part, number in zip(parts, (generated, calls), strict=True) if number)
-
-
-def _looks(rows: Sequence[KernelRow]) -> Iterator[RenderableType]:
-    """What is so for several kernels takes one line."""
-    kernels: dict[str, list[str]] = {}
-    for row in rows:
-        for text in row.looks:
-            kernels.setdefault(text, []).append(row.name)
-    for text, names in kernels.items():
-        more = f" and {len(names) - _MANY} more" if len(names) > _MANY else ""
-        who = f"{', '.join(names[:_MANY])}{more}"
-        yield look(text if len(names) == 1 and names[0] in text else f"{who}: {text}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +106,7 @@ def _table(rows: Sequence[KernelRow], width: int) -> tuple[Columns, list[str]]:
 
 
 def _name(row: KernelRow, room: int) -> Cell:
-    style = "bold red" if row.looks else "bold" if row.backend != "extern" else ""
+    style = name_style(row.remarks) if row.remarks or row.backend != "extern" else ""
     return shorten(row.name, room), style
 
 

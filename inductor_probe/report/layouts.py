@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
@@ -13,9 +13,8 @@ from rich.text import Text
 
 from inductor_probe.model.ir import Dim
 from inductor_probe.model.layouts import Access, GeneratedAccess, LayoutRow, Origin
-from inductor_probe.model.remark import Remark
 from inductor_probe.report.columns import Cell, Column, Columns
-from inductor_probe.report.look import look
+from inductor_probe.report.remark_lines import name_style, remark_line, remark_lines
 from inductor_probe.report.units import (
     bytes_were,
     bytes_with,
@@ -25,7 +24,7 @@ from inductor_probe.report.units import (
     table_symbols,
 )
 from inductor_probe.report.words.layouts import format_text, generated_text, pattern_text
-from inductor_probe.report.words.remarks import folded_sentences, sentence
+from inductor_probe.report.words.remarks import sentence
 
 _WIDE = 110
 """Columns from which the table has room for strides and dimension orders."""
@@ -53,7 +52,10 @@ class LayoutTable:
                 yield Text(symbols, style="dim")
             yield _table(rows, wide)
             yield from _unknown(rows)
-            yield from remark_lines(remark for row in rows for remark in row.remarks)
+            remarks = [remark for row in rows for remark in row.remarks]
+            yield from remark_lines(remarks)
+            if remarks:
+                yield Text()
 
 
 def _unknown(rows: Sequence[LayoutRow]) -> Iterator[RenderableType]:
@@ -97,7 +99,7 @@ def _table(rows: Sequence[LayoutRow], wide: bool) -> Columns:
     for row in rows:
         layout = row.layout
         line: list[Cell] = [
-            (row.buffer, "bold red" if row.remarks else "bold"),
+            (row.buffer, name_style(row.remarks)),
             layout.dtype if layout and layout.dtype else "?",
             dims_text(layout.size if layout else None),
             *([dims_text(layout.stride if layout else None)] if wide else []),
@@ -112,14 +114,6 @@ def _table(rows: Sequence[LayoutRow], wide: bool) -> Columns:
 
 def _output(row: LayoutRow) -> list[str]:
     return ["OUTPUT"] if row.role == "output" else []
-
-
-def remark_lines(remarks: Iterable[Remark]) -> Iterator[RenderableType]:
-    """Yield a line for each remark, repeated ones folded, and an empty line after the last."""
-    sentences = folded_sentences(remarks)
-    yield from map(look, sentences)
-    if sentences:
-        yield Text()
 
 
 class LayoutPage:
@@ -171,7 +165,7 @@ def _page(row: LayoutRow, width: int) -> Iterator[RenderableType]:
     if row.role == "output":
         yield Text("returned by the graph", style="bold")
     for remark in row.remarks:
-        yield look(sentence(remark), indent=0)
+        yield remark_line(sentence(remark), remark.kind, indent=0)
 
 
 def _accesses(title: str, accesses: Sequence[Access], width: int) -> Iterator[RenderableType]:

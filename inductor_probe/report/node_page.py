@@ -17,11 +17,11 @@ from inductor_probe.report.chain import MOST_LINES, chain, fx_text, link_facts
 from inductor_probe.report.facts import code_text, facts, in_order, names, place, source_text, table
 from inductor_probe.report.formula import FormulaText
 from inductor_probe.report.kernel_fx import conflict_texts
-from inductor_probe.report.look import look
 from inductor_probe.report.nodes import buffer_text, does, kernel_text, ranges_text
+from inductor_probe.report.remark_lines import remark_line, remark_lines
 from inductor_probe.report.units import counted, dims_text, shorten
 from inductor_probe.report.words.layouts import format_text, pattern_text
-from inductor_probe.report.words.remarks import folded_sentences
+from inductor_probe.report.words.nodes import memory_text
 
 Lines = Mapping[str, Sequence[tuple[int, str]]]
 """Dumped text by node: numbered lines."""
@@ -51,12 +51,10 @@ class NodePageText:
             inside = [buffer_text(NodeBuffer(row.buffer, row.layout)) for row in page.inside]
             yield Text.assemble(("only inside  ", "bold"), names(inside))
         rows = (*page.writes, *page.reads, *page.inside)
-        for text in folded_sentences(
-            remark for row in rows for remark in row.remarks if _is_about(remark, page)
-        ):
-            yield look(text, indent=0)
+        remarks = (remark for row in rows for remark in row.remarks if _is_about(remark, page))
+        yield from remark_lines(remarks, indent=0)
         for text in conflict_texts(page.conflicts):
-            yield look(text, indent=0)
+            yield remark_line(text, "hazard", indent=0)
         yield from _bodies(page, self.raw)
 
 
@@ -131,7 +129,7 @@ def _loop_facts(part: NodePart) -> list[tuple[str, str]]:
     return [
         ("loops", f"{ranges_text(row.ranges)}{agrees[row.agrees]}" if row.ranges else ""),
         ("operations", _operations(row.operations)),
-        ("memory", ", ".join(row.marks)),
+        ("memory", memory_text(row)),
         ("waits for", ", ".join(map(_weak, weak))),
         ("modes", ", ".join(modes)),
         ("users", names(row.users)),

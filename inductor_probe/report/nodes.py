@@ -14,6 +14,7 @@ from inductor_probe.model.nodes import NodeBuffer, NodeRow, Ranges
 from inductor_probe.model.span import own_lines
 from inductor_probe.report.columns import Cell, Column, Columns, not_shown
 from inductor_probe.report.units import counted, dims_text, shorten
+from inductor_probe.report.words.nodes import memory_text
 
 _PIPE = 1000
 """From this width on nothing is cut: it is a pipe."""
@@ -95,10 +96,10 @@ def _columns(rows: Sequence[NodeRow], pipe: bool) -> list[_Column]:
         _Column("reads", lambda row: ", ".join(_few(row.reads)) or "-", 6, most=32),
         _Column("ops", lambda row: str(row.op_count) if row.operations else "-", 3, right=True),
         _Column("users", lambda row: ", ".join(_few(row.users)) or "-", 7, most=28),
-        _Column("marks", lambda row: ", ".join(row.marks) or "-", 4, most=28),
+        _Column("memory", lambda row: memory_text(row) or "-", 4, most=28),
         _Column("from", lambda row: from_text(row.link), 5, most=36, path=True),
     ]
-    told = {"fused": bool(groups), "marks": any(row.marks for row in rows)}
+    told = {"fused": bool(groups), "memory": any(memory_text(row) for row in rows)}
     return [column for column in columns if told.get(column.title, True)]
 
 

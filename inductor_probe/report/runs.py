@@ -12,6 +12,8 @@ from rich.text import Text
 from inductor_probe.model.runs import Removal, RunFacts
 from inductor_probe.report.columns import Cell, Column, Columns, not_shown
 from inductor_probe.report.units import bytes_text, counted
+from inductor_probe.report.words.remarks import sentence
+from inductor_probe.report.words.runs import blocker_text
 
 _WIDE = 110
 _ROOMY = 90
@@ -40,7 +42,7 @@ class RunsTable:
             yield not_shown(["cases"], options.max_width)
         for run in self.runs:
             if run.why:
-                yield Text.assemble(("! ", "bold red"), (names[run.path], "bold"), f": {run.why}")
+                yield Text.assemble(("! ", "bold red"), (names[run.path], "bold"), f": {sentence(run.why)}")
 
     def _table(self, names: dict[Path, str], wide: bool, gap: int) -> Columns:
         known = any(run.scenario for run in self.runs)
@@ -83,13 +85,14 @@ class RemovalText:
         self.verb = verb
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        going = [removal for removal in self.removals if not removal.blocks]
+        going = [removal for removal in self.removals if not removal.blockers]
         for removal in going:
             files = counted(len(removal.files) + len(removal.beside), "file")
             yield Text(f"{self.verb} {removal.run} ({files}, {bytes_text(removal.size)})")
         for removal in self.removals:
-            if removal.blocks:
-                yield Text.assemble((f"kept {removal.run}: ", "bold yellow"), "; ".join(removal.blocks))
+            if removal.blockers:
+                blockers = "; ".join(map(blocker_text, removal.blockers))
+                yield Text.assemble((f"kept {removal.run}: ", "bold yellow"), blockers)
 
 
 def age_text(seconds: float) -> str:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from rich.console import Console, ConsoleOptions, RenderResult
+from collections.abc import Iterator
+
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from inductor_probe.model.summary import NextStep, RunSummary
-from inductor_probe.report.look import look
+from inductor_probe.model.summary import GraphSummary, NextStep, RunSummary
+from inductor_probe.report.remark_lines import name_style, remark_line, remark_lines
 from inductor_probe.report.units import bytes_text, bytes_were
-from inductor_probe.report.words.remarks import folded_sentences
+from inductor_probe.report.words.remarks import sentence
+from inductor_probe.report.words.runs import compile_reason
 
 _LONGEST_NAMES = 60
 """Names of nodes that are longer are those of large fused ones: nobody types them."""
@@ -37,25 +40,28 @@ def next_text(step: NextStep, target: str) -> str:
 
 
 class SummaryTable:
-    """A row per graph, then what deserves a look."""
+    """A row per graph, then the remarks about each, and about the run."""
 
     def __init__(self, summary: RunSummary) -> None:
         self.summary = summary
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         if self.summary.empty:
-            yield Text.assemble(("empty run: ", "bold red"), self.summary.empty)
+            yield Text.assemble(("empty run: ", "bold red"), sentence(self.summary.empty))
         else:
             yield _table(self.summary)
         for graph in self.summary.graphs:
-            if graph.looks or graph.remarks:
-                yield Text.assemble((graph.graph, "bold"), " deserves a look:")
-            for text in (*graph.looks, *folded_sentences(graph.remarks)):
-                yield look(text)
-        if self.summary.looks:
+            if graph.problems or graph.remarks:
+                yield Text.assemble((graph.graph, "bold"), ":")
+            yield from _lines(graph)
+        if self.summary.problems or self.summary.remarks:
             yield Text("the run:", style="bold")
-        for text in self.summary.looks:
-            yield look(text)
+        yield from _lines(self.summary)
+
+
+def _lines(summary: GraphSummary | RunSummary) -> Iterator[RenderableType]:
+    yield from (remark_line(str(problem), "hazard") for problem in summary.problems)
+    yield from remark_lines(summary.remarks)
 
 
 def _table(summary: RunSummary) -> Table:
@@ -75,9 +81,9 @@ def _table(summary: RunSummary) -> Table:
     for graph in summary.graphs:
         kernels = ", ".join(f"{count} {backend}" for backend, count in graph.kernels) or "-"
         table.add_row(
-            Text(graph.graph, style="bold red" if graph.looks or graph.remarks else "bold"),
+            Text(graph.graph, style="bold red" if graph.problems else name_style(graph.remarks)),
             *([graph.case or "-"] if with_case else []),
-            *([graph.why or "-"] if with_why else []),
+            *([compile_reason(graph) or "-"] if with_why else []),
             f"{graph.nodes_before} -> {graph.nodes_after}",
             kernels,
             str(graph.externs),

@@ -14,8 +14,8 @@ from inductor_probe.model.pages import Absence, TracePage
 from inductor_probe.model.span import Span
 from inductor_probe.report.facts import facts, names, place, source_text, table
 from inductor_probe.report.kernel_fx import conflict_texts, proofs_text
-from inductor_probe.report.look import look
 from inductor_probe.report.nodes import buffer_text, does, kernel_text
+from inductor_probe.report.remark_lines import remark_line
 from inductor_probe.report.units import shorten
 
 _PIPE = 1000
@@ -97,7 +97,7 @@ def _below(page: TracePage, width: int) -> Iterator[RenderableType]:
             ),
         )
     for text in conflict_texts(page.kernels):
-        yield look(text, indent=0)
+        yield remark_line(text, "hazard", indent=0)
     if page.absent:
         yield Text("\n".join(map(_absence, page.absent)), "dim")
     elif page.before and not page.fx:

@@ -111,15 +111,26 @@ def test_library_calls_are_rows(read: Read) -> None:
         row for name, row in rows(read("torch-2.13.0-cpu/multi_output_no_fuse")).items() if "sort" in name
     )
     assert sort.kind == "fallback"
-    assert "is a fallback" in sort.looks[0]
+    (fallback,) = sort.remarks
+    assert (fallback.code, fallback.subject.name, fallback.number("kernel")) == ("fallback", "op0", sort.name)
+    assert fallback.cost == sort.bytes_read + sort.bytes_written
 
 
-def test_scalar_nests_deserve_a_look(read: Read) -> None:
+def test_scalar_nests_have_a_remark_without_a_cause(read: Read) -> None:
     (row,) = rows(read("torch-2.13.0-cpu/hflip_cl")).values()
-    assert row.looks == ("1 of 1 loop nests is scalar: reversed accesses",)
+    (remark,) = row.remarks
+    assert (remark.code, remark.kind, remark.knowledge, remark.cost) == (
+        "scalar-loops",
+        "missed",
+        "read",
+        301056,
+    )
+    assert remark.numbers == (("scalar", 1), ("nests", 1))
+    text = (remark.evidence[0].path).read_text().split("\n")
+    assert "for(int64_t x0" in text[remark.evidence[0].first - 1]
     assert {"cpp", "scalar"} <= set(row.traits)
     (new,) = rows(read("torch-2.13.0-cpu/aa_separable_cl")).values()
-    assert new.looks == ()
+    assert new.remarks == ()
     assert "scalar" not in new.traits
 
 

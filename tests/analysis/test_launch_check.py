@@ -16,6 +16,7 @@ from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.launch_check import LaunchCheck
 from inductor_probe.reader.debug_dir import graph_dir, read_graph
 from inductor_probe.reader.output_code import parse_output_code
+from inductor_probe.report.words.remarks import sentence
 from tests.conftest import all_graph_dirs
 
 Read = Callable[..., CompiledGraph]
@@ -38,7 +39,7 @@ def edited(graph: CompiledGraph, old: str, new: str) -> CompiledGraph:
 
 
 def said(check: LaunchCheck) -> list[str]:
-    return [f"{found.aspect}: {found.message}" for found in check.findings]
+    return [f"{remark.number('aspect')}: {sentence(remark, remark.subject.name)}" for remark in check.remarks]
 
 
 @pytest.mark.parametrize("folder", all_graph_dirs(), ids=lambda folder: "/".join(folder.parts[-5:-3]))
@@ -94,19 +95,21 @@ def test_every_wrong_size_is_found(cuda_graphs: list[CompiledGraph]) -> None:
                     args = list(launch.args)
                     args[position] = str(int(args[position]) + 16)
                     check = check_launches(with_launch(graph, at, *args))
-                    assert any(finding.aspect == "numel" for finding in check.findings), (launch, name)
+                    assert any(remark.number("aspect") == "numel" for remark in check.remarks), (launch, name)
 
 
-def test_a_finding_says_the_line_and_what_is_wrong_there(read: Read) -> None:
+def test_a_remark_says_the_line_and_what_is_wrong_there(read: Read) -> None:
     graph = edited(read(LAYER_NORM), "buf0, 1024, 768, stream", "buf0, 1024, 704, stream")
     check = check_launches(graph)
-    assert {finding.aspect for finding in check.findings} == {"numel"}
+    assert {remark.number("aspect") for remark in check.remarks} == {"numel"}
     texts = said(check)
     assert texts[0] == "numel: r0_numel is passed 704, and its text is written for 768"
     assert any("it is passed xnumel=1024, r0_numel=704, but op" in text for text in texts)
-    line = (graph.folder.path / "output_code.py").read_text().split("\n")[check.findings[0].span.first - 1]
+    line = (
+        (graph.folder.path / "output_code.py").read_text().split("\n")[check.remarks[0].evidence[0].first - 1]
+    )
     assert ".run(" in line
-    assert str(check.findings[0]).startswith(str(check.findings[0].span))
+    assert {(remark.kind, remark.knowledge) for remark in check.remarks} == {("hazard", "read")}
 
 
 def test_an_argument_too_few(read: Read) -> None:
@@ -191,4 +194,4 @@ def test_symbolic_sizes_are_compared(cuda_graphs: list[CompiledGraph]) -> None:
     assert graph.code is not None
     args = graph.code.launches[0].args
     check = check_launches(with_launch(graph, 0, *args[:-1], "s77"))
-    assert any(finding.aspect == "numel" and "s77" in finding.message for finding in check.findings)
+    assert any(text.startswith("numel") and "s77" in text for text in said(check))

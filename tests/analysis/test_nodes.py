@@ -9,7 +9,7 @@ import pytest
 
 from inductor_probe.analysis.nodes import node_rows
 from inductor_probe.model.debug_dir import CompiledGraph
-from inductor_probe.model.nodes import NodeRow, Ranges
+from inductor_probe.model.nodes import MemoryEffect, NodeRow, Ranges
 from inductor_probe.reader.debug_dir import graph_dir, read_graph, read_run
 from tests.conftest import all_graph_dirs
 
@@ -46,11 +46,12 @@ def test_a_normalisation_is_one_nest_of_loops_on_the_gpu_but_for_its_tail(read: 
     assert found["op6"].agrees is None
 
 
-def test_what_a_node_does_to_memory_is_marked(read: Read) -> None:
+def test_what_a_node_does_to_memory_is_typed(read: Read) -> None:
     found = rows(read("torch-2.2.2-cpu/inplace_mutation"))
-    assert found["buf2"].marks == ("mutates arg0_1",)
+    assert found["buf2"].effects == (MemoryEffect("mutates", "arg0_1"),)
+    assert found["buf2"].mutates == ("arg0_1",)
     backward = rows(read("torch-2.13.0-cpu/mlp_train", 1))
-    assert backward["op3"].marks == ("takes over buf0",)
+    assert backward["op3"].effects == (MemoryEffect("reuses", "buf0"),)
     assert backward["op3"].users == ("op4", "op5")
 
 

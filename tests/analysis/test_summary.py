@@ -1,4 +1,4 @@
-"""What the table after a dump says deserves a look."""
+"""What the table after a dump says of graphs and the run."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ from inductor_probe.analysis.kernels import kernel_rows
 from inductor_probe.analysis.summary import summarise
 from inductor_probe.model.debug_dir import CompiledGraph, DebugDir
 from inductor_probe.model.manifest import GraphBreak, LimitHit, Manifest
+from inductor_probe.model.remark import Subject
+from inductor_probe.model.summary import GraphSummary, RunSummary
 from inductor_probe.report.kernels import KernelTable
 from inductor_probe.report.shown import to_text
+from inductor_probe.report.words.remarks import folded, sentence
 
 Read = Callable[..., CompiledGraph]
 
@@ -38,13 +41,16 @@ def manifest(**changes: object) -> Manifest:
     return Manifest(**{**facts, **changes})  # type: ignore[arg-type]
 
 
+def said(summary: GraphSummary | RunSummary) -> list[str]:
+    return [text for _, text in folded(summary.remarks)]
+
+
 def run(told: Manifest | None = None) -> DebugDir:
     return DebugDir(Path("run_x"), (), told)
 
 
 def test_channels_last_input_with_another_intermediate(read: Read) -> None:
     (graph,) = summarise(run(), [read("torch-2.13.0-cpu/aa_separable_cl")]).graphs
-    assert graph.looks == ()
     assert [(remark.code, remark.subject.name, remark.number("written")) for remark in graph.remarks] == [
         ("noncontiguous-access", "op1", "buf1"),
         ("layout-change", "op3", "buf3"),
@@ -55,9 +61,11 @@ def test_channels_last_input_with_another_intermediate(read: Read) -> None:
 
 def test_scalar_loops_and_fallbacks_are_named(read: Read) -> None:
     (flip,) = summarise(run(), [read("torch-2.13.0-cpu/hflip_cl")]).graphs
-    assert flip.looks == ("1 of 1 loop nests of cpp_fused_flip_0 are scalar C++",)
+    assert [(remark.code, remark.subject.name) for remark in flip.remarks] == [
+        ("scalar-loops", "cpp_fused_flip_0")
+    ]
     (sort,) = summarise(run(), [read("torch-2.13.0-cpu/multi_output_no_fuse")]).graphs
-    assert any("falls back to torch.ops.aten.sort" in look for look in sort.looks)
+    assert any("falls back to torch.ops.aten.sort" in text for text in said(sort))
     assert sort.externs == 1
 
 
@@ -78,7 +86,7 @@ def test_scalar_loops_and_fallbacks_are_named(read: Read) -> None:
 def test_an_empty_run_says_why(told: Manifest | None, why: str) -> None:
     empty = summarise(run(told), []).empty
     assert empty is not None
-    assert why in empty
+    assert why in sentence(empty)
 
 
 def test_recompile_limits_and_graph_breaks_are_told(read: Read) -> None:
@@ -87,10 +95,11 @@ def test_recompile_limits_and_graph_breaks_are_told(read: Read) -> None:
         graph_breaks=(GraphBreak("call to print\nmore", "x.py:5"),),
     )
     summary = summarise(run(told), [read("torch-2.13.0-cpu/hflip_cl")])
-    assert summary.looks == (
+    assert said(summary) == [
         "recompile limit hit by f (x.py:3): from then on it ran eagerly",
         "graph break at x.py:5: call to print",
-    )
+    ]
+    assert {remark.knowledge for remark in summary.remarks} == {"recorded"}
     assert summary.empty is None
 
 
@@ -100,13 +109,21 @@ def test_what_is_so_for_many_nodes_takes_one_line(read: Read) -> None:
     fallback = next(leaf for node in graph.post for leaf in node.leaves() if leaf.ir == "FallbackKernel")
     many = replace(graph, post=tuple(replace(fallback, name=f"op{at}") for at in range(24)))
     (summary,) = summarise(run(), [many]).graphs
-    assert f"24 nodes (op0, op1, op2 and 21 more) fall back to {fallback.kernel}" in summary.looks
-    assert sum("fall" in text for text in summary.looks) == 1
+    lines = [text for text in said(summary) if "fall" in text]
+    assert len(lines) == 1
+    assert lines[0].startswith(f"24 nodes (op0, op1, op2 and 21 more) fall back to {fallback.kernel}")
 
 
 def test_what_is_so_for_many_kernels_takes_one_line(read: Read) -> None:
     (row,) = kernel_rows(read("torch-2.13.0-cpu/hflip_cl"))
-    rows = [replace(row, name=f"kernel_{at}") for at in range(5)]
+    rows = [
+        replace(
+            row,
+            name=name,
+            remarks=tuple(replace(one, subject=Subject("kernel", name)) for one in row.remarks),
+        )
+        for name in (f"kernel_{number}" for number in range(5))
+    ]
     lines = to_text(KernelTable(rows), 100).splitlines()
     (line,) = [line for line in lines if "scalar" in line]
-    assert line.strip().startswith("! kernel_0, kernel_1, kernel_2 and 2 more: 1 of 1 loop nests is scalar")
+    assert line.strip().startswith("! kernel_0, kernel_1, kernel_2 and 2 more: 1 of 1 loop nest is scalar")

@@ -41,7 +41,7 @@ def test_objects_show_themselves_as_text_and_as_html() -> None:
     assert "<svg" in page._repr_html_()
     assert "buf0" in repr(run.graphs[0].layouts())
     assert "model__0_inference_0.0" in repr(run)
-    assert "deserves a look" in repr(run.graphs[0])
+    assert "op1 reads arg0_1 non-contiguously" in repr(run.graphs[0])
 
 
 def test_unknown_names_of_the_package_are_attribute_errors() -> None:

@@ -40,7 +40,7 @@ def test_a_nest_knows_its_loops_in_order(read: Read) -> None:
     _, facts = only_kernel(read("torch-2.13.0-cpu/hflip_cl"))
     (nest,) = facts.nests
     assert nest.kind == "scalar"
-    assert nest.holds == ("reversed accesses",)
+    assert nest.features == ("reversed-access",)
     assert [(at.variable, at.trips, at.step) for at in nest.order] == [
         ("x0", 224, 1),
         ("x1", 224, 1),

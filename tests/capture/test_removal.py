@@ -18,8 +18,9 @@ from inductor_probe.capture import removal as removal_of_runs
 from inductor_probe.capture.removal import plan_removal, remove
 from inductor_probe.errors import ProbeError
 from inductor_probe.files import write_whole
-from inductor_probe.model.runs import Removal
+from inductor_probe.model.runs import Blocker, Removal
 from inductor_probe.reader.debug_dir import read_run
+from inductor_probe.report.words.runs import blocker_text
 from inductor_probe.store.made_here import remember
 from tests.conftest import DUMPS
 from tests.reader.hostile import graph_in
@@ -81,7 +82,7 @@ def test_what_probe_and_torch_add_goes_as_well(run: Path) -> None:
         (run / name).write_text('{"schema": 1}')
     (run / GRAPH / "output_code_bench.py").write_text(seal("print()\n", "print()\n"))
     found = plan(run)
-    assert found.blocks == ()
+    assert found.blockers == ()
     remove(found)
     assert not run.exists()
 
@@ -112,8 +113,8 @@ def test_a_users_file_keeps_the_run(run: Path, tmp_path: Path, name: str) -> Non
 def assert_kept(run: Path, root: Path, named: str) -> None:
     before = dict(everything(root))
     found = plan(run)
-    assert found.blocks
-    assert any(named in block for block in found.blocks), found.blocks
+    assert found.blockers
+    assert any(named in blocker_text(blocker) for blocker in found.blockers), found.blockers
     with pytest.raises(ProbeError, match="is kept"):
         remove(found)
     assert dict(everything(root)) == before
@@ -132,7 +133,7 @@ def test_output_code_edited_in_place_keeps_it(run: Path, tmp_path: Path, with_ma
         (run / "probe.json").write_text("{}")
     for path in run.rglob("*"):
         os.utime(path, (then, then))
-    assert not plan(run).blocks
+    assert not plan(run).blockers
     code = run / GRAPH / "output_code.py"
     code.write_text(code.read_text() + "# mine\n")
     assert_kept(run, tmp_path, "output_code.py was changed after the run")
@@ -150,7 +151,7 @@ def test_an_edited_output_code_with_its_old_time_keeps_a_run_that_was_made_here(
     assert_kept(run, tmp_path, f"{GRAPH}/output_code.py was edited")
     code.write_text(text)
     os.utime(code, (about.st_mtime + 9000, about.st_mtime + 9000))
-    assert not plan(run).blocks  # what it holds counts, and not its time
+    assert not plan(run).blockers  # what it holds counts, and not its time
 
 
 def test_an_edited_output_code_with_its_old_time_keeps_a_run_that_torch_made_alone(
@@ -160,7 +161,7 @@ def test_an_edited_output_code_with_its_old_time_keeps_a_run_that_torch_made_alo
     then = time.time() - 7200
     for path in (run / GRAPH / "output_code.py", *run.rglob("*")):
         os.utime(path, (then, then))
-    assert not plan(run).blocks
+    assert not plan(run).blockers
     code = run / GRAPH / "output_code.py"
     code.write_text(code.read_text() + "# mine\n")
     os.utime(code, (then, then))
@@ -177,7 +178,7 @@ def test_what_a_kill_left_while_probe_was_writing_goes_as_well(run: Path, name: 
     os.waitpid(child, 0)
     (left,) = (run / name).parent.glob(".*.tmp")
     found = plan(run)
-    assert found.blocks == ()
+    assert found.blockers == ()
     assert left.relative_to(run).as_posix() in found.files
     remove(found)
     assert not run.exists()
@@ -196,7 +197,7 @@ def test_a_results_file_that_probe_did_not_write_keeps_it(run: Path, tmp_path: P
 
 def test_a_run_inside_of_a_run_keeps_it(run: Path, tmp_path: Path) -> None:
     shutil.copytree(FLIP, run / "torchinductor" / NAME / GRAPH)
-    assert_kept(run, tmp_path, f"torchinductor/{NAME} is no folder of torch or probe")
+    assert_kept(run, tmp_path, f"torchinductor/{NAME} is not a folder of torch or probe")
 
 
 def test_a_hard_link_to_a_users_file_leaves_the_file(run: Path, tmp_path: Path) -> None:
@@ -220,7 +221,7 @@ def test_a_link_is_neither_followed_nor_removed(run: Path, tmp_path: Path, place
 
 def test_a_pipe_keeps_it(run: Path) -> None:
     os.mkfifo(run / GRAPH / "debug.log")
-    assert "no plain file" in plan(run).blocks[0]
+    assert plan(run).blockers[0].code == "special-file"
 
 
 def test_a_run_that_is_reached_through_a_link_stays(run: Path, tmp_path: Path) -> None:
@@ -228,9 +229,9 @@ def test_a_run_that_is_reached_through_a_link_stays(run: Path, tmp_path: Path) -
     (tmp_path / "here" / "link").symlink_to(run)
     found = read_run(tmp_path / "here" / "link")
     removal = plan_removal(found, lambda path: True)
-    assert removal.blocks == (f"it is reached through a link, and lies at {run}",)
+    assert removal.blockers == (Blocker("behind-link", str(run)),)
     (tmp_path / "tree").symlink_to(run.parent)
-    assert plan(tmp_path / "tree" / NAME).blocks
+    assert plan(tmp_path / "tree" / NAME).blockers
 
 
 @pytest.mark.parametrize("layout", [["torchinductor"], ["probe.json"], ["torchinductor", "src"]])
@@ -239,21 +240,21 @@ def test_a_folder_that_only_looks_like_a_run_stays(tmp_path: Path, layout: list[
     for name in layout:
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).mkdir() if not name.endswith(".json") else (folder / name).write_text("{}")
-    assert plan(folder).blocks
-    assert "not provably a run" in plan(folder).blocks[0]
+    assert plan(folder).blockers
+    assert plan(folder).blockers == (Blocker("not-a-run"),)
 
 
 def test_a_run_whose_process_lives_stays(run: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
         live = run.rename(run.with_name(f"run_2026_11_21_02_09_10_346092-pid_{child.pid}"))
         (live / "torchdynamo" / "debug.log").write_text("now")
-        assert plan(live).blocks == (f"process {child.pid}, which makes it, is still there",)
+        assert plan(live).blockers == (Blocker("still-made", str(child.pid)),)
         # Another process with its id cannot be its maker: it started after all was written.
         for path in [live, *live.rglob("*")]:
             os.utime(path, (time.time() - 3600,) * 2)
-        assert plan(live).blocks == ()
+        assert plan(live).blockers == ()
         child.communicate(b"\n")
-    assert plan(live).blocks == ()
+    assert plan(live).blockers == ()
 
 
 def test_its_trace_log_goes_and_no_other(run: Path) -> None:

@@ -66,9 +66,14 @@ def test_an_empty_answer_explains_itself(probe: Probe) -> None:
     assert "did you mean scalar" in ran.err
 
 
-def test_looks_name_their_kernel(probe: Probe) -> None:
+def test_remarks_name_their_kernel(probe: Probe) -> None:
     ran = probe("kernels", DUMPS / "torch-2.13.0-cpu" / "hflip_cl")
-    assert "! cpp_fused_flip_0: 1 of 1 loop nests is scalar: reversed accesses" in ran.out
+    assert (
+        "! cpp_fused_flip_0: 1 of 1 loop nest is scalar (kernel reads and writes 294 KiB); the dump does not"
+    ) in ran.out
+    page = probe("show", "cpp_fused_flip_0", DUMPS / "torch-2.13.0-cpu" / "hflip_cl").out
+    assert "! 1 of 1 loop nest is scalar" in page
+    assert "it has reversed accesses" in page  # as a fact of the nest, and not as the cause
 
 
 def test_the_page_of_a_kernel(read: Callable[..., object]) -> None:

@@ -177,7 +177,7 @@ def test_a_run_that_is_kept_is_told_and_the_others_go(probe: Probe, tree: Path) 
     assert len(list(tree.iterdir())) == 3
     (row,) = json.loads(probe("runs", "--rm", oldest, "--yes", "--json", cwd=tree.parent).out)["removals"]
     assert row["removed"] is False
-    assert row["removal"]["blocks"] == ["notes.txt was not written by torch or probe"]
+    assert row["removal"]["blockers"] == [{"code": "foreign-file", "subject": "notes.txt"}]
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ def test_a_long_loop_body_becomes_a_few_lines(probe: Probe) -> None:
     formula = out[out.index("computes\n") :].splitlines()
     assert len(formula) < 20
     assert any("buf1[" in line for line in formula)
-    assert "! op3 reads buf1 as transposed [0, 2, 1, 3] and writes buf3 as contiguous" in " ".join(
+    assert "- op3 reads buf1 as transposed [0, 2, 1, 3] and writes buf3 as contiguous" in " ".join(
         out.split()
     )
 

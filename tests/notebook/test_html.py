@@ -21,7 +21,7 @@ from inductor_probe.notebook.code import code
 from inductor_probe.notebook.page import escaped, page
 from inductor_probe.notebook.rich_html import rich_html
 from inductor_probe.report.columns import Column, Columns
-from inductor_probe.report.look import look
+from inductor_probe.report.remark_lines import remark_line
 from tests.conftest import DUMPS, all_graph_dirs
 from tests.notebook.harmless import checked
 
@@ -112,7 +112,7 @@ def test_what_acts_on_a_reader_is_shown_as_an_escape() -> None:
         (Text.assemble("x", ("y", "dim")), "xy", {"ip-dim"}),
         (Columns([Column("n", right=True)], [[("7", "green")]]), "n7", {"ip-right", "ip-green"}),
         (Padding(Group(Text("in"), "side"), (0, 0, 0, 2)), "inside", set()),
-        (look("see & do", indent=0), "! see & do", {"ip-red", "ip-bold"}),
+        (remark_line("see & do", "hazard", indent=0), "! see & do", {"ip-red", "ip-bold"}),
     ],
 )
 def test_what_rich_renders_has_html(renderable: object, text: str, classes: set[str]) -> None:

@@ -42,7 +42,7 @@ def test_columns_left_out_of_a_narrow_table_are_named() -> None:
     graph = open_graph(training())
     for table, columns in (
         (KernelTable(graph.kernels()), "computes, loads, stores, from"),
-        (NodeTable(graph.nodes()), "reads, ops, users, marks, from"),
+        (NodeTable(graph.nodes()), "reads, ops, users, memory, from"),
     ):
         assert f"left out at 80 columns: {columns} (a pipe has them)" in to_text(table, width=80)
         assert "left out" not in to_text(table, width=10_000)

@@ -10,7 +10,7 @@ import pytest
 from inductor_probe.model.layouts import GeneratedAccess, Pattern
 from inductor_probe.model.remark import LayoutCode, Number, Remark, RemarkCode, Subject
 from inductor_probe.report.words.layouts import generated_text, pattern_text
-from inductor_probe.report.words.remarks import REMARK_WORDS, folded_sentences, sentence
+from inductor_probe.report.words.remarks import REMARK_WORDS, folded, sentence
 
 
 def access(node: str = "op1", cost: int | None = 8192, **changes: Number) -> Remark:
@@ -103,10 +103,213 @@ def test_every_code_has_a_sentence() -> None:
     assert {remark.code for remark in (access(), CHANGE, RUNS)} == set(get_args(LayoutCode))
 
 
+ARGUMENT = {"aspect": "type", "argument": "in_ptr0", "type": "*fp32"}
+OTHERS: list[tuple[RemarkCode, dict[str, Number], str]] = [
+    ("scalar-loops", {"scalar": 2, "nests": 3}, "2 of 3 loop nests are scalar; the dump does not record why"),
+    ("int64-indices", {}, "indices are 64 bits wide"),
+    ("reduction-hint", {"hint": "DEFAULT"}, "reduction hint DEFAULT"),
+    (
+        "unaligned-pointers",
+        {"pointers": ("in_ptr0", "out_ptr1"), "of": 5},
+        "2 of 5 pointers are not promised to be aligned to 16 bytes: in_ptr0, out_ptr1",
+    ),
+    ("no-launch", {}, "the wrapper has no launch of it"),
+    ("no-node", {}, "no scheduler node is linked to it"),
+    (
+        "argument-count",
+        {"parameters": 5, "grid": 3, "passed": 4},
+        "it takes 5 arguments and 3 for the grid, and is passed 4",
+    ),
+    ("argument-type", {**ARGUMENT, "passed": "7"}, "in_ptr0 is a pointer (*fp32) and is passed the number 7"),
+    (
+        "argument-type",
+        {**ARGUMENT, "type": "i32", "passed": "buf0"},
+        "in_ptr0 is a number (i32) and is passed the buffer buf0",
+    ),
+    (
+        "argument-type",
+        {**ARGUMENT, "passed": "buf0", "dtype": "int64"},
+        "in_ptr0 is *fp32 and is passed buf0 of int64",
+    ),
+    (
+        "other-buffer",
+        {"argument": "in_ptr0", "buffer": "buf0", "access": "read"},
+        "in_ptr0 is passed buf0, which its nodes do not read",
+    ),
+    (
+        "swapped-buffers",
+        {
+            "argument": "in_ptr0",
+            "buffer": "b",
+            "other_argument": "in_ptr1",
+            "other_buffer": "a",
+            "access": "read",
+        },
+        "in_ptr0 is passed b and in_ptr1 a, but its nodes read a first: they may be swapped",
+    ),
+    (
+        "other-size",
+        {"argument": "xnumel", "passed": 7, "compiled": 8},
+        "xnumel is passed 7, and its text is written for 8",
+    ),
+    (
+        "block-too-small",
+        {"argument": "r0_numel", "passed": 2048, "block": "R0_BLOCK", "limit": 1024},
+        "r0_numel is passed 2048, but it reduces R0_BLOCK=1024 at most",
+    ),
+    (
+        "other-points",
+        {"passed": ("xnumel=4", "r0_numel=7"), "node": "op0", "points": 4, "reduced": 8},
+        "it is passed xnumel=4, r0_numel=7, but op0 has 4 points that reduce 8 each",
+    ),
+    (
+        "other-points",
+        {"passed": ("xnumel=4",), "node": "op0", "points": "s0", "reduced": 1},
+        "it is passed xnumel=4, but op0 has s0 points",
+    ),
+    ("grid-size-missing", {"grid": "Grid2D", "argument": "ynumel"}, "its grid is Grid2D, which needs ynumel"),
+    (
+        "grid-too-large",
+        {"sizes": ("ynumel=9",), "limit": 8},
+        "ynumel=9: more than 8 blocks in y or z are needed",
+    ),
+    (
+        "other-grid-blocks",
+        {"blocks": 31, "rows": 256, "columns": 256, "block_rows": 64, "block_columns": 32, "needed": 32},
+        "its grid has 31 blocks in x; 256x256 in tiles of 64x32 are 32",
+    ),
+    (
+        "other-grid-batches",
+        {"blocks": 2, "batches": 1},
+        "its grid has 2 blocks in y and z, but its output holds 1 matrices",
+    ),
+    (
+        "other-grid-sizes",
+        {"grid": ("7",), "passed": ("8", "9")},
+        "its grid is made of 7, and it is passed 8, 9",
+    ),
+    (
+        "not-divisible",
+        {"argument": "xnumel", "divisor": 16, "passed": 7},
+        "xnumel is promised to be divisible by 16, and is passed 7",
+    ),
+    (
+        "not-aligned",
+        {"argument": "in_ptr0", "alignment": 16, "passed": "buf0", "offset": 12},
+        "in_ptr0 is promised to be aligned to 16 bytes, and buf0 starts 12 bytes into its memory",
+    ),
+    (
+        "int32-overflow",
+        {"argument": "xnumel", "passed": 1 << 31},
+        "xnumel is a 32-bit number, and is passed 2147483648",
+    ),
+    (
+        "int32-extent",
+        {"argument": "in_ptr0", "passed": "buf0", "elements": 1 << 31},
+        "in_ptr0 has indices of 32 bits, and buf0 spans 2147483648 elements",
+    ),
+    (
+        "kernels-without-ir",
+        {"kernels": 1},
+        "1 launched kernel has no node: of a graph with branches, loops or partitions torch keeps the IR of "
+        "the last part only",
+    ),
+    (
+        "unfinished-compile",
+        {},
+        "its compile did not come to its end: files are missing, or end early",
+    ),
+    (
+        "cut-short",
+        {"outcome": "interrupted", "exit_status": -15, "signal": "SIGTERM"},
+        "the script was interrupted by SIGTERM: what it would have compiled later, if anything, is missing",
+    ),
+    (
+        "recompile-limit",
+        {"function": "f"},
+        "recompile limit hit by f: from then on it ran eagerly",
+    ),
+    (
+        "graph-break",
+        {"reason": "call to print", "times": 2, "where": "x.py:5"},
+        "graph break at x.py:5: call to print (2 times)",
+    ),
+    ("not-recorded", {"text": "not available on torch 2.13.0: x"}, "not available on torch 2.13.0: x"),
+    ("script-ended", {"outcome": "failed", "exit_status": 3}, "the script exited with status 3"),
+    (
+        "script-ended",
+        {"outcome": "failed", "exit_status": -9, "signal": 9},
+        "the script was killed by signal 9",
+    ),
+    ("script-ended", {"outcome": "interrupted"}, "the script was interrupted, and nothing tells by what"),
+    (
+        "graphs-in-cache",
+        {"path": "/c"},
+        "torch took its graphs from inductor's cache; the other verbs read them there: /c",
+    ),
+    (
+        "empty-graphs",
+        {},
+        "its graphs compute nothing (views and identities), so inductor left their folders empty",
+    ),
+    (
+        "no-dump",
+        {},
+        "no graph was dumped, and no probe.json says why; a warm cache is the usual reason: `probe dump` "
+        "gives each run its own",
+    ),
+    (
+        "ended-before-compile",
+        {"outcome": "failed", "exit_status": 3},
+        "the script exited with status 3 before inductor compiled anything",
+    ),
+    (
+        "other-backend",
+        {"frames": 2},
+        "dynamo handed over 2 graph(s), but none to inductor: the script chose another backend",
+    ),
+    ("ran-eagerly", {}, "everything ran eagerly: dynamo gave up on every function it was handed"),
+    (
+        "nothing-compiled",
+        {},
+        "nothing was compiled: torch.compile was not called, or what it returned never ran",
+    ),
+    ("fallback", {"kernel": "aten.sort"}, "k1 falls back to aten.sort"),
+]
+
+
+@pytest.mark.parametrize(("code", "numbers", "text"), OTHERS)
+def test_sentences_of_other_codes(code: RemarkCode, numbers: dict[str, Number], text: str) -> None:
+    remark = Remark(code, "missed", Subject("kernel", "k1"), tuple(numbers.items()))
+    assert sentence(remark, about="k1") == text
+
+
+def test_every_code_has_a_sentence_and_is_tried_here() -> None:
+    tried = {remark.code for remark in (access(), CHANGE, RUNS)} | {code for code, _, _ in OTHERS}
+    assert tried == set(get_args(RemarkCode))
+
+
+def test_remarks_about_kernels_name_them_and_add_up_their_bytes() -> None:
+    remarks = [
+        Remark("int64-indices", "missed", Subject("kernel", f"k{number}"), (), 1024 * number)
+        for number in range(1, 6)
+    ]
+    wide = "indices are 64 bits wide"
+    assert folded(remarks[:1], about="k1") == [("missed", f"{wide} (kernel reads and writes 1 KiB)")]
+    assert folded(remarks[:1]) == [("missed", f"k1: {wide} (kernel reads and writes 1 KiB)")]
+    assert folded(remarks) == [("missed", f"k5, k4, k3 and 2 more: {wide} (kernels read and write 15 KiB)")]
+
+
+def test_hazards_come_first() -> None:
+    launch = Remark("no-launch", "hazard", Subject("kernel", "k1"), ())
+    assert [kind for kind, _ in folded([access(), launch])] == ["hazard", "missed"]
+
+
 def test_repeated_remarks_share_a_line_and_the_largest_cost_comes_first() -> None:
     layers = [access(f"op{number}", buffer=f"buf{number}") for number in range(2, 9)]
-    lines = folded_sentences([CHANGE, *layers, access(stride=3, cost=None), layers[0]])
-    assert lines == [
+    lines = folded([CHANGE, *layers, access(stride=3, cost=None), layers[0]])
+    assert [kind for kind, _ in lines] == ["analysis", "missed", "missed"]
+    assert [text for _, text in lines] == [
         "op0 reads arg2_1 as contiguous and writes buf0 as transposed [0, 2, 1, 3] (96 KiB)",
         "op2 reads buf2 non-contiguously (stride 816 along innermost loop x2, 256 steps; 8 KiB); "
         "the same: op3 (buf3), op4 (buf4), op5 (buf5) and 3 more",

@@ -79,8 +79,8 @@ def test_sizes_are_symbols(run: Run) -> None:
 
 def test_accumulation_is_atomic_and_writes_into_the_input(run: Run) -> None:
     (graph,) = graphs(run, "check_index_put")
-    assert ["atomic_add" in row.marks for row in graph.nodes()].count(True) == 1
-    assert any(mark.startswith("mutates ") for row in graph.nodes() for mark in row.marks)
+    assert ["atomic_add" in row.store_modes for row in graph.nodes()].count(True) == 1
+    assert any(row.mutates for row in graph.nodes())
 
 
 def test_training_has_a_forward_and_a_backward_graph(run: Run) -> None:
@@ -105,5 +105,5 @@ def test_optimizer_updates_all_tensors_in_one_kernel_and_in_place(run: Run) -> N
     assert kernel.backend == "cpp"
     assert any(op.startswith("aten._foreach_") for op in kernel.ops)
     # Parameters, means, squares and counts, of two layers' weights and biases.
-    mutated = {mark for row in graph.nodes() for mark in row.marks if mark.startswith("mutates ")}
+    mutated = {name for row in graph.nodes() for name in row.mutates}
     assert len(mutated) == 4 * 4

@@ -16,13 +16,13 @@ from inductor_probe.analysis.formula.views import Reach, Subscripts, subscripts
 from inductor_probe.model.expression import BufferElement, Expression
 from inductor_probe.model.formula import (
     BoundsCheck,
+    Convention,
     Definition,
     Effect,
     Formula,
     LoopVariable,
     Statement,
     Store,
-    View,
 )
 from inductor_probe.model.ir import BufferLayout, LoopBody, Op, Ref, SchedulerNode
 
@@ -57,7 +57,7 @@ def formula(node: SchedulerNode, layouts: Mapping[str, BufferLayout] | None = No
     writer = _Writer(read, loops, [*places, *dict(body.indexes)])
     statements = tuple(writer.statements())
     views = tuple(found.view for found in places.values())
-    return Formula(node.name, loops, views, statements, tuple(_notes(body, read, views)))
+    return Formula(node.name, loops, views, statements, tuple(_conventions(body, read)))
 
 
 def _layouts(node: SchedulerNode) -> dict[str, BufferLayout]:
@@ -179,18 +179,15 @@ class _Writer:
         return Effect(value, effect.kind == "call", under, lines)
 
 
-def _notes(body: LoopBody, read: BodyValues, views: tuple[View, ...]) -> Iterator[str]:
+def _conventions(body: LoopBody, read: BodyValues) -> Iterator[Convention]:
     kinds = {value.kind for value in read.values.table}
     if any(op.target.startswith("self.set_indirect") for block in body.blocks for op in block.ops):
-        yield (
-            "an index that is a value itself may be negative and count from the end; "
-            "whether it is wrapped and checked is not printed in the dump"
-        )
+        yield "indirect-index"
     if "masked" in kinds:
-        yield "masked(m, a, b) is a where m holds, else b; nothing in a is loaded elsewhere"
+        yield "masked"
     if "mod" in kinds:
-        yield "mod(a, b) has the sign of a, a % b that of b"
+        yield "mod"
     if any(kind.startswith("self.scan") for kind in kinds):
-        yield "how a scan combines two values is not printed in the dump"
+        yield "scan"
     if any(effect.kind == "store" and effect.detail[1] == "atomic_add" for effect in read.effects):
-        yield "+= is atomic: several iterations may add to one place, in any order"
+        yield "atomic-add"

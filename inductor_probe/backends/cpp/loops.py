@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Literal
 
 from inductor_probe.model.ir import Dim, as_dim
-from inductor_probe.model.kernel_facts import Loop, LoopNest
+from inductor_probe.model.kernel_facts import Loop, LoopNest, NestFeature
 
 _TOKEN = re.compile(
     r"""
@@ -32,15 +32,14 @@ _TRANSPOSE = re.compile(
     r"transpose_mxn<[\w:]+,\s*(?:static_cast<\w+>\()?(\d+)L?\)?,\s*(?:static_cast<\w+>\()?(\d+)"
 )
 
-# What often keeps inductor from vectorising a loop, by how the text shows it.
 # Each pattern starts with plain text: that is what makes searching a long kernel quick.
-_HOLDS: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("indirect loads", re.compile(r"_ptr\d+\[[^\]\n]{0,400}?\btmp\d")),
-    ("atomic adds", re.compile(r"atomic_add\w*\s*[(<]")),
-    ("random numbers", re.compile(r"rand\w{0,40}?_cpu\(")),
-    ("index with % or /", re.compile(r"_ptr\d+\[[^\]\n]{0,400}?(?:%|/|div_floor|mod_)")),
-    ("64-bit floats", re.compile(r"double[ *>(&]")),
-    ("reversed accesses", re.compile(r"\(-\d+L?\)\*[xi]\d")),
+_FEATURES: tuple[tuple[NestFeature, re.Pattern[str]], ...] = (
+    ("indirect-load", re.compile(r"_ptr\d+\[[^\]\n]{0,400}?\btmp\d")),
+    ("atomic-add", re.compile(r"atomic_add\w*\s*[(<]")),
+    ("random-number", re.compile(r"rand\w{0,40}?_cpu\(")),
+    ("division-in-index", re.compile(r"_ptr\d+\[[^\]\n]{0,400}?(?:%|/|div_floor|mod_)")),
+    ("float64", re.compile(r"double[ *>(&]")),
+    ("reversed-access", re.compile(r"\(-\d+L?\)\*[xi]\d")),
 )
 _THREADS = ("tid", "i")
 """Variables of the loops that fill and combine what each thread reduced: they run over no data."""
@@ -164,15 +163,15 @@ def _nest(lines: list[str], draft: _Nest, before: LoopNest | None) -> LoopNest:
         kind = "tail"
     text = "\n".join(lines[outer.line - 1 : outer.last])
     tile = match.groups() if "transpose_mxn" in text and (match := _TRANSPOSE.search(text)) else ()
-    holds = tuple(_held(text, loops)) if kind == "scalar" else ()
-    return LoopNest(kind, loops, outer.line, outer.last, tuple(map(int, tile)), holds)
+    features = tuple(_features(text, loops)) if kind == "scalar" else ()
+    return LoopNest(kind, loops, outer.line, outer.last, tuple(map(int, tile)), features)
 
 
-def _held(text: str, loops: tuple[Loop, ...]) -> Iterator[str]:
-    yield from (name for name, pattern in _HOLDS if pattern.search(text))
+def _features(text: str, loops: tuple[Loop, ...]) -> Iterator[NestFeature]:
+    yield from (name for name, pattern in _FEATURES if pattern.search(text))
     innermost = next((loop.variable for loop in reversed(loops) if not loop.within), "")
     if re.search(rf"_ptr\d+\[[^\]\n]{{0,400}}?\b\d+L?\*{re.escape(innermost)}\b", text):
-        yield "strided accesses"
+        yield "strided-access"
 
 
 def _continues(loop: Loop, before: Loop) -> bool:

@@ -24,7 +24,7 @@ _BELOW_COPY = {
 
 
 def _bimodal(remark: Remark) -> str:
-    numbers = dict(remark.numbers)
+    numbers = remark.scalars
     share, name = numbers["share"], remark.subject.name
     low, high = (float(numbers[key]) * 1e6 for key in ("low_s", "high_s"))
     return (
@@ -34,14 +34,14 @@ def _bimodal(remark: Remark) -> str:
 
 
 def _drift(remark: Remark) -> str:
-    change = float(remark.number("change") or 0)
+    change = float(remark.scalars.get("change") or 0)
     way = "slower" if change > 0 else "faster"
     name = remark.subject.name
     return f"times drift: {name} got {abs(change):.1%} {way} within a process; both sides share it"
 
 
 def _autocorrelation(remark: Remark) -> str:
-    numbers = dict(remark.numbers)
+    numbers = remark.scalars
     return f"successive quads correlate: {numbers['autocorrelation']:.2f} in process {numbers['process']}"
 
 
@@ -50,22 +50,22 @@ def _processes_differ(remark: Remark) -> str:
 
 
 def _guard(remark: Remark) -> str:
-    numbers = dict(remark.numbers)
+    numbers = remark.scalars
     return f"{numbers['baseline']} took {numbers['low']:.3f} to {numbers['high']:.3f}x its own time"
 
 
 def _disturbed(remark: Remark) -> str:
-    numbers = dict(remark.numbers)
+    numbers = remark.scalars
     return f"the machine is busy: {numbers['disturbed']} of {numbers['quads']} quads were disturbed"
 
 
 def _above_copy(remark: Remark) -> str:
-    reason = _ABOVE_COPY[str(remark.number("reason"))]
-    return f"{remark.number('share'):.0%} of what a copy reaches: {reason}"
+    reason = _ABOVE_COPY[str(remark.scalars.get("reason"))]
+    return f"{remark.scalars.get('share'):.0%} of what a copy reaches: {reason}"
 
 
 def _below_copy(remark: Remark) -> str:
-    numbers = dict(remark.numbers)
+    numbers = remark.scalars
     if numbers["reason"] == "launch":
         reason = f"launch-bound: {float(numbers['launch_s']) * 1e6:.2g} us is what starting it takes"
     else:
@@ -75,8 +75,8 @@ def _below_copy(remark: Remark) -> str:
 
 def _above_matmul(remark: Remark) -> str:
     return (
-        f"{remark.number('share'):.0%} of what a matrix product reaches: it suits the machine better than "
-        "the square one that was measured, the machine was busy then, or the count is not of what it computes"
+        f"{remark.scalars.get('share'):.0%} of what a matrix product reaches: it suits the machine better "
+        "than the square one that was measured, the machine was busy then, or the count is not of what it computes"
     )
 
 
@@ -85,13 +85,15 @@ BENCH_WORDS: dict[str, Callable[[Remark], str]] = {
     "drift": _drift,
     "autocorrelation": _autocorrelation,
     "processes-differ": _processes_differ,
-    "one-process": lambda remark: f"only one process was run: at least {remark.number('fewest')} are needed",
+    "one-process": lambda remark: (
+        f"only one process was run: at least {remark.scalars.get('fewest')} are needed"
+    ),
     "guard-outside-margin": _guard,
     "disturbed-quads": _disturbed,
     "processes-disagree": lambda _: "processes disagree on which is faster",
-    "too-few-quads": lambda remark: f"needs about {remark.number('seconds')} s more, or more processes",
+    "too-few-quads": lambda remark: f"needs about {remark.scalars.get('seconds')} s more, or more processes",
     "too-few-processes": (
-        lambda remark: f"processes differ too much: needs about {remark.number('processes')} of them"
+        lambda remark: f"processes differ too much: needs about {remark.scalars.get('processes')} of them"
     ),
     "near-margin": lambda _: "too near the margin to tell",
     "guards-timed-alone": (
@@ -101,9 +103,9 @@ BENCH_WORDS: dict[str, Callable[[Remark], str]] = {
     "below-copy-rate": _below_copy,
     "above-matmul-rate": _above_matmul,
     "matmul-not-measured": (
-        lambda remark: f"no matrix product of {remark.number('dtype')}: {remark.number('error')}"
+        lambda remark: f"no matrix product of {remark.scalars.get('dtype')}: {remark.scalars.get('error')}"
     ),
-    "roofline-not-measured": lambda remark: f"the roofline was not measured: {remark.number('error')}",
+    "roofline-not-measured": lambda remark: f"the roofline was not measured: {remark.scalars.get('error')}",
 }
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from inductor_probe.model.layouts import GeneratedAccess, LayoutRow, Pattern
-from inductor_probe.model.remark import Number, Remark
+from inductor_probe.model.remark import Number, Remark, RemarkCode
 from inductor_probe.report.units import bytes_text, counted
+from inductor_probe.report.words.subjects import names, verb
 
 _TELLING_ORDER = ("transposed", "padded", "other")
 """Formats whose name does not tell the order of the dimensions."""
-_MOST_NODES = 3
 
 
 def format_text(row: LayoutRow, always: bool = False) -> str:
@@ -51,7 +53,7 @@ def generated_text(made: GeneratedAccess) -> str:
     return f"{'coalesced, ' if made.form == 'block' and made.contiguous else ''}stride {made.stride}{along}"
 
 
-def noncontiguous_access(remark: Remark) -> str:
+def _noncontiguous_access(remark: Remark) -> str:
     """`op1 reads arg0_1 non-contiguously (stride 816 along innermost loop x2, 256 steps; 4 MiB)`."""
     numbers = dict(remark.numbers)
     loop, steps = numbers.get("loop"), numbers.get("steps")
@@ -71,37 +73,36 @@ def noncontiguous_access(remark: Remark) -> str:
         own = _format(numbers["format"], numbers.get("dim_order"))
         other = _format(numbers["written_format"], numbers.get("written_dim_order"))
         text += f"; {buffer} is {own}, {remark.subject.name} writes {numbers['written']} as {other}"
-    return text
+    return f"{text}{_guess(remark)}"
 
 
-def short_contiguous_runs(remark: Remark) -> str:
+def _short_contiguous_runs(remark: Remark) -> str:
     """`op0 reads arg0_1 in contiguous runs of 3 elements (12 bytes along x2; 588 KiB)`."""
     numbers = dict(remark.numbers)
     inside = [f"{_count(remark)}{numbers.get('run_bytes', '?')} bytes along {numbers.get('loop')}"]
-    runs = counted(int(numbers["steps"]), "element")
+    runs = counted(int(str(numbers["steps"])), "element")
     cost = _with_cost(remark, inside)
-    return f"{_does(remark)} {numbers['buffer']} in contiguous runs of {runs} ({cost})"
+    return f"{_does(remark)} {numbers['buffer']} in contiguous runs of {runs} ({cost}){_guess(remark)}"
 
 
-def layout_change(remark: Remark) -> str:
+def _layout_change(remark: Remark) -> str:
     """`op0 reads arg2_1 as contiguous and writes buf0 as channels_last (96 KiB)`."""
     numbers = dict(remark.numbers)
     own = _format(numbers["format"], numbers.get("dim_order"))
     other = _format(numbers["written_format"], numbers.get("written_dim_order"))
     cost = f" ({bytes_text(remark.cost)})" if remark.cost is not None else ""
     node, buffer, written = remark.subject.name, numbers["buffer"], numbers["written"]
-    return f"{node} reads {buffer} as {own} and writes {written} as {other}{cost}"
+    return f"{node} reads {buffer} as {own} and writes {written} as {other}{cost}{_guess(remark)}"
+
+
+def _guess(remark: Remark) -> str:
+    return " (inferred from the IR: no kernel is linked)" if remark.knowledge == "inferred" else ""
 
 
 def _does(remark: Remark) -> str:
     """`op1 reads`; `op1, op5, op8 and 4 more read`."""
-    names = [subject.name for subject in remark.subjects]
-    verb = "write" if remark.number("direction") == "write" else "read"
-    if len(names) == 1:
-        return f"{names[0]} {verb}s"
-    if len(names) <= _MOST_NODES:
-        return f"{', '.join(names[:-1])} and {names[-1]} {verb}"
-    return f"{', '.join(names[:_MOST_NODES])} and {len(names) - _MOST_NODES} more {verb}"
+    direction = remark.number("direction")
+    return f"{names(remark)} {verb(remark, f'{direction}s')}"
 
 
 def _count(remark: Remark) -> str:
@@ -113,3 +114,10 @@ def _count(remark: Remark) -> str:
 
 def _with_cost(remark: Remark, inside: list[str]) -> str:
     return "; ".join([*inside, *([bytes_text(remark.cost)] if remark.cost is not None else [])])
+
+
+SENTENCES: Mapping[RemarkCode, Callable[[Remark], str]] = {
+    "noncontiguous-access": _noncontiguous_access,
+    "short-contiguous-runs": _short_contiguous_runs,
+    "layout-change": _layout_change,
+}

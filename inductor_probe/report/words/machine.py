@@ -31,7 +31,7 @@ def what_and_remedy(remark: Remark) -> tuple[str, str]:
 
 
 def _fixed_threads(remark: Remark) -> tuple[str, str]:
-    numbers = dict(remark.numbers)
+    numbers = remark.scalars
     threads, fixed = numbers["threads"], " or ".join(str(numbers["fixed"]).split(", "))
     what = f"--threads {threads} does not reach {_kernels(remark)}, whose text fixes {fixed}"
     return what, f"dump with OMP_NUM_THREADS={threads} for kernels that have as many"
@@ -46,7 +46,7 @@ def _more_threads(remark: Remark) -> tuple[str, str]:
 
 
 def _cpu_quota(remark: Remark) -> tuple[str, str]:
-    numbers = dict(remark.numbers)
+    numbers = remark.scalars
     period = f" of {float(numbers['period_s']) * 1000:.0f} ms" if "period_s" in numbers else ""
     what = (
         f"{_who(remark)}, and the control group has a quota of {numbers['quota']:g} processors (cpu.max): "
@@ -56,7 +56,7 @@ def _cpu_quota(remark: Remark) -> tuple[str, str]:
 
 
 def _busy_processors(remark: Remark) -> tuple[str, str]:
-    numbers = dict(remark.numbers)
+    numbers = remark.scalars
     several = int(numbers["threads"]) > 1
     waits = ", which wait for the one that does not run" if several else ""
     what = (
@@ -68,24 +68,24 @@ def _busy_processors(remark: Remark) -> tuple[str, str]:
 
 def _stolen_processors(remark: Remark) -> tuple[str, str]:
     what = (
-        f"the hypervisor took {remark.number('stolen'):.2f} of {_processors(remark)} away just now: another "
-        "guest is busy, and nothing here can stop it"
+        f"the hypervisor took {remark.scalars.get('stolen'):.2f} of {_processors(remark)} away just now: "
+        "another guest is busy, and nothing here can stop it"
     )
     return what, "time more, or elsewhere"
 
 
 def _varying_clocks(remark: Remark) -> tuple[str, str]:
-    governors = " and ".join(str(remark.number("governors")).split(", "))
+    governors = " and ".join(str(remark.scalars.get("governors")).split(", "))
     what = f"the governor {governors} changes clocks while kernels run"
     return what, "`sudo cpupower frequency-set -g performance` holds them"
 
 
 def _gpu_not_readable(remark: Remark) -> tuple[str, str]:
-    return f"{remark.number('reason')}: throttling would go unnoticed", ""
+    return f"{remark.scalars.get('reason')}: throttling would go unnoticed", ""
 
 
 def _gpu_throttled(remark: Remark) -> tuple[str, str]:
-    numbers = dict(remark.numbers)
+    numbers = remark.scalars
     reasons = " and ".join(
         _THROTTLED_BY.get(reason, reason) for reason in str(numbers["reasons"]).split(", ")
     )
@@ -100,7 +100,7 @@ def _gpu_was_throttled(remark: Remark) -> tuple[str, str]:
 
 
 def _gpu_shared(remark: Remark) -> tuple[str, str]:
-    numbers = dict(remark.numbers)
+    numbers = remark.scalars
     count, pids = int(numbers["processes"]), str(numbers["pids"])
     more = " ..." if count > len(pids.split(", ")) else ""
     compute = "computes" if count == 1 else "compute"
@@ -109,12 +109,12 @@ def _gpu_shared(remark: Remark) -> tuple[str, str]:
 
 
 def _gpu_busy(remark: Remark) -> tuple[str, str]:
-    busy = remark.number("busy")
+    busy = remark.scalars.get("busy")
     return f"the GPU was {busy:.0%} busy before anything was timed: something else runs on it", ""
 
 
 def _who(remark: Remark) -> str:
-    return f"{_kernels(remark)}: {counted(int(remark.number('threads') or 0), 'thread')}"
+    return f"{_kernels(remark)}: {counted(int(remark.scalars.get('threads') or 0), 'thread')}"
 
 
 def _kernels(remark: Remark) -> str:
@@ -123,11 +123,11 @@ def _kernels(remark: Remark) -> str:
 
 
 def _processors(remark: Remark) -> str:
-    return counted(int(remark.number("processors") or 0), "processor")
+    return counted(int(remark.scalars.get("processors") or 0), "processor")
 
 
 def _fewer(remark: Remark) -> str:
-    by_dump = remark.number("set_by") == "dump"
+    by_dump = remark.scalars.get("set_by") == "dump"
     return "dump with a smaller OMP_NUM_THREADS" if by_dump else "give a smaller --threads"
 
 

@@ -1,0 +1,83 @@
+"""Remarks about runs and about the compiles of their graphs, from what `probe dump` recorded of them.
+
+Codes and their numbers, in order; the subject is the run unless said otherwise:
+
+- `unfinished-compile` of a graph: none. `hazard`.
+- `cut-short`: how the script ended (`Manifest.ending`), where a signal ended or interrupted it. `hazard`.
+- `recompile-limit`: function, where it is if known. `missed`.
+- `graph-break`: reason, as dynamo gives it; times; where if known. `missed`.
+- `not-recorded`: text, as the hook wrote it that could not record something. `analysis`.
+- why a run is empty, each `analysis`: `empty-graphs`, `no-dump`, `ended-before-compile` (how the script
+  ended), `other-backend` (frames that dynamo handed over), `ran-eagerly`, `nothing-compiled`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from inductor_probe.model.debug_dir import CompiledGraph, DebugDir
+from inductor_probe.model.manifest import Manifest
+from inductor_probe.model.remark import Knowledge, Number, Remark, RemarkCode, RemarkKind, Subject
+
+
+def run_remarks(run: DebugDir, compiled: bool) -> tuple[Remark, ...]:
+    """Return what was recorded of a run as a whole.
+
+    How its script ended is a remark where something was `compiled`; else it is why the run is empty.
+    """
+    if run.manifest is None:
+        return ()
+    ending = cut_short(run.manifest, run.name) if compiled else None
+    return (*([ending] if ending else []), *_of_dynamo(run.manifest, run.name))
+
+
+def _of_dynamo(manifest: Manifest, run: str) -> Iterator[Remark]:
+    for hit in manifest.limit_hits:
+        yield _remark(run, "recompile-limit", "missed", ("function", hit.function), *_where(hit.where))
+    breaks = Counter((broken.where, broken.reason.splitlines()[0]) for broken in manifest.graph_breaks)
+    for (where, reason), times in breaks.items():
+        yield _remark(run, "graph-break", "missed", ("reason", reason), ("times", times), *_where(where))
+    for text in manifest.notes:
+        yield _remark(run, "not-recorded", "analysis", ("text", text))
+
+
+def _where(place: str | None) -> tuple[tuple[str, Number], ...]:
+    return (("where", place),) if place else ()
+
+
+def cut_short(manifest: Manifest, run: str) -> Remark | None:
+    """Return which signal ended or interrupted the script, if one did."""
+    if manifest.outcome != "interrupted" and (manifest.exit_status or 0) >= 0:
+        return None
+    return _remark(run, "cut-short", "hazard", *manifest.ending)
+
+
+def unfinished(graph: CompiledGraph) -> Iterator[Remark]:
+    """Yield a remark where the compile of a graph did not come to its end."""
+    if graph.record and not graph.record.finished:
+        yield Remark("unfinished-compile", "hazard", Subject("graph", graph.name), (), knowledge="recorded")
+
+
+def why_empty(run: DebugDir) -> Remark:
+    """Return why nothing was dumped, as far as the manifest tells."""
+    manifest = run.manifest
+    if run.empty_graphs:
+        return _empty(run, "empty-graphs", "read")
+    if manifest is None:
+        return _empty(run, "no-dump", "inferred")
+    if manifest.outcome != "ok":
+        return _empty(run, "ended-before-compile", "recorded", *manifest.ending)
+    if manifest.compiled_frames:
+        return _empty(run, "other-backend", "inferred", ("frames", manifest.compiled_frames))
+    if manifest.limit_hits or manifest.graph_breaks:
+        return _empty(run, "ran-eagerly", "recorded")
+    return _empty(run, "nothing-compiled", "inferred")
+
+
+def _empty(run: DebugDir, code: RemarkCode, knowledge: Knowledge, *numbers: tuple[str, Number]) -> Remark:
+    return Remark(code, "analysis", Subject("run", run.name), numbers, knowledge=knowledge)
+
+
+def _remark(run: str, code: RemarkCode, kind: RemarkKind, *numbers: tuple[str, Number]) -> Remark:
+    return Remark(code, kind, Subject("run", run), numbers, knowledge="recorded")

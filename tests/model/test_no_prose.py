@@ -1,0 +1,175 @@
+"""No record holds a sentence: what is concluded is a typed remark, and `report/words` has its words.
+
+To hold another verb's records to it, add its record type to `ROOTS` and what makes its records to `records`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import typing
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from inductor_probe.analysis.check import check_graph
+from inductor_probe.analysis.formula.formula import formula
+from inductor_probe.analysis.kernels import kernel_rows
+from inductor_probe.analysis.launch_check import check_launches
+from inductor_probe.analysis.layouts import layouts
+from inductor_probe.analysis.nodes import node_rows
+from inductor_probe.analysis.summary import summarise
+from inductor_probe.discovery.run_facts import run_facts
+from inductor_probe.model.check import DumpCheck
+from inductor_probe.model.formula import Formula
+from inductor_probe.model.kernels import KernelRow
+from inductor_probe.model.launch_check import LaunchCheck
+from inductor_probe.model.layouts import LayoutRow
+from inductor_probe.model.nodes import NodeRow
+from inductor_probe.model.runs import Removal, RunFacts
+from inductor_probe.model.summary import RunSummary
+from inductor_probe.reader.debug_dir import read_graph, read_run, texts_of, unopened_files
+from tests.conftest import DUMPS
+
+ROOTS = (KernelRow, NodeRow, LayoutRow, RunSummary, LaunchCheck, DumpCheck, Formula, RunFacts, Removal)
+
+PROSE_NAMES = {
+    "looks", "marks", "how", "because", "findings", "finding", "note", "notes", "warnings", "holds",
+}  # fmt: skip
+NAMED_SO = {
+    "Origin.how": "the proof of a link",
+}
+"""Fields with such a name, and why they have it."""
+
+SPACED = {
+    # the text of a program or of a dump, as it stands there
+    "KernelArg.type": "a C++ type",
+    "KernelRow.source": "the kernel's text",
+    "Loop.pragmas": "as written",
+    "Loop.start": "an expression",
+    "Loop.stop": "an expression",
+    "Passed.text": "an expression of the wrapper",
+    "SourceLine.code": "a line of the user's",
+    "TritonFacts.meta": "values of inductor_meta",
+    "Access.index": "an expression",
+    "Problem.message": "it quotes what could not be read",
+    # sizes with symbols in them
+    "Access.ranges": "a symbolic size",
+    "Access.strides": "a symbolic stride",
+    "BufferLayout.offset": "a symbolic size",
+    "BufferLayout.size": "a symbolic size",
+    "BufferLayout.stride": "a symbolic stride",
+    "GraphSummary.buffer_bytes": "a symbolic size",
+    "KernelRow.bytes_read": "a symbolic size",
+    "KernelRow.bytes_written": "a symbolic size",
+    "LayoutRow.size_bytes": "a symbolic size",
+    "LoopVariable.size": "a symbolic size",
+    "Ranges.iteration": "a symbolic size",
+    "Ranges.reduction": "a symbolic size",
+    "View.shape": "a symbolic size",
+    "View.size": "a symbolic size",
+    "Pattern.stride": "a symbolic stride",
+    "GeneratedAccess.steps": "a symbolic size",
+    "GeneratedAccess.unit_stride_steps": "a symbolic size",
+    # names and values
+    "FileCheck.kind": "the name of a part of a file: `Triton kernels in output_code.py`",
+    "KernelRow.facts": "a value with its unit, or names",
+    "Remark.numbers": "names and symbolic sizes, and what torch or a hook of ours said, verbatim",
+    "Evidence.fact": "the name of a fact",
+    # the proofs of links
+    "KernelFx.proofs": "the proof of a link",
+    "NodeLink.fx_how": "the proof of a link",
+    "NodeLink.kernel_how": "the proof of a link",
+    "Origin.how": "the proof of a link",
+}
+"""Texts that hold spaces in real data, and why they are no sentences of ours."""
+
+_CODED = (bool, int, float, Path, type(None))
+
+
+@cache
+def record_types() -> frozenset[type]:
+    """Every record that the roots hold, by their annotations."""
+    known: set[type] = set()
+    waiting: list[object] = list(ROOTS)
+    while waiting:
+        kind = waiting.pop()
+        waiting.extend(typing.get_args(kind))
+        if isinstance(kind, type) and dataclasses.is_dataclass(kind) and kind not in known:
+            known.add(kind)
+            waiting.extend(typing.get_type_hints(kind).values())
+    return frozenset(known)
+
+
+def test_no_field_is_called_as_prose_is() -> None:
+    names = {f"{kind.__name__}.{field.name}" for kind in record_types() for field in dataclasses.fields(kind)}
+    assert len(names) > 150  # the walk goes into the records
+    assert {name for name in names if name.partition(".")[2] in PROSE_NAMES} == set(NAMED_SO)
+
+
+def run_folders() -> list[Path]:
+    return sorted(path for path in DUMPS.glob("*/*/run_*") if path.is_dir())
+
+
+def records(folder: Path) -> Iterator[object]:
+    """What the verbs make of a run."""
+    run = read_run(folder)
+    graphs = [read_graph(graph, run.manifest) for graph in run.graphs]
+    yield summarise(run, graphs)
+    yield run_facts(run)
+    for graph in graphs:
+        yield kernel_rows(graph)
+        yield node_rows(graph)
+        yield tuple(layouts(graph))
+        yield check_launches(graph)
+        yield check_graph(graph, texts_of(graph), unopened_files(graph))
+        yield tuple(formula(leaf) for top in graph.nodes for leaf in top.leaves() if leaf.body)
+
+
+def spaced(value: object, where: str) -> Iterator[tuple[str, str]]:
+    """Yield texts with spaces that are no value of a Literal, with the field that they are in."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        hints = typing.get_type_hints(type(value))
+        for field in dataclasses.fields(value):
+            if not only_codes(hints[field.name]):
+                yield from spaced(getattr(value, field.name), f"{type(value).__name__}.{field.name}")
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from spaced(item, where)
+    elif isinstance(value, tuple | list):
+        for item in value:
+            yield from spaced(item, where)
+    elif isinstance(value, str) and " " in value:
+        yield where, value
+
+
+def only_codes(hint: object) -> bool:
+    """Whether an annotation has no room for free text: numbers, literals, and unions and tuples of them."""
+    if typing.get_origin(hint) is typing.Literal:
+        return True
+    if arguments := [part for part in typing.get_args(hint) if part is not ...]:
+        return all(map(only_codes, arguments))
+    return hint in _CODED or (isinstance(hint, type) and issubclass(hint, enum.Enum))
+
+
+@pytest.mark.parametrize("folder", run_folders(), ids=lambda folder: "/".join(folder.parts[-3:-1]))
+def test_no_text_of_a_record_is_a_sentence_of_ours(folder: Path) -> None:
+    prose = {where: text for made in records(folder) for where, text in spaced(made, "")}
+    assert {where: text for where, text in prose.items() if where not in SPACED} == {}
+
+
+def test_the_lists_name_fields_that_there_are() -> None:
+    names = {f"{kind.__name__}.{field.name}" for kind in record_types() for field in dataclasses.fields(kind)}
+    assert {*NAMED_SO, *SPACED} <= names
+
+
+def test_the_walk_sees_a_sentence() -> None:
+    @dataclasses.dataclass(frozen=True)
+    class Row:
+        name: str
+        remark: str
+        kind: typing.Literal["two words"] = "two words"
+
+    assert list(spaced((Row("op1", "op1 is slow"),), "")) == [("Row.remark", "op1 is slow")]
