@@ -76,7 +76,8 @@ def _below_copy(remark: Remark) -> str:
 def _above_matmul(remark: Remark) -> str:
     return (
         f"{remark.scalars.get('share'):.0%} of what a matrix product reaches: it suits the machine better "
-        "than the square one that was measured, the machine was busy then, or the count is not of what it computes"
+        "than the square one that was measured, the machine was busy then, or the count is not of what it "
+        "computes"
     )
 
 
