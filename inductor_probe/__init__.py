@@ -14,30 +14,35 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from inductor_probe.api.bench import Bench, rewrites, verdict
+    from inductor_probe.api.bench import Bench, ConfigSweeps, RewriteRows, WrittenBenchFile
     from inductor_probe.api.check import Check, check
-    from inductor_probe.api.debug import debug
-    from inductor_probe.api.diff import Diff, diff
+    from inductor_probe.api.diff import Diff
     from inductor_probe.api.doctor import Health, doctor
-    from inductor_probe.api.fusion_rows import FusionRows
-    from inductor_probe.api.graph import Graph
-    from inductor_probe.api.kernels import KernelRows
-    from inductor_probe.api.nodes import NodeRows
-    from inductor_probe.api.rows import LayoutRows
-    from inductor_probe.api.run import Run
+    from inductor_probe.api.programs import CppProgram
+    from inductor_probe.api.rows import FusionRows, KernelRows, LayoutRows, NodeRows
     from inductor_probe.api.runs import RunList, plan_removal, remove_run, runs
+    from inductor_probe.api.session import Graph, Run
     from inductor_probe.api.show import Page, Pages
-    from inductor_probe.api.tunings import Tunings, tunings
+    from inductor_probe.api.tunings import Tunings
     from inductor_probe.api.verbs import (
         bench_kernel,
+        debug,
+        diff,
         dump,
+        export_cpp,
         fusion,
         kernels,
         layouts,
         nodes,
         open_graph,
+        open_kernel,
         open_run,
+        rewrite,
+        rewrites,
         show,
+        sweep_configs,
+        tunings,
+        verdict,
     )
     from inductor_probe.errors import NotFoundError, ProbeError
     from inductor_probe.model.bench import BenchSettings
@@ -48,44 +53,54 @@ _HOMES = {
     "Bench": "api.bench",
     "BenchSettings": "model.bench",
     "Check": "api.check",
+    "ConfigSweeps": "api.bench",
+    "CppProgram": "api.programs",
     "Diff": "api.diff",
-    "FusionRows": "api.fusion_rows",
-    "Graph": "api.graph",
+    "FusionRows": "api.rows",
+    "Graph": "api.session",
     "Health": "api.doctor",
-    "KernelRows": "api.kernels",
+    "KernelRows": "api.rows",
     "LayoutRows": "api.rows",
-    "NodeRows": "api.nodes",
+    "NodeRows": "api.rows",
     "NotFoundError": "errors",
     "Page": "api.show",
     "Pages": "api.show",
     "ProbeError": "errors",
-    "Run": "api.run",
+    "RewriteRows": "api.bench",
+    "Run": "api.session",
     "RunList": "api.runs",
     "Tunings": "api.tunings",
+    "WrittenBenchFile": "api.bench",
     "bench_kernel": "api.verbs",
     "check": "api.check",
-    "debug": "api.debug",
-    "diff": "api.diff",
+    "debug": "api.verbs",
+    "diff": "api.verbs",
     "doctor": "api.doctor",
     "dump": "api.verbs",
+    "export_cpp": "api.verbs",
     "fusion": "api.verbs",
     "kernels": "api.verbs",
     "layouts": "api.verbs",
     "nodes": "api.verbs",
     "open_graph": "api.verbs",
+    "open_kernel": "api.verbs",
     "open_run": "api.verbs",
     "plan_removal": "api.runs",
     "remove_run": "api.runs",
-    "rewrites": "api.bench",
+    "rewrite": "api.verbs",
+    "rewrites": "api.verbs",
     "runs": "api.runs",
     "show": "api.verbs",
-    "tunings": "api.tunings",
-    "verdict": "api.bench",
+    "sweep_configs": "api.verbs",
+    "tunings": "api.verbs",
+    "verdict": "api.verbs",
 }
 __all__ = [
     "Bench",
     "BenchSettings",
     "Check",
+    "ConfigSweeps",
+    "CppProgram",
     "Diff",
     "FusionRows",
     "Graph",
@@ -97,26 +112,32 @@ __all__ = [
     "Page",
     "Pages",
     "ProbeError",
+    "RewriteRows",
     "Run",
     "RunList",
     "Tunings",
+    "WrittenBenchFile",
     "bench_kernel",
     "check",
     "debug",
     "diff",
     "doctor",
     "dump",
+    "export_cpp",
     "fusion",
     "kernels",
     "layouts",
     "nodes",
     "open_graph",
+    "open_kernel",
     "open_run",
     "plan_removal",
     "remove_run",
+    "rewrite",
     "rewrites",
     "runs",
     "show",
+    "sweep_configs",
     "tunings",
     "verdict",
 ]

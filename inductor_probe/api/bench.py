@@ -1,27 +1,40 @@
-"""Bench files: writing one, running it if it may run, and what it found."""
+"""Bench files: writing one, running it if it may run, and what it measured."""
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
-from inductor_probe.api.trust import source_to_run
-from inductor_probe.errors import NotFoundError, ProbeError, near_names
-from inductor_probe.model.bench import BenchFile, BenchResult, BenchSettings
+from inductor_probe.api.rows import Rows
+from inductor_probe.api.trust import refuse_archive, require_trust, source_to_run
+from inductor_probe.errors import NotFoundError, RunFailedError, near_names
+from inductor_probe.model.bench import (
+    BenchFile,
+    BenchKernelOutput,
+    BenchResult,
+    BenchSettings,
+    RewriteOutput,
+    VerdictOutput,
+)
+from inductor_probe.model.codec import ShapeError, from_json
+from inductor_probe.model.config_sweep import ConfigSweep, SweepConfigsOutput
+from inductor_probe.model.output import Output
+from inductor_probe.model.variants import RewriteRow
 from inductor_probe.notebook.shown import Renderable, Shown
+from inductor_probe.reader.text import read_text
 from inductor_probe.report.bench import BenchTable
+from inductor_probe.report.words.bench import result_sentence
 
 if TYPE_CHECKING:
-    from inductor_probe.api.graph import Graph
+    from inductor_probe.api.on_disk import GraphOnDisk
     from inductor_probe.model.roofline import KernelWork
     from inductor_probe.model.timing import Process
 
 
 class Bench(Shown):
-    """What timing a bench file found. `file` is None where it was read from samples on disk.
+    """What timing a bench file says. `file` is None where it was read from samples on disk.
 
     `samples` are those that the result rests on, by process.
     """
@@ -39,11 +52,12 @@ class Bench(Shown):
         return all(variant.correct for variant in self.result.variants)
 
     @property
-    def json(self) -> dict[str, Any]:
-        """The result, ready for `json.dumps`: the fields of `BenchResult`; times are in seconds a call."""
-        from inductor_probe.model.codec import to_json
-
-        return cast("dict[str, Any]", to_json(self.result))
+    def output(self) -> Output:
+        """What `bench-kernel --json` prints or, of samples that were read, `verdict --json`."""
+        said = result_sentence(self.result)
+        if self.file is None:
+            return VerdictOutput(result=self.result, summary=said)
+        return BenchKernelOutput(file=self.file, results=(self.result,), summary=(said,))
 
     def __rich__(self) -> Renderable:
         return BenchTable(self.result)
@@ -54,44 +68,40 @@ class Bench(Shown):
         return bench_html(self.__rich__(), self.result, self.samples, self.file)
 
 
+class WrittenBenchFile(BenchFile, Shown):
+    """A bench file that was written: shows what happened to it, and how variants differ."""
+
+    @property
+    def output(self) -> Output:
+        """What `--json` prints, as a record."""
+        return BenchKernelOutput(file=self)
+
+    def __rich__(self) -> Renderable:
+        from inductor_probe.report.bench import WrittenFileText
+
+        here = Path.cwd()
+        return WrittenFileText(
+            self, self.path.relative_to(here) if self.path.is_relative_to(here) else self.path
+        )
+
+    __repr__ = Shown.__repr__
+
+
 def write_bench_file(
-    graph: Graph, variants: Sequence[tuple[str, str | None]], rewrites: Sequence[str]
-) -> BenchFile:
+    graph: GraphOnDisk, variants: Sequence[tuple[str, str | None]], rewrites: Sequence[str]
+) -> WrittenBenchFile:
     """Write a graph's bench file: see `Graph.write_bench_file`."""
     from inductor_probe import bench_file
     from inductor_probe.analysis.input_bounds import input_bounds
 
     refuse_archive(graph)
-    record = graph.run.manifest.graph(graph.name) if graph.run.manifest else None
-    facts = record.inputs if record else ()
     bounds = input_bounds(graph.generated)
-    return bench_file.write_bench_file(graph.path, facts, variants, rewrites, bounds=bounds)
-
-
-def refuse_archive(graph: Graph) -> None:
-    """Refuse a graph in an archive: a bench file holds the user's edits, and would be lost there.
-
-    Raises:
-        ProbeError: it is in one; the hint unpacks it.
-    """
-    from inductor_probe.discovery.archive import archive_of, unpack
-
-    archive = archive_of(graph.path)
-    if archive is None:
-        return
-    inside, folder = graph.path.relative_to(unpack(archive).folder), archive.name.partition(".")[0]
-    unpacks = [["mkdir", "-p", folder], ["tar", "-xf", str(archive), "-C", folder]]
-    if archive.suffix.lower() == ".zip":
-        unpacks = [["python", "-m", "zipfile", "-e", str(archive), folder]]
-    commands = [*unpacks, ["probe", "bench-kernel", str(Path(folder, inside))]]
-    raise ProbeError(
-        f"{graph.name} is in {archive}: a bench file, and your edits in it, would not be kept there",
-        " && ".join(map(shlex.join, commands)),
-    )
+    written = bench_file.write_bench_file(graph.path, graph.inputs, variants, rewrites, bounds=bounds)
+    return WrittenBenchFile(*(getattr(written, field.name) for field in fields(written)))
 
 
 def run_bench_file(
-    graph: Graph,
+    graph: GraphOnDisk,
     file: BenchFile,
     settings: BenchSettings | None,
     *,
@@ -124,43 +134,69 @@ def run_bench_file(
     return Bench(file, result, bench.read_samples(samples_path(file.path, settings)).processes)
 
 
-def time_configs(
-    graph: Graph, file: BenchFile, settings: BenchSettings | None, text: str, *, trust: bool
-) -> tuple[dict[str, Any], ...]:
-    """Time every config of a graph's Triton kernels: see `Graph.time_configs`."""
+class ConfigSweeps(Rows[ConfigSweep]):
+    """The configs of each Triton kernel of a graph, timed."""
+
+    record = SweepConfigsOutput
+    noun = "kernel"
+    nothing = "no Triton kernel of the graph is launched"
+
+    def _view(self) -> Renderable:
+        from inductor_probe.report.config_sweep import ConfigSweepTable
+        from inductor_probe.report.page_list import PageList
+
+        return PageList([ConfigSweepTable(sweep) for sweep in self])
+
+
+def sweep_configs(
+    graph: GraphOnDisk, settings: BenchSettings | None, text: str, *, trust: bool
+) -> ConfigSweeps:
+    """Time every config of a graph's Triton kernels: see `Graph.sweep_configs`."""
     from inductor_probe import bench
 
     settings = settings or BenchSettings()
+    require_trust(graph, trust=trust, imports=settings.imports, rewriting=True)
+    file = write_bench_file(graph, (), ())
     source = source_to_run(graph, settings, trust=trust)
-    return bench.time_configs(file.path, settings, text, source=source)
+    tables = bench.time_configs(file.path, settings, text, source=source)
+    try:
+        return ConfigSweeps(from_json(ConfigSweep, table) for table in tables)
+    except ShapeError as error:
+        raise RunFailedError(
+            f"{file.path} wrote times of configs that cannot be read: {error}",
+            f"if its harness was edited, restore it, or delete {file.path.name} to have it made afresh",
+        ) from error
 
 
-def rewrites() -> tuple[tuple[str, str, str], ...]:
-    """Return the named rewrites that make variants: name, arguments, and what each does."""
-    from inductor_probe.variants.registry import REWRITES
+class RewriteRows(Rows[RewriteRow]):
+    """The named rewrites, each with the specs that make variants of a graph."""
 
-    return tuple((each.name, each.arguments, each.help) for each in REWRITES.values())
+    noun = "rewrite"
+    nothing = "there are no rewrites"
+
+    @property
+    def output(self) -> Output:
+        """What `--json` prints, as a record."""
+        return RewriteOutput(rewrites=self)
+
+    def _view(self) -> Renderable:
+        from inductor_probe.report.rewrites import RewriteTable
+
+        return RewriteTable(self)
 
 
-def verdict(target: str | Path | None = None, *, margin: float | None = None) -> Bench:
-    """Make the report of samples once more; nothing is run.
+def rewrites_of(graph: GraphOnDisk) -> RewriteRows:
+    """Return what each named rewrite applies to in a graph: see `Graph.rewrites`."""
+    from inductor_probe.variants import applicable
 
-    Args:
-        target: `output_code_bench.json`, the folder that it is in, or what names the graph.
-        margin: what differs by less is the same; as it was when they were taken if None.
+    path = graph.path / "output_code.py"
+    return RewriteRows(applicable(read_text(path), str(path)))
 
-    Raises:
-        NotFoundError, UnreadableError: there is none, or it is something else.
-    """
+
+def verdict_of(path: Path, margin: float | None) -> Bench:
+    """Judge samples on disk: see `verdict`."""
     from inductor_probe import bench
 
-    place = Path(target or "")
-    if target is None or not place.exists():
-        from inductor_probe.api.verbs import open_graph
-
-        place = open_graph(target).path
-    if place.is_dir():
-        place /= "output_code_bench.json"
-    samples = bench.read_samples(place)
+    samples = bench.read_samples(path)
     result = bench.result_of(samples if margin is None else replace(samples, margin=margin))
     return Bench(None, result, samples.processes)

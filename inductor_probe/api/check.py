@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from inductor_probe.analysis.check import check_graph
 from inductor_probe.analysis.check_logs import check_logs
 from inductor_probe.analysis.run_remarks import cut_short, why_empty
+from inductor_probe.discovery.at_path import path_of
 from inductor_probe.discovery.discover import find
 from inductor_probe.discovery.run_facts import maker
 from inductor_probe.discovery.walk import everything_below
-from inductor_probe.model.check import DumpCheck, GraphCheck
-from inductor_probe.model.debug_dir import DebugDir
+from inductor_probe.model.check import CheckOutput, DumpCheck, GraphCheck
+from inductor_probe.model.debug_dir import DebugDir, GraphDir
+from inductor_probe.model.output import Output
 from inductor_probe.model.span import Problem
 from inductor_probe.notebook.shown import Renderable, Shown
 from inductor_probe.reader.debug_dir import read_graph, texts_of, unopened_files
@@ -24,21 +28,29 @@ from inductor_probe.report.words.remarks import sentence
 class Check(DumpCheck, Shown):
     """A check that shows itself."""
 
+    @property
+    def output(self) -> Output:
+        """What `--json` prints, as a record."""
+        return CheckOutput(check=self, problems=self.problems)
+
     def __rich__(self) -> Renderable:
         return CheckText(self)
 
     __repr__ = Shown.__repr__
 
 
-def check(*paths: str | Path) -> Check:
-    """Read everything below each path (the latest run without one) and account for every line of it.
+def check(*targets: str | Path) -> Check:
+    """Read everything below each path, and each run or graph of that name, and account for every line of it.
+
+    Args:
+        targets: paths, labels, names; the latest run without one.
 
     Raises:
-        NotFoundError, UnreadableError: a path that is not there, or an archive that cannot be opened.
+        NotFoundError, UnreadableError: nothing of that name, or an archive that cannot be opened.
     """
-    runs, problems = _runs(paths)
+    runs, problems = _runs(targets)
     if not runs:
-        problems.append(Problem(f"no dump below {', '.join(map(str, paths))}"))
+        problems.append(Problem(f"no dump below {', '.join(map(str, targets))}"))
     graphs: list[GraphCheck] = []
     empty: list[Path] = []
     for run in runs:
@@ -61,15 +73,21 @@ def _running(run: DebugDir) -> str | None:
     return None if pid is None else f"process {pid}, which makes it, is still there"
 
 
-def _runs(paths: Sequence[str | Path]) -> tuple[list[DebugDir], list[Problem]]:
-    """Return every run below the paths once, and what kept others from being found."""
-    if not paths:
-        return [find(None, Path.cwd()).run], []
-    runs: dict[Path, DebugDir] = {}
+def _runs(targets: Sequence[str | Path]) -> tuple[list[DebugDir], list[Problem]]:
+    """Return every run below the paths, or of the names, once, and what kept others from being read."""
+    here = Path.cwd()
+    if not targets:
+        return [find(None, here).run], []
+    runs: dict[tuple[Path, GraphDir | None], DebugDir] = {}
     problems: list[Problem] = []
-    for path in paths:
-        below = everything_below(Path(path))
-        problems.extend(below.problems)
-        for run in below:
-            runs.setdefault(run.path, run)
+    for target in map(str, targets):
+        if os.path.lexists(path_of(target, here)):
+            below = everything_below(Path(os.path.expanduser(target)))  # noqa: PTH111 - does not raise for `~nobody`
+            problems.extend(below.problems)
+            for run in below:
+                runs.setdefault((run.path, None), run)
+        else:
+            named = find(target, here)
+            run = replace(named.run, graphs=(named.graph,)) if named.graph else named.run
+            runs.setdefault((run.path, named.graph), run)
     return list(runs.values()), problems

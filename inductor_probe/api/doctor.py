@@ -5,13 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 from inductor_probe.health import examine
-from inductor_probe.model.health import MachineHealth
+from inductor_probe.model.health import DoctorOutput, MachineHealth
+from inductor_probe.model.output import Output
 from inductor_probe.notebook.shown import Renderable, Shown
 from inductor_probe.report.health import HealthText
 
 
 class Health(MachineHealth, Shown):
     """What was seen of the machine; shows itself."""
+
+    @property
+    def output(self) -> Output:
+        """What `--json` prints, as a record."""
+        return DoctorOutput(health=self)
 
     def __rich__(self) -> Renderable:
         return HealthText(self)

@@ -6,19 +6,25 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from inductor_probe.analysis.kernels import kernel_rows
+from inductor_probe.analysis.layouts import layouts
 from inductor_probe.analysis.names import resolve
+from inductor_probe.analysis.nodes import node_rows
+from inductor_probe.api.show import page
 from inductor_probe.errors import NotFoundError, ProbeError
+from inductor_probe.model.nodes import NodesOutput
+from inductor_probe.model.output import Output
 from inductor_probe.notebook.outline import Outline, outline
 from inductor_probe.notebook.shown import Renderable, Shown
 
 if TYPE_CHECKING:
-    from inductor_probe.api.graph import Graph
+    from inductor_probe.api.on_disk import GraphOnDisk
 
 
 class Drawing(Shown):
     """A graph, or what is around one name in it: a drawing in a notebook, a table of nodes as text."""
 
-    def __init__(self, graph: Graph, around: str | None = None) -> None:
+    def __init__(self, graph: GraphOnDisk, around: str | None = None) -> None:
         self.graph = graph
         self.around = around
         if around is not None and not self.outline.units:
@@ -30,7 +36,13 @@ class Drawing(Shown):
     @cached_property
     def outline(self) -> Outline:
         """What is drawn."""
-        return outline(self.graph.nodes(), self.graph.layouts(), self.around)
+        graph = self.graph.generated
+        return outline(node_rows(graph), layouts(graph), self.around)
+
+    @property
+    def output(self) -> Output:
+        """What `--json` prints, as a record."""
+        return NodesOutput(rows=tuple(row for unit in self.outline.units for row in unit.rows))
 
     def __rich__(self) -> Renderable:
         from inductor_probe.report.nodes import NodeTable
@@ -51,7 +63,7 @@ class Drawing(Shown):
         for row in found.buffers:
             yield f"buffer {row.buffer}", self._page(row.buffer)
         kernels = {unit.kernel for unit in found.units}
-        for kernel in self.graph.kernels():
+        for kernel in kernel_rows(self.graph.generated):
             if kernel.name in kernels:
                 yield f"kernel {kernel.name}", self._page(kernel.name)
 
@@ -60,6 +72,6 @@ class Drawing(Shown):
         from inductor_probe.notebook.page import escaped
 
         try:
-            return self.graph.show(name).html
+            return page(self.graph, name).html
         except ProbeError as error:
             return escaped(str(error))

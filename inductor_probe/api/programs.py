@@ -2,30 +2,55 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+from inductor_probe.analysis.annotate import annotate
 from inductor_probe.analysis.kernels import kernel_rows
 from inductor_probe.analysis.names import resolve
 from inductor_probe.bench_file.compile_settings import vector_bits
 from inductor_probe.cpp_program import cpp_program as program_of
 from inductor_probe.cpp_program import recorded_sizes
+from inductor_probe.errors import NotFoundError, near_names
 from inductor_probe.machine.toolchain import compile_command
+from inductor_probe.model.cpp_program import ExportCppOutput
+from inductor_probe.model.kernels import KernelRow
+from inductor_probe.notebook.shown import Renderable, Shown
 from inductor_probe.reader.text import read_text
 
 if TYPE_CHECKING:
-    from inductor_probe.api.graph import Graph
+    from inductor_probe.api.on_disk import GraphOnDisk
 
 
-class CppProgram(NamedTuple):
-    """A kernel as a program: its text, and the command that compiles it."""
+class CppProgram(Shown):
+    """A kernel as a program of its own.
 
-    text: str
-    command: tuple[str, ...]
+    Attributes:
+        kernel: its name. file: name of the file it is for.
+        text: the program. command: what compiles it.
+    """
+
+    def __init__(self, kernel: str, file: str, text: str, command: Sequence[str]) -> None:
+        self.kernel = kernel
+        self.file = file
+        self.text = text
+        self.command = tuple(command)
+
+    @property
+    def output(self) -> ExportCppOutput:
+        """What `--json` prints, as a record."""
+        return ExportCppOutput(kernel=self.kernel, path=Path(self.file), command=self.command, text=self.text)
+
+    def __rich__(self) -> Renderable:
+        from inductor_probe.report.facts import code_text
+
+        return code_text(f"{self.text}\n// {shlex.join(self.command)}", "")
 
 
 def cpp_program(
-    graph: Graph,
+    graph: GraphOnDisk,
     kernel: str,
     file: str | None,
     *,
@@ -35,20 +60,35 @@ def cpp_program(
 ) -> CppProgram:
     """Return a C++ kernel as a program: see `Graph.cpp_program`."""
     read = graph.generated
-    name = resolve(read, kernel, ("kernel",)).name
-    row = next(row for row in kernel_rows(read) if row.name == name)
+    row = kernel_of(graph, kernel)
     known = recorded_sizes(read, read_text(graph.path / "output_code.py"))
     source = file or f"{row.name}.cpp"
     command = compile_command(vector_bits([row.details])).program(
         source, source.rpartition(".")[0] or f"{source}.out", cxxflags
     )
-    record = graph.run.manifest.graph(graph.name) if graph.run.manifest else None
     text = program_of(
         row,
         sizes={**known, **(sizes or {})},
-        inputs=record.inputs if record else (),
+        inputs=graph.inputs,
         command=command,
         torch_version=read.torch_version,
-        annotated=graph.annotate(row.name) if annotated else None,
+        annotated=annotate(read, row.name) if annotated else None,
     )
-    return CppProgram(text, tuple(command))
+    return CppProgram(row.name, source, text, command)
+
+
+def kernel_of(graph: GraphOnDisk, name: str | None) -> KernelRow:
+    """Return the kernel called `name`, or the only one whose name starts so; the only C++ kernel if None.
+
+    Raises:
+        NotFoundError: there is none; near names are offered. ProbeError: several start so.
+    """
+    rows = kernel_rows(graph.generated)
+    if name is None:
+        rows = tuple(row for row in rows if row.backend == "cpp")
+        if len(rows) != 1:
+            what = f"{len(rows)} C++ kernels: name one" if rows else "no C++ kernel"
+            raise NotFoundError(f"{graph.name} has {what}", near_names("", [row.name for row in rows]))
+        return rows[0]
+    subject = resolve(graph.generated, name, ("kernel",))
+    return next(row for row in rows if row.name == subject.name)

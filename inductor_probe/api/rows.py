@@ -1,36 +1,334 @@
-"""Rows that show themselves."""
+"""Rows that show themselves: one collection for all tables, and what each is filtered and sorted by."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar, get_args
 
-from inductor_probe.model.layouts import LayoutRow
+from inductor_probe.errors import NotFoundError, near_names
+from inductor_probe.model.fusion import FusionDecision, FusionOutput, GraphFusion, NodeFusion
+from inductor_probe.model.ir import Dim
+from inductor_probe.model.kernels import KernelRow, KernelsOutput
+from inductor_probe.model.layouts import LayoutRow, LayoutsOutput
+from inductor_probe.model.nodes import NodeKind, NodeRow, NodesOutput
+from inductor_probe.model.output import Output
 from inductor_probe.model.span import Problem
 from inductor_probe.notebook.shown import Renderable, Shown
-from inductor_probe.report.layouts import LayoutPage, LayoutTable
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+Row = TypeVar("Row")
+Orders: TypeAlias = Mapping[str, Callable[[Any], Any]]
 
-class LayoutRows(tuple[LayoutRow, ...], Shown):
-    """Rows of `layouts`: one shows as a page, several as a table. `problems` is what could not be read."""
+
+@dataclass(frozen=True)
+class Filter(Generic[Row]):
+    """What rows are picked by.
+
+    Attributes:
+        values: the words of a row that are asked for.
+        missing: what is said of a word `{}` that no row has; empty where that is an answer, too.
+        known: words that may be asked for though no row has them, by all rows.
+        matches: whether a word of a row is meant by another than itself.
+        spelled: how a word is spelled in rows.
+    """
+
+    values: Callable[[Row], Iterable[str]]
+    missing: str = ""
+    known: Callable[[Iterable[Row]], Iterable[str]] = lambda rows: ()
+    matches: Callable[[str, str], bool] = str.__eq__
+    spelled: Callable[[str], str] = str
+
+
+class Rows(tuple[Row, ...], Shown, Generic[Row]):
+    """Records that show themselves as text and as HTML.
+
+    Attributes:
+        problems: what could not be read.
+        unfiltered: how many there were before any were picked.
+        record: the class of what `--json` prints.
+        noun: what one of them is called. nothing: why there may be none.
+        orders: what they can be sorted by: a key of a row, smallest first.
+    """
 
     problems: tuple[Problem, ...]
+    unfiltered: int
+    record: ClassVar[Any]
+    noun: ClassVar[str]
+    nothing: ClassVar[str]
+    orders: ClassVar[Orders] = {}
 
-    def __new__(cls, rows: Iterable[LayoutRow], problems: Iterable[Problem] = ()) -> Self:
+    def __new__(cls, rows: Iterable[Row] = (), problems: Iterable[Problem] = ()) -> Self:
         """Join the rows with what could not be read."""
         made = super().__new__(cls, rows)
-        made.problems = tuple(problems)
+        made.problems = tuple(dict.fromkeys(problems))
+        made.unfiltered = len(made)
+        return made
+
+    @property
+    def output(self) -> Output:
+        """The rows as the record that `--json` prints."""
+        output: Output = self.record(rows=self, problems=self.problems)
+        return output
+
+    @property
+    def empty(self) -> str:
+        """Why there are none."""
+        if not self.unfiltered:
+            return self.nothing
+        from inductor_probe.report.units import counted
+
+        return f"no {self.noun} matches these filters ({counted(self.unfiltered, self.noun)})"
+
+    def sorted_by(self, order: str | None) -> Self:
+        """Return the rows of each graph sorted by one of `orders`; as they are if None."""
+        if order is None:
+            return self
+        graphs: dict[str, int] = {}
+        for row in self:
+            graphs.setdefault(getattr(row, "graph"), len(graphs))  # noqa: B009 - rows with orders have one
+        key = self.orders[order]
+        return self._with(sorted(self, key=lambda row: (graphs[getattr(row, "graph")], key(row))))  # noqa: B009
+
+    def _picked(self, by: Filter[Row], word: str) -> Self:
+        """Return the rows that have `word`, or else words that it means.
+
+        Raises:
+            NotFoundError: no row has it, and nothing is known by it; near words are offered.
+        """
+        word = by.spelled(word)
+        known = {value for row in self for value in by.values(row)}
+        meant = {word} & known or {value for value in known if by.matches(value, word)}
+        if not meant and by.missing and word not in (others := set(by.known(self))):
+            raise NotFoundError(by.missing.format(word), near_names(word, sorted(known | others)))
+        return self._with(row for row in self if not meant.isdisjoint(by.values(row)))
+
+    def _with(self, rows: Iterable[Row]) -> Self:
+        made = type(self)(rows, self.problems)
+        made.__dict__.update(self.__dict__)
         return made
 
     def __rich__(self) -> Renderable:
-        return LayoutPage(self[0]) if len(self) == 1 else LayoutTable(self)
+        if self:
+            return self._view()
+        from rich.text import Text
+
+        return Text(self.empty)
+
+    def _view(self) -> Renderable:
+        raise NotImplementedError
+
+    __repr__ = Shown.__repr__
+
+
+class LayoutRows(Rows[LayoutRow]):
+    """Rows of `layouts`. Those of a name (`named`) show as a page each, all of a graph as a table."""
+
+    record = LayoutsOutput
+    noun = "buffer"
+    nothing = "the graph has neither inputs nor buffers"
+    named = False
+
+    @classmethod
+    def of_name(cls, rows: Iterable[LayoutRow], problems: Iterable[Problem] = ()) -> Self:
+        """Return rows that were asked for by a name."""
+        made = cls(rows, problems)
+        made.named = True
+        return made
+
+    def _view(self) -> Renderable:
+        from inductor_probe.report.layouts import LayoutPage, LayoutTable
+        from inductor_probe.report.page_list import PageList
+
+        return PageList([LayoutPage(row) for row in self]) if self.named else LayoutTable(self)
 
     def _repr_html_(self) -> str:
         from inductor_probe.notebook.layouts import layouts_html
 
-        return layouts_html(self)
+        return super()._repr_html_() if self.named or not self else layouts_html(self)
 
-    __repr__ = Shown.__repr__
+
+def _points(row: NodeRow) -> tuple[int, int]:
+    """Symbolic sizes come before numbers, nodes without loops last."""
+    if row.ranges is None:
+        return (2, 0)
+    steps = [*row.ranges.iteration, *row.ranges.reduction]
+    numbers = [step for step in steps if isinstance(step, int)]
+    return (1, -prod(numbers)) if len(numbers) == len(steps) else (0, 0)
+
+
+def _written(row: NodeRow) -> list[str]:
+    return [*(buffer.name for buffer in row.writes), *row.mutates]
+
+
+def _buffers(rows: Iterable[NodeRow]) -> set[str]:
+    return {name for row in rows for name in (*row.reads, *_written(row))}
+
+
+def on_line(place: str, line: str) -> bool:
+    """Whether `/home/u/a.py:12` is meant by `a.py:12`, `a.py`, `12` or `:12`."""
+    path, _, known = place.rpartition(":")
+    file, colon, number = line.rpartition(":")
+    if not colon:
+        file, number = ("", line) if line.isdigit() else (line, "")
+    return (not number or number == known) and (not file or path == file or path.endswith(f"/{file}"))
+
+
+NODE_KINDS = (*get_args(NodeKind), "fused", "foreach", "unlinked", "ambiguous")
+"""What nodes can be filtered by, beside the classes that inductor prints."""
+NODE_FILTERS: Mapping[str, Filter[NodeRow]] = {
+    "kind": Filter(
+        lambda row: row.traits, "unknown kind of node {}", known=lambda rows: NODE_KINDS, spelled=str.lower
+    ),
+    "kernel": Filter(
+        lambda row: [row.link.kernel] if row.link.kernel else [],
+        "no node runs in a kernel {}",
+        matches=str.startswith,
+    ),
+    "reads": Filter(lambda row: row.reads, "no buffer or input {}", known=_buffers),
+    "writes": Filter(_written, "no buffer or input {}", known=_buffers),
+    "op": Filter(
+        lambda row: [*(name for name, _ in row.operations), *row.reductions],
+        spelled=lambda word: word.removeprefix("ops."),
+    ),
+    "source": Filter(
+        lambda row: map(str, row.link.sources), "no node is known to come from {}", matches=on_line
+    ),
+}
+
+
+class NodeRows(Rows[NodeRow]):
+    """Rows of `nodes`."""
+
+    record = NodesOutput
+    noun = "node"
+    nothing = "the scheduler had nothing to do: the graph computes nothing"
+    orders: ClassVar[Orders] = {
+        "size": _points,
+        "ops": lambda row: -row.op_count,
+        "reads": lambda row: -len(row.reads),
+        "users": lambda row: -len(row.users),
+        "kind": lambda row: row.kind,
+        "kernel": lambda row: row.link.kernel or "",
+    }
+
+    def where(
+        self,
+        *,
+        kind: str | None = None,
+        kernel: str | None = None,
+        reads: str | None = None,
+        writes: str | None = None,
+        op: str | None = None,
+        source: str | None = None,
+    ) -> Self:
+        """Return the nodes that all conditions hold for.
+
+        Args:
+            kind: what they do (`reduction`), their class, or `fused`, `foreach`, `unlinked`.
+            kernel: the kernel or library call, or the start of its name.
+            reads, writes: a buffer or input; writing includes changing it in place.
+            op: an operation of the loop body (`exp`), or a reduction (`sum`).
+            source: a line of the user's: `file.py:12`, `file.py`, or `12`.
+
+        Raises:
+            NotFoundError: there is no such kind, kernel, buffer or line; near names are offered.
+        """
+        words = {"kind": kind, "kernel": kernel, "reads": reads, "writes": writes, "op": op, "source": source}
+        picked = [self._picked(NODE_FILTERS[name], word) for name, word in words.items() if word]
+        common = set.intersection(*({id(row) for row in rows} for rows in picked)) if picked else None
+        return self if common is None else self._with(row for row in self if id(row) in common)
+
+    def _view(self) -> Renderable:
+        from inductor_probe.report.nodes import NodeTable
+
+        return NodeTable(self)
+
+
+TRAITS = (
+    "cpp", "triton", "extern", "library", "fallback", "loops", "template", "pointwise", "reduction",
+    "persistent_reduction", "split_scan", "cooperative_reduction", "foreach", "user_autotune", "scalar",
+    "vectorised", "atomic", "int64", "unlinked",
+)  # fmt: skip
+"""What kernels can be filtered by; those of further backends and heuristics are known when they are met."""
+_BY_TRAIT: Filter[KernelRow] = Filter(
+    lambda row: row.traits, "unknown trait of a kernel {}", known=lambda rows: TRAITS
+)
+
+
+def _largest(*sizes: tuple[Dim | None, int | None]) -> tuple[int, int]:
+    """Symbolic sizes that nothing tells come before numbers, unknown ones last: neither can be compared.
+
+    A size comes with what it was when the graph was compiled.
+    """
+    known = [size if recorded is None else recorded for size, recorded in sizes]
+    numbers = [size for size in known if isinstance(size, int)]
+    if len(numbers) == len(known):
+        return (1, -sum(numbers))
+    return (0, 0) if any(isinstance(size, str) for size in known) else (2, 0)
+
+
+class KernelRows(Rows[KernelRow]):
+    """Rows of `kernels`. In a notebook the page and text of each is there to unfold."""
+
+    record = KernelsOutput
+    noun = "kernel"
+    nothing = "nothing in the graph needs a kernel or a library call"
+    orders: ClassVar[Orders] = {
+        "bytes": lambda row: _largest(
+            (row.bytes_read, row.recorded_read), (row.bytes_written, row.recorded_written)
+        ),
+        "reads": lambda row: _largest((row.bytes_read, row.recorded_read)),
+        "writes": lambda row: _largest((row.bytes_written, row.recorded_written)),
+        "nodes": lambda row: -len(row.nodes),
+        "loads": lambda row: -(row.loads or 0),
+        "calls": lambda row: -len(row.launches),
+        "name": lambda row: row.name,
+    }
+
+    def only(self, *traits: str) -> Self:
+        """Return the kernels that have every trait: see `TRAITS`.
+
+        Raises:
+            NotFoundError: there is no such trait; near ones are offered.
+        """
+        for trait in traits:
+            self._picked(_BY_TRAIT, trait)
+        return self._with(row for row in self if set(traits) <= set(row.traits))
+
+    def _view(self) -> Renderable:
+        from inductor_probe.report.kernels import KernelTable
+
+        return KernelTable(self)
+
+    def _repr_html_(self) -> str:
+        from inductor_probe.notebook.kernels import kernels_html
+
+        return kernels_html(self)
+
+
+FusionRow: TypeAlias = GraphFusion | NodeFusion | FusionDecision
+
+
+class FusionRows(Rows[FusionRow]):
+    """Answers of `fusion`, one a graph: all of it, one node, or one pair.
+
+    `problems` is also where log and IR disagree.
+    """
+
+    record = FusionOutput
+    noun = "graph"
+    nothing = "nothing was fused or refused"
+
+    def __new__(cls, rows: Iterable[FusionRow] = (), problems: Iterable[Problem] = ()) -> Self:
+        """Join the answers with what could not be read, and with where log and IR disagree."""
+        rows = tuple(rows)
+        return super().__new__(cls, rows, (*problems, *(problem for row in rows for problem in row.problems)))
+
+    def _view(self) -> Renderable:
+        from inductor_probe.report.fusion import FusionPages
+
+        return FusionPages(self)

@@ -4,51 +4,48 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from inductor_probe.analysis.run_remarks import why_empty
+from inductor_probe.api.rows import Rows
 from inductor_probe.discovery.at_path import path_of
+from inductor_probe.discovery.discover import find
 from inductor_probe.discovery.dump_files import is_archive
 from inductor_probe.discovery.inductor_cache import with_cached_graphs
 from inductor_probe.discovery.run_facts import run_facts
+from inductor_probe.discovery.tree import when_made
 from inductor_probe.discovery.walk import everything_below
-from inductor_probe.errors import NotFoundError, ProbeError, near_names
+from inductor_probe.errors import ProbeError
 from inductor_probe.model.debug_dir import TREE, DebugDir
 from inductor_probe.model.remark import Remark, Subject
-from inductor_probe.model.runs import Removal, RunFacts
+from inductor_probe.model.runs import Removal, RunFacts, RunsOutput
 from inductor_probe.model.span import Problem
-from inductor_probe.notebook.shown import Renderable, Shown
+from inductor_probe.notebook.shown import Renderable
 from inductor_probe.reader.debug_dir import is_run, read_run
 from inductor_probe.reader.text import read_text
-from inductor_probe.report.runs import RunsTable
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 _NAMED = 4
 
 
-class RunList(tuple[RunFacts, ...], Shown):
-    """Runs, the latest first. `root`: the folder that paths are shown from. `problems`: what was not seen."""
+class RunList(Rows[RunFacts]):
+    """Runs, the latest first. `root`: the folder that paths are shown from."""
 
+    record = RunsOutput
+    noun = "run"
     root: Path
-    problems: tuple[Problem, ...]
 
-    def __new__(cls, facts: Iterable[RunFacts], root: Path, problems: Iterable[Problem] = ()) -> Self:
-        """Join the runs with where they were looked for."""
-        made = super().__new__(cls, facts)
-        made.root = root
-        made.problems = tuple(problems)
-        return made
+    @property
+    def empty(self) -> str:
+        """Why there are none."""
+        return f"no run below {self.root}"
 
-    def __rich__(self) -> Renderable:
+    def _view(self) -> Renderable:
+        from inductor_probe.report.runs import RunsTable
+
         return RunsTable(self, self.root, time.time())
-
-    __repr__ = Shown.__repr__
 
 
 def runs(
@@ -57,7 +54,8 @@ def runs(
     """List the runs at and below each target, the latest first; those below the working folder without one.
 
     Args:
-        targets: a folder, an archive, a run's path, its label, its folder's name or a unique prefix of that.
+        targets: a folder, an archive, or what names a run, as for every verb (see `discover`), also of one
+            in a tree further down.
         older_than: only runs that were made before that.
         empty: only runs in which nothing was dumped.
         exact: every target must be one run, not a folder that holds runs.
@@ -67,19 +65,21 @@ def runs(
         ProbeError: with `exact`, a target is not one run.
     """
     here = _here()
-    found: dict[Path, RunFacts] = {}
+    known: dict[Path, RunFacts] = {}
     problems: list[Problem] = []
     for target in targets or (here,):
         for run in _named(str(target), here, problems, exact=exact):
-            found.setdefault(run.path, _facts(run))
+            known.setdefault(run.path, _facts(run))
     latest = time.time() - older_than.total_seconds() if older_than else float("inf")
-    kept = [
+    picked = [
         facts
-        for facts in found.values()
+        for facts in known.values()
         if facts.made <= latest and not (empty and (facts.graphs or facts.state == "running"))
     ]
-    kept.sort(key=lambda facts: (facts.made, facts.path), reverse=True)
-    return RunList(kept, here, problems)
+    picked.sort(key=lambda facts: (facts.made, facts.path), reverse=True)
+    listed = RunList(picked, problems)
+    listed.root = here
+    return listed
 
 
 def plan_removal(facts: RunFacts) -> Removal:
@@ -121,10 +121,10 @@ def _here() -> Path:
     return here
 
 
-def _named(target: Path | str, here: Path, problems: list[Problem], *, exact: bool) -> Iterator[DebugDir]:
-    path = _as_named(str(target), here)
+def _named(target: str, here: Path, problems: list[Problem], *, exact: bool) -> Iterator[DebugDir]:
+    path = _as_named(target, here)
     if not os.path.exists(path):  # noqa: PTH110 - no name is too long for it
-        yield _by_name(str(target), here, problems)
+        yield _by_name(target, here, problems, exact=exact)
     elif is_run(path):
         yield read_run(path)
     elif not path.is_dir() and not is_archive(path):
@@ -147,33 +147,33 @@ def _as_named(target: str, here: Path) -> Path:
     return real if os.path.normpath(joined) == str(real) else joined
 
 
-def _by_name(target: str, here: Path, problems: list[Problem]) -> DebugDir:
+def _by_name(target: str, here: Path, problems: list[Problem], *, exact: bool) -> DebugDir:
+    """Return the run of that name at or below `here`.
+
+    Raises:
+        NotFoundError: there is none. ProbeError: a graph has the name; with `exact`, several runs do.
+    """
     below = everything_below(here, archives=False)
     problems.extend(below.problems)
-    labels = {run: run.manifest.label for run in below if run.manifest and run.manifest.label}
-    for matches in (
-        [run for run, label in labels.items() if label == target],
-        [run for run in below if run.name == target],
-        [run for run in below if run.name.startswith(target)],
-    ):
-        if len(matches) == 1:
-            return matches[0]
-        if matches:
-            places = ", ".join(str(run.path) for run in matches[:_NAMED])
-            raise NotFoundError(f"{target} means {len(matches)} runs", f"name one by its path: {places}")
-    raise NotFoundError(
-        f"no run called {target} below {here}",
-        near_names(target, [*labels.values(), *(run.name for run in below)]),
-    )
+    named = find(target, here, sorted((run.path for run in below if is_run(run.path)), key=when_made))
+    if named.graph is not None:
+        raise ProbeError(f"{target} names a graph, not a run", f"its run is {named.run.name}")
+    label = named.run.manifest.label if named.run.manifest else None
+    same = [run.name for run in below if label and run.manifest and run.manifest.label == label]
+    if exact and len(same) > 1 and not named.run.name.startswith(target):
+        raise ProbeError(
+            f"{len(same)} runs have the label {label}", f"name one of {', '.join(same[:_NAMED])}"
+        )
+    return named.run
 
 
 def _facts(run: DebugDir) -> RunFacts:
     facts = run_facts(run)
     if facts.graphs or facts.state == "running":
         return facts
-    found = with_cached_graphs(run).graphs
-    if not found:
+    cached = with_cached_graphs(run).graphs
+    if not cached:
         return replace(facts, why=why_empty(run))
-    path = (("path", str(found[0].path)),)
+    path = (("path", str(cached[0].path)),)
     why = Remark("graphs-in-cache", "analysis", Subject("run", run.name), path, knowledge="read")
     return replace(facts, why=why)

@@ -8,7 +8,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from inductor_probe.errors import NotFoundError, ProbeError
+from inductor_probe.api.rows import Rows
+from inductor_probe.errors import NotFoundError
+from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.kernels import KernelRow
 from inductor_probe.model.pages import (
     BufferPage,
@@ -17,17 +19,16 @@ from inductor_probe.model.pages import (
     NodePart,
     PageRecord,
     ShownPage,
+    ShowOutput,
     TracePage,
 )
 from inductor_probe.model.span import Problem
+from inductor_probe.model.summary import RunSummary
 from inductor_probe.notebook.shown import Renderable, Shown
 from inductor_probe.reader.text import read_text
-from inductor_probe.report.page_list import PageList
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
-    from inductor_probe.api.graph import Graph
+    from inductor_probe.api.on_disk import GraphOnDisk, RunOnDisk
     from inductor_probe.report.node_page import Lines
 
 _WIDTH = 100
@@ -37,16 +38,18 @@ _MOST_GRAPHS = 3
 
 
 class Page(Shown):
-    """One page. `record` is what it tells, as a record.
+    """One page.
 
     Args:
-        record: see `record`.
-        graph: the graph it is about.
+        record: what it tells.
+        graph: what was read of the graph that it is about.
         raw: show the dumped text of loop bodies instead of formulas.
         code: show the text of kernels.
     """
 
-    def __init__(self, record: PageRecord, graph: Graph, *, raw: bool = False, code: bool = False) -> None:
+    def __init__(
+        self, record: PageRecord, graph: CompiledGraph, *, raw: bool = False, code: bool = False
+    ) -> None:
         self.record = record
         self.graph = graph
         self.raw = raw
@@ -54,7 +57,7 @@ class Page(Shown):
 
     @property
     def shown(self) -> ShownPage:
-        """What `probe show --json` prints of it, as a record."""
+        """The record with the text beside it, as `probe show --json` prints them."""
         from inductor_probe.report.formula import formula_lines
 
         if isinstance(self.record, KernelRow):
@@ -65,6 +68,11 @@ class Page(Shown):
             parts = [(part.row.node, part.formula) for part in self._parts() if part.formula]
             text = {node: tuple(formula_lines(formula, _WIDTH)) for node, formula in parts}
         return ShownPage(self.record, text)
+
+    @property
+    def output(self) -> ShowOutput:
+        """The page as the record that `--json` prints."""
+        return ShowOutput(pages=(self.shown,))
 
     @cached_property
     def lines(self) -> Lines:
@@ -80,6 +88,18 @@ class Page(Shown):
             lines = enumerate(texts[span.path][span.first - 1 : span.last], start=span.first)
             found[part.row.node] = tuple(lines)
         return found
+
+    def annotated(self, *, line_directives: bool = True) -> str:
+        """Return the text of the kernel that the page is about: see `Graph.annotate`.
+
+        Raises:
+            NotFoundError: the page is not about a kernel.
+        """
+        from inductor_probe.analysis.annotate import annotate
+
+        if not isinstance(self.record, KernelRow):
+            raise NotFoundError("the page is not about a kernel", "probe kernels lists them")
+        return annotate(self.graph, self.record.name, line_directives=line_directives)
 
     def _parts(self) -> Sequence[NodePart]:
         match self.record:
@@ -125,42 +145,50 @@ class Page(Shown):
         return page_html(self.record, self.lines, raw=self.raw, text=self.code)
 
 
-class Pages(tuple[Page, ...], Shown):
-    """Pages about a name that several graphs have. `problems` is what could not be read.
+class Pages(Rows[Page]):
+    """Pages about a name that several graphs have. Pages about many graphs as such show as one table."""
 
-    Pages about many graphs as such show as one table.
-    """
-
-    problems: tuple[Problem, ...]
-
-    def __new__(cls, pages: Iterable[Page], problems: Iterable[Problem] = ()) -> Self:
-        """Join the pages with what could not be read."""
-        made = super().__new__(cls, pages)
-        made.problems = tuple(problems)
-        return made
+    noun = "page"
+    nothing = "the run has no graphs"
+    outline: RunSummary | None = None
+    """What is shown in place of the pages: the graphs in a table."""
 
     @property
-    def is_outline(self) -> bool:
-        """Whether they show as one table."""
-        return len(self) > _MOST_GRAPHS and all(isinstance(found.record, GraphPage) for found in self)
+    def output(self) -> ShowOutput:
+        """The pages as the record that `--json` prints."""
+        return ShowOutput(pages=tuple(page.shown for page in self), problems=self.problems)
 
-    def __rich__(self) -> Renderable:
-        if self.is_outline:
+    def _view(self) -> Renderable:
+        if self.outline is not None:
             from inductor_probe.report.summary import SummaryTable
 
-            return SummaryTable(self[0].graph.run.summary)
+            return SummaryTable(self.outline)
+        from inductor_probe.report.page_list import PageList
+
         return PageList(self)
 
     def _repr_html_(self) -> str:
         from inductor_probe.notebook.page import page
 
-        return super()._repr_html_() if self.is_outline else page(*(found.html for found in self))
+        if self.outline is not None or not self:
+            return super()._repr_html_()
+        return page(*(each.html for each in self))
 
-    __repr__ = Shown.__repr__
+
+def pages_of(run: RunOnDisk, pages: Sequence[Page], problems: Iterable[Problem]) -> Pages:
+    """Join pages about graphs of a run; more than three about graphs as such show as one table."""
+    made = Pages(pages, problems)
+    if len(pages) > _MOST_GRAPHS and all(isinstance(page.record, GraphPage) for page in pages):
+        made.outline = run.summary
+    return made
 
 
-def page(graph: Graph, name: str | None, *, raw: bool = False, code: bool = False) -> Page:
-    """Return the page about `name` in `graph`, about the graph itself without a name."""
+def page(graph: GraphOnDisk, name: str | None, *, raw: bool = False, code: bool = False) -> Page:
+    """Return the page about `name` in `graph`, about the graph itself without a name.
+
+    Raises:
+        NotFoundError: the graph has nothing of that name. ProbeError: several kernels start so.
+    """
     if name is None or name == graph.name:
         from inductor_probe.analysis.pages.graph import graph_page
         from inductor_probe.analysis.run_remarks import cut_short
@@ -170,7 +198,7 @@ def page(graph: Graph, name: str | None, *, raw: bool = False, code: bool = Fals
         (summary,) = summarise(run, [graph.generated]).graphs
         if run.manifest and (remark := cut_short(run.manifest, run.name)):
             summary = replace(summary, remarks=(remark, *summary.remarks))
-        return Page(graph_page(graph.generated, summary), graph, raw=raw, code=code)
+        return Page(graph_page(graph.generated, summary), graph.generated, raw=raw, code=code)
     from inductor_probe.analysis.pages.of_name import page_of
 
     try:
@@ -179,27 +207,4 @@ def page(graph: Graph, name: str | None, *, raw: bool = False, code: bool = Fals
         record = page_of(graph.compiled, name)
     if isinstance(record, TracePage):  # from your line on: what came before is part of the answer
         record = page_of(graph.compiled, name)
-    return Page(record, graph, raw=raw, code=code)
-
-
-def pages(graphs: Sequence[Graph], name: str | None, *, raw: bool = False, code: bool = False) -> Pages:
-    """Return a page for each of `graphs` that has `name`.
-
-    Raises:
-        NotFoundError: none has it.
-        ProbeError: several kernels start so.
-    """
-    found: list[Page] = []
-    missing: ProbeError | None = None
-    for graph in graphs:
-        try:
-            found.append(page(graph, name, raw=raw, code=code))
-        except NotFoundError as error:
-            missing = missing or error
-    if missing is not None and not found:
-        if len(graphs) == 1:
-            raise missing
-        raise NotFoundError(
-            f"none of the {len(graphs)} graphs of {graphs[0].run.path} has {name}", missing.hint
-        )
-    return Pages(found, (problem for graph in graphs for problem in graph.generated.problems))
+    return Page(record, graph.generated, raw=raw, code=code)

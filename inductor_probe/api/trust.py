@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,14 +11,14 @@ from typing import TYPE_CHECKING
 from inductor_probe.errors import NotFoundError, ProbeError
 
 if TYPE_CHECKING:
-    from inductor_probe.api.graph import Graph
+    from inductor_probe.api.on_disk import GraphOnDisk
     from inductor_probe.model.bench import BenchSettings
     from inductor_probe.model.manifest import InputFact
     from inductor_probe.model.trust import MadeHere
     from inductor_probe.store.made_here import GraphTexts
 
 
-def source_to_run(graph: Graph, settings: BenchSettings, *, trust: bool) -> str:
+def source_to_run(graph: GraphOnDisk, settings: BenchSettings, *, trust: bool) -> str:
     """Return the text of a graph's bench file if it may run: see `require_trust`.
 
     Raises:
@@ -30,7 +31,7 @@ def source_to_run(graph: Graph, settings: BenchSettings, *, trust: bool) -> str:
 
 
 def require_trust(
-    graph: Graph,
+    graph: GraphOnDisk,
     *,
     trust: bool,
     imports: Sequence[str] = (),
@@ -52,7 +53,6 @@ def require_trust(
         ProbeError: says why, and what to do. UnreadableError: the bench file is not Python text in UTF-8.
     """
     from inductor_probe.analysis.trust import trust_of
-    from inductor_probe.api.bench import refuse_archive
     from inductor_probe.bench_file import existing_bench_file
     from inductor_probe.report.words.trust import refusal
     from inductor_probe.store.made_here import graph_texts, made_here
@@ -79,7 +79,29 @@ def require_trust(
     return text
 
 
-def _refuse_imports(graph: Graph, imports: Sequence[str], made: MadeHere) -> None:
+def refuse_archive(graph: GraphOnDisk) -> None:
+    """Refuse a graph in an archive: a bench file holds the user's edits, and would be lost there.
+
+    Raises:
+        ProbeError: it is in one; the hint unpacks it.
+    """
+    from inductor_probe.discovery.archive import archive_of, unpack
+
+    archive = archive_of(graph.path)
+    if archive is None:
+        return
+    inside, folder = graph.path.relative_to(unpack(archive).folder), archive.name.partition(".")[0]
+    unpacks = [["mkdir", "-p", folder], ["tar", "-xf", str(archive), "-C", folder]]
+    if archive.suffix.lower() == ".zip":
+        unpacks = [["python", "-m", "zipfile", "-e", str(archive), folder]]
+    commands = [*unpacks, ["probe", "bench-kernel", str(Path(folder, inside))]]
+    raise ProbeError(
+        f"{graph.name} is in {archive}: a bench file, and your edits in it, would not be kept there",
+        " && ".join(map(shlex.join, commands)),
+    )
+
+
+def _refuse_imports(graph: GraphOnDisk, imports: Sequence[str], made: MadeHere) -> None:
     """Refuse a file for `--import` that came with a dump: the record does not know it."""
     from inductor_probe.store.made_here import folders_of
     from inductor_probe.store.other_writers import other_writers
@@ -93,7 +115,7 @@ def _refuse_imports(graph: Graph, imports: Sequence[str], made: MadeHere) -> Non
             )
 
 
-def _is_generated(graph: Graph, texts: GraphTexts, text: str, *, rewriting: bool) -> bool:
+def _is_generated(graph: GraphOnDisk, texts: GraphTexts, text: str, *, rewriting: bool) -> bool:
     """Tell whether `text` is the bench file that `texts` make."""
     from inductor_probe.analysis.input_bounds import input_bounds
     from inductor_probe.bench_file import is_generated

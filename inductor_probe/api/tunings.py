@@ -3,70 +3,58 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from inductor_probe.analysis.templates import linked_tunings
+from inductor_probe.api.rows import Rows
 from inductor_probe.errors import ProbeError
-from inductor_probe.model.span import Problem
-from inductor_probe.model.templates import Tuning
-from inductor_probe.notebook.shown import Renderable, Shown
+from inductor_probe.model.templates import Tuning, TuningsOutput
+from inductor_probe.notebook.shown import Renderable
 from inductor_probe.reader.best_config import cached_configs, logged_configs
 from inductor_probe.reader.template_choices import read_tunings, tuning_of_log
 from inductor_probe.reader.text import LARGEST_JSON, read_text
-from inductor_probe.report.page_list import PageList
-from inductor_probe.report.templates import TuningTable
 from inductor_probe.store.choices import tunings_from_csv, tunings_to_csv
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
-    from inductor_probe.api.graph import Graph
+    from inductor_probe.api.on_disk import GraphOnDisk
 
 _SETTABLE = re.compile(r"[XYZR]\d?_?BLOCK|num_warps|num_stages")
 
 
-class Tunings(tuple[Tuning, ...], Shown):
-    """What was autotuned, each with every choice. `problems` is what could not be read."""
+class Tunings(Rows[Tuning]):
+    """What was autotuned, each with every choice."""
 
-    problems: tuple[Problem, ...]
-
-    def __new__(cls, tunings: Iterable[Tuning], problems: Iterable[Problem] = ()) -> Self:
-        """Join the tunings with what could not be read."""
-        made = super().__new__(cls, tunings)
-        made.problems = tuple(problems)
-        return made
+    record = TuningsOutput
+    noun = "tuning"
+    nothing = (
+        "nothing was autotuned in it, or nobody wrote it down: dump what calls "
+        "torch.compile(mode='max-autotune')"
+    )
 
     @property
     def csv(self) -> str:
         """The tunings as a small table, which `tunings` reads back."""
         return tunings_to_csv(self)
 
-    def __rich__(self) -> Renderable:
+    def _view(self) -> Renderable:
+        from inductor_probe.report.page_list import PageList
+        from inductor_probe.report.templates import TuningTable
+
         return PageList([TuningTable(tuning) for tuning in self])
 
-    __repr__ = Shown.__repr__
 
-
-def tunings(target: str | Path | None = None) -> Tunings:
-    """Return what was autotuned in the graph that `target` names; the latest run's only graph if None.
-
-    A `.csv` file is a table that was exported before.
+def tunings_of_table(table: Path) -> Tunings:
+    """Return the tunings of a `.csv` table that was exported before.
 
     Raises:
-        NotFoundError: no such graph. ProbeError: the run has several graphs.
-        UnreadableError: the table is none.
+        NotFoundError, UnreadableError: no such file, or it is something else.
     """
-    from inductor_probe.api.verbs import open_graph
-
-    if target is not None and Path(target).suffix == ".csv":
-        return Tunings(tunings_from_csv(read_text(Path(target), largest=LARGEST_JSON), target))
-    return tunings_of(open_graph(target))
+    return Tunings(tunings_from_csv(read_text(table, largest=LARGEST_JSON), table))
 
 
-def tunings_of(graph: Graph) -> Tunings:
+def tunings_of(graph: GraphOnDisk) -> Tunings:
     """Return what was autotuned in a graph; empty where nobody wrote it down."""
     found = read_tunings(graph.path)
     problems = list(found.problems)
@@ -83,7 +71,7 @@ def tunings_of(graph: Graph) -> Tunings:
     return Tunings((*templates, *own, *cached), problems)
 
 
-def _of_graph(graph: Graph, logged: list[Tuning]) -> list[Tuning]:
+def _of_graph(graph: GraphOnDisk, logged: list[Tuning]) -> list[Tuning]:
     """Say of which kernel each is: not proved where other graphs of the run have one of that name, too."""
     others = [other.path / "output_code.py" for other in graph.run.graphs if other.path != graph.path]
     texts = [read_text(path) for path in others if path.exists()] if logged else []
@@ -94,7 +82,7 @@ def _of_graph(graph: Graph, logged: list[Tuning]) -> list[Tuning]:
     return found
 
 
-def tuned_rewrites(graph: Graph, table: Path) -> tuple[str, ...]:
+def tuned_rewrites(graph: GraphOnDisk, table: Path) -> tuple[str, ...]:
     """Return rewrites that give Triton kernels of a graph the configs of a table that was exported before.
 
     Raises:
@@ -103,7 +91,7 @@ def tuned_rewrites(graph: Graph, table: Path) -> tuple[str, ...]:
     """
     kernels = {each.name for each in graph.generated.code.kernels} if graph.generated.code else set()
     found: dict[str, None] = {}
-    for tuning in tunings_from_csv(read_text(table, largest=LARGEST_JSON), table):
+    for tuning in tunings_of_table(table):
         chosen = next((each for each in tuning.choices if each.name == tuning.generated), tuning.fastest)
         if tuning.of_kernel and tuning.operation in kernels and chosen:
             values = [f"{name}={value}" for name, value in chosen.config if _SETTABLE.fullmatch(name)]

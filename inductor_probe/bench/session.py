@@ -120,8 +120,7 @@ def time_configs(
         source: as for `run_bench_file`.
 
     Returns:
-        For each kernel `kernel`, `configs` (a row each: values, origin, chosen, correct, median, mad,
-        samples, registers, spills, shared, note) and `shown`, the table.
+        For each kernel the fields of a `ConfigSweep` as JSON has them.
 
     Raises:
         NotFoundError: no such kernel, or the graph has no Triton kernels. RunFailedError: it crashed.

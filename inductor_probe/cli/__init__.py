@@ -23,7 +23,7 @@ VERBS: dict[str, dict[str, str]] = {
     "What was compiled": {
         "dump": "Run a script and dump every graph that inductor compiles.",
         "debug": "The same, under a debugger that stops inside the compiler.",
-        "runs": "The runs below here; remove those no longer wanted.",
+        "runs": "The runs below here; remove some of them.",
         "check": "Is everything in a dump there and understood?",
         "nodes": "The scheduler's nodes in a table.",
         "kernels": "The generated kernels in a table, with what their text tells.",
@@ -37,7 +37,10 @@ VERBS: dict[str, dict[str, str]] = {
     },
     "How fast": {
         "bench-kernel": "Write, check and time a standalone bench file of a graph.",
-        "verdict": "Judge kept samples once more.",
+        "rewrite": "List the rewrites of a graph's kernels, or add them to the bench file.",
+        "sweep-configs": "Time every autotuning config of Triton kernels.",
+        "export-cpp": "Write a C++ kernel as a program of its own.",
+        "verdict": "Judge the samples of bench-kernel once more.",
     },
     "Is this machine fit": {
         "doctor": "What is missing or would mislead: compiler, caches, variables, GPU, load.",

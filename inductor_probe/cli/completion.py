@@ -15,7 +15,7 @@ from pathlib import Path
 import click
 from click.shell_completion import CompletionItem
 
-from inductor_probe.errors import ProbeError
+from inductor_probe.errors import NotFoundError, ProbeError
 from inductor_probe.model.debug_dir import CompiledGraph
 
 Source = Callable[[click.Context, str], Iterable[str]]
@@ -46,6 +46,7 @@ class Words(click.ParamType):  # type: ignore[type-arg]
                 ProbeError,
                 OSError,
                 ValueError,
+                LookupError,
             ):  # no run here, a damaged dump: there is nothing to offer
                 continue
         return [CompletionItem(word) for word in words if word.startswith(incomplete)]
@@ -72,24 +73,28 @@ def _scenarios(_: click.Context, __: str) -> Iterator[str]:
 
 
 def _runs_and_graphs(_: click.Context, incomplete: str) -> Iterator[str]:
-    from inductor_probe.discovery.discover import find, labels, name_of  # noqa: PLC0415 - as above
+    from inductor_probe.discovery.discover import find, labels  # noqa: PLC0415 - as above
 
     here = Path.cwd()
     yield from (graph.name for graph in find(None, here).run.graphs)
     for label in labels(here):
         yield label
         if incomplete.startswith(label):
-            run = find(label, here).run
-            yield from (name_of(run, graph) for graph in run.graphs)
+            yield from (f"{label}:{graph.order}" for graph in find(label, here).run.graphs)
 
 
-def _names(ctx: click.Context, _: str) -> Iterator[str]:
-    """Nodes, buffers and inputs of the graphs that are meant."""
+def _nodes(ctx: click.Context, _: str) -> Iterator[str]:
+    """Nodes, fused or not, of the graphs that are meant."""
     for graph in _graphs(ctx):
         for top in graph.nodes:
-            yield from (node.name for node in (top, *top.children))
+            yield from (node.name for node in (top, *top.children, *top.leaves()))
+
+
+def _buffers(ctx: click.Context, _: str) -> Iterator[str]:
+    """Buffers and inputs of the graphs that are meant."""
+    for graph in _graphs(ctx):
+        for top in graph.nodes:
             for leaf in top.leaves():
-                yield leaf.name
                 yield from (buffer.name for buffer in leaf.outputs)
         for allocation in graph.code.allocations if graph.code else ():
             if allocation.how == "input":
@@ -102,21 +107,26 @@ def _kernels(ctx: click.Context, _: str) -> Iterator[str]:
 
 
 def _graphs(ctx: click.Context) -> list[CompiledGraph]:
+    """Return the graphs of the run or graph that a word before names, else those of the latest run."""
     from inductor_probe.discovery.discover import find  # noqa: PLC0415 - only when a name is completed
     from inductor_probe.reader.debug_dir import read_graph  # noqa: PLC0415 - as above
 
-    there = find(_typed(ctx, "target"), Path.cwd())
-    graphs = (there.graph,) if there.graph else there.run.graphs
-    return [read_graph(graph, there.run.manifest, earlier=False) for graph in graphs]
+    for word in (*_typed(ctx), None):
+        try:
+            there = find(word, Path.cwd())
+        except NotFoundError:
+            continue
+        graphs = (there.graph,) if there.graph else there.run.graphs
+        return [read_graph(graph, there.run.manifest, earlier=False) for graph in graphs]
+    return []
 
 
-def _typed(ctx: click.Context, argument: str) -> str | None:
-    """Return an argument that was typed before: click sorts none where an option still lacks its value."""
-    if (value := ctx.params.get(argument)) is not None:
-        return str(value)
+def _typed(ctx: click.Context) -> list[str]:
+    """Return the arguments that were typed before: click sorts none where an option still lacks its value."""
     names = [each.name for each in ctx.command.params if isinstance(each, click.Argument)]
-    place = names.index(argument) if argument in names else len(ctx.args)
-    return ctx.args[place] if len(ctx.args) > place else None
+    values = [ctx.params.get(name) for name in names if name is not None]
+    words = [word for value in values for word in (value if isinstance(value, tuple) else (value,)) if word]
+    return [str(word) for word in words] or list(ctx.args)
 
 
 def _cases(ctx: click.Context, _: str) -> Iterator[str]:
@@ -131,7 +141,7 @@ def _table_of(ctx: click.Context, keyword: str) -> Iterator[str]:
     """Keys of `Scenario(..., cases={...})` in the script, which is parsed and not run."""
     from inductor_probe.capture.scripts import find_script  # noqa: PLC0415 - only when a case is completed
 
-    script = find_script(str(_typed(ctx, "script")), Path.cwd())
+    script = find_script(_typed(ctx)[0], Path.cwd())
     for node in ast.walk(ast.parse((Path.cwd() / script).read_bytes())):
         match node:
             case ast.Call(func=ast.Name(id="Scenario"), keywords=keywords):
@@ -142,15 +152,49 @@ def _table_of(ctx: click.Context, keyword: str) -> Iterator[str]:
 
 
 def _rewrites(ctx: click.Context, incomplete: str) -> Iterator[str]:
-    from inductor_probe.api.bench import rewrites  # noqa: PLC0415 - imports libcst
+    from inductor_probe.variants import REWRITES  # noqa: PLC0415 - imports libcst
 
-    yield from (f"{name}:" for name, _, _ in rewrites())
+    yield from (f"{name}:" for name in REWRITES)
+
+
+def _specs(ctx: click.Context, incomplete: str) -> Iterator[str]:
+    """Specs with a kernel or buffer, once the rewrite is typed."""
+    rewrite, colon, _ = incomplete.partition(":")
+    if colon:
+        source = _buffers if rewrite == "stride" else _kernels
+        yield from (f"{rewrite}:{name}" for name in source(ctx, incomplete))
+
+
+def _variants(ctx: click.Context, incomplete: str) -> Iterator[str]:
+    name, equals, path = incomplete.partition("=")
+    if equals:
+        yield from (f"{name}={file}" for file in _paths(ctx, path))
+    else:
+        yield from (f"{kernel}_v2" for kernel in _kernels(ctx, incomplete))
+
+
+def _stop_places(ctx: click.Context, incomplete: str) -> Iterator[str]:
+    from inductor_probe.capture.torch_places import TOPICS  # noqa: PLC0415 - only when a place is completed
+
+    yield from TOPICS
+
+
+def words_of(name: str, words: Iterable[str]) -> Words:
+    """Return a type that completes a fixed list of words, and takes any text."""
+    known = tuple(words)
+    return Words(name, lambda ctx, incomplete: known)
 
 
 SCRIPT = Words("script", _python_files, _scenarios)
 TARGET = Words("run or graph", _runs_and_graphs, _paths)
-NAME = Words("name", _names, _kernels, _runs_and_graphs, _paths)
+NAME = Words("name", _nodes, _buffers, _kernels, _runs_and_graphs, _paths)
+BUFFER = Words("buffer", _buffers)
 KERNEL = Words("kernel", _kernels)
+KERNEL_OR_TARGET = Words("kernel", _kernels, _runs_and_graphs, _paths)
+SUBJECT = Words("subject", _nodes, _buffers, _kernels)
+VARIANT = Words("variant", _variants)
+MODULE = Words("module", _python_files)
+PLACE = Words("place", _stop_places)
 CASE = Words("case", _cases)
 KNOB = Words("setting", _knobs)
-REWRITE = Words("rewrite", _rewrites)
+REWRITE = Words("rewrite", _rewrites, _specs, _runs_and_graphs, _paths)

@@ -10,6 +10,7 @@ import click
 
 import inductor_probe as ip
 from inductor_probe import debugging
+from inductor_probe.cli.completion import PLACE, SUBJECT
 from inductor_probe.cli.dumped import knobs_of, outliving_signals, script_options, tell_run
 from inductor_probe.cli.screen import relative, say
 from inductor_probe.errors import ProbeError
@@ -17,8 +18,15 @@ from inductor_probe.errors import ProbeError
 
 @click.command(context_settings={"max_content_width": 80})
 @script_options
-@click.option("--break", "places", multiple=True, metavar="PLACE", help="Stop there.")
-@click.option("--break-on", "subjects", multiple=True, metavar="SUBJECT", help="Stop when it is decided on.")
+@click.option("--break", "places", multiple=True, type=PLACE, metavar="PLACE", help="Stop there.")
+@click.option(
+    "--break-on",
+    "subjects",
+    multiple=True,
+    type=SUBJECT,
+    metavar="SUBJECT",
+    help="Stop when it is decided on.",
+)
 @click.option(
     "--listen", metavar="[HOST:]PORT", help="Where the editor attaches; this machine's port 5678 if left out."
 )

@@ -5,12 +5,10 @@ from __future__ import annotations
 import click
 
 import inductor_probe as ip
-from inductor_probe.cli.completion import TARGET
+from inductor_probe.cli.completion import KERNEL, TARGET
 from inductor_probe.cli.screen import show, show_json, warn
 from inductor_probe.errors import ExitCode
-from inductor_probe.model.diff import DiffOutput
 from inductor_probe.report.diff import CodePage, DiffPage
-from inductor_probe.report.diff_words import summary_words
 
 _EVERY = "*"
 
@@ -22,6 +20,7 @@ _EVERY = "*"
     "--code",
     is_flag=False,
     flag_value=_EVERY,
+    type=KERNEL,
     metavar="[KERNEL]",
     help="Show the unified diff of matched kernels, or of one (a name of either side, or its start).",
 )
@@ -39,12 +38,12 @@ def diff(a: str | None, b: str | None, *, code: str | None, everything: bool, js
     """
     if code not in (None, _EVERY) and a is not None and b is None:
         a, b, code = code, a, _EVERY  # `--code A B`: an option's value cannot be told from an argument
-    found = ip.diff(a, b)
+    diff = ip.diff(a, b)
     if json:
-        show_json(DiffOutput(diff=found.result, summary=summary_words(found.result), problems=found.problems))
+        show_json(diff.output)
     elif code is not None:
-        show(CodePage(found.code(None if code == _EVERY else code)))
+        show(CodePage(diff.code(None if code == _EVERY else code)))
     else:
-        show(DiffPage(found.result, everything))
-    unread = warn(found.problems)
-    return unread or (ExitCode.OK if found.equal else ExitCode.MISMATCH)
+        show(DiffPage(diff.result, everything))
+    unread = warn(diff.problems)
+    return unread or (ExitCode.OK if diff.equal else ExitCode.MISMATCH)

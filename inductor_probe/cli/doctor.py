@@ -9,7 +9,6 @@ import click
 import inductor_probe as ip
 from inductor_probe.cli.screen import say, show, show_json
 from inductor_probe.errors import ExitCode
-from inductor_probe.model.health import DoctorOutput
 
 
 @click.command()
@@ -25,7 +24,7 @@ def doctor(json: bool) -> int:
         say("asking torch, in a process of its own; the first time on a machine that takes some 20 s")
     health = ip.doctor()
     if json:
-        show_json(DoctorOutput(health=health))
+        show_json(health.output)
     else:
         show(health)
     return ExitCode.OK if health.fit else ExitCode.MISMATCH

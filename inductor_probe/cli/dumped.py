@@ -12,13 +12,13 @@ from typing import TypeVar
 
 import click
 
-from inductor_probe.api.run import Run
+import inductor_probe as ip
 from inductor_probe.cli.completion import CASE, KNOB, SCRIPT
 from inductor_probe.cli.screen import complain, relative, say, show, show_json
 from inductor_probe.errors import ExitCode, ProbeError, RunFailedError
 from inductor_probe.model.manifest import Manifest
-from inductor_probe.model.summary import DumpOutput, NextStep
-from inductor_probe.report.summary import SummaryTable, next_text
+from inductor_probe.model.summary import NextStep
+from inductor_probe.report.summary import next_text
 from inductor_probe.report.words.runs import how_it_ended
 
 _Verb = TypeVar("_Verb", bound=Callable[..., int])
@@ -75,7 +75,7 @@ def outliving_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def tell_run(run: Run, *, json: bool) -> int:
+def tell_run(run: ip.Run, *, json: bool) -> int:
     """Print what was compiled and how the script ended; return the exit status that tells so.
 
     Of a run that a signal interrupted it is the one that shells give: 130 for Ctrl-C, 143 for SIGTERM.
@@ -93,11 +93,11 @@ def tell_run(run: Run, *, json: bool) -> int:
     return 128 + int(number)
 
 
-def _tell(run: Run, *, json: bool) -> int:
+def _tell(run: ip.Run, *, json: bool) -> int:
     if json:
-        show_json(_output(run))
+        show_json(run.output)
     elif run.graphs or run.summary.remarks or run.summary.problems:
-        show(SummaryTable(run.summary))
+        show(run)
     say(f"run: {relative(run.path)}")
     if run.not_remembered:
         say(f"warning: {run.not_remembered}")
@@ -112,18 +112,7 @@ def _tell(run: Run, *, json: bool) -> int:
     return ExitCode.OK if run.graphs else ExitCode.FAILED
 
 
-def _output(run: Run) -> DumpOutput:
-    manifest = run.manifest
-    return DumpOutput(
-        path=run.path,
-        label=manifest.label if manifest else None,
-        outcome=manifest.outcome if manifest else None,
-        exit_status=manifest.exit_status if manifest else None,
-        summary=run.summary,
-    )
-
-
-def _target(run: Run, step: NextStep) -> str:
+def _target(run: ip.Run, step: NextStep) -> str:
     """Name the graph where there are several, and its path where verbs would not find the run from here."""
     graph = next((graph for graph in run.graphs if graph.name == step.graph), None)
     if not run.path.is_relative_to(Path.cwd()):
@@ -132,12 +121,12 @@ def _target(run: Run, step: NextStep) -> str:
 
 
 def _failure(manifest: Manifest, has_graphs: bool) -> ProbeError:
-    kept = "what it had dumped is kept and shown above" if has_graphs else "it had dumped nothing yet"
+    kept = "what it had dumped is shown above" if has_graphs else "it had dumped nothing yet"
     hint: str | None = (
         "the script's own message is above; `probe doctor` says whether this machine lacks something"
     )
     if manifest.outcome == "interrupted":
         hint = "`probe check` says what of it is whole" if has_graphs else None
     elif manifest.ended_by == "SIGKILL":
-        hint = "nobody's kill? Then the kernel ended it for want of memory: `dmesg` says so"
+        hint = "if nobody killed it, the kernel did, for lack of memory: see `dmesg`"
     return RunFailedError(f"{manifest.script} {how_it_ended(manifest)}; {kept}", hint)

@@ -5,11 +5,9 @@ from __future__ import annotations
 import click
 
 import inductor_probe as ip
-from inductor_probe.api.nodes import NODE_ORDERS
-from inductor_probe.cli.completion import KERNEL, TARGET
-from inductor_probe.cli.screen import say, show, show_json, warn
-from inductor_probe.model.nodes import NodesOutput
-from inductor_probe.report.nodes import NodeTable
+from inductor_probe.api.rows import NODE_KINDS, NodeRows
+from inductor_probe.cli.completion import BUFFER, KERNEL, TARGET, words_of
+from inductor_probe.cli.screen import give
 
 
 @click.command()
@@ -17,17 +15,22 @@ from inductor_probe.report.nodes import NodeTable
 @click.option("--pre", is_flag=True, help="The nodes before fusion, with those removed since.")
 @click.option(
     "--kind",
+    type=words_of("kind", NODE_KINDS),
     help="Only pointwise, reduction, scan, sort, scatter, template, extern, fallback, item, nop; a class "
     "(ComputedBuffer); fused, foreach, unlinked.",
 )
 @click.option(
     "--kernel", type=KERNEL, help="Only nodes that run in this kernel, or one whose name starts so."
 )
-@click.option("--reads", metavar="BUFFER", help="Only nodes that read this buffer or input.")
-@click.option("--writes", metavar="BUFFER", help="Only nodes that write it, or change it in place.")
+@click.option("--reads", type=BUFFER, metavar="BUFFER", help="Only nodes that read this buffer or input.")
+@click.option(
+    "--writes", type=BUFFER, metavar="BUFFER", help="Only nodes that write it, or change it in place."
+)
 @click.option("--op", help="Only nodes whose loop body calls this: exp, load, sum ...")
 @click.option("--source", metavar="FILE:LINE", help="Only nodes from this line of yours, or file, or line.")
-@click.option("--sort", type=click.Choice(NODE_ORDERS), help="Largest first; in order if left out.")
+@click.option(
+    "--sort", type=click.Choice(tuple(NodeRows.orders)), help="Largest first; in order if left out."
+)
 @click.option("--json", is_flag=True, help="Print JSON with stable keys.")
 def nodes(
     target: str | None,
@@ -48,14 +51,5 @@ def nodes(
     run if left out. `probe show NODE` has one node on a page.
     """
     rows = ip.nodes(target, pre=pre)
-    if not rows:
-        say("the scheduler had nothing to do: the graph computes nothing")
-    found = rows.where(kind=kind, kernel=kernel, reads=reads, writes=writes, op=op, source=source)
-    found = found.sorted_by(sort)
-    if json:
-        show_json(NodesOutput(rows=found, problems=rows.problems))
-    elif found:
-        show(NodeTable(found))
-    elif rows:
-        say(f"none of the {len(rows)} nodes is so")
-    return warn(rows.problems)
+    rows = rows.where(kind=kind, kernel=kernel, reads=reads, writes=writes, op=op, source=source)
+    return give(rows.sorted_by(sort), json=json)

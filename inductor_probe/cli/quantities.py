@@ -1,10 +1,12 @@
-"""Quantities on the command line: a length of time, a share."""
+"""Quantities on the command line: durations, shares, lists, sizes."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import click
+from click.shell_completion import CompletionItem
 
 _UNITS = {"ms": 1e-3, "s": 1.0, "": 1.0, "m": 60.0, "min": 60.0}
 
@@ -20,7 +22,7 @@ class Duration(click.ParamType):  # type: ignore[type-arg]
             return value
         match = re.fullmatch(r"(\d+\.?\d*|\.\d+) ?(ms|s|min|m|)", str(value))
         if match is None or not (seconds := float(match[1]) * _UNITS[match[2]]):
-            self.fail(f"{value!r} is no length of time: say 500ms, 10s or 2m", param, ctx)
+            self.fail(f"invalid duration {value!r} (examples: 500ms, 10s, 2m)", param, ctx)
         return seconds
 
 
@@ -36,7 +38,9 @@ class Share(click.ParamType):  # type: ignore[type-arg]
         match = re.fullmatch(r"(\d+\.?\d*|\.\d+) ?(%?)", str(value))
         share = float(match[1]) / (100 if match[2] else 1) if match else 0.0
         if not 0 < share < 1:
-            self.fail(f"{value!r} is no share between 0 and 1: say 1% or 0.01", param, ctx)
+            self.fail(
+                f"invalid share {value!r}: it must be over 0 and under 1 (examples: 1%, 0.01)", param, ctx
+            )
         return share
 
 
@@ -45,8 +49,17 @@ class Names(click.ParamType):  # type: ignore[type-arg]
 
     name = "list"
 
-    def __init__(self, kind: type[int] | type[str]) -> None:
+    def __init__(self, kind: type[int] | type[str], words: Sequence[str] = ()) -> None:
+        """Take numbers or words; `words` are completed."""
         self.kind = kind
+        self.words = words
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Return what the last word of the list may be."""
+        head, comma, last = incomplete.rpartition(",")
+        return [CompletionItem(head + comma + word) for word in self.words if word.startswith(last)]
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
@@ -56,8 +69,9 @@ class Names(click.ParamType):  # type: ignore[type-arg]
             return value
         parts = [part.strip() for part in str(value).split(",")]
         numbers = self.kind is int
+        example = "1 or 1,2" if numbers else "random or random,zeros"
         if not all(parts) or (numbers and not all(part.isdecimal() and int(part) for part in parts)):
-            self.fail(f"{value!r} is no list: say 1,2" if numbers else f"{value!r} is no list", param, ctx)
+            self.fail(f"invalid list {value!r} (examples: {example})", param, ctx)
         return tuple(dict.fromkeys(self.kind(part) for part in parts))
 
 
@@ -74,5 +88,5 @@ class Sizes(click.ParamType):  # type: ignore[type-arg]
             return value
         match = re.fullmatch(r"(\w+)=(\d{1,18})", str(value))
         if match is None:
-            self.fail(f"{value!r} is no size: say s77=128", param, ctx)
+            self.fail(f"invalid size {value!r} (example: s77=128)", param, ctx)
         return match[1], int(match[2])

@@ -10,7 +10,8 @@ from datetime import timedelta
 import click
 
 import inductor_probe as ip
-from inductor_probe.cli.screen import complain, say, show, show_json, warn
+from inductor_probe.cli.completion import TARGET
+from inductor_probe.cli.screen import complain, give, say, show, show_json
 from inductor_probe.errors import ExitCode, ProbeError
 from inductor_probe.model.runs import Removal, RemovalResult, RunsOutput
 from inductor_probe.report.runs import RemovalText
@@ -20,7 +21,7 @@ _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks
 
 
 @click.command()
-@click.argument("targets", nargs=-1, metavar="[PATH|RUN]...")
+@click.argument("targets", nargs=-1, metavar="[PATH|RUN]...", type=TARGET)
 @click.option("--older-than", metavar="AGE", help="Only runs older than this: 30m, 12h, 7d, 2w.")
 @click.option("--empty", is_flag=True, help="Only runs in which nothing was dumped.")
 @click.option("--rm", is_flag=True, help="Remove the runs that are named or picked.")
@@ -39,7 +40,7 @@ def runs(
 ) -> int:
     """List the runs at and below PATH, the latest first; those below the working folder if left out.
 
-    RUN is a run's path, its label, its folder's name or the start of it. --rm removes only what is provably a
+    RUN is a run's path, label, folder name or the start of one. --rm removes only what is provably a
     run: a file that neither torch nor probe wrote, a bench file or output_code.py that was edited, or a link
     keeps it. Links are never followed, and nothing outside of the run's folder goes but its own trace log.
     """
@@ -49,22 +50,18 @@ def runs(
             "--rm needs to know which", "name runs, or pick them with --older-than 7d or --empty"
         )
     age = _age(older_than) if older_than is not None else None
-    found = ip.runs(*targets, older_than=age, empty=empty, exact=rm and not picked)
-    if not rm:
-        if json:
-            show_json(RunsOutput(rows=found, problems=found.problems))
-        else:
-            show(found)
-        return warn(found.problems)
-    return _remove(found, dry_run=dry_run, yes=yes, json=json)
+    runs = ip.runs(*targets, older_than=age, empty=empty, exact=rm and not picked)
+    if rm:
+        return _remove(runs, dry_run=dry_run, yes=yes, json=json)
+    return give(runs, json=json)
 
 
-def _remove(found: ip.RunList, *, dry_run: bool, yes: bool, json: bool) -> int:
-    plans = [ip.plan_removal(run) for run in found]
+def _remove(runs: ip.RunList, *, dry_run: bool, yes: bool, json: bool) -> int:
+    plans = [ip.plan_removal(run) for run in runs]
     going = [plan for plan in plans if not plan.blockers]
     removed: list[Removal] = []
     if not json and not plans:
-        show(found)
+        show(runs)
     elif not json and (dry_run or not yes or not going):
         show(RemovalText(plans, "would remove"))
     if going and not dry_run:
@@ -75,7 +72,7 @@ def _remove(found: ip.RunList, *, dry_run: bool, yes: bool, json: bool) -> int:
             going = []
     if json:
         results = tuple(RemovalResult(plan, plan in removed) for plan in plans)
-        show_json(RunsOutput(rows=found, removals=results, problems=found.problems))
+        show_json(RunsOutput(rows=runs, removals=results, problems=runs.problems))
     elif removed and yes:
         show(RemovalText([plan for plan in plans if plan.blockers or plan in removed], "removed"))
     elif removed:
@@ -105,5 +102,5 @@ def _is_wanted(plans: list[Removal]) -> bool:
 def _age(text: str) -> timedelta:
     match = re.fullmatch(r"(\d{1,6})\s*([smhdw])", text)
     if not match:
-        raise ProbeError(f"--older-than {text} is not an age", "for example 30m, 12h, 7d, 2w")
+        raise ProbeError(f"invalid age {text!r}", "for example 30m, 12h, 7d, 2w")
     return timedelta(**{_UNITS[match[2]]: int(match[1])})

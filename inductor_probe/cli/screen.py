@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -18,6 +18,9 @@ from inductor_probe.model.output import Output
 from inductor_probe.model.span import Problem
 from inductor_probe.report.shown import plain_console
 from inductor_probe.report.visible import VisibleConsole, visible
+
+if TYPE_CHECKING:
+    from inductor_probe.api.rows import Rows
 
 _PIPE_WIDTH = 10_000
 """Columns of a pipe: nothing is cut or wrapped there, so that `grep` sees whole lines."""
@@ -44,9 +47,15 @@ def say(text: RenderableType) -> None:
     _console(sys.stderr).print(text, soft_wrap=True)  # a path cut in two cannot be copied
 
 
-def is_path(name: str | None) -> bool:
-    """Tell whether an argument can only be a path: nothing in a graph has a slash in its name."""
-    return name is not None and os.sep in name and Path(name).exists()
+def give(rows: Rows[Any], *, json: bool) -> ExitCode:
+    """Print rows, or why there are none, then what could not be read; return the status that tells so."""
+    if json:
+        show_json(rows.output)
+    elif rows:
+        show(rows)
+    else:
+        say(rows.empty)
+    return warn(rows.problems)
 
 
 def relative(path: Path) -> Path:

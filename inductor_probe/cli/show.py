@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 
 import click
 
 import inductor_probe as ip
 from inductor_probe.cli import screen
-from inductor_probe.cli.completion import NAME, TARGET
-from inductor_probe.cli.screen import is_path
-from inductor_probe.errors import NotFoundError, ProbeError
+from inductor_probe.cli.arguments import answer
+from inductor_probe.cli.completion import NAME
+from inductor_probe.errors import ProbeError
 from inductor_probe.model.kernels import KernelRow
-from inductor_probe.model.pages import ShowOutput
 from inductor_probe.report.visible import visible
 
 
 @click.command()
-@click.argument("name", required=False, type=NAME)
-@click.argument("target", required=False, metavar="[RUN|GRAPH]", type=TARGET)
+@click.argument("words", nargs=-1, metavar="[NAME] [RUN|GRAPH]", type=NAME)
 @click.option("--raw", is_flag=True, help="Loop bodies as dumped, with line numbers, instead of formulas.")
 @click.option("--code", is_flag=True, help="With a kernel: its text.")
 @click.option("--annotate", is_flag=True, help="With a kernel: its text, each line with where it comes from.")
@@ -33,8 +32,7 @@ from inductor_probe.report.visible import visible
 @click.option("--force", is_flag=True, help="Overwrite the file that -o names.")
 @click.option("--json", is_flag=True, help="Print JSON with stable keys.")
 def show(
-    name: str | None,
-    target: str | None,
+    words: tuple[str, ...],
     *,
     raw: bool,
     code: bool,
@@ -52,31 +50,18 @@ def show(
     """
     if output is not None and not annotate:
         raise ProbeError("-o is for --annotate only", "probe show KERNEL --annotate -o FILE")
-    pages = _pages(name, target, raw=raw, code=code)
+    pages = answer(words, 1, partial(ip.show, raw=raw, code=code))
     if annotate:
         _annotate(pages, output, line_directives=not no_line, force=force)
-    elif json:
-        screen.show_json(ShowOutput(pages=tuple(page.shown for page in pages), problems=pages.problems))
-    else:
-        screen.show(pages)
-        if pages.is_outline:
-            screen.say(f"next: probe show {pages[0].graph.name}")
-    return screen.warn(pages.problems)
+        return screen.warn(pages.problems)
+    status = screen.give(pages, json=json)
+    if pages.outline and not json:
+        screen.say(f"next: probe show {_short_name(pages[0])}")
+    return status
 
 
-def _pages(name: str | None, target: str | None, *, raw: bool, code: bool) -> ip.Pages:
-    """With one argument that names nothing in the latest run, it may be the run or graph that is meant."""
-    if target is None and is_path(name):
-        name, target = None, name
-    if name is None or target is not None:
-        return ip.show(name, target, raw=raw, code=code)
-    try:
-        return ip.show(name, raw=raw, code=code)
-    except NotFoundError as nothing:
-        try:
-            return ip.show(None, name, raw=raw, code=code)
-        except NotFoundError:
-            raise nothing from None
+def _short_name(page: ip.Page) -> str:
+    return ip.open_graph(page.graph.folder.path).short_name
 
 
 def _annotate(pages: ip.Pages, output: Path | None, *, line_directives: bool, force: bool) -> None:
@@ -84,16 +69,14 @@ def _annotate(pages: ip.Pages, output: Path | None, *, line_directives: bool, fo
     if not kernels:
         raise ProbeError("--annotate is for kernels", "probe kernels lists them")
     if len(kernels) > 1:
-        graphs = ", ".join(page.graph.name for page in kernels)
+        graphs = ", ".join(map(_short_name, kernels))
         raise ProbeError(f"{len(kernels)} graphs have this kernel: name one", f"one of {graphs}")
-    (page,) = kernels
-    assert isinstance(page.record, KernelRow)  # noqa: S101 - filtered above, and mypy cannot tell
-    text = page.graph.annotate(page.record.name, line_directives=line_directives)
+    text = kernels[0].annotated(line_directives=line_directives)
     if output is None:
         sys.stdout.write(visible(text))  # source code: no line of it may be broken
         return
     if output.exists() and not force:
-        raise ProbeError(f"{output} is there already", "choose another name, or overwrite it with --force")
+        raise ProbeError(f"{output} exists already", "choose another name, or overwrite it with --force")
     from inductor_probe.files import write_whole  # noqa: PLC0415 - slow to import, and pages need no file
 
     write_whole(output, text)

@@ -8,8 +8,7 @@ import click
 
 import inductor_probe as ip
 from inductor_probe.cli.completion import TARGET
-from inductor_probe.cli.screen import say, show, show_json, warn
-from inductor_probe.model.templates import TuningsOutput
+from inductor_probe.cli.screen import give, warn
 
 
 @click.command()
@@ -20,19 +19,11 @@ def tunings(target: str | None, *, csv: bool, json: bool) -> int:
     """Show what was autotuned: choices with times, configs of Triton kernels, and which of them run.
 
     GRAPH is a graph's name, the start of it, or a path; it may be left out when the latest run has only one.
-    TABLE.csv is what --csv printed before; bench-kernel --tuned TABLE.csv times its configs. `probe dump`
-    writes both down; of other dumps, torch's logs tell of them (TORCH_LOGS=+inductor).
+    TABLE.csv is what --csv printed before; `probe rewrite GRAPH --tuned TABLE.csv` makes variants of its
+    configs. `probe dump` writes both down; of other dumps, torch's logs tell of them (TORCH_LOGS=+inductor).
     """
-    found = ip.tunings(target)
-    if json:
-        show_json(TuningsOutput(rows=found, problems=found.problems))
-    elif csv:
-        sys.stdout.write(found.csv)
-    elif found:
-        show(found)
-    else:
-        say(
-            "nothing was autotuned in it, or nobody wrote it down: dump what calls "
-            "torch.compile(mode='max-autotune')"
-        )
-    return warn(found.problems)
+    tunings = ip.tunings(target)
+    if not csv:
+        return give(tunings, json=json)
+    sys.stdout.write(tunings.csv)
+    return warn(tunings.problems)

@@ -1,4 +1,4 @@
-"""`probe verdict`: the report of samples once more."""
+"""`probe verdict`: the report of samples that were taken before once more."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from inductor_probe.cli.completion import TARGET
 from inductor_probe.cli.quantities import Share
 from inductor_probe.cli.screen import say, show, show_json
 from inductor_probe.errors import ExitCode
-from inductor_probe.model.bench import VerdictOutput
-from inductor_probe.report.words.bench import result_sentence
 from inductor_probe.report.words.remarks import sentence
 
 
 @click.command()
 @click.argument("target", required=False, metavar="[FILE.json|GRAPH]", type=TARGET)
-@click.option("--margin", type=Share(), help="What differs by less is the same; as when measured by default.")
+@click.option(
+    "--margin", type=Share(), help="A smaller difference counts as none; as when measured by default."
+)
 @click.option("--json", is_flag=True, help="Print JSON with stable keys.")
 def verdict(target: str | None, *, margin: float | None, json: bool) -> int:
     """Make the report of bench-kernel again from its samples, with the same statistics; nothing is run.
@@ -28,7 +28,7 @@ def verdict(target: str | None, *, margin: float | None, json: bool) -> int:
     bench = ip.verdict(target, margin=margin)
     say_warnings(bench)
     if json:
-        show_json(VerdictOutput(result=bench.result, summary=result_sentence(bench.result)))
+        show_json(bench.output)
     else:
         show(bench)
     return ExitCode.OK if bench.correct else ExitCode.MISMATCH

@@ -37,20 +37,23 @@ _NAMED = 8
 Thing = TypeVar("Thing")
 
 
-def find(target: str | None, cwd: Path) -> Found:
+def find(target: str | None, cwd: Path, runs: Sequence[Path] | None = None) -> Found:
     """Find what `target` names, seen from `cwd`: see above.
+
+    Args:
+        runs: those that a name may mean, the oldest first; those of the tree at or above `cwd` if None.
 
     Raises:
         NotFoundError: nothing of that name, or several things; near names, or all of them, are offered.
         UnreadableError: a folder that may not be listed, an archive that is damaged.
     """
     if target is None:
-        return Found(open_run(_paths(cwd)[-1]))
+        return Found(open_run((runs or _paths(cwd))[-1]))
     path = path_of(target, cwd)
     if at_path := dump_at(path):
         return at_path
     try:
-        paths = _paths(cwd)
+        paths = runs or _paths(cwd)
     except NotFoundError:
         if "/" in target:
             raise NotFoundError(f"{path} does not exist") from None
@@ -60,10 +63,11 @@ def find(target: str | None, cwd: Path) -> Found:
     return _Runs(paths, cwd).named(target)
 
 
-def name_of(run: DebugDir, graph: GraphDir) -> str:
-    """Return a short string that names a graph of any run: `gpt_block:1`."""
-    label = run.manifest.label if run.manifest else None
-    return f"{label or run.name}:{graph.order}"
+def name_of(run: DebugDir, graph: GraphDir, cwd: Path) -> str:
+    """Return a short string that `find` finds a graph by from `cwd`: `gpt_block:1`, or else its path."""
+    name = _Runs(runs_below(cwd), cwd).name_of(run, graph)
+    path = graph.path.relative_to(cwd) if graph.path.is_relative_to(cwd) else graph.path
+    return name or str(path)
 
 
 def labels(cwd: Path) -> tuple[str, ...]:
@@ -113,11 +117,34 @@ class _Runs:
             if len(having) == 1:
                 return Found(*having[0])
             if having:
-                names = ", ".join(name_of(*each) for each in having[:_NAMED])
+                known = (self.name_of(*each, with_run=True) for each in having[:_NAMED])
+                names = ", ".join(filter(None, known))
                 raise NotFoundError(
                     f"{target} names graphs of {len(having)} older runs: name the run, too", f"one of {names}"
                 )
         raise NotFoundError(f"no graph or run called {target} in {latest.path.parent}", self._near(target))
+
+    def name_of(self, run: DebugDir, graph: GraphDir, *, with_run: bool = False) -> str | None:
+        """Return a short string that `named` finds a graph by, None if there is none.
+
+        `LABEL:NUMBER` means another graph where a later run has the same label, and none where two graphs of
+        the run have the same number: then it is `GRAPH`, `LABEL/GRAPH`, `RUN:NUMBER` or `RUN/GRAPH`.
+
+        Args:
+            with_run: leave out `GRAPH`.
+        """
+        label = run.manifest.label if run.manifest else None
+        names = [f"{label}:{graph.order}"] if label else []
+        names += [] if with_run else [graph.name]
+        names += [f"{label}/{graph.name}"] if label else []
+        for name in (*names, f"{run.name}:{graph.order}", f"{run.name}/{graph.name}"):
+            try:
+                there = self.named(name) if self.runs else None
+            except NotFoundError:
+                continue
+            if there and there.graph and there.graph.path == graph.path:
+                return name
+        return None
 
     def _run(self, name: str) -> DebugDir | None:
         """Return the run called `name`, by label or folder name, or the only one whose name starts so."""

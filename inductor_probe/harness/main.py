@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import torch
 from torch._inductor.async_compile import shutdown_compile_workers
@@ -182,8 +182,10 @@ def time_pair(
     return Timed(baseline.name, name, quads, time.perf_counter() - begin)
 
 
-def configs_of(bench: Bench, options: argparse.Namespace, inputs: list[Any]) -> list[dict[str, Any]]:
-    """Check and time every config of the Triton kernels, on what their first launch gets."""
+def configs_of(
+    bench: Bench, options: argparse.Namespace, inputs: list[Any], human: TextIO
+) -> list[dict[str, Any]]:
+    """Check and time every config of the Triton kernels, on what their first launch gets; print a table."""
     found = []
     for name in [options.kernel] if options.kernel else bench.kernels:
         launches = record(bench, "call", name, inputs)
@@ -199,8 +201,9 @@ def configs_of(bench: Bench, options: argparse.Namespace, inputs: list[Any]) -> 
             seconds=options.budget,
             remarks=remarks,
         )
-        shown = "\n".join([config_table(name, times), configs_sentence(times), *map(sentence, remarks)])
-        found.append({"kernel": name, "configs": [each.plain() for each in times], "shown": shown})
+        lines = ["", config_table(name, times), configs_sentence(times), *map(sentence, remarks)]
+        print("\n".join(lines), file=human)
+        found.append({"kernel": name, "configs": [each.plain() for each in times], "remarks": remarks})
     return found
 
 
@@ -223,7 +226,7 @@ def main(bench: Bench, argv: list[str] | None = None) -> int:
             print(wrapped(verdict_on(check)), file=human, flush=True)
         right = {check.name for check in checks if check.correct and (options.copies or not check.unedited)}
         inputs = clone(rounds[0].inputs)
-        configs = configs_of(bench, options, inputs) if options.configs is not None else []
+        configs = configs_of(bench, options, inputs, human) if options.configs is not None else []
         if pristine.correct and not options.check_only and options.configs is None:
             pairs += [] if options.kernel else call_pairs(bench, inputs, right)
             for kernel in [options.kernel] if options.kernel else bench.kernels:
@@ -237,8 +240,6 @@ def main(bench: Bench, argv: list[str] | None = None) -> int:
         if pairs and not options.kernel:
             overheads = measure_overheads(bench, inputs, max(options.budget / 4, 0.3), rng)
         gc.enable()
-    for each in configs:
-        print(f"\n{each['shown']}", file=human)
     if timed:
         data = f"{describe(inputs)}, {options.inputs} {options.data}, {options.threads} threads"
         shown = table(timed, [check.name for check in checks if not check.correct])

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from inductor_probe.model.output import Output
 from inductor_probe.model.overheads import FlopCount, Overheads
 from inductor_probe.model.remark import Remark
 from inductor_probe.model.roofline import Roofline, RooflineRow
-from inductor_probe.model.variants import ABLATIONS, VariantDiff
+from inductor_probe.model.variants import ABLATIONS, RewriteRow, VariantDiff
 
 Element: TypeAlias = "float | int | bool | str | None"
 """A value of a tensor as JSON has it."""
+INPUTS = ("random", "zeros", "sequential", "real")
+"""Which values the inputs of a bench file may have."""
 Verdict: TypeAlias = Literal["FASTER", "SLOWER", "SAME", "UNDECIDED", "INVALID"]
 
 
@@ -208,16 +209,27 @@ class BenchKernelOutput(Output):
 
     Attributes:
         file: as it stands on disk now.
-        results: one for each of `--inputs` and `--threads`; none with `--no-run` or `--configs`.
+        results: one for each of `--inputs` and `--threads`; none with `--no-run`.
         summary: the last line of each report, in words.
-        configs: with `--configs`: a table for each Triton kernel, as the bench file wrote it.
     """
 
     verb: Literal["bench-kernel"] = "bench-kernel"
     file: BenchFile
     results: tuple[BenchResult, ...] = ()
     summary: tuple[str, ...] = ()
-    configs: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class RewriteOutput(Output):
+    """The rewrites with what they apply to in a graph or, with a SPEC, the bench file with its variants.
+
+    Attributes:
+        rewrites: none with a SPEC. file: None without one.
+    """
+
+    verb: Literal["rewrite"] = "rewrite"
+    rewrites: tuple[RewriteRow, ...] = ()
+    file: BenchFile | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

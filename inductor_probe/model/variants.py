@@ -47,3 +47,18 @@ class VariantDiff:
     base: str | None
     kind: VariantKind
     lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteRow:
+    """A named rewrite, and what it applies to in a graph.
+
+    Attributes:
+        arguments: what stands behind the colon of a spec. help: what it does, one line.
+        specs: of those tried, the ones that make variants of the graph: `index:cpp_fused_add_0 int64`.
+    """
+
+    name: str
+    arguments: str
+    help: str
+    specs: tuple[str, ...] = ()

@@ -16,9 +16,7 @@ _MOST_TEXTS = 40
 
 
 def kernels_html(rows: Sequence[KernelRow]) -> str:
-    """Return one kernel as a page, several as a table above their pages."""
-    if len(rows) == 1:
-        return page(kernel_html(rows[0]))
+    """Return kernels as a table above their pages."""
     texts = [
         folded(row.name, rich_html(KernelPage(row)) + _text(row))
         for row in rows[:_MOST_TEXTS]

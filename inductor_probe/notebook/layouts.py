@@ -10,7 +10,6 @@ from inductor_probe.notebook.index_picture import fastest_dim, small_picture
 from inductor_probe.notebook.outline import slow_readers
 from inductor_probe.notebook.page import escaped, page
 from inductor_probe.notebook.rich_html import rich_html, table
-from inductor_probe.report.layouts import LayoutPage
 from inductor_probe.report.remark_lines import remark_lines
 from inductor_probe.report.units import bytes_text, dims_text
 
@@ -28,9 +27,7 @@ _COLOURS: dict[MemoryFormat, str] = {
 
 
 def layouts_html(rows: Sequence[LayoutRow]) -> str:
-    """Return one buffer as a page with its picture, several as a table for each graph."""
-    if len(rows) == 1:
-        return page(rich_html(LayoutPage(rows[0])))
+    """Return buffers as a table for each graph."""
     graphs: dict[str, list[LayoutRow]] = {}
     for row in rows:
         graphs.setdefault(row.graph, []).append(row)

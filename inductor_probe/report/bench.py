@@ -43,6 +43,18 @@ def bench_file_text(file: BenchFile, shown_path: Path) -> Text:
     return text
 
 
+class WrittenFileText:
+    """What happened to a bench file, and how the variants in it differ from what they are copies of."""
+
+    def __init__(self, file: BenchFile, shown_path: Path) -> None:
+        self.file = file
+        self.shown_path = shown_path
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield bench_file_text(self.file, self.shown_path)
+        yield VariantDiffs(self.file.diffs)
+
+
 class VariantDiffs:
     """What each variant has that its original has not, and the other way round."""
 

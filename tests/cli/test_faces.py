@@ -255,7 +255,7 @@ def test_internal_errors_are_sentences_and_tracebacks_on_request(probe: Probe, t
     code = (
         "import inductor_probe.cli.layouts as verb, sys; from inductor_probe.cli import run\n"
         "def broken(*_): raise RuntimeError('x')\n"
-        "verb._rows = broken\n"
+        "verb.answer = broken\n"
         "sys.exit(run(sys.argv[1:]))\n"
     )
     for arguments, has_traceback in ((["layouts"], False), (["--traceback", "layouts"], True)):

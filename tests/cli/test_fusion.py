@@ -102,7 +102,7 @@ def test_json_of_a_pair_has_reason_numbers_and_knobs(probe: Probe) -> None:
         (["op77", "op0", LAYERNORM], "has no node or buffer op77"),
         (["op0", "buf0", LAYERNORM], "both name op0"),
         (["primals_1", LAYERNORM], "is an input"),
-        (["op0", "op1", "op2", LAYERNORM], "at most two nodes"),
+        (["op0", "op1", "op2", LAYERNORM], "at most 2 names"),
         (["op0", "/not/there"], "/not/there does not exist"),
         (["op0"], "no run in"),
     ],

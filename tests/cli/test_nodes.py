@@ -98,8 +98,8 @@ def test_before_fusion_there_are_at_least_as_many(probe: Probe) -> None:
 @pytest.mark.parametrize(
     ("arguments", "error", "hint"),
     [
-        (["--kind", "reductio"], "no kind is called reductio", "reduction"),
-        (["--reads", "buf99"], "no buffer is called buf99", "did you mean"),
+        (["--kind", "reductio"], "unknown kind of node reductio", "reduction"),
+        (["--reads", "buf99"], "no buffer or input buf99", "did you mean"),
         (["--kernel", "cpp_fused_sun"], "no node runs in a kernel cpp_fused_sun", "cpp_fused_sum_1"),
         (["--source", "capture.py:1"], "no node is known to come from capture.py:1", "capture.py"),
     ],
@@ -118,7 +118,7 @@ def test_what_nothing_has_is_said_with_near_names(
 def test_none_is_an_answer(probe: Probe, arguments: list[str]) -> None:
     ran = probe("nodes", TRAINING, *arguments)
     assert (ran.status, ran.out) == (0, "")
-    assert "none of the 12 nodes is so" in ran.err
+    assert "no node matches these filters (12 nodes)" in ran.err
     assert names(probe("nodes", TRAINING, "--json", *arguments)) == []
 
 

@@ -139,7 +139,7 @@ def test_an_archive_is_listed_and_not_removed(probe: Probe, tree: Path, tmp_path
 
 def test_nothing_there_is_said(probe: Probe, tmp_path: Path) -> None:
     ran = probe("runs")
-    assert (ran.status, ran.out) == (0, f"no run below {tmp_path}\n")
+    assert (ran.status, ran.out, ran.err) == (0, "", f"no run below {tmp_path}\n")
     assert json.loads(probe("runs", "--json").out)["rows"] == []
 
 
@@ -186,11 +186,11 @@ def test_a_run_that_is_kept_is_told_and_the_others_go(probe: Probe, tree: Path) 
         (["--rm"], "--rm needs to know which"),
         (["--rm", "torch_compile_debug"], "is not a run: it holds 4"),
         (["--rm", "before"], "cannot ask here"),
-        (["--rm", "nothing"], "no run called nothing"),
-        (["--rm", "run_", "--yes"], "run_ means 4 runs"),
-        (["--older-than", "soon"], "--older-than soon is not an age"),
-        (["--older-than", "9999999999d"], "is not an age"),
-        (["/no/such/place"], "no run called /no/such/place"),
+        (["--rm", "nothing"], "no graph or run called nothing"),
+        (["--rm", "run_", "--yes"], "run_ is the start of 4 runs"),
+        (["--older-than", "soon"], "invalid age 'soon'"),
+        (["--older-than", "9999999999d"], "invalid age"),
+        (["/no/such/place"], "/no/such/place does not exist"),
     ],
 )
 def test_what_cannot_be_done_is_said_and_nothing_is_removed(

@@ -60,10 +60,12 @@ def rewrite(graph: Path, edit: Callable[[str], str]) -> None:
     path.write_bytes(changed.encode())
 
 
-def refused(graph: Path, *options: str, capsys: pytest.CaptureFixture[str]) -> str:
+def refused(
+    graph: Path, *options: str, capsys: pytest.CaptureFixture[str], verb: str = "bench-kernel"
+) -> str:
     """Run the verb, which must refuse before it writes or says anything; return its sentence."""
     before = {path: path.read_bytes() for path in graph.rglob("*") if path.is_file()}
-    assert probe(["bench-kernel", str(graph), "--budget", "300ms", *options]) == 2
+    assert probe([verb, str(graph), "--budget", "300ms", *options]) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith("error: "), err
@@ -242,17 +244,23 @@ def test_what_others_may_write_does_not_run_until_they_may_not(
 
 
 @pytest.mark.parametrize(
-    "options", [(), ("--json",), ("--variant", "cpp_fused_flip_0_v3"), ("--configs", "")]
+    ("verb", "options"),
+    [
+        ("bench-kernel", ()),
+        ("bench-kernel", ("--json",)),
+        ("bench-kernel", ("--variant", "cpp_fused_flip_0_v3")),
+        ("sweep-configs", ()),
+    ],
 )
 @pytest.mark.parametrize("bench", [True, False])
 def test_a_strangers_dump_is_refused_before_anything_is_said_or_written(
-    sent: Path, options: tuple[str, ...], bench: bool, capsys: pytest.CaptureFixture[str]
+    sent: Path, verb: str, options: tuple[str, ...], bench: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code_file = sent / "output_code.py"
     code_file.write_text(code_file.read_text() + "\n")
     if not bench:
         (sent / BENCH_NAME).unlink()
-    said = refused(sent, *options, capsys=capsys)
+    said = refused(sent, *options, capsys=capsys, verb=verb)
     assert f"nothing shows that {sent} was made on this machine" in said
     assert (sent / BENCH_NAME).exists() is bench
     with pytest.raises(ProbeError, match="nothing shows"):

@@ -90,10 +90,10 @@ def test_configs_of_a_table_become_variants(probe: Probe, corpus: Path, tmp_path
     shutil.copy(next(path for path in run.parents if (path / "stderr.txt").exists()) / "stderr.txt", copy)
     table = tmp_path / "table.csv"
     table.write_text(probe("tunings", "--csv", copy).out)
-    ran = probe("bench-kernel", "--no-run", "--tuned", table, copy)
+    ran = probe("rewrite", "--tuned", table, copy)
     assert ran.status == 0, ran.err
     assert "config={'YBLOCK': 32, 'XBLOCK': 8, 'num_warps': 4, 'num_stages': 1}" in ran.out
     other = next((DUMPS / "torch-2.13.0-cpu/hflip_cl").glob("run_*/torchinductor/*/"))
-    ran = probe("bench-kernel", "--no-run", "--tuned", table, other)
+    ran = probe("rewrite", "--tuned", table, other)
     assert ran.status == 2
     assert "has no config for a Triton kernel of" in ran.err

@@ -18,8 +18,8 @@ KERNEL = "cpp_fused_flip_0"
     ("variant", "said", "hint"),
     [
         (f"{KERNEL}_v3=gone.cpp", f"--variant {KERNEL}_v3: gone.cpp does not exist", "the kernel's source"),
-        ("=kernel.cpp", "--variant =kernel.cpp has no name before the =", "for example --variant"),
-        (f"{KERNEL}_v3=", f"--variant {KERNEL}_v3= has no file behind the =", "for example --variant"),
+        ("=kernel.cpp", "--variant =kernel.cpp has no name before =", "for example --variant"),
+        (f"{KERNEL}_v3=", f"--variant {KERNEL}_v3= has no file after =", "for example --variant"),
         (f"{KERNEL}=kernel.cpp", f"{KERNEL} is what variants are compared to", f"name it {KERNEL}_v3"),
         (
             f"{KERNEL}_v3=kernel.cpp",

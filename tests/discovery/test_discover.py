@@ -140,7 +140,8 @@ def test_a_number_alone_is_of_the_latest_run(tree: Path) -> None:
     named = find(":1", tree)
     assert named.graph is not None
     assert (named.run.name, named.graph.name) == (LATEST, "model__0_backward_57.1")
-    assert name_of(named.run, named.graph) == f"{LATEST}:1"
+    assert name_of(named.run, named.graph, tree) == "model__0_backward_57.1"
+    assert find(f"{LATEST}:1", tree) == named
 
 
 def test_a_whole_label_goes_before_the_start_of_a_graph(labelled: Path) -> None:

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 import inductor_probe as ip
-from inductor_probe.api.graph import Graph
-from inductor_probe.api.run import Run
+from inductor_probe.api.session import Graph, Run
 from tests.scenarios.conftest import SCENARIOS
 
 CASES = {

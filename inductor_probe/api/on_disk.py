@@ -1,0 +1,115 @@
+"""Runs and graphs on disk: read when something of them is first asked for, and then held."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from inductor_probe.errors import NotFoundError, ProbeError
+from inductor_probe.model.debug_dir import CompiledGraph, DebugDir, GraphDir
+from inductor_probe.model.manifest import InputFact, Manifest
+from inductor_probe.reader.debug_dir import read_graph, with_earlier
+
+if TYPE_CHECKING:
+    from inductor_probe.model.logs import CompilerLogs
+    from inductor_probe.model.summary import RunSummary
+
+
+class GraphOnDisk:
+    """A compiled graph of a run: what was read of it. `Graph` adds the verbs."""
+
+    def __init__(self, folder: GraphDir, run: RunOnDisk) -> None:
+        self.folder = folder
+        self.run = run
+
+    @property
+    def name(self) -> str:
+        """Name of the graph's folder: `model__0_inference_0.0`."""
+        return self.folder.name
+
+    @property
+    def path(self) -> Path:
+        """The graph's folder."""
+        return self.folder.path
+
+    @cached_property
+    def compiled(self) -> CompiledGraph:
+        """Everything that is in the folder, as records."""
+        return with_earlier(self.generated)
+
+    @cached_property
+    def generated(self) -> CompiledGraph:
+        """What code was generated from: neither the nodes before fusion nor the FX graph before passes."""
+        return read_graph(self.folder, self.run.manifest, earlier=False)
+
+    @property
+    def short_name(self) -> str:
+        """What finds the graph from the working folder: `gpt_block:1`, its name, or its path."""
+        from inductor_probe.discovery.discover import name_of
+
+        return name_of(self.run.debug_dir, self.folder, Path.cwd())
+
+    @property
+    def inputs(self) -> tuple[InputFact, ...]:
+        """What the manifest says of the graph's inputs; empty where nothing does."""
+        record = self.run.manifest.graph(self.name) if self.run.manifest else None
+        return record.inputs if record else ()
+
+
+class RunOnDisk:
+    """A `run_*` directory: its graphs in the order of compilation. `Run` makes them, and adds the verbs."""
+
+    graphs: tuple[GraphOnDisk, ...]
+
+    def __init__(self, debug_dir: DebugDir) -> None:
+        self.debug_dir = debug_dir
+
+    @property
+    def path(self) -> Path:
+        """The run's folder."""
+        return self.debug_dir.path
+
+    @property
+    def manifest(self) -> Manifest | None:
+        """What `probe dump` wrote down; None for a run that torch made alone."""
+        return self.debug_dir.manifest
+
+    @cached_property
+    def logs(self) -> CompilerLogs:
+        """What the compiler logged: in `probe_logs`, or in `stderr*.txt` and `*.log` in or beside the run."""
+        from inductor_probe.reader.logs.run_logs import read_logs
+
+        return read_logs(self.debug_dir)
+
+    @cached_property
+    def summary(self) -> RunSummary:
+        """The graphs in numbers, and the remarks about them."""
+        from inductor_probe.analysis.summary import summarise
+
+        return summarise(self.debug_dir, [graph.compiled for graph in self.graphs])
+
+    def empty(self) -> NotFoundError:
+        """Return the error for what is asked of a run without graphs: it says why there are none."""
+        from inductor_probe.analysis.run_remarks import why_empty
+        from inductor_probe.discovery.inductor_cache import way_to_graphs
+        from inductor_probe.report.words.remarks import sentence
+
+        return NotFoundError(
+            f"{self.path} is an empty run: {sentence(why_empty(self.debug_dir))}",
+            "`probe dump` a script that calls the compiled function"
+            if self.manifest
+            else way_to_graphs(self.debug_dir),
+        )
+
+    def several_graphs(self) -> ProbeError:
+        """Return the error for a run where one graph is needed: its hint names each by what finds it."""
+        names = [graph.short_name for graph in self.graphs[:_NAMED]]
+        more = f" and {len(self.graphs) - _NAMED} more" if len(self.graphs) > _NAMED else ""
+        return ProbeError(
+            f"{self.path} has {len(self.graphs)} graphs: name one", f"one of {', '.join(names)}{more}"
+        )
+
+
+_NAMED = 12
+"""Graphs that a hint names."""

@@ -1,0 +1,128 @@
+"""Names and where to look for them: in either order, by one rule, in every verb that takes both."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import inductor_probe as ip
+from tests.conftest import DUMPS, Ran
+from tests.discovery.test_discover import FIRST, LATEST, manifest
+
+Probe = Callable[..., Ran]
+KERNEL = "cpp_fused_flip_0"
+OLD = "model__0_inference_0.0"
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    """An older run of hflip, labelled flip, and the latest of a training graph, labelled mlp."""
+    for name, dump, label in ((FIRST, "hflip_cl", "flip"), (LATEST, "mlp_train", "mlp")):
+        (run,) = (DUMPS / "torch-2.13.0-cpu" / dump).glob("run_*")
+        shutil.copytree(run, tmp_path / "torch_compile_debug" / name)
+        (tmp_path / "torch_compile_debug" / name / "probe.json").write_text(manifest(label))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("layouts", "op0"),
+        ("show", "op0"),
+        ("fusion", "op0"),
+        ("show", KERNEL),
+        ("export-cpp", KERNEL, "--force"),
+    ],
+)
+@pytest.mark.parametrize("target", ["flip:0", f"torch_compile_debug/{FIRST}"])
+def test_a_name_and_a_target_in_either_order(
+    probe: Probe, here: Path, words: tuple[str, ...], target: str
+) -> None:
+    verb, name, *options = words
+    one = probe(verb, name, target, *options, cwd=here)
+    other = probe(verb, target, name, *options, cwd=here)
+    assert (one.status, one.out) == (other.status, other.out)
+    assert one.status == 0, one.err
+    assert KERNEL in one.out or "op0" in one.out
+
+
+@pytest.mark.parametrize(
+    "verb", ["layouts", "nodes", "kernels", "show", "fusion", "tunings", "bench-kernel", "check"]
+)
+@pytest.mark.parametrize(
+    ("target", "error"), [("mlp/nope", "has no graph nope"), ("mlp:7", "has no graph whose name ends in .7")]
+)
+def test_a_run_without_that_graph_is_told_alike_by_every_verb(
+    probe: Probe, here: Path, verb: str, target: str, error: str
+) -> None:
+    """`probe layouts RUN/nope` said that there was no run at all."""
+    ran = probe(verb, target, cwd=here)
+    assert ran.status == 2
+    assert f"{LATEST} {error}" in ran.err
+
+
+@pytest.mark.parametrize("verb", ["tunings", "bench-kernel", "verdict", "rewrite", "sweep-configs"])
+def test_what_a_hint_names_is_found(probe: Probe, here: Path, verb: str) -> None:
+    ran = probe(verb, cwd=here)
+    assert "has 2 graphs: name one" in ran.err
+    names = ran.err.rpartition("hint: one of ")[2].strip().split(", ")
+    assert names == ["mlp:0", "mlp:1"] or [name.partition(":")[0] for name in names] == ["mlp", "mlp"]
+    for name in names:
+        assert probe("layouts", name, cwd=here).status == 0
+
+
+def test_the_short_name_of_a_graph_finds_it(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The label of a later run hides that of an older one: then it is another name that finds the graph."""
+    tree = here / "torch_compile_debug"
+    monkeypatch.chdir(here)
+    assert ip.open_graph("flip:0").short_name == "flip:0"
+    shutil.copy(tree / LATEST / "probe.json", tree / FIRST / "probe.json")
+    graph = ip.open_run(tree / FIRST).graphs[0]
+    assert graph.short_name == OLD
+    assert ip.open_graph(graph.short_name).path == graph.path
+
+
+def test_check_takes_labels_and_graphs(probe: Probe, here: Path) -> None:
+    def graphs(*targets: str) -> int:
+        return len(json.loads(probe("check", *targets, "--json", cwd=here).out)["check"]["graphs"])
+
+    assert graphs("mlp") == 2
+    assert graphs("flip:0") == 1
+    assert graphs("mlp", "flip", "mlp") == 3
+
+
+def test_runs_takes_the_names_that_every_verb_takes(probe: Probe, here: Path) -> None:
+    (row,) = json.loads(probe("runs", "fl", "--json", cwd=here).out)["rows"]
+    assert row["label"] == "flip"
+    ran = probe("runs", "flip:0", "--rm", "--yes", cwd=here)
+    assert ran.status == 2
+    assert "flip:0 names a graph, not a run" in ran.err
+
+
+def test_a_label_of_two_runs_removes_neither(probe: Probe, here: Path) -> None:
+    tree = here / "torch_compile_debug"
+    (tree / FIRST / "probe.json").write_text(manifest("mlp"))
+    ran = probe("runs", "mlp", "--rm", "--yes", cwd=here)
+    assert ran.status == 2
+    assert "2 runs have the label mlp" in ran.err
+    assert len(list(tree.iterdir())) == 2
+
+
+def test_what_the_command_shows_of_a_node_python_shows(probe: Probe, here: Path) -> None:
+    """`probe layouts op1` showed pages where `ip.layouts("op1")` showed a table."""
+    target = here / "torch_compile_debug" / FIRST
+    for arguments, shown in (
+        (("layouts", "op0"), ip.layouts("op0", target)),
+        (("layouts",), ip.layouts(None, target)),
+        (("kernels",), ip.kernels(target)),
+        (("nodes",), ip.nodes(target)),
+        (("fusion", "op0"), ip.fusion("op0", None, target)),
+        (("show", "op0"), ip.show("op0", target)),
+    ):
+        ran = probe(*arguments, target, COLUMNS="140")
+        assert ran.out.rstrip() == repr(shown).rstrip()
+        assert json.loads(probe(*arguments, target, "--json").out) == json.loads(json.dumps(shown.json))
