@@ -110,6 +110,8 @@ def test_a_remark_says_the_line_and_what_is_wrong_there(read: Read) -> None:
     )
     assert ".run(" in line
     assert {(remark.kind, remark.knowledge) for remark in check.remarks} == {("hazard", "read")}
+    first = check.remarks[0]
+    assert sentence(first) == f"{first.evidence[0]}: {first.subject.name}: {texts[0].removeprefix('numel: ')}"
 
 
 def test_an_argument_too_few(read: Read) -> None:

@@ -41,7 +41,8 @@ def sentence(remark: Remark, about: str | None = None) -> str:
         values = ", ".join(f"{name} {value}" for name, value in remark.numbers)
         return f"{remark.code} ({values})"
     if remark.code in _UNNAMED and remark.subject.type == "kernel" and remark.subject.name != about:
-        text = f"{names(remark)}: {text}"
+        place = f"{remark.evidence[0]}: " if remark.code in launches.SENTENCES and remark.evidence else ""
+        return f"{place}{names(remark)}: {text}"
     return text
 
 
