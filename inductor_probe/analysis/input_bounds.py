@@ -66,7 +66,7 @@ def input_bounds(graph: CompiledGraph) -> tuple[InputBound, ...]:
     search = _Search(graph.fx)
     search.run()
     return tuple(
-        InputBound(each.name, need.low, need.high, need.why, need.form, each.name in search.lost)
+        InputBound(each.name, need.low, need.high, need.operator, need.form, each.name in search.lost)
         for each in graph.fx.inputs
         if each.name in search.types
         if (need := search.needs.get(each.name, Need())) != Need() or each.name in search.lost
@@ -134,7 +134,7 @@ def _before(
     if call is None:
         return
     kind = call.op.removesuffix("_")
-    plain = Need(need.low, need.high, need.why)  # an order does not outlive a change of shape or value
+    plain = Need(need.low, need.high, need.operator)  # an order does not outlive a change of shape or value
     if kind in ("cat", "stack", "where", "maximum", "minimum", "masked_scatter"):
         arguments = call.args[1:] if kind == "where" else call.args[:2]
         for argument in arguments:
@@ -172,7 +172,7 @@ def _arithmetic(kind: str, call: Call, need: Need) -> Iterable[tuple[str, Need]]
     if solved is None:
         yield from ((name, Need()) for name in names)
         return
-    yield from ((name, Need(*solved, need.why)) for name in names)
+    yield from ((name, Need(*solved, need.operator)) for name in names)
 
 
 def _plus(value: Dim | None, number: int) -> Dim | None:

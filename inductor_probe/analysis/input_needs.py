@@ -184,11 +184,11 @@ def _segments(at: int) -> Callable[[Call], _Found]:
     def rule(call: Call) -> _Found:
         own, axis = call.type(at), call.number(call.named.get("axis")) or 0
         if own is not None and axis < len(own.size):
-            why = f"aten.{call.op}"
+            operator = f"aten.{call.op}"
             for name in call.names(call.named.get("lengths")):
-                yield name, Need(0, own.size[axis], why, "parts")
+                yield name, Need(0, own.size[axis], operator, "parts")
             for name in call.names(call.named.get("offsets")):
-                yield name, Need(0, own.size[axis], why, "offsets")
+                yield name, Need(0, own.size[axis], operator, "offsets")
 
     return rule
 

@@ -183,7 +183,7 @@ class _Reader:
 
 def _fx(proofs: Iterable[KernelFx]) -> tuple[str, ...]:
     """Return the FX nodes of a kernel; torch 2.8 lists some of graphs that were compiled before, too."""
-    return tuple(pair.fx for pair in proofs if pair.conflict != "not in the FX graph")
+    return tuple(pair.fx for pair in proofs if pair.conflict != "not-in-fx-graph")
 
 
 def _commented_ops(comments: tuple[str, ...]) -> tuple[str, ...]:

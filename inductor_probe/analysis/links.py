@@ -12,7 +12,7 @@ from inductor_probe.analysis.linking.computed import Computed, FxLinks, link_fx
 from inductor_probe.analysis.linking.fx_index import fx_index
 from inductor_probe.analysis.linking.kernel_fx import kernel_fx
 from inductor_probe.analysis.linking.origins import buffer_origins
-from inductor_probe.analysis.linking.runs import Run, node_runs
+from inductor_probe.analysis.linking.runs import NodeStep, node_runs
 from inductor_probe.analysis.linking.steps import read_steps
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.ir import SchedulerNode
@@ -54,7 +54,7 @@ def _link_graph(graph: CompiledGraph, origins: Mapping[str, BufferOrigin]) -> Li
     )
 
 
-def _link(leaf: SchedulerNode, top: str, run: Run, computed: Computed, index: GraphIndex) -> NodeLink:
+def _link(leaf: SchedulerNode, top: str, run: NodeStep, computed: Computed, index: GraphIndex) -> NodeLink:
     steps = (run.step,) if run.step else run.candidates
     names = dict.fromkeys(step.name for step in run.candidates)
     return NodeLink(
@@ -62,11 +62,11 @@ def _link(leaf: SchedulerNode, top: str, run: Run, computed: Computed, index: Gr
         top=top,
         buffers=tuple(buffer.name for buffer in leaf.outputs),
         kernel=run.kernel,
-        kernel_how=run.how,
+        kernel_proof=run.proof,
         kernel_candidates=() if run.kernel else tuple(names),
         launches=tuple(step.span for step in steps if step.span is not None),
         fx=computed.fx,
-        fx_how=computed.how,
+        fx_proofs=computed.proofs,
         fx_candidates=computed.candidates,
         sources=index.sources(computed.fx or computed.candidates),
     )

@@ -12,6 +12,7 @@ from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.ir import BufferLayout, Dim, LoopBody, MemoryDep, SchedulerNode, StarDep, WeakDep
 from inductor_probe.model.links import Links, NodeLink
 from inductor_probe.model.nodes import MemoryEffect, NodeBuffer, NodeKind, NodeRow, Ranges
+from inductor_probe.model.proof import read
 
 _NOP = "NopKernelSchedulerNode"
 _EXTERN = "ExternKernelSchedulerNode"
@@ -92,9 +93,7 @@ class _Rows:
 def _removed(leaf: SchedulerNode) -> NodeLink:
     """A node before fusion that is not there after it: nothing uses what it computes."""
     buffers = tuple(buffer.name for buffer in leaf.outputs)
-    return NodeLink(
-        leaf.name, leaf.name, buffers, None, "needs no kernel: it was removed before code was written"
-    )
+    return NodeLink(leaf.name, leaf.name, buffers, None, read("removed-node"))
 
 
 def node_kind(leaf: SchedulerNode) -> NodeKind:

@@ -17,7 +17,7 @@ class Need:
 
     low: Dim | None = None
     high: Dim | None = None
-    why: str = ""
+    operator: str = ""
     form: Form = "any"
 
     def both(self, other: Need) -> Need:
@@ -27,7 +27,7 @@ class Need:
         if isinstance(low, int) and isinstance(high, int) and low > high:
             return self
         form = other.form if self.form == "any" else self.form
-        return Need(low, high, self.why or other.why, form)
+        return Need(low, high, self.operator or other.operator, form)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from inductor_probe.model.output import Output
 from inductor_probe.model.span import Problem
 from inductor_probe.notebook.shown import Renderable, Shown
 from inductor_probe.report.diff import DiffPage
-from inductor_probe.report.diff_words import summary_words
+from inductor_probe.report.words.diff import summary_words
 
 Compared = GraphOnDisk | RunOnDisk
 

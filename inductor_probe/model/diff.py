@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias
 from inductor_probe.model.codec import written
 from inductor_probe.model.ir import BufferLayout
 from inductor_probe.model.output import Output
+from inductor_probe.model.proof import Proof
 from inductor_probe.model.span import Problem, Span
 
 Weight: TypeAlias = Literal["major", "minor", "cosmetic"]
@@ -32,7 +33,12 @@ class FactChange:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """How many of something each side has; None where the side does not tell."""
+    """How many of something each side has; None where the side does not tell.
+
+    `name` is `kernels`, `launches`, `library_calls`, `fused_groups`, `nodes`, `copies`, `allocations`,
+    `bytes_allocated` or `reused_buffers` of a graph, `graphs`, `graph_breaks` or `recompile_limits_hit` of a
+    run.
+    """
 
     name: str
     a: int | None
@@ -54,14 +60,14 @@ class BufferChange:
         layout_a, layout_b: as far as known.
         facts: what differs: `value`, `format`, `size`, `stride`, `dtype`, `device`, `offset`, `position`,
             `memory`.
-        how: what makes it the same buffer, in words.
+        proof: what makes it the same buffer; None for one that only one side has.
     """
 
     a: str | None
     b: str | None
     role: Literal["input", "output", "intermediate"]
     facts: tuple[FactChange, ...]
-    how: str
+    proof: Proof | None = None
     position_a: int | None = None
     position_b: int | None = None
     layout_a: BufferLayout | None = None
@@ -76,11 +82,16 @@ class BufferChange:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A line of a loop body as dumped, and where; `block` is `body` or a sub-block."""
+    """A line of a loop body as dumped, and where; `block` is `body` or a sub-block.
+
+    Of a node without a loop body it is the call that it makes; where it makes none, `generated` is set, and
+    it is the class of the IR node that inductor generates code for.
+    """
 
     text: str
     span: Span | None = field(default=None, compare=False)
     block: str = "body"
+    generated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +102,7 @@ class NodeChange:
         kind: `computes`: other operations or constants; `indexes`: the same operations at other indices;
             `loops`: the same operations in loops of another order or size; `calls`: another library call;
             `added`, `removed`.
-        how: what makes it the same node, in words.
+        proof: what makes it the same node; None for one that only one side has.
         loops: trip counts on both sides, outermost first, when they differ.
         first_a, first_b: the first statements that differ; None on a side that has no more.
         operations: operations that one side has more of.
@@ -100,7 +111,7 @@ class NodeChange:
     a: str | None
     b: str | None
     kind: Literal["computes", "indexes", "loops", "calls", "added", "removed"]
-    how: str
+    proof: Proof | None = None
     loops: FactChange | None = None
     first_a: Statement | None = None
     first_b: Statement | None = None
@@ -136,7 +147,7 @@ class KernelMatch:
     Attributes:
         relation: `same`, `changed`, `split` (one of A is several of B), `merged`, `regrouped`, `added`,
             `removed`.
-        how: what makes them the same work, in words; empty for `added` and `removed`.
+        proof: what makes them the same work; None for `added` and `removed`.
         facts: facts of their text that differ.
         code: None when the normalised code is equal, or was not compared (other backend, split, merged).
     """
@@ -144,7 +155,7 @@ class KernelMatch:
     relation: Relation
     a: tuple[str, ...]
     b: tuple[str, ...]
-    how: str
+    proof: Proof | None = None
     facts: tuple[FactChange, ...] = ()
     code: CodeChange | None = None
 
@@ -158,6 +169,14 @@ class CallChange:
     facts: tuple[FactChange, ...]
     span_a: Span | None = field(default=None, compare=False)
     span_b: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class MissingPart:
+    """A part that a graph of the comparison lacks."""
+
+    graph: Literal["a", "b"]
+    part: Literal["nodes_after_fusion", "output_code", "fx_graph"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,9 +204,10 @@ class GraphDiff:
         kernels: every kernel of both sides, equal ones too. calls: library calls.
         operations: FX operations (`aten.mul.Tensor`) with their counts, where they differ.
         counts: sums over each graph, equal ones too.
-        cosmetic: other spellings of the same, counted: `("kernel names", 3)`.
+        cosmetic: other spellings of the same, counted: `kernel_names`, `unit_dim_strides` (of dimensions of
+            size 1), `library_calls`, `graph_name`, and facts of kernels.
         matched_nodes, matched_buffers: how many have a partner.
-        unknown: what could not be compared, and why.
+        missing: what could not be compared, since a graph lacks it.
     """
 
     a: DiffSide
@@ -205,7 +225,7 @@ class GraphDiff:
     cosmetic: tuple[tuple[str, int], ...] = ()
     matched_nodes: int = 0
     matched_buffers: int = 0
-    unknown: tuple[str, ...] = ()
+    missing: tuple[MissingPart, ...] = ()
     problems: tuple[Problem, ...] = field(default=(), compare=False)
 
     @property

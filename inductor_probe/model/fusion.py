@@ -1,6 +1,6 @@
 """What is concluded about fusion: which nodes came together when, and why others did not.
 
-Nodes are named as in the IR. A side of a pair is one unfused node, or all nodes of a fused one.
+Nodes are named as in the IR. A member of a pair is one unfused node, or all nodes of a fused one.
 """
 
 from __future__ import annotations
@@ -8,56 +8,67 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from inductor_probe.model.ir import Dim
+from inductor_probe.model.ir import Dep, Dim
 from inductor_probe.model.output import Output
+from inductor_probe.model.proof import Proof
 from inductor_probe.model.span import Problem, Span
 
-Outcome: TypeAlias = Literal["fused", "refused", "refused_silently", "untold", "never_tried", "no_log"]
+Outcome: TypeAlias = Literal[
+    "fused", "refused", "refused_without_reason", "not_logged", "never_tried", "no_log"
+]
 """What became of a pair.
 
-`refused`: torch says why. `refused_silently`: the log shows that it was refused, and has no reason.
-`untold`: it was weighed, and the log does not show what decided. `never_tried`: the log has no word of it.
-`no_log`: it is not fused, and there is no log that would tell why.
+`refused`: torch says why. `refused_without_reason`: the log shows that it was refused, and has no reason.
+`not_logged`: the log does not show what decided. `never_tried`: the log does not mention it.
+`no_log`: it is not fused, and there is no log that would say why.
 """
+NodeKind: TypeAlias = Literal["pointwise", "reduction", "extern", "nop", "template"]
 Order: TypeAlias = Literal["first", "second", "none"]
-"""Which side must run before the other, through data."""
+"""Which node must run before the other, through data."""
+
+NumberName: TypeAlias = Literal[
+    "first_device", "second_device", "slowdown",
+    "first_numel", "second_numel", "first_rnumel", "second_rnumel", "prologue_numel", "prologue_rnumel",
+    "first_tiling", "second_tiling", "fused_tiling",
+    "node", "second", "second_size", "template", "template_size", "cause", "operation",
+]  # fmt: skip
+"""What torch puts into its reasons: of the first and the second node numels, reduction numels, ..."""
+
+Relation: TypeAlias = Literal[
+    "both_read", "order_only",
+    "first_writes_second_reads", "first_writes_second_writes", "first_writes_second_waits",
+    "second_writes_first_reads", "second_writes_first_waits",
+]  # fmt: skip
+"""What two nodes do with a buffer; a node that waits depends on the write without using what is written."""
 
 
 @dataclass(frozen=True, slots=True)
-class Knob:
-    """A setting that changes a decision: `torch._inductor.config.max_fusion_size`.
+class FusionSetting:
+    """A setting of torch that may change a refusal.
 
     Attributes:
-        default: its value unless set, on torch 2.13.
-        gpu_only: it changes nothing on the CPU.
+        name: `torch._inductor.config.combo_kernels`.
+        offered: the value that may change it; None where another number may.
+        value: the present one: `default` where the dump's runnable does not set it, None without a runnable.
     """
 
     name: str
-    effect: str
-    default: str
-    gpu_only: bool = False
-
-    @property
-    def text(self) -> str:
-        """`torch._inductor.config.max_fusion_size = 64: most unfused nodes in a fused one`."""
-        return f"{self.name} = {self.default}: {self.effect}{' (GPU only)' if self.gpu_only else ''}"
+    offered: str | None
+    value: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A reason in torch's words, and what it means.
+    """A reason in torch's words.
 
     Attributes:
         form: the reason with its numbers left out, as torch's source has it; the reason itself if unknown.
-        meaning: in plain words; None for a reason that is not known here.
-        numbers: what stands in it: `("elements of the first", "256")`.
+        numbers: what stands in it: `("first_numel", "256")`.
     """
 
     reason: str
     form: str
-    meaning: str | None
-    numbers: tuple[tuple[str, str], ...] = ()
-    knobs: tuple[Knob, ...] = ()
+    numbers: tuple[tuple[NumberName, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,20 +77,20 @@ class PairAttempt:
 
     Attributes:
         round: 1 to 10, None in the pass with reordered loops.
-        what: `weighed` when only its shared data is logged.
+        what: `scored` when only its shared data is logged.
         shared: bytes by torch's count; True or False where it only says whether (torch 2.5).
         applying: mentioned while the pairs that the round had found were being fused.
-        silent: weighed in a round that found no pair at all: it was refused, and the log has no reason.
+        without_reason: scored in a round that could fuse nothing: it was refused, and the log has no reason.
     """
 
     round: int | None
     first: str
     second: str
-    what: Literal["fused", "refused", "possible", "weighed"]
+    what: Literal["fused", "refused", "possible", "scored"]
     refusal: Refusal | None = None
     shared: int | bool | None = None
     applying: bool = False
-    silent: bool = False
+    without_reason: bool = False
     span: Span | None = field(default=None, compare=False)
 
 
@@ -112,12 +123,15 @@ class FusionGroup:
 
 @dataclass(frozen=True, slots=True)
 class RoundRow:
-    """A round in numbers; `number` is None for the pass with reordered loops."""
+    """A round in numbers; `number` is None for the pass with reordered loops.
+
+    `possible` is how many possible fusions torch counted.
+    """
 
     number: int | None
     nodes_before: int | None
     nodes_after: int | None
-    found: int | None
+    possible: int | None
     fused: int
     refused: int
 
@@ -126,54 +140,44 @@ class RoundRow:
 class RefusalCount:
     """How often a reason was given: for how many pairs of names, in how many lines.
 
-    `standing` counts the pairs of nodes after fusion that the reason keeps apart.
+    `unfused` counts the pairs of nodes after fusion that were refused so; `settings` may change that for some
+    of them.
     """
 
     refusal: Refusal
     pairs: int
     lines: int
-    standing: int
+    unfused: int
+    settings: tuple[FusionSetting, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class ApartPair:
-    """Two nodes after fusion that torch weighed and left apart; `refusals` are the reasons it gave.
+class UnfusedPair:
+    """Two nodes after fusion that torch tried to fuse and did not; `refusals` are the reasons it gave.
 
-    `shared` is the most bytes that it counted for them.
+    `shared` is the most bytes that it counted for them. `without_reason`: it was refused in the end, and the
+    log has no reason.
     """
 
     first: str
     second: str
     refusals: tuple[Refusal, ...]
     shared: int | bool | None
-    silent: bool = False
+    without_reason: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class LogMatch:
-    """How a graph's part of the log was told from the others.
+    """Which part of the log is a graph's.
 
     Attributes:
         state: `proved`, `ambiguous`, `disagrees` (the log fits by names, not by what was fused), `none`.
-        how: the proof, or why there is none, in words.
-        torch_logs_reasons: False where this torch has no log of fusion (2.1).
+        proof: what shows the part, or why there is none.
     """
 
     state: Literal["proved", "ambiguous", "disagrees", "none"]
-    how: str
+    proof: Proof
     span: Span | None = field(default=None, compare=False)
-    torch_logs_reasons: bool = True
-
-    @property
-    def to_learn(self) -> str | None:
-        """How to get the reasons that are not there."""
-        if self.state in ("proved", "disagrees"):
-            return None
-        if not self.torch_logs_reasons:
-            return "torch 2.2 and later log their reasons: dump the script with one of them"
-        if self.state == "ambiguous":
-            return "dump one case at a time: `probe dump SCRIPT --case CASE` records a log of its own"
-        return "`probe dump SCRIPT` records the reasons; so does TORCH_LOGS=fusion,loop_ordering,schedule"
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,13 +192,13 @@ class GraphFusion:
     steps: tuple[FusionStep, ...]
     groups: tuple[FusionGroup, ...]
     refusals: tuple[RefusalCount, ...]
-    apart: tuple[ApartPair, ...]
+    unfused: tuple[UnfusedPair, ...]
     problems: tuple[Problem, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class NodeFusion:
-    """All that is known of the fusion of one node: its group, how it came about, who was kept out."""
+    """All that is known of the fusion of one node: its group, its steps, and the pairs not fused."""
 
     graph: str
     name: str
@@ -202,18 +206,18 @@ class NodeFusion:
     log: LogMatch
     group: FusionGroup | None
     steps: tuple[FusionStep, ...]
-    apart: tuple[ApartPair, ...]
+    unfused: tuple[UnfusedPair, ...]
     problems: tuple[Problem, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
-    """One side of a pair, as the IR has it.
+class PairMember:
+    """A node of a pair, as the IR has it.
 
     Attributes:
         name: as asked for. nodes: the unfused nodes in it. buffers: what they write.
         top: the node after fusion that holds them, None when they are in several.
-        kind: `pointwise`, `reduction`, `extern`, `nop`, `template`.
+        kinds: of `pointwise`, `reduction`, `extern`, `nop`, `template`, those of its nodes.
         iteration: the group's loops: `((512,), (1000,))` from C++, `(512, 1000)` from Triton.
         origins: FX nodes.
         kernel: what runs it.
@@ -223,7 +227,7 @@ class Side:
     nodes: tuple[str, ...]
     buffers: tuple[str, ...]
     top: str | None
-    kind: str
+    kinds: tuple[NodeKind, ...]
     device: str | None
     iteration: tuple[Dim | tuple[Dim, ...], ...] | None
     sizes: tuple[tuple[Dim, ...], ...] | None
@@ -234,18 +238,17 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class SharedBuffer:
-    """A buffer that both sides use. `first` and `second` are their accesses, index over ranges.
+    """A buffer that both nodes use. `first` and `second` are their accesses.
 
     Attributes:
-        relation: `both read`, `first writes, second reads`, ...
-        matches: whether an access of one side is the same as one of the other, which is what torch counts.
+        matches: whether an access of one is the same as one of the other, which is what torch counts.
         bytes: of the accesses that are the same, by torch's count; None when not known.
     """
 
     buffer: str
-    relation: str
-    first: tuple[str, ...]
-    second: tuple[str, ...]
+    relation: Relation
+    first: tuple[Dep, ...]
+    second: tuple[Dep, ...]
     matches: bool
     bytes: int | None = None
 
@@ -255,20 +258,20 @@ class PairFacts:
     """What the IR alone proves about a pair.
 
     Attributes:
-        order: which side must come first. direct: one reads what the other writes.
+        order: which node must come first. direct: one reads what the other writes.
         path: the way through other nodes that one depends on the other: `op0`, `buf0`, `op1`, `buf1`, `op4`.
         loops_fit: whether the loops of both can be one nest by the rules of the backend; None when not known.
-        loops: that in words.
+        loops: what shows that.
     """
 
-    first: Side
-    second: Side
+    first: PairMember
+    second: PairMember
     order: Order
     direct: bool
     path: tuple[str, ...]
     shared: tuple[SharedBuffer, ...]
     loops_fit: bool | None
-    loops: str
+    loops: Proof
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,9 +284,9 @@ class FusionDecision:
         same_kernel: the kernel that runs both although they are not fused (the C++ backend puts several
             nodes into one function).
         refusal: the last reason given, as far as any.
-        because: the conclusion in words, a sentence each.
+        settings: those that may change the refusal.
+        reasons: what else is concluded.
         attempts: every mention in the log, in order.
-        next_steps: how to learn what is not known here.
     """
 
     graph: str
@@ -294,9 +297,9 @@ class FusionDecision:
     step: FusionStep | None = None
     same_kernel: str | None = None
     refusal: Refusal | None = None
-    because: tuple[str, ...] = ()
+    settings: tuple[FusionSetting, ...] = ()
+    reasons: tuple[Proof, ...] = ()
     attempts: tuple[PairAttempt, ...] = ()
-    next_steps: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
 
 

@@ -20,7 +20,7 @@ class InputBound:
         name: the placeholder (`arg0_1`).
         low, high: the least and the greatest, both allowed: a number, an expression in the graph's size
             symbols (`s77 - 1`), or None where there is no end.
-        why: the operation that asks for it (`aten.embedding`).
+        operator: the one that asks for it (`aten.embedding`).
         form: what its values have to be together.
         lost: the value went where no rule follows it, and may be an index there: small numbers are safest.
     """
@@ -28,6 +28,6 @@ class InputBound:
     name: str
     low: Dim | None = None
     high: Dim | None = None
-    why: str = ""
+    operator: str = ""
     form: Form = "any"
     lost: bool = False

@@ -50,8 +50,8 @@ class KernelRow:
         backend: `cpp`, `triton`, another maker of kernels, or `extern` for a library call.
         kind: `loops` or `template` (C++), the heuristic (Triton), `library` or `fallback` (extern).
         nodes: unfused scheduler nodes that run in it, in order. `tops`: the nodes after fusion they are in.
-        fx: FX nodes it computes, by torch's records or the flow of data. `fx_proofs`: which of them
-            says so of each, and where they differ. `ops`: the operators of `fx`, each once; where there are
+        fx: FX nodes it computes, by torch's records or the data flow. `fx_proofs`: which of them
+            shows each, and where they differ. `ops`: the operators of `fx`, each once; where there are
             none, those that inductor's comment names.
         sources: lines of the user's program that it comes from.
         args: its parameters. `launches`: what is passed for them, and where.

@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 
 from inductor_probe.model.ir import BufferLayout, Dim
 from inductor_probe.model.output import Output
+from inductor_probe.model.proof import Proof
 from inductor_probe.model.remark import Remark
 from inductor_probe.model.span import SourceLine, Span
 from inductor_probe.model.symbols import Symbol
@@ -110,14 +111,14 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The FX node a buffer came from, and the user's line. `how` says what proves it.
+    """The FX node a buffer came from, and the user's line; a further proof narrows the one before it.
 
     `candidates` holds the FX nodes when more than one is possible: then `node` is None.
     """
 
     node: str | None
     source: SourceLine | None
-    how: str
+    proofs: tuple[Proof, ...] = ()
     candidates: tuple[str, ...] = ()
 
 

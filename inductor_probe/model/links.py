@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Literal, TypeAlias
 
 from inductor_probe.model.layouts import Origin
+from inductor_probe.model.proof import Proof
 from inductor_probe.model.span import SourceLine, Span
 
 
@@ -21,11 +22,11 @@ class NodeLink:
         buffers: what it writes.
         kernel: the generated kernel or the library call (`extern_kernels.mm`) that runs it; None when it
             needs none (a nop), or none could be proved.
-        kernel_how: what proves the kernel, in words.
+        kernel_proof: what shows the kernel, or that it needs none; None when nothing does: it is unlinked.
         kernel_candidates: the kernels that are possible when more than one is: then `kernel` is None.
         launches: where the wrapper launches or calls it; every possible place when it could not be told.
         fx: the FX nodes it computes, of the graph after inductor's passes.
-        fx_how: what proves them.
+        fx_proofs: what shows them; a further proof names the FX nodes that it is about.
         fx_candidates: further FX nodes that it may compute; whether it does could not be told.
         sources: the user's lines of `fx`, or of `fx_candidates`, each once.
     """
@@ -34,22 +35,22 @@ class NodeLink:
     top: str
     buffers: tuple[str, ...]
     kernel: str | None
-    kernel_how: str
+    kernel_proof: Proof | None
     kernel_candidates: tuple[str, ...] = ()
     launches: tuple[Span, ...] = field(default=(), compare=False)
     fx: tuple[str, ...] = ()
-    fx_how: str | None = None
+    fx_proofs: tuple[Proof, ...] = ()
     fx_candidates: tuple[str, ...] = ()
     sources: tuple[SourceLine, ...] = ()
 
+    @property
+    def is_unlinked(self) -> bool:
+        """Whether it must run somewhere, and nothing shows where."""
+        return self.kernel_proof is None
 
-Proof: TypeAlias = Literal[
-    "recorded while compiling", "torch's provenance file", "the comment above its kernel", "the flow of data"
-]
-"""What says that a kernel computes an FX node: the first three are torch's records, the last a conclusion."""
 
-Conflict: TypeAlias = Literal["not listed", "not computed", "not in the FX graph"]
-"""Where torch's list for a kernel and the flow of data differ; `KernelFx` says how."""
+Conflict: TypeAlias = Literal["not-listed", "not-computed", "not-in-fx-graph"]
+"""Where torch's list for a kernel and the data flow differ; `KernelFx` says how."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +59,14 @@ class KernelFx:
 
     Attributes:
         kernel: the generated kernel or library function. fx: the FX node, of the graph after the passes.
-        proofs: what says that the kernel computes it, records first.
+        proofs: what shows that the kernel computes it, records first: `RECORDED`, `PROVENANCE_FILE`,
+            `KERNEL_COMMENT`, `DATA_FLOW` of `model/proof.py`.
         nodes: the scheduler nodes of the kernel that compute it. maybe: those that may, where it could not be
             told which do.
         launches: of the kernel; where torch lists FX nodes by launch, those that it lists this one for.
-        conflict: `not listed` where the flow of data tells that the kernel computes it, and torch's list for
-            the kernel does not have it; `not computed` where torch lists it, and by the flow of data and the
-            operations of their bodies no node of the kernel computes it; `not in the FX graph` where torch
+        conflict: `not-listed` where the data flow shows that the kernel computes it, and torch's list for
+            the kernel does not have it; `not-computed` where torch lists it, and by the data flow and the
+            operations of their bodies no node of the kernel computes it; `not-in-fx-graph` where torch
             lists it, and the dumped graph has no node of that name.
     """
 
@@ -105,19 +107,19 @@ class Links:
 
     @cached_property  # which needs a `__dict__`, so this record has no slots
     def _by_kernel(self) -> dict[str, list[KernelFx]]:
-        found: dict[str, list[KernelFx]] = {}
+        pairs: dict[str, list[KernelFx]] = {}
         for pair in self.kernel_fx:
-            found.setdefault(pair.kernel, []).append(pair)
-        return found
+            pairs.setdefault(pair.kernel, []).append(pair)
+        return pairs
 
     @cached_property
     def _by_fx(self) -> dict[str, list[KernelFx]]:
-        found: dict[str, list[KernelFx]] = {}
+        pairs: dict[str, list[KernelFx]] = {}
         for pair in self.kernel_fx:
-            found.setdefault(pair.fx, []).append(pair)
-        return found
+            pairs.setdefault(pair.fx, []).append(pair)
+        return pairs
 
     @property
     def unlinked(self) -> tuple[NodeLink, ...]:
         """Nodes that must run somewhere, and whose kernel could not be proved."""
-        return tuple(link for link in self.nodes.values() if link.kernel is None and link.kernel_how == "")
+        return tuple(link for link in self.nodes.values() if link.is_unlinked)

@@ -120,7 +120,7 @@ class NodeRow:
                 words.append("foreach")
         if self.link.kernel is None:
             words.append("ambiguous" if self.link.kernel_candidates else "no kernel")
-            if self.link.kernel_how == "":
+            if self.link.is_unlinked:
                 words.append("unlinked")
         return tuple(dict.fromkeys(words))
 

@@ -11,10 +11,11 @@ from inductor_probe.model.fx import FxNode
 from inductor_probe.model.ir import Dep
 from inductor_probe.model.kernels import KernelRow
 from inductor_probe.model.layouts import LayoutRow
-from inductor_probe.model.links import KernelFx, Proof
+from inductor_probe.model.links import KernelFx
 from inductor_probe.model.manifest import GraphRecord
 from inductor_probe.model.nodes import NodeRow
 from inductor_probe.model.output import Output
+from inductor_probe.model.proof import Proof
 from inductor_probe.model.span import SourceLine, Span
 from inductor_probe.model.summary import GraphSummary
 from inductor_probe.model.symbols import Symbol
@@ -47,7 +48,7 @@ class NodePage:
         writes, reads: buffers that it writes, and those it reads from outside. inside: what it writes and
             only itself reads.
         removed: it is there before fusion, and not after it.
-        conflicts: where torch's list for its kernel and the flow of data differ.
+        conflicts: where torch's list for its kernel and the data flow differ.
     """
 
     graph: str
@@ -108,7 +109,7 @@ class Absence:
         reason: `view` of another value, `item` of a result, a `number` that kernels are handed, an
             `attribute` of the module, a value that is `unused`, or `unknown`.
         of: what it is a view or an item of. Of an unknown one: the kernels that compute its users.
-        searched: which of torch's records there are for the graph; none of them names it.
+        searched: the records of torch that there are for the graph; none of them names it.
     """
 
     fx: str

@@ -7,6 +7,7 @@ from inductor_probe.model.span import own_lines
 from inductor_probe.report.facts import in_order, names, place, source_text
 from inductor_probe.report.nodes import AMBIGUOUS, kernel_text
 from inductor_probe.report.units import shorten
+from inductor_probe.report.words.links import kernel_proof_text, proofs_text
 
 MOST_LINES = 12
 """Lines of the user's that a page shows."""
@@ -44,11 +45,8 @@ def link_facts(link: NodeLink) -> list[tuple[str, str]]:
     where = f"{calls} at {names([place(span) for span in link.launches], 4)}" if link.launches else ""
     kernel = f"{kernel_text(link)}{f', {where}' if where else ''}"
     return [
-        (
-            "kernel",
-            "\n".join(text for text in (kernel if kernel != "-" else "none", link.kernel_how) if text),
-        ),
-        ("FX nodes", "\n".join(text for text in (fx_text(link), link.fx_how or "") if text)),
+        ("kernel", "\n".join(filter(None, (kernel if kernel != "-" else "none", kernel_proof_text(link))))),
+        ("FX nodes", "\n".join(filter(None, (fx_text(link), proofs_text(link.fx_proofs))))),
         *(("from", source_text(source)) for source in in_order(link.sources)[:MOST_LINES]),
         ("", f"and {len(link.sources) - MOST_LINES} more lines" if len(link.sources) > MOST_LINES else ""),
     ]

@@ -20,18 +20,23 @@ from inductor_probe.model.diff import (
     Statement,
 )
 from inductor_probe.report.columns import shorten_path
-from inductor_probe.report.diff_words import (
+from inductor_probe.report.facts import code_text
+from inductor_probe.report.units import shorten
+from inductor_probe.report.words.diff import (
     buffer_words,
+    cosmetic_words,
+    count_name,
     count_words,
     fact_words,
     headlines,
+    is_of_environment,
+    missing_words,
     names_words,
+    proof_words,
     run_words,
     shared_facts,
-    told_by_environment,
+    statement_words,
 )
-from inductor_probe.report.facts import code_text
-from inductor_probe.report.units import shorten
 
 _SHOWN = 8
 """So many entries of a section are shown, unless all are asked for."""
@@ -71,7 +76,7 @@ def _run(diff: RunDiff, everything: bool, width: int) -> Iterator[RenderableType
     for word, names in (("only in A", diff.removed), ("only in B", diff.added)):
         for name in names:
             yield Text.assemble("  ", (f"{word}: ", "red"), name)
-    folded = [graph for graph in diff.graphs if graph.equal and not graph.unknown]
+    folded = [graph for graph in diff.graphs if graph.equal and not graph.missing]
     if everything or len(diff.graphs) == 1:
         folded = []
     if folded:
@@ -108,8 +113,8 @@ def _graph(
         yield Text(f"  {fact_words(fact)}", style="dim")
     for sentence in headlines(diff):
         yield _hanging(sentence, "green" if diff.equal else "")
-    for text in diff.unknown:
-        yield _hanging(f"not compared: {text}", "yellow")
+    for part in diff.missing:
+        yield _hanging(missing_words(part), "yellow")
     limit = None if everything else _SHOWN
     sections: tuple[tuple[str, list[RenderableType]], ...] = (
         ("outputs", list(_buffers(diff.outputs, everything))),
@@ -119,7 +124,7 @@ def _graph(
         ("library calls", [_call(call) for call in diff.calls]),
         ("fusion", [_fusion(change) for change in diff.fusion]),
         ("buffers", list(_buffers(diff.buffers, everything))),
-        ("without a partner", list(_lonely(diff.nodes, everything))),
+        ("unmatched nodes", list(_unmatched(diff.nodes, everything))),
     )
     for title, entries in sections:
         if entries:
@@ -131,9 +136,8 @@ def _graph(
     if everything:
         yield from _numbers(diff)
     if diff.cosmetic and not diff.equal:
-        spelling = ", ".join(f"{name} ({number})" for name, number in diff.cosmetic)
         yield Text()
-        yield _hanging(f"spelling only: {spelling}", "dim", 0)
+        yield _hanging(f"spelling only: {cosmetic_words(diff)}", "dim", 0)
 
 
 def _hanging(text: str, style: str = "", indent: int = 2) -> RenderableType:
@@ -178,18 +182,18 @@ def _node(node: NodeChange) -> RenderableType:
         named = ", ".join(f"{each.name} {each.a} -> {each.b}" for each in most[:_OPERATIONS])
         lines.append(f"operations: {named}{more}")
     if node.first_a or node.first_b:
-        lines += [_side("-", node.first_a, "red"), _side("+", node.first_b, "green")]
+        lines += [_statement("-", node.first_a, "red"), _statement("+", node.first_b, "green")]
     return _entry(
-        f"{names_words(node.a, node.b)}: {says.get(node.kind, node.kind)} (matched by {node.how})", lines
+        f"{names_words(node.a, node.b)}: {says.get(node.kind, node.kind)}{proof_words(node.proof)}", lines
     )
 
 
-def _side(mark: str, statement: Statement | None, style: str) -> Text:
+def _statement(sign: str, statement: Statement | None, style: str) -> Text:
     if statement is None:
-        return Text(f"{mark} nothing more", style="dim")
+        return Text(f"{sign} no further statement", style="dim")
     where = f"   {statement.span.path.name}:{statement.span.first}" if statement.span else ""
     inside = f" in {statement.block}" if statement.block != "body" else ""
-    return Text.assemble((f"{mark} {statement.text}{inside}", style), (where, "dim"))
+    return Text.assemble((f"{sign} {statement_words(statement)}{inside}", style), (where, "dim"))
 
 
 def _kernels(diff: GraphDiff, everything: bool, width: int) -> Iterator[RenderableType]:
@@ -197,7 +201,7 @@ def _kernels(diff: GraphDiff, everything: bool, width: int) -> Iterator[Renderab
     shared = {
         fact: names
         for fact, names in shared_facts(kernels)
-        if len(names) > 1 and not told_by_environment(diff, fact)
+        if len(names) > 1 and not is_of_environment(diff, fact)
     }
     for match in kernels:
         if match.relation == "same" and not everything:
@@ -214,7 +218,7 @@ def _kernels(diff: GraphDiff, everything: bool, width: int) -> Iterator[Renderab
         lines += [
             fact_words(fact)
             for fact in match.facts
-            if fact not in shared and fact.weight != "cosmetic" and not told_by_environment(diff, fact)
+            if fact not in shared and fact.weight != "cosmetic" and not is_of_environment(diff, fact)
         ]
         if match.code:
             lines.append(f"code -{match.code.removed} +{match.code.added} lines (--code shows them)")
@@ -239,8 +243,8 @@ def _call(call: CallChange) -> RenderableType:
 
 def _fusion(change: FusionChange) -> RenderableType:
     says = {
-        "split": "fused in A, apart in B",
-        "merged": "apart in A, fused in B",
+        "split": "fused in A, not in B",
+        "merged": "fused in B, not in A",
         "regrouped": "fused with others",
     }
     return _entry(
@@ -261,7 +265,7 @@ def _groups(groups: tuple[tuple[str, ...], ...]) -> str:
     return " | ".join(shown) + more
 
 
-def _lonely(nodes: Sequence[NodeChange], everything: bool) -> Iterator[RenderableType]:
+def _unmatched(nodes: Sequence[NodeChange], everything: bool) -> Iterator[RenderableType]:
     for which, kind in (("A", "removed"), ("B", "added")):
         names = [node.a or node.b or "" for node in nodes if node.kind == kind]
         if names:
@@ -278,7 +282,7 @@ def _numbers(diff: GraphDiff) -> Iterator[RenderableType]:
     for count in diff.counts:
         style = "bold" if count.changed else ""
         numbers = ("?" if number is None else str(number) for number in (count.a, count.b))
-        table.add_row(count.name, *numbers, style=style)
+        table.add_row(count_name(count.name), *numbers, style=style)
     table.add_row("matched nodes", *[str(diff.matched_nodes)] * 2)
     table.add_row("matched buffers", *[str(diff.matched_buffers)] * 2)
     yield Padding(table, (0, 0, 0, 2), expand=False)

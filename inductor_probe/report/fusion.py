@@ -10,7 +10,6 @@ from rich.table import Table
 from rich.text import Text
 
 from inductor_probe.model.fusion import (
-    ApartPair,
     FusionDecision,
     FusionGroup,
     FusionStep,
@@ -19,10 +18,12 @@ from inductor_probe.model.fusion import (
     NodeFusion,
     RefusalCount,
     RoundRow,
+    UnfusedPair,
 )
 from inductor_probe.model.span import Span
 from inductor_probe.report.fusion_pair import pair_page
 from inductor_probe.report.units import bytes_text, counted, shorten
+from inductor_probe.report.words.fusion import how_to_record_reasons, log_text, meaning, setting_text
 
 _SHOWN = 10
 """Rows of a long list that are shown unless all are asked for."""
@@ -62,36 +63,35 @@ def _graph_page(row: GraphFusion, width: int, limit: int | None) -> Iterator[Ren
     yield from _groups(row.groups, width, limit)
     yield from _steps(row.steps, width, limit)
     yield from _refusals(row.refusals, width)
-    yield from _apart("left apart, most shared first", row.apart, width, limit)
+    yield from _unfused("tried and not fused, most shared first", row.unfused, width, limit)
 
 
 def _node_page(row: NodeFusion, width: int, limit: int | None) -> Iterator[RenderableType]:
     group = row.group
     alone = group is not None and set(group.nodes) == set(row.nodes)
-    said = "not known after fusion" if group is None else "fused with none" if alone else f"in {group.name}"
-    yield Text.assemble((row.name, "bold"), f"  {shorten(said, max(width - 40, 40))}  of {row.graph}")
+    where = "not known after fusion" if group is None else "not fused" if alone else f"in {group.name}"
+    yield Text.assemble((row.name, "bold"), f"  {shorten(where, max(width - 40, 40))}  in {row.graph}")
     yield from log_lines(row.log)
     if group is not None:
         yield from _groups([group], width, limit)
     yield from _steps(row.steps, width, limit)
     name = group.name if group else row.name
-    yield from _apart(
-        f"{shorten(name, 40)} was left apart from, most shared first", row.apart, width, limit, group
-    )
-    if alone and not row.apart and row.log.state == "proved":
-        yield Text("the log weighs it with no other node")
+    title = f"tried and not fused with {shorten(name, 40)}, most shared first"
+    yield from _unfused(title, row.unfused, width, limit, group)
+    if alone and not row.unfused and row.log.state == "proved":
+        yield Text("the log has no pair of it with another node")
 
 
 def log_lines(match: LogMatch) -> Iterator[Text]:
     """Say where the log is that the page speaks of, or why there is none and how to get it."""
     if match.state in ("proved", "disagrees"):
         style = "dim" if match.state == "proved" else "yellow"
-        yield Text(f"log at {short(match.span)}: {match.how}", style=style)
+        yield Text(f"log at {short(match.span)}: {log_text(match)}", style=style)
         return
     word = "AMBIGUOUS: " if match.state == "ambiguous" else "no reasons: "
-    yield Text.assemble((word, "yellow"), match.how)
-    if match.to_learn:
-        yield Text.assemble(("to learn them: ", "bold cyan"), match.to_learn)
+    yield Text.assemble((word, "yellow"), log_text(match))
+    if advice := how_to_record_reasons(match):
+        yield Text.assemble(("to record them: ", "bold cyan"), advice)
 
 
 def short(span: Span | None) -> str:
@@ -109,7 +109,11 @@ def _rounds(rounds: Sequence[RoundRow]) -> Iterator[RenderableType]:
         nodes = f"{part.nodes_before} -> {part.nodes_after}" if part.nodes_before is not None else "-"
         name = "reordered" if part.number is None else str(part.number)
         table.add_row(
-            name, nodes, "?" if part.found is None else str(part.found), str(part.fused), str(part.refused)
+            name,
+            nodes,
+            "?" if part.possible is None else str(part.possible),
+            str(part.fused),
+            str(part.refused),
         )
     yield from _section("rounds", table)
 
@@ -118,7 +122,7 @@ def _groups(groups: Sequence[FusionGroup], width: int, limit: int | None) -> Ite
     fused = [group for group in groups if len(group.nodes) > 1]
     if not fused:
         if groups:
-            yield Text("no two nodes were fused" if len(groups) > 1 else "fused with none")
+            yield Text("no two nodes were fused" if len(groups) > 1 else "not fused with another node")
         return
     table = _table("node after fusion", "of", "kind", "kernel", "steps", right=("of",))
     room = max((width - 40) // 2, _SHORTEST_NAME)
@@ -132,7 +136,7 @@ def _groups(groups: Sequence[FusionGroup], width: int, limit: int | None) -> Ite
             steps or "-",
         )
     alone = len(groups) - len(fused)
-    title = "fused" if not alone else f"fused ({counted(alone, 'node')} stayed alone)"
+    title = "fused" if not alone else f"fused ({counted(alone, 'node')} not fused)"
     yield from _section(title, table, len(fused), limit)
 
 
@@ -174,22 +178,19 @@ def shared_text(shared: int | bool | None) -> str:
 def _refusals(counts: Sequence[RefusalCount], width: int) -> Iterator[RenderableType]:
     if not counts:
         return
-    table = _table("apart", "pairs", "lines", "reason", right=("apart", "pairs", "lines"))
+    table = _table("unfused", "pairs", "lines", "reason", right=("unfused", "pairs", "lines"))
     for count in counts:
         refusal = count.refusal
         reason = Text(refusal.form.replace("%s", "…"), style="bold")
-        reason.append(
-            f"\n{refusal.meaning}" if refusal.meaning else "\nnot known here: torch's own words",
-            style="not bold",
-        )
-        for knob in refusal.knobs:
-            reason.append(f"\n{knob.text}", style="not bold cyan")
-        table.add_row(str(count.standing), str(count.pairs), str(count.lines), reason)
-    yield from _section("refused (pairs still apart after fusion, pairs in all, lines of the log)", table)
+        reason.append(f"\n{meaning(refusal)}", style="not bold")
+        for setting in count.settings:
+            reason.append(f"\n{setting_text(setting)}", style="not bold cyan")
+        table.add_row(str(count.unfused), str(count.pairs), str(count.lines), reason)
+    yield from _section("refused (pairs not fused in the end, pairs in all, lines of the log)", table)
 
 
-def _apart(
-    title: str, pairs: Sequence[ApartPair], width: int, limit: int | None, group: FusionGroup | None = None
+def _unfused(
+    title: str, pairs: Sequence[UnfusedPair], width: int, limit: int | None, group: FusionGroup | None = None
 ) -> Iterator[RenderableType]:
     if not pairs:
         return
@@ -206,12 +207,12 @@ def _apart(
     yield from _section(title, table, len(pairs), limit)
 
 
-def _reasons(pair: ApartPair) -> str:
+def _reasons(pair: UnfusedPair) -> str:
     """What torch said last comes first."""
-    said = [refusal.reason for refusal in reversed(pair.refusals)]
-    if pair.silent:
-        said = ["refused without a reason", *(f"before: {reason}" for reason in said)]
-    return "; ".join(said) or "not told"
+    reasons = [refusal.reason for refusal in reversed(pair.refusals)]
+    if pair.without_reason:
+        reasons = ["refused without a reason", *(f"before: {reason}" for reason in reasons)]
+    return "; ".join(reasons) or "not logged"
 
 
 def _table(*columns: str, right: Iterable[str] = ()) -> Table:

@@ -1,26 +1,42 @@
-"""The page of a pair: what became of it, why, and both sides next to each other."""
+"""The page of a pair: what became of it, why, and both nodes next to each other."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from rich.console import RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from inductor_probe.model.fusion import FusionDecision, PairAttempt, PairFacts, Refusal, SharedBuffer, Side
-from inductor_probe.model.ir import Dim
+from inductor_probe.model.fusion import (
+    FusionDecision,
+    Outcome,
+    PairAttempt,
+    PairFacts,
+    PairMember,
+    SharedBuffer,
+)
 from inductor_probe.model.span import Span
 from inductor_probe.report.units import bytes_text, dims_text, shorten
+from inductor_probe.report.words.fusion import (
+    OUTCOMES,
+    access_text,
+    how_to_record_reasons,
+    log_text,
+    loops_text,
+    meaning,
+    member_loops,
+    number_lines,
+    reason_texts,
+    relation_text,
+    setting_text,
+)
 
-_SAID = {
-    "fused": ("fused", "bold green"),
-    "refused": ("refused", "bold red"),
-    "refused_silently": ("refused without a reason", "bold red"),
-    "untold": ("not fused, and the log does not tell why", "bold yellow"),
-    "never_tried": ("never tried", "bold yellow"),
-    "no_log": ("not fused, and no log tells why", "bold yellow"),
+_STYLES: Mapping[Outcome, str] = {
+    "fused": "bold green",
+    "refused": "bold red",
+    "refused_without_reason": "bold red",
 }
 _MOST_ACCESSES = 4
 
@@ -28,9 +44,9 @@ _MOST_ACCESSES = 4
 def pair_page(row: FusionDecision, width: int, limit: int | None) -> Iterator[RenderableType]:
     """Yield the page from top to bottom."""
     facts = row.facts
-    said, style = _SAID[row.outcome]
+    outcome = (OUTCOMES[row.outcome], _STYLES.get(row.outcome, "bold yellow"))
     yield Text.assemble(
-        (f"{facts.first.name} and {facts.second.name}", "bold"), "  ", (said, style), f"  in {row.graph}"
+        (f"{facts.first.name} and {facts.second.name}", "bold"), "  ", outcome, f"  in {row.graph}"
     )
     answer = _grid()
     if row.group is not None:
@@ -44,16 +60,21 @@ def pair_page(row: FusionDecision, width: int, limit: int | None) -> Iterator[Re
             f"{when}, step {step.number}: fusing {step.first} with {step.second} ({_short(step.span)})",
         )
     if row.refusal is not None:
-        _refusal_rows(answer, row.refusal)
+        answer.add_row("torch says", Text(row.refusal.reason, style="bold"))
+        answer.add_row("meaning", meaning(row.refusal))
+        if row.refusal.numbers:
+            answer.add_row("numbers", Text("\n".join(number_lines(row.refusal))))
+    for at, setting in enumerate(row.settings):
+        answer.add_row("" if at else "setting", Text(setting_text(setting), style="cyan"))
     yield Padding(answer, (0, 0, 0, 2), expand=False)
-    for sentence in row.because:
+    for sentence in reason_texts(row):
         yield Padding(Text(sentence), (0, 0, 0, 2), expand=False)
-    yield Padding(_sides(facts, width, limit), (1, 0, 0, 0), expand=False)
+    yield Padding(_members(facts, width, limit), (1, 0, 0, 0), expand=False)
     yield _between(facts, fused=row.outcome == "fused")
     yield from _shared(facts)
     yield from _attempts(row, limit)
-    for step_text in row.next_steps:
-        yield Text.assemble(("to learn why: ", "bold cyan"), step_text)
+    if row.outcome != "fused" and (advice := how_to_record_reasons(row.log)):
+        yield Text.assemble(("to record why: ", "bold cyan"), advice)
 
 
 def _grid() -> Table:
@@ -63,17 +84,8 @@ def _grid() -> Table:
     return grid
 
 
-def _refusal_rows(grid: Table, refusal: Refusal) -> None:
-    grid.add_row("torch says", Text(refusal.reason, style="bold"))
-    grid.add_row("meaning", refusal.meaning or "not known here: these are torch's own words")
-    if refusal.numbers:
-        grid.add_row("numbers", Text("\n".join(f"{label}: {value}" for label, value in refusal.numbers)))
-    for at, knob in enumerate(refusal.knobs):
-        grid.add_row("setting" if at == 0 else "", Text(knob.text, style="cyan"))
-
-
-def _sides(facts: PairFacts, width: int, limit: int | None) -> Table:
-    """Both sides next to each other; what differs and matters is marked."""
+def _members(facts: PairFacts, width: int, limit: int | None) -> Table:
+    """Both nodes next to each other; loops and devices that differ are highlighted."""
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     table.add_column("", style="dim", no_wrap=True)
     table.add_column(Text(facts.first.name), overflow="fold")
@@ -93,41 +105,26 @@ def _sides(facts: PairFacts, width: int, limit: int | None) -> Table:
 _LABELS = ("nodes", "does", "writes", "device", "loops", "sizes", "from", "fused into", "kernel")
 
 
-def _cell(side: Side, label: str, limit: int | None) -> str:
+def _cell(member: PairMember, label: str, limit: int | None) -> str:
     match label:
         case "nodes":
-            return ", ".join(side.nodes) if side.nodes != (side.name,) else "-"
+            return ", ".join(member.nodes) if member.nodes != (member.name,) else "-"
         case "does":
-            return side.kind
+            return " and ".join(member.kinds)
         case "writes":
-            return ", ".join(side.buffers) if side.buffers != (side.name,) else "-"
+            return ", ".join(member.buffers) if member.buffers != (member.name,) else "-"
         case "device":
-            return side.device or "-"
+            return member.device or "-"
         case "loops":
-            return _loops(side)
+            return member_loops(member)
         case "sizes":
-            return " and ".join(dims_text(dims) for dims in side.sizes) if side.sizes is not None else "-"
+            return " and ".join(dims_text(dims) for dims in member.sizes) if member.sizes is not None else "-"
         case "from":
-            more = len(side.origins) - len(side.origins[:limit])
-            return (", ".join(side.origins[:limit]) or "-") + (f" and {more} more" if more else "")
+            more = len(member.origins) - len(member.origins[:limit])
+            return (", ".join(member.origins[:limit]) or "-") + (f" and {more} more" if more else "")
         case "fused into":
-            return side.top if side.top and side.top not in (side.name, *side.nodes[:1]) else "-"
-    return side.kernel or "-"
-
-
-def _loops(side: Side) -> str:
-    if side.iteration is None:
-        return "-"
-    match side.iteration:
-        case (tuple() as kept, tuple() as reduced):
-            return _nest(kept) + (f" reducing {_nest(reduced)}" if reduced else "")
-        case (numel, rnumel):
-            return f"{numel} elements" + (f" reducing {rnumel}" if rnumel != 1 else "")
-    return str(side.iteration)
-
-
-def _nest(dims: tuple[Dim, ...]) -> str:
-    return " x ".join(map(str, dims)) or "1"
+            return member.top if member.top and member.top not in (member.name, *member.nodes[:1]) else "-"
+    return member.kernel or "-"
 
 
 def _between(facts: PairFacts, *, fused: bool) -> Table:
@@ -147,14 +144,14 @@ def _between(facts: PairFacts, *, fused: bool) -> Table:
         facts.loops_fit
     ]
     if fused and facts.loops_fit is False:
-        verdict, style = "of these two alone do not fit, others are between them: ", ""
-    grid.add_row("loops", Text.assemble((verdict, style), facts.loops))
+        verdict, style = "of these two alone do not fit, other nodes are between them: ", ""
+    grid.add_row("loops", Text.assemble((verdict, style), loops_text(facts)))
     return grid
 
 
 def _shared(facts: PairFacts) -> Iterator[RenderableType]:
     if not facts.shared:
-        yield Text("they use no buffer in common")
+        yield Text("they use no common buffer")
         return
     total = sum(row.bytes or 0 for row in facts.shared if row.matches)
     counted = f": {bytes_text(total)} of accesses that are the same" if total else ""
@@ -164,11 +161,11 @@ def _shared(facts: PairFacts) -> Iterator[RenderableType]:
 
 
 def _shared_buffer(row: SharedBuffer, facts: PairFacts) -> Iterator[RenderableType]:
-    mark, style = ("=", "green") if row.matches else ("!", "bold yellow")
-    relation = row.relation.replace("first", facts.first.name).replace("second", facts.second.name)
+    sign, style = ("=", "green") if row.matches else ("!", "bold yellow")
     size = f", {bytes_text(row.bytes)}" if row.matches and row.bytes is not None else ""
-    note = "" if row.matches else ", no access is the same in both"
-    yield Text.assemble((f"  {mark} ", style), (row.buffer, "bold"), f"  {relation}{size}{note}")
+    unequal = "" if row.matches else ", no access is the same in both"
+    relation = relation_text(row, facts)
+    yield Text.assemble((f"  {sign} ", style), (row.buffer, "bold"), f"  {relation}{size}{unequal}")
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column(overflow="fold")
@@ -177,7 +174,7 @@ def _shared_buffer(row: SharedBuffer, facts: PairFacts) -> Iterator[RenderableTy
         for at, access in enumerate(accesses[:_MOST_ACCESSES]):
             grid.add_row(
                 shorten(name, 24) if at == 0 else "",
-                Text(access, style="green" if access in same else "yellow"),
+                Text(access_text(access), style="green" if access in same else "yellow"),
             )
         if len(accesses) > _MOST_ACCESSES:
             grid.add_row("", f"and {len(accesses) - _MOST_ACCESSES} more")
@@ -187,9 +184,9 @@ def _shared_buffer(row: SharedBuffer, facts: PairFacts) -> Iterator[RenderableTy
 def _attempts(row: FusionDecision, limit: int | None) -> Iterator[RenderableType]:
     if row.log.state not in ("proved", "disagrees"):
         word = "AMBIGUOUS: " if row.log.state == "ambiguous" else "no log: "
-        yield Text.assemble((word, "yellow"), row.log.how)
+        yield Text.assemble((word, "yellow"), log_text(row.log))
         return
-    yield Text.assemble(("in the log", "bold"), f" (at {_short(row.log.span)}: {row.log.how})")
+    yield Text.assemble(("in the log", "bold"), f" (at {_short(row.log.span)}: {log_text(row.log)})")
     if not row.attempts:
         yield Text("  no line mentions the pair")
         return
@@ -202,7 +199,7 @@ def _attempts(row: FusionDecision, limit: int | None) -> Iterator[RenderableType
             "reordered" if attempt.round is None else str(attempt.round),
             f"{attempt.first} with {attempt.second}",
             _shared_amount(attempt.shared),
-            Text(_what(attempt), style="red" if attempt.what == "refused" or attempt.silent else ""),
+            Text(_what(attempt), style="red" if attempt.what == "refused" or attempt.without_reason else ""),
             str(attempt.span.first) if attempt.span else "-",
         )
     if len(shown) < len(row.attempts):
@@ -219,11 +216,9 @@ def _shared_amount(shared: int | bool | None) -> str:
 def _what(attempt: PairAttempt) -> str:
     if attempt.refusal is not None:
         return f"refused: {attempt.refusal.reason}"
-    if attempt.silent:
+    if attempt.without_reason:
         return "refused without a reason"
-    return {"fused": "fused", "possible": "could be fused", "weighed": "weighed"}.get(
-        attempt.what, attempt.what
-    )
+    return "can be fused" if attempt.what == "possible" else attempt.what
 
 
 def _short(span: Span | None) -> str:

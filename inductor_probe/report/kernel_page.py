@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Iterator
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
@@ -16,11 +15,11 @@ from inductor_probe.model.kernel_facts import CppFacts, Loop, LoopNest
 from inductor_probe.model.kernels import KernelLaunch, KernelRow, Passed
 from inductor_probe.model.span import Span
 from inductor_probe.report.facts import code_text
-from inductor_probe.report.kernel_fx import conflict_texts
 from inductor_probe.report.kernels import how
 from inductor_probe.report.remark_lines import remark_line, remark_lines
 from inductor_probe.report.units import bytes_with, counted, dims_text, symbols_text
 from inductor_probe.report.words.kernels import FEATURES
+from inductor_probe.report.words.links import conflict_texts, counted_sources_of_fx
 
 _SHOWN_ABOVE = frozenset(("loop nests", "vectorised", "scalar", "tails", "heuristic", "loads", "stores"))
 """Facts that other lines of the page tell."""
@@ -70,7 +69,7 @@ def _facts(row: KernelRow) -> Table:
     grid.add_row("nodes", _names(row.nodes) + tops if row.nodes else "none could be linked to it")
     if row.fx:
         grid.add_row("FX nodes", _names(row.fx))
-        grid.add_row("", _proofs(row))
+        grid.add_row("", counted_sources_of_fx(pair for pair in row.fx_proofs if pair.fx in row.fx))
     for source in row.sources:
         inside = f" in {source.function}" if source.function else ""
         grid.add_row("from", f"{source}{inside}: {source.code}")
@@ -87,14 +86,6 @@ def _facts(row: KernelRow) -> Table:
         what = "defined at" if row.source else "first called at"
         grid.add_row(what, f"{_place(row.span)}")
     return grid
-
-
-def _proofs(row: KernelRow) -> str:
-    """`12 in torch's provenance file, 10 by the flow of data`."""
-    counts = Counter(proof for pair in row.fx_proofs if pair.fx in row.fx for proof in pair.proofs)
-    return ", ".join(
-        f"{count} {'' if proof.startswith('recorded') else 'by '}{proof}" for proof, count in counts.items()
-    )
 
 
 def _in_text(number: int | None, what: str) -> str:

@@ -24,6 +24,7 @@ from inductor_probe.report.units import (
     table_symbols,
 )
 from inductor_probe.report.words.layouts import format_text, generated_text, pattern_text
+from inductor_probe.report.words.links import origin_text
 from inductor_probe.report.words.remarks import sentence
 
 _WIDE = 110
@@ -221,9 +222,7 @@ def _steps(steps: Dim) -> str:
 
 
 def _origin_text(origin: Origin) -> str:
-    if origin.candidates:
-        return f"AMBIGUOUS: {', '.join(origin.candidates)} ({origin.how})"
-    text = f"{origin.node} ({origin.how})"
+    text = origin_text(origin)
     if origin.source is None:
         return text
     inside = f" in {origin.source.function}" if origin.source.function else ""

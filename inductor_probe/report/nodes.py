@@ -172,7 +172,7 @@ def from_text(link: NodeLink) -> str:
     """`check_hflip.py:12 rev`: the first line of the user's, and the FX nodes; `?` when nothing tells."""
     names = link.fx or link.fx_candidates
     if not names:
-        return "?" if link.fx_how is None and link.kernel is not None else "-"
+        return "?" if not link.fx_proofs and link.kernel is not None else "-"
     sources = own_lines(link.sources)
     place = f"{sources[0].path.rpartition('/')[2]}:{sources[0].line} " if sources else ""
     last = names[-1] if link.fx else AMBIGUOUS
@@ -186,7 +186,7 @@ def kernel_text(link: NodeLink) -> str:
         return link.kernel
     if link.kernel_candidates:
         return f"{AMBIGUOUS}: {' or '.join(link.kernel_candidates)}"
-    return "-" if link.kernel_how else "not linked"
+    return "not linked" if link.is_unlinked else "-"
 
 
 def _kernel(link: NodeLink, room: int) -> tuple[str, str]:

@@ -13,10 +13,10 @@ from inductor_probe.model.nodes import NodeRow
 from inductor_probe.model.pages import Absence, TracePage
 from inductor_probe.model.span import Span
 from inductor_probe.report.facts import facts, names, place, source_text, table
-from inductor_probe.report.kernel_fx import conflict_texts, proofs_text
 from inductor_probe.report.nodes import buffer_text, does, kernel_text
 from inductor_probe.report.remark_lines import remark_line
 from inductor_probe.report.units import shorten
+from inductor_probe.report.words.links import conflict_texts, proofs_text, searched_text, sources_of_fx
 
 _PIPE = 1000
 _SHORTEST = 24
@@ -92,7 +92,7 @@ def _below(page: TracePage, width: int) -> Iterator[RenderableType]:
         yield table(
             ("launched at", "kernel", "proof"),
             (
-                (", ".join(map(place, _launches(pairs))) or "?", kernel, proofs_text(pairs))
+                (", ".join(map(place, _launches(pairs))) or "?", kernel, sources_of_fx(pairs))
                 for kernel, pairs in _by_kernel(page).items()
             ),
         )
@@ -119,7 +119,7 @@ def _absence(absence: Absence) -> str:
         case "unused":
             return f"nothing uses the value of {name}, and no kernel is known to compute it"
         case "unknown":
-            searched = " or ".join((*absence.searched, "the flow of data"))
+            searched = searched_text(absence.searched)
             users = f"; what uses it is computed in {of}" if of else ""
             return f"no scheduler node is known to compute {name} from {searched}{users}"
 
@@ -130,5 +130,5 @@ def _node(row: NodeRow, room: int) -> tuple[Text | str, ...]:
         does(row),
         ", ".join(map(buffer_text, row.writes)),
         shorten(kernel_text(row.link), room),
-        row.link.fx_how or "",
+        proofs_text(row.link.fx_proofs),
     )

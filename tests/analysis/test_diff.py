@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from inductor_probe.analysis.diff import diff_graphs
-from inductor_probe.model.diff import GraphDiff
+from inductor_probe.model.diff import GraphDiff, MissingPart
 from tests.analysis.graphs import folder_of, read_at
 from tests.conftest import all_graph_dirs
 
@@ -76,9 +76,9 @@ def test_a_graph_equals_itself_whatever_it_is_called_and_in_whatever_order_it_is
     (copy / CODE).write_text(code)
     diff = diff_graphs(read_at(folder), read_at(copy))
     assert diff.equal, changed_parts(diff)
-    assert diff.unknown == ()
+    assert diff.missing == ()
     assert not any(count.changed for count in diff.counts)
-    assert {name for name, _ in diff.cosmetic} <= {"kernel names", "graph name"}
+    assert {name for name, _ in diff.cosmetic} <= {"kernel_names", "graph_name"}
 
 
 def test_symbols_may_have_other_names(edited: Callable[..., GraphDiff]) -> None:
@@ -138,7 +138,7 @@ def test_a_stride_of_a_dimension_of_size_1_is_spelling(edited: Callable[..., Gra
         ANTIALIAS, {IR: replacing("size=[256, 1], stride=[1, 1]", "size=[256, 1], stride=[1, 256]")}
     )
     assert diff.equal
-    assert dict(diff.cosmetic) == {"strides of dimensions of size 1": 2}
+    assert dict(diff.cosmetic) == {"unit_dim_strides": 2}
 
 
 def test_a_changed_dtype_is_named(edited: Callable[..., GraphDiff]) -> None:
@@ -152,27 +152,27 @@ def test_a_changed_dtype_is_named(edited: Callable[..., GraphDiff]) -> None:
     ]
 
 
-def test_a_group_that_comes_apart_is_one_change(edited: Callable[..., GraphDiff]) -> None:
+def test_a_group_that_is_split_is_one_change(edited: Callable[..., GraphDiff]) -> None:
     folder = folder_of("torch-2.4.1-cpu/layernorm_grad")
     name = next(
         match[1] for match in re.finditer(r"^(\w+): \w*Fused\w*\(", (folder / IR).read_text(), re.MULTILINE)
     )
     count = len(name.split("_"))
 
-    def apart(text: str) -> str:
+    def split(text: str) -> str:
         head, mark, last = text.partition(f"    {name}.snodes[{count - 1}] =\n")
         assert mark
         block, _, rest = last.partition("\n\n\n")
         own = "\n".join(line.removeprefix("    ") for line in block.split("\n"))
         return f"{head.rstrip()}\n\n\n{own}\n\n\n{rest}"
 
-    diff = edited("torch-2.4.1-cpu/layernorm_grad", {IR: apart})
+    diff = edited("torch-2.4.1-cpu/layernorm_grad", {IR: split})
     assert changed_parts(diff) == {"fusion"}
     (fusion,) = diff.fusion
     assert fusion.relation == "split"
     assert sorted(fusion.a[0]) == sorted(name.split("_"))
     assert sorted(len(group) for group in fusion.b) == [1, count - 1]
-    assert [count.name for count in diff.counts if count.changed] == ["fused groups"]
+    assert [count.name for count in diff.counts if count.changed] == ["fused_groups"]
 
 
 def test_edited_kernel_code_is_counted_and_shown(edited: Callable[..., GraphDiff]) -> None:
@@ -228,6 +228,6 @@ def test_a_removed_node_is_named_and_the_rest_stays_matched(edited: Callable[...
 
 def test_parts_that_are_missing_are_said_to_be_missing(edited: Callable[..., GraphDiff]) -> None:
     diff = edited(SORT, {CODE: lambda _: "("})
-    assert [text.partition(":")[0] for text in diff.unknown] == ["B has no readable output_code.py"]
+    assert diff.missing == (MissingPart("b", "output_code"),)
     assert not diff.nodes
     assert not any(count.changed for count in diff.counts)

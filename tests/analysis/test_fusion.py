@@ -16,10 +16,12 @@ from inductor_probe.analysis.fusion import (
 from inductor_probe.analysis.graph import index_of
 from inductor_probe.errors import NotFoundError, ProbeError
 from inductor_probe.model.fusion import FusionDecision, LogMatch
+from inductor_probe.model.proof import inferred, read
+from inductor_probe.report.words.fusion import how_to_record_reasons, reason_texts
 from tests.analysis.fusion_logs import graphs_and_logs, logged_runs, matched
 from tests.conftest import DUMPS
 
-NO_LOG = Matched(None, LogMatch("none", "there is no log"))
+NO_LOG = Matched(None, LogMatch("none", read("no-log")))
 LAYERNORM_CUDA = "torch-2.11.0-cuda/layernorm_grad"
 TRAINING = "torch-2.13.0-cpu-programs/training"
 
@@ -55,11 +57,13 @@ def test_refusals_are_counted_by_reason_and_by_what_they_keep_apart() -> None:
     assert found.log is not None
     lines = [a for part in found.log.rounds for a in part.attempts if a.outcome == "refused"]
     assert sum(count.lines for count in whole.refusals) == len(lines)
-    assert all(count.standing <= count.pairs <= count.lines for count in whole.refusals)
+    assert all(count.unfused <= count.pairs <= count.lines for count in whole.refusals)
     names = {group.name for group in whole.groups}
-    assert whole.apart
-    assert all(row.first in names and row.second in names and row.first != row.second for row in whole.apart)
-    shared = [row.shared or 0 for row in whole.apart]
+    assert whole.unfused
+    assert all(
+        row.first in names and row.second in names and row.first != row.second for row in whole.unfused
+    )
+    shared = [row.shared or 0 for row in whole.unfused]
     assert shared == sorted(shared, reverse=True)
 
 
@@ -78,7 +82,7 @@ def test_a_pair_that_was_refused_has_torchs_words_their_meaning_and_the_numbers(
     refused = next(attempt for attempt in decision.attempts if attempt.refusal)
     assert refused.refusal is not None
     assert refused.refusal.reason == "numel/rnumel mismatch (non-reduce) (1024, 786432), (1, 1)"
-    assert dict(refused.refusal.numbers)["elements of the second"] == "786432"
+    assert dict(refused.refusal.numbers)["second_numel"] == "786432"
     assert refused.shared == 4096
 
 
@@ -137,19 +141,19 @@ def test_without_a_log_the_ir_speaks_and_the_way_to_a_log_is_named() -> None:
     decision = fusion_of_pair(graph, found, "op2", "op3")
     assert decision.outcome == "no_log"
     assert decision.facts.loops_fit is False
-    assert any("loops differ" in sentence for sentence in decision.because)
-    assert any("probe dump" in step for step in decision.next_steps)
+    assert inferred("loops-do-not-fit") in decision.reasons
+    assert any("loops differ" in sentence for sentence in reason_texts(decision))
+    assert "probe dump" in (how_to_record_reasons(found.match) or "")
     assert decision.same_kernel
 
 
 def test_torch_2_1_has_no_log_of_fusion() -> None:
     graph, found = matched("torch-2.1.2-cpu/layernorm_grad")
-    assert not found.match.torch_logs_reasons
+    assert found.match.proof.code == "torch-logs-no-fusion"
     nodes = [top.name for top in graph.post]
     decision = fusion_of_pair(graph, found, nodes[0], nodes[-1])
     assert decision.outcome in ("no_log", "never_tried")
-    if decision.outcome == "no_log":
-        assert "2.2 and later" in decision.next_steps[0]
+    assert "2.2 and later" in (how_to_record_reasons(decision.log) or "")
 
 
 def test_a_library_call_is_fused_with_nothing() -> None:
@@ -158,23 +162,21 @@ def test_a_library_call_is_fused_with_nothing() -> None:
     other = next(leaf.name for top in graph.pre for leaf in top.leaves() if leaf.kind == "SchedulerNode")
     decision = fusion_of_pair(graph, found, extern, other)
     assert decision.outcome == "never_tried"
-    assert any(
-        "library call" in sentence or "no buffer in common" in sentence for sentence in decision.because
-    )
+    assert {proof.code for proof in decision.reasons} & {"library-call", "no-common-buffer"}
 
 
 def test_what_is_refused_without_a_reason_is_said_to_be_so() -> None:
     """The C++ backend logs nothing when it refuses: a round that found no pair proves it."""
-    silent = []
+    decisions = []
     for name in (TRAINING, "torch-2.13.0-cpu-programs/symbolic", "torch-2.13.0-cpu-programs/scatters"):
         graphs, logs = graphs_and_logs(name)
         for at, graph in enumerate(graphs):
             found = match_log(graph, at, logs, lambda: graphs, len(graphs))  # noqa: B023 - called at once
-            for row in fusion_of_graph(graph, found).apart:
-                if row.silent:
-                    silent.append(fusion_of_pair(graph, found, row.first, row.second))
-    assert silent
-    for decision in silent:
-        assert decision.outcome == "refused_silently"
-        assert decision.attempts[-1].silent
+            for row in fusion_of_graph(graph, found).unfused:
+                if row.without_reason:
+                    decisions.append(fusion_of_pair(graph, found, row.first, row.second))
+    assert decisions
+    for decision in decisions:
+        assert decision.outcome == "refused_without_reason"
+        assert decision.attempts[-1].without_reason
         assert decision.facts.loops_fit is not True  # the loops explain every one of them

@@ -32,7 +32,7 @@ def test_indices_of_real_graphs_stay_inside_what_they_pick_from(read: Callable[.
         (tokens,) = found
         assert (tokens.name, tokens.low, tokens.high, tokens.lost) == ("primals_2", 0, 19, False)
     (edges,) = input_bounds(read(programs + "masks"))
-    assert (edges.name, edges.form, edges.why) == ("arg1_1", "sorted", "aten.bucketize")
+    assert (edges.name, edges.form, edges.operator) == ("arg1_1", "sorted", "aten.bucketize")
 
 
 def test_a_graph_of_floats_alone_needs_nothing(read: Callable[..., CompiledGraph]) -> None:
@@ -143,7 +143,7 @@ def test_a_number_out_of_a_tensor_that_a_slice_starts_at_stays_inside() -> None:
         'v: "Sym(u4)" = torch.ops.aten._local_scalar_dense.default(j)',
         'x: "f32[5]" = torch.ops.aten.select.int(w, 0, v)',
     )
-    assert (found["i"].low, found["i"].high, found["i"].why) == (0, 3, "aten.slice")
+    assert (found["i"].low, found["i"].high, found["i"].operator) == (0, 3, "aten.slice")
     assert (found["j"].low, found["j"].high, found["j"].lost) == (0, 4, False)
 
 

@@ -20,6 +20,7 @@ from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.links import Links, NodeLink
 from inductor_probe.model.manifest import BufferOrigin
 from inductor_probe.model.pages import Absence
+from inductor_probe.model.proof import DATA_FLOW, PROVENANCE_FILE, RECORDED, inferred
 from inductor_probe.reader.debug_dir import graph_dir, read_graph
 from tests.conftest import all_graph_dirs
 
@@ -114,7 +115,7 @@ def unproved(graph: CompiledGraph, linked: Links) -> Iterator[str]:
     for pair in linked.kernel_fx:
         node = graph.fx.node(pair.fx) if graph.fx else None
         wanted = LEFT_BEHIND.get(operator(node.target).name) if node else None
-        if pair.conflict != "not listed" or wanted is None:
+        if pair.conflict != "not-listed" or wanted is None:
             continue
         for name in pair.nodes:
             span = spans[name]
@@ -160,7 +161,7 @@ def test_the_log_of_a_short_softmax_is_not_denied(read: Read) -> None:
     page = fx_trace(graph, "log")
     assert [row.node for row in page.nodes] == ["op1"]
     assert [(pair.kernel, pair.proofs) for pair in page.kernels] == [
-        ("cpp_fused__log_softmax_0", ("torch's provenance file",))
+        ("cpp_fused__log_softmax_0", (PROVENANCE_FILE,))
     ]
     assert page.absent == ()
 
@@ -170,7 +171,7 @@ def test_a_node_and_its_buffer_name_the_same_fx_node(read: Read) -> None:
     linked = links(read("torch-2.13.0-cpu-programs/short_softmax"))
     assert linked.nodes["op1"].fx == ("exp", "sum_1", "log")
     assert linked.origins["buf1"].node == "log"
-    assert linked.origins["buf1"].how == "the last FX node that op1 computes"
+    assert linked.origins["buf1"].proofs == (inferred("last-fx-of-node", node="op1"),)
 
 
 def test_without_torchs_file_the_log_is_possible_and_not_denied(read: Read) -> None:
@@ -192,9 +193,9 @@ def test_what_torch_does_not_list_is_kept_beside_what_it_lists(read: Read) -> No
         graph.provenance, kernels={kernel: (*rest, "gone")}, launches={f"{kernel}:1": (*rest, "gone")}
     )
     pairs = {pair.fx: pair for pair in links(replace(graph, provenance=found)).kernel_fx}
-    assert (pairs["amax"].proofs, pairs["amax"].nodes) == (("the flow of data",), ("op0",))
-    assert pairs["amax"].conflict == "not listed"
-    assert pairs["gone"].conflict == "not in the FX graph"
+    assert (pairs["amax"].proofs, pairs["amax"].nodes) == ((DATA_FLOW,), ("op0",))
+    assert pairs["amax"].conflict == "not-listed"
+    assert pairs["gone"].conflict == "not-in-fx-graph"
     assert {pair.conflict for name, pair in pairs.items() if name not in ("amax", "gone")} == {None}
 
 
@@ -210,8 +211,8 @@ def test_what_torch_lists_and_no_body_computes_is_said(read: Read) -> None:
         for buffer in link.buffers
     }
     pairs = {pair.fx: pair for pair in links(graph, origins).fx_of_kernel(kernel)}
-    assert (pairs["erf"].proofs, pairs["erf"].conflict) == (("torch's provenance file",), "not computed")
-    assert pairs["gt"].proofs[0] == "recorded while compiling"
+    assert (pairs["erf"].proofs, pairs["erf"].conflict) == ((PROVENANCE_FILE,), "not-computed")
+    assert pairs["gt"].proofs[0] == RECORDED
 
 
 def test_each_denial_says_what_is_known_of_why(read: Read) -> None:

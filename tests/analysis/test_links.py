@@ -16,7 +16,10 @@ from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.ir import SchedulerNode
 from inductor_probe.model.links import Links
 from inductor_probe.model.manifest import BufferOrigin
+from inductor_probe.model.proof import KERNEL_COMMENT, RECORDED, Proof, inferred
+from inductor_probe.model.proof import read as read_in_dump
 from inductor_probe.reader.debug_dir import graph_dir, read_graph, read_run
+from inductor_probe.report.words.links import proof_text
 from tests.conftest import all_graph_dirs
 
 Read = Callable[..., CompiledGraph]
@@ -66,7 +69,7 @@ def disagreements(graph: CompiledGraph, linked: Links) -> Iterator[str]:
 
 def unlisted(linked: Links, kernel: str) -> set[str]:
     """What is said to differ from torch's list; `test_kernel_fx.py` looks for it in the loop bodies."""
-    return {pair.fx for pair in linked.fx_of_kernel(kernel) if pair.conflict == "not listed"}
+    return {pair.fx for pair in linked.fx_of_kernel(kernel) if pair.conflict == "not-listed"}
 
 
 @pytest.mark.parametrize("folder", all_graph_dirs(), ids=lambda folder: "/".join(folder.parts[-5:-3]))
@@ -115,11 +118,15 @@ def items(graph: CompiledGraph, names: tuple[str, ...]) -> set[str]:
     return {name for node in nodes if node is not None and node.target == "[]" for name in node.inputs}
 
 
+def passed(mutated: str, buffer: str) -> Proof:
+    return read_in_dump("mutates-buffer", step="launch", buffer=buffer, mutated=mutated)
+
+
 def test_every_proof_is_said(read: Read) -> None:
     graph = read("torch-2.13.0-cpu/mlp_train")
     for link in links(graph).nodes.values():
-        assert link.kernel_how
-        assert link.fx_how
+        assert link.kernel_proof
+        assert link.fx_proofs
 
 
 def test_a_training_step_is_linked_from_line_to_launch(read: Read) -> None:
@@ -136,7 +143,7 @@ def test_a_training_step_is_linked_from_line_to_launch(read: Read) -> None:
     assert dropped.fx == ("gt",)
     assert set(activated.fx) >= {"erf", "mul_4"}
     assert random.launches == dropped.launches == activated.launches
-    assert random.kernel_how == "fused with nodes that run in it"  # buf2 is kept inside the kernel
+    assert random.kernel_proof == read_in_dump("fused-with-linked")  # buf2 is kept inside the kernel
 
 
 def test_antialias_weights_belong_to_the_buffers_they_are_made_for(read: Read) -> None:
@@ -157,7 +164,7 @@ def test_nodes_that_change_their_inputs_are_told_apart_by_what_they_change(read:
     linked = links(read("torch-2.2.2-cpu/inplace_mutation"))
     changes = {link.buffers[0]: link for link in linked.nodes.values()}
     assert {link.kernel for link in linked.nodes.values()} == {"cpp_fused_add_mul_0"}
-    assert changes["buf2"].kernel_how == "the launch is handed arg0_1, which buf2 mutates"
+    assert changes["buf2"].kernel_proof == passed("arg0_1", "buf2")
     assert set(changes["buf2"].fx) == {"copy_"}
     assert changes["buf0"].fx == ("add", "mul", "add_1")
 
@@ -170,7 +177,7 @@ def test_lists_of_tensors_are_followed_item_by_item(read: Read) -> None:
     assert linked.nodes["op4"].fx == ("_foreach_sub", "_foreach_mul", "_foreach_add_1")
     assert linked.nodes["op27"].fx == ("copy__13",)
     step = linked.nodes["op20"]
-    assert step.kernel_how == "the launch is handed arg0_1, which buf20 mutates"
+    assert step.kernel_proof == passed("arg0_1", "buf20")
     assert {"_foreach_sqrt", "_foreach_div_3"} <= set(step.fx)
     assert all(link.fx for link in linked.nodes.values())
 
@@ -182,7 +189,7 @@ def test_comments_above_kernels_tell_the_value_of_each_buffer(read: Read) -> Non
     assert values["buf0"] == "getitem_1"
     assert values["buf3"] == "rsqrt"
     assert values["buf4"] == "add_1"
-    assert linked.origins["buf4"].how == "the comment above its kernel"
+    assert linked.origins["buf4"].proofs == (KERNEL_COMMENT,)
 
 
 def test_corpus_cases_checked_by_hand(corpus: Path) -> None:
@@ -198,7 +205,7 @@ def test_corpus_cases_checked_by_hand(corpus: Path) -> None:
 
     old = of("torch-2.4.1-cpu/conv_bn_relu").nodes  # without provenance
     assert old["buf0"].fx == ("convolution",)
-    assert old["buf0"].fx_how == "it copies what the node that computes this reads"
+    assert old["buf0"].fx_proofs == (inferred("copy-for-call"),)
 
     template = of("torch-2.11.0-cuda/mm_epilogue_maxautotune").nodes
     assert (template["op0"].kernel, template["op0"].fx) == ("triton_tem_fused_mm_0", ("mm",))
@@ -220,9 +227,9 @@ def test_corpus_cases_checked_by_hand(corpus: Path) -> None:
 def test_recorded_origins_go_before_everything_else(read: Read) -> None:
     graph = read("torch-2.13.0-cpu/hflip_cl")
     linked = links(graph, {"buf0": BufferOrigin("buf0", "rev", ("rev",))})
-    assert linked.origins["buf0"].how == "recorded while compiling"
-    assert linked.nodes["op0"].fx_how == "recorded while compiling"
-    assert links(graph).origins["buf0"].how == "its place in the graph's return"
+    assert linked.origins["buf0"].proofs == (RECORDED,)
+    assert linked.nodes["op0"].fx_proofs == (RECORDED,)
+    assert links(graph).origins["buf0"].proofs == (read_in_dump("returned-position"),)
 
 
 def test_what_cannot_be_told_is_ambiguous_and_names_the_candidates(read: Read) -> None:
@@ -233,7 +240,7 @@ def test_what_cannot_be_told_is_ambiguous_and_names_the_candidates(read: Read) -
     blind = replace(graph, code=replace(graph.code, externs=calls))
     found = links(blind).nodes["op0"]
     assert found.kernel == "extern_kernels.mm"
-    assert found.kernel_how == "the node names the call it makes, one of several such calls"
+    assert found.kernel_proof == read_in_dump("node-names-one-of-calls")
     assert len(found.launches) > 1
     unnamed = tuple(replace(leaf, kernel=None) for leaf in blind.nodes)
     found = links(replace(blind, post=unnamed)).nodes["op0"]
@@ -244,11 +251,14 @@ def test_without_a_wrapper_nothing_is_claimed(read: Read) -> None:
     graph = replace(read("torch-2.13.0-cpu/hflip_cl"), code=None)
     (link,) = links(graph).unlinked
     assert (link.node, link.kernel, link.launches) == ("op0", None, ())
+    assert link.is_unlinked
+    assert link.kernel_proof is None
 
 
 def test_statements_of_the_wrapper_and_empty_nodes_need_no_kernel(read: Read) -> None:
     graph = read("torch-2.13.0-cpu-programs/unbacked")
     ran = node_runs(index_of(graph).nodes, read_steps(graph.code))
-    silent = {leaf.ir: ran[leaf.name].how for leaf in leaves(graph) if ran[leaf.name].kernel is None}
-    assert all(how.startswith("needs no kernel: ") for how in silent.values())
-    assert "DynamicScalar" in silent or "AssertScalar" in silent
+    proofs = {leaf.ir: ran[leaf.name].proof for leaf in leaves(graph) if ran[leaf.name].kernel is None}
+    assert {proof.code for proof in proofs.values() if proof} <= {"no-kernel", "wrapper-statement"}
+    assert all(proof and proof_text(proof).startswith("needs no kernel: ") for proof in proofs.values())
+    assert "DynamicScalar" in proofs or "AssertScalar" in proofs

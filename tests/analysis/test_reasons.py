@@ -1,4 +1,4 @@
-"""The table of reasons against the catalogue, and against the torch that is installed."""
+"""The tables of reasons, their words and settings against the catalogue, and the torch that is installed."""
 
 from __future__ import annotations
 
@@ -12,8 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from inductor_probe.analysis.fusion.knobs import KNOBS
-from inductor_probe.analysis.fusion.refusals import ALL_REASONS, explain
+from inductor_probe.analysis.fusion.refusals import (
+    _SETTINGS_OF,
+    NUMBERS,
+    SETTINGS,
+    PairTraits,
+    explain,
+    settings_for,
+)
+from inductor_probe.model.fusion import FusionSetting
+from inductor_probe.model.runnable import Runnable
+from inductor_probe.report.words.fusion import MEANINGS, meaning, number_lines, setting_text
 
 # Every form that some torch from 2.2 to 2.13 logs, with something in the place of each `%s`.
 CATALOGUE = """
@@ -93,31 +102,35 @@ Cannot fuse epilogue node op3 into buf2, likely due to unsupported operation: er
 @pytest.mark.parametrize("reason", CATALOGUE)
 def test_every_reason_has_a_meaning(reason: str) -> None:
     refusal = explain(reason)
-    assert refusal.meaning
+    assert refusal.form in MEANINGS
+    assert meaning(refusal) == MEANINGS[refusal.form]
     assert refusal.reason == reason
     assert len(refusal.numbers) == refusal.form.count("%s")
-    for _, value in refusal.numbers:
+    for (_, value), line in zip(refusal.numbers, number_lines(refusal), strict=True):
         assert value in reason
+        assert line.endswith(f": {value}")
 
 
 def test_the_catalogue_has_every_row_of_the_table() -> None:
     forms = {explain(reason).form for reason in CATALOGUE}
-    assert {row.form for row in ALL_REASONS} - forms == {"(benchmark) cause %sx slowdown"}
-    assert len({row.form for row in ALL_REASONS}) == len(ALL_REASONS)
-    assert all(row.form.count("%s") == len(row.numbers) for row in ALL_REASONS)
+    assert MEANINGS.keys() - forms == {"(benchmark) cause %sx slowdown"}
+    assert {form for form in MEANINGS if "%s" in form} == NUMBERS.keys()
+    assert all(form.count("%s") == len(numbers) for form, numbers in NUMBERS.items())
+    assert _SETTINGS_OF.keys() <= MEANINGS.keys()
 
 
 def test_numbers_of_symbolic_sizes_are_not_cut_at_their_commas() -> None:
     refusal = explain("numel/rnumel mismatch (non-reduce) (Max(1, s0), s1*s2), (1, 1)")
     assert refusal.numbers[:2] == (
-        ("elements of the first", "Max(1, s0)"),
-        ("elements of the second", "s1*s2"),
+        ("first_numel", "Max(1, s0)"),
+        ("second_numel", "s1*s2"),
     )
 
 
 def test_an_unknown_reason_is_kept_verbatim_and_has_no_meaning() -> None:
     refusal = explain("the moon is full (3, 4)")
-    assert (refusal.form, refusal.meaning, refusal.numbers) == ("the moon is full (3, 4)", None, ())
+    assert (refusal.form, refusal.numbers) == ("the moon is full (3, 4)", ())
+    assert "torch's own words" in meaning(refusal)
 
 
 def inductor() -> Path:
@@ -152,21 +165,73 @@ def test_every_reason_of_the_installed_torch_is_in_the_table(file: str) -> None:
         pytest.skip(f"this torch has no {file}")
     found = set(reasons_in(path))
     assert found
-    assert found <= {row.form for row in ALL_REASONS}
+    assert found <= MEANINGS.keys()
 
 
-def test_every_knob_is_in_the_installed_torch_with_its_default() -> None:
+def test_every_setting_is_in_the_installed_torch() -> None:
     inductor()
-    names = [knob.name.removeprefix("torch._inductor.config.") for knob in KNOBS.values()]
     code = (
         "import functools, json, sys, torch._inductor.config as config;"
-        "print(json.dumps({name: repr(functools.reduce(getattr, name.split('.'), config))"
-        " for name in sys.argv[1:]}))"
+        "print(json.dumps([type(functools.reduce(getattr, name.split('.'), config)).__name__"
+        " for name in sys.argv[1:]]))"
     )
     ran = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code, *names],
+        [sys.executable, "-W", "ignore", "-c", code, *SETTINGS],
         capture_output=True, text=True, check=True, env={"PATH": "/usr/bin:/bin"},
     )  # fmt: skip
-    assert json.loads(ran.stdout) == {
-        knob.name.removeprefix("torch._inductor.config."): knob.default for knob in KNOBS.values()
-    }
+    types = dict(zip(SETTINGS, json.loads(ran.stdout), strict=True))
+    for name, change in SETTINGS.items():
+        assert (types[name] == "bool") == (change.value is not None)
+        assert setting_text(FusionSetting(f"torch._inductor.config.{name}", change.value, None))
+
+
+CPU, GPU = PairTraits(on_cpu=True, reduces=False), PairTraits(on_cpu=False, reduces=False)
+CPU_SUM, GPU_SUM = PairTraits(on_cpu=True, reduces=True), PairTraits(on_cpu=False, reduces=True)
+
+
+@pytest.mark.parametrize(
+    ("pair", "names"),
+    [
+        ((CPU, CPU_SUM), []),
+        ((CPU, CPU), ["aggressive_fusion"]),
+        ((GPU, GPU_SUM), ["loop_ordering_after_fusion"]),
+        ((GPU, GPU), ["loop_ordering_after_fusion", "aggressive_fusion"]),
+        ((CPU, GPU), ["aggressive_fusion"]),
+    ],
+)
+def test_a_setting_is_offered_where_it_does_something(
+    pair: tuple[PairTraits, PairTraits], names: list[str]
+) -> None:
+    settings = settings_for("no shared data", [pair], Runnable(None))
+    assert [setting.name.rpartition(".")[2] for setting in settings] == names
+
+
+def test_no_setting_makes_loops_fit_that_the_backend_cannot_fuse() -> None:
+    assert settings_for("no shared data", [(GPU, GPU)], Runnable(None), loops_fit=False) == ()
+    form = "numel/rnumel mismatch (non-reduce) (%s, %s), (%s, %s)"
+    (setting,) = settings_for(form, [(GPU, GPU)], Runnable(None), loops_fit=False)
+    assert setting.name.endswith(".combo_kernels")
+
+
+@pytest.mark.parametrize(
+    ("printed", "values"),
+    [
+        ((), ["default"]),
+        ((("torch._inductor.config.aggressive_fusion", "False"),), ["False"]),
+        ((("torch._inductor.config.aggressive_fusion", "True"),), []),
+    ],
+)
+def test_the_present_value_of_a_setting_is_that_of_the_dump(
+    printed: tuple[tuple[str, str], ...], values: list[str]
+) -> None:
+    runnable = Runnable(None, settings=printed)
+    assert [setting.value for setting in settings_for("no shared data", [(CPU, CPU)], runnable)] == values
+    assert [setting.value for setting in settings_for("no shared data", [(CPU, CPU)], None)] == [None]
+
+
+def test_what_is_on_by_default_is_offered_only_where_the_dump_turns_it_off() -> None:
+    form = "template epilogue not satisfied"
+    off = Runnable(None, settings=(("torch._inductor.config.epilogue_fusion", "False"),))
+    assert settings_for(form, [(GPU, GPU)], Runnable(None)) == ()
+    (setting,) = settings_for(form, [(GPU, GPU)], off)
+    assert (setting.offered, setting.value) == ("True", "False")

@@ -44,7 +44,7 @@ def test_different_graphs_end_with_1_and_say_why(probe: Probe) -> None:
     ran = probe("diff", OLD, NEW)
     assert (ran.status, ran.err) == (1, "")
     assert "torch: 2.1.2+cu121 -> 2.13.0+cpu" in ran.out
-    assert "1 node does the same in other loops: buf0 -> op0" in ran.out
+    assert "1 node does the same operations in other loops: buf0 -> op0" in ran.out
     assert "loops: [224, 3, 224] -> [224, 224, 3]" in ran.out
     assert "spelling only: index type (1)" in ran.out
 
@@ -68,7 +68,7 @@ def test_json_of_two_runs_has_their_graphs(probe: Probe) -> None:
     assert (ran.status, found["diff"]["record"], found["diff"]["equal"]) == (1, "RunDiff", False)
     forward = found["diff"]["graphs"][0]
     assert forward["fusion"][0]["relation"] == "merged"
-    assert {"name": "fused groups", "a": 4, "b": 1} in forward["counts"]
+    assert {"name": "fused_groups", "a": 4, "b": 1} in forward["counts"]
     assert any("fused groups" in line for line in found["summary"])
 
 
@@ -98,7 +98,7 @@ def test_knobs_and_versions_of_the_manifests_are_told(probe: Probe, tmp_path: Pa
         (copy / "probe.json").write_text(json.dumps(manifest_to_json(written)))
     ran = probe("diff", "static", "dynamic", cwd=tmp_path)
     assert ran.status == 0, "what was asked for makes no difference by itself"
-    assert "  torch: 2.13.0 -> 2.12.1\n  --set dynamic: as it is -> True\n" in ran.out
+    assert "  torch: 2.13.0 -> 2.12.1\n  --set dynamic: not set -> True\n" in ran.out
 
 
 def test_json_of_two_graphs_has_the_one_pair(probe: Probe) -> None:

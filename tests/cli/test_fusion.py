@@ -23,9 +23,31 @@ def test_a_graph_shows_rounds_groups_steps_and_refusals(probe: Probe) -> None:
     ran = probe("fusion", LAYERNORM)
     assert (ran.status, ran.err) == (0, "")
     assert "model__0_forward_1.0  5 nodes before fusion, 1 after" in ran.out
-    for title in ("rounds", "steps", "refused (", "left apart, most shared first"):
+    for title in ("rounds", "steps", "refused (", "tried and not fused, most shared first"):
         assert f"\n{title}" in ran.out
-    assert "torch._inductor.config.combo_kernels" in ran.out
+    assert "torch._inductor.config.loop_ordering_after_fusion = True reorders" in ran.out
+
+
+def test_settings_that_cannot_help_are_not_offered(probe: Probe, tmp_path: Path) -> None:
+    """For a CPU pair with a reduction two were offered: one for GPUs, one for pairs without a reduction."""
+    reductions = DUMPS / "torch-2.13.0-cpu" / "multi_output_no_fuse"
+    page = probe("fusion", "op3", "op4", reductions).out
+    assert "torch says  no shared data" in page
+    assert "torch._inductor.config" not in page
+    # What was refused and is fused in the end needs no setting.
+    (forward, backward) = json.loads(probe("fusion", LAYERNORM, "--json").out)["rows"]
+    for count in (*forward["refusals"], *backward["refusals"]):
+        assert count["unfused"] or not count["settings"]
+    offered = probe("fusion", "op0", "op7", LAYERNORM).out
+    assert "loop_ordering_after_fusion = True reorders" in offered
+    assert "(not set in this dump)" in offered
+    copy = shutil.copytree(LAYERNORM, tmp_path / "copy")
+    for runnable in copy.rglob("fx_graph_runnable.py"):
+        at = "import torch._inductor.config\n"
+        assert at in runnable.read_text()
+        line = "torch._inductor.config.loop_ordering_after_fusion = True\n"
+        runnable.write_text(runnable.read_text().replace(at, at + line, 1))
+    assert "loop_ordering_after_fusion" not in probe("fusion", "op0", "op7", copy).out  # it is set already
 
 
 def test_a_pair_is_shown_in_every_graph_that_has_it(probe: Probe) -> None:
@@ -50,7 +72,7 @@ def test_the_target_may_be_left_out_where_the_run_is(probe: Probe, tmp_path: Pat
 def test_without_a_log_the_way_to_one_is_named(probe: Probe) -> None:
     ran = probe("fusion", "op2", "op3", WITHOUT_LOG)
     assert ran.status == 0
-    assert "not fused, and no log tells why" in ran.out
+    assert "not fused, there is no log that says why" in ran.out
     assert "TORCH_LOGS=fusion,loop_ordering,schedule" in ran.out
     assert "probe dump SCRIPT" in probe("fusion", WITHOUT_LOG).out
 
@@ -66,7 +88,7 @@ def test_a_pipe_gets_whole_lines_without_colours(probe: Probe) -> None:
     out = probe("fusion", LAYERNORM).out
     assert "\x1b" not in out
     assert all(line == line.rstrip() for line in out.splitlines())
-    assert "one grid for all that is in it" in out  # in one line
+    assert "Torch counts only such accesses as memory traffic saved" in out  # in one line
 
 
 def test_long_lists_end_with_how_to_see_the_rest(probe: Probe) -> None:
@@ -87,12 +109,13 @@ def test_json_says_which_record_a_row_is(probe: Probe, arguments: list[str], rec
     assert {row["record"] for row in json.loads(ran.out)["rows"]} == {record}
 
 
-def test_json_of_a_pair_has_reason_numbers_and_knobs(probe: Probe) -> None:
-    (row,) = json.loads(probe("fusion", "op2", "op5", LAYERNORM, "--json").out)["rows"]
+def test_json_of_a_pair_has_reason_numbers_and_settings(probe: Probe) -> None:
+    (row,) = json.loads(probe("fusion", "op0", "op7", LAYERNORM, "--json").out)["rows"]
     assert row["outcome"] == "refused"
     assert row["refusal"]["reason"] == "no shared data"
-    assert row["refusal"]["meaning"]
-    assert {"name", "default", "effect", "gpu_only"} == set(row["refusal"]["knobs"][0])
+    assert row["settings"][0] == {
+        "name": "torch._inductor.config.loop_ordering_after_fusion", "offered": "True", "value": "default",
+    }  # fmt: skip
     assert row["attempts"][-1]["span"]["first"] > 0
 
 

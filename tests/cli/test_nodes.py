@@ -87,7 +87,9 @@ def test_json_has_loops_buffers_and_links(probe: Probe) -> None:
     assert (row["ranges"], row["reductions"]) == ({"iteration": [256], "reduction": [32]}, ["sum"])
     assert (row["op_count"], row["writes"][0]["name"]) == (sum(row["operations"].values()), "buf5")
     assert row["writes"][0]["layout"]["stride"] == [256, 1]
-    assert row["link"]["kernel_how"] == "the launch is handed buf5"
+    assert row["link"]["kernel_proof"] == {
+        "code": "writes-buffer", "knowledge": "read", "operands": {"step": "launch", "buffer": "buf5"},
+    }  # fmt: skip
 
 
 def test_before_fusion_there_are_at_least_as_many(probe: Probe) -> None:

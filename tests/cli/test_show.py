@@ -39,7 +39,7 @@ def test_a_graph_in_outline_fits_a_screen(probe: Probe) -> None:
 def test_a_node_is_linked_from_the_line_to_the_launch(probe: Probe) -> None:
     out = shown(probe("show", "op0", FLIP))
     assert "capture.py:34 -> rev -> op0 -> cpp_fused_flip_0 -> output_code.py:" in out
-    assert "the launch is handed buf0" in out
+    assert "the launch writes buf0" in out
     assert "contiguous in runs of 3, reversed along p1" in out
     assert "computes\n  for " in out
     assert "class op0_loop_body" not in out
@@ -84,7 +84,7 @@ def test_a_name_in_several_graphs_shows_each(probe: Probe) -> None:
 def test_a_buffer_shows_its_layout_and_what_computes_it(probe: Probe) -> None:
     out = shown(probe("show", "buf1", ANTIALIAS))
     assert out.startswith("buf1  transposed [0, 2, 1, 3]\n")
-    assert "from     clone (the last FX node that op1 computes)" in out
+    assert "from     clone (inferred: the last FX node that op1 computes)" in out
     assert "computed by op1" in out
     assert "read by op3 3 times" in out
 
@@ -117,16 +117,16 @@ def test_what_torch_lists_for_a_kernel_is_not_denied(probe: Probe) -> None:
     assert "FX nodes    log, sum_1, exp\n" in shown(probe("show", "op1", SHORT_SOFTMAX))
     assert "from     log (" in shown(probe("layouts", "buf1", SHORT_SOFTMAX))
     kernel = shown(probe("show", "cpp_fused__log_softmax_0", SHORT_SOFTMAX))
-    assert "6 by torch's provenance file, 5 by the flow of data" in kernel
+    assert "6 in torch's provenance file, 5 inferred from data flow" in kernel
 
 
-def test_where_torchs_file_and_the_flow_of_data_differ_the_page_says_so(probe: Probe, tmp_path: Path) -> None:
+def test_where_torchs_file_and_the_data_flow_differ_the_page_says_so(probe: Probe, tmp_path: Path) -> None:
     copy = shutil.copytree(SHORT_SOFTMAX, tmp_path / "copy")
     (file,) = copy.glob("run_*/torchinductor/*/inductor_provenance_tracking_node_mappings.json")
     mapping = json.loads(file.read_text())
     mapping["cppCodeToPost"]["cpp_fused__log_softmax_0:1"] = ["sub", "sub_1", "exp", "sum_1", "log", "tan"]
     file.write_text(json.dumps(mapping))
-    unlisted = "! torch does not list amax for the kernel: concluded from the flow of data for op0"
+    unlisted = "! torch does not list amax for the kernel: inferred from data flow for op0"
     page = shown(probe("show", "cpp_fused__log_softmax_0", copy))
     assert f"{unlisted}\n" in page
     assert "lists tan for the kernel, but the dumped FX graph has no such node" in page

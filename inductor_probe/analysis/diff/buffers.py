@@ -6,18 +6,19 @@ from dataclasses import replace
 
 from inductor_probe.analysis.diff.matching import Half, Matching
 from inductor_probe.analysis.diff.order import moved
-from inductor_probe.analysis.diff.side import Side
+from inductor_probe.analysis.diff.side import ComparedGraph
 from inductor_probe.analysis.memory_format import memory_format
 from inductor_probe.model.diff import BufferChange, FactChange, Weight
 from inductor_probe.model.ir import BufferLayout, Dim
+from inductor_probe.model.proof import inferred, read
 
 _MEMORY = {
-    "new": "its own",
-    "copy": "its own",
-    "reuse": "taken over from another buffer",
-    "view": "a view of another buffer",
-    "alias": "a view of another buffer",
-    "none": "none, kept inside the kernel",
+    "new": "own",
+    "copy": "own",
+    "reuse": "reused",
+    "view": "view",
+    "alias": "view",
+    "none": "inlined",
 }
 _TELLING_ORDER = ("transposed", "padded", "other")
 
@@ -31,7 +32,7 @@ def input_changes(found: Matching) -> tuple[BufferChange, ...]:
     for name, at in order_a.items():
         other = found.buffers.get(name)
         if other is None or other not in order_b:
-            changes.append(BufferChange(name, None, "input", (), "", at, None, _layout(a, name)))
+            changes.append(BufferChange(name, None, "input", (), None, at, None, _layout(a, name)))
             continue
         facts = _layout_facts(found, _layout(a, name), _layout(b, other), "minor")
         if name in elsewhere:
@@ -39,16 +40,16 @@ def input_changes(found: Matching) -> tuple[BufferChange, ...]:
         if facts:
             layouts = _layout(a, name), _layout(b, other)
             changes.append(
-                BufferChange(name, other, "input", facts, "the same input", at, order_b[other], *layouts)
+                BufferChange(name, other, "input", facts, read("same-input"), at, order_b[other], *layouts)
             )
     kept = {found.buffers.get(name) for name in order_a}
     for name, at in order_b.items():
         if name not in kept:
-            changes.append(BufferChange(None, name, "input", (), "", None, at, None, _layout(b, name)))
+            changes.append(BufferChange(None, name, "input", (), None, None, at, None, _layout(b, name)))
     return tuple(changes)
 
 
-def _input_order(side: Side) -> dict[str, int]:
+def _input_order(side: ComparedGraph) -> dict[str, int]:
     names = side.graph.code.inputs if side.graph.code else ()
     if not names and side.graph.fx:
         names = tuple(node.name for node in side.graph.fx.inputs)
@@ -86,7 +87,7 @@ def output_changes(found: Matching, pairs: dict[int, int]) -> tuple[BufferChange
         other = pairs.get(at)
         name, layout = _output(a, at)
         if other is None:
-            changes.append(BufferChange(name, None, "output", (), "", at, None, layout))
+            changes.append(BufferChange(name, None, "output", (), None, at, None, layout))
             continue
         theirs, layout_b = _output(b, other)
         facts = _layout_facts(found, layout, layout_b, "minor")
@@ -96,13 +97,13 @@ def output_changes(found: Matching, pairs: dict[int, int]) -> tuple[BufferChange
         if at in elsewhere:
             facts = (*facts, FactChange("position", str(at), str(other)))
         if facts:
-            how = "its place in the return" if at == other else "the same FX value"
-            changes.append(BufferChange(name, theirs, "output", facts, how, at, other, layout, layout_b))
+            proof = read("same-return-position") if at == other else inferred("same-fx-value")
+            changes.append(BufferChange(name, theirs, "output", facts, proof, at, other, layout, layout_b))
     kept = set(pairs.values())
     for other in b.labels:
         if other not in kept:
             theirs, layout_b = _output(b, other)
-            changes.append(BufferChange(None, theirs, "output", (), "", None, other, None, layout_b))
+            changes.append(BufferChange(None, theirs, "output", (), None, None, other, None, layout_b))
     return tuple(changes)
 
 
@@ -142,16 +143,16 @@ def buffer_changes(found: Matching, pairs: dict[int, int]) -> tuple[BufferChange
         if None not in memory and memory[0] != memory[1]:
             facts = (*facts, FactChange("memory", memory[0], memory[1]))
         if facts:
-            how = found.how.get(a.producer.get(mine, ""), "its place in the return")
+            proof = found.proofs.get(a.producer.get(mine, ""), read("same-return-position"))
             changes.append(
                 BufferChange(
-                    mine, other, "intermediate", facts, how, None, None, placed_a.layout, placed_b.layout
+                    mine, other, "intermediate", facts, proof, None, None, placed_a.layout, placed_b.layout
                 )
             )
     return tuple(changes)
 
 
-def _layout(side: Side, name: str) -> BufferLayout | None:
+def _layout(side: ComparedGraph, name: str) -> BufferLayout | None:
     placed = side.placed.get(name)
     return placed.layout if placed else None
 

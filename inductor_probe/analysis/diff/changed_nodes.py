@@ -7,30 +7,31 @@ from typing import Literal
 
 from inductor_probe.analysis.diff.body import BodyText, statement
 from inductor_probe.analysis.diff.matching import Matching
-from inductor_probe.analysis.diff.side import Side
+from inductor_probe.analysis.diff.side import ComparedGraph
 from inductor_probe.model.diff import Count, FactChange, NodeChange, Statement
+from inductor_probe.model.proof import Proof
 
 
 def node_changes(found: Matching) -> tuple[NodeChange, ...]:
     """Return the matched nodes that differ, in the order of A, then those without a partner."""
     a, b = found.a.side, found.b.side
     changed = [
-        _change(a, b, mine, other, found.how[mine])
+        _change(a, b, mine, other, found.proofs[mine])
         for mine, other in found.nodes.items()
         if a.work[mine] != b.work[other]
     ]
     place = {name: at for at, name in enumerate(a.nodes)}
     changed.sort(key=lambda change: place[change.a or ""])
-    removed = [NodeChange(name, None, "removed", "") for name in found.a.left()]
-    added = [NodeChange(None, name, "added", "") for name in found.b.left()]
+    removed = [NodeChange(name, None, "removed") for name in found.a.left()]
+    added = [NodeChange(None, name, "added") for name in found.b.left()]
     return (*changed, *removed, *added)
 
 
-def _change(a: Side, b: Side, mine: str, other: str, how: str) -> NodeChange:
+def _change(a: ComparedGraph, b: ComparedGraph, mine: str, other: str, proof: Proof) -> NodeChange:
     text_a, text_b = a.texts.get(mine), b.texts.get(other)
     if text_a is None or text_b is None:
         first_a, first_b = (_described(side, name) for side, name in ((a, mine), (b, other)))
-        return NodeChange(mine, other, "calls", how, None, first_a, first_b)
+        return NodeChange(mine, other, "calls", proof, None, first_a, first_b)
     loops = None
     if text_a.loops != text_b.loops:
         loops = FactChange("loops", _trips(a, mine), _trips(b, other), "major")
@@ -48,7 +49,7 @@ def _change(a: Side, b: Side, mine: str, other: str, how: str) -> NodeChange:
         mine,
         other,
         "computes" if text_a.bare != text_b.bare else kind,
-        how,
+        proof,
         loops,
         _statement(a, mine, text_a, at),
         _statement(b, other, text_b, at),
@@ -61,7 +62,7 @@ def _first(a: list[str], b: list[str]) -> int:
     return next((at for at, (mine, other) in pairs if mine != other), len(a))
 
 
-def _statement(side: Side, name: str, text: BodyText, at: int) -> Statement | None:
+def _statement(side: ComparedGraph, name: str, text: BodyText, at: int) -> Statement | None:
     body = side.nodes[name].body
     if body is None or at >= len(text.ops):
         return None
@@ -69,13 +70,11 @@ def _statement(side: Side, name: str, text: BodyText, at: int) -> Statement | No
     return statement(body, op, block)
 
 
-def _described(side: Side, name: str) -> Statement:
+def _described(side: ComparedGraph, name: str) -> Statement:
     node = side.nodes[name]
-    return Statement(
-        node.kernel or f"{node.ir}, generated code" if node.body else str(node.kernel), node.span
-    )
+    return Statement(node.kernel or node.ir, node.span, generated=node.kernel is None)
 
 
-def _trips(side: Side, name: str) -> str:
+def _trips(side: ComparedGraph, name: str) -> str:
     body = side.nodes[name].body
     return f"[{', '.join(str(dim) for _, dim in body.var_ranges)}]" if body else "[]"

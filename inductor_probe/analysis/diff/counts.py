@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from inductor_probe.analysis.diff.side import Side
+from inductor_probe.analysis.diff.side import ComparedGraph
 from inductor_probe.analysis.memory_format import size_bytes
 from inductor_probe.model.diff import Count
 
 
-def counts(a: Side, b: Side) -> tuple[Count, ...]:
+def counts(a: ComparedGraph, b: ComparedGraph) -> tuple[Count, ...]:
     """Return the sums of both graphs, those that tell most first."""
     numbers_a, numbers_b = _numbers(a), _numbers(b)
     return tuple(Count(name, number, numbers_b[name]) for name, number in numbers_a.items())
 
 
-def _numbers(side: Side) -> dict[str, int | None]:
+def _numbers(side: ComparedGraph) -> dict[str, int | None]:
     graph, code = side.graph, side.graph.code
     if code is not None and code.entry is None:
         code = None  # damaged: nothing in it counts
@@ -23,11 +23,11 @@ def _numbers(side: Side) -> dict[str, int | None]:
     return {
         "kernels": len(code.kernels) if code else None,
         "launches": len(code.launches) if code else None,
-        "library calls": len(code.externs) if code else None,
-        "fused groups": len(graph.post) if graph.post else None,
+        "library_calls": len(code.externs) if code else None,
+        "fused_groups": len(graph.post) if graph.post else None,
         "nodes": len(side.nodes) if side.nodes else None,
         "copies": sum(text.copies for text in side.texts.values()),
         "allocations": len(new) if code else None,
-        "bytes allocated": sum(numbers) if code and len(numbers) == len(sizes) else None,
-        "reused buffers": sum(item.how == "reuse" for item in code.allocations) if code else None,
+        "bytes_allocated": sum(numbers) if code and len(numbers) == len(sizes) else None,
+        "reused_buffers": sum(item.how == "reuse" for item in code.allocations) if code else None,
     }

@@ -6,7 +6,7 @@ from typing import Literal
 
 from inductor_probe.analysis.diff.components import components
 from inductor_probe.analysis.diff.matching import Matching
-from inductor_probe.analysis.diff.side import Side
+from inductor_probe.analysis.diff.side import ComparedGraph
 from inductor_probe.model.diff import FusionChange
 
 
@@ -33,7 +33,7 @@ def fusion_changes(found: Matching) -> tuple[FusionChange, ...]:
     return tuple(changes)
 
 
-def _members(side: Side) -> dict[str, tuple[str, ...]]:
+def _members(side: ComparedGraph) -> dict[str, tuple[str, ...]]:
     members: dict[str, list[str]] = {}
     for name, group in side.group.items():
         members.setdefault(group, []).append(name)

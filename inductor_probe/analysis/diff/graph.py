@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Literal
+
 from inductor_probe.analysis.diff.buffers import buffer_changes, input_changes, output_changes, pair_outputs
 from inductor_probe.analysis.diff.calls import call_changes
 from inductor_probe.analysis.diff.changed_nodes import node_changes
@@ -11,9 +14,16 @@ from inductor_probe.analysis.diff.fx import changed_operations, match_fx
 from inductor_probe.analysis.diff.kernels import kernel_matches
 from inductor_probe.analysis.diff.nodes import match_nodes
 from inductor_probe.analysis.diff.settings import changed_settings
-from inductor_probe.analysis.diff.side import Side, called, side
+from inductor_probe.analysis.diff.side import ComparedGraph, called, compared_graph
 from inductor_probe.model.debug_dir import CompiledGraph
-from inductor_probe.model.diff import BufferChange, DiffSide, FactChange, GraphDiff, KernelMatch
+from inductor_probe.model.diff import (
+    BufferChange,
+    DiffSide,
+    FactChange,
+    GraphDiff,
+    KernelMatch,
+    MissingPart,
+)
 
 GRAPH_FACTS = ("torch", "device", "backend")
 """What a graph itself says of where it was made; the rest of its environment are settings and variables."""
@@ -22,7 +32,7 @@ _ORDER = {"major": 0, "minor": 1, "cosmetic": 2}
 
 def diff_graphs(a: CompiledGraph, b: CompiledGraph) -> GraphDiff:
     """Compare two graphs: what they compute, how it is grouped into kernels, and how buffers lie."""
-    side_a, side_b = side(a), side(b)
+    side_a, side_b = compared_graph(a), compared_graph(b)
     fx = match_fx(a.fx, b.fx, side_a.symbols, side_b.symbols)
     found = match_nodes(side_a, side_b, fx)
     outputs = pair_outputs(found)
@@ -47,20 +57,20 @@ def diff_graphs(a: CompiledGraph, b: CompiledGraph) -> GraphDiff:
         cosmetic=_cosmetic(side_a, side_b, kernels, (*inputs, *changed_outputs, *buffers)),
         matched_nodes=len(found.nodes),
         matched_buffers=len(found.buffers),
-        unknown=(*_unknown(a, "A"), *_unknown(b, "B")),
+        missing=(*_missing(a, "a"), *_missing(b, "b")),
         problems=(*a.problems, *b.problems),
     )
 
 
-def _named(found: Side) -> DiffSide:
-    graph = found.graph
+def _named(compared: ComparedGraph) -> DiffSide:
+    graph = compared.graph
     kernels = graph.code.kernels if graph.code else ()
     return DiffSide(
         graph.name,
         graph.folder.path,
         graph.torch_version,
         graph.folder.kind,
-        found.devices,
+        compared.devices,
         tuple(dict.fromkeys(kernel.backend for kernel in kernels)),
     )
 
@@ -83,32 +93,29 @@ def _sorted(changes: tuple[BufferChange, ...]) -> tuple[BufferChange, ...]:
 
 
 def _cosmetic(
-    a: Side, b: Side, kernels: tuple[KernelMatch, ...], buffers: tuple[BufferChange, ...]
+    a: ComparedGraph, b: ComparedGraph, kernels: tuple[KernelMatch, ...], buffers: tuple[BufferChange, ...]
 ) -> tuple[tuple[str, int], ...]:
     names = sum(match.a != match.b for match in kernels if len(match.a) == len(match.b) == 1)
-    found: dict[str, int] = {"kernel names": names}
+    found: dict[str, int] = {"kernel_names": names}
     for match in kernels:
         for fact in match.facts:
             if fact.weight == "cosmetic":
                 found[fact.name] = found.get(fact.name, 0) + 1
-    found["strides of dimensions of size 1"] = sum(change.weight == "cosmetic" for change in buffers)
+    found["unit_dim_strides"] = sum(change.weight == "cosmetic" for change in buffers)
     calls_a, calls_b = (
         [call.target for call in one.graph.code.externs] if one.graph.code else [] for one in (a, b)
     )
     if sorted(map(called, calls_a)) == sorted(map(called, calls_b)):
         respelled = sum(mine != other for mine, other in zip(sorted(calls_a), sorted(calls_b), strict=True))
-        found["spelling of library calls"] = respelled
-    found["graph name"] = int(a.graph.name != b.graph.name)
+        found["library_calls"] = respelled
+    found["graph_name"] = int(a.graph.name != b.graph.name)
     return tuple((name, number) for name, number in found.items() if number)
 
 
-def _unknown(graph: CompiledGraph, which: str) -> list[str]:
-    """Say which parts of a graph are missing, and so were not compared."""
-    missing = []
+def _missing(graph: CompiledGraph, which: Literal["a", "b"]) -> Iterator[MissingPart]:
     if not graph.post:
-        missing.append(f"{which} has no nodes after fusion: fusion and what nodes compute")
+        yield MissingPart(which, "nodes_after_fusion")
     if graph.code is None or graph.code.entry is None:
-        missing.append(f"{which} has no readable output_code.py: kernels, calls and allocations")
+        yield MissingPart(which, "output_code")
     if graph.fx is None:
-        missing.append(f"{which} has no readable FX graph: operations, and which inputs are the same")
-    return missing
+        yield MissingPart(which, "fx_graph")

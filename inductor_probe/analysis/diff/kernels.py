@@ -10,11 +10,12 @@ from inductor_probe.analysis.diff.components import Component, components
 from inductor_probe.analysis.diff.fx import FxMatch
 from inductor_probe.analysis.diff.launches import Launches, launch_change, launches_of
 from inductor_probe.analysis.diff.matching import Matching
-from inductor_probe.analysis.diff.side import Side
+from inductor_probe.analysis.diff.side import ComparedGraph
 from inductor_probe.analysis.diff.source import code_change, normal_source, normal_type
 from inductor_probe.analysis.graph import index_of
 from inductor_probe.model.code import Kernel
 from inductor_probe.model.diff import FactChange, KernelMatch, Relation, Weight, heaviest
+from inductor_probe.model.proof import Proof, inferred, read
 
 _WEIGHTS: dict[str, Weight] = {
     "heuristic": "major", "vectorised": "major", "scalar": "major", "vector width": "major",
@@ -27,25 +28,25 @@ _WEIGHTS: dict[str, Weight] = {
 def kernel_matches(found: Matching, fx: FxMatch) -> tuple[KernelMatch, ...]:
     """Return every kernel of both sides, in the order of A, added ones last."""
     a, b = (index_of(half.side.graph).kernels for half in (found.a, found.b))
-    parts = [(part, "the nodes they run") for part in components(_ties(found, a, b))]
-    for how, keys_a, keys_b in (
-        ("the same code", _codes(a), _codes(b)),
-        ("the same FX nodes", _origins(found.a.side, fx.nodes), _origins(found.b.side, None)),
-        ("the only kernel", _only(a), _only(b)),
+    parts = [(part, inferred("same-nodes")) for part in components(_ties(found, a, b))]
+    for proof, keys_a, keys_b in (
+        (read("same-code"), _codes(a), _codes(b)),
+        (inferred("same-fx-nodes"), _origins(found.a.side, fx.nodes), _origins(found.b.side, None)),
+        (inferred("only-kernel"), _only(a), _only(b)),
     ):
         left_a = _left(a, keys_a, {name for part, _ in parts for name in part.a})
         left_b = _left(b, keys_b, {name for part, _ in parts for name in part.b})
         for key, names in left_a.items():
             for mine, other in zip(names, left_b.get(key, ()), strict=False):
-                parts.append((Component((mine,), (other,)), how))
+                parts.append((Component((mine,), (other,)), proof))
     place = {name: at for at, name in enumerate(a)}
     started = launches_of(found.a), launches_of(found.b)
-    result = [_with_launches(found, _match(part, how, a, b), started) for part, how in parts]
+    result = [_with_launches(found, _match(part, proof, a, b), started) for part, proof in parts]
     seen_a = {name for match in result for name in match.a}
     seen_b = {name for match in result for name in match.b}
-    result += [KernelMatch("removed", (name,), (), "") for name in a if name not in seen_a]
+    result += [KernelMatch("removed", (name,), ()) for name in a if name not in seen_a]
     result.sort(key=lambda match: min(place[name] for name in match.a))
-    return (*result, *(KernelMatch("added", (), (name,), "") for name in b if name not in seen_b))
+    return (*result, *(KernelMatch("added", (), (name,)) for name in b if name not in seen_b))
 
 
 def _ties(found: Matching, a: dict[str, Kernel], b: dict[str, Kernel]) -> Iterable[tuple[str, str]]:
@@ -64,7 +65,7 @@ def _only(kernels: dict[str, Kernel]) -> dict[str, Hashable]:
     return dict.fromkeys(kernels, "only") if len(kernels) == 1 else {}
 
 
-def _origins(side: Side, partners: dict[str, str] | None) -> dict[str, Hashable]:
+def _origins(side: ComparedGraph, partners: dict[str, str] | None) -> dict[str, Hashable]:
     """The FX nodes of each kernel, under the names that B has for them."""
     known = side.graph.provenance.kernels if side.graph.provenance else {}
     return {
@@ -81,25 +82,25 @@ def _left(kernels: dict[str, Kernel], keys: dict[str, Hashable], seen: set[str])
     return left
 
 
-def _match(part: Component, how: str, a: dict[str, Kernel], b: dict[str, Kernel]) -> KernelMatch:
+def _match(part: Component, proof: Proof, a: dict[str, Kernel], b: dict[str, Kernel]) -> KernelMatch:
     if len(part.a) == len(part.b) == 1:
-        return _one_to_one(a[part.a[0]], b[part.b[0]], how)
+        return _one_to_one(a[part.a[0]], b[part.b[0]], proof)
     relation: Relation = "regrouped"
     if len(part.a) == 1:
         relation = "split"
     elif len(part.b) == 1:
         relation = "merged"
-    return KernelMatch(relation, part.a, part.b, how)
+    return KernelMatch(relation, part.a, part.b, proof)
 
 
-def _one_to_one(a: Kernel, b: Kernel, how: str) -> KernelMatch:
+def _one_to_one(a: Kernel, b: Kernel, proof: Proof) -> KernelMatch:
     if a.backend != b.backend:
         facts: tuple[FactChange, ...] = (FactChange("backend", a.backend, b.backend, "major"),)
-        return KernelMatch("changed", (a.name,), (b.name,), how, facts)
+        return KernelMatch("changed", (a.name,), (b.name,), proof, facts)
     facts = (*_facts(dict(a.facts), dict(b.facts)), *_arguments(a, b))
     code = code_change(a, b)
     same = code is None and heaviest(facts) == "cosmetic"
-    return KernelMatch("same" if same else "changed", (a.name,), (b.name,), how, facts, code)
+    return KernelMatch("same" if same else "changed", (a.name,), (b.name,), proof, facts, code)
 
 
 def _with_launches(found: Matching, match: KernelMatch, started: tuple[Launches, Launches]) -> KernelMatch:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from inductor_probe.analysis.diff.side import Side
+from inductor_probe.analysis.diff.side import ComparedGraph
+from inductor_probe.model.proof import Proof
 
 _ROUNDS = 50
 
@@ -20,7 +21,7 @@ value that both return, None for others, and how many of the same stand before i
 class Half:
     """One side of a matching: the number of the pair that each of its nodes and buffers belongs to."""
 
-    side: Side
+    side: ComparedGraph
     nodes: dict[str, int] = field(default_factory=dict)
     buffers: dict[str, int] = field(default_factory=dict)
     labels: Labels = field(default_factory=dict)
@@ -54,13 +55,13 @@ class Half:
 
 @dataclass(slots=True)
 class Matching:
-    """Partners found so far, A to B. `how` says for each node of A what makes it the same."""
+    """Partners found so far, A to B. `proofs` has for each node of A what makes it the same."""
 
     a: Half
     b: Half
     nodes: dict[str, str] = field(default_factory=dict)
     buffers: dict[str, str] = field(default_factory=dict)
-    how: dict[str, str] = field(default_factory=dict)
+    proofs: dict[str, Proof] = field(default_factory=dict)
 
     def partners(self) -> Iterator[tuple[str, str]]:
         """Yield the nodes that hold the same place: partners, and writers of the same buffer."""
@@ -81,11 +82,11 @@ class Matching:
             self.a.buffers[a] = self.b.buffers[b] = len(self.buffers)
             self.buffers[a] = b
 
-    def pair(self, a: str, b: str, how: str) -> None:
+    def pair(self, a: str, b: str, proof: Proof) -> None:
         """Take two nodes, and what they write, for the same."""
         self.a.nodes[a] = self.b.nodes[b] = len(self.nodes)
         self.nodes[a] = b
-        self.how[a] = how
+        self.proofs[a] = proof
         for mine, other in zip(self.a.side.writes[a], self.b.side.writes[b], strict=False):
             self.pair_buffers(mine, other)
 
@@ -104,7 +105,7 @@ class Matching:
         return mine.reduces == other.reduces and 2 * common >= most
 
     def by_key(
-        self, key_a: Key, key_b: Key, how: str, *, only: bool = False, accept: Accept | None = None
+        self, key_a: Key, key_b: Key, proof: Proof, *, only: bool = False, accept: Accept | None = None
     ) -> bool:
         """Pair nodes with equal keys, in order; with `only`, where each side has a single one.
 
@@ -117,11 +118,17 @@ class Matching:
             if not only or len(names) == len(others) == 1:
                 for mine, other in zip(names, others, strict=False):
                     if accept is None or accept(mine, other):
-                        self.pair(mine, other, how)
+                        self.pair(mine, other, proof)
         return len(self.nodes) > before
 
     def by_neighbours(
-        self, work_a: Key, work_b: Key, how: str, *, accept: Accept | None = None, alone: Accept | None = None
+        self,
+        work_a: Key,
+        work_b: Key,
+        proof: Proof,
+        *,
+        accept: Accept | None = None,
+        alone: Accept | None = None,
     ) -> None:
         """Pair nodes with equal work between matched ones.
 
@@ -137,9 +144,9 @@ class Matching:
             return (lambda name: key(self.a, work_a, name)), (lambda name: key(self.b, work_b, name))
 
         for _ in range(_ROUNDS):
-            found = self.by_key(*keys(True, True), how, only=True, accept=accept)
+            found = self.by_key(*keys(True, True), proof, only=True, accept=accept)
             for reading in (True, False):
-                found |= self.by_key(*keys(reading, not reading), how, only=True, accept=alone)
+                found |= self.by_key(*keys(reading, not reading), proof, only=True, accept=alone)
             if not found:
                 return
 

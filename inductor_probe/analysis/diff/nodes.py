@@ -11,25 +11,25 @@ from collections.abc import Hashable
 
 from inductor_probe.analysis.diff.fx import FxMatch
 from inductor_probe.analysis.diff.matching import Half, Labels, Matching
-from inductor_probe.analysis.diff.side import Side
+from inductor_probe.analysis.diff.side import ComparedGraph
+from inductor_probe.model.proof import inferred
 
 Table = dict[Hashable, int]
 
 
-def match_nodes(a: Side, b: Side, fx: FxMatch) -> Matching:
+def match_nodes(a: ComparedGraph, b: ComparedGraph, fx: FxMatch) -> Matching:
     """Match the nodes of two graphs, and the buffers that they write."""
     labels_a, labels_b = _output_labels(a, b, fx)
     found = Matching(Half(a, labels=labels_a), Half(b, labels=labels_b))
     for mine, other in fx.inputs.items() or zip(_inputs(a), _inputs(b), strict=False):
         found.pair_buffers(mine, other)
     _by_value(found)
-    found.by_neighbours(a.work.get, b.work.get, "the same computation")
-    found.by_key(a.work.get, b.work.get, "the same computation")
-    found.by_neighbours(a.loose.get, b.loose.get, "the same operations")
+    found.by_neighbours(a.work.get, b.work.get, inferred("same-computation"))
+    found.by_key(a.work.get, b.work.get, inferred("same-computation"))
+    found.by_neighbours(a.loose.get, b.loose.get, inferred("same-operations"))
     _by_returned_value(found)
     _by_origin(found, fx)
-    place = "its place between other nodes"
-    found.by_neighbours(_any, _any, place, accept=found.comparable, alone=found.alike)
+    found.by_neighbours(_any, _any, inferred("same-neighbours"), accept=found.comparable, alone=found.alike)
     return found
 
 
@@ -37,18 +37,18 @@ def _any(_name: str) -> str:
     return ""
 
 
-def _inputs(side: Side) -> tuple[str, ...]:
+def _inputs(side: ComparedGraph) -> tuple[str, ...]:
     return side.graph.code.inputs if side.graph.code else ()
 
 
-def _output_labels(a: Side, b: Side, fx: FxMatch) -> tuple[Labels, Labels]:
+def _output_labels(a: ComparedGraph, b: ComparedGraph, fx: FxMatch) -> tuple[Labels, Labels]:
     """Equal FX values share a label, wherever they are returned; the rest is told apart by its order."""
     values_a, values_b = fx.output_values(a.graph.fx, b.graph.fx)
     shared = {value for value in values_a if value is not None} & set(values_b)
     return _labels(a, values_a, shared), _labels(b, values_b, shared)
 
 
-def _labels(side: Side, values: list[int | None], shared: set[int]) -> Labels:
+def _labels(side: ComparedGraph, values: list[int | None], shared: set[int]) -> Labels:
     labels: Labels = {}
     seen: dict[int | None, int] = {}
     known = values if len(values) == len(side.returns) else [None] * len(side.returns)
@@ -66,9 +66,9 @@ def _by_value(found: Matching) -> None:
     behind_a, behind_b = _behind(found.a, table), _behind(found.b, table)
     both_a = {name: (ahead_a[name], behind_a[name]) for name in ahead_a}
     both_b = {name: (ahead_b[name], behind_b[name]) for name in ahead_b}
-    found.by_key(both_a.get, both_b.get, "the same computation of the same inputs")
-    found.by_key(ahead_a.get, ahead_b.get, "the same computation of the same inputs")
-    found.by_key(behind_a.get, behind_b.get, "the same computation for the same users")
+    found.by_key(both_a.get, both_b.get, inferred("same-computation-and-inputs"))
+    found.by_key(ahead_a.get, ahead_b.get, inferred("same-computation-and-inputs"))
+    found.by_key(behind_a.get, behind_b.get, inferred("same-computation-and-users"))
 
 
 def _ahead(half: Half, table: Table) -> dict[str, int]:
@@ -114,7 +114,9 @@ def _by_returned_value(found: Matching) -> None:
         return tuple(sorted(labels, key=str)) or None
 
     found.by_key(
-        lambda name: values(found.a, name), lambda name: values(found.b, name), "the FX value it returns"
+        lambda name: values(found.a, name),
+        lambda name: values(found.b, name),
+        inferred("same-returned-value"),
     )
 
 
@@ -129,4 +131,4 @@ def _by_origin(found: Matching, fx: FxMatch) -> None:
         link = found.b.side.links.nodes.get(name)
         return frozenset(link.fx) or None if link else None
 
-    found.by_key(key_a, key_b, "the same FX nodes", only=True)
+    found.by_key(key_a, key_b, inferred("same-fx-nodes"), only=True)

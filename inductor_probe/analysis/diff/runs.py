@@ -123,7 +123,7 @@ def environment_changes(a: Manifest | None, b: Manifest | None) -> tuple[FactCha
     for what, pairs_a, pairs_b, otherwise in (
         ("", a.versions, b.versions, None),
         ("", a.machine, b.machine, None),
-        ("--set ", a.knobs, b.knobs, "as it is"),
+        ("--set ", a.knobs, b.knobs, "not set"),
     ):
         mine, other = dict(pairs_a), dict(pairs_b)
         for name in dict.fromkeys([*mine, *other]):
@@ -140,6 +140,6 @@ def environment_changes(a: Manifest | None, b: Manifest | None) -> tuple[FactCha
 def _counts(a: DebugDir, b: DebugDir) -> tuple[Count, ...]:
     found = [Count("graphs", len(a.graphs), len(b.graphs))]
     if a.manifest and b.manifest:
-        for name, key in (("graph breaks", "graph_breaks"), ("recompile limits hit", "limit_hits")):
+        for name, key in (("graph_breaks", "graph_breaks"), ("recompile_limits_hit", "limit_hits")):
             found.append(Count(name, len(getattr(a.manifest, key)), len(getattr(b.manifest, key))))
     return tuple(found)

@@ -18,7 +18,7 @@ from inductor_probe.model.links import Links
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class ComparedGraph:
     """A graph with everything that matching asks for by name.
 
     Attributes:
@@ -76,7 +76,7 @@ class Side:
         return [*ready, *(name for name in self.nodes if name not in done)]  # a damaged dump can have a cycle
 
 
-def side(graph: CompiledGraph) -> Side:
+def compared_graph(graph: CompiledGraph) -> ComparedGraph:
     """Index a graph."""
     symbols = Symbols(graph)
     index = index_of(graph).nodes
@@ -93,7 +93,7 @@ def side(graph: CompiledGraph) -> Side:
     for at, value in enumerate(returns):
         if value.buffer is not None:
             returned_at.setdefault(value.buffer, []).append(at)
-    return Side(
+    return ComparedGraph(
         graph=graph,
         symbols=symbols,
         nodes=nodes,

@@ -1,4 +1,4 @@
-"""What was fused when, and what was left apart why."""
+"""What was fused when, and what was not and why."""
 
 from inductor_probe.analysis.fusion.matching import Matched, match_log
 from inductor_probe.analysis.fusion.overview import fusion_of_graph, fusion_of_node

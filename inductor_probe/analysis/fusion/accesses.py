@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Iterator
 
 from inductor_probe.analysis.memory_format import ITEM_BYTES
-from inductor_probe.model.fusion import SharedBuffer
-from inductor_probe.model.ir import BufferLayout, Dep, MemoryDep, SchedulerNode, StarDep, WeakDep
+from inductor_probe.model.fusion import Relation, SharedBuffer
+from inductor_probe.model.ir import BufferLayout, Dep, MemoryDep, SchedulerNode, WeakDep
 
 _SYMBOL = re.compile(r"[A-Za-z_]\w*")
 _INDIRECT = re.compile(r"(?:tmp|indirect)\d+")
@@ -16,7 +16,7 @@ _INDIRECT = re.compile(r"(?:tmp|indirect)\d+")
 def shared_buffers(
     first: Iterable[SchedulerNode], second: Iterable[SchedulerNode], layouts: dict[str, BufferLayout]
 ) -> tuple[SharedBuffer, ...]:
-    """Return the buffers that nodes of both sides use, those with most bytes in common first."""
+    """Return the buffers that both of two sets of nodes use, those with most bytes in common first."""
     one, other = _Uses(first), _Uses(second)
     found = [
         _shared(name, one, other, layouts)
@@ -58,32 +58,21 @@ def _shared(name: str, one: _Uses, other: _Uses, layouts: dict[str, BufferLayout
     return SharedBuffer(
         buffer=name,
         relation=_relation(name, one, other),
-        first=tuple(dict.fromkeys(map(access_text, firsts or one.orders.get(name, {})))),
-        second=tuple(dict.fromkeys(map(access_text, seconds or other.orders.get(name, {})))),
+        first=tuple(firsts or one.orders.get(name, {})),
+        second=tuple(seconds or other.orders.get(name, {})),
         matches=bool(equal),
         bytes=sum(known) if equal and len(known) == len(sizes) else None,
     )
 
 
-def _relation(name: str, one: _Uses, other: _Uses) -> str:
+def _relation(name: str, one: _Uses, other: _Uses) -> Relation:
     if name in one.writes:
-        doing = "reads" if name in other.reads else "writes" if name in other.writes else "comes after"
-        return f"first writes, second {doing}"
+        if name in other.reads:
+            return "first_writes_second_reads"
+        return "first_writes_second_writes" if name in other.writes else "first_writes_second_waits"
     if name in other.writes:
-        doing = "reads" if name in one.reads else "comes after"
-        return f"second writes, first {doing}"
-    return "both read" if name in one.reads and name in other.reads else "order only"
-
-
-def access_text(dep: Dep) -> str:
-    """`768*c0 + c1 over c0: 1024, c1: 768`: an access as the IR has it."""
-    match dep:
-        case MemoryDep(index=index, ranges=ranges, mode=mode):
-            over = ", ".join(f"{name}: {size}" for name, size in ranges)
-            return f"{index}{f' over {over}' if over else ''}{f' ({mode})' if mode else ''}"
-        case StarDep(mode=mode):
-            return f"whole buffer{f' ({mode})' if mode else ''}"
-    return "order only"
+        return "second_writes_first_reads" if name in one.reads else "second_writes_first_waits"
+    return "both_read" if name in one.reads and name in other.reads else "order_only"
 
 
 def _bytes(dep: Dep, layout: BufferLayout | None) -> int | None:

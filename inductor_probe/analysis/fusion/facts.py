@@ -8,12 +8,13 @@ from collections.abc import Mapping
 
 from inductor_probe.analysis.fusion.accesses import shared_buffers
 from inductor_probe.analysis.fusion.loops import fit_loops
+from inductor_probe.analysis.fusion.refusals import is_reduction
 from inductor_probe.analysis.graph import GraphIndex, index_of
 from inductor_probe.analysis.links import links
 from inductor_probe.analysis.names import resolve
 from inductor_probe.errors import NotFoundError
 from inductor_probe.model.debug_dir import CompiledGraph
-from inductor_probe.model.fusion import Order, PairFacts, Side
+from inductor_probe.model.fusion import NodeKind, Order, PairFacts, PairMember
 from inductor_probe.model.ir import SchedulerNode
 
 _OUTER_LOOPS_SINCE = (2, 4)
@@ -58,7 +59,7 @@ def pair_facts(graph: CompiledGraph, first: str, second: str, origins: Origins) 
     index = index_of(graph)
     members = (members_of(graph, first), members_of(graph, second))
     one, other = (
-        _side(graph, name, inside, origins) for name, inside in zip((first, second), members, strict=True)
+        _member(graph, name, inside, origins) for name, inside in zip((first, second), members, strict=True)
     )
     order: Order = "none"
     direct, path = _way(index, *members)
@@ -71,7 +72,7 @@ def pair_facts(graph: CompiledGraph, first: str, second: str, origins: Origins) 
     reversed_places = places[members[1][0]] < places[members[0][0]]
     swapped = order == "second" or (order == "none" and reversed_places)
     earlier, later = (other, one) if swapped else (one, other)
-    fit = fit_loops(
+    fits, loops = fit_loops(
         earlier, later, dependent=order != "none", outer_loops=_joins_outer_loops(graph.torch_version)
     )
     return PairFacts(
@@ -85,8 +86,8 @@ def pair_facts(graph: CompiledGraph, first: str, second: str, origins: Origins) 
             [index.before.leaf[name] for name in members[1]],
             index.before.layouts,
         ),
-        loops_fit=fit.fits,
-        loops=fit.text,
+        loops_fit=fits,
+        loops=loops,
     )
 
 
@@ -96,22 +97,22 @@ def _joins_outer_loops(version: str | None) -> bool:
     return match is None or (int(match[1]), int(match[2])) >= _OUTER_LOOPS_SINCE
 
 
-def _side(graph: CompiledGraph, name: str, members: tuple[str, ...], origins: Origins) -> Side:
+def _member(graph: CompiledGraph, name: str, members: tuple[str, ...], origins: Origins) -> PairMember:
     index = index_of(graph)
     leaves = [index.before.leaf[member] for member in members]
     tops = {top.name for member in members if (top := index.post.top.get(member))}
-    lead = next((leaf for leaf in leaves if _is_reduction(leaf)), leaves[0])
+    lead = next((leaf for leaf in leaves if is_reduction(leaf)), leaves[0])
     linked = [link for member in members if (link := links(graph).nodes.get(member))]
     found = [origin for member in members for origin in origins.get(member, ())]
     if not found:
         found = [origin for link in linked for origin in link.fx or link.fx_candidates]
     kernels = {link.kernel for link in linked}
-    return Side(
+    return PairMember(
         name=name,
         nodes=members,
         buffers=tuple(buffer.name for leaf in leaves for buffer in leaf.outputs),
         top=tops.pop() if len(tops) == 1 else None,
-        kind=" and ".join(dict.fromkeys(kind_of(leaf) for leaf in leaves)),
+        kinds=tuple(dict.fromkeys(kind_of(leaf) for leaf in leaves)),
         device=lead.device,
         iteration=lead.iteration,
         sizes=lead.sizes,
@@ -121,7 +122,7 @@ def _side(graph: CompiledGraph, name: str, members: tuple[str, ...], origins: Or
     )
 
 
-def kind_of(node: SchedulerNode) -> str:
+def kind_of(node: SchedulerNode) -> NodeKind:
     """`extern`, `nop`, `template`, `reduction` or `pointwise`."""
     if node.kind.startswith("Extern"):
         return "extern"
@@ -129,13 +130,7 @@ def kind_of(node: SchedulerNode) -> str:
         return "nop"
     if node.ir.endswith("TemplateBuffer"):
         return "template"
-    return "reduction" if _is_reduction(node) else "pointwise"
-
-
-def _is_reduction(node: SchedulerNode) -> bool:
-    if node.iteration is None or len(node.iteration) < 2:
-        return False
-    return node.iteration[1] not in ((), 1)
+    return "reduction" if is_reduction(node) else "pointwise"
 
 
 def _way(index: GraphIndex, before: tuple[str, ...], after: tuple[str, ...]) -> tuple[bool, tuple[str, ...]]:
@@ -158,13 +153,13 @@ def _way(index: GraphIndex, before: tuple[str, ...], after: tuple[str, ...]) -> 
                 if name in inside:
                     direct = True
                     continue
-                return direct, _told(name, (producer, dep.name), came)
+                return direct, _steps(name, (producer, dep.name), came)
             came[producer] = (dep.name, name)
             queue.append(producer)
     return direct, ()
 
 
-def _told(name: str, start: tuple[str, str], came: dict[str, tuple[str, str]]) -> tuple[str, ...]:
+def _steps(name: str, start: tuple[str, str], came: dict[str, tuple[str, str]]) -> tuple[str, ...]:
     way = [*start, name]
     while name in came:
         buffer, name = came[name]

@@ -16,11 +16,12 @@ from inductor_probe.analysis.graph import index_of
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.fusion import LogMatch
 from inductor_probe.model.logs import CompilerLogs, FusionLog
+from inductor_probe.model.proof import inferred, read
 
 
 @dataclass(frozen=True, slots=True)
 class Matched:
-    """A graph's part of the log, None when it is not known, and how that was found."""
+    """A graph's part of the log, None when it is not known, and what shows that."""
 
     log: FusionLog | None
     match: LogMatch
@@ -46,26 +47,24 @@ def match_log(
     if not parts:
         return Matched(None, _no_log(graph, logs))
     if len(parts) == count and (fit := _Fit.of(parts[at], graph)).by_groups:
-        how = (
-            f"part {at + 1} of {count}, as the graph in the run, with its nodes before fusion"
-            f"{' and after' if fit.groups_told else ''}"
+        proof = inferred(
+            "log-position-and-groups" if fit.groups_told else "log-position", part=at + 1, parts=count
         )
-        return Matched(parts[at], LogMatch("proved", how, parts[at].at.span))
+        return Matched(parts[at], LogMatch("proved", proof, parts[at].at.span))
     index = _Parts(parts)
     fitting = index.fitting(graph)
     if len(fitting) > 1:
         fitting = _by_order(fitting, at, index, graphs())
     found = [parts[number] for number in fitting]
     if len(found) == 1:
-        how = "the only part with the graph's nodes before fusion and after"
-        return Matched(found[0], LogMatch("proved", how, found[0].at.span))
+        return Matched(found[0], LogMatch("proved", inferred("only-log-part"), found[0].at.span))
     if found and all(one.rounds == other.rounds for one, other in pairwise(found)):
-        how = f"{len(found)} parts of the log fit the graph, and say the same"
-        return Matched(found[0], LogMatch("proved", how, found[0].at.span))
+        proof = inferred("equal-log-parts", parts=len(found))
+        return Matched(found[0], LogMatch("proved", proof, found[0].at.span))
     if found:
-        lines = ", ".join(str(part.at.span.first) for part in found[:4])
-        how = f"{len(found)} parts of the log fit the graph (lines {lines}), and differ"
-        return Matched(None, LogMatch("ambiguous", how))
+        lines = tuple(str(part.at.span.first) for part in found)
+        proof = inferred("differing-log-parts", parts=len(found), lines=lines)
+        return Matched(None, LogMatch("ambiguous", proof))
     return _by_names(graph, [parts[number] for number in index.alike(graph)])
 
 
@@ -73,21 +72,17 @@ def _by_names(graph: CompiledGraph, alike: Sequence[FusionLog]) -> Matched:
     """A part that starts from the graph's nodes, and ends with others than the graph has."""
     named = [part for part in alike if _Fit.of(part, graph).by_names]
     if len(named) == 1:
-        how = "the only part with the graph's nodes before fusion; it ends with others"
-        return Matched(named[0], LogMatch("disagrees", how, named[0].at.span))
+        return Matched(named[0], LogMatch("disagrees", inferred("log-part-by-names"), named[0].at.span))
     if named:
-        how = f"{len(named)} parts of the log start from the graph's nodes, and none ends with those fused"
-        return Matched(None, LogMatch("ambiguous", how))
-    return Matched(None, LogMatch("none", "no part of the log starts from the graph's nodes"))
+        return Matched(None, LogMatch("ambiguous", inferred("log-parts-by-names", parts=len(named))))
+    return Matched(None, LogMatch("none", read("no-log-part")))
 
 
 def _no_log(graph: CompiledGraph, logs: CompilerLogs) -> LogMatch:
     version = graph.torch_version or ""
     if version.startswith("2.1."):
-        return LogMatch("none", f"torch {version} does not log what it fuses", torch_logs_reasons=False)
-    if logs.files:
-        return LogMatch("none", "the logs of this run have no lines of fusion")
-    return LogMatch("none", "there is no log of the compiler with this run")
+        return LogMatch("none", read("torch-logs-no-fusion", version=version))
+    return LogMatch("none", read("no-fusion-lines" if logs.files else "no-log"))
 
 
 class _Parts:

@@ -1,4 +1,4 @@
-"""What the log says of a pair: each mention in order, the weighing and its outcome joined."""
+"""What the log says of a pair: each mention in order, the score and its outcome joined."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def round_attempts(part: FusionRound, producers: Mapping[str, str]) -> Iterator[
         if pair in decided or (part.found == 0 and present and not present.issuperset(pair)):
             continue  # the latter is a late line of the round before
         entry = PairAttempt(
-            part.number, *pair, "weighed", None, score.amount, silent=part.found == 0, span=score.span
+            part.number, *pair, "scored", None, score.amount, without_reason=part.found == 0, span=score.span
         )
         entries.append((score.order, entry))
     entries.extend((timed.order, _timed(part, timed, producers)) for timed in part.benchmarks)
@@ -78,14 +78,14 @@ def _timed(part: FusionRound, timed: FusionBenchmark, producers: Mapping[str, st
     )
 
 
-def _attempt(part: FusionRound, entry: FusionAttempt, weighed: SharedData | None) -> PairAttempt:
+def _attempt(part: FusionRound, entry: FusionAttempt, score: SharedData | None) -> PairAttempt:
     return PairAttempt(
         round=part.number,
         first=entry.first,
         second=entry.second,
         what=entry.outcome,
         refusal=explain(entry.reason) if entry.reason is not None else None,
-        shared=weighed.amount if weighed else None,
+        shared=score.amount if score else None,
         applying=entry.applying,
         span=entry.span,
     )

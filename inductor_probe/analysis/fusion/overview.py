@@ -1,4 +1,4 @@
-"""Fusion in a graph: rounds, groups, refusals by reason, and which nodes were left apart."""
+"""Fusion in a graph: rounds, groups, refusals by reason, and which pairs were not fused."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from inductor_probe.analysis.fusion.accesses import shared_buffers
 from inductor_probe.analysis.fusion.facts import members_of
 from inductor_probe.analysis.fusion.matching import Matched
 from inductor_probe.analysis.fusion.mentions import round_attempts
+from inductor_probe.analysis.fusion.refusals import settings_for, traits_of
 from inductor_probe.analysis.fusion.replay import Replay, replay, start_of
-from inductor_probe.analysis.graph import GraphIndex, index_of
+from inductor_probe.analysis.graph import index_of
 from inductor_probe.analysis.links import links
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.fusion import (
-    ApartPair,
     FusionGroup,
     GraphFusion,
     NodeFusion,
@@ -22,6 +22,7 @@ from inductor_probe.model.fusion import (
     Refusal,
     RefusalCount,
     RoundRow,
+    UnfusedPair,
 )
 from inductor_probe.model.logs import FusionLog
 from inductor_probe.model.span import Problem
@@ -31,10 +32,10 @@ def fusion_of_graph(graph: CompiledGraph, matched: Matched) -> GraphFusion:
     """Return what was fused in the graph and what was refused; `matched` is its part of the log."""
     index = index_of(graph)
     played = replayed(graph, matched.log) if matched.log else None
-    apart = _Apart(index)
+    pairs = _Pairs(graph)
     for part in matched.log.rounds if matched.log else ():
         for attempt in round_attempts(part, index.before.producer):
-            apart.take(attempt)
+            pairs.add(attempt)
     return GraphFusion(
         graph=graph.name,
         nodes_before=len(graph.pre),
@@ -43,8 +44,8 @@ def fusion_of_graph(graph: CompiledGraph, matched: Matched) -> GraphFusion:
         rounds=tuple(_rounds(matched.log)) if matched.log else (),
         steps=played.steps if played else (),
         groups=tuple(_groups(graph, played)),
-        refusals=tuple(apart.counts()),
-        apart=tuple(apart.pairs()),
+        refusals=tuple(pairs.counts()),
+        unfused=tuple(pairs.unfused()),
         problems=tuple(log_problems(graph, matched)),
     )
 
@@ -66,7 +67,7 @@ def fusion_of_node(graph: CompiledGraph, matched: Matched, name: str) -> NodeFus
         log=whole.log,
         group=groups[0] if len(groups) == 1 else None,
         steps=tuple(step for step in whole.steps if not set(members).isdisjoint(step.nodes)),
-        apart=tuple(pair for pair in whole.apart if pair.first in names or pair.second in names),
+        unfused=tuple(pair for pair in whole.unfused if pair.first in names or pair.second in names),
         problems=whole.problems,
     )
 
@@ -141,12 +142,12 @@ def _kernel(graph: CompiledGraph, top: str) -> str | None:
 
 
 @dataclass(slots=True)
-class _Weighed:
+class _Pair:
     """Two nodes after fusion, while the log is walked."""
 
     refusals: dict[Refusal, None] = field(default_factory=dict)
     shared: int | bool | None = None
-    silent: bool = False
+    without_reason: bool = False
 
 
 @dataclass(slots=True)
@@ -156,37 +157,38 @@ class _Reason:
     refusal: Refusal
     pairs: set[frozenset[str]] = field(default_factory=set)
     lines: int = 0
-    standing: set[tuple[str, str]] = field(default_factory=set)
+    unfused: set[tuple[str, str]] = field(default_factory=set)
 
 
-class _Apart:
-    """Collects what is said of pairs by the nodes after fusion that hold them."""
+class _Pairs:
+    """Collects what the log has of pairs, by the nodes after fusion that hold them."""
 
-    def __init__(self, index: GraphIndex) -> None:
-        self.index = index
-        self.by_pair: dict[tuple[str, str], _Weighed] = {}
+    def __init__(self, graph: CompiledGraph) -> None:
+        self.graph = graph
+        self.index = index_of(graph)
+        self.by_pair: dict[tuple[str, str], _Pair] = {}
         self.by_form: dict[str, _Reason] = {}
         self._tops: dict[str, str | None] = {}
 
-    def take(self, attempt: PairAttempt) -> None:
-        """Take one mention of a pair."""
-        pair = self._pair(attempt)
+    def add(self, attempt: PairAttempt) -> None:
+        """Add one mention of a pair."""
+        names = self._names(attempt)
         if attempt.refusal is not None:
             reason = self.by_form.setdefault(attempt.refusal.form, _Reason(attempt.refusal))
             reason.lines += 1
             reason.pairs.add(frozenset((attempt.first, attempt.second)))
-            if pair is not None:
-                reason.standing.add(pair)
-        if pair is None:
+            if names is not None:
+                reason.unfused.add(names)
+        if names is None:
             return
-        weighed = self.by_pair.setdefault(pair, _Weighed())
-        weighed.silent = attempt.silent
+        pair = self.by_pair.setdefault(names, _Pair())
+        pair.without_reason = attempt.without_reason
         if attempt.refusal is not None:
-            weighed.refusals[attempt.refusal] = None
+            pair.refusals[attempt.refusal] = None
         if attempt.shared is not None:
-            weighed.shared = max(attempt.shared, weighed.shared or 0)
+            pair.shared = max(attempt.shared, pair.shared or 0)
 
-    def _pair(self, attempt: PairAttempt) -> tuple[str, str] | None:
+    def _names(self, attempt: PairAttempt) -> tuple[str, str] | None:
         """The nodes after fusion on both sides, in order; None when they ended up in one."""
         tops = [self._top(attempt.first), self._top(attempt.second)]
         if tops[0] is None or tops[1] is None or tops[0] == tops[1]:
@@ -205,23 +207,26 @@ class _Apart:
         return self.index.before.place.get(top.partition("_")[0], 0)
 
     def counts(self) -> Iterator[RefusalCount]:
-        """Yield the reasons, those that keep most pairs apart first."""
-        rows = sorted(self.by_form.values(), key=lambda row: (-len(row.standing), -len(row.pairs)))
+        """Yield the reasons, those of most unfused pairs first, with settings for these pairs."""
+        traits = {top.name: traits_of(top.leaves()) for top in self.graph.post}
+        rows = sorted(self.by_form.values(), key=lambda row: (-len(row.unfused), -len(row.pairs)))
         for row in rows:
-            yield RefusalCount(row.refusal, len(row.pairs), row.lines, len(row.standing))
+            pairs = ((traits[first], traits[second]) for first, second in row.unfused)
+            settings = settings_for(row.refusal.form, pairs, self.graph.runnable)
+            yield RefusalCount(row.refusal, len(row.pairs), row.lines, len(row.unfused), settings)
 
-    def pairs(self) -> Iterator[ApartPair]:
+    def unfused(self) -> Iterator[UnfusedPair]:
         """Yield the pairs, those that share most first."""
-        found = [
-            ApartPair(
-                *pair,
-                tuple(weighed.refusals),
-                self._shared(pair) if weighed.shared is None else weighed.shared,
-                weighed.silent,
+        rows = [
+            UnfusedPair(
+                *names,
+                tuple(pair.refusals),
+                self._shared(names) if pair.shared is None else pair.shared,
+                pair.without_reason,
             )
-            for pair, weighed in self.by_pair.items()
+            for names, pair in self.by_pair.items()
         ]
-        yield from sorted(found, key=lambda pair: -(pair.shared or 0))
+        yield from sorted(rows, key=lambda row: -(row.shared or 0))
 
     def _shared(self, pair: tuple[str, str]) -> int | None:
         """What the IR shows the two to share, by torch's count: before torch 2.5 no log has it."""

@@ -1,43 +1,198 @@
-"""From a reason in the log to what it means."""
+"""Torch's reasons not to fuse: the numbers that stand in them, and the settings that may change them.
+
+What a reason means is in `report/words/fusion.py`. "First" and "second" are the nodes of `cannot fuse <first>
+with <second>`: the first would run before the second in the fused kernel.
+"""
 
 from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 
-from inductor_probe.analysis.fusion.backend_reasons import BACKEND_REASONS
-from inductor_probe.analysis.fusion.knobs import KNOBS
-from inductor_probe.analysis.fusion.reasons import REASONS, ReasonRow
-from inductor_probe.model.fusion import Refusal
+from inductor_probe.model.fusion import FusionSetting, NumberName, Refusal
+from inductor_probe.model.ir import SchedulerNode
+from inductor_probe.model.runnable import Runnable
 
-ALL_REASONS = (*REASONS, *BACKEND_REASONS)
+_CONFIG = "torch._inductor.config"
+
+_NUMELS: tuple[NumberName, ...] = ("first_numel", "second_numel", "first_rnumel", "second_rnumel")
+
+# Reasons with something put in, a `%s` each, as `WhyNoFuse` in `torch/_inductor/scheduler.py` logs them; of
+# numels and tilings those of `can_fuse` in `codegen/simd.py`, of CUTLASS those of
+# `codegen/cutlass/scheduling.py`.
+NUMBERS: Mapping[str, tuple[NumberName, ...]] = {
+    "device mismatch (%s vs %s)": ("first_device", "second_device"),
+    "(benchmark) cause %sx slowdown": ("slowdown",),
+    "numel/rnumel mismatch (reduce) (%s, %s), (%s, %s)": _NUMELS,
+    "numel/rnumel mismatch (non-reduce) (%s, %s), (%s, %s)": _NUMELS,
+    "numel/rnumel mismatch prologue mismatch (%s, %s), (%s, %s)": (
+        "first_numel", "prologue_numel", "first_rnumel", "prologue_rnumel",
+    ),
+    "tiling mismatch (%s, %s, %s)": ("first_tiling", "second_tiling", "fused_tiling"),
+    "%s is not TritonTemplateBuffer": ("node",),
+    "%s is not a ComputedBuffer": ("node",),
+    "%s is not a Pointwise op": ("node",),
+    "%s does not have a computed buffer name": ("node",),
+    "%s has aliasing or mutation": ("node",),
+    "%s is a reduction which is not yet supported by EVT": ("node",),
+    "%s's size: %s differs from %s's size: %s": ("second", "second_size", "template", "template_size"),
+    "Cannot fuse epilogue node %s into %s. Reason: %s": ("node", "template", "cause"),
+    "Cannot fuse epilogue node %s into %s, likely due to unsupported operation: %s": (
+        "node", "template", "operation",
+    ),
+}  # fmt: skip
+_FIXED = ("node1 is not TritonTemplateBuffer",)
+"""Reasons without numbers that a form with a `%s` would fit as well."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """A value of a setting that may change a refusal.
+
+    Attributes:
+        value: as torch's source spells it; None where another number may.
+        gpu: only code for GPUs asks for the setting. pointwise: it does nothing for reductions.
+        fitting: the backend refuses all the same where the loops of both do not fit one kernel.
+        unset: it is offered only where the dump says that the setting has another value: torch's default is
+            the value already.
+    """
+
+    value: str | None
+    gpu: bool = False
+    pointwise: bool = False
+    fitting: bool = False
+    unset: bool = True
+
+
+SETTINGS: Mapping[str, _Change] = {
+    "aggressive_fusion": _Change("True", pointwise=True, fitting=True),
+    "benchmark_fusion": _Change("False", gpu=True),
+    "combo_kernels": _Change("True", gpu=True),
+    "cutlass.cutlass_epilogue_fusion_enabled": _Change("True", gpu=True),
+    "epilogue_fusion": _Change("True", unset=False),
+    "epilogue_fusion_user_defined_triton_kernel": _Change("True", gpu=True),
+    "loop_index_inversion_in_fusion": _Change("True", fitting=True, unset=False),
+    "loop_ordering_after_fusion": _Change("True", gpu=True, fitting=True),
+    "max_fusion_size": _Change(None),
+    "max_fusion_unique_io_buffers": _Change(None),
+    "prologue_fusion": _Change("True"),
+    "score_fusion_memory_threshold": _Change(None),
+    "split_reductions": _Change("False"),
+    "triton.mix_order_reduction": _Change("True", gpu=True),
+    "triton.native_matmul": _Change("False", gpu=True),
+    "triton.tiling_prevents_pointwise_fusion": _Change("False", gpu=True),
+    "triton.tiling_prevents_reduction_fusion": _Change("False", gpu=True),
+}
+"""Settings by their names below `torch._inductor.config`."""
+
+_SETTINGS_OF: Mapping[str, tuple[str, ...]] = {
+    "memory deps did not match": ("loop_ordering_after_fusion",),
+    "node1's triton kernel doesn't support epilogue fusion": ("epilogue_fusion_user_defined_triton_kernel",),
+    "no shared data": ("loop_ordering_after_fusion", "aggressive_fusion"),
+    "no shared data due to indexing mismatch": (
+        "loop_ordering_after_fusion", "loop_index_inversion_in_fusion",
+    ),
+    "score_fusion_memory_threshold": ("score_fusion_memory_threshold",),
+    "exceeds max fusion": ("max_fusion_size",),
+    "fusion_prevent_too_many_reads_and_writes": ("max_fusion_unique_io_buffers",),
+    "template epilogue not satisfied": ("epilogue_fusion",),
+    "prologue fusion turned off": ("prologue_fusion",),
+    "register spilling of the first kernel": ("benchmark_fusion",),
+    "register spilling of the second kernel": ("benchmark_fusion",),
+    "register spilling of the fused kernel": ("benchmark_fusion",),
+    "numel/rnumel mismatch (reduce) (%s, %s), (%s, %s)": ("triton.mix_order_reduction", "split_reductions"),
+    "numel/rnumel mismatch (non-reduce) (%s, %s), (%s, %s)": ("combo_kernels",),
+    "tiling mismatch (%s, %s, %s)": ("triton.tiling_prevents_pointwise_fusion",),
+    "invalid tiling for reduction": ("triton.tiling_prevents_reduction_fusion",),
+    "invalid loop order and tiling for native matmul": ("triton.native_matmul",),
+    "cutlass epilogue fusion is not enabled": ("cutlass.cutlass_epilogue_fusion_enabled", "epilogue_fusion"),
+}  # fmt: skip
 
 
 @lru_cache(maxsize=4096)
 def explain(reason: str) -> Refusal:
-    """Return what a reason means; one of an unknown form is kept verbatim, without a meaning."""
+    """Return a reason with its numbers; one of an unknown form is its own form."""
     headline = reason.partition("\n")[0].strip()
-    if row := _FIXED.get(headline):
-        return _refusal(reason, row, ())
-    for pattern, row in _OPEN:
-        if match := pattern.fullmatch(headline):
-            return _refusal(reason, row, _values(match.groups()))
-    return Refusal(reason, headline, None)
+    if headline not in _FIXED:
+        for pattern, form in _PATTERNS:
+            if match := pattern.fullmatch(headline):
+                return Refusal(reason, form, tuple(zip(NUMBERS[form], _values(match.groups()), strict=False)))
+    return Refusal(reason, headline)
 
 
-def _refusal(reason: str, row: ReasonRow, values: tuple[str, ...]) -> Refusal:
-    numbers = tuple(zip(row.numbers, values, strict=False))
-    return Refusal(reason, row.form, row.meaning, numbers, tuple(KNOBS[name] for name in row.knobs))
+def settings_for(
+    form: str,
+    pairs: Iterable[tuple[PairTraits, PairTraits]],
+    runnable: Runnable | None,
+    loops_fit: bool | None = None,
+) -> tuple[FusionSetting, ...]:
+    """Return the settings that may change a refusal of some of the pairs, with their present values.
+
+    Args:
+        form: of the refusal.
+        pairs: what is asked of both nodes of each pair that is refused so.
+        runnable: of the graph: it has the settings that are not torch's default.
+        loops_fit: whether the loops of the pairs fit one kernel, None where that is not known.
+    """
+    names = _SETTINGS_OF.get(form, ())
+    if not names:
+        return ()
+    kinds = set(pairs)
+    return tuple(
+        setting
+        for name in names
+        if not (SETTINGS[name].fitting and loops_fit is False)
+        and any(_applies(SETTINGS[name], *pair) for pair in kinds)
+        and (setting := _setting(name, runnable)) is not None
+    )
 
 
-def _values(groups: tuple[str, ...]) -> tuple[str, ...]:
+@dataclass(frozen=True, slots=True)
+class PairTraits:
+    """What decides whether a setting does anything for a node: where it runs, and whether it reduces."""
+
+    on_cpu: bool
+    reduces: bool
+
+
+def traits_of(leaves: Iterable[SchedulerNode]) -> PairTraits:
+    """Return the traits of a node that is made of `leaves`."""
+    rows = list(leaves)
+    return PairTraits(any(leaf.device == "cpu" for leaf in rows), any(is_reduction(leaf) for leaf in rows))
+
+
+def is_reduction(node: SchedulerNode) -> bool:
+    """Whether an unfused node reduces: its loops are `((512,), (1000,))` in C++, `(512, 1000)` in Triton."""
+    if node.iteration is None or len(node.iteration) < 2:
+        return False
+    return node.iteration[1] not in ((), 1)
+
+
+def _applies(change: _Change, first: PairTraits, second: PairTraits) -> bool:
+    if change.gpu and (first.on_cpu or second.on_cpu):
+        return False
+    return not (change.pointwise and (first.reduces or second.reduces))
+
+
+def _setting(name: str, runnable: Runnable | None) -> FusionSetting | None:
+    """The setting, unless the dump has the value that would be offered."""
+    change = SETTINGS[name]
+    full = f"{_CONFIG}.{name}"
+    value = dict(runnable.settings).get(full, "default") if runnable else None
+    if value is not None and value == change.value:
+        return None
+    return (
+        FusionSetting(full, change.value, value) if change.unset or value not in ("default", None) else None
+    )
+
+
+def _values(groups: tuple[str, ...]) -> Iterator[str]:
     """Take apart `256, 1280`: the numbers of a tuple; one may be `Max(1, s0)`, so commas do not tell."""
-    values: list[str] = []
     for group in groups:
-        parts = _tuple_parts(group) if "," in group else None
-        values.extend(parts or [group])
-    return tuple(values)
+        yield from (_tuple_parts(group) if "," in group else None) or [group]
 
 
 def _tuple_parts(text: str) -> list[str] | None:
@@ -57,5 +212,4 @@ def _pattern(form: str) -> re.Pattern[str]:
     return re.compile("(.*?)".join(re.escape(part) for part in text.split("%s")), re.DOTALL)
 
 
-_FIXED = {row.form: row for row in ALL_REASONS if "%s" not in row.form}
-_OPEN = tuple((_pattern(row.form), row) for row in ALL_REASONS if "%s" in row.form)
+_PATTERNS = tuple((_pattern(form), form) for form in NUMBERS)

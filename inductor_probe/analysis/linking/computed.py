@@ -14,8 +14,8 @@ from inductor_probe.analysis.linking.candidates import may_compute
 from inductor_probe.analysis.linking.fx_index import Cone, FxIndex
 from inductor_probe.analysis.linking.fx_ops import VIEWS
 from inductor_probe.analysis.linking.kernel_nodes import KernelNodes
-from inductor_probe.analysis.linking.proofs import RECORDED, proved_values
-from inductor_probe.analysis.linking.runs import Run
+from inductor_probe.analysis.linking.proofs import proved_values
+from inductor_probe.analysis.linking.runs import NodeStep
 from inductor_probe.analysis.linking.shapes import Shape, buffer_shapes
 from inductor_probe.analysis.linking.units import is_nop
 from inductor_probe.analysis.linking.values import Value, Values, Way
@@ -23,21 +23,21 @@ from inductor_probe.analysis.operators import operator
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.ir import SchedulerNode
 from inductor_probe.model.manifest import BufferOrigin
+from inductor_probe.model.proof import RECORDED, Proof, inferred, read
 
-_ONLY = "the only FX node of its kernel"
-_ALL = "all FX nodes of its kernel, which runs nothing else"
-_SHARED = "FX nodes of its kernel, which runs other nodes too"
-_BETWEEN = "on the way from what it reads to what it writes"
-_POSSIBLE = "on the ways from what it reads to what it may write"
-_WRITTEN = "its value is written; how much of the way there is done before could not be told"
-_COPIED = "it copies what the node that computes this reads"
-_ALLOWED = "the only FX node of its kernel that its operations allow"
-_LISTED = "torch lists it for the kernel, and no other node of the kernel may compute it"
+_ONLY = read("only-fx-of-kernel")
+_ALL = read("all-fx-of-kernel")
+_SHARED = inferred("fx-of-shared-kernel")
+_BETWEEN = inferred("between-reads-and-writes")
+_POSSIBLE = inferred("may-be-between")
+_WRITTEN = inferred("value-written")
+_COPIED = inferred("copy-for-call")
+_ALLOWED = inferred("operations-allow")
 
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """FX nodes of a node of the scheduler; `how` proves them.
+    """FX nodes of a node of the scheduler; `proofs` show them.
 
     Attributes:
         candidates: further FX nodes that it may compute.
@@ -45,7 +45,7 @@ class Computed:
     """
 
     fx: tuple[str, ...] = ()
-    how: str | None = None
+    proofs: tuple[Proof, ...] = ()
     candidates: tuple[str, ...] = ()
     flow: frozenset[str] = frozenset()
 
@@ -60,7 +60,7 @@ class FxLinks:
 
 
 def link_fx(
-    graph: CompiledGraph, fx: FxIndex, runs: Mapping[str, Run], origins: Mapping[str, BufferOrigin]
+    graph: CompiledGraph, fx: FxIndex, runs: Mapping[str, NodeStep], origins: Mapping[str, BufferOrigin]
 ) -> FxLinks:
     """Link the nodes of `graph` to FX nodes. `origins` are recorded ones, by buffer."""
     index = index_of(graph).nodes
@@ -80,10 +80,10 @@ def link_fx(
             name for buffer in leaf.outputs if buffer.name in origins for name in origins[buffer.name].origins
         ]
         if recorded:
-            nodes[leaf.name] = Computed(fx.sorted(dict.fromkeys(recorded)), RECORDED, flow=by_data.flow)
+            nodes[leaf.name] = Computed(fx.sorted(dict.fromkeys(recorded)), (RECORDED,), flow=by_data.flow)
         elif within and (len(within) == 1 or kernels.alone(run.step)):
             names = fx.sorted({*within, *by_data.fx})
-            nodes[leaf.name] = Computed(names, _ONLY if len(names) == 1 else _ALL, flow=by_data.flow)
+            nodes[leaf.name] = Computed(names, (_ONLY if len(names) == 1 else _ALL,), flow=by_data.flow)
         else:
             nodes[leaf.name] = by_data
     for members in kernels.members.values():
@@ -113,14 +113,14 @@ def _by_data(
     if not within:
         return Computed()
     found = _told(leaf, fx, set(), _SHARED, set(within))
-    return Computed(found.candidates, _ALLOWED) if len(found.candidates) == 1 else found
+    return Computed(found.candidates, (_ALLOWED,)) if len(found.candidates) == 1 else found
 
 
-def _told(leaf: SchedulerNode, fx: FxIndex, names: set[str], how: str, possible: set[str]) -> Computed:
+def _told(leaf: SchedulerNode, fx: FxIndex, names: set[str], proof: Proof, possible: set[str]) -> Computed:
     """Return `names` as what `leaf` computes, with those `possible` ones that its operations allow."""
     rest = possible - names
     allowed = set(may_compute(fx, leaf, rest))
-    return Computed(fx.sorted(names), how, fx.sorted(allowed or rest), frozenset(names))
+    return Computed(fx.sorted(names), (proof,), fx.sorted(allowed or rest), frozenset(names))
 
 
 def _names(
@@ -161,9 +161,11 @@ def _share_out(
             own.setdefault(may[name][0], []).append(name)
     for node, names in own.items():
         found = nodes[node]
-        how = f"{found.how}; {', '.join(names)}: {_LISTED}" if found.fx else _LISTED
+        listed = inferred("listed-for-kernel", fx=tuple(names))
         rest = tuple(name for name in found.candidates if name not in names)
-        nodes[node] = Computed(fx.sorted((*found.fx, *names)), how, rest, found.flow)
+        nodes[node] = Computed(
+            fx.sorted((*found.fx, *names)), (*(found.proofs if found.fx else ()), listed), rest, found.flow
+        )
 
 
 def _copies(index: NodeIndex, nodes: dict[str, Computed]) -> None:
@@ -178,4 +180,4 @@ def _copies(index: NodeIndex, nodes: dict[str, Computed]) -> None:
         called = {op.target for block in leaf.body.blocks for op in block.ops}
         if called <= {"ops.load", "ops.store", "self.get_index"}:
             names = nodes[reader.name].fx
-            nodes[leaf.name] = Computed(names, _COPIED, flow=frozenset(names))
+            nodes[leaf.name] = Computed(names, (_COPIED,), flow=frozenset(names))

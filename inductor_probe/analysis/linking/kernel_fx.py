@@ -1,4 +1,4 @@
-"""Every FX node of every kernel: what torch lists for it, what the flow of data tells, and where they differ.
+"""Every FX node of every kernel: what torch lists for it, what the data flow shows, and where they differ.
 
 Torch's lists are the `origins` of the nodes that a kernel runs (`set_kernel_post_grad_provenance_tracing` in
 `torch/_inductor/debug.py`). They lack some of what is inlined: of `where = torch.where(...)` that a sum and a
@@ -12,17 +12,15 @@ from collections.abc import Mapping
 from inductor_probe.analysis.linking.computed import Computed
 from inductor_probe.analysis.linking.fx_index import FxIndex
 from inductor_probe.analysis.linking.fx_ops import COPIES
-from inductor_probe.analysis.linking.proofs import COMMENT, RECORDED
 from inductor_probe.model.code import ExternCall, Launch
 from inductor_probe.model.debug_dir import CompiledGraph
-from inductor_probe.model.links import Conflict, KernelFx, NodeLink, Proof
+from inductor_probe.model.links import Conflict, KernelFx, NodeLink
+from inductor_probe.model.proof import DATA_FLOW, KERNEL_COMMENT, PROVENANCE_FILE, RECORDED, Proof
 from inductor_probe.model.provenance import Provenance
 from inductor_probe.model.span import Span
 
-_PROVENANCE: Proof = "torch's provenance file"
 _MOVES = COPIES | {"cat"}
-_FLOW: Proof = "the flow of data"
-_STRONGEST_FIRST: tuple[Proof, ...] = (RECORDED, _PROVENANCE, COMMENT, _FLOW)
+_STRONGEST_FIRST = (RECORDED, PROVENANCE_FILE, KERNEL_COMMENT, DATA_FLOW)
 
 
 def kernel_fx(
@@ -50,9 +48,9 @@ def kernel_fx(
         comment = comments.get(kernel)
         proofs: dict[str, list[Proof]] = {}
         for name in graph.provenance.kernels.get(kernel, ()) if graph.provenance else ():
-            proofs.setdefault(name, []).append(_PROVENANCE)
+            proofs.setdefault(name, []).append(PROVENANCE_FILE)
         for name in comment.fx_nodes if comment else ():
-            proofs.setdefault(name, []).append(COMMENT)
+            proofs.setdefault(name, []).append(KERNEL_COMMENT)
         listed = frozenset(proofs)
         by_node = _by_fx_node(links, computed, proofs)
         differences = _Differences(listed, links, fx) if fx else None
@@ -86,17 +84,17 @@ def _by_fx_node(
         for name in link.fx:
             by_node.setdefault(name, ([], []))[0].append(link)
             found = proofs.setdefault(name, [])
-            if link.fx_how == RECORDED:
+            if RECORDED in link.fx_proofs:
                 found.append(RECORDED)
             if name in flow:
-                found.append(_FLOW)
+                found.append(DATA_FLOW)
         for name in link.fx_candidates:
             by_node.setdefault(name, ([], []))[1].append(link)
     return by_node
 
 
 class _Differences:
-    """Tells for the FX nodes of a kernel whether torch's list and the flow of data differ."""
+    """Tells for the FX nodes of a kernel whether torch's list and the data flow differ."""
 
     def __init__(self, listed: frozenset[str], links: list[NodeLink], fx: FxIndex) -> None:
         self._listed = listed
@@ -108,13 +106,13 @@ class _Differences:
     def of(self, name: str) -> Conflict | None:
         fx = self._fx
         if name not in fx.nodes:
-            return "not in the FX graph"
+            return "not-in-fx-graph"
         if name not in self._listed:
-            return "not listed" if self._listed else None
+            return "not-listed" if self._listed else None
         if name in self._told or not self._all_known:
             return None
         # Nothing is computed for what only hands on what others compute.
-        return None if fx.op[name] in _MOVES or name in fx.roots or name in fx.sizes else "not computed"
+        return None if fx.op[name] in _MOVES or name in fx.roots or name in fx.sizes else "not-computed"
 
 
 def _listed_launches(

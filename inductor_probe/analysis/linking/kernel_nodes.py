@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from inductor_probe.analysis.graph import index_of
-from inductor_probe.analysis.linking.runs import Run
+from inductor_probe.analysis.linking.runs import NodeStep
 from inductor_probe.analysis.linking.steps import Step
 from inductor_probe.model.code import ExternCall, Launch
 from inductor_probe.model.debug_dir import CompiledGraph
@@ -19,7 +19,7 @@ class KernelNodes:
     """What torch's provenance says of a step, or else the comment above its kernel."""
 
     def __init__(
-        self, graph: CompiledGraph, leaves: Iterable[SchedulerNode], runs: Mapping[str, Run]
+        self, graph: CompiledGraph, leaves: Iterable[SchedulerNode], runs: Mapping[str, NodeStep]
     ) -> None:
         code = graph.code
         self._provenance = graph.provenance

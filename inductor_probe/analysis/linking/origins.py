@@ -8,15 +8,17 @@ from inductor_probe.analysis.graph import GraphIndex
 from inductor_probe.analysis.linking.computed import Computed, FxLinks
 from inductor_probe.analysis.linking.fx_index import FxIndex
 from inductor_probe.analysis.linking.shapes import Shape, may_hold
+from inductor_probe.analysis.linking.values import Value
 from inductor_probe.model.ir import SchedulerNode
 from inductor_probe.model.layouts import Origin
+from inductor_probe.model.proof import Proof, inferred, read
 
 _UNKNOWN = Shape()
 
 
 def buffer_origins(index: GraphIndex, fx: FxIndex, linked: FxLinks) -> dict[str, Origin]:
     """Return where each buffer and input came from, as far as it can be told."""
-    origins = {name: Origin(name, None, "graph input") for name in fx.inputs}
+    origins = {name: Origin(name, None, (read("graph-input"),)) for name in fx.inputs}
     for leaf in index.nodes.leaves:
         origins.update(_written(leaf, fx, linked, index))
     return origins
@@ -30,13 +32,17 @@ def _written(
         value = linked.values[buffer.name]
         shape = linked.shapes.get(buffer.name, _UNKNOWN)
         if value.exact is not None:
-            yield buffer.name, _of_node(value.exact, value.how or "", index)
+            yield buffer.name, _of_node(value.exact, index, *_proofs(value))
         elif len(leaf.outputs) == 1 and (last := _last(computed, value.nodes, fx, shape)):
-            yield buffer.name, _of_node(last, f"the last FX node that {leaf.name} computes", index)
+            yield buffer.name, _of_node(last, index, inferred("last-fx-of-node", node=leaf.name))
         elif value.nodes:
-            yield buffer.name, Origin(None, None, value.how or "", value.nodes)
+            yield buffer.name, Origin(None, None, _proofs(value), value.nodes)
         elif (found := _of_computed(computed, fx, index, shape)) is not None:
             yield buffer.name, found
+
+
+def _proofs(value: Value) -> tuple[Proof, ...]:
+    return () if value.proof is None else (value.proof,)
 
 
 def _last(computed: Computed, values: tuple[str, ...], fx: FxIndex, shape: Shape) -> str | None:
@@ -58,13 +64,14 @@ def _of_computed(computed: Computed, fx: FxIndex, index: GraphIndex, shape: Shap
     names = computed.fx or computed.candidates
     fitting = tuple(name for name in names if name in fx.nodes and may_hold(shape, fx.shape[name]))
     if len(computed.fx) == 1:
-        return _of_node(names[0], computed.how or "", index)
+        return _of_node(names[0], index, *computed.proofs)
     if len(fitting) == 1 and computed.fx:
-        return _of_node(fitting[0], f"{computed.how}, and the only one with its shape", index)
+        return _of_node(fitting[0], index, *computed.proofs, inferred("only-of-shape"))
     if names:
-        return Origin(None, None, f"{computed.how}{', with its shape' if fitting else ''}", fitting or names)
+        of_shape = (inferred("of-shape"),) if fitting else ()
+        return Origin(None, None, (*computed.proofs, *of_shape), fitting or names)
     return None
 
 
-def _of_node(name: str, how: str, index: GraphIndex) -> Origin:
-    return Origin(name, index.source(name), how)
+def _of_node(name: str, index: GraphIndex, *proofs: Proof) -> Origin:
+    return Origin(name, index.source(name), proofs)

@@ -1,22 +1,20 @@
-"""Buffers whose FX node is written down somewhere, with the proof in words."""
+"""Buffers whose FX node is written down somewhere, and where."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Literal
 
 from inductor_probe.analysis.graph import buffer_in
 from inductor_probe.analysis.linking.fx_index import FxIndex
 from inductor_probe.analysis.linking.fx_ops import VIEWS
 from inductor_probe.analysis.linking.kernel_nodes import KernelNodes
-from inductor_probe.analysis.linking.runs import Run
+from inductor_probe.analysis.linking.runs import NodeStep
 from inductor_probe.analysis.linking.shapes import Shape, may_hold
 from inductor_probe.model.code import OutputCode
 from inductor_probe.model.manifest import BufferOrigin
+from inductor_probe.model.proof import KERNEL_COMMENT, RECORDED, Proof, read
 
-RECORDED: Literal["recorded while compiling"] = "recorded while compiling"
-RETURNED = "its place in the graph's return"
-COMMENT: Literal["the comment above its kernel"] = "the comment above its kernel"
+_RETURNED = read("returned-position")
 
 
 def proved_values(
@@ -24,12 +22,12 @@ def proved_values(
     fx: FxIndex,
     *,
     shapes: Mapping[str, Shape],
-    runs: Mapping[str, Run],
+    runs: Mapping[str, NodeStep],
     kernels: KernelNodes,
     origins: Mapping[str, BufferOrigin],
-) -> dict[str, tuple[str, str]]:
+) -> dict[str, tuple[str, Proof]]:
     """Return the FX node of each buffer that something names, and what does; stronger proofs go first."""
-    proved = {buffer: (node, RETURNED) for buffer, node in _returned(code, fx, shapes)} if code else {}
+    proved = {buffer: (node, _RETURNED) for buffer, node in _returned(code, fx, shapes)} if code else {}
     for members in kernels.members.values():
         written = kernels.written(runs[members[0].name].step)
         buffers = [buffer.name for leaf in members for buffer in leaf.outputs]
@@ -37,7 +35,7 @@ def proved_values(
             continue
         for buffer, node in zip(buffers, written, strict=True):
             if node in fx.nodes and (buffer not in shapes or may_hold(shapes[buffer], fx.shape[node])):
-                proved[buffer] = (node, COMMENT)
+                proved[buffer] = (node, KERNEL_COMMENT)
     for buffer, origin in origins.items():
         if origin.origin_node is not None and origin.origin_node in fx.nodes:
             proved[buffer] = (origin.origin_node, RECORDED)

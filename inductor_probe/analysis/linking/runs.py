@@ -14,26 +14,28 @@ from inductor_probe.analysis.linking.steps import Step, Wrapper
 from inductor_probe.analysis.linking.units import STATEMENTS, Unit, is_nop, units
 from inductor_probe.analysis.operators import operator
 from inductor_probe.model.ir import SchedulerNode
+from inductor_probe.model.proof import Proof, inferred, read
 
 _FAR = 200
 """Steps between the neighbours of a node beyond which its place tells nothing worth showing."""
-_NAMED = "the node names the call it makes"
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """Where a node runs: `step`, or the `candidates` when more than one is possible; `how` proves it.
+class NodeStep:
+    """Where a node runs: `step`, or the `candidates` when more than one is possible.
+
+    `proof` shows it, or that no step is needed; without one the node is unlinked.
 
     `kernel` is known even where no step is: an extern node names the call it makes.
     """
 
     kernel: str | None
-    how: str
+    proof: Proof | None = None
     step: Step | None = None
     candidates: tuple[Step, ...] = ()
 
 
-def node_runs(nodes: NodeIndex, wrapper: Wrapper) -> dict[str, Run]:
+def node_runs(nodes: NodeIndex, wrapper: Wrapper) -> dict[str, NodeStep]:
     """Return where each unfused node runs, by its name."""
     finder = _Finder(nodes, wrapper)
     finder.find()
@@ -42,23 +44,23 @@ def node_runs(nodes: NodeIndex, wrapper: Wrapper) -> dict[str, Run]:
         if leaf.name in runs:
             continue
         if is_nop(leaf):
-            runs[leaf.name] = Run(None, "needs no kernel: it only names memory that others write")
+            runs[leaf.name] = NodeStep(None, read("no-kernel"))
         elif leaf.ir in STATEMENTS:
-            runs[leaf.name] = Run(None, f"needs no kernel: {STATEMENTS[leaf.ir]}")
+            runs[leaf.name] = NodeStep(None, read("wrapper-statement", ir=leaf.ir))
         else:
             runs[leaf.name] = finder.item_of(leaf, runs)
     return runs
 
 
-def _run(leaf: SchedulerNode, unit: Unit) -> Run:
+def _run(leaf: SchedulerNode, unit: Unit) -> NodeStep:
     if unit.step is not None:
-        return Run(unit.step.name, unit.how[leaf.name], unit.step)
+        return NodeStep(unit.step.name, unit.proofs[leaf.name], unit.step)
     if leaf.kernel and len({step.name for step in unit.candidates}) <= 1:
-        which = ", one of several such calls" if unit.candidates else ""
-        return Run(leaf.kernel, _NAMED + which, None, unit.candidates)
+        proof = read("node-names-one-of-calls" if unit.candidates else "node-names-call")
+        return NodeStep(leaf.kernel, proof, None, unit.candidates)
     if unit.candidates:
-        return Run(None, "its place among the nodes allows each of these", None, unit.candidates)
-    return Run(None, "")
+        return NodeStep(None, inferred("steps-in-order"), None, unit.candidates)
+    return NodeStep(None)
 
 
 class _Finder:
@@ -82,31 +84,30 @@ class _Finder:
         """The step that is handed a buffer of the unit to write runs the unit."""
         possible: dict[int, Step] | None = None
         for leaf in unit.leaves:
-            found, how = self._writers(leaf)
-            if not found:
+            writers, proof = self._writers(leaf)
+            if proof is None:
                 continue
-            unit.how[leaf.name] = how
-            steps = {step.order: step for step in found}
+            unit.proofs[leaf.name] = proof
+            steps = {step.order: step for step in writers}
             both = {} if possible is None else {at: step for at, step in steps.items() if at in possible}
             possible = both or {**(possible or {}), **steps}
         unit.candidates = tuple(possible.values()) if possible else ()
         if len(unit.candidates) == 1:
-            unit.settle(unit.candidates[0], "fused with nodes that run in it")
+            unit.settle(unit.candidates[0], read("fused-with-linked"))
 
-    def _writers(self, leaf: SchedulerNode) -> tuple[tuple[Step, ...], str]:
-        """Return the steps that may write what `leaf` writes, and the proof in words."""
+    def _writers(self, leaf: SchedulerNode) -> tuple[tuple[Step, ...], Proof | None]:
+        """Return the steps that may write what `leaf` writes, and what shows that."""
         for buffer in leaf.outputs:
             if buffer.name in self.wrapper.writers:
                 first = self.wrapper.writers[buffer.name][0]  # later ones change it in place
-                return (
-                    first,
-                ), f"the {first.what} {'is handed' if first.generated else 'gives'} {buffer.name}"
+                return (first,), read("writes-buffer", step=first.what, buffer=buffer.name)
         for buffer in leaf.outputs:
             for name in self._mutated(buffer.name):
                 steps = self._changers(leaf, name)
                 if steps:
-                    return steps, f"the {steps[0].what} is handed {name}, which {buffer.name} mutates"
-        return (), ""
+                    operands = {"step": steps[0].what, "buffer": buffer.name, "mutated": name}
+                    return steps, read("mutates-buffer", **operands)
+        return (), None
 
     def _mutated(self, buffer: str) -> list[str]:
         """Buffers that `buffer` is another name of, nearest first: a launch is handed the last."""
@@ -145,7 +146,7 @@ class _Finder:
             steps = group[0].candidates
             if len(group) == len(steps):
                 for unit, step in zip(group, steps, strict=True):
-                    unit.settle(step, "as many nodes as steps change the buffer, in this order")
+                    unit.settle(step, inferred("mutation-order"))
 
     def _by_readers(self, unit: Unit) -> None:
         """A buffer that the wrapper hands to nobody lives inside one kernel, with all of its readers."""
@@ -158,10 +159,7 @@ class _Finder:
                 readers = (self.unit_of.get(reader) for reader in self.nodes.readers.get(buffer.name, ()))
                 steps = {unit.step for unit in readers if unit is not None and unit.step is not None}
                 if len(steps) == 1:
-                    unit.settle(
-                        steps.pop(),
-                        f"no launch is handed {buffer.name}: the kernel that reads it computes it",
-                    )
+                    unit.settle(steps.pop(), inferred("inlined-into-reader", buffer=buffer.name))
                     return
 
     def _by_order(self) -> None:
@@ -192,7 +190,7 @@ class _Finder:
             pool = tuple(step for step in pool if step.order not in taken) or pool
         unit.candidates = pool
         if len(pool) == 1:
-            unit.settle(pool[0], "the only step that its place among the nodes and what it reads allow")
+            unit.settle(pool[0], inferred("only-step-in-order"))
             if not unit.shares:
                 taken.add(pool[0].order)
 
@@ -203,13 +201,14 @@ class _Finder:
         needed = {name for leaf in unit.leaves for name in read_names(leaf)}
         return needed & self.wrapper.inputs <= step.reaches
 
-    def item_of(self, leaf: SchedulerNode, runs: dict[str, Run]) -> Run:
+    def item_of(self, leaf: SchedulerNode, runs: dict[str, NodeStep]) -> NodeStep:
         """An item of what a library call returned is there when the call returns."""
         for name in read_names(leaf):
             run = runs.get(self.nodes.producer.get(name, ""))
             if run is not None and (run.kernel or run.candidates):
-                return Run(run.kernel, f"an item of {name}, which the call returns", run.step, run.candidates)
-        return Run(None, "")
+                proof = read("item-of-call", buffer=name)
+                return NodeStep(run.kernel, proof, run.step, run.candidates)
+        return NodeStep(None)
 
 
 def is_call_of(step: Step, leaf: SchedulerNode) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from inductor_probe.analysis.graph import read_names
 from inductor_probe.analysis.linking.steps import Step
 from inductor_probe.model.ir import SchedulerNode
+from inductor_probe.model.proof import Proof
 
 _NOP = "NopKernelSchedulerNode"
 _EXTERN = "ExternKernelSchedulerNode"
@@ -19,15 +20,12 @@ _ITEM = "MultiOutput"
 _LOADS = {"ops.load": 0, "ops.load_seed": 0, "ops.bucketize": 1}
 """Operations that load, with the place of the buffer among their arguments."""
 
-STATEMENTS = {
-    "AssertScalar": "the wrapper makes the check itself",
-    "Conditional": "the wrapper branches itself",
-    "DynamicScalar": "the wrapper takes the number out of the tensor itself",
-    "DynamicSelectStorageOffset": "the wrapper computes the offset itself",
-    "DynamicSliceSize": "the wrapper computes the size itself",
-    "InvokeSubgraph": "the wrapper calls a subgraph",
-    "WhileLoop": "the wrapper loops itself",
-}
+STATEMENTS = frozenset(
+    (
+        *("AssertScalar", "Conditional", "DynamicScalar", "DynamicSelectStorageOffset", "DynamicSliceSize"),
+        *("InvokeSubgraph", "WhileLoop"),
+    )
+)
 """Library nodes that are statements of the wrapper, not calls."""
 
 
@@ -38,21 +36,21 @@ class Unit:
     Attributes:
         generated: they run in a kernel that inductor generated.
         shares: other units may run in the same step: C++ kernels hold many nodes, Triton kernels one each.
-        how: for each node, what proves the step.
+        proofs: for each node, what shows the step.
     """
 
     leaves: tuple[SchedulerNode, ...]
     generated: bool
     shares: bool
     step: Step | None = None
-    how: dict[str, str] = field(default_factory=dict)
+    proofs: dict[str, Proof] = field(default_factory=dict)
     candidates: tuple[Step, ...] = ()
 
-    def settle(self, step: Step, how: str) -> None:
-        """Say that `step` runs the unit; `how` holds for the nodes that have no proof of their own."""
+    def settle(self, step: Step, proof: Proof) -> None:
+        """Say that `step` runs the unit; `proof` holds for the nodes that have none of their own."""
         self.step = step
         self.candidates = ()
-        self.how = {leaf.name: self.how.get(leaf.name, how) for leaf in self.leaves}
+        self.proofs = {leaf.name: self.proofs.get(leaf.name, proof) for leaf in self.leaves}
 
 
 def units(top: SchedulerNode, split: bool = False) -> Iterator[Unit]:

@@ -17,6 +17,7 @@ from inductor_probe.analysis.linking.fx_ops import ITEM, VIEWS
 from inductor_probe.analysis.linking.shapes import Shape, may_hold
 from inductor_probe.analysis.linking.units import is_nop, loaded_names
 from inductor_probe.model.ir import Buffer, SchedulerNode
+from inductor_probe.model.proof import Proof, inferred, read
 
 _RETURNED_ITEM = "MultiOutput"
 _UNKNOWN = Shape()
@@ -28,13 +29,13 @@ class Value:
 
     Attributes:
         nodes: the possible FX nodes in the order of the graph. None of them: part of a value, or not known.
-        how: what proves it, None when nothing does.
+        proof: what shows it, None when nothing does.
         stands_for: the values that a reader of it starts from; of a part of a value, those it was made from.
         part: True for a part of a value.
     """
 
     nodes: tuple[str, ...] = ()
-    how: str | None = None
+    proof: Proof | None = None
     stands_for: frozenset[str] = frozenset()
     part: bool = False
 
@@ -69,13 +70,13 @@ class Values:
     """
 
     def __init__(
-        self, fx: FxIndex, shapes: Mapping[str, Shape], proved: Mapping[str, tuple[str, str]]
+        self, fx: FxIndex, shapes: Mapping[str, Shape], proved: Mapping[str, tuple[str, Proof]]
     ) -> None:
         self.fx = fx
         self.shapes = shapes
         self.proved = proved
         self.of = {
-            name: Value((name,), "graph input" if name in fx.inputs else "constant", frozenset({name}))
+            name: Value((name,), read("graph-input" if name in fx.inputs else "constant"), frozenset({name}))
             for name in fx.roots - fx.seeds
         }
         self.written: dict[str, Value] = {}
@@ -109,8 +110,8 @@ class Values:
         return self.shapes.get(buffer.name, _UNKNOWN)
 
     def _proved(self, buffer: str, known: frozenset[str]) -> tuple[Value, list[Cone]]:
-        node, how = self.proved[buffer]
-        return Value((node,), how, self._seen_as(node)), [self.fx.cone(node, known - {node})]
+        node, proof = self.proved[buffer]
+        return Value((node,), proof, self._seen_as(node)), [self.fx.cone(node, known - {node})]
 
     def _written(self, job: Job, buffer: Buffer) -> tuple[Value, list[Cone]]:
         found, others = candidates(self.fx, job, buffer, self._shape(buffer)), parts(self.fx, job)
@@ -121,9 +122,8 @@ class Values:
         if not found or others:
             return Value(stands_for=job.known, part=True), [*found, *others]
         names = self.fx.sorted(cone.value for cone in found)
-        which = "the only FX node" if len(names) == 1 else "FX nodes"
-        how = f"{which} that what it reads, its shape and its operations allow"
-        return Value(names, how, frozenset().union(*(self._seen_as(name) for name in names))), found
+        proof = inferred("only-value" if len(names) == 1 else "possible-values")
+        return Value(names, proof, frozenset().union(*(self._seen_as(name) for name in names))), found
 
     def _is_incomplete(self, within: frozenset[str]) -> bool:
         """Whether FX nodes in torch's list for a kernel need one that is neither there nor in memory."""
@@ -150,8 +150,8 @@ class Values:
             if self.fx.op[name] == ITEM and may_hold(self._shape(buffer), self.fx.shape[name])
         )
         cones = [Cone(name, (name,), frozenset({whole.exact}), closed=True) for name in items]
-        which = "the only item" if len(items) == 1 else "items"
-        return Value(items, f"{which} of {whole.exact} with its shape", frozenset(items)), cones
+        proof = inferred("only-item" if len(items) == 1 else "possible-items", fx=whole.exact)
+        return Value(items, proof, frozenset(items)), cones
 
     def _seen_as(self, node: str) -> frozenset[str]:
         """Return `node` and what it is only a view of: who reads the buffer starts from any of them."""

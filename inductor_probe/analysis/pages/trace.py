@@ -12,8 +12,9 @@ from inductor_probe.analysis.names import lines_called
 from inductor_probe.analysis.nodes import node_rows
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.fx import FxNode
-from inductor_probe.model.links import Links, Proof
+from inductor_probe.model.links import Links
 from inductor_probe.model.pages import Absence, SourceTrace, TracePage
+from inductor_probe.model.proof import KERNEL_COMMENT, PROVENANCE_FILE, Proof
 from inductor_probe.model.span import SourceLine
 
 
@@ -119,11 +120,11 @@ def _absent(graph: CompiledGraph, names: set[str], linked: Links) -> tuple[Absen
     fx = fx_index(graph) if missing else None
     if fx is None:
         return ()
-    searched: list[Proof] = ["torch's provenance file"] if graph.provenance else []
+    searched = [PROVENANCE_FILE] if graph.provenance else []
     if any(
         kernel.comment and kernel.comment.fx_nodes for kernel in (graph.code.kernels if graph.code else ())
     ):
-        searched.append("the comment above its kernel")
+        searched.append(KERNEL_COMMENT)
     return tuple(_absence(fx, name, linked, tuple(searched)) for name in fx.sorted(missing))
 
 

@@ -1,4 +1,4 @@
-"""A comparison in sentences, the most consequential first."""
+"""Words for comparisons: what changed in sentences, the most consequential first."""
 
 from __future__ import annotations
 
@@ -12,22 +12,56 @@ from inductor_probe.model.diff import (
     FactChange,
     GraphDiff,
     KernelMatch,
+    MissingPart,
     NodeChange,
     RunDiff,
+    Statement,
 )
+from inductor_probe.model.proof import Proof, ProofCode
 from inductor_probe.report.units import bytes_text, dims_text
 
 EQUAL = "A and B compute the same with the same code"
 _NAMED = 3
 """So many things of a kind are named in a sentence; more are counted."""
 _SINGULAR = {"launches": "launch", "copies": "copy"}
-_TOLD_ELSEWHERE = ("kernels", "fused groups", "nodes", "library calls")
+_IN_OTHER_SENTENCES = ("kernels", "fused_groups", "nodes", "library_calls")
+
+_MATCHED_BY: Mapping[ProofCode, str] = {
+    "same-input": "the same input",
+    "same-return-position": "its position in the return",
+    "same-fx-value": "the same FX value",
+    "same-computation-and-inputs": "the same computation of the same inputs",
+    "same-computation-and-users": "the same computation for the same users",
+    "same-computation": "the same computation",
+    "same-operations": "the same operations",
+    "same-returned-value": "the FX value it returns",
+    "same-fx-nodes": "the same FX nodes",
+    "same-neighbours": "its neighbours",
+    "same-nodes": "the nodes they run",
+    "same-code": "the same code",
+    "only-kernel": "the only kernel",
+}
+_MEMORY = {
+    "own": "its own",
+    "reused": "reused from another buffer",
+    "view": "a view of another buffer",
+    "inlined": "none, kept inside the kernel",
+}
+_COSMETIC = {
+    "unit_dim_strides": "strides of dimensions of size 1",
+    "library_calls": "spelling of library calls",
+}
+_PARTS = {
+    "nodes_after_fusion": "no nodes after fusion: fusion and what nodes compute",
+    "output_code": "no readable output_code.py: kernels, calls and allocations",
+    "fx_graph": "no readable FX graph: operations, and which inputs are the same",
+}
 
 
 def headlines(diff: GraphDiff) -> tuple[str, ...]:
     """Return what changed in a few sentences; one sentence when nothing did."""
     if diff.equal:
-        only = ", ".join(f"{name} ({number})" for name, number in diff.cosmetic)
+        only = cosmetic_words(diff)
         return (
             f"{EQUAL}; {f'only names and spelling differ: {only}' if only else 'nothing differs'}",
             *_operations(diff),
@@ -51,11 +85,11 @@ def _headlines(diff: GraphDiff) -> Iterator[str]:
     yield from _calls(diff)
     if diff.fusion:
         kinds = Counter(change.relation for change in diff.fusion)
-        groups = _pair(diff.counts, "fused groups")
+        groups = _pair(diff.counts, "fused_groups")
         yield f"{groups or 'fused groups'}: {_kinds(kinds)}"
     yield from _layouts(diff.buffers)
     for count in diff.counts:
-        if count.changed and count.name not in _TOLD_ELSEWHERE:
+        if count.changed and count.name not in _IN_OTHER_SENTENCES:
             yield count_words(count)
     yield from _operations(diff)
 
@@ -70,7 +104,7 @@ def _places(role: str, changes: tuple[BufferChange, ...]) -> Iterator[str]:
     for change in named[:_NAMED]:
         yield f"{buffer_words(change)}: {buffer_facts_words(change)}"
     if len(named) > _NAMED:
-        yield f"{len(named) - _NAMED} more {role}s lie differently"
+        yield f"{len(named) - _NAMED} more {role}s have another layout"
     moved = [change for change in changes if any(fact.name == "position" for fact in change.facts)]
     if moved:
         yield f"{_number(len(moved), role)} moved: {_listed([_move(change) for change in moved])}"
@@ -90,9 +124,9 @@ def _move(change: BufferChange) -> str:
 def _nodes(nodes: tuple[NodeChange, ...]) -> Iterator[str]:
     for kind, says in (
         ("computes", "computes differently"),
-        ("calls", "calls something else"),
-        ("indexes", "does the same at other indices"),
-        ("loops", "does the same in other loops"),
+        ("calls", "makes another library call"),
+        ("indexes", "does the same operations at other indices"),
+        ("loops", "does the same operations in other loops"),
     ):
         found = [node for node in nodes if node.kind == kind]
         if found:
@@ -103,7 +137,7 @@ def _nodes(nodes: tuple[NodeChange, ...]) -> Iterator[str]:
     if removed or added:
         parts = [f"{removed} only in A"] if removed else []
         parts += [f"{added} only in B"] if added else []
-        yield f"nodes without a partner: {', '.join(parts)}"
+        yield f"unmatched nodes: {', '.join(parts)}"
 
 
 def _node(node: NodeChange) -> str:
@@ -111,11 +145,11 @@ def _node(node: NodeChange) -> str:
     name = names_words(node.a, node.b)
     if node.kind in ("loops", "indexes") or node.operations or not node.first_a or not node.first_b:
         return name
-    return f"{name} ({node.first_a.text} -> {node.first_b.text})"
+    return f"{name} ({statement_words(node.first_a)} -> {statement_words(node.first_b)})"
 
 
 def _plural(verb: str) -> str:
-    for one, many in (("computes", "compute"), ("calls", "call"), ("does", "do")):
+    for one, many in (("computes", "compute"), ("makes", "make"), ("does", "do")):
         verb = verb.replace(one, many, 1) if verb.startswith(one) else verb
     return verb
 
@@ -123,21 +157,21 @@ def _plural(verb: str) -> str:
 def _kernels(diff: GraphDiff) -> Iterator[str]:
     kinds = Counter(match.relation for match in diff.kernels)
     count = _pair(diff.counts, "kernels")
-    told = {name: number for name, number in kinds.items() if name != "same"}
-    if not told:
+    changes = {name: number for name, number in kinds.items() if name != "same"}
+    if not changes:
         return
     same = next((one for one in diff.counts if one.name == "kernels" and not one.changed), None)
-    if same and same.a and set(told) == {"changed"}:
-        yield f"{told['changed']} of {_number(same.a, 'kernel')} changed{_why(diff.kernels)}"
+    if same and same.a and set(changes) == {"changed"}:
+        yield f"{changes['changed']} of {_number(same.a, 'kernel')} changed{_why(diff.kernels)}"
     else:
-        yield f"{count}: {_kinds(told)}"
+        yield f"{count}: {_kinds(changes)}"
     for fact, kernels in shared_facts(diff.kernels):
-        if fact.weight == "major" and not told_by_environment(diff, fact):
+        if fact.weight == "major" and not is_of_environment(diff, fact):
             where = kernels[0] if len(kernels) == 1 else f"{len(kernels)} kernels"
             yield f"{fact_words(fact)} in {where}"
 
 
-def told_by_environment(diff: GraphDiff, fact: FactChange) -> bool:
+def is_of_environment(diff: GraphDiff, fact: FactChange) -> bool:
     """Tell whether a fact of a kernel is one of the whole graph: the backend."""
     return any((other.name, other.a, other.b) == (fact.name, fact.a, fact.b) for other in diff.environment)
 
@@ -177,7 +211,7 @@ def _calls(diff: GraphDiff) -> Iterator[str]:
         for word, names in (("removed", removed), ("added", added))
         if names
     ]
-    yield f"{_pair(diff.counts, 'library calls')}: {', '.join(parts)}"
+    yield f"{_pair(diff.counts, 'library_calls')}: {', '.join(parts)}"
 
 
 def _layouts(buffers: tuple[BufferChange, ...]) -> Iterator[str]:
@@ -185,22 +219,24 @@ def _layouts(buffers: tuple[BufferChange, ...]) -> Iterator[str]:
     for change in found[:_NAMED]:
         yield f"{buffer_words(change)}: {buffer_facts_words(change)}"
     if len(found) > _NAMED:
-        yield f"{len(found) - _NAMED} more buffers lie differently"
+        yield f"{len(found) - _NAMED} more buffers have another layout"
 
 
 def _pair(counts: tuple[Count, ...], name: str) -> str:
-    return next((count_words(count) for count in counts if count.name == name), name)
+    return next((count_words(count) for count in counts if count.name == name), count_name(name))
 
 
 def count_words(count: Count) -> str:
-    """`13 kernels -> 9`, `2 kernels, as before`."""
-    show = bytes_text if count.name.startswith("bytes") else str
-    name = _SINGULAR.get(count.name, count.name.removesuffix("s")) if count.a == 1 else count.name
+    """`13 kernels -> 9`, `bytes allocated: 2 KiB -> 4 KiB`."""
+    in_bytes = count.name == "bytes_allocated"
+    show = bytes_text if in_bytes else str
+    name = count_name(count.name)
+    name = _SINGULAR.get(name, name.removesuffix("s")) if count.a == 1 else name
     a, b = ("?" if number is None else show(number) for number in (count.a, count.b))
     if a == b and count.changed:  # too close for rounded numbers
         a, b = f"{count.a:,} B", f"{count.b:,} B"
-    if count.name.startswith("bytes"):
-        return f"{count.name}: {a} -> {b}"
+    if in_bytes:
+        return f"{name}: {a} -> {b}"
     return f"{a} {name} -> {b}"
 
 
@@ -226,7 +262,34 @@ def names_words(a: str | None, b: str | None) -> str:
 
 def fact_words(fact: FactChange) -> str:
     """`stride: [3, 1] -> [1, 2]`."""
-    return f"{fact.name}: {'none' if fact.a is None else fact.a} -> {'none' if fact.b is None else fact.b}"
+    words = _MEMORY if fact.name == "memory" else {}
+    a, b = ("none" if value is None else words.get(value, value) for value in (fact.a, fact.b))
+    return f"{fact.name}: {a} -> {b}"
+
+
+def proof_words(proof: Proof | None) -> str:
+    """` (matched by the same operations)`; empty for what has no partner."""
+    return "" if proof is None else f" (matched by {_MATCHED_BY[proof.code]})"
+
+
+def statement_words(statement: Statement) -> str:
+    """`load('arg0_1', 3*z0)`, `extern_kernels.mm`, `ComputedBuffer, generated code`."""
+    return f"{statement.text}, generated code" if statement.generated else statement.text
+
+
+def missing_words(missing: MissingPart) -> str:
+    """`not compared: A has no readable FX graph: ...`."""
+    return f"not compared: {missing.graph.upper()} has {_PARTS[missing.part]}"
+
+
+def count_name(name: str) -> str:
+    """`library calls`."""
+    return name.replace("_", " ")
+
+
+def cosmetic_words(diff: GraphDiff) -> str:
+    """`kernel names (3), strides of dimensions of size 1 (1)`: what is only spelt differently."""
+    return ", ".join(f"{_COSMETIC.get(name, count_name(name))} ({number})" for name, number in diff.cosmetic)
 
 
 def buffer_words(change: BufferChange) -> str:
