@@ -9,6 +9,7 @@ import pytest
 from inductor_probe.analysis.kernels import kernel_rows
 from inductor_probe.analysis.work import flops_by_node, kernel_work
 from inductor_probe.model.fx import FxGraph, FxNode
+from inductor_probe.model.overheads import FlopCount
 from inductor_probe.reader.debug_dir import graph_dir, read_graph
 from tests.conftest import all_graph_dirs
 
@@ -25,17 +26,29 @@ GRAPH = fx(
 
 
 def test_counts_go_to_the_nodes_in_their_order() -> None:
-    assert flops_by_node(GRAPH, [("aten.mm", 60), ("aten.addmm", 140)]) == {"mm": 60, "addmm": 140}
+    assert flops_by_node(GRAPH, [FlopCount("aten.mm", 60), FlopCount("aten.addmm", 140)]) == {
+        "mm": 60,
+        "addmm": 140,
+    }
 
 
 def test_a_sum_that_inductor_took_into_a_product_counts_the_same() -> None:
-    assert flops_by_node(GRAPH, [("aten.mm", 60), ("aten.mm", 140)]) == {"mm": 60, "addmm": 140}
+    assert flops_by_node(GRAPH, [FlopCount("aten.mm", 60), FlopCount("aten.mm", 140)]) == {
+        "mm": 60,
+        "addmm": 140,
+    }
 
 
 @pytest.mark.parametrize(
-    "flops", [[("aten.mm", 60)], [("aten.bmm", 60), ("aten.mm", 1)], [("aten.mm", 1)] * 3, []]
+    "flops",
+    [
+        [FlopCount("aten.mm", 60)],
+        [FlopCount("aten.bmm", 60), FlopCount("aten.mm", 1)],
+        [FlopCount("aten.mm", 1)] * 3,
+        [],
+    ],
 )
-def test_other_operators_than_the_graph_has_count_for_nothing(flops: list[tuple[str, int]]) -> None:
+def test_other_operators_than_the_graph_has_count_for_nothing(flops: list[FlopCount]) -> None:
     assert flops_by_node(GRAPH, flops) == {}
 
 
@@ -75,7 +88,8 @@ def test_a_product_of_a_real_dump_has_its_flops() -> None:
         if not own:
             continue
         products += 1
-        works = kernel_work(graph, kernel_rows(graph), [(name, 1000 + at) for at, name in enumerate(own)])
+        flops = [FlopCount(name, 1000 + number) for number, name in enumerate(own)]
+        works = kernel_work(graph, kernel_rows(graph), flops)
         assert sum(work.flops or 0 for work in works) == sum(1000 + at for at in range(len(own)))
         assert all(work.dtype for work in works if work.flops)
     assert products

@@ -49,7 +49,7 @@ def test_a_script_that_fails_keeps_its_traceback_and_its_dump(probe: Probe, tmp_
     assert ran.status == 2
     assert "model__0_inference_0.0" in ran.out
     assert "my words" in ran.err
-    assert "exited with status 1; what it had dumped is kept" in ran.err
+    assert "exited with status 1; what it had dumped is shown above" in ran.err
     assert "inductor_probe" not in ran.err.partition("run:")[0]
 
 
@@ -94,7 +94,7 @@ def test_ctrl_c_reports_what_was_dumped(tmp_path: Path) -> None:
     out, err = child.communicate(timeout=60)
     assert child.returncode == 130
     assert "model__0_inference_0.0" in out
-    assert "was interrupted by SIGINT; what it had dumped is kept" in err
+    assert "was interrupted by SIGINT; what it had dumped is shown above" in err
 
 
 def test_graphs_of_a_killed_probe_dump_are_its_user_s(
