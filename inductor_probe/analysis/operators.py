@@ -56,8 +56,8 @@ def operator(text: str) -> Operator:
     """Return the operator that `text` names, in any spelling; what is no dotted name is a name alone."""
     namespace, colons, rest = text.removeprefix(_PYTHON_PREFIX).partition("::")
     if not colons:
-        namespace, dot, rest = namespace.partition(".")
-        if not dot:
-            return Operator("", namespace)
+        namespace, _, rest = namespace.partition(".")
     name, _, overload = rest.partition(".")
+    if not namespace or not name:  # `sum`, `0.`
+        return Operator("", text.removeprefix(_PYTHON_PREFIX))
     return Operator(namespace, name, overload)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from inductor_probe.analysis.operators import Operator, operator
@@ -29,6 +29,9 @@ def test_every_spelling_is_the_same_operator(namespace: str, name: str, overload
 
 
 @given(st.text())
+@example("0.")
+@example("torch.ops.")
+@example("::add")
 def test_any_text_is_an_operator_of_some_name(text: str) -> None:
     read = operator(text)
     assert read.packet in str(read)
