@@ -26,11 +26,10 @@ from inductor_probe.analysis.links import links
 from inductor_probe.analysis.names import resolve
 from inductor_probe.backends import backend_called
 from inductor_probe.errors import NotFoundError, near_names
-from inductor_probe.model.code import Kernel
-from inductor_probe.model.compile_command import portable_flags
+from inductor_probe.model.code import CppFacts, Kernel
+from inductor_probe.model.cpp_program import portable_flags
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.ir import SchedulerNode
-from inductor_probe.model.kernel_facts import CppFacts
 from inductor_probe.model.kernels import KernelLaunch
 
 _INCLUDE = re.compile(r'^#include "(?P<path>[^"\n]*\.h)"', re.MULTILINE)

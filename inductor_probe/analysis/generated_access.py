@@ -21,10 +21,9 @@ from inductor_probe.analysis.index import INDIRECT, PIECEWISE, Index, parse_inde
 from inductor_probe.analysis.launches import launches
 from inductor_probe.backends import backend_called
 from inductor_probe.backends.triton.accesses import fastest_variables
-from inductor_probe.model.code import Kernel
+from inductor_probe.model.code import CppFacts, Kernel, Loop, PointerUse, TritonFacts
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.ir import Dim
-from inductor_probe.model.kernel_facts import CppFacts, Loop, PointerUse, TritonFacts
 from inductor_probe.model.layouts import Access, GeneratedAccess
 from inductor_probe.model.links import Links
 from inductor_probe.model.span import Span

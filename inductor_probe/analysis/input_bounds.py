@@ -16,8 +16,8 @@ from inductor_probe.analysis.operators import operator
 from inductor_probe.analysis.tensor_type import INTEGERS, TensorType, parse_type
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.fx import FxGraph, FxNode
-from inductor_probe.model.input_bounds import InputBound
 from inductor_probe.model.ir import Dim
+from inductor_probe.model.layouts import InputBound
 
 # Operations that move values and keep them: the need of the result is that of the first argument.
 _MOVES = frozenset(

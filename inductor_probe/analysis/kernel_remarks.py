@@ -20,10 +20,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from inductor_probe.analysis.layout_remarks import SMALLEST_COST
-from inductor_probe.model.code import Kernel
+from inductor_probe.model.code import CppFacts, Kernel, TritonFacts
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.ir import Dim
-from inductor_probe.model.kernel_facts import CppFacts, TritonFacts
 from inductor_probe.model.remark import Number, Remark, RemarkCode, RemarkKind, Subject
 from inductor_probe.model.span import Span
 

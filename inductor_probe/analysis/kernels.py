@@ -15,10 +15,9 @@ from inductor_probe.analysis.operators import operator
 from inductor_probe.analysis.symbols import recorded, used_symbols
 from inductor_probe.analysis.traffic import Traffic
 from inductor_probe.backends import backend_called
-from inductor_probe.model.code import Kernel
+from inductor_probe.model.code import CppFacts, Kernel, TritonFacts
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.ir import SchedulerNode
-from inductor_probe.model.kernel_facts import CppFacts, TritonFacts
 from inductor_probe.model.kernels import KernelRow
 from inductor_probe.model.links import KernelFx, NodeLink
 from inductor_probe.model.span import SourceLine

@@ -15,11 +15,10 @@ from collections.abc import Iterator
 from inductor_probe.analysis.expression import parse_expression
 from inductor_probe.analysis.graph import index_of
 from inductor_probe.analysis.memory_format import ITEM_BYTES
+from inductor_probe.model.code import TritonFacts
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.ir import BufferLayout, Dim
-from inductor_probe.model.kernel_facts import TritonFacts
-from inductor_probe.model.kernels import KernelLaunch, Passed
-from inductor_probe.model.launch_check import Aspect, Mismatch
+from inductor_probe.model.kernels import Aspect, KernelLaunch, Mismatch, Passed
 
 ALIGNMENT = 16
 LARGEST_INT32 = (1 << 31) - 1

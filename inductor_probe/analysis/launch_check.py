@@ -25,12 +25,10 @@ from inductor_probe.analysis.launch_addresses import number
 from inductor_probe.analysis.launch_sizes import Sizes
 from inductor_probe.analysis.launches import launches
 from inductor_probe.analysis.links import links
-from inductor_probe.model.code import Kernel
+from inductor_probe.model.code import Kernel, TritonFacts
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.ir import Op, SchedulerNode, WeakDep
-from inductor_probe.model.kernel_facts import TritonFacts
-from inductor_probe.model.kernels import KernelLaunch, Passed
-from inductor_probe.model.launch_check import Aspect, LaunchCheck, Mismatch
+from inductor_probe.model.kernels import Aspect, KernelLaunch, LaunchCheck, Mismatch, Passed
 from inductor_probe.model.remark import Remark, Subject
 
 ASPECTS: tuple[Aspect, ...] = ("count", "type", "order", "numel", "grid", "divisibility", "index width")

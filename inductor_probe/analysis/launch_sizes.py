@@ -19,12 +19,10 @@ from math import prod
 from inductor_probe.analysis.expression import evaluate, parse_expression
 from inductor_probe.analysis.graph import index_of
 from inductor_probe.analysis.launch_addresses import Addresses, ints, number
-from inductor_probe.model.code import Kernel
+from inductor_probe.model.code import Kernel, TritonFacts
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.ir import SchedulerNode
-from inductor_probe.model.kernel_facts import TritonFacts
-from inductor_probe.model.kernels import KernelLaunch
-from inductor_probe.model.launch_check import Aspect, Mismatch
+from inductor_probe.model.kernels import Aspect, KernelLaunch, Mismatch
 
 _LARGEST_YZ_GRID = 65_535
 _LARGEST_BLOCK = 1024

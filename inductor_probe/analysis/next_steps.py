@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 
 from inductor_probe.analysis.graph import index_of, read_names
 from inductor_probe.analysis.layouts import outlines
+from inductor_probe.model.code import CppFacts
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.ir import SchedulerNode
-from inductor_probe.model.kernel_facts import CppFacts
 from inductor_probe.model.layouts import LayoutRow
+from inductor_probe.model.runs import NextStep
 from inductor_probe.model.span import Problem
-from inductor_probe.model.summary import NextStep
 
 _MOST = 2
 _LEAST_BYTES = 4096

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from inductor_probe.analysis.tensor_type import TensorType
-from inductor_probe.model.input_bounds import Form
 from inductor_probe.model.ir import Dim
+from inductor_probe.model.layouts import Form
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from inductor_probe.analysis.symbols import recorded, used_symbols
 from inductor_probe.model.debug_dir import CompiledGraph, DebugDir
 from inductor_probe.model.ir import Dim
 from inductor_probe.model.remark import Remark, by_cost
-from inductor_probe.model.summary import GraphSummary, RunSummary
+from inductor_probe.model.runs import GraphSummary, RunSummary
 
 
 def summarise(run: DebugDir, graphs: Iterable[CompiledGraph]) -> RunSummary:

@@ -10,7 +10,7 @@ from inductor_probe.analysis.graph import once_per_graph
 from inductor_probe.analysis.tensor_type import parse_type
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.ir import Dim
-from inductor_probe.model.symbols import Symbol
+from inductor_probe.model.layouts import Symbol
 
 _SYMBOL = re.compile(r"\b[su]\d+\b")
 

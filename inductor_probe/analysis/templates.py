@@ -6,10 +6,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from inductor_probe.analysis.operators import operator
-from inductor_probe.model.code import ExternCall, Kernel
+from inductor_probe.model.autotuning import TemplateChoice, Tuning
+from inductor_probe.model.code import CppFacts, ExternCall, Kernel, TritonFacts
 from inductor_probe.model.debug_dir import CompiledGraph
-from inductor_probe.model.kernel_facts import CppFacts, TritonFacts
-from inductor_probe.model.templates import TemplateChoice, Tuning
 
 
 def linked_tunings(graph: CompiledGraph, tunings: Iterable[Tuning]) -> tuple[Tuning, ...]:

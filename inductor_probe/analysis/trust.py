@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from inductor_probe.model.manifest import Manifest
-from inductor_probe.model.trust import MadeHere, Trust
+from inductor_probe.model.runs import MadeHere, Trust
 
 
 def trust_of(

@@ -11,8 +11,7 @@ from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.fx import FxGraph, FxNode
 from inductor_probe.model.ir import MemoryDep
 from inductor_probe.model.kernels import KernelRow
-from inductor_probe.model.overheads import FlopCount
-from inductor_probe.model.roofline import KernelWork
+from inductor_probe.model.timing import FlopCount, KernelWork
 
 _FAMILY = {"aten.addmm": "aten.mm", "aten.baddbmm": "aten.bmm"}
 """Inductor makes one of the other between the graph that ran and the one that it lowered."""

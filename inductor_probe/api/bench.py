@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING
 from inductor_probe.api.rows import Rows
 from inductor_probe.api.trust import refuse_archive, require_trust, source_to_run
 from inductor_probe.errors import NotFoundError, RunFailedError, near_names
+from inductor_probe.model.autotuning import ConfigSweep, SweepConfigsOutput
 from inductor_probe.model.bench import (
     BenchFile,
     BenchKernelOutput,
     BenchResult,
     BenchSettings,
     RewriteOutput,
+    RewriteRow,
     VerdictOutput,
 )
 from inductor_probe.model.codec import ShapeError, from_json
-from inductor_probe.model.config_sweep import ConfigSweep, SweepConfigsOutput
 from inductor_probe.model.output import Output
-from inductor_probe.model.variants import RewriteRow
 from inductor_probe.notebook.shown import Renderable, Shown
 from inductor_probe.reader.text import read_text
 from inductor_probe.report.bench import BenchTable
@@ -29,8 +29,7 @@ from inductor_probe.report.words.bench import result_sentence
 
 if TYPE_CHECKING:
     from inductor_probe.api.on_disk import GraphOnDisk
-    from inductor_probe.model.roofline import KernelWork
-    from inductor_probe.model.timing import Process
+    from inductor_probe.model.timing import KernelWork, Process
 
 
 class Bench(Shown):

@@ -13,7 +13,7 @@ from inductor_probe.reader.debug_dir import read_graph, with_earlier
 
 if TYPE_CHECKING:
     from inductor_probe.model.logs import CompilerLogs
-    from inductor_probe.model.summary import RunSummary
+    from inductor_probe.model.runs import RunSummary
 
 
 class GraphOnDisk:

@@ -10,7 +10,7 @@ from inductor_probe.api.on_disk import GraphOnDisk, RunOnDisk
 from inductor_probe.errors import NotFoundError, near_names
 from inductor_probe.model.debug_dir import DebugDir, GraphDir
 from inductor_probe.model.output import Output
-from inductor_probe.model.summary import DumpOutput
+from inductor_probe.model.runs import DumpOutput
 from inductor_probe.notebook.shown import Renderable, Shown
 
 if TYPE_CHECKING:

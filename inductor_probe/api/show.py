@@ -22,8 +22,8 @@ from inductor_probe.model.pages import (
     ShowOutput,
     TracePage,
 )
+from inductor_probe.model.runs import RunSummary
 from inductor_probe.model.span import Problem
-from inductor_probe.model.summary import RunSummary
 from inductor_probe.notebook.shown import Renderable, Shown
 from inductor_probe.reader.text import read_text
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from inductor_probe.api.on_disk import GraphOnDisk
     from inductor_probe.model.bench import BenchSettings
     from inductor_probe.model.manifest import InputFact
-    from inductor_probe.model.trust import MadeHere
+    from inductor_probe.model.runs import MadeHere
     from inductor_probe.store.made_here import GraphTexts
 
 

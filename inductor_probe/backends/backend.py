@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from inductor_probe.model.code import KernelArg, Role
-from inductor_probe.model.kernel_facts import KernelDetails, Pairs, PointerUse
+from inductor_probe.model.code import KernelArg, KernelDetails, Pairs, PointerUse, Role
 
 
 @dataclass(frozen=True, slots=True)

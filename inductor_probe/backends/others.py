@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from inductor_probe.backends.backend import Backend, KernelText
-from inductor_probe.model.kernel_facts import PointerUse
+from inductor_probe.model.code import PointerUse
 
 _MAKERS = (
     "halide", "metal", "cutlass", "cuda", "rocm", "xpu", "cutedsl", "pallas", "nv_universal_gemm",

@@ -6,8 +6,9 @@ import math
 import statistics
 from collections.abc import Sequence
 
-from inductor_probe.model.overheads import OverheadRow, Overheads, OverheadSamples, Side, TimedPart
+from inductor_probe.model.bench import OverheadRow, Overheads, Side
 from inductor_probe.model.remark import Subject, measured
+from inductor_probe.model.timing import OverheadSamples, TimedPart
 
 _Rounds = list[float]
 _SURE = 3.6

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from inductor_probe.bench.overheads import overheads_of
 from inductor_probe.bench.verdict import conclude, measure
 from inductor_probe.machine.roofline import roofline_rows
-from inductor_probe.model.bench import Ablation, BenchResult, Variant
+from inductor_probe.model.bench import Ablation, BenchResult
 from inductor_probe.model.remark import Remark
-from inductor_probe.model.timing import Process, Samples, Series
+from inductor_probe.model.timing import Process, Samples, Series, Variant
 
 
 def result_of(samples: Samples) -> BenchResult:

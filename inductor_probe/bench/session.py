@@ -19,8 +19,7 @@ from inductor_probe.machine.toolchain import flags_environment
 from inductor_probe.model.bench import BenchResult, BenchSettings
 from inductor_probe.model.codec import to_json
 from inductor_probe.model.remark import Remark, Subject, measured
-from inductor_probe.model.roofline import KernelWork
-from inductor_probe.model.timing import Samples
+from inductor_probe.model.timing import KernelWork, Samples
 from inductor_probe.reader.python_source import read_python_source
 from inductor_probe.store.samples import process_of, samples_text
 

@@ -14,7 +14,7 @@ from inductor_probe.bench_file.source import bench_source
 from inductor_probe.errors import NotFoundError, ProbeError, UnreadableError
 from inductor_probe.files import replace_unchanged
 from inductor_probe.model.bench import BenchFile
-from inductor_probe.model.input_bounds import InputBound
+from inductor_probe.model.layouts import InputBound
 from inductor_probe.model.manifest import InputFact
 from inductor_probe.reader.python_source import PythonSource, read_python_source
 from inductor_probe.reader.text import read_text

@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from inductor_probe.model.code import OutputCode
-from inductor_probe.model.kernel_facts import CppFacts, KernelDetails
+from inductor_probe.model.code import CppFacts, KernelDetails, OutputCode
 from inductor_probe.reader.runnable import parse_runnable
 
 _CPP = "torch._inductor.config.cpp."

@@ -14,8 +14,8 @@ import libcst.matchers as m
 from inductor_probe.bench_file.load_args import LoadedInput, parse_load_args, python_of
 from inductor_probe.bench_file.sections import Statement
 from inductor_probe.errors import UnreadableError
-from inductor_probe.model.input_bounds import InputBound
 from inductor_probe.model.ir import Dim
+from inductor_probe.model.layouts import InputBound
 from inductor_probe.model.manifest import INPUTS_DIR, InputFact
 
 # Where nothing is known of an integer. Indices may be among the wide ones, so they stay small: below the

@@ -13,7 +13,7 @@ from inductor_probe.bench_file.inputs import make_inputs_source
 from inductor_probe.bench_file.paste import harness
 from inductor_probe.bench_file.reference import ReferenceSource, reference_source
 from inductor_probe.bench_file.sections import WAIT, Sections, Statement, cut, defined, kernel_name
-from inductor_probe.model.input_bounds import InputBound
+from inductor_probe.model.layouts import InputBound
 from inductor_probe.model.manifest import InputFact
 from inductor_probe.reader.output_code import parse_output_code
 from inductor_probe.reader.runnable import torch_version

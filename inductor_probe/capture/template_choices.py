@@ -11,7 +11,7 @@ from typing import Any
 
 from inductor_probe.capture.events import EventLog
 from inductor_probe.capture.torch_state import debug_folder
-from inductor_probe.model.templates import CHOICES_NAME
+from inductor_probe.model.autotuning import CHOICES_NAME
 
 
 def keep_choices(select_algorithm: Any, events: EventLog) -> None:

@@ -17,7 +17,7 @@ from inductor_probe.cli.completion import CASE, KNOB, SCRIPT
 from inductor_probe.cli.screen import complain, relative, say, show, show_json
 from inductor_probe.errors import ExitCode, ProbeError, RunFailedError
 from inductor_probe.model.manifest import Manifest
-from inductor_probe.model.summary import NextStep
+from inductor_probe.model.runs import NextStep
 from inductor_probe.report.summary import next_text
 from inductor_probe.report.words.runs import how_it_ended
 

@@ -12,8 +12,8 @@ from inductor_probe.backends import backend_called
 from inductor_probe.cpp_program.ranges import Bounds, bounds
 from inductor_probe.cpp_program.sizes import evaluated, value_of
 from inductor_probe.errors import ProbeError
+from inductor_probe.model.code import CppFacts
 from inductor_probe.model.ir import BufferLayout
-from inductor_probe.model.kernel_facts import CppFacts
 from inductor_probe.model.kernels import KernelLaunch, KernelRow, Passed
 from inductor_probe.model.manifest import InputFact
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from inductor_probe.bench_file.compile_settings import vector_bits
 from inductor_probe.cpp_program.memory import Memory, Scalar, arguments
 from inductor_probe.errors import ProbeError
-from inductor_probe.model.compile_command import portable_flags
-from inductor_probe.model.kernel_facts import CppFacts
+from inductor_probe.model.code import CppFacts
+from inductor_probe.model.cpp_program import portable_flags
 from inductor_probe.model.kernels import KernelLaunch, KernelRow
 from inductor_probe.model.manifest import InputFact
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from inductor_probe.machine.python_child import ask_torch
-from inductor_probe.model.overheads import Overheads
+from inductor_probe.model.bench import Overheads, RooflineRow
 from inductor_probe.model.remark import Number, Remark, RemarkCode, Subject, measured
-from inductor_probe.model.roofline import KernelWork, Roofline, RooflineRow
+from inductor_probe.model.timing import KernelWork, Roofline
 from inductor_probe.store.json_object import JsonObject
 from inductor_probe.store.samples import roofline_from
 

@@ -12,7 +12,7 @@ from inductor_probe.errors import ProbeError
 from inductor_probe.files import write_whole
 from inductor_probe.machine.python_child import ask_torch
 from inductor_probe.model.codec import from_json
-from inductor_probe.model.compile_command import CompileCommand
+from inductor_probe.model.cpp_program import CompileCommand
 
 _CHILD = Path(__file__).with_name("toolchain_child.py")
 

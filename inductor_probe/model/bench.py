@@ -1,4 +1,4 @@
-"""A bench file, and what running it found."""
+"""A bench file, its variants, and what is concluded from the samples of running it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,147 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from inductor_probe.model.output import Output
-from inductor_probe.model.overheads import FlopCount, Overheads
 from inductor_probe.model.remark import Remark
-from inductor_probe.model.roofline import Roofline, RooflineRow
-from inductor_probe.model.variants import ABLATIONS, RewriteRow, VariantDiff
+from inductor_probe.model.timing import FlopCount, KernelWork, Resources, Roofline, Variant
 
-Element: TypeAlias = "float | int | bool | str | None"
-"""A value of a tensor as JSON has it."""
+VariantKind: TypeAlias = Literal["edit", "rewrite", "ablation"]
+"""Written by hand or copied; made by a named rewrite; wrong on purpose, to see what a part costs."""
+
+ABLATIONS = "ABLATIONS"
+"""The table in a bench file that says what variants leave out: `{"cpp_fused_add_0_v3": "no_loads"}`.
+
+They are timed although they compute other values, and are never an improvement.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class NewVariant:
+    """A variant that is to be added to a bench file.
+
+    Attributes:
+        name: `cpp_fused_add_0_v3`, or `call_v3`, whose text defines its `Runner_v3` as well.
+        text: its statements, whole, each ending with a line end; no comment above them.
+        comment: above it in the file: what it is, or the rewrite that made it.
+        ablation: what it leaves out (`no_loads`), for an ablation.
+    """
+
+    name: str
+    text: str
+    comment: str
+    kind: VariantKind = "edit"
+    ablation: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class VariantDiff:
+    """How a variant's text differs from what it is a copy of.
+
+    Attributes:
+        name, base: `call_v3` and `call`. base is None when the file has nothing of that name any more.
+        lines: a unified diff in which the names of the copies count as those of what they are copies of;
+            empty when nothing else was changed.
+    """
+
+    name: str
+    base: str | None
+    kind: VariantKind
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteRow:
+    """A named rewrite, and what it applies to in a graph.
+
+    Attributes:
+        arguments: what stands behind the colon of a spec. help: what it does, one line.
+        specs: of those tried, the ones that make variants of the graph: `index:cpp_fused_add_0 int64`.
+    """
+
+    name: str
+    arguments: str
+    help: str
+    specs: tuple[str, ...] = ()
+
+
+Side = Literal["host", "device"]
+
+
+@dataclass(frozen=True, slots=True)
+class OverheadRow:
+    """A part of the time of a call, in seconds; on each side they add up to its `total`.
+
+    Attributes:
+        kind: `kernel` or `library` (one each, all of its launches), `launches`, `wrapper`, `guards`, `rest`
+            (what else the GPU does), `total`.
+        side: whose time: the host's, or the GPU's. On a CPU all is the host's.
+        median, mad: of one number a round; differences are taken within a round.
+        share: of the side's total.
+        told: whether it is not zero for sure: else it may be nothing.
+        launches: how many it stands for.
+    """
+
+    kind: str
+    name: str
+    side: Side
+    median: float
+    mad: float
+    share: float
+    told: bool
+    launches: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Overheads:
+    """The overhead table of a graph.
+
+    Attributes:
+        whole: what the host's `total` is of: `compiled`, or `call` where guards could not be timed.
+        guards_alone: seconds of the guards called over and over without the wrapper: less than beside it,
+            where caches and branch predictors hold other things. The row `guards` has it where the difference
+            of `compiled` and `call` is too small to tell. None where they could not be timed.
+        wall: on CUDA, seconds from call to call; None on a CPU, where it is the total.
+        bound: on CUDA, which side is slower: that is what the wall time is.
+        rounds: how many all rows rest on.
+    """
+
+    device: str
+    whole: str
+    rows: tuple[OverheadRow, ...]
+    allocations: int
+    rounds: int
+    guards_alone: float | None
+    wall: float | None
+    bound: Side | None
+    repeated: int
+    disturbed: int
+    remarks: tuple[Remark, ...]
+
+    def row(self, kind: str, side: Side = "host") -> OverheadRow | None:
+        """Return the first row of a kind."""
+        return next((row for row in self.rows if (row.kind, row.side) == (kind, side)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class RooflineRow:
+    """A kernel against the roofline.
+
+    Attributes:
+        seconds: a call of the graph, over all of its launches, without launch costs.
+        rate: bytes a second; `place` and `share`: the copy that it is compared to, and the part of that rate.
+        flop_rate, flop_share: the same for floating-point operations a second.
+        remarks: why a share is not to be believed.
+    """
+
+    work: KernelWork
+    seconds: float
+    rate: float | None
+    place: str | None
+    share: float | None
+    flop_rate: float | None
+    flop_share: float | None
+    remarks: tuple[Remark, ...]
+
+
 INPUTS = ("random", "zeros", "sequential", "real")
 """Which values the inputs of a bench file may have."""
 Verdict: TypeAlias = Literal["FASTER", "SLOWER", "SAME", "UNDECIDED", "INVALID"]
@@ -78,42 +212,6 @@ class BenchSettings:
     cxxflags: tuple[str, ...] = ()
     copies: bool = False
     imports: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Variant:
-    """A version of the code, checked against the reference: see the bench file for the rule.
-
-    `first_bad` is the index of the first wrong element of output `first_bad_output`; it holds `value` where
-    `expected` is right. `max_error` is the largest finite absolute error of any element. Both values are text
-    where JSON has no number for them: NaN, infinity, complex numbers. `remarks` say what else is wrong, or
-    what the check could not do. An `unedited` copy says what its original says, names aside: as a rule it is
-    not timed.
-    """
-
-    name: str
-    correct: bool
-    max_error: float | None
-    mismatches: int
-    elements: int
-    first_bad: tuple[int, ...] | None = None
-    first_bad_output: int | None = None
-    remarks: tuple[Remark, ...] = ()
-    unedited: bool = False
-    value: Element = None
-    expected: Element = None
-
-
-@dataclass(frozen=True, slots=True)
-class Resources:
-    """What a compiled Triton kernel takes: `registers` and `spills` a thread, `shared` bytes a block.
-
-    A spill is a word of 4 bytes that found no register, and goes through memory.
-    """
-
-    registers: int
-    spills: int
-    shared: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""`output_code.py` as read: kernels, and what the wrapper does with them."""
+"""`output_code.py` as read: kernels, what their texts tell, and what the wrapper does with them."""
 
 from __future__ import annotations
 
@@ -6,10 +6,240 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, TypeAlias
 
-from inductor_probe.model.ir import BufferLayout
-from inductor_probe.model.kernel_comments import KernelComment
-from inductor_probe.model.kernel_facts import KernelDetails
+from inductor_probe.model.codec import written
+from inductor_probe.model.ir import BufferLayout, Dim
 from inductor_probe.model.span import Problem, Span
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentNode:
+    """A node of the `Graph fragment` above a Triton kernel: `%add = call_function[target=...](args = ...)`.
+
+    `target` is `PlaceHolder` for a value that comes from outside of the kernel. `type` is as printed:
+    `f32[512, 1000][1000, 1]cuda:0`, None where none is.
+    """
+
+    name: str
+    target: str
+    type: str | None = None
+    inputs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class KernelComment:
+    """The comment lines above a kernel's definition, a launch or a library call.
+
+    Attributes:
+        source_nodes: nodes of the graph that dynamo traced, without empty names.
+        sorted: whether the source nodes stand in topological order; None when the comment does not say.
+        aten: operators as the user called them: `aten.add`.
+        mapping: source node -> FX nodes after the passes.
+        fragment: the FX nodes that the kernel computes, and the placeholders it reads.
+        returns: what the kernel writes, in the order of its nodes: FX nodes, or buffers where none is known.
+        handle: number of the launch in torch's provenance: `[Provenance debug handles] mm:3`.
+        path: where the kernel was cached.
+        lines: the text, without `# `.
+    """
+
+    source_nodes: tuple[str, ...] = ()
+    sorted: bool | None = None
+    aten: tuple[str, ...] = ()
+    mapping: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    fragment: tuple[FragmentNode, ...] = ()
+    returns: tuple[str, ...] = ()
+    handle: int | None = None
+    path: str | None = None
+    lines: tuple[str, ...] = ()
+    span: Span | None = field(default=None, compare=False)
+
+    @property
+    def fx_nodes(self) -> tuple[str, ...]:
+        """FX nodes that the kernel computes: those of the fragment, or else of the mapping, each once."""
+        computed = [node.name for node in self.fragment if node.target != PLACEHOLDER]
+        mapped = [name for _, names in self.mapping for name in names]
+        return tuple(dict.fromkeys(computed or mapped))
+
+
+PLACEHOLDER = "PlaceHolder"
+
+Pairs: TypeAlias = tuple[tuple[str, str], ...]
+"""Names with texts, in display order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A `for` of a C++ kernel.
+
+    Attributes:
+        variable, start, stop, step: `for (x0 = start; x0 < stop; x0 += step)`, casts and suffixes removed.
+        depth: 0 for the outermost loop of a nest.
+        line, last: of the kernel's source, 1-based.
+        pragmas: that stand above it: `omp for collapse(2)`, `GCC ivdep`.
+        within: True for a loop over the elements of a tile or of a tail (`x1_inner`, `x1_tail`).
+    """
+
+    variable: str
+    start: Dim
+    stop: Dim
+    step: Dim
+    depth: int
+    line: int
+    last: int
+    pragmas: tuple[str, ...] = ()
+    within: bool = False
+
+    @property
+    @written
+    def trips(self) -> Dim:
+        """How often it runs, a number or the text of an expression."""
+        if isinstance(self.start, int) and isinstance(self.stop, int) and isinstance(self.step, int):
+            return max(-((self.start - self.stop) // self.step), 0) if self.step else 0
+        length = str(self.stop) if self.start == 0 else f"{self.stop} - {self.start}"
+        if self.step == 1:
+            return length
+        return f"{length} / {self.step}" if length.isidentifier() else f"({length}) / {self.step}"
+
+
+NestFeature: TypeAlias = Literal[
+    "indirect-load",
+    "atomic-add",
+    "random-number",
+    "division-in-index",
+    "float64",
+    "reversed-access",
+    "strided-access",
+]
+"""What the text of a loop nest shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoopNest:
+    """An outermost loop of a C++ kernel with everything in it.
+
+    Attributes:
+        kind: `vectorised` (its text uses `at::vec`), `scalar`, `tail` (the rest of the nest before it,
+            which torch before 2.6 writes as a loop of its own), or `threads` (it runs over the threads, to
+            combine what each of them reduced).
+        loops: in the order of the text, `depth` tells the nesting.
+        tile: sides of the two-dimensional tiles that it transposes, empty when it does not.
+        features: of a scalar nest, as read in its text. Why inductor left it scalar is not in the dump: a
+            nest may have these features and be vectorised, and be scalar for another reason.
+    """
+
+    kind: Literal["vectorised", "scalar", "tail", "threads"]
+    loops: tuple[Loop, ...]
+    line: int
+    last: int
+    tile: tuple[int, ...] = ()
+    features: tuple[NestFeature, ...] = ()
+
+    @property
+    def order(self) -> tuple[Loop, ...]:
+        """Loops over the iteration space, outermost first: a variable each, tails and tiles left out."""
+        first: dict[str, Loop] = {}
+        for loop in self.loops:
+            if not loop.within:
+                first.setdefault(loop.variable, loop)
+        return tuple(first.values())
+
+
+@dataclass(frozen=True, slots=True)
+class CppFacts:
+    """Facts of a C++ kernel.
+
+    Attributes:
+        nests: its loop nests in order. `helper_loops`: loops of functions beside it (templates).
+        index_type: of the loop variables: `long`, `int64_t`.
+        vector_bits: width of a vector register as far as steps and types tell.
+        parallel: True under `#pragma omp parallel`. threads: from `num_threads`.
+        collapse: the largest `collapse`.
+        reductions: `+`, `max`, `welford`: what vector or scalar accumulators are combined with.
+        atomics: atomic additions in the text.
+        local_buffers: buffers it allocates for itself, as `float[1000]`.
+        templates: `micro_gemm` and the like.
+        division_check: it looks for integer divisions by zero and raises.
+    """
+
+    nests: tuple[LoopNest, ...]
+    helper_loops: int = 0
+    index_type: str | None = None
+    vector_bits: int | None = None
+    parallel: bool = False
+    threads: int | None = None
+    collapse: int | None = None
+    reductions: tuple[str, ...] = ()
+    atomics: int = 0
+    local_buffers: tuple[str, ...] = ()
+    templates: tuple[str, ...] = ()
+    division_check: bool = False
+
+    def count(self, kind: str) -> int:
+        """Return the number of nests of a kind."""
+        return sum(nest.kind == kind for nest in self.nests)
+
+
+@dataclass(frozen=True, slots=True)
+class TritonFacts:
+    """Facts of a Triton kernel, most of them from its decorator.
+
+    Attributes:
+        heuristic: `pointwise`, `reduction`, `persistent_reduction`, `template`, `user_autotune` ...
+        size_hints: sizes rounded up to powers of two, by dimension (`x`, `r0_`; torch before 2.6 names none:
+            they are `x`, `y`, `z` from the last to the first there, and `r` for the last of a reduction).
+        reduction_hint, tile_hint: `INNER`, `SQUARE`, ...
+        signature: type of every argument in order: `("in_ptr0", "*fp32")`, `("xnumel", "i32")`.
+        index_width: `int64` when sizes or program ids are 64 bits wide, else `int32`; None without either.
+        divisible: arguments promised to be multiples of 16.
+        constants: arguments whose value is compiled in.
+        config: `num_warps`, `num_stages` and block sizes where the text fixes them.
+        blocks: block sizes that its parameters name: `XBLOCK`, `R0_BLOCK`.
+        meta: further entries of `inductor_meta`, verbatim, hashes left out.
+        loads, stores, atomics: `tl.load` and the like in the text.
+    """
+
+    heuristic: str | None
+    size_hints: Pairs = ()
+    reduction_hint: str | None = None
+    tile_hint: str | None = None
+    signature: Pairs = ()
+    index_width: str | None = None
+    divisible: tuple[str, ...] = ()
+    constants: Pairs = ()
+    config: Pairs = ()
+    blocks: tuple[str, ...] = ()
+    meta: Pairs = ()
+    loads: int = 0
+    stores: int = 0
+    atomics: int = 0
+
+
+KernelDetails: TypeAlias = CppFacts | TritonFacts
+
+
+@dataclass(frozen=True, slots=True)
+class PointerUse:
+    """A line of a kernel that reads or writes through one of its pointers.
+
+    Attributes:
+        line: of the kernel's source, 1-based.
+        how: `load`, `store`, or `atomic` (it adds to what is there).
+        pointer: the parameter. `alias`: the name in the text, where it is another one (`auto out_ptr1 =
+            in_out_ptr0;`): it stood for a buffer whose memory the parameter's buffer took over.
+        index: what is added to the pointer, as written; None when it cannot be cut out.
+        mask, eviction: of Triton's loads and stores.
+        vector: True where it moves consecutive elements from `pointer + index` on, as a vector load does,
+            False where it moves the one element `pointer[index]`; None for Triton, whose index is a block.
+    """
+
+    line: int
+    how: Literal["load", "store", "atomic"]
+    pointer: str
+    index: str | None = None
+    mask: str | None = None
+    eviction: str | None = None
+    alias: str | None = None
+    vector: bool | None = None
+
 
 Role: TypeAlias = Literal["in", "out", "inout", "size", "workspace", "pointer"]
 """What a kernel does with an argument; `pointer` when the text does not tell the direction."""

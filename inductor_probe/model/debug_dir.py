@@ -7,11 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from inductor_probe.model.code import OutputCode
-from inductor_probe.model.fx import FxGraph
+from inductor_probe.model.fx import FxGraph, Provenance, Runnable
 from inductor_probe.model.ir import SchedulerNode
 from inductor_probe.model.manifest import GraphRecord, Manifest
-from inductor_probe.model.provenance import Provenance
-from inductor_probe.model.runnable import Runnable
 from inductor_probe.model.span import Problem
 
 TREE = "torch_compile_debug"

@@ -1,4 +1,4 @@
-"""A loop body as mathematics: what `analysis.formula` concludes from the statements of a body.
+"""A loop body as mathematics: expressions as trees and as text, and the statements of a body.
 
 What is used more than once is a `Definition` with a name, so an expression stays small and shallow. Nothing
 of a body is left out: each statement names the lines of the body that it stands for.
@@ -6,12 +6,274 @@ of a body is left out: each statement names the lines of the body that it stands
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from inductor_probe.model.codec import AS_TEXT
-from inductor_probe.model.expression import BufferElement, Expression
 from inductor_probe.model.ir import Dim
+
+
+class _Term:
+    """What an expression is made of."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return _piece(self, _ANYTHING).flat  # type: ignore[arg-type] # its subclasses are the expressions
+
+
+@dataclass(frozen=True, slots=True)
+class Number(_Term):
+    """A constant. `text` reads back as the same number (`0.1`, `inf`, `True`); `dtype` may be None."""
+
+    text: str
+    dtype: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Name(_Term):
+    """A loop variable, a symbolic size, a definition, or a parameter of one."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class BufferElement(_Term):
+    """A place in a buffer: `arg0_1[p0, 223 - p1]`. One subscript for each dimension of its `View`."""
+
+    buffer: str
+    subscripts: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unary(_Term):
+    """`-x`, `~x`, `not x`."""
+
+    operator: Literal["-", "~", "not"]
+    operand: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Chain(_Term):
+    """Operations of one precedence, from left to right: `a + b - c` is `(a + b) - c`."""
+
+    first: Expression
+    rest: tuple[tuple[str, Expression], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Binary(_Term):
+    """A comparison, or `a ** b`: operations that do not chain."""
+
+    operator: str
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Call(_Term):
+    """A function of values: one of inductor's, a cast (`i64`), or a definition with parameters."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+    keywords: tuple[tuple[str, Expression], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Over(_Term):
+    """What runs over loops: a reduction, a scan or a sort of `values` over `variables`."""
+
+    kind: str
+    variables: tuple[str, ...]
+    values: tuple[Expression, ...]
+    keywords: tuple[tuple[str, Expression], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Part(_Term):
+    """One of several results: `mean` of `welford`, or by number."""
+
+    of: Expression
+    part: str
+
+
+@dataclass(frozen=True, slots=True)
+class Text(_Term):
+    """An argument that is no number: a dtype, a string, an expression kept as it is printed."""
+
+    text: str
+
+
+Expression: TypeAlias = Number | Name | BufferElement | Unary | Chain | Binary | Call | Over | Part | Text
+
+
+_ANYTHING = 0  # `sum over p1 of x` reaches as far right as it can
+_ARGUMENT = 1
+_LEVELS = {
+    "or": 1, "and": 2, "not": 3, "==": 4, "!=": 4, "<": 4, "<=": 4, ">": 4, ">=": 4, "|": 5, "^": 6, "&": 7,
+    "<<": 8, ">>": 8, "+": 9, "-": 9, "*": 10, "/": 10, "//": 10, "%": 10, "**": 12,
+}  # fmt: skip
+_SIGN = 11
+_ATOM = 13
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Text on one line if there is room.
+
+    Attributes:
+        parts: text, or further pieces.
+        flat: all of it on one line.
+        hang: how far behind its first column it goes on when broken before a part; None if it may not be.
+    """
+
+    parts: tuple[str | Piece, ...]
+    flat: str
+    hang: int | None = None
+
+
+def piece(expression: Expression) -> Piece:
+    """Return an expression as text that can be broken into lines."""
+    return _piece(expression, _ANYTHING)
+
+
+def glued(*parts: str | Piece) -> Piece:
+    """Join parts between which no line ends."""
+    return Piece(parts, "".join(map(_flat, parts)))
+
+
+def filled(parts: Sequence[str | Piece], hang: int = 0) -> Piece:
+    """Join parts between which a line may end. A space that begins a part is dropped at a line's begin."""
+    return Piece(tuple(parts), "".join(map(_flat, parts)), hang)
+
+
+def broken(whole: Piece, width: int) -> list[str]:
+    """Return the lines of `whole`, at most `width` columns long where that can be."""
+    lines = [""]
+    _lay(whole, width, 0, lines)
+    return lines
+
+
+def _flat(part: str | Piece) -> str:
+    return part if isinstance(part, str) else part.flat
+
+
+def _lay(part: str | Piece, width: int, tail: int, lines: list[str]) -> None:
+    """Append `part`; `tail` columns of what follows must stand on its last line."""
+    text = _flat(part)
+    if isinstance(part, str) or len(lines[-1]) + len(text) + tail <= width:
+        lines[-1] += text if lines[-1].strip() else text.lstrip()
+        return
+    start = min(len(lines[-1]) + (part.hang or 0), width // 2)
+    last = len(part.parts) - 1
+    first_line = len(lines)
+    for at, inner in enumerate(part.parts):
+        if part.hang is None:
+            after = sum(len(_flat(following)) for following in part.parts[at + 1 :]) if at == last - 1 else 0
+            _lay(inner, width, after + tail if at >= last - 1 else 0, lines)
+            continue
+        room = width - len(lines[-1]) - (tail if at == last else 0)
+        full = len(_flat(inner)) > room or len(lines) > first_line  # beside a broken part nothing is found
+        breaks = bool(at) and full and len(lines[-1]) > start
+        if breaks:
+            lines[-1] = lines[-1].rstrip()
+            lines.append(" " * start)
+        first_line = len(lines)
+        _lay(_without_space(inner) if breaks else inner, width, tail if at == last else 0, lines)
+
+
+def _without_space(part: str | Piece) -> str | Piece:
+    if isinstance(part, str):
+        return part.lstrip()
+    if not part.parts or not part.flat.startswith(" "):
+        return part
+    return Piece((_without_space(part.parts[0]), *part.parts[1:]), part.flat.lstrip(), part.hang)
+
+
+def _piece(expression: Expression, least: int, tight: bool = False) -> Piece:
+    """Return the text of `expression`, in parentheses if it binds less than `least`.
+
+    `tight` leaves out the spaces around `*` and the like, as inductor writes an index.
+    """
+    level, whole = _written(expression, tight)
+    return glued("(", whole, ")") if level < least else whole
+
+
+def _written(expression: Expression, tight: bool) -> tuple[int, Piece]:
+    """Return how tightly an expression binds, and its text."""
+    match expression:
+        case Number(text=text):
+            return (_SIGN if text.startswith("-") else _ATOM), glued(text)
+        case Name(name=name):
+            return _ATOM, glued(name)
+        case Text(text=text):
+            return (_ATOM if text.replace(".", "_").isidentifier() else _ANYTHING), glued(text)
+        case BufferElement(buffer=buffer, subscripts=()):
+            return _ATOM, glued(buffer)
+        case BufferElement(buffer=buffer, subscripts=subscripts):
+            places = [_piece(place, _ARGUMENT, tight=True) for place in subscripts]
+            return _ATOM, _listed(buffer, places, "[]")
+        case Call(function=function, arguments=arguments, keywords=keywords):
+            given = [_piece(argument, _ARGUMENT, tight) for argument in arguments]
+            return _ATOM, _listed(function, [*given, *_named(keywords)], "()")
+        case Part(of=Over() as over, part=part):
+            return _ANYTHING, _over(over, _suffix(part))
+        case Part(of=of, part=part):
+            return _ATOM, glued(_piece(of, _ATOM), _suffix(part))
+        case Over():
+            return _ANYTHING, _over(expression, "")
+    return _operated(expression, tight)
+
+
+def _operated(expression: Unary | Binary | Chain, tight: bool) -> tuple[int, Piece]:
+    match expression:
+        case Unary(operator="not", operand=operand):
+            return _LEVELS["not"], glued("not ", _piece(operand, _LEVELS["not"]))
+        case Unary(operator=operator, operand=operand):
+            return _SIGN, glued(operator, _piece(operand, _SIGN, tight))
+        case Binary(operator="**", left=left, right=right):
+            return _LEVELS["**"], filled([_piece(left, _ATOM), glued(" ** ", _piece(right, _SIGN))])
+        case Binary(operator=operator, left=left, right=right):
+            level = _LEVELS[operator]
+            return level, filled([_piece(left, level + 1), glued(f" {operator} ", _piece(right, level + 1))])
+        case Chain(first=first, rest=rest):
+            level = _LEVELS[rest[0][0]]
+            space = "" if tight and level == _LEVELS["*"] else " "
+            terms = [glued(f"{space}{sign}{space}", _piece(term, level + 1, tight)) for sign, term in rest]
+            head = _piece(first, level, tight)
+            return level, filled([Piece(head.parts, head.flat, 2) if _runs_on(first) else head, *terms])
+
+
+def _suffix(part: str) -> str:
+    return f"[{part}]" if part.isdecimal() else f".{part}"
+
+
+def _runs_on(expression: Expression) -> bool:
+    """Whether it stands without parentheses in a chain and may itself be broken at an operator."""
+    return isinstance(expression, Chain | Binary)
+
+
+def _over(over: Over, part: str) -> Piece:
+    options = _listed("", _named(over.keywords), "()").flat if over.keywords else ""
+    loops = f" over {', '.join(over.variables)}" if over.variables else ""
+    values = _listed("", over.values, "()") if len(over.values) != 1 else _piece(over.values[0], _ANYTHING)
+    return filled([f"{over.kind}{options}{part}{loops} of", glued(" ", values)], 2)
+
+
+def _named(keywords: Iterable[tuple[str, Expression]]) -> list[Piece]:
+    return [glued(f"{key}=", _piece(value, _ARGUMENT)) for key, value in keywords]
+
+
+def _listed(head: str, arguments: Sequence[Expression | Piece], brackets: str) -> Piece:
+    items = [arg if isinstance(arg, Piece) else _piece(arg, _ARGUMENT) for arg in arguments]
+    parts: list[str | Piece] = [head + brackets[0]]
+    for at, item in enumerate(items):
+        end = "," if at < len(items) - 1 else brackets[1]
+        parts.append(glued(" " if at else "", item, end))
+    if not items:
+        parts[0] = f"{head}{brackets}"
+    return filled(parts, len(head) + 1)
 
 
 @dataclass(frozen=True, slots=True)

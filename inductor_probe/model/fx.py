@@ -1,7 +1,8 @@
-"""The FX graph that inductor lowered, as `fx_graph_transformed.py` or `fx_graph_readable.py` prints it."""
+"""FX graphs as `fx_graph_*.py` print them, and what torch notes beside them: provenance, its settings."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -42,3 +43,62 @@ class FxGraph:
     @cached_property  # which needs a `__dict__`, so this record has no slots
     def _by_name(self) -> dict[str, FxNode]:
         return {node.name: node for node in reversed(self.nodes)}
+
+
+FX_NAMES = {
+    "float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16", "int64": "i64", "int32": "i32",
+    "int16": "i16", "int8": "i8", "uint64": "u64", "uint32": "u32", "uint16": "u16", "uint8": "u8",
+    "complex64": "c64", "complex128": "c128", "bool": "b8",
+}  # fmt: skip
+
+
+def fx_dtype(dtype: str) -> str:
+    """Return the name that FX graphs print, or the name itself where there is none (`float8_e5m2`)."""
+    return FX_NAMES.get(dtype, dtype)
+
+
+def short_dtype(dtype: str) -> str:
+    """Return the same for a cast in a formula, where `bool(x)` says more than `b8(x)`."""
+    return dtype if dtype == "bool" else fx_dtype(dtype)
+
+
+Names = Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """`inductor_provenance_tracking_node_mappings.json`.
+
+    Attributes:
+        kernels: kernel or library call -> FX nodes after the passes, the launches of a kernel joined.
+        launches: the same by launch (`cpp_fused_add_0:3`; the number is in the comment above the launch).
+            Empty where torch does not number them (2.8 and before).
+        pre_to_post: FX node before the passes -> FX nodes after them.
+    """
+
+    kernels: Names
+    launches: Names
+    pre_to_post: Names
+    span: Span | None = field(default=None, compare=False)
+    problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Runnable:
+    """The torch that made a dump, and how it was set.
+
+    Attributes:
+        torch_version, cuda_version, git_version: as printed; `cuda_version` is None for CPU builds.
+        settings: torch's configuration where it is not the default, in order: its full name
+            (`torch._inductor.config.cpp.simdlen`) and the value's text.
+        environment: variables that are set in the program (torch 2.9 and later).
+        symbols: symbolic sizes with what they were (`s77 = 3`; torch 2.11 and later).
+    """
+
+    torch_version: str | None
+    cuda_version: str | None = None
+    git_version: str | None = None
+    settings: tuple[tuple[str, str], ...] = ()
+    environment: tuple[tuple[str, str], ...] = ()
+    symbols: tuple[tuple[str, int], ...] = ()
+    problems: tuple[Problem, ...] = ()

@@ -1,19 +1,18 @@
-"""What the kernel analysis concludes: a row for each generated kernel and each library call."""
+"""What is concluded about kernels: a row for each kernel and library call, and whether launches fit."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeAlias
 
-from inductor_probe.model.code import KernelArg
+from inductor_probe.model.code import KernelArg, KernelDetails, Pairs
 from inductor_probe.model.codec import UNWRITTEN
 from inductor_probe.model.ir import BufferLayout, Dim
-from inductor_probe.model.kernel_facts import KernelDetails, Pairs
+from inductor_probe.model.layouts import Symbol
 from inductor_probe.model.links import KernelFx
 from inductor_probe.model.output import Output
-from inductor_probe.model.remark import Remark
+from inductor_probe.model.remark import Number, Remark, RemarkCode
 from inductor_probe.model.span import SourceLine, Span
-from inductor_probe.model.symbols import Symbol
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,3 +99,38 @@ class KernelsOutput(Output):
 
     verb: Literal["kernels"] = "kernels"
     rows: tuple[KernelRow, ...]
+
+
+Aspect: TypeAlias = Literal["count", "type", "order", "numel", "grid", "divisibility", "index width"]
+"""What was compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """What does not fit of one argument or grid: the code of its remark, and the numbers."""
+
+    code: RemarkCode
+    numbers: tuple[tuple[str, Number], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchCheck:
+    """What checking the launches of one graph found.
+
+    Attributes:
+        graph: its name.
+        launches: launches of Triton kernels that were checked.
+        compared: how many comparisons were made of each aspect; 0 where nothing could be compared.
+        remarks: launches that do not fit their kernels, in the order of the wrapper: hazards, each with its
+            `aspect` as the first number and the lines of the launch as evidence. Empty when all fits.
+    """
+
+    graph: str
+    launches: int
+    compared: tuple[tuple[Aspect, int], ...]
+    remarks: tuple[Remark, ...] = ()
+
+    @property
+    def fits(self) -> bool:
+        """Whether nothing was found."""
+        return not self.remarks

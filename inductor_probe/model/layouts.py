@@ -1,4 +1,4 @@
-"""What the layout analysis concludes about a buffer."""
+"""What is concluded about the buffers of a graph: layouts, accesses, symbolic sizes, bounds of inputs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,49 @@ from inductor_probe.model.output import Output
 from inductor_probe.model.proof import Proof
 from inductor_probe.model.remark import Remark
 from inductor_probe.model.span import SourceLine, Span
-from inductor_probe.model.symbols import Symbol
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A symbolic size of a graph.
+
+    Attributes:
+        name: torch's (`s77`).
+        source: the input that has it: `arg2_1.size(0)`, or the input that is the number itself, `arg0_1`;
+            None where no input tells (`u0`, which is known when the graph runs).
+        value: when the graph was compiled; None where the dump does not record it.
+    """
+
+    name: str
+    source: str | None
+    value: int | None
+
+
+Form: TypeAlias = Literal["any", "sorted", "offsets", "parts", "true", "positive definite"]
+"""What values have to be together: along the last dimension sorted, sorted from zero (`offsets`), or `parts`
+that sum to the bound `high`; no more than `high` of them `true`; or as a matrix."""
+
+
+@dataclass(frozen=True, slots=True)
+class InputBound:
+    """Values with which an input makes sense.
+
+    Attributes:
+        name: the placeholder (`arg0_1`).
+        low, high: the least and the greatest, both allowed: a number, an expression in the graph's size
+            symbols (`s77 - 1`), or None where there is no end.
+        operator: the one that asks for it (`aten.embedding`).
+        form: what its values have to be together.
+        lost: the value went where no rule follows it, and may be an index there: small numbers are safest.
+    """
+
+    name: str
+    low: Dim | None = None
+    high: Dim | None = None
+    operator: str = ""
+    form: Form = "any"
+    lost: bool = False
+
 
 MemoryFormat: TypeAlias = Literal[
     "contiguous", "channels_last", "transposed", "broadcast", "padded", "other", "unknown"

@@ -10,15 +10,14 @@ from inductor_probe.model.formula import Formula
 from inductor_probe.model.fx import FxNode
 from inductor_probe.model.ir import Dep
 from inductor_probe.model.kernels import KernelRow
-from inductor_probe.model.layouts import LayoutRow
+from inductor_probe.model.layouts import LayoutRow, Symbol
 from inductor_probe.model.links import KernelFx
 from inductor_probe.model.manifest import GraphRecord
 from inductor_probe.model.nodes import NodeRow
 from inductor_probe.model.output import Output
 from inductor_probe.model.proof import Proof
+from inductor_probe.model.runs import GraphSummary
 from inductor_probe.model.span import SourceLine, Span
-from inductor_probe.model.summary import GraphSummary
-from inductor_probe.model.symbols import Symbol
 
 
 @dataclass(frozen=True, slots=True)

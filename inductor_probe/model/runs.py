@@ -1,4 +1,4 @@
-"""Runs as they lie on disk, and what would be removed of one."""
+"""Runs on disk: what each is, its summary, what removing it takes away, and whether its code may run."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from inductor_probe.model.codec import written
+from inductor_probe.model.ir import Dim
+from inductor_probe.model.manifest import Outcome
 from inductor_probe.model.output import Output
 from inductor_probe.model.remark import Remark
+from inductor_probe.model.span import Problem
 
 RunState: TypeAlias = Literal["ok", "failed", "interrupted", "running", "empty", "unknown", "graphs"]
 """`empty`: nothing was dumped, `why` says why. `running`: its process is still there. `unknown`: torch made
@@ -99,3 +102,141 @@ class RunsOutput(Output):
     verb: Literal["runs"] = "runs"
     rows: tuple[RunFacts, ...]
     removals: tuple[RemovalResult, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GraphSummary:
+    """One row of the table.
+
+    Attributes:
+        graph, case: names. why: it was compiled, None when not recorded. guard: for a recompile, the first
+            guard that failed, in dynamo's words.
+        nodes_before, nodes_after: top-level scheduler nodes before and after fusion.
+        kernels: generated kernels by backend. externs: library calls.
+        buffers, buffer_bytes: what the wrapper allocates, views and reuse not counted; text when symbolic.
+        recorded_bytes: `buffer_bytes` with the sizes of the compile, where they are symbolic and recorded.
+        remarks: about its compile, layouts and kernels; hazards first, then most bytes at stake.
+        problems: what could not be read of it.
+    """
+
+    graph: str
+    case: str | None
+    why: Literal["first", "recompile", "backward"] | None
+    guard: str | None
+    nodes_before: int
+    nodes_after: int
+    kernels: tuple[tuple[str, int], ...]
+    externs: int
+    buffers: int
+    buffer_bytes: Dim
+    remarks: tuple[Remark, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    recorded_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NextStep:
+    """What to look into next, because of what the run has.
+
+    Attributes:
+        kind: `doctor`: nothing was compiled; `unread`: parts of the dump could not be read; `scalar`: kernels
+            with scalar loops; `apart`: nodes that share memory and were not fused; `measure`: none of these.
+        graph: which one; None for the run as a whole.
+        names: the kernels, or the two nodes after fusion.
+        bytes: that the nodes share.
+    """
+
+    kind: Literal["doctor", "unread", "scalar", "apart", "measure"]
+    graph: str | None = None
+    names: tuple[str, ...] = ()
+    bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """A run: its graphs, remarks about it as a whole, why it is empty if it is, what is next.
+
+    `problems` is what could not be read of the run itself.
+    """
+
+    run: str
+    graphs: tuple[GraphSummary, ...]
+    remarks: tuple[Remark, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    empty: Remark | None = None
+    next: tuple[NextStep, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class DumpOutput(Output):
+    """The run that a script left, also under `probe debug`. Its `probe.json` has all that was recorded of it.
+
+    Attributes:
+        path: the run's folder.
+        label, outcome, exit_status: as in `probe.json`; None where torch alone wrote the run.
+    """
+
+    verb: Literal["dump"] = "dump"
+    path: Path
+    label: str | None
+    outcome: Outcome | None
+    exit_status: int | None
+    summary: RunSummary
+
+
+TrustReason: TypeAlias = Literal[
+    "trusted", "made-here", "other-writers", "moved-and-edited", "changed", "not-recorded"
+]
+"""The user said so; the record of dumps shows it; others may have changed it; it was moved, and its bench
+file holds somebody's variants; its files are not those that were made; nothing shows that it was made
+here."""
+
+
+@dataclass(frozen=True, slots=True)
+class OtherWriters:
+    """Who else may have written a file or folder: its `owner`, or with this `mode` anybody it lets write."""
+
+    path: Path
+    owner: str | None = None
+    mode: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MadeHere:
+    """What the user's own record of dumps says of a graph's folder.
+
+    Attributes:
+        same: `probe dump` made exactly these files on this machine, for this user.
+        place: it made them in this folder; else they were moved or copied.
+        changed: it made other files in this folder, which were changed since.
+        problem: why the record could not be used, if it could not.
+        others: who else may have written the files that code is made from, or put others in their place.
+    """
+
+    same: bool = False
+    place: bool = False
+    changed: bool = False
+    problem: str | None = None
+    others: OtherWriters | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """Whether a graph's code may run, and why; `report/words/trust.py` has the words.
+
+    Attributes:
+        graph: its folder.
+        others: who else may have written it. problem: why the record of dumps could not be used.
+        claims: what its manifest says of the machine that made it, None without a manifest: no proof.
+    """
+
+    reason: TrustReason
+    graph: Path
+    others: OtherWriters | None = None
+    problem: str | None = None
+    claims: tuple[tuple[str, str], ...] | None = None
+
+    @property
+    def allowed(self) -> bool:
+        """Whether it may run."""
+        return self.reason in ("trusted", "made-here")

@@ -1,4 +1,4 @@
-"""What was timed, as samples: quads of blocks, in several processes."""
+"""What bench files measured, as samples: checks of variants, quads of blocks, overheads, the roofline."""
 
 from __future__ import annotations
 
@@ -7,10 +7,163 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from inductor_probe.model.bench import Resources, Variant
-from inductor_probe.model.overheads import OverheadSamples
 from inductor_probe.model.remark import Remark
-from inductor_probe.model.roofline import KernelWork, Roofline
+
+Element: TypeAlias = "float | int | bool | str | None"
+"""A value of a tensor as JSON has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A version of the code, checked against the reference: see the bench file for the rule.
+
+    `first_bad` is the index of the first wrong element of output `first_bad_output`; it holds `value` where
+    `expected` is right. `max_error` is the largest finite absolute error of any element. Both values are text
+    where JSON has no number for them: NaN, infinity, complex numbers. `remarks` say what else is wrong, or
+    what the check could not do. An `unedited` copy says what its original says, names aside: as a rule it is
+    not timed.
+    """
+
+    name: str
+    correct: bool
+    max_error: float | None
+    mismatches: int
+    elements: int
+    first_bad: tuple[int, ...] | None = None
+    first_bad_output: int | None = None
+    remarks: tuple[Remark, ...] = ()
+    unedited: bool = False
+    value: Element = None
+    expected: Element = None
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What a compiled Triton kernel takes: `registers` and `spills` a thread, `shared` bytes a block.
+
+    A spill is a word of 4 bytes that found no register, and goes through memory.
+    """
+
+    registers: int
+    spills: int
+    shared: int
+
+
+What: TypeAlias = Literal["copy", "matmul"]
+
+
+@dataclass(frozen=True, slots=True)
+class PeakRate:
+    """The best rate that was measured.
+
+    Attributes:
+        what: `copy` (bytes read plus written a second) or `matmul` (floating-point operations a second).
+        place: of a copy: `memory` (more than the caches hold), `cache` or `last cache`; of a product its
+            dtype.
+        size: bytes that the copy reads plus writes, or rows of the square matrices.
+        rate: of the fastest call of `calls`.
+    """
+
+    what: What
+    place: str
+    size: int
+    rate: float
+    calls: int
+
+
+@dataclass(frozen=True, slots=True)
+class Roofline:
+    """What a machine reaches: its roofline.
+
+    Attributes:
+        device: its name, `cpu` for processors.
+        cache: bytes of the cache that the copy within a cache was made for: a core's second level, or the L2
+            of a GPU. `last_cache`: of the last level.
+    """
+
+    torch: str
+    device: str
+    threads: int
+    cache: int
+    last_cache: int
+    peaks: tuple[PeakRate, ...]
+    remarks: tuple[Remark, ...] = ()
+
+    def peak(self, what: str, place: str) -> PeakRate | None:
+        """Return a measured rate, None if there is none."""
+        return next((each for each in self.peaks if (each.what, each.place) == (what, place)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class KernelWork:
+    """What a kernel has to do in one call of the graph, over all of its launches.
+
+    Attributes:
+        name: of the kernel or library function.
+        moved: bytes read plus written; None where not known as a number.
+        flops: counted by the operators that it computes; None where none of them registers a count.
+        dtype: of the product behind `flops`, None where not known.
+        indirect: its indices are loaded, so that it may reach less or more than was counted.
+    """
+
+    name: str
+    moved: int | None
+    flops: int | None = None
+    dtype: str | None = None
+    indirect: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TimedPart:
+    """One thing that was timed in every round of one process; all times are seconds a call.
+
+    Attributes:
+        kind: a launch of a generated `kernel`, a `library` call, the whole `call`, or `compiled`: `call`
+            behind dynamo's guards; or those `guards` alone.
+        seconds: wall time on a CPU, on CUDA the time that the GPU was busy; one number a round.
+        host: the launch: on a CPU the same call of an empty kernel, on CUDA the time to enqueue. Empty where
+            not known. For `guards`, `seconds` is with them and `host` without.
+        wall: on CUDA, of calls one after the other until the last has ended.
+    """
+
+    kind: str
+    name: str
+    seconds: tuple[float, ...]
+    host: tuple[float, ...]
+    wall: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FlopCount:
+    """Floating-point operations of one call of an operator (`aten.mm`), as torch counts them."""
+
+    operator: str
+    flops: int
+
+
+@dataclass(frozen=True, slots=True)
+class OverheadSamples:
+    """What one process timed for the table.
+
+    Attributes:
+        device: `cpu` or `cuda`.
+        allocations: that the wrapper makes in a call.
+        parts: in the order they run.
+        flops: of each operator of the graph that registers a count, in its order; None where nothing was
+            counted.
+        repeated, disturbed: blocks taken once more since something else ran meanwhile, and those where that
+            did not help.
+        remarks: what could not be had.
+    """
+
+    device: str
+    allocations: int
+    parts: tuple[TimedPart, ...]
+    flops: tuple[FlopCount, ...] | None
+    repeated: int
+    disturbed: int
+    remarks: tuple[Remark, ...]
+
 
 Order: TypeAlias = Literal["ABBA", "BAAB"]
 Side: TypeAlias = Literal["A", "B"]

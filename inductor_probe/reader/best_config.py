@@ -19,10 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from inductor_probe.errors import ProbeError
-from inductor_probe.model.code import Kernel
-from inductor_probe.model.kernel_facts import Pairs
+from inductor_probe.model.autotuning import TemplateChoice, Tuning
+from inductor_probe.model.code import Kernel, Pairs
 from inductor_probe.model.span import Problem, Span
-from inductor_probe.model.templates import TemplateChoice, Tuning
 from inductor_probe.reader.logs.files import log_places
 from inductor_probe.reader.logs.lines import LogBounds, raw_lines, read_line
 from inductor_probe.reader.template_choices import in_order

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from inductor_probe.model.kernel_comments import PLACEHOLDER, FragmentNode, KernelComment
+from inductor_probe.model.code import PLACEHOLDER, FragmentNode, KernelComment
 from inductor_probe.model.span import Span
 
 _SOURCES = re.compile(

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from inductor_probe.errors import UnreadableError
-from inductor_probe.model.provenance import Names, Provenance
+from inductor_probe.model.fx import Names, Provenance
 from inductor_probe.model.span import Span
 
 # Torch 2.8 wrote two files and 2.7 another one, with the kernels alone; the first found tells most.

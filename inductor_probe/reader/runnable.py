@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from inductor_probe.model.runnable import Runnable
+from inductor_probe.model.fx import Runnable
 from inductor_probe.model.span import Problem, Span
 
 # Each begins with plain text, line end included: only that is found without a look at every character.

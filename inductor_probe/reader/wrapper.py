@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from inductor_probe.backends import BACKENDS
-from inductor_probe.model.code import Allocation, ExternCall, Launch, SizeSymbol
+from inductor_probe.model.code import Allocation, ExternCall, KernelComment, Launch, SizeSymbol
 from inductor_probe.model.ir import BufferLayout, Dim
-from inductor_probe.model.kernel_comments import KernelComment
 from inductor_probe.model.span import Problem, Span
 from inductor_probe.reader import tensor_calls
 from inductor_probe.reader.kernel_comments import kernel_comment

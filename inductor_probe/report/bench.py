@@ -8,8 +8,7 @@ from pathlib import Path
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
-from inductor_probe.model.bench import BenchFile, BenchResult, Measurement
-from inductor_probe.model.variants import ABLATIONS, VariantDiff
+from inductor_probe.model.bench import ABLATIONS, BenchFile, BenchResult, Measurement, VariantDiff
 from inductor_probe.report.columns import Cell, Column, Columns
 from inductor_probe.report.facts import code_text
 from inductor_probe.report.overheads import OverheadTable

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
-from inductor_probe.model.config_sweep import ConfigSweep, ConfigTime
+from inductor_probe.model.autotuning import ConfigSweep, ConfigTime
 from inductor_probe.report.columns import Cell, Column, Columns
 from inductor_probe.report.words.remarks import sentence
 

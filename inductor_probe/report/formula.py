@@ -7,8 +7,6 @@ from collections.abc import Iterator, Sequence
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
-from inductor_probe.model.dtypes import short_dtype
-from inductor_probe.model.expression import broken, glued, piece
 from inductor_probe.model.formula import (
     BoundsCheck,
     Definition,
@@ -17,7 +15,11 @@ from inductor_probe.model.formula import (
     Statement,
     Store,
     View,
+    broken,
+    glued,
+    piece,
 )
+from inductor_probe.model.fx import short_dtype
 from inductor_probe.report.units import dims_text
 from inductor_probe.report.words.nodes import convention_text
 

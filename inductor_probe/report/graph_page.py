@@ -11,7 +11,7 @@ from inductor_probe.model.kernels import KernelRow
 from inductor_probe.model.layouts import LayoutRow
 from inductor_probe.model.nodes import NodeBuffer
 from inductor_probe.model.pages import GraphPage, SourceTrace
-from inductor_probe.model.summary import GraphSummary
+from inductor_probe.model.runs import GraphSummary
 from inductor_probe.report.columns import GAP, Cell, Column, Columns
 from inductor_probe.report.facts import facts, names
 from inductor_probe.report.kernels import how

@@ -10,8 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from inductor_probe.model.code import KernelArg
-from inductor_probe.model.kernel_facts import CppFacts, Loop, LoopNest
+from inductor_probe.model.code import CppFacts, KernelArg, Loop, LoopNest
 from inductor_probe.model.kernels import KernelLaunch, KernelRow, Passed
 from inductor_probe.model.span import Span
 from inductor_probe.report.facts import code_text

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
-from inductor_probe.model.kernel_facts import CppFacts, TritonFacts
+from inductor_probe.model.code import CppFacts, TritonFacts
 from inductor_probe.model.kernels import KernelRow
 from inductor_probe.model.span import own_lines
 from inductor_probe.report.columns import GAP, Cell, Column, Columns, not_shown

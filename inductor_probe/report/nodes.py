@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
 
-from inductor_probe.model.dtypes import fx_dtype
+from inductor_probe.model.fx import fx_dtype
 from inductor_probe.model.links import NodeLink
 from inductor_probe.model.nodes import NodeBuffer, NodeRow, Ranges
 from inductor_probe.model.span import own_lines

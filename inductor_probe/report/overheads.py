@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
-from inductor_probe.model.overheads import OverheadRow, Overheads, Side
+from inductor_probe.model.bench import OverheadRow, Overheads, Side
 from inductor_probe.report.columns import Cell, Column, Columns
 from inductor_probe.report.units import counted, duration, shorten
 from inductor_probe.report.words.remarks import sentence

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
-from inductor_probe.model.variants import RewriteRow
+from inductor_probe.model.bench import RewriteRow
 from inductor_probe.report.facts import code_text
 from inductor_probe.report.units import counted
 

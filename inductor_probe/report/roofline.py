@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
-from inductor_probe.model.roofline import Roofline, RooflineRow
+from inductor_probe.model.bench import RooflineRow
+from inductor_probe.model.timing import Roofline
 from inductor_probe.report.columns import Cell, Column, Columns
 from inductor_probe.report.units import bytes_text, duration, shorten
 from inductor_probe.report.words.remarks import sentence

@@ -8,7 +8,7 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from inductor_probe.model.summary import GraphSummary, NextStep, RunSummary
+from inductor_probe.model.runs import GraphSummary, NextStep, RunSummary
 from inductor_probe.report.remark_lines import name_style, remark_line, remark_lines
 from inductor_probe.report.units import bytes_text, bytes_were
 from inductor_probe.report.words.remarks import sentence

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
-from inductor_probe.model.kernel_facts import Pairs
-from inductor_probe.model.templates import TemplateChoice, Tuning
+from inductor_probe.model.autotuning import TemplateChoice, Tuning
+from inductor_probe.model.code import Pairs
 from inductor_probe.report.columns import Cell, Column, Columns
 
 _SOURCES = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from inductor_probe.model.ir import Dim
-from inductor_probe.model.symbols import Symbol
+from inductor_probe.model.layouts import Symbol
 
 _KIB = 1024
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import get_args
 
 from inductor_probe.errors import UnreadableError
-from inductor_probe.model.templates import TemplateChoice, Tuning, TuningSource
+from inductor_probe.model.autotuning import TemplateChoice, Tuning, TuningSource
 
 COLUMNS = ("tuning", "operation", "inputs", "source", "complete", "cached", "kernel", "generated",
            "choice", "ms", "kind", "config", "registers", "spills")  # fmt: skip

@@ -18,7 +18,7 @@ from typing import Any
 
 from inductor_probe.errors import NotFoundError, ProbeError
 from inductor_probe.model.manifest import MANIFEST_NAME
-from inductor_probe.model.trust import MadeHere
+from inductor_probe.model.runs import MadeHere
 from inductor_probe.reader.text import LARGEST_BYTES, LARGEST_JSON, read_text
 from inductor_probe.store.other_writers import first_other_writers
 

@@ -9,7 +9,7 @@ import stat
 from collections.abc import Iterable
 from pathlib import Path
 
-from inductor_probe.model.trust import OtherWriters
+from inductor_probe.model.runs import OtherWriters
 
 
 def other_writers(path: Path, status: os.stat_result | None = None) -> OtherWriters | None:

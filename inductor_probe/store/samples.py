@@ -11,12 +11,25 @@ from typing import Any, get_args
 
 from inductor_probe import __version__
 from inductor_probe.errors import NotFoundError, UnreadableError
-from inductor_probe.model.bench import Element, Resources, Variant
 from inductor_probe.model.codec import from_json, to_json
-from inductor_probe.model.overheads import FlopCount, OverheadSamples, TimedPart
 from inductor_probe.model.remark import Remark, Subject, reported
-from inductor_probe.model.roofline import KernelWork, PeakRate, Roofline, What
-from inductor_probe.model.timing import Order, Process, Quad, Samples, Series
+from inductor_probe.model.timing import (
+    Element,
+    FlopCount,
+    KernelWork,
+    Order,
+    OverheadSamples,
+    PeakRate,
+    Process,
+    Quad,
+    Resources,
+    Roofline,
+    Samples,
+    Series,
+    TimedPart,
+    Variant,
+    What,
+)
 from inductor_probe.reader.text import LARGEST_JSON, read_text
 from inductor_probe.store.json_object import JsonObject
 

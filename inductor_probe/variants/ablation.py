@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from inductor_probe.errors import ProbeError
-from inductor_probe.model.kernel_facts import CppFacts
-from inductor_probe.model.variants import NewVariant
+from inductor_probe.model.bench import NewVariant
+from inductor_probe.model.code import CppFacts
 from inductor_probe.variants import cpp_ablation, triton_ablation
 from inductor_probe.variants.code import Code, KernelCode
 

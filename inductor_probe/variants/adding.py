@@ -6,7 +6,7 @@ import ast
 import hashlib
 from collections.abc import Iterable
 
-from inductor_probe.model.variants import ABLATIONS, NewVariant
+from inductor_probe.model.bench import ABLATIONS, NewVariant
 from inductor_probe.variants.code import kernel_code
 from inductor_probe.variants.definitions import Definition, definitions, is_variant, split_name
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import combinations
 
 from inductor_probe.errors import ProbeError
-from inductor_probe.model.kernel_facts import CppFacts
-from inductor_probe.model.variants import RewriteRow
+from inductor_probe.model.bench import RewriteRow
+from inductor_probe.model.code import CppFacts
 from inductor_probe.variants.code import Code, read_code
 from inductor_probe.variants.registry import REWRITES
 from inductor_probe.variants.triton_config import constexprs, decorated

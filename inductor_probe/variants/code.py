@@ -10,7 +10,7 @@ import libcst as cst
 
 from inductor_probe.backends import Backend, backend_of
 from inductor_probe.errors import NotFoundError, ProbeError, UnreadableError, near_names
-from inductor_probe.model.variants import NewVariant, VariantKind
+from inductor_probe.model.bench import NewVariant, VariantKind
 from inductor_probe.variants.definitions import (
     Definition,
     definitions,

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from inductor_probe.model.variants import ABLATIONS
+from inductor_probe.model.bench import ABLATIONS
 
 _NAME = re.compile(r"(?P<base>\w+?)_v(?P<number>\d+)")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 
 from inductor_probe.errors import UnreadableError
-from inductor_probe.model.variants import VariantDiff, VariantKind
+from inductor_probe.model.bench import VariantDiff, VariantKind
 from inductor_probe.variants.adding import MADE_BY, ablations
 from inductor_probe.variants.code import kernel_code, read_code
 from inductor_probe.variants.definitions import (

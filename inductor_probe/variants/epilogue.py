@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from inductor_probe.errors import ProbeError
-from inductor_probe.model.variants import NewVariant
+from inductor_probe.model.bench import NewVariant
 from inductor_probe.variants import cpp_epilogue, triton_epilogue
 from inductor_probe.variants.code import BY_HAND, Code
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from inductor_probe.backends import Backend
 from inductor_probe.errors import NotFoundError, ProbeError, VariantTextError, near_names
-from inductor_probe.model.variants import NewVariant
+from inductor_probe.model.bench import NewVariant
 from inductor_probe.variants.adding import add_variants, digest
 from inductor_probe.variants.code import Code, KernelCode, kernel_code, read_code, with_names
 from inductor_probe.variants.definitions import (

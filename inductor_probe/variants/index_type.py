@@ -8,8 +8,8 @@ from collections.abc import Iterable
 
 from inductor_probe.backends.brackets import inside
 from inductor_probe.errors import ProbeError
-from inductor_probe.model.kernel_facts import CppFacts
-from inductor_probe.model.variants import NewVariant
+from inductor_probe.model.bench import NewVariant
+from inductor_probe.model.code import CppFacts
 from inductor_probe.variants.code import Code, KernelCode
 from inductor_probe.variants.definitions import mentioned
 from inductor_probe.variants.places import body_start

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from itertools import pairwise
 
 from inductor_probe.errors import NotFoundError, ProbeError
-from inductor_probe.model.kernel_facts import CppFacts, Loop, LoopNest, PointerUse
-from inductor_probe.model.variants import NewVariant
+from inductor_probe.model.bench import NewVariant
+from inductor_probe.model.code import CppFacts, Loop, LoopNest, PointerUse
 from inductor_probe.variants.code import Code, KernelCode
 
 _ARGUMENTS = re.compile(

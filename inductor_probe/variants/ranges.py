@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from inductor_probe.backends.brackets import inside, split_arguments
-from inductor_probe.model.kernel_facts import Loop
+from inductor_probe.model.code import Loop
 from inductor_probe.variants.coordinates import Range, UnprovedError
 from inductor_probe.variants.index import Language, python_text
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from inductor_probe.errors import NotFoundError, near_names
-from inductor_probe.model.variants import NewVariant
+from inductor_probe.model.bench import NewVariant
 from inductor_probe.variants.ablation import ablation
 from inductor_probe.variants.adding import MADE_BY, add_variants
 from inductor_probe.variants.code import Code, read_code

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 from inductor_probe.errors import ProbeError
-from inductor_probe.model.variants import NewVariant
+from inductor_probe.model.bench import NewVariant
 from inductor_probe.variants.code import Code
 from inductor_probe.variants.coordinates import Layout
 from inductor_probe.variants.memory import WrapperMemory, edited, relaunched

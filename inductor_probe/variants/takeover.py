@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inductor_probe.model.variants import ABLATIONS
+from inductor_probe.model.bench import ABLATIONS
 from inductor_probe.variants.adding import put
 from inductor_probe.variants.code import kernel_code
 from inductor_probe.variants.definitions import (

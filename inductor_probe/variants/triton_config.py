@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 
 from inductor_probe.errors import NotFoundError, ProbeError, near_names
-from inductor_probe.model.variants import NewVariant
+from inductor_probe.model.bench import NewVariant
 from inductor_probe.variants.code import Code, KernelCode, offset
 
 _SETTINGS = {"num_warps": 4, "num_stages": 1}

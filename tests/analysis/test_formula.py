@@ -9,8 +9,7 @@ import pytest
 
 from inductor_probe.analysis.formula import formula
 from inductor_probe.model.debug_dir import CompiledGraph
-from inductor_probe.model.expression import Call, Number
-from inductor_probe.model.formula import Definition, Effect, Formula, Store
+from inductor_probe.model.formula import Call, Definition, Effect, Formula, Number, Store
 from inductor_probe.model.ir import Block, BufferLayout, Dotted, Op, Ref, SchedulerNode
 from inductor_probe.report.formula import formula_lines, formula_text
 from tests.analysis.bodies import MORE_DUMPS, all_bodies, more_bodies, more_dumps

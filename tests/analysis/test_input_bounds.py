@@ -7,7 +7,7 @@ import pytest
 
 from inductor_probe.analysis.input_bounds import input_bounds
 from inductor_probe.model.debug_dir import CompiledGraph, GraphDir
-from inductor_probe.model.input_bounds import InputBound
+from inductor_probe.model.layouts import InputBound
 from inductor_probe.reader.fx import parse_fx_graph
 
 

@@ -13,7 +13,7 @@ import pytest
 from inductor_probe.analysis.launch_check import ASPECTS, check_launches
 from inductor_probe.model.code import Launch
 from inductor_probe.model.debug_dir import CompiledGraph
-from inductor_probe.model.launch_check import LaunchCheck
+from inductor_probe.model.kernels import LaunchCheck
 from inductor_probe.reader.debug_dir import graph_dir, read_graph
 from inductor_probe.reader.output_code import parse_output_code
 from inductor_probe.report.words.remarks import sentence

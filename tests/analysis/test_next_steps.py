@@ -11,8 +11,8 @@ import pytest
 from inductor_probe.analysis.next_steps import next_steps
 from inductor_probe.analysis.summary import summarise
 from inductor_probe.model.debug_dir import CompiledGraph, DebugDir
+from inductor_probe.model.runs import NextStep
 from inductor_probe.model.span import Problem
-from inductor_probe.model.summary import NextStep
 from inductor_probe.report.summary import next_text
 
 Read = Callable[..., CompiledGraph]

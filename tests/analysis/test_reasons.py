@@ -21,7 +21,7 @@ from inductor_probe.analysis.fusion.refusals import (
     settings_for,
 )
 from inductor_probe.model.fusion import FusionSetting
-from inductor_probe.model.runnable import Runnable
+from inductor_probe.model.fx import Runnable
 from inductor_probe.report.words.fusion import MEANINGS, meaning, number_lines, setting_text
 
 # Every form that some torch from 2.2 to 2.13 logs, with something in the place of each `%s`.

@@ -13,7 +13,7 @@ from inductor_probe.analysis.summary import summarise
 from inductor_probe.model.debug_dir import CompiledGraph, DebugDir
 from inductor_probe.model.manifest import GraphBreak, LimitHit, Manifest
 from inductor_probe.model.remark import Subject
-from inductor_probe.model.summary import GraphSummary, RunSummary
+from inductor_probe.model.runs import GraphSummary, RunSummary
 from inductor_probe.report.kernels import KernelTable
 from inductor_probe.report.shown import to_text
 from inductor_probe.report.words.remarks import folded, sentence

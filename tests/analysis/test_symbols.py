@@ -11,8 +11,8 @@ from inductor_probe.analysis.layouts import layouts
 from inductor_probe.analysis.symbols import symbols
 from inductor_probe.analysis.work import kernel_work
 from inductor_probe.model.debug_dir import CompiledGraph
+from inductor_probe.model.layouts import Symbol
 from inductor_probe.model.manifest import GraphRecord, InputFact
-from inductor_probe.model.symbols import Symbol
 from inductor_probe.report.shown import to_text
 from inductor_probe.report.units import symbols_text
 from tests.conftest import DUMPS

@@ -9,8 +9,8 @@ import pytest
 from rich.console import Console
 
 from inductor_probe.analysis.templates import linked_tunings
+from inductor_probe.model.autotuning import TemplateChoice, Tuning
 from inductor_probe.model.debug_dir import CompiledGraph
-from inductor_probe.model.templates import TemplateChoice, Tuning
 from inductor_probe.reader.debug_dir import read_graph, read_run
 from inductor_probe.reader.logs.run_logs import read_logs
 from inductor_probe.reader.output_code import parse_output_code

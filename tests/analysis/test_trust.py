@@ -6,7 +6,7 @@ import pytest
 
 from inductor_probe.analysis.trust import trust_of
 from inductor_probe.model.manifest import Manifest
-from inductor_probe.model.trust import MadeHere, OtherWriters
+from inductor_probe.model.runs import MadeHere, OtherWriters
 from inductor_probe.report.words.trust import refusal
 
 GRAPH = Path("/d/run_x/torchinductor/model__0_inference_0.0")

@@ -9,7 +9,7 @@ import pytest
 from inductor_probe.analysis.kernels import kernel_rows
 from inductor_probe.analysis.work import flops_by_node, kernel_work
 from inductor_probe.model.fx import FxGraph, FxNode
-from inductor_probe.model.overheads import FlopCount
+from inductor_probe.model.timing import FlopCount
 from inductor_probe.reader.debug_dir import graph_dir, read_graph
 from tests.conftest import all_graph_dirs
 

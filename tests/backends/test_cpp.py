@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from inductor_probe.backends import CPP
 from inductor_probe.backends.cpp.loops import loop_nests, plain
-from inductor_probe.model.code import Kernel
+from inductor_probe.model.code import CppFacts, Kernel, LoopNest
 from inductor_probe.model.debug_dir import CompiledGraph
-from inductor_probe.model.kernel_facts import CppFacts, LoopNest
 from inductor_probe.reader.debug_dir import graph_dir, read_graph
 from tests.conftest import all_graph_dirs
 

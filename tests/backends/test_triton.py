@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inductor_probe.backends import TRITON, backend_of
-from inductor_probe.model.code import Kernel
+from inductor_probe.model.code import Kernel, TritonFacts
 from inductor_probe.model.debug_dir import CompiledGraph
-from inductor_probe.model.kernel_facts import TritonFacts
 from inductor_probe.reader.output_code import parse_output_code
 
 Read = Callable[..., CompiledGraph]

@@ -8,7 +8,7 @@ import pytest
 
 from inductor_probe.bench.overheads import overheads_of
 from inductor_probe.harness.remarks import remark
-from inductor_probe.model.overheads import Overheads
+from inductor_probe.model.bench import Overheads
 from inductor_probe.report.words.remarks import sentence
 from inductor_probe.store.json_object import JsonObject
 from inductor_probe.store.samples import overhead_samples

@@ -11,7 +11,7 @@ from inductor_probe.bench_file.inputs import InputsSource, make_inputs_source
 from inductor_probe.bench_file.load_args import parse_load_args, python_of
 from inductor_probe.bench_file.sections import cut
 from inductor_probe.harness.inputs import Inputs, InputsError, bind
-from inductor_probe.model.input_bounds import InputBound
+from inductor_probe.model.layouts import InputBound
 from inductor_probe.model.manifest import InputFact
 from tests.conftest import DUMPS
 

@@ -9,9 +9,9 @@ import torch
 
 from inductor_probe.errors import RunFailedError
 from inductor_probe.machine.roofline import measure_roofline, roofline_rows
+from inductor_probe.model.bench import OverheadRow, Overheads, RooflineRow
 from inductor_probe.model.codec import to_json
-from inductor_probe.model.overheads import OverheadRow, Overheads
-from inductor_probe.model.roofline import KernelWork, PeakRate, Roofline, RooflineRow
+from inductor_probe.model.timing import KernelWork, PeakRate, Roofline
 from inductor_probe.report.words.remarks import sentence
 from inductor_probe.store.json_object import JsonObject
 from inductor_probe.store.samples import roofline_from

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 import inductor_probe.model
 from inductor_probe.model.bench import BenchSettings
+from inductor_probe.model.code import CppFacts
 from inductor_probe.model.codec import (
     AS_TEXT,
     UNWRITTEN,
@@ -29,7 +30,6 @@ from inductor_probe.model.codec import (
     written,
 )
 from inductor_probe.model.ir import BufferLayout
-from inductor_probe.model.kernel_facts import CppFacts
 from inductor_probe.model.manifest import Manifest
 from inductor_probe.model.span import Problem, Span
 

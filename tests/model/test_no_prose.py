@@ -27,19 +27,16 @@ from inductor_probe.analysis.links import links
 from inductor_probe.analysis.nodes import node_rows
 from inductor_probe.analysis.summary import summarise
 from inductor_probe.discovery.run_facts import run_facts
+from inductor_probe.model.autotuning import Tuning
 from inductor_probe.model.check import DumpCheck
 from inductor_probe.model.diff import GraphDiff, RunDiff
 from inductor_probe.model.formula import Formula
 from inductor_probe.model.fusion import FusionDecision, GraphFusion, NodeFusion
-from inductor_probe.model.input_bounds import InputBound
-from inductor_probe.model.kernels import KernelRow
-from inductor_probe.model.launch_check import LaunchCheck
-from inductor_probe.model.layouts import LayoutRow
+from inductor_probe.model.kernels import KernelRow, LaunchCheck
+from inductor_probe.model.layouts import InputBound, LayoutRow
 from inductor_probe.model.links import Links
 from inductor_probe.model.nodes import NodeRow
-from inductor_probe.model.runs import Removal, RunFacts
-from inductor_probe.model.summary import RunSummary
-from inductor_probe.model.templates import Tuning
+from inductor_probe.model.runs import Removal, RunFacts, RunSummary
 from inductor_probe.reader.debug_dir import read_graph, read_run, texts_of, unopened_files
 from inductor_probe.reader.logs.run_logs import read_logs
 from tests.conftest import DUMPS

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from inductor_probe.model.code import Kernel
-from inductor_probe.model.kernel_comments import KernelComment
+from inductor_probe.model.code import Kernel, KernelComment
 from inductor_probe.model.span import Problem
 from inductor_probe.reader.best_config import DESCENT, cached_configs, logged_configs
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inductor_probe.errors import UnreadableError
-from inductor_probe.model.templates import CHOICES_NAME, TemplateChoice, Tuning
+from inductor_probe.model.autotuning import CHOICES_NAME, TemplateChoice, Tuning
 from inductor_probe.reader.debug_dir import read_run
 from inductor_probe.reader.logs.run_logs import read_logs
 from inductor_probe.reader.template_choices import TORCHS_NAME, config_of, read_tunings, tuning_of_log

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from inductor_probe.model.bench import Ablation, BenchResult, Comparison, Measurement, Variant, Verdict
+from inductor_probe.model.bench import Ablation, BenchResult, Comparison, Measurement, Verdict
 from inductor_probe.model.codec import from_json, to_json
-from inductor_probe.model.overheads import FlopCount
 from inductor_probe.model.remark import Remark, Subject, measured, reported
+from inductor_probe.model.timing import FlopCount, Variant
 from inductor_probe.report.bench import BenchTable, duration
 from inductor_probe.report.shown import to_text
 from inductor_probe.report.words.bench import clause, result_sentence, wrong_words

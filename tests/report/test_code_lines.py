@@ -10,7 +10,7 @@ import sys
 import pytest
 
 import inductor_probe as ip
-from inductor_probe.model.variants import VariantDiff
+from inductor_probe.model.bench import VariantDiff
 from inductor_probe.report.bench import VariantDiffs
 from inductor_probe.report.diff import CodePage
 from inductor_probe.report.shown import to_text

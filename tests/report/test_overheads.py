@@ -6,7 +6,7 @@ import io
 
 from rich.console import Console
 
-from inductor_probe.model.overheads import OverheadRow, Overheads, Side
+from inductor_probe.model.bench import OverheadRow, Overheads, Side
 from inductor_probe.model.remark import Subject, reported
 from inductor_probe.report.overheads import OverheadTable, overhead_sentence
 

@@ -6,8 +6,9 @@ import io
 
 from rich.console import Console
 
+from inductor_probe.model.bench import RooflineRow
 from inductor_probe.model.remark import Subject, measured
-from inductor_probe.model.roofline import KernelWork, PeakRate, Roofline, RooflineRow
+from inductor_probe.model.timing import KernelWork, PeakRate, Roofline
 from inductor_probe.report.roofline import RooflineTable, rate_text, roofline_sentence
 
 NO_INT4 = measured(

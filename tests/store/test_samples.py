@@ -11,7 +11,7 @@ from inductor_probe.bench import read_samples, result_of
 from inductor_probe.errors import NotFoundError, UnreadableError
 from inductor_probe.harness.remarks import TYPES, remark
 from inductor_probe.model.codec import to_json
-from inductor_probe.model.roofline import KernelWork, PeakRate, Roofline
+from inductor_probe.model.timing import KernelWork, PeakRate, Roofline
 from inductor_probe.report.bench import BenchTable
 from inductor_probe.report.shown import to_text
 from inductor_probe.report.words.remarks import sentence

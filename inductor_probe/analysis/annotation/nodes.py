@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 
 from inductor_probe.analysis.annotation.masks import bits, by_name, joined
 from inductor_probe.analysis.annotation.statements import Statement
+from inductor_probe.model.code import PointerUse
 from inductor_probe.model.ir import Ref, SchedulerNode
-from inductor_probe.model.kernel_facts import PointerUse
 
 # What generated code calls, and the operations that it may be generated for. Only functions that tell:
 # maxima, minima and selections come from clamps, masks and reductions alike.

@@ -21,7 +21,7 @@ from inductor_probe.analysis.annotation.masks import bits, joined, monotone
 from inductor_probe.analysis.annotation.nodes import RunningNodes
 from inductor_probe.analysis.annotation.statements import Statement
 from inductor_probe.analysis.annotation.stores import writing_nodes
-from inductor_probe.model.kernel_facts import PointerUse
+from inductor_probe.model.code import PointerUse
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from inductor_probe.analysis.annotation.masks import bits
 from inductor_probe.analysis.annotation.nodes import RunningNodes
 from inductor_probe.analysis.annotation.statements import Statement
-from inductor_probe.model.kernel_facts import PointerUse
+from inductor_probe.model.code import PointerUse
 
 
 def writing_nodes(

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from inductor_probe.analysis.annotation.origins import LineOrigin
 from inductor_probe.analysis.annotation.sources import Sources
-from inductor_probe.model.code import Kernel
-from inductor_probe.model.kernel_facts import CppFacts, LoopNest
+from inductor_probe.model.code import CppFacts, Kernel, LoopNest
 from inductor_probe.model.kernels import KernelLaunch
 from inductor_probe.model.span import SourceLine
 

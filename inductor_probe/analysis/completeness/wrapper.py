@@ -13,8 +13,7 @@ from pathlib import Path
 
 from inductor_probe.analysis.completeness.cpp_names import cpp_problems
 from inductor_probe.analysis.completeness.python_names import undefined_names
-from inductor_probe.model.code import Kernel, OutputCode
-from inductor_probe.model.kernel_facts import TritonFacts
+from inductor_probe.model.code import Kernel, OutputCode, TritonFacts
 from inductor_probe.model.span import Problem, Span
 from inductor_probe.reader.python_text import parse_readable_part
 from inductor_probe.reader.values import shorten

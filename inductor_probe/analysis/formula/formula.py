@@ -13,12 +13,13 @@ from inductor_probe.analysis.formula.naming import Named, Spelling, choose_named
 from inductor_probe.analysis.formula.shapes import Shapes, find_shapes
 from inductor_probe.analysis.formula.tree import Tree
 from inductor_probe.analysis.formula.views import Reach, Subscripts, subscripts
-from inductor_probe.model.expression import BufferElement, Expression
 from inductor_probe.model.formula import (
     BoundsCheck,
+    BufferElement,
     Convention,
     Definition,
     Effect,
+    Expression,
     Formula,
     LoopVariable,
     Statement,

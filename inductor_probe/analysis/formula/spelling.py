@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from inductor_probe.model.expression import Chain, Expression, Number
+from inductor_probe.model.formula import Chain, Expression, Number
 
 CHAINED = {
     "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "remainder": "%", "xor": "^",

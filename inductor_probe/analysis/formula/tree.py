@@ -20,8 +20,7 @@ from inductor_probe.analysis.formula.spelling import (
     signed,
 )
 from inductor_probe.analysis.formula.values import INDEX, LEAVES, Value, Values, shown
-from inductor_probe.model.dtypes import short_dtype
-from inductor_probe.model.expression import (
+from inductor_probe.model.formula import (
     Binary,
     BufferElement,
     Call,
@@ -34,6 +33,7 @@ from inductor_probe.model.expression import (
     Text,
     Unary,
 )
+from inductor_probe.model.fx import short_dtype
 
 _ALONE: dict[str, Literal["-", "~", "not"]] = {"neg": "-", "bitwise_not": "~", "logical_not": "not"}
 

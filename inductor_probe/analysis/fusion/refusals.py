@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from inductor_probe.model.fusion import FusionSetting, NumberName, Refusal
+from inductor_probe.model.fx import Runnable
 from inductor_probe.model.ir import SchedulerNode
-from inductor_probe.model.runnable import Runnable
 
 _CONFIG = "torch._inductor.config"
 

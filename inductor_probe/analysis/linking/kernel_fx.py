@@ -14,9 +14,9 @@ from inductor_probe.analysis.linking.fx_index import FxIndex
 from inductor_probe.analysis.linking.fx_ops import COPIES
 from inductor_probe.model.code import ExternCall, Launch
 from inductor_probe.model.debug_dir import CompiledGraph
+from inductor_probe.model.fx import Provenance
 from inductor_probe.model.links import Conflict, KernelFx, NodeLink
 from inductor_probe.model.proof import DATA_FLOW, KERNEL_COMMENT, PROVENANCE_FILE, RECORDED, Proof
-from inductor_probe.model.provenance import Provenance
 from inductor_probe.model.span import Span
 
 _MOVES = COPIES | {"cat"}

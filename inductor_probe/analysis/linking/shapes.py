@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from inductor_probe.model.code import OutputCode
-from inductor_probe.model.dtypes import FX_NAMES
-from inductor_probe.model.fx import FxNode
+from inductor_probe.model.fx import FX_NAMES, FxNode
 from inductor_probe.model.ir import Dim, SchedulerNode, as_dim
 
 _TYPE = re.compile(r"(?P<dtype>[a-z]+\d+\w*)\[(?P<dims>[^\]]*)\]")

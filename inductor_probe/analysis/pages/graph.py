@@ -13,7 +13,7 @@ from inductor_probe.analysis.pages.trace import source_traces
 from inductor_probe.analysis.symbols import symbols
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.pages import FusedNode, GraphPage
-from inductor_probe.model.summary import GraphSummary
+from inductor_probe.model.runs import GraphSummary
 
 
 def graph_page(graph: CompiledGraph, summary: GraphSummary) -> GraphPage:

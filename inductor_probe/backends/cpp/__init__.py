@@ -6,7 +6,7 @@ What reads the text is imported with the first kernel: the other backend's is of
 from __future__ import annotations
 
 from inductor_probe.backends.backend import Backend, KernelText
-from inductor_probe.model.kernel_facts import PointerUse
+from inductor_probe.model.code import PointerUse
 
 
 def _read(source: str) -> KernelText:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from inductor_probe.backends.brackets import inside
 from inductor_probe.backends.cpp.loops import plain
-from inductor_probe.model.kernel_facts import PointerUse
+from inductor_probe.model.code import PointerUse
 
 # Begins with a line end, not with `^`: plain text is found without a look at every character.
 _ALIAS = re.compile(r"\n[ \t]*auto\s+(?P<alias>\w+)\s*=\s*(?P<pointer>\w+)\s*;")

@@ -6,8 +6,7 @@ import re
 
 from inductor_probe.backends.backend import KernelText, role_of
 from inductor_probe.backends.cpp.loops import loop_nests, plain
-from inductor_probe.model.code import KernelArg, Role
-from inductor_probe.model.kernel_facts import CppFacts, LoopNest, Pairs
+from inductor_probe.model.code import CppFacts, KernelArg, LoopNest, Pairs, Role
 
 SIGNATURE = re.compile(
     r'extern\s+"C"\s+(?:__declspec\(dllexport\)\s+)?void\s+(?P<name>\w+)\s*\((?P<params>[^)]*)\)'

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal
 
+from inductor_probe.model.code import Loop, LoopNest, NestFeature
 from inductor_probe.model.ir import Dim, as_dim
-from inductor_probe.model.kernel_facts import Loop, LoopNest, NestFeature
 
 _TOKEN = re.compile(
     r"""

@@ -6,7 +6,7 @@ import re
 from typing import Literal
 
 from inductor_probe.backends.brackets import inside, split_arguments, unwrapped
-from inductor_probe.model.kernel_facts import PointerUse
+from inductor_probe.model.code import PointerUse
 
 _ACCESS = re.compile(r"\btl\.(?P<how>load|store|atomic_\w+)(?P<opening>\()")
 _ASSIGNED = re.compile(r"^[ \t]*(?P<name>\w+)(?:[ \t]*:[^=\n]*)?[ \t]*=(?!=)(?P<value>[^\n]*)", re.MULTILINE)

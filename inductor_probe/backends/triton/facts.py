@@ -10,8 +10,7 @@ from inductor_probe.backends.backend import KernelText, role_of
 from inductor_probe.backends.brackets import inside, split_arguments
 from inductor_probe.backends.triton.accesses import pointer_uses
 from inductor_probe.backends.triton.header import Header, divisible, items, read_header, text_of
-from inductor_probe.model.code import KernelArg, Role
-from inductor_probe.model.kernel_facts import Pairs, TritonFacts
+from inductor_probe.model.code import KernelArg, Pairs, Role, TritonFacts
 
 _DEFINITION = re.compile(r"^def \w+\(", re.MULTILINE)
 _BLOCK = re.compile(r"[XYZR]\d?_?BLOCK(?:_\d+)?")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from inductor_probe.model.bench import BenchResult, Comparison, Element, Measurement, Variant
+from inductor_probe.model.bench import BenchResult, Comparison, Measurement
 from inductor_probe.model.remark import Remark
+from inductor_probe.model.timing import Element, Variant
 from inductor_probe.report.units import duration
 
 _TIMES = 1.5

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from inductor_probe.model.kernel_facts import NestFeature
+from inductor_probe.model.code import NestFeature
 from inductor_probe.model.remark import Remark, RemarkCode
 from inductor_probe.report.units import bytes_text
 from inductor_probe.report.words.subjects import MOST_NAMED, names, verb

@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 
 from inductor_probe.model.manifest import Manifest
 from inductor_probe.model.remark import Number, Remark, RemarkCode
-from inductor_probe.model.runs import Blocker, BlockerCode
-from inductor_probe.model.summary import GraphSummary
+from inductor_probe.model.runs import Blocker, BlockerCode, GraphSummary
 
 _BLOCKERS: Mapping[BlockerCode, str] = {
     "behind-link": "it is reached through a link, and lies at {}",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inductor_probe.model.trust import OtherWriters, Trust
+from inductor_probe.model.runs import OtherWriters, Trust
 
 _BENCH = "output_code_bench.py"
 

@@ -6,20 +6,22 @@ from collections.abc import Iterator
 from functools import reduce
 from typing import Any
 
-from inductor_probe.model.expression import (
+from inductor_probe.model.formula import (
     Binary,
     BufferElement,
     Call,
     Chain,
+    Definition,
     Expression,
+    Formula,
     Name,
     Number,
     Over,
     Part,
+    Store,
     Text,
     Unary,
 )
-from inductor_probe.model.formula import Definition, Formula, Store
 from inductor_probe.model.ir import BufferLayout
 from tests.analysis.evaluation.operations import (
     BINARY,

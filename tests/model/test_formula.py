@@ -7,7 +7,7 @@ import ast
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inductor_probe.model.expression import (
+from inductor_probe.model.formula import (
     Binary,
     BufferElement,
     Call,
