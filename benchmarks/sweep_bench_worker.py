@@ -20,9 +20,9 @@ from typing import Any
 from inductor_probe.analysis.input_bounds import input_bounds
 from inductor_probe.bench_file import bench_source
 from inductor_probe.bench_file.compile_settings import in_todays_places
+from inductor_probe.files import read_text
 from inductor_probe.harness.remarks import sentences
 from inductor_probe.reader.debug_dir import graph_dir, read_graph
-from inductor_probe.reader.text import read_text
 
 _REASON = 500
 TIMES = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from inductor_probe.api.rows import Rows
 from inductor_probe.api.trust import refuse_archive, require_trust, source_to_run
 from inductor_probe.errors import NotFoundError, RunFailedError, near_names
+from inductor_probe.files import read_text
 from inductor_probe.model.autotuning import ConfigSweep, SweepConfigsOutput
 from inductor_probe.model.bench import (
     BenchFile,
@@ -23,7 +24,6 @@ from inductor_probe.model.bench import (
 from inductor_probe.model.codec import ShapeError, from_json
 from inductor_probe.model.output import Output
 from inductor_probe.notebook.shown import Renderable, Shown
-from inductor_probe.reader.text import read_text
 from inductor_probe.report.bench import BenchTable
 from inductor_probe.report.words.bench import result_sentence
 

@@ -10,8 +10,7 @@ from pathlib import Path
 from inductor_probe.analysis.check import check_graph
 from inductor_probe.analysis.check_logs import check_logs
 from inductor_probe.analysis.run_remarks import cut_short, why_empty
-from inductor_probe.discovery.at_path import path_of
-from inductor_probe.discovery.discover import find
+from inductor_probe.discovery.discover import find, path_of
 from inductor_probe.discovery.run_facts import maker
 from inductor_probe.discovery.walk import everything_below
 from inductor_probe.model.check import CheckOutput, DumpCheck, GraphCheck

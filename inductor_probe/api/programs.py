@@ -14,11 +14,11 @@ from inductor_probe.bench_file.compile_settings import vector_bits
 from inductor_probe.cpp_program import cpp_program as program_of
 from inductor_probe.cpp_program import recorded_sizes
 from inductor_probe.errors import NotFoundError, near_names
+from inductor_probe.files import read_text
 from inductor_probe.machine.toolchain import compile_command
 from inductor_probe.model.cpp_program import ExportCppOutput
 from inductor_probe.model.kernels import KernelRow
 from inductor_probe.notebook.shown import Renderable, Shown
-from inductor_probe.reader.text import read_text
 
 if TYPE_CHECKING:
     from inductor_probe.api.on_disk import GraphOnDisk

@@ -11,21 +11,19 @@ from pathlib import Path
 
 from inductor_probe.analysis.run_remarks import why_empty
 from inductor_probe.api.rows import Rows
-from inductor_probe.discovery.at_path import path_of
-from inductor_probe.discovery.discover import find
+from inductor_probe.discovery.discover import find, path_of
 from inductor_probe.discovery.dump_files import is_archive
 from inductor_probe.discovery.inductor_cache import with_cached_graphs
 from inductor_probe.discovery.run_facts import run_facts
-from inductor_probe.discovery.tree import when_made
-from inductor_probe.discovery.walk import everything_below
+from inductor_probe.discovery.walk import everything_below, when_made
 from inductor_probe.errors import ProbeError
+from inductor_probe.files import read_text
 from inductor_probe.model.debug_dir import TREE, DebugDir
 from inductor_probe.model.remark import Remark, Subject
 from inductor_probe.model.runs import Removal, RunFacts, RunsOutput
 from inductor_probe.model.span import Problem
 from inductor_probe.notebook.shown import Renderable
 from inductor_probe.reader.debug_dir import is_run, read_run
-from inductor_probe.reader.text import read_text
 
 _NAMED = 4
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from inductor_probe.api.rows import Rows
 from inductor_probe.errors import NotFoundError
+from inductor_probe.files import read_text
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.kernels import KernelRow
 from inductor_probe.model.pages import (
@@ -25,7 +26,6 @@ from inductor_probe.model.pages import (
 from inductor_probe.model.runs import RunSummary
 from inductor_probe.model.span import Problem
 from inductor_probe.notebook.shown import Renderable, Shown
-from inductor_probe.reader.text import read_text
 
 if TYPE_CHECKING:
     from inductor_probe.api.on_disk import GraphOnDisk, RunOnDisk

@@ -55,8 +55,7 @@ def require_trust(
     from inductor_probe.analysis.trust import trust_of
     from inductor_probe.bench_file import existing_bench_file
     from inductor_probe.report.words.trust import refusal
-    from inductor_probe.store.made_here import graph_texts, made_here
-    from inductor_probe.store.other_writers import other_writers
+    from inductor_probe.store.made_here import graph_texts, made_here, other_writers
 
     refuse_archive(graph)
     source = existing_bench_file(graph.path)
@@ -103,8 +102,7 @@ def refuse_archive(graph: GraphOnDisk) -> None:
 
 def _refuse_imports(graph: GraphOnDisk, imports: Sequence[str], made: MadeHere) -> None:
     """Refuse a file for `--import` that came with a dump: the record does not know it."""
-    from inductor_probe.store.made_here import folders_of
-    from inductor_probe.store.other_writers import other_writers
+    from inductor_probe.store.made_here import folders_of, other_writers
 
     dump = folders_of(graph.path.resolve())[-1]
     for file in (Path(name).resolve() for name in imports if name.endswith(".py")):

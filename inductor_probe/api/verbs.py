@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from inductor_probe.api.session import Graph, Run
-from inductor_probe.discovery.discover import find, runs_below
+from inductor_probe.discovery.discover import find
+from inductor_probe.discovery.walk import runs_below
 from inductor_probe.errors import NotFoundError
 from inductor_probe.reader.debug_dir import read_run
 

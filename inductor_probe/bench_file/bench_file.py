@@ -12,12 +12,11 @@ from typing import Literal
 from inductor_probe.bench_file.sections import cut
 from inductor_probe.bench_file.source import bench_source
 from inductor_probe.errors import NotFoundError, ProbeError, UnreadableError
-from inductor_probe.files import replace_unchanged
+from inductor_probe.files import read_text, replace_unchanged
 from inductor_probe.model.bench import BenchFile
 from inductor_probe.model.layouts import InputBound
 from inductor_probe.model.manifest import InputFact
 from inductor_probe.reader.python_source import PythonSource, read_python_source
-from inductor_probe.reader.text import read_text
 from inductor_probe.variants import (
     add_variant,
     apply_rewrite,

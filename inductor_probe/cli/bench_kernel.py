@@ -17,8 +17,8 @@ from inductor_probe.cli.quantities import Duration, Names, Share, Sizes
 from inductor_probe.cli.screen import relative, say, show, show_json
 from inductor_probe.cli.verdict import say_warnings
 from inductor_probe.errors import ExitCode, ProbeError, VariantTextError
+from inductor_probe.files import read_text
 from inductor_probe.model.bench import INPUTS, BenchFile, BenchKernelOutput, BenchSettings
-from inductor_probe.reader.text import read_text
 from inductor_probe.report.bench import VariantDiffs, bench_file_text
 from inductor_probe.report.bench_settings import SettingsTable
 from inductor_probe.report.words.bench import result_sentence

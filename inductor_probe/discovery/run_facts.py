@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 
 from inductor_probe.discovery.inductor_cache import trace_log
-from inductor_probe.discovery.tree import when_made
+from inductor_probe.discovery.walk import when_made
 from inductor_probe.model.debug_dir import DebugDir, GraphDir
 from inductor_probe.model.remark import Remark, Subject
 from inductor_probe.model.runs import RunFacts, RunState

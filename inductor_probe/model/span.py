@@ -33,6 +33,16 @@ class Problem:
         return f"{self.span}: {self.message}" if self.span else self.message
 
 
+MOST_PROBLEMS = 10_000
+"""Of a file, before its reader stops: each takes memory, and no dump is misunderstood as often."""
+
+
+def too_many_problems(path: Path, line: int, text: str) -> Problem:
+    """Return the problem of a file whose reader stopped before `line`: the rest of it is not read."""
+    message = f"not read from here on: more than {MOST_PROBLEMS:,} lines before are not understood"
+    return Problem(message, Span(path, line, max(line, text.count("\n") + 1)))
+
+
 _INSTALLED = re.compile(
     r"(?:^|/)(?:(?:site|dist)-packages|lib/python3\.\d+|torch/(?:_\w+|nn|optim|fx|utils))/"
 )

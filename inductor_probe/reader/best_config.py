@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from inductor_probe.errors import ProbeError
+from inductor_probe.files import LARGEST_JSON, read_text
 from inductor_probe.model.autotuning import TemplateChoice, Tuning
 from inductor_probe.model.code import Kernel, Pairs
 from inductor_probe.model.span import Problem, Span
 from inductor_probe.reader.logs.files import log_places
 from inductor_probe.reader.logs.lines import LogBounds, raw_lines, read_line
 from inductor_probe.reader.template_choices import in_order
-from inductor_probe.reader.text import LARGEST_JSON, read_text
 
 DESCENT = "coordinate descent"
 _SPEAKERS = (b"triton_heuristics", b"coordinate_descent_tuner")

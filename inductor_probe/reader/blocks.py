@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from inductor_probe.reader.text import MOST_PROBLEMS
+from inductor_probe.model.span import MOST_PROBLEMS
 
 _HEADER = re.compile(r"\s*(?P<name>\w+): (?P<kind>\w+)\((?P<ir>.*)\)")
 _SNODE = re.compile(r"\s*(?P<parent>\w+)\.snodes\[\d+\] =\s*")

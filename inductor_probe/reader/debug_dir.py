@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from inductor_probe.errors import NotFoundError, ProbeError
+from inductor_probe.files import LARGEST_BYTES, LARGEST_JSON, read_text
 from inductor_probe.model.debug_dir import CompiledGraph, DebugDir, FileRead, GraphDir
 from inductor_probe.model.fx import FxGraph
 from inductor_probe.model.manifest import MANIFEST_NAME, Manifest
@@ -23,7 +24,6 @@ from inductor_probe.reader.output_code import parse_output_code
 from inductor_probe.reader.provenance import PROVENANCE_FILES, parse_provenance
 from inductor_probe.reader.python_text import expressions_bounded
 from inductor_probe.reader.runnable import parse_runnable
-from inductor_probe.reader.text import LARGEST_BYTES, LARGEST_JSON, read_text
 from inductor_probe.store.manifest import read_manifest
 
 # `model__0_inference_0.0`; torch before 2.4 leaves the middle out: `model___9.0`.

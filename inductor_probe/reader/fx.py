@@ -11,9 +11,8 @@ import re
 from pathlib import Path
 
 from inductor_probe.model.fx import FxGraph, FxNode
-from inductor_probe.model.span import Problem, SourceLine, Span
+from inductor_probe.model.span import MOST_PROBLEMS, Problem, SourceLine, Span, too_many_problems
 from inductor_probe.reader.python_text import parse_expression
-from inductor_probe.reader.text import MOST_PROBLEMS, too_many_problems
 from inductor_probe.reader.values import shorten
 
 _LOCATION = re.compile(

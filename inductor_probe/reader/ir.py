@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from inductor_probe.files import read_text
 from inductor_probe.model.ir import Buffer, BufferLayout, LoopBody, NodeUser, SchedulerNode
-from inductor_probe.model.span import Problem, Span
+from inductor_probe.model.span import MOST_PROBLEMS, Problem, Span, too_many_problems
 from inductor_probe.reader import blocks, values
 from inductor_probe.reader.loop_body import parse_loop_body
-from inductor_probe.reader.text import MOST_PROBLEMS, read_text, too_many_problems
 
 # key in the file -> (attribute of SchedulerNode, reader of its value). An unknown key is kept verbatim.
 _FIELDS: dict[str, tuple[str, Callable[[str], Any]]] = {

@@ -8,13 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from inductor_probe.backends import backend_of, source_text
+from inductor_probe.files import read_text, unix_lines
 from inductor_probe.model.code import Allocation, Kernel, OutputCode
 from inductor_probe.model.ir import BufferLayout
-from inductor_probe.model.span import Problem, Span
+from inductor_probe.model.span import MOST_PROBLEMS, Problem, Span
 from inductor_probe.reader.kernel_comments import kernel_comment
 from inductor_probe.reader.python_text import parse_readable_part
 from inductor_probe.reader.shorthand import shortened
-from inductor_probe.reader.text import MOST_PROBLEMS, read_text, unix_lines
 from inductor_probe.reader.values import dotted, shorten
 from inductor_probe.reader.wrapper import WrapperReader
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from inductor_probe.errors import UnreadableError
-from inductor_probe.reader.text import decoded, read_bytes
+from inductor_probe.files import decoded, read_bytes
 
 # `get_coding_spec` of CPython's tokenizer: in a comment that has its line to itself, of line 1 or 2.
 _COOKIE = re.compile(r"[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)", re.ASCII)

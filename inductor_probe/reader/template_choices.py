@@ -19,11 +19,11 @@ from typing import Any
 
 from inductor_probe.backends.brackets import split_arguments
 from inductor_probe.errors import NotFoundError, ProbeError
+from inductor_probe.files import LARGEST_JSON, read_text
 from inductor_probe.model.autotuning import CHOICES_NAME, TemplateChoice, Tuning, TuningsRead
 from inductor_probe.model.code import Pairs
 from inductor_probe.model.logs import Autotune
 from inductor_probe.model.span import Problem, Span
-from inductor_probe.reader.text import LARGEST_JSON, read_text
 
 TORCHS_NAME = "autotuning_result_json_list.txt"
 _OF_ALL = ("op_name", "cuda_device_name", "cuda_device_count", "input_nodes", "autotuning_time",

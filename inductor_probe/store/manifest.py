@@ -28,9 +28,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from inductor_probe.errors import UnreadableError
+from inductor_probe.files import LARGEST_JSON, read_text
 from inductor_probe.model.codec import Json, ShapeError, from_json, to_json
 from inductor_probe.model.manifest import Manifest
-from inductor_probe.reader.text import LARGEST_JSON, read_text
 
 FORMAT = 1
 

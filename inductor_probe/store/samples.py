@@ -11,6 +11,7 @@ from typing import Any, get_args
 
 from inductor_probe import __version__
 from inductor_probe.errors import NotFoundError, UnreadableError
+from inductor_probe.files import LARGEST_JSON, read_text
 from inductor_probe.model.codec import from_json, to_json
 from inductor_probe.model.remark import Remark, Subject, reported
 from inductor_probe.model.timing import (
@@ -30,7 +31,6 @@ from inductor_probe.model.timing import (
     Variant,
     What,
 )
-from inductor_probe.reader.text import LARGEST_JSON, read_text
 from inductor_probe.store.json_object import JsonObject
 
 SCHEMA = 2

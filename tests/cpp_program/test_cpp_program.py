@@ -18,11 +18,11 @@ from inductor_probe.cpp_program import cpp_program, recorded_sizes
 from inductor_probe.cpp_program.ranges import Bounds, bounds
 from inductor_probe.cpp_program.sizes import evaluated
 from inductor_probe.errors import ProbeError
+from inductor_probe.files import read_text
 from inductor_probe.machine.toolchain import compile_command
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.kernels import KernelRow
 from inductor_probe.model.manifest import InputFact
-from inductor_probe.reader.text import read_text
 from tests.conftest import all_graph_dirs
 
 MADE = re.compile(

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from inductor_probe.discovery import archive_members, archive_writer
+from inductor_probe.discovery import archive
 from inductor_probe.discovery.archive import unpack
 from inductor_probe.discovery.walk import everything_below
 from inductor_probe.errors import ProbeError, UnreadableError
@@ -61,17 +61,17 @@ def test_a_zip_bomb_is_refused(tmp_path: Path) -> None:
 
 def test_too_many_entries_files_and_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     members = {f"{number}/output_code.py": b"xxxx" for number in range(40)}
-    monkeypatch.setattr(archive_members, "MAX_ENTRIES", 20)
+    monkeypatch.setattr(archive, "MAX_ENTRIES", 20)
     found = unpack(tar_of(tmp_path / "a.tar", members, "w"))
     assert "has more than 20 entries; what comes before that was read" in found.problems[0].message
     monkeypatch.undo()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "other"))
-    monkeypatch.setattr(archive_writer, "MAX_FILES", 5)
+    monkeypatch.setattr(archive, "MAX_FILES", 5)
     assert len(unpacked_files(tar_of(tmp_path / "b.tar", members, "w"))) == 5
-    monkeypatch.setattr(archive_writer, "MAX_FILES", 500)
-    monkeypatch.setattr(archive_writer, "MAX_UNPACKED", 12 * 4096)  # a folder and a file take three
+    monkeypatch.setattr(archive, "MAX_FILES", 500)
+    monkeypatch.setattr(archive, "MAX_UNPACKED", 12 * 4096)  # a folder and a file take three
     assert len(unpacked_files(tar_of(tmp_path / "c.tar", members, "w"))) == 4
-    monkeypatch.setattr(archive_writer, "MAX_FILE", 3)
+    monkeypatch.setattr(archive, "MAX_FILE", 3)
     assert unpacked_files(tar_of(tmp_path / "d.tar", members, "w")) == set()
 
 
@@ -131,7 +131,7 @@ def test_the_archives_below_a_folder_are_bounded_together(
     (tmp_path / "d").mkdir()
     for number in range(5):
         tar_of(tmp_path / "d" / f"{number}.tar.gz", {f"{number}/{FILE}": b"x"})
-    monkeypatch.setattr(archive_writer, "MAX_UNPACKED", 12 * 4096)
+    monkeypatch.setattr(archive, "MAX_UNPACKED", 12 * 4096)
     below = everything_below(tmp_path / "d")
     assert len(below.runs) == 3
     assert [problem.message.partition(": ")[2][:13] for problem in below.problems] == ["not unpacked,"] * 2

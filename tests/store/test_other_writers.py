@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from inductor_probe.store.other_writers import first_other_writers, other_writers
+from inductor_probe.store.made_here import first_other_writers, other_writers
 
 STRANGER = 4711
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to other users")
