@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from inductor_probe.health import examine
+from inductor_probe.health.examine import examine
 from inductor_probe.model.health import DoctorOutput, MachineHealth
 from inductor_probe.model.output import Output
 from inductor_probe.notebook.shown import Renderable, Shown

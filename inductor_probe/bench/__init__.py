@@ -2,8 +2,7 @@
 
 from inductor_probe.bench.results import result_of
 from inductor_probe.bench.session import run_bench_file, time_configs
-from inductor_probe.machine.cpu import cpu_state
-from inductor_probe.machine.hazards import hazards
+from inductor_probe.machine.cpu import cpu_state, hazards
 from inductor_probe.store.samples import read_samples
 
 __all__ = [

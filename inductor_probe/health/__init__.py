@@ -1,9 +1,1 @@
-"""The health room: is this machine fit for dumps and timings, and what to do where it is not?
-
-Facts come from `machine`; what is made of them are typed diagnostics, and `report/words/health.py` has the
-words.
-"""
-
-from inductor_probe.health.examine import examine
-
-__all__ = ["examine"]
+"""Whether this machine is fit for dumps and timings."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from inductor_probe.machine.facts import VARIABLE_PREFIXES, is_secret
-from inductor_probe.model.health import Diagnostic, Fact, TorchSetup
+from inductor_probe.model.health import Diagnostic, Level, TorchSetup, diagnostic
 
 _CONFIGS = ("_inductor", "_dynamo", "_functorch", "compiler")
 _OURS = ("TORCHINDUCTOR_", "TORCHDYNAMO_", "TORCH_COMPILE_", "TORCH_DYNAMO_")
@@ -20,149 +20,40 @@ _OURS = ("TORCHINDUCTOR_", "TORCHDYNAMO_", "TORCH_COMPILE_", "TORCH_DYNAMO_")
 _NAME = re.compile(rf"\b(?:{'|'.join(_OURS)})[A-Z0-9_]+\b")
 
 
-class Effect(NamedTuple):
-    """What is known of a variable; `report/words/variables.py` says what it does.
-
-    Attributes:
-        harmless: values with which torch does what it does without the variable.
-        misleads: whether what it does to a dump or a timing can be taken for something else.
-    """
-
-    harmless: tuple[str, ...]
-    misleads: bool
-
-
-_EFFECTS: tuple[tuple[tuple[str, ...], bool, str], ...] = (
-    (
-        ("0", ""),
-        False,
-        """
-            TORCH_COMPILE_DEBUG
-        """,
-    ),
-    (
-        (),
-        False,
-        """
-            TORCH_COMPILE_DEBUG_DIR TORCHINDUCTOR_CACHE_DIR TRITON_CACHE_DIR
-            TORCHINDUCTOR_FX_GRAPH_CACHE TORCHINDUCTOR_AUTOGRAD_CACHE TORCHINDUCTOR_COMPILE_THREADS
-            TORCHINDUCTOR_WORKER_START CUDA_VISIBLE_DEVICES
-        """,
-    ),
-    (
-        ("0", ""),
-        True,
-        """
-            TORCHINDUCTOR_FORCE_DISABLE_CACHES TORCH_COMPILE_FORCE_DISABLE_CACHES
-            TORCHINDUCTOR_FX_GRAPH_REMOTE_CACHE TORCHINDUCTOR_AUTOGRAD_REMOTE_CACHE
-            TORCHINDUCTOR_AUTOTUNE_REMOTE_CACHE TORCHINDUCTOR_BUNDLED_AUTOTUNE_REMOTE_CACHE
-            TORCH_COMPILE_DISABLE TORCHDYNAMO_DISABLE TORCHINDUCTOR_FREEZING
-            TORCHINDUCTOR_CPP_WRAPPER TORCHINDUCTOR_FX_WRAPPER TORCHINDUCTOR_DEBUG_FUSION
-            TORCHINDUCTOR_BENCHMARK_KERNEL TRITON_KERNEL_OVERRIDE TRITON_KERNEL_DUMP
-            TRITON_INTERPRET TRITON_ALWAYS_COMPILE TRITON_DEBUG TORCHINDUCTOR_MAX_AUTOTUNE
-            TORCHINDUCTOR_MAX_AUTOTUNE_GEMM TORCHINDUCTOR_MAX_AUTOTUNE_POINTWISE
-            TORCHINDUCTOR_COORDINATE_DESCENT_TUNING TORCHINDUCTOR_BENCHMARK_FUSION
-            TORCHINDUCTOR_MULTI_KERNEL TORCHINDUCTOR_CPP_DYNAMIC_THREADS
-            TORCHINDUCTOR_CPP_ENABLE_UNSAFE_MATH_OPT_FLAG TORCHINDUCTOR_USE_FAST_MATH
-            TORCHINDUCTOR_CUDAGRAPHS TORCHINDUCTOR_NAN_ASSERTS
-            TORCHINDUCTOR_CPP_ENABLE_KERNEL_PROFILE TORCHINDUCTOR_DEBUG_COMPILE CUDA_LAUNCH_BLOCKING
-        """,
-    ),
-    (
-        ("",),
-        True,
-        """
-            TORCH_COMPILE_OVERRIDE_BACKENDS TORCH_COMPILE_OVERRIDE_INDUCTOR_CONFIGS
-            TORCH_COMPILE_OVERRIDE_DYNAMO_CONFIGS TORCHDYNAMO_SUPPRESS_ERRORS
-            TORCHDYNAMO_REPRO_AFTER TORCHINDUCTOR_VEC_ISA_OK ATEN_CPU_CAPABILITY OMP_NUM_THREADS
-            MKL_NUM_THREADS TORCHINDUCTOR_PROFILE PYTORCH_NO_CUDA_MEMORY_CACHING LD_PRELOAD
-        """,
-    ),
-    (
-        ("1",),
-        True,
-        """
-            TORCHINDUCTOR_UNIQUE_KERNEL_NAMES TORCHINDUCTOR_SIZE_ASSERTS
-        """,
-    ),
-    (
-        (),
-        True,
-        """
-            TORCHINDUCTOR_LAYOUT_OPTIMIZATION
-        """,
-    ),
-    (
-        ("",),
-        False,
-        """
-            TORCH_LOGS TORCH_TRACE
-        """,
-    ),
-    (
-        ("", "g++"),
-        False,
-        """
-            CXX
-        """,
-    ),
-)
-EFFECTS = {
-    name: Effect(harmless, misleads) for harmless, misleads, names in _EFFECTS for name in names.split()
+_HARMLESS = {
+    ("0", ""): """
+        TORCH_COMPILE_DEBUG TORCHINDUCTOR_FORCE_DISABLE_CACHES TORCH_COMPILE_FORCE_DISABLE_CACHES
+        TORCHINDUCTOR_FX_GRAPH_REMOTE_CACHE TORCHINDUCTOR_AUTOGRAD_REMOTE_CACHE
+        TORCHINDUCTOR_AUTOTUNE_REMOTE_CACHE TORCHINDUCTOR_BUNDLED_AUTOTUNE_REMOTE_CACHE
+        TORCH_COMPILE_DISABLE TORCHDYNAMO_DISABLE TORCHINDUCTOR_FREEZING TORCHINDUCTOR_CPP_WRAPPER
+        TORCHINDUCTOR_FX_WRAPPER TORCHINDUCTOR_DEBUG_FUSION TORCHINDUCTOR_BENCHMARK_KERNEL
+        TRITON_KERNEL_OVERRIDE TRITON_KERNEL_DUMP TRITON_INTERPRET TRITON_ALWAYS_COMPILE TRITON_DEBUG
+        TORCHINDUCTOR_MAX_AUTOTUNE TORCHINDUCTOR_MAX_AUTOTUNE_GEMM TORCHINDUCTOR_MAX_AUTOTUNE_POINTWISE
+        TORCHINDUCTOR_COORDINATE_DESCENT_TUNING TORCHINDUCTOR_BENCHMARK_FUSION TORCHINDUCTOR_MULTI_KERNEL
+        TORCHINDUCTOR_CPP_DYNAMIC_THREADS TORCHINDUCTOR_CPP_ENABLE_UNSAFE_MATH_OPT_FLAG
+        TORCHINDUCTOR_USE_FAST_MATH TORCHINDUCTOR_CUDAGRAPHS TORCHINDUCTOR_NAN_ASSERTS
+        TORCHINDUCTOR_CPP_ENABLE_KERNEL_PROFILE TORCHINDUCTOR_DEBUG_COMPILE CUDA_LAUNCH_BLOCKING""",
+    ("",): """
+        TORCH_COMPILE_OVERRIDE_BACKENDS TORCH_COMPILE_OVERRIDE_INDUCTOR_CONFIGS
+        TORCH_COMPILE_OVERRIDE_DYNAMO_CONFIGS TORCHDYNAMO_SUPPRESS_ERRORS TORCHDYNAMO_REPRO_AFTER
+        TORCHINDUCTOR_VEC_ISA_OK ATEN_CPU_CAPABILITY OMP_NUM_THREADS MKL_NUM_THREADS TORCHINDUCTOR_PROFILE
+        PYTORCH_NO_CUDA_MEMORY_CACHING LD_PRELOAD TORCH_LOGS TORCH_TRACE""",
+    ("1",): "TORCHINDUCTOR_UNIQUE_KERNEL_NAMES TORCHINDUCTOR_SIZE_ASSERTS",
+    ("", "g++"): "CXX",
+    (): """
+        TORCH_COMPILE_DEBUG_DIR TORCHINDUCTOR_CACHE_DIR TRITON_CACHE_DIR TORCHINDUCTOR_FX_GRAPH_CACHE
+        TORCHINDUCTOR_AUTOGRAD_CACHE TORCHINDUCTOR_COMPILE_THREADS TORCHINDUCTOR_WORKER_START
+        CUDA_VISIBLE_DEVICES TORCHINDUCTOR_LAYOUT_OPTIMIZATION""",
 }
-
-
-def variable_diagnostics(
-    setup: TorchSetup, environment: Mapping[str, str] = os.environ
-) -> Iterator[Diagnostic]:
-    """Yield a diagnostic for each variable that is set, known or of torch's or triton's prefixes."""
-    names = sorted(name for name in environment if name in EFFECTS or name.startswith(VARIABLE_PREFIXES))
-    if not names:
-        yield Diagnostic("variables", "ok", "variables-none", _facts(setup))
-        return
-    folder = Path(setup.folder) if setup.folder else _folder_of("torch")
-    unknown = [name for name in names if name not in EFFECTS and name.startswith(_OURS)]
-    readers = variables_in(folder) if unknown and folder else {}
-    for name in names:
-        yield _diagnostic(name, environment[name], readers, setup)
-
-
-def _diagnostic(name: str, value: str, readers: Mapping[str, Reader], setup: TorchSetup) -> Diagnostic:
-    shown = None if is_secret(name, value) else value
-    reader = readers.get(name)
-    if effect := EFFECTS.get(name):
-        facts = _facts(setup, name, shown, reader, known=True)
-        if value in effect.harmless:
-            return Diagnostic("variables", "ok", "variable-harmless", facts)
-        return Diagnostic("variables", "warning" if effect.misleads else "ok", "variable-effect", facts)
-    if reader is not None:
-        facts = _facts(setup, name, shown, reader, known=True)
-        return Diagnostic("variables", "warning", "variable-read", facts)
-    if name.startswith(_OURS) and readers:
-        near = next(iter(get_close_matches(name, [*readers, *EFFECTS], n=1, cutoff=0.8)), None)
-        facts = _facts(setup, name, shown, near=near)
-        return Diagnostic("variables", "warning", "variable-not-read", facts)
-    return Diagnostic("variables", "ok", "variable-not-known", _facts(setup, name, shown))
-
-
-def _facts(
-    setup: TorchSetup,
-    name: str | None = None,
-    value: str | None = None,
-    reader: Reader | None = None,
-    *,
-    known: bool | None = None,
-    near: str | None = None,
-) -> tuple[tuple[str, Fact], ...]:
-    return (
-        ("name", name),
-        ("value", value),
-        ("known", known if name is None else bool(known)),
-        ("setting", reader.setting if reader else None),
-        ("file", reader.file if reader else None),
-        ("near", near),
-        ("torch", setup.version),
-    )
+EFFECTS = {name: values for values, names in _HARMLESS.items() for name in names.split()}
+"""The variables whose effect is known, each with the values that change nothing; `report/words/variables.py`
+says what they do."""
+_EXPECTED = (
+    "TORCH_COMPILE_DEBUG", "TORCH_COMPILE_DEBUG_DIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR",
+    "TORCHINDUCTOR_FX_GRAPH_CACHE", "TORCHINDUCTOR_AUTOGRAD_CACHE", "TORCHINDUCTOR_COMPILE_THREADS",
+    "TORCHINDUCTOR_WORKER_START", "TORCH_LOGS", "TORCH_TRACE", "CUDA_VISIBLE_DEVICES", "CXX",
+)  # fmt: skip
+"""What these do to a dump or a timing is not taken for something else; it is with all others."""
 
 
 class Reader(NamedTuple):
@@ -172,11 +63,48 @@ class Reader(NamedTuple):
     setting: str | None = None
 
 
-def variables_in(torch: Path) -> dict[str, Reader]:
-    """Return what reads each variable of the compiler.
+def variable_diagnostics(
+    setup: TorchSetup, environment: Mapping[str, str] = os.environ
+) -> Iterator[Diagnostic]:
+    """Yield a diagnostic for each variable that is set, known or of torch's or triton's prefixes."""
+    names = sorted(name for name in environment if name in EFFECTS or name.startswith(VARIABLE_PREFIXES))
+    if not names:
+        yield diagnostic(
+            "variables", "ok", "variables-none",
+            name=None, value=None, known=None, setting=None, file=None, near=None, torch=setup.version,
+        )  # fmt: skip
+        return
+    folder = Path(setup.folder) if setup.folder else _folder_of("torch")
+    unknown = any(name not in EFFECTS and name.startswith(_OURS) for name in names)
+    readers = variables_in(folder) if unknown and folder else {}
+    for name in names:
+        reader = readers.get(name)
+        near = None
+        verdict: tuple[Level, str] = ("ok", "variable-not-known")
+        if environment[name] in EFFECTS.get(name, ()):
+            verdict = ("ok", "variable-harmless")
+        elif name in EFFECTS:
+            verdict = ("ok" if name in _EXPECTED else "warning", "variable-effect")
+        elif reader is not None:
+            verdict = ("warning", "variable-read")
+        elif name.startswith(_OURS) and readers:
+            near = next(iter(get_close_matches(name, [*readers, *EFFECTS], n=1, cutoff=0.8)), None)
+            verdict = ("warning", "variable-not-read")
+        yield diagnostic(
+            "variables",
+            *verdict,
+            name=name,
+            value=None if is_secret(name, environment[name]) else environment[name],
+            known=name in EFFECTS or reader is not None,
+            setting=reader.setting if reader else None,
+            file=reader.file if reader else None,
+            near=near,
+            torch=setup.version,
+        )
 
-    Nothing is imported: the sources below the folder of torch are read.
-    """
+
+def variables_in(torch: Path) -> dict[str, Reader]:
+    """Return what reads each variable of the compiler: torch's sources are read, and nothing is imported."""
     readers: dict[str, Reader] = {}
     for room in _CONFIGS:
         for path in sorted((torch / room).rglob("*.py")):

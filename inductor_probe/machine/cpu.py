@@ -1,14 +1,17 @@
-"""The processors: what they are, and what they do just now; read from /proc and /sys."""
+"""The processors: what they are, what they do just now (from /proc and /sys), and how that spoils times."""
 
 from __future__ import annotations
 
 import os
 import platform
+import re
 import time
-from collections.abc import Callable, Set
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
+
+from inductor_probe.model.remark import Number, Remark, RemarkCode, Subject, measured
 
 _IDLE, _WAITING, _STOLEN = 3, 4, 7  # columns of /proc/stat behind the name
 _CPUS = "sys/devices/system/cpu"
@@ -16,6 +19,11 @@ _CPUINFO = Path("/proc/cpuinfo")
 _CLOCK = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
 _READS = 2000
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+_PARALLEL = "#pragma omp parallel"
+_FIXED_THREADS = re.compile(r"#pragma omp parallel[^\n]{0,200}?\bnum_threads\((?P<number>\d{1,6})\)")
+_STEADY = ("performance", "userspace")
+_MUCH = 0.25
+"""Processors: what a machine does in passing takes less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,28 +102,28 @@ def cpu_state(
 ) -> CpuState:
     """Read the state of the processors; it takes `seconds`, over which the share of busy ones is counted.
 
-    Args:
-        root: where `proc` and `sys` are. What is missing there is not known.
-        allowed: numbers of the processors that count; those this process may run on if None.
-        sleep: what passes the time.
+    `root` is where `proc` and `sys` are; what is missing there is not known. `allowed` are the numbers of the
+    processors that count, those this process may run on if None.
     """
     allowed = os.sched_getaffinity(0) if allowed is None else allowed
-    before = _times(root, allowed)
+    before = _ticks(root, allowed)
     sleep(seconds)
-    taken = _taken(before, _times(root, allowed))
+    busy, stolen = _busy_and_stolen(before, _ticks(root, allowed))
     quota, period = _quota(root)
+    load = _text(root / "proc/loadavg").partition(" ")[0]
+    governors = (_text(root / _CPUS / f"cpu{number}/cpufreq/scaling_governor") for number in sorted(allowed))
     return CpuState(
         processors=len(allowed),
         quota=quota,
         period_s=period,
-        busy=taken[0],
-        stolen=taken[1],
-        load=_load(root),
-        governors=_governors(root, allowed),
+        busy=busy,
+        stolen=stolen,
+        load=float(load) if load.replace(".", "", 1).isdecimal() else None,
+        governors=tuple(dict.fromkeys(text.strip() for text in governors if text.strip())),
     )
 
 
-def _times(root: Path, allowed: Set[int]) -> dict[int, list[int]]:
+def _ticks(root: Path, allowed: Set[int]) -> dict[int, list[int]]:
     """Return the clock ticks that each processor spent on each kind of work."""
     ticks_of = {}
     for line in _text(root / "proc/stat").splitlines():
@@ -126,7 +134,7 @@ def _times(root: Path, allowed: Set[int]) -> dict[int, list[int]]:
     return ticks_of
 
 
-def _taken(before: dict[int, list[int]], after: dict[int, list[int]]) -> tuple[float, float]:
+def _busy_and_stolen(before: dict[int, list[int]], after: dict[int, list[int]]) -> tuple[float, float]:
     busy = stolen = 0.0
     for number in before.keys() & after.keys():
         ticks = [late - early for early, late in zip(before[number], after[number], strict=False)]
@@ -163,16 +171,6 @@ def _limit(group: Path) -> list[tuple[float, float]]:
     return []  # `max`, -1, or no such file
 
 
-def _load(root: Path) -> float | None:
-    first = _text(root / "proc/loadavg").partition(" ")[0]
-    return float(first) if first.replace(".", "", 1).isdecimal() else None
-
-
-def _governors(root: Path, allowed: Set[int]) -> tuple[str, ...]:
-    texts = (_text(root / _CPUS / f"cpu{number}/cpufreq/scaling_governor") for number in sorted(allowed))
-    return tuple(dict.fromkeys(text.strip() for text in texts if text.strip()))
-
-
 def _cpuinfo(key: str, path: Path) -> str | None:
     """Return what the first processor's line of that name says."""
     for line in _text(path).splitlines():
@@ -187,3 +185,57 @@ def _text(path: Path) -> str:
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
+
+
+def fixed_threads(source: str) -> int | None:
+    """Return the threads that a kernel's text fixes (`num_threads(2)`), None where OpenMP chooses."""
+    return max((int(found["number"]) for found in _FIXED_THREADS.finditer(source)), default=None)
+
+
+def hazards(kernels: Mapping[str, str], state: CpuState, threads: int | None = None) -> tuple[Remark, ...]:
+    """Return a remark for each thing that will spoil times.
+
+    Threads of OpenMP wait for each other at the end of every loop, and burn their time meanwhile: where they
+    do not all run at once, a kernel of 36 us can take 46 ms.
+
+    `kernels` is the text of each C++ kernel, by name; `state` is from a moment before; `threads` as asked for
+    (`--threads`), one a processor if None.
+    """
+    return tuple(_hazards(kernels, state, threads))
+
+
+def _hazards(kernels: Mapping[str, str], state: CpuState, threads: int | None) -> Iterator[Remark]:
+    fixed = {name: number for name, text in kernels.items() if (number := fixed_threads(text))}
+    free = [name for name, text in kernels.items() if _PARALLEL in text and name not in fixed]
+    if differing := [name for name, number in fixed.items() if threads is not None and number != threads]:
+        fixed_to = ", ".join(map(str, sorted({fixed[name] for name in differing})))
+        yield _hazard("fixed-threads", {"threads": threads, "fixed": fixed_to}, differing)
+    most = max([*fixed.values(), (threads or state.processors) if free else 1], default=1)
+    names = [name for name, number in fixed.items() if number == most] or free or list(kernels)
+    who: dict[str, Number | None] = {
+        "threads": most,
+        "set_by": "dump" if most in fixed.values() else "option",
+    }
+    if most > state.processors:
+        numbers = {**who, "processors": state.processors}
+        yield _hazard("more-threads-than-processors", numbers, names)
+    if state.quota is not None and most > state.quota:
+        yield _hazard("cpu-quota", {**who, "quota": state.quota, "period_s": state.period_s}, names)
+    if (
+        state.busy >= _MUCH
+        and state.processors >= most > state.processors - state.busy - state.stolen + _MUCH / 2
+    ):
+        numbers = {**who, "processors": state.processors, "busy": state.busy}
+        yield _hazard("busy-processors", numbers, names)
+    if state.stolen >= 0.05:
+        yield _hazard("stolen-processors", {"stolen": state.stolen, "processors": state.processors})
+    if unsteady := [governor for governor in state.governors if governor not in _STEADY]:
+        yield _hazard("varying-clocks", {"governors": ", ".join(unsteady)})
+
+
+def _hazard(code: RemarkCode, numbers: Mapping[str, Number | None], kernels: Sequence[str] = ()) -> Remark:
+    """Return a hazard for kernels, or for whatever runs on this machine."""
+    subject, *also = (
+        (Subject("kernel", name) for name in kernels) if kernels else (Subject("machine", "cpu"),)
+    )
+    return replace(measured(code, "hazard", subject, numbers), also=tuple(also))

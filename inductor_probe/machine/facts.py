@@ -21,13 +21,8 @@ VARIABLE_PREFIXES = (
 )  # fmt: skip
 """What torch, triton, and the libraries that kernels call or are built with, begin their variables with."""
 _VARIABLES = (
-    "CC",
-    "CXX",
-    "CUDA_VISIBLE_DEVICES",
-    "CUDA_LAUNCH_BLOCKING",
-    "HIP_VISIBLE_DEVICES",
-    "LD_PRELOAD",
-)
+    "CC", "CXX", "CUDA_VISIBLE_DEVICES", "CUDA_LAUNCH_BLOCKING", "HIP_VISIBLE_DEVICES", "LD_PRELOAD",
+)  # fmt: skip
 _SECRET_NAME = re.compile(r"TOKEN|PASSWORD|SECRET|KEY|REDIS|URL")
 _SECRET_VALUE = re.compile(r"://[^/\s]*@")
 
@@ -51,20 +46,20 @@ def is_secret(name: str, value: str) -> bool:
 
 def versions(end: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     """Return the versions of what took part. `end` is the child's last event: what it imported counts."""
-    found = {
+    facts = {
         "inductor_probe": __version__,
-        "torch": end.get("torch") or _installed("torch"),
-        "triton": end.get("triton") or _installed("triton"),
+        "torch": end.get("torch") or installed("torch"),
+        "triton": end.get("triton") or installed("triton"),
         "python": platform.python_version(),
-        "cxx": _cxx(),
+        "cxx": cxx_version(),
     }
-    return tuple((name, str(version)) for name, version in found.items() if version)
+    return tuple((name, str(version)) for name, version in facts.items() if version)
 
 
 def machine(end: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     """Return the machine's facts; `gpu` and `threads` as the child saw them."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    found = {
+    facts = {
         "host": platform.node(),
         "system": platform.platform(),
         "cpu": cpu_name(),
@@ -74,11 +69,12 @@ def machine(end: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
         "gpu": end.get("gpu"),
         "threads": end.get("threads"),
     }
-    return tuple((name, str(fact)) for name, fact in found.items() if fact)
+    return tuple((name, str(fact)) for name, fact in facts.items() if fact)
 
 
 @functools.cache
-def _installed(distribution: str) -> str | None:
+def installed(distribution: str) -> str | None:
+    """Return the version of a distribution of this Python, from its metadata: nothing is imported."""
     try:
         return metadata.version(distribution)
     except metadata.PackageNotFoundError:
@@ -86,10 +82,10 @@ def _installed(distribution: str) -> str | None:
 
 
 @functools.cache
-def _cxx() -> str | None:
+def cxx_version() -> str | None:
     """Return the first line of the C++ compiler's `--version`: inductor takes CXX, or else g++."""
     compiler = shutil.which(os.environ.get("CXX", "g++"))
     if compiler is None:
         return None
-    said = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False).stdout
-    return said.splitlines()[0] if said else None
+    output = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False).stdout
+    return output.splitlines()[0] if output else None

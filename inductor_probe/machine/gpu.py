@@ -9,7 +9,8 @@ import importlib
 import os
 import subprocess
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from inductor_probe.model.remark import Number, Remark, RemarkCode, Subject, measured
@@ -30,6 +31,7 @@ _POLICIES = {0: "power_limit", 1: "thermal", 3: "board_limit", 5: "reliability"}
 _THROTTLED_S = 0.02
 """Seconds of it that are worth a remark."""
 _MOST_PIDS = 4
+_MOST_GPUS = 16
 _QUERY = (
     "uuid", "name", "driver_version", "clocks.sm", "clocks.max.sm", "clocks.mem", "power.draw", "power.limit",
     "temperature.gpu", "utilization.gpu", "clocks_throttle_reasons.active",
@@ -68,9 +70,30 @@ class GpuState:
     processes: tuple[int, ...] = ()
     throttled_s: tuple[tuple[str, float], ...] = ()
 
-    def plain(self) -> dict[str, Any]:
-        """Return it for JSON: an entry `gpu_state` of the environment of a result."""
-        return asdict(self)
+
+def gpu_states(
+    environment: Mapping[str, str] = os.environ,
+    dev: Path = Path("/dev"),
+    ask: Callable[[str], GpuState] | None = None,
+) -> tuple[GpuState, ...]:
+    """Return the state of each GPU that CUDA may use here; empty without one.
+
+    `dev` is where the driver puts a file for each GPU; `ask` reads the state of one, by number or UUID.
+    """
+    visible = environment.get("CUDA_VISIBLE_DEVICES")
+    files = len(list(dev.glob("nvidia[0-9]*")))
+    if not files and not (dev / "dxg").exists():  # of a GPU in WSL
+        return ()
+    names = [str(number) for number in range(files)] or ["0"]
+    if visible is not None:
+        names = [name.strip() for name in visible.split(",") if name.strip()]
+        names = names[: names.index("-1")] if "-1" in names else names
+    return tuple(map(ask or gpu_state, names[:_MOST_GPUS]))
+
+
+def has_gpu(states: tuple[GpuState, ...], dev: Path = Path("/dev")) -> bool:
+    """Whether there is a GPU that compiled code could run on: NVIDIA's, or AMD's."""
+    return bool(states) or (dev / "kfd").exists()
 
 
 def gpu_state(
@@ -82,22 +105,15 @@ def gpu_state(
 ) -> GpuState:
     """Read the state of a GPU.
 
-    Args:
-        device: its number or UUID as NVML counts; None for the first that CUDA may use here
-            (`CUDA_VISIBLE_DEVICES`).
-        nvml, run: import pynvml, and run a command; replaced in tests.
-        environment: holds CUDA_VISIBLE_DEVICES.
+    `device` is its number or UUID as NVML counts; None for the first that CUDA may use here
+    (`CUDA_VISIBLE_DEVICES` of `environment`). `nvml` imports pynvml, and `run` runs a command.
     """
     if device is None:
         device = environment.get("CUDA_VISIBLE_DEVICES", "").split(",")[0].strip() or "0"
-    named, failed = device, []
-    sources: tuple[tuple[str, Callable[[], GpuState]], ...] = (
-        ("NVML", lambda: _by_nvml(nvml(), named)),
-        ("nvidia-smi", lambda: _by_command(run or _run, named)),
-    )
-    for source, read in sources:
+    failed = []
+    for source in ("NVML", "nvidia-smi"):
         try:
-            return read()
+            return _by_nvml(nvml(), device) if source == "NVML" else _by_command(run or _run, device)
         except Exception as error:  # pynvml has exceptions of its own, and may not be there
             failed.append(f"{source}: {next(iter(str(error).splitlines()), '') or type(error).__name__}")
     return GpuState(None, f"clocks of the GPU are not available ({'; '.join(failed)})")
@@ -106,12 +122,10 @@ def gpu_state(
 def _by_nvml(nvml: Any, device: str) -> GpuState:
     nvml.nvmlInit()
     try:
-        by_number = device.isdecimal()
-        handle = (
-            nvml.nvmlDeviceGetHandleByIndex(int(device))
-            if by_number
-            else nvml.nvmlDeviceGetHandleByUUID(device)
-        )
+        if device.isdecimal():
+            handle = nvml.nvmlDeviceGetHandleByIndex(int(device))
+        else:
+            handle = nvml.nvmlDeviceGetHandleByUUID(device)
 
         def ask(name: str, *arguments: object) -> Any:
             try:
@@ -156,7 +170,8 @@ def _by_command(run: Callable[[list[str]], str], device: str) -> GpuState:
     if len(values) < len(_QUERY):
         raise ValueError(f"it printed {line.strip()[:80]!r}")
     listed = run(["nvidia-smi", f"--id={device}", "--query-compute-apps=pid", "--format=csv,noheader"])
-    bits = int(values["clocks_throttle_reasons.active"] or "0", 16) if _hex(values) else 0
+    active = values["clocks_throttle_reasons.active"]
+    bits = int(active, 16) if active.startswith("0x") else 0
     return GpuState(
         "nvidia-smi",
         name=values["name"],
@@ -212,10 +227,6 @@ def throttled_between(before: GpuState, after: GpuState | None) -> list[tuple[st
     later = after.throttled_s if after is not None else ()
     lasted = [(reason, seconds - known[reason]) for reason, seconds in later if reason in known]
     return [(reason, seconds) for reason, seconds in lasted if seconds >= _THROTTLED_S]
-
-
-def _hex(values: Mapping[str, str]) -> bool:
-    return values["clocks_throttle_reasons.active"].startswith("0x")
 
 
 def _number(value: Any, factor: float = 1) -> float | None:

@@ -54,10 +54,8 @@ def ask_torch(
 ) -> dict[str, Any]:
     """Run a program that asks torch something, in an empty folder, and return the JSON that it prints last.
 
-    Args:
-        child: the program; it may import this package, and prints one object in one line.
-        environment: of the child; this process's if None.
-        timeout_s: seconds after which it is ended.
+    `child` may import this package, and prints one object in one line; `environment` is this process's if
+    None.
 
     Raises:
         RunFailedError: it did not answer; says why, in the last line that it wrote or by its status.

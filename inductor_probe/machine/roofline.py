@@ -8,10 +8,9 @@ from pathlib import Path
 
 from inductor_probe.machine.python_child import ask_torch
 from inductor_probe.model.bench import Overheads, RooflineRow
+from inductor_probe.model.codec import from_json
 from inductor_probe.model.remark import Number, Remark, RemarkCode, Subject, measured
 from inductor_probe.model.timing import KernelWork, Roofline
-from inductor_probe.store.json_object import JsonObject
-from inductor_probe.store.samples import roofline_from
 
 _CHILD = Path(__file__).with_name("roofline_child.py")
 _TIMEOUT_S = 120
@@ -27,20 +26,16 @@ def measure_roofline(
     dtypes: Sequence[str] = (),
     environment: Mapping[str, str] | None = None,
 ) -> Roofline:
-    """Measure copies and matrix products for about a third of a second each.
+    """Measure copies and matrix products of `dtypes` for about a third of a second each.
 
-    Args:
-        device: `cpu` or `cuda`.
-        threads: of torch: those of the bench file.
-        dtypes: of the matrix products, as torch names them; each once.
-        environment: of the child; this process's if None.
+    `device` is `cpu` or `cuda`, `threads` are torch's, `environment` is the child's: this process's if None.
 
     Raises:
         RunFailedError: torch could not run there, or has no such device.
     """
     arguments = [device, str(threads), *dict.fromkeys(dtypes)]
     answer = ask_torch(_CHILD, *arguments, environment=environment, timeout_s=_TIMEOUT_S)
-    return roofline_from(JsonObject(answer))
+    return from_json(Roofline, answer)
 
 
 def roofline_rows(
@@ -48,20 +43,17 @@ def roofline_rows(
 ) -> tuple[RooflineRow, ...]:
     """Compare each kernel that was timed alone with the roofline, in the order of `works`.
 
-    Args:
-        works: what each kernel has to do in a call.
-        overheads: what each takes, without launches, in a call.
-        roofline: of the machine that it ran on, with as many threads.
-        cold: data had left the caches: memory is what bounds any kernel then.
+    `overheads` are what each takes in a call, without launches. `cold`: data had left the caches, so that
+    memory bounds any kernel.
     """
     side = "host" if overheads.device == "cpu" else "device"
     rows = [row for row in overheads.rows if row.side == side and row.kind in ("kernel", "library")]
     compared = []
     for work in works:
-        taken = [row for row in rows if _runs(work.name, row.kind, row.name)]
-        seconds = sum(row.median for row in taken)
+        timed = [row for row in rows if _runs(work.name, row.kind, row.name)]
+        seconds = sum(row.median for row in timed)
         if seconds > 0:
-            launches = sum(row.launches for row in taken)
+            launches = sum(row.launches for row in timed)
             compared.append(_row(work, seconds, launches, roofline, cold=cold))
     return tuple(compared)
 

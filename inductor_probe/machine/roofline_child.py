@@ -12,11 +12,11 @@ import sys
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from inductor_probe.machine.cpu import cache_sizes
 from inductor_probe.model.codec import to_json
 from inductor_probe.model.remark import Remark, Subject, measured
+from inductor_probe.model.timing import PeakRate, Roofline
 
 _SECONDS = 0.3
 _FEWEST = 5
@@ -26,41 +26,33 @@ _ON_CPU, _ON_CUDA = 1024, 4096
 _GRAPH_CALLS = 20
 
 
-def main(arguments: list[str]) -> None:
+def main(device: str, threads: int, dtypes: list[str]) -> None:
     """Print the roofline of a device: see the command line above."""
     import torch
 
-    device, threads, dtypes = arguments[0], int(arguments[1]), arguments[2:]
     torch.set_num_threads(threads)
     cache, last = _caches(device, threads)
-    peaks: list[dict[str, Any]] = []
+    peaks: list[PeakRate] = []
     remarks: list[Remark] = []
     for place, size in _copies(device, cache, last):
-        one = torch.ones(size // 8, device=device)
-        other = torch.ones_like(one)
-        best, calls = _fastest(partial(other.copy_, one), device)
-        moved = 2 * one.numel() * one.element_size()
-        peaks.append({"what": "copy", "place": place, "size": moved, "rate": moved / best, "calls": calls})
-        del one, other
+        source = torch.ones(size // 8, device=device)
+        target = torch.ones_like(source)
+        seconds, calls = _fastest(partial(target.copy_, source), device)
+        moved = 2 * source.numel() * source.element_size()
+        peaks.append(PeakRate("copy", place, moved, moved / seconds, calls))
+        del source, target
     for name in dtypes:
         try:
             peaks.append(_product(name, device))
         except (RuntimeError, AttributeError) as error:
             numbers = {"dtype": name, "error": next(iter(str(error).splitlines()), type(error).__name__)}
             remarks.append(measured("matmul-not-measured", "analysis", Subject("machine", device), numbers))
-    answer = {
-        "torch": torch.__version__,
-        "device": torch.cuda.get_device_name() if device == "cuda" else device,
-        "threads": threads,
-        "cache": cache,
-        "last_cache": last,
-        "peaks": peaks,
-        "remarks": to_json(remarks),
-    }
-    sys.stdout.write(json.dumps(answer) + "\n")
+    name = torch.cuda.get_device_name() if device == "cuda" else device
+    roofline = Roofline(torch.__version__, name, threads, cache, last, tuple(peaks), tuple(remarks))
+    sys.stdout.write(json.dumps(to_json(roofline)) + "\n")
 
 
-def _product(name: str, device: str) -> dict[str, Any]:
+def _product(name: str, device: str) -> PeakRate:
     import torch
 
     rows = _ON_CUDA if device == "cuda" else _ON_CPU
@@ -75,9 +67,8 @@ def _product(name: str, device: str) -> dict[str, Any]:
         rows //= 4
     a = torch.rand(rows, rows, device=device).to(getattr(torch, name))
     b, out = a.t().contiguous(), torch.empty_like(a)
-    best, calls = _fastest(lambda: torch.mm(a, b, out=out), device)
-    rate = 2 * rows**3 / best
-    return {"what": "matmul", "place": name, "size": rows, "rate": rate, "calls": calls}
+    seconds, calls = _fastest(lambda: torch.mm(a, b, out=out), device)
+    return PeakRate("matmul", name, rows, 2 * rows**3 / seconds, calls)
 
 
 def _fastest(run: Callable[[], object], device: str) -> tuple[float, int]:
@@ -86,11 +77,11 @@ def _fastest(run: Callable[[], object], device: str) -> tuple[float, int]:
     _wait(device)
     if device == "cuda":
         run = _graph(run)
-    found: list[float] = []
+    times: list[float] = []
     end = time.perf_counter() + _SECONDS
-    while len(found) < _FEWEST or time.perf_counter() < end:
-        found.append(_event_seconds(run) / _GRAPH_CALLS if device == "cuda" else _wall_seconds(run))
-    return min(found), len(found)
+    while len(times) < _FEWEST or time.perf_counter() < end:
+        times.append(_event_seconds(run) / _GRAPH_CALLS if device == "cuda" else _wall_seconds(run))
+    return min(times), len(times)
 
 
 def _graph(run: Callable[[], object]) -> Callable[[], object]:
@@ -154,9 +145,9 @@ def _caches(device: str, threads: int) -> tuple[int, int]:
         size = int(torch.cuda.get_device_properties(torch.cuda.current_device()).L2_cache_size)
         return size, size
     sizes = cache_sizes()
-    own = sizes.get(2, 1 << 19) * threads
-    return own, max([own, *sizes.values()])
+    second_level = sizes.get(2, 1 << 19) * threads
+    return second_level, max([second_level, *sizes.values()])
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(sys.argv[1], int(sys.argv[2]), sys.argv[3:])

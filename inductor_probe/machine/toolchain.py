@@ -1,4 +1,4 @@
-"""How this machine's torch compiles C++ kernels, and compiling them with other flags."""
+"""What this Python's torch says about itself, and how it compiles C++ kernels, also with other flags."""
 
 from __future__ import annotations
 
@@ -8,13 +8,22 @@ import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from inductor_probe.errors import ProbeError
+from inductor_probe.errors import ProbeError, RunFailedError
 from inductor_probe.files import write_whole
 from inductor_probe.machine.python_child import ask_torch
 from inductor_probe.model.codec import from_json
 from inductor_probe.model.cpp_program import CompileCommand
+from inductor_probe.model.health import TorchSetup
 
-_CHILD = Path(__file__).with_name("toolchain_child.py")
+_CHILD = Path(__file__).with_name("torch_child.py")
+
+
+def torch_setup(environment: Mapping[str, str] = os.environ) -> TorchSetup:
+    """Ask the torch of this Python, in a child process; nothing is raised: see `TorchSetup.errors`."""
+    try:
+        return from_json(TorchSetup, ask_torch(_CHILD, "setup", environment=environment))
+    except RunFailedError as error:
+        return TorchSetup(errors=(("torch", error.message),))
 
 
 def compile_command(
@@ -22,16 +31,15 @@ def compile_command(
 ) -> CompileCommand:
     """Ask torch, in a child process, for the command it compiles C++ kernels with.
 
-    Args:
-        vector_bits: of the vectors that the kernel was written for; torch's own choice if None.
-        environment: on top of this process's: `flags_environment` for other flags.
+    `vector_bits` are those of the vectors that the kernel was written for, torch's own choice if None;
+    `environment` goes on top of this process's: `flags_environment` for other flags.
 
     Raises:
         RunFailedError: torch could not be asked.
         ProbeError: this torch has no such thing.
     """
     bits = [str(vector_bits)] if vector_bits else []
-    answer = ask_torch(_CHILD, *bits, environment={**os.environ, **(environment or {})})
+    answer = ask_torch(_CHILD, "command", *bits, environment={**os.environ, **(environment or {})})
     if missing := answer.get("missing"):
         raise ProbeError(f"the compile command is not available on torch {answer['torch']}: {missing}")
     return from_json(CompileCommand, answer)

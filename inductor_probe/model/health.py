@@ -50,6 +50,13 @@ class Diagnostic:
     remarks: tuple[Remark, ...] = ()
 
 
+def diagnostic(
+    about: str, level: Level, code: str, /, *, remarks: tuple[Remark, ...] = (), **facts: Fact
+) -> Diagnostic:
+    """Return a diagnostic with its facts as keywords."""
+    return Diagnostic(about, level, code, tuple(facts.items()), remarks)
+
+
 @dataclass(frozen=True, slots=True)
 class MachineHealth:
     """What `probe doctor` saw, in the order it is shown."""

@@ -93,7 +93,7 @@ MachineCode: TypeAlias = Literal[
     "gpu-shared",
     "gpu-busy",
 ]
-"""Made by `machine/hazards.py` and `machine/gpu.py`: what spoils times on this machine."""
+"""Made by `machine/cpu.py` and `machine/gpu.py`: what spoils times on this machine."""
 
 KernelCode: TypeAlias = Literal[
     "scalar-loops", "int64-indices", "reduction-hint", "unaligned-pointers", "no-launch", "no-node",

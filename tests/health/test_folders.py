@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from inductor_probe.health.folders import folder_diagnostics, folder_size
+from inductor_probe.health.examine import folder_diagnostics, folder_size
 from inductor_probe.model.health import Diagnostic, TorchCaches, TorchSetup
 from tests.health.words import remedy, text
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from inductor_probe.health.devices import gpu_diagnostics, gpu_states, has_gpu
-from inductor_probe.machine.gpu import GpuState
+from inductor_probe.health.examine import gpu_diagnostics
+from inductor_probe.machine.gpu import GpuState, gpu_states, has_gpu
 from inductor_probe.model.health import TorchSetup
 from tests.health.words import remedy, text
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from inductor_probe.health.installed import installed, installed_diagnostics
+from inductor_probe.health.examine import installed_diagnostics
+from inductor_probe.machine.facts import installed
 from inductor_probe.model.health import Diagnostic, TorchSetup
 from tests.health.words import remedy, text
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from itertools import count
 from pathlib import Path
 
-from inductor_probe.health.devices import processors_diagnostic, timer_diagnostic
+from inductor_probe.health.examine import processors_diagnostic, timer_diagnostic
 from inductor_probe.machine.cpu import CpuState, clock_source, timer_step
 from inductor_probe.model.health import Diagnostic, MachineHealth
 from inductor_probe.report.health import HealthText

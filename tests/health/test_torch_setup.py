@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from inductor_probe.health.folders import caches_diagnostic
-from inductor_probe.health.installed import compiling_diagnostics, limits_diagnostic
-from inductor_probe.machine.torch_setup import torch_setup
+from inductor_probe.health.examine import caches_diagnostic, compiling_diagnostics, limits_diagnostic
+from inductor_probe.machine.toolchain import torch_setup
 from inductor_probe.model.health import BuiltKernel, Diagnostic, Limit, TorchCaches, TorchSetup
 from tests.health.words import remedy, text
 

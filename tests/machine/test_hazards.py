@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from inductor_probe.machine.cpu import CpuState
-from inductor_probe.machine.hazards import fixed_threads, hazards
+from inductor_probe.machine.cpu import CpuState, fixed_threads, hazards
 from inductor_probe.report.words.remarks import sentence
 
 FIXED = {"cpp_fused_add_0": "#pragma omp parallel num_threads(2)\n{"}

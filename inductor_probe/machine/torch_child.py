@@ -1,6 +1,7 @@
 """Asks torch about itself, and prints the answers as JSON; runs in a process of its own, in an empty folder.
 
-A question that cannot be answered has its reason under `errors`.
+Command line: `torch_child.py command [SIMDLEN]` for how it compiles a C++ kernel, `torch_child.py setup` for
+all that `probe doctor` shows; there a question that cannot be answered has its reason under `errors`.
 """
 
 from __future__ import annotations
@@ -11,14 +12,13 @@ import io
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-
-from inductor_probe.machine import toolchain_child
 
 _KERNEL = """\
 #include <Python.h>
@@ -36,22 +36,59 @@ extern "C" int count_threads() {
 """What every C++ kernel of inductor needs: Python's and torch's headers, and OpenMP."""
 
 
-def main() -> None:
+def main(question: str, *arguments: str) -> None:
     """Print what torch says."""
-    answers, out = sys.stdout, io.StringIO()
-    said: dict[str, Any] = {}
+    answers = sys.stdout
+    with contextlib.redirect_stdout(io.StringIO()):  # of what torch imports
+        answer = _setup() if question == "setup" else _command(*map(int, arguments))
+    answers.write(json.dumps(answer) + "\n")
+
+
+def _command(simdlen: int | None = None) -> dict[str, Any]:
+    """Return a `CompileCommand`, for vectors of `simdlen` bits where given; what torch lacks is `missing`."""
+    import torch
+
+    try:
+        from torch._inductor import codecache, config, cpp_builder, cpu_vec_isa
+
+        if simdlen is not None:
+            config.cpp.simdlen = simdlen
+        isa = cpu_vec_isa.pick_vec_isa()
+        flags = codecache.CppPythonBindingsCodeCache.cpp_compile_command_flags
+        options = cpp_builder.CppTorchDeviceOptions(vec_isa=isa, device_type="cpu", **flags)
+        builder = cpp_builder.CppBuilder(name="kernel", sources="kernel.cpp", BuildOption=options)
+        return {
+            "torch": torch.__version__,
+            "library": shlex.split(builder.get_command_line()),
+            "compiler": options.get_compiler(),
+            "definitions": [f"-D{definition.strip()}" for definition in options.get_definitions()],
+            "flags": [f"-{flag}" for flag in options.get_cflags()],
+            "includes": [f"-I{folder}" for folder in options.get_include_dirs()],
+            "machine": shlex.split(" ".join(options.get_passthrough_args())),
+            "libraries": options.get_libraries(),
+            "folders": options.get_libraries_dirs(),
+            "isa": str(isa) if isa != cpu_vec_isa.invalid_vec_isa else None,
+            "vector_bits": isa.bit_width() or None,
+        }
+    except (ImportError, AttributeError, TypeError) as error:
+        return {"torch": torch.__version__, "missing": str(error)}
+
+
+def _setup() -> dict[str, Any]:
+    """Return a `TorchSetup`."""
+    answers: dict[str, Any] = {}
     errors: dict[str, str] = {}
-    with contextlib.redirect_stdout(out):
-        for name, ask in _QUESTIONS.items():
-            try:
-                said |= ask()
-            except Exception as error:  # each part of torch, and each driver, has exceptions of its own
-                errors[name] = _sentence(error)
-                if name == "torch":
-                    break
-        if "library" in said:
-            said["built"] = _build(said.pop("library"))
-    answers.write(json.dumps({**said, "errors": errors}) + "\n")
+    for name, ask in _QUESTIONS.items():
+        try:
+            answers |= ask()
+        except Exception as error:  # each part of torch, and each driver, has exceptions of its own
+            first = next(iter(str(error).strip().splitlines()), "")
+            errors[name] = f"{type(error).__name__}: {first}" if first else type(error).__name__
+            if name == "torch":
+                break
+    if "library" in answers:
+        answers["built"] = _build(answers.pop("library"))
+    return {**answers, "errors": errors}
 
 
 def _torch() -> dict[str, Any]:
@@ -82,18 +119,11 @@ def _triton() -> dict[str, Any]:
 
 
 def _compile() -> dict[str, Any]:
-    with contextlib.redirect_stdout(io.StringIO()) as out:
-        toolchain_child.main([])
-    how: dict[str, Any] = json.loads(out.getvalue())
-    if missing := how.get("missing"):
+    command = _command()
+    if missing := command.get("missing"):
         return {"not_available": missing}
-    return {
-        "library": how["library"],
-        "compiler": how["compiler"],
-        "openmp": next((flag for flag in how["flags"] if "openmp" in flag), None),
-        "isa": how["isa"],
-        "vector_bits": how["vector_bits"],
-    }
+    openmp = next((flag for flag in command["flags"] if "openmp" in flag), None)
+    return {"openmp": openmp, **{key: command[key] for key in ("library", "compiler", "isa", "vector_bits")}}
 
 
 def _caches() -> dict[str, Any]:
@@ -161,17 +191,12 @@ def _build(command: list[str]) -> dict[str, Any]:
     return {"seconds": seconds, "threads": threads}
 
 
-def _complaint(said: str) -> str:
+def _complaint(stderr: str) -> str:
     """Return the line of a compiler or linker that says what is wrong."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     wrong = [line for line in lines if re.search(r"error:|cannot find|undefined reference|not found", line)]
     return next(iter(wrong or lines[-1:]), "")
 
 
-def _sentence(error: Exception) -> str:
-    first = next(iter(str(error).strip().splitlines()), "")
-    return f"{type(error).__name__}: {first}" if first else type(error).__name__
-
-
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])
