@@ -26,10 +26,10 @@ def parse_expression(text: str) -> ast.expr:
 
 
 def evaluate(node: ast.expr, values: Mapping[str, int]) -> int | None:
-    """Evaluate `+ - * // % **`, `FloorDiv`, `Mod`, `PythonMod`, `ModularIndexing`, `Min`, `Max` of integers.
+    """Evaluate `+ - * / // % **`, `FloorDiv`, `CeilDiv`, `Mod`, `PythonMod`, `ModularIndexing`, `Min`, `Max`.
 
-    None for anything else, for a division by zero, for a name that `values` does not hold, and for a value
-    far beyond any size.
+    None for anything but integers, for a division by zero or with a rest, for a name that `values` does not
+    hold, and for a value far beyond any size.
     """
     match node:
         case ast.Constant(value=int() as number):
@@ -43,7 +43,8 @@ def evaluate(node: ast.expr, values: Mapping[str, int]) -> int | None:
             return _apply("Sub", (0, evaluate(inner, values)))
         case ast.BinOp(left=left, op=op, right=right):
             return _apply(type(op).__name__, (evaluate(left, values), evaluate(right, values)))
-        case ast.Call(func=ast.Name(id=name), args=arguments):
+        case ast.Call(func=func, args=arguments, keywords=[]):
+            name = ast.unparse(func).removeprefix("math.")
             return _apply(name, tuple(evaluate(argument, values) for argument in arguments))
     return None
 
@@ -69,14 +70,18 @@ def _result(operator: str, numbers: list[int]) -> int | None:
             return left * right
         case ("FloorDiv", [left, right]) if right:
             return left // right
+        case ("Div", [left, right]) if right and not left % right:
+            return left // right
+        case ("CeilDiv", [left, right]) if right:
+            return -(-left // right)
         case ("Mod" | "PythonMod", [left, right]) if right:
             return left % right
         case ("Pow", [left, right]) if 0 <= right <= _LARGEST_POWER:
             return int(left**right)
         case ("ModularIndexing", [base, divisor, modulus]) if divisor and modulus:
             return base // divisor % modulus
-        case ("Max", [_, *_]):
-            return max(numbers)
-        case ("Min", [_, *_]):
-            return min(numbers)
+        case "abs" | "floor", [number]:
+            return abs(number) if operator == "abs" else number
+        case "Max" | "max" | "Min" | "min", [_, *_]:
+            return max(numbers) if operator in ("Max", "max") else min(numbers)
     return None

@@ -11,8 +11,8 @@ from inductor_probe.analysis.annotate import annotate
 from inductor_probe.analysis.kernels import kernel_rows
 from inductor_probe.analysis.names import resolve
 from inductor_probe.bench_file.compile_settings import vector_bits
-from inductor_probe.cpp_program import cpp_program as program_of
-from inductor_probe.cpp_program import recorded_sizes
+from inductor_probe.cpp_program.memory import recorded_sizes
+from inductor_probe.cpp_program.program import cpp_program as program_of
 from inductor_probe.errors import NotFoundError, near_names
 from inductor_probe.files import read_text
 from inductor_probe.machine.toolchain import compile_command

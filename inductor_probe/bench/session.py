@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +80,7 @@ def run_bench_file(
                 processes[-1]["warnings"] = [*map(to_json, hazards), *processes[-1]["warnings"]]
             if gpu is not None:
                 before, gpu = gpu, gpu_state()
-                processes[-1]["gpu"] = {"before": to_json(before), "after": to_json(gpu)}
+                processes[-1]["gpu"] = {"before": asdict(before), "after": asdict(gpu)}
                 processes[-1]["warnings"] += map(to_json, gpu_remarks(before, gpu, [os.getpid()]))
             write_whole(results, samples_text(processes, margin))
             if not processes[0]["comparisons"]:  # nothing is right, or compared: no other process will

@@ -4,28 +4,40 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
+from inductor_probe.analysis.symbols import value_of
 from inductor_probe.backends import backend_called
-from inductor_probe.cpp_program.ranges import Bounds, bounds
-from inductor_probe.cpp_program.sizes import evaluated, value_of
 from inductor_probe.errors import ProbeError
 from inductor_probe.model.code import CppFacts
-from inductor_probe.model.ir import BufferLayout
+from inductor_probe.model.debug_dir import CompiledGraph
+from inductor_probe.model.ir import BufferLayout, Dim
 from inductor_probe.model.kernels import KernelLaunch, KernelRow, Passed
 from inductor_probe.model.manifest import InputFact
 
 Use: TypeAlias = Literal["in", "out", "inout"]
 
 _INTEGER = re.compile(r"u?int(?:8|16|32|64)_t|(?:unsigned |signed )?(?:int|long(?: long)?|short|char)")
-_WHOLE = {"uint8_t": (0, 255), "unsigned char": (0, 255), "int8_t": (-128, 127), "signed char": (-128, 127)}
+_BYTES = {"uint8_t": (0, 255), "unsigned char": (0, 255), "int8_t": (-128, 127), "signed char": (-128, 127)}
 _POINTER = re.compile(r"(?:const )?(?P<type>[\w:<>, ]+?)\s*\*")
 _NUMBER = re.compile(r"-?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?")
-_BITS = re.compile(r"\d+")
 _SMALL = 8
 """Integers of which nothing is known go up to this: a count of something, and small enough for most sums."""
+_LARGEST_SIZE = 1 << 62
+# The end of `output_code.py` (torch/_inductor/codegen/wrapper.py, benchmark_compiled_module): `    s77 = 5`.
+_TAIL = re.compile(r"^def (?:get_args|benchmark_compiled_module)\(", re.MULTILINE)
+_EXAMPLE = re.compile(r"^    (?P<name>\w+) = (?P<value>-?\d{1,18})$", re.MULTILINE)
+# A value may be computed by a lambda that is called where it stands; its end is `()` on a line, then `;`.
+_ASSIGNED = re.compile(
+    r"\bauto\s+(?P<name>\w+)\s*=\s*(?P<value>\[&\][\s\S]{0,9999}?\n\s*\(\)\s*;|[^;]{0,9999};)"
+)
+# codegen/cpp.py, indirect_assert: `TORCH_CHECK((0 <= tmp0) & (tmp0 < 20L), "index out of bounds...`
+_CHECK = re.compile(r"<= (?P<value>tmp\w*)\) & \((?P=value) < (?:[\w:]+<[^<>()\n]*>\()*(?P<high>[^()\n]*)")
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_INDEX_NUMBER = re.compile(r"(\d{1,18})L{0,2}")
+_LONGEST_SOURCE = 200_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +45,7 @@ class Memory:
     """A parameter of a kernel that points to memory.
 
     Attributes:
-        name: the parameter. type: of its elements, as the kernel's text has it.
-        text: what the wrapper passes. layout: how that lies.
+        type: of its elements, as the kernel's text has it. text: what the wrapper passes.
         elements: from the first element to the last, gaps of the strides included.
         use: `in`, `out`, or `inout` where the kernel reads what was there before it writes.
         low, high: of the integers in it, both included.
@@ -44,7 +55,7 @@ class Memory:
     name: str
     type: str
     text: str
-    layout: BufferLayout | None
+    layout: BufferLayout
     elements: int
     use: Use
     low: int = 0
@@ -58,8 +69,7 @@ class Memory:
         return _INTEGER.fullmatch(self.type) is not None
 
 
-@dataclass(frozen=True, slots=True)
-class Scalar:
+class Scalar(NamedTuple):
     """A parameter of a kernel that is a number."""
 
     name: str
@@ -76,27 +86,28 @@ def arguments(
     Raises:
         ProbeError: a layout or a size is not known.
     """
-    found = [_argument(passed, row, sizes) for passed in launch.passed]
-    scalars = [each for each in found if isinstance(each, Scalar)]
-    numbers = {each.name: int(each.value) for each in scalars if each.value.isdecimal()}
-    pointers = frozenset(each.name for each in found if isinstance(each, Memory))
+    passed_arguments = [(passed, _argument(passed, row, sizes)) for passed in launch.passed]
+    numbers = {
+        scalar.name: int(scalar.value)
+        for _, scalar in passed_arguments
+        if isinstance(scalar, Scalar) and scalar.value.isdecimal()
+    }
+    pointers = frozenset(memory.name for _, memory in passed_arguments if isinstance(memory, Memory))
     limits = bounds(row.source, pointers)
     reads_first = _read_before_written(row, pointers)
-    owners: dict[str, Memory] = {}
-    made: list[Memory | Scalar] = []
-    for passed, each in zip(launch.passed, found, strict=True):
-        if isinstance(each, Scalar):
-            made.append(each)
+    owners: dict[str, str] = {}
+    arguments: list[Memory | Scalar] = []
+    for passed, argument in passed_arguments:
+        if isinstance(argument, Scalar):
+            arguments.append(argument)
             continue
-        use: Use = "inout" if each.use != "in" and each.name in reads_first else each.use
-        low, high = _range(each, limits.get(each.name), facts.get(passed.buffer or ""), numbers)
-        memory = replace(each, use=use, low=low, high=high, offset=_offset(passed.text, sizes))
-        if passed.buffer in owners:
-            memory = replace(memory, of=owners[passed.buffer].name)
-        elif passed.buffer is not None:
-            owners[passed.buffer] = memory
-        made.append(memory)
-    return tuple(_shared(made))
+        low, high = _range(argument, limits.get(argument.name), facts.get(passed.buffer or ""), numbers)
+        owner = owners.setdefault(passed.buffer, argument.name) if passed.buffer else argument.name
+        of = owner if owner != argument.name else None
+        use: Use = "inout" if argument.use != "in" and argument.name in reads_first else argument.use
+        offset = _offset(passed.text, sizes)
+        arguments.append(replace(argument, use=use, low=low, high=high, of=of, offset=offset))
+    return tuple(_with_shared_memory(arguments))
 
 
 def _argument(passed: Passed, row: KernelRow, sizes: Mapping[str, int]) -> Memory | Scalar:
@@ -105,31 +116,28 @@ def _argument(passed: Passed, row: KernelRow, sizes: Mapping[str, int]) -> Memor
             f"{row.name} is passed {passed.text}, for which its text has no parameter",
             "the dump may be cut off: probe check tells",
         )
-    name, kind = passed.arg.name, passed.arg.type
+    name, kind, text = passed.arg.name, passed.arg.type, passed.text
     pointer = _POINTER.fullmatch(kind)
     if pointer is None:
-        value = passed.text if _NUMBER.fullmatch(passed.text) else None
-        if value is None:
-            value = str(value_of(passed.text, sizes, f"{name} of {row.name}"))
-        return Scalar(name, kind, passed.text, value)
+        value = text if _NUMBER.fullmatch(text) else str(_size(text, sizes, f"{name} of {row.name}"))
+        return Scalar(name, kind, text, value)
     layout = passed.layout
     if layout is None or layout.size is None or layout.stride is None:
-        raise ProbeError(f"the dump does not tell how large {passed.text} is, {name} of {row.name}")
-    what = f"a size of {passed.text}, {name} of {row.name},"
-    size = [value_of(dim, sizes, what) for dim in layout.size]
-    stride = [value_of(dim, sizes, what) for dim in layout.stride]
+        raise ProbeError(f"the dump does not tell how large {text} is, {name} of {row.name}")
+    what = f"a size of {text}, {name} of {row.name},"
+    size = tuple(_size(dim, sizes, what) for dim in layout.size)
+    stride = tuple(_size(dim, sizes, what) for dim in layout.stride)
     use: Use = "in" if kind.startswith("const ") else "inout" if passed.arg.role == "inout" else "out"
     last = sum((length - 1) * step for length, step in zip(size, stride, strict=True))
-    plain = replace(layout, size=tuple(size), stride=tuple(stride))
-    return Memory(name, pointer["type"].strip(), passed.text, plain, 0 if 0 in size else last + 1, use)
+    numbers = replace(layout, size=size, stride=stride)
+    return Memory(name, pointer["type"].strip(), text, numbers, 0 if 0 in size else last + 1, use)
 
 
 def _read_before_written(row: KernelRow, pointers: frozenset[str]) -> set[str]:
     """Return the pointers of which the kernel may read what was there before: it loads or adds first."""
     backend = backend_called("cpp")
-    uses = backend.pointer_uses(row.source, pointers) if backend else ()
     first: dict[str, str] = {}
-    for use in uses:
+    for use in backend.pointer_uses(row.source, pointers) if backend else ():
         first.setdefault(use.pointer, use.how)
     atomic = isinstance(row.details, CppFacts) and row.details.atomics > 0
     return {name for name in pointers if atomic or first.get(name, "load") != "store"}
@@ -145,11 +153,11 @@ def _range(
         return fact.minimum, fact.maximum
     below = limits.below if limits else None
     if below is not None:
-        limit = evaluated(below, numbers)
+        limit = value_of(below, numbers)
         return 0, max((1 if limit is None else limit) - 1, 0)
-    if limits is not None and limits.index:
+    if limits is not None and limits.used_in_index:
         return 0, 0
-    return _WHOLE.get(memory.type, (1, _SMALL))  # not 0: something may be divided by it
+    return _BYTES.get(memory.type, (1, _SMALL))  # not 0: something may be divided by it
 
 
 def _offset(text: str, sizes: Mapping[str, int]) -> int:
@@ -158,24 +166,117 @@ def _offset(text: str, sizes: Mapping[str, int]) -> int:
         return 0
     match ast.parse(text, mode="eval").body:
         case ast.Call(args=[_, ast.Tuple(), ast.Tuple(), offset]):
-            return value_of(ast.unparse(offset), sizes, f"the offset of {text}")
+            return _size(ast.unparse(offset), sizes, f"the offset of {text}")
     return 0
 
 
-def _shared(made: list[Memory | Scalar]) -> list[Memory | Scalar]:
+def _with_shared_memory(arguments: list[Memory | Scalar]) -> Iterator[Memory | Scalar]:
     """Where parameters share memory, the first holds all of it, and is put back if any of them is written."""
-    sharing = {each.of for each in made if isinstance(each, Memory)} - {None}
-    for at, owner in enumerate(made):
-        if isinstance(owner, Memory) and owner.name in sharing:
-            parts = [each for each in made if isinstance(each, Memory) and owner.name in (each.name, each.of)]
+    memories = [argument for argument in arguments if isinstance(argument, Memory)]
+    for argument in arguments:
+        parts = [part for part in memories if argument.name in (part.name, part.of)]
+        if len(parts) > 1 and isinstance(argument, Memory):
             last = max((part.offset + part.elements) * _bytes(part) for part in parts)
-            elements = -(-last // _bytes(owner))
             written = any(part.use != "in" for part in parts)
-            made[at] = replace(owner, elements=elements, use="inout" if written else "in")
-    return made
+            elements = -(-last // _bytes(argument))
+            yield replace(argument, elements=elements, use="inout" if written else "in")
+        else:
+            yield argument
 
 
 def _bytes(memory: Memory) -> int:
     """`bfloat16` has 16 bits, `float8_e5m2` has 8, and `bool` takes 8."""
-    bits = _BITS.search(memory.layout.dtype or "") if memory.layout else None
+    bits = re.search(r"\d+", memory.layout.dtype or "")
     return int(bits[0]) // 8 if bits else 1
+
+
+def recorded_sizes(graph: CompiledGraph, output_code: str) -> dict[str, int]:
+    """Return the values that the names of sizes had: `{"s77": 5}`.
+
+    They come from the manifest, or else from the example inputs at the end of `output_code`. A size that is
+    known only when the graph runs (`u0 = buf1.item()`) is missing.
+    """
+    sizes: dict[str, int] = {}
+    if tail := _TAIL.search(output_code):
+        sizes = {match["name"]: int(match["value"]) for match in _EXAMPLE.finditer(output_code, tail.end())}
+    for fact in graph.record.inputs if graph.record else ():
+        if fact.kind == "symint" and fact.value is not None:
+            sizes[fact.name] = fact.value
+    for symbol in graph.code.symbols if graph.code else ():
+        value = value_of(symbol.value, sizes)
+        if value is not None:
+            sizes[symbol.name] = value
+    return sizes
+
+
+def _size(dim: Dim, sizes: Mapping[str, int], what: str) -> int:
+    """Return a size as a number; ProbeError where it names one whose value the dump does not tell."""
+    value = value_of(dim, sizes)
+    if value is not None and abs(value) < _LARGEST_SIZE:
+        return value
+    unknown = [name for name in dict.fromkeys(re.findall(r"\b[a-z]\w*\d+\b", str(dim))) if name not in sizes]
+    raise ProbeError(
+        f"{what} is {dim}, and the dump does not tell what {' and '.join(unknown) or dim} was",
+        f"give it: --size {unknown[0]}=16" if unknown else None,
+    )
+
+
+class Bounds(NamedTuple):
+    """What a kernel does with the integers behind a pointer.
+
+    Attributes:
+        below: they must be less than this: an index made from them is checked.
+        used_in_index: an index is made from them, so that a wrong one reads or writes beside the buffer.
+    """
+
+    below: int | str | None
+    used_in_index: bool
+
+
+def bounds(source: str, pointers: frozenset[str]) -> dict[str, Bounds]:
+    """Return for each of `pointers` what the text of a kernel does with integers loaded through it.
+
+    Values are followed through `auto tmp3 = ...;`. `below` is a number, or the name of a size (`ks0`):
+
+        auto tmp0 = in_ptr0[x0]; ... (0 <= tmp0) & (tmp0 < 20L) ... in_ptr1[tmp0] -> in_ptr0: Bounds(20, True)
+    """
+    backend = backend_called("cpp")
+    if backend is None or len(source) > _LONGEST_SOURCE:
+        return {}
+    values: dict[str, str] = {}
+    for match in _ASSIGNED.finditer(source):
+        values[match["name"]] = values.get(match["name"], "") + " " + match["value"]
+    below: dict[str, list[int | str]] = {}
+    for check in _CHECK.finditer(source):
+        limit = check["high"].strip()
+        number = _INDEX_NUMBER.fullmatch(limit)
+        for pointer in _pointers_of(check["value"], values, pointers):
+            below.setdefault(pointer, []).append(int(number[1]) if number else limit)
+    index = {
+        pointer
+        for use in backend.pointer_uses(source, pointers)
+        for word in _WORD.findall(use.index or "")
+        if word.startswith("tmp")
+        for pointer in _pointers_of(word, values, pointers)
+    }
+    return {
+        # a number says more than the name of a size
+        pointer: Bounds(min(below.get(pointer, [None]), key=_numbers_first), pointer in index)
+        for pointer in below.keys() | index
+    }
+
+
+def _numbers_first(limit: int | str | None) -> tuple[bool, int]:
+    return (False, limit) if isinstance(limit, int) else (True, 0)
+
+
+def _pointers_of(name: str, values: Mapping[str, str], pointers: frozenset[str]) -> Iterator[str]:
+    """Yield the pointers that a value is computed from."""
+    seen, waiting = {name}, [name]
+    while waiting:
+        for word in _WORD.findall(values.get(waiting.pop(), "")):
+            if word in pointers:
+                yield word
+            elif word in values and word not in seen:
+                seen.add(word)
+                waiting.append(word)

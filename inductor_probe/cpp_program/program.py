@@ -38,7 +38,6 @@ def cpp_program(
     *,
     sizes: Mapping[str, int] | None = None,
     inputs: Sequence[InputFact] = (),
-    launch: int = 0,
     command: Sequence[str] = (),
     torch_version: str | None = None,
     annotated: str | None = None,
@@ -46,10 +45,8 @@ def cpp_program(
     """Return a C++ kernel as a program with a `main`, which times it and prints checksums of its outputs.
 
     Args:
-        row: the kernel.
         sizes: values of the names of sizes, see `recorded_sizes`.
         inputs: what the graph's inputs were, for the ranges of integers.
-        launch: which of its launches to take the sizes from.
         command: compiles `NAME.cpp` to `NAME`, as inductor would here; a portable one if empty.
         torch_version: of the torch that made the dump, named where the headers are.
         annotated: the kernel's text with comments, if wanted: `#line` in it are counted anew.
@@ -63,20 +60,19 @@ def cpp_program(
         )
     if not row.launches:
         raise ProbeError(f"{row.name} is never launched, so nothing tells the sizes of its buffers")
-    if not 0 <= launch < len(row.launches):
-        raise ProbeError(f"{row.name} has {len(row.launches)} launches, counted from 0", f"not {launch}")
     entry = _ENTRY.search(row.source)
     if entry is None:
         raise ProbeError(
             f"the text of {row.name} defines no function", "the dump may be cut off: probe check"
         )
-    found = arguments(row, row.launches[launch], sizes or {}, {fact.name: fact for fact in inputs})
+    launch = row.launches[0]
+    passed = arguments(row, launch, sizes or {}, {fact.name: fact for fact in inputs})
     head = "".join(f"// {line}\n" if line else "//\n" for line in _head(row, command, torch_version)) + "\n"
     return "\n".join(
         [
             head + _kernel(annotated or row.source, head).strip("\n") + "\n",
             Path(__file__).with_name("support.h").read_text(encoding="utf-8"),
-            "\n".join(_main(row, row.launches[launch], found, entry["name"])) + "\n",
+            "\n".join(_main(row, launch, passed, entry["name"])) + "\n",
         ]
     )
 
@@ -121,7 +117,7 @@ def _portable(row: KernelRow) -> str:
 
 
 def _main(
-    row: KernelRow, launch: KernelLaunch, found: Sequence[Memory | Scalar], entry: str
+    row: KernelRow, launch: KernelLaunch, passed: Sequence[Memory | Scalar], entry: str
 ) -> Iterator[str]:
     threads = 1
     if isinstance(row.details, CppFacts) and row.details.parallel:
@@ -130,40 +126,33 @@ def _main(
     yield "int main(int argc, char** argv) {"
     yield "  using probe::Use;"
     yield f'  probe::Program program("{row.name}", {threads}, argc, argv);'
-    owners = {each.of for each in found if isinstance(each, Memory)}
-    for each in found:
-        yield from _scalar(each) if isinstance(each, Scalar) else _memory(each, each.name in owners)
-    passed = ", ".join(each.name for each in found)
-    yield f"  return program.run([&] {{ {entry}({passed}); }});"
+    owners = {argument.of for argument in passed if isinstance(argument, Memory)}
+    for argument in passed:
+        if isinstance(argument, Memory):
+            yield from _memory(argument, argument.name in owners)
+        else:
+            kind, note = argument.type.removeprefix("const "), f"  // {_plain(argument.text)}"
+            note = note if argument.text != argument.value else ""
+            yield f"  const {kind} {argument.name} = {argument.value};{note}"
+    yield f"  return program.run([&] {{ {entry}({', '.join(argument.name for argument in passed)}); }});"
     yield "}"
 
 
-def _scalar(scalar: Scalar) -> Iterator[str]:
-    kind = scalar.type.removeprefix("const ")
-    note = f"  // {_plain(scalar.text)}" if scalar.text != scalar.value else ""
-    yield f"  const {kind} {scalar.name} = {scalar.value};{note}"
-
-
 def _memory(memory: Memory, shared: bool) -> Iterator[str]:
-    lies = ""
-    if memory.layout is not None and memory.layout.size is not None and memory.layout.stride is not None:
-        lies = f": {_shape(memory.layout.size)}, strides {_shape(memory.layout.stride)}"
-    yield f"  // {_plain(memory.text)}{lies}"
+    size, stride = (
+        f"({', '.join(map(str, dims or ()))})" for dims in (memory.layout.size, memory.layout.stride)
+    )
+    yield f"  // {_plain(memory.text)}: {size}, strides {stride}"
     kind, name = memory.type, memory.name
-    if memory.of is not None:
-        yield f"  {kind}* {name} = reinterpret_cast<{kind}*>({memory.of}_memory) + {memory.offset};"
-        return
     values = f", {memory.low}, {memory.high}" if memory.integers and memory.use != "out" else ""
     made = f'program.memory<{kind}>("{name}", "{kind}", {memory.elements}, Use::{memory.use}{values});'
-    if not shared and not memory.offset:
+    if memory.of is not None:
+        yield f"  {kind}* {name} = reinterpret_cast<{kind}*>({memory.of}_memory) + {memory.offset};"
+    elif not shared and not memory.offset:
         yield f"  {kind}* {name} = {made}"
-        return
-    yield f"  {kind}* {name}_memory = {made}"
-    yield f"  {kind}* {name} = {name}_memory + {memory.offset};"
-
-
-def _shape(dims: Sequence[int | str]) -> str:
-    return "(" + ", ".join(map(str, dims)) + ")"
+    else:
+        yield f"  {kind}* {name}_memory = {made}"
+        yield f"  {kind}* {name} = {name}_memory + {memory.offset};"
 
 
 def _plain(text: str) -> str:

@@ -13,10 +13,10 @@ import pytest
 
 from inductor_probe.analysis.annotate import annotate
 from inductor_probe.analysis.kernels import kernel_rows
+from inductor_probe.analysis.symbols import value_of
 from inductor_probe.bench_file.compile_settings import vector_bits
-from inductor_probe.cpp_program import cpp_program, recorded_sizes
-from inductor_probe.cpp_program.ranges import Bounds, bounds
-from inductor_probe.cpp_program.sizes import evaluated
+from inductor_probe.cpp_program.memory import Bounds, bounds, recorded_sizes
+from inductor_probe.cpp_program.program import cpp_program
 from inductor_probe.errors import ProbeError
 from inductor_probe.files import read_text
 from inductor_probe.machine.toolchain import compile_command
@@ -157,7 +157,7 @@ def test_bounds(text: str, expected: Bounds | None) -> None:
     ],
 )
 def test_sizes_are_evaluated_and_nothing_else_is(text: str, expected: int | None) -> None:
-    assert evaluated(text, {"s0": 5, "s1": 5}) == expected
+    assert value_of(text, {"s0": 5, "s1": 5}) == expected
 
 
 def test_a_view_shares_the_memory_of_its_buffer(read: Callable[..., CompiledGraph]) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from inductor_probe.machine.gpu import GpuState, gpu_remarks, gpu_state, reasons_of
-from inductor_probe.model.codec import to_json
 from inductor_probe.report.words.remarks import sentence
 
 POWER_CAP, THERMAL, IDLE, SET = 0x4, 0x40, 0x1, 0x2
@@ -77,12 +77,12 @@ def test_nvml_tells(old: bool) -> None:
     assert (state.sm_mhz, state.max_sm_mhz, state.power_w, state.limit_w) == (1755, 1980, 412.5, 700)
     assert (state.busy, state.reasons, state.idle) == (0.98, ("power_limit",), False)
     assert state.processes == (7, 12)
-    assert json.loads(json.dumps(to_json(state)))["sm_mhz"] == 1755
+    assert json.loads(json.dumps(asdict(state)))["sm_mhz"] == 1755
 
 
 def test_nvidia_smi_tells_the_same() -> None:
-    by_nvml = to_json(gpu_state("1", nvml=lambda: nvml(POWER_CAP), run=no_command))
-    by_command = to_json(gpu_state("1", nvml=no_module, run=smi))
+    by_nvml = asdict(gpu_state("1", nvml=lambda: nvml(POWER_CAP), run=no_command))
+    by_command = asdict(gpu_state("1", nvml=no_module, run=smi))
     assert by_command == by_nvml | {"source": "nvidia-smi", "memory_mhz": 3201.0, "throttled_s": ()}
 
 
