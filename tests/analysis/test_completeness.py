@@ -16,10 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inductor_probe.analysis.check import check_graph
-from inductor_probe.analysis.completeness.cpp_names import cpp_problems
-from inductor_probe.analysis.completeness.fx_text import fx_problems
+from inductor_probe.analysis.completeness.cpp_names import cpp_defects
+from inductor_probe.analysis.completeness.fx import fx_defects, runnable_defects
 from inductor_probe.analysis.completeness.python_names import undefined_names
-from inductor_probe.analysis.completeness.runnable import runnable_problems
 from inductor_probe.model.check import GraphCheck
 from inductor_probe.model.debug_dir import GraphDir
 from inductor_probe.reader.debug_dir import read_graph, texts_of
@@ -77,26 +76,26 @@ def without(pattern: str) -> Callable[[str], str]:
         ("ir_post_fusion.txt", without(r"buf2_layout = .*"), "op2 has 0 lines buf2_layout for 1"),
         ("ir_pre_fusion.txt", without(r"op0\.node\.kernel = .*"), "op0 has no line op0.node.kernel"),
         ("ir_pre_fusion.txt", without(r"    var_ranges = .*"), "the loop body of op2 has no var_ranges"),
-        ("ir_pre_fusion.txt", without(r"    index0 = .*"), "op2 has index1 where index0 is due"),
+        ("ir_pre_fusion.txt", without(r"    index0 = .*"), "op2 has index1 where index0 is expected"),
         ("ir_pre_fusion.txt", without(r"        return store"), "op3 has a function without return"),
-        ("ir_pre_fusion.txt", without(r""), "two empty lines stand between nodes"),
+        ("ir_pre_fusion.txt", without(r""), "expected two empty lines between nodes"),
         # FX
         ("fx_graph_readable.py", without(r"    def forward.*"), "class GraphModule has no def forward"),
         ("fx_graph_transformed.py", without(r"        return .*"), "class GraphModule has no return"),
         ("fx_graph_transformed.py", without(r"class .*"), "a graph without its class line"),
         ("fx_graph_transformed.py", without(r"        erf: .*"), "erf is used before it is defined"),
         # the program that runs the graph
-        ("fx_graph_runnable.py", without(r"        erf = .*"), "erf is used, but not defined there"),
+        ("fx_graph_runnable.py", without(r"        erf = .*"), "erf is used but not defined"),
         ("fx_graph_runnable.py", without(r"    reader\.tensor\(buf0.*"), "nothing uses the storage buf0"),
         ("fx_graph_runnable.py", without(r"import torch\._inductor\.config"), "no module of that name"),
         ("fx_graph_runnable.py", without(r"mod = Repro\(\)"), "the line mod = Repro() is missing"),
         # the wrapper and its kernels
-        ("output_code.py", without(r"        buf2 = empty.*"), "buf2 is used, but not defined there"),
+        ("output_code.py", without(r"        buf2 = empty.*"), "buf2 is used but not defined"),
         ("output_code.py", without(r"        return \(.*"), "the wrapper has no return"),
         ("output_code.py", without(r"        args\.clear\(\)"), "the line args.clear() is missing"),
         ("output_code.py", without(r" +cpp_fused_\w+\(.*"), "nothing launches the kernel"),
-        ("output_code.py", without(r" +auto tmp0 = .*"), "tmp0 is used, but not declared there"),
-        ("output_code.py", without(r" +for\(int64_t x0=.*"), "x0 is used, but not declared there"),
+        ("output_code.py", without(r" +auto tmp0 = .*"), "tmp0 is used but not declared"),
+        ("output_code.py", without(r" +for\(int64_t x0=.*"), "x0 is used but not declared"),
         ("output_code.py", without(r"    \{"), "closes nothing"),
         ("output_code.py", without(r"recursively_apply_fns = .*"), "the line recursively_apply_fns = "),
         ("output_code.py", without(r"if __name__ == .*"), "the last part, if __name__"),
@@ -112,10 +111,10 @@ def test_a_line_that_is_missing_is_noticed(
 @pytest.mark.parametrize(
     ("edit", "message"),
     [
-        (without(r"    tmp0 = tl\.load.*"), "tmp0 is used, but not defined there"),
+        (without(r"    tmp0 = tl\.load.*"), "tmp0 is used but not defined"),
         (
             lambda text: text.replace("import triton.language as tl\n", ""),
-            "tl is used, but not defined there",
+            "tl is used but not defined",
         ),
         (lambda text: text.replace("    tmp1 = ", "    tmp1 = tmp0 tmp0 + ", 1), "cut off, or not Python"),
     ],
@@ -160,19 +159,19 @@ extern "C" void kernel(const float* in_ptr0, float* out_ptr0, const int64_t ks0)
 
 
 def test_c_plus_plus_with_nothing_wrong() -> None:
-    assert list(cpp_problems(CPP, HERE, 1)) == []
+    assert cpp_defects(CPP, 1) == []
 
 
 @pytest.mark.parametrize(
     ("old", "new", "line", "message"),
     [
-        ("auto tmp0 =", "auto tmp9 =", 9, "tmp0 is used, but not declared there"),
-        ("+ x0, 16)", "+ x1, 16)", 8, "x1 is used, but not declared there"),
-        ("    for(int64_t", "    lorem ipsum for(int64_t", 6, "lorem is used, but not declared there"),
+        ("auto tmp0 =", "auto tmp9 =", 9, "tmp0 is used but not declared"),
+        ("+ x0, 16)", "+ x1, 16)", 8, "x1 is used but not declared"),
+        ("    for(int64_t", "    lorem ipsum for(int64_t", 6, "lorem is used but not declared"),
         ("{ out_ptr0[x0]", "out_ptr0[x0]", 13, "} closes nothing"),
         ("1e-05f;", "1e-05f", 10, "; is missing before }"),
         ("static_cast<int64_t>(ks0)", "static_cast<int64_t>(ks0", 6, "( is not closed before ;"),
-        ("ks0 < 4)", "ks0 < )", 10, "< stands before )"),
+        ("ks0 < 4)", "ks0 < )", 10, "unexpected < before )"),
         ("ks0 < 4)", "ks0 4)", 10, "an operator is missing before 4"),
         ("ks0 < 4)", "ks0 $ 4)", 10, "not C++: $ 4)"),
         ("// a", "/* a", 8, "not C++: /* a"),
@@ -182,10 +181,8 @@ def test_c_plus_plus_with_nothing_wrong() -> None:
 )  # fmt: skip
 def test_c_plus_plus_with_something_wrong(old: str, new: str, line: int, message: str) -> None:
     assert CPP.count(old) == 1
-    problems = list(cpp_problems(CPP.replace(old, new), HERE, 1))
-    assert any(message in each.message and each.span and each.span.first == line for each in problems), (
-        problems
-    )
+    defects = cpp_defects(CPP.replace(old, new), 1)
+    assert any(message in sentence and place == line for place, sentence in defects), defects
 
 
 FX = """class <lambda>(torch.nn.Module):
@@ -202,18 +199,18 @@ FX = """class <lambda>(torch.nn.Module):
     ("old", "new", "message"),
     [
         ("", "", None),
-        (";  sin = None", "", "sin is not freed behind its last use"),
-        (";  arg0_1 = copy_ = None", ";  copy_ = None", "arg0_1 is not freed behind its last use"),
+        (";  sin = None", "", "sin is not freed after its last use"),
+        (";  arg0_1 = copy_ = None", ";  copy_ = None", "arg0_1 is not freed after its last use"),
         ("default(sin);  sin", "default(arg1_1);  sin", "sin is freed, but not where it is used last"),
-        ("(cos, None)", "(sin, None)", "sin is freed, but returned"),
-        ("(cos, None)", "(tan, None)", "tan is returned, but not defined"),
+        ("(cos, None)", "(sin, None)", "sin is freed but returned"),
+        ("(cos, None)", "(tan, None)", "tan is returned but not defined"),
         ("default(arg0_1)", "default(arg0_1))", "not understood: torch.ops.aten.sin.default(arg0_1))"),
         ('sin: "f32[2, 3]"', 'sin: "f32[2@, 3]"', 'not a type: "f32[2@, 3]"'),
         ('arg1_1: "Sym(s0)"', 'arg1_1: "Sy{m(s0)"', 'not understood: arg1_1: "Sy{m(s0)"'),
     ],
 )
 def test_fx_graphs(old: str, new: str, message: str | None) -> None:
-    messages = [problem.message for problem in fx_problems(FX.replace(old, new), HERE, frees_unused=True)]
+    messages = [message for _, message in fx_defects(FX.replace(old, new), frees_unused=True)]
     assert message in messages if message else messages == []
 
 
@@ -238,8 +235,8 @@ def test_fx_graphs(old: str, new: str, message: str | None) -> None:
     ],
 )
 def test_names_of_python(text: str, undefined: list[str]) -> None:
-    problems = undefined_names(parse_readable_part(text, HERE).tree, HERE)
-    assert [problem.message.partition(" ")[0] for problem in problems] == undefined
+    defects = undefined_names(parse_readable_part(text, HERE).tree)
+    assert [message.partition(" ")[0] for _, message in defects] == undefined
 
 
 def test_torch_prints_a_program_without_arguments_that_is_not_python() -> None:
@@ -247,7 +244,7 @@ def test_torch_prints_a_program_without_arguments_that_is_not_python() -> None:
     text = re.sub(r"    (?:buf0 = )?reader\..*\n", "", text).replace("forward(self, arg0_1)", "forward(self)")
     text = text.replace("(arg0_1,", "(mod,").replace("  arg0_1 = None", "")
     assert "def load_args(reader):\nload_args._version" in text
-    assert not [each for each in runnable_problems(text, HERE, None) if "not Python" in each.message]
+    assert not [message for _, message in runnable_defects(text, HERE, None) if "not Python" in message]
 
 
 # The same damages as the benchmark, whose figures are in benchmarks/results/reading.md.
@@ -296,13 +293,9 @@ def test_200_planted_damages(tmp_path: Path) -> None:
 @given(st.text(alphabet="abx019 \n\t(){}[]<>;:,.=+-*/&|#\"'\\@$if forauto", max_size=200))
 def test_any_text_is_survived(text: str) -> None:
     """Whatever a file holds, the checks end, and say where."""
-    for problem in (
-        *cpp_problems(text, HERE, 1),
-        *fx_problems(text, HERE),
-        *runnable_problems(text, HERE, FX),
-    ):
-        assert problem.message
-        assert problem.span is not None
+    for place, message in (*cpp_defects(text, 1), *fx_defects(text), *runnable_defects(text, HERE, FX)):
+        assert message
+        assert place is not None
     code = parse_output_code(text, HERE)
     assert code.entry is None
 
@@ -321,4 +314,4 @@ def test_any_text_is_survived(text: str) -> None:
     ids=lambda text: text[:8],
 )
 def test_c_plus_plus_made_to_be_slow(text: str) -> None:
-    assert list(cpp_problems(text, HERE, 1))
+    assert cpp_defects(text, 1)

@@ -1,7 +1,19 @@
-"""What must be in the files of a graph besides what the readers ask for: see `check_graph`.
+"""What the files of a graph lack of what torch guarantees: see `check_files`.
 
-A reader takes every line that has a known form, so a line that is not there goes unnoticed by it. Here each
-file is held against what the torch functions that print it guarantee: fields that every node has, names that
-are defined before they are used, brackets that close. Nothing is run, compiled or imported. What a torch
-function does not guarantee is not asked for: a false alarm is worse than a miss.
+A reader takes every line that has a known form, so it cannot notice a line that is missing. Here each file is
+compared with what the torch functions that print it guarantee: fields that every node has, names that are
+defined before they are used, brackets that close. Nothing is run, compiled or imported. What a torch function
+does not guarantee is not required: a false alarm is worse than a miss.
 """
+
+from typing import TypeAlias
+
+from inductor_probe.model.span import Span
+
+Defect: TypeAlias = "tuple[int | Span | None, str]"
+"""Something missing or wrong in a file: its line number (or its span, None where unknown), and a sentence."""
+
+
+def words(text: str) -> frozenset[str]:
+    """Return the words of a text."""
+    return frozenset(text.split())

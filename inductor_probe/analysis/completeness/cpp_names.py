@@ -5,17 +5,16 @@ declared before its use, within the braces where it is used; so a dropped `auto 
 that nothing declares, and letters that are not C++ leave words side by side.
 
 Names behind `.`, `->` and `::`, names of functions (`f(`) and templates (`f<`) and macros in capitals come
-from headers, and are taken as they are.
+from headers, and are not looked up.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
+from itertools import zip_longest
+from typing import NamedTuple
 
-from inductor_probe.model.span import Problem, Span
+from inductor_probe.analysis.completeness import Defect, words
 from inductor_probe.reader.values import shorten
 
 _TOKEN = re.compile(
@@ -29,61 +28,46 @@ _TOKEN = re.compile(
     |(?P<punctuator>\.\.\.|<<=|->\*?|::|\+\+|--|&&|\|\||[-+*/%&|^=!<>]=|<<|[-+*/%&|^~!=<>?:;,.()\[\]{}])""",
     re.DOTALL | re.VERBOSE,
 )
+_DIRECTIVE = re.compile(
+    r"""\#[ \t]*(?:include[ \t]+[<"][^<>"@`$]+[>"]|(?:if|ifdef|ifndef|elif|define|undef)[ \t]+[^@`$]*
+    |(?:else|endif)\b[^@`$]*|pragma[ \t]+(?:omp|GCC|once|clang|unroll|STDC|message)\b[^@`$]*)""",
+    re.VERBOSE,
+)
 _PARTNER = {")": "(", "]": "[", "}": "{"}
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_HEADS = _words("class struct union enum namespace")
+_HEADS = words("class struct union enum namespace")
 _INTRODUCE = _HEADS | {"using", "typename"}
-_TYPES = _INTRODUCE | _words(
+_TYPES = _INTRODUCE | words(
     "auto void bool char short int long float double unsigned signed const constexpr static inline volatile "
     "extern mutable thread_local register typedef template operator"
 )
-_STATEMENTS = _words("for if while do else return switch case break continue goto throw try")
-_CONTROL = _STATEMENTS | _words(
+_STATEMENTS = words("for if while do else return switch case break continue goto throw try")
+_CONTROL = _STATEMENTS | words(
     "default new delete sizeof catch alignas alignof decltype noexcept static_assert and or not asm __asm__"
 )
-_VALUES = _words("true false nullptr this NULL")
-# Variables of inductor's own headers.
-_HEADER_NAME = re.compile(r"inductor_\w+")
+# Values that nothing declares: words, macros, and variables of inductor's own headers.
+_VALUE = re.compile(r"true|false|nullptr|this|[A-Z][A-Z0-9_]*|inductor_\w+")
 _TYPE_NAME = re.compile(r"\w+_t|__\w+|[A-Z]\w*|bfloat16|half|uint\d*|int\d+")
-_MACRO = re.compile(r"[A-Z][A-Z0-9_]*")
-_BINARY = _words("/ % ^ | || == != <= >= += -= *= /= %= &= |= ^= << <<= ? = + - < .")
-_ENDS = _words(") ] } ; ,")
-_BEFORE_BLOCK = _words(") ] ; { } else do try")
-_DECLARED_BEFORE = _words("= ; , ) [ ( { :")
-_DIRECTIVE = re.compile(
-    r"""\#[ \t]*(?:include[ \t]+[<"][^<>"]+[>"]|(?:if|ifdef|ifndef|elif|define|undef)[ \t]+.*
-    |(?:else|endif)\b.*)""",
-    re.VERBOSE,
-)
-_PRAGMA = re.compile(r"#[ \t]*pragma[ \t]+(?:omp|GCC|once|clang|unroll|STDC|message)\b.*")
-_NOT_IN_DIRECTIVES = re.compile(r"[@`$]")
+_BINARY = words("/ % ^ | || == != <= >= += -= *= /= %= &= |= ^= << <<= ? = + - < .")
+_ENDS = words(") ] } ; ,")
+_BEFORE_BLOCK = words(") ] ; { } else do try")
+_DECLARED_BEFORE = words("= ; , ) [ ( { :")
 _DEEPEST = 200
 """Brackets in each other; inductor's are a dozen deep."""
 _MOST = 5
-"""Problems of a kernel that are told: one that is there makes others."""
+"""Defects of a kernel that are reported: one causes others."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Token:
+class _Token(NamedTuple):
     kind: str
     text: str
     line: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Bracket:
+class _Bracket(NamedTuple):
     """An open bracket, or the `<` of a template.
 
-    Attributes:
-        block: statements are in it.
-        loop: it is that of a `for`, in which `;` may stand.
-        outside: the names declared in the brackets around it, which a lambda among the arguments of a call
-            must not take away.
+    `block`: statements are in it; `loop`: it is that of a `for`, in which `;` may be; `outside`: the names
+    declared in the brackets around it, which a lambda among the arguments of a call must not remove.
     """
 
     text: str
@@ -93,37 +77,15 @@ class _Bracket:
     outside: frozenset[str] = frozenset()
 
 
-def cpp_problems(source: str, path: Path, first: int) -> Iterator[Problem]:
-    """Yield what is not C++ in the text of a kernel, or not declared; `first` is the line it begins at."""
+def cpp_defects(source: str, first: int) -> list[Defect]:
+    """Return what is not C++ in the text of a kernel, or not declared; `first` is the line it begins at."""
     reader = _Reader()
-    tokens = list(_tokens(source, reader))
-    if not reader.problems:
+    tokens = reader.tokens(source)
+    if not reader.defects:
         reader.read(tokens)
-    for message, line in reader.problems:
-        index = first + line - 1
-        yield Problem(message, Span(path, index, index))
+    return [(first + line - 1, message) for line, message in reader.defects]
 
 
-def _tokens(source: str, reader: _Reader) -> Iterator[_Token]:
-    line, index = 1, 0
-    while index < len(source):
-        match = _TOKEN.match(source, index)
-        if match is None or match.lastgroup == "unclosed":
-            text = source[index:].partition("\n")[0]
-            reader.problems.append((f"not C++: {shorten(text.strip())}", line))
-            return
-        kind, text = str(match.lastgroup), match[0]
-        index = match.end()
-        if kind == "directive":
-            known = _PRAGMA if "pragma" in text else _DIRECTIVE
-            if not known.fullmatch(text) or _NOT_IN_DIRECTIVES.search(text):
-                reader.problems.append((f"not understood: {shorten(text.strip())}", line))
-        elif kind != "space":
-            yield _Token(kind, text, line)
-        line += text.count("\n")
-
-
-@dataclass(slots=True)
 class _Reader:
     """Follows tokens, the names declared so far and the brackets that are open.
 
@@ -131,108 +93,122 @@ class _Reader:
     behind them begins, whose they are, or a `;` ends the statement.
     """
 
-    problems: list[tuple[str, int]] = field(default_factory=list)
-    brackets: list[_Bracket] = field(default_factory=list)
-    scopes: list[set[str]] = field(default_factory=lambda: [set()])
-    pending: set[str] = field(default_factory=set)
-    types: set[str] = field(default_factory=set)  # `using Vectorized = at::vec::Vectorized<float>;`
-    heads: bool = False  # the `{` to come begins the body of a class, or of a lambda with `-> type`
-    broken: bool = False  # brackets do not match: nothing more can be said
+    def __init__(self) -> None:
+        self.defects: list[tuple[int, str]] = []
+        self.brackets: list[_Bracket] = []
+        self.scopes: list[set[str]] = [set()]
+        self.pending: set[str] = set()
+        self.types: set[str] = set()  # `using Vectorized = at::vec::Vectorized<float>;`
+        self.head = False  # the next `{` begins the body of a class, or of a lambda with `-> type`
+        self.broken = False  # brackets do not match: nothing more can be concluded
+
+    def tokens(self, source: str) -> list[_Token]:
+        tokens: list[_Token] = []
+        line, index = 1, 0
+        while index < len(source):
+            match = _TOKEN.match(source, index)
+            if match is None or match.lastgroup == "unclosed":
+                text = source[index:].partition("\n")[0]
+                self.defects.append((line, f"not C++: {shorten(text.strip())}"))
+                break
+            kind, text = str(match.lastgroup), match[0]
+            index = match.end()
+            if kind == "directive":
+                if not _DIRECTIVE.fullmatch(text):
+                    self.defects.append((line, f"not understood: {shorten(text.strip())}"))
+            elif kind != "space":
+                tokens.append(_Token(kind, text, line))
+            line += text.count("\n")
+        return tokens
 
     def read(self, tokens: list[_Token]) -> None:
         """Follow the tokens.
 
         `before` says what the last one was, `last` is its text: `type` (a name that is no variable, or the
         end of a template's arguments), `pointer` (a `*` or `&` behind a type), `value` (a variable or
-        number), `member`, `function`, `open` (a bracket), else the token itself.
+        number), `member`, `function`, `open` (a bracket), else the token itself. In `const float* p = f(x)`
+        the tokens before `p` are `type type pointer`, so that `p` is declared there.
         """
         before, last = ";", ";"
-        for index, token in enumerate(tokens):
-            follows = tokens[index + 1].text if index + 1 < len(tokens) else ""
+        for token, following in zip_longest(tokens, tokens[1:]):
             if token.kind == "name":
-                before = self.name(token, before, last, follows)
+                before = self.name(token, before, last, following.text if following else "")
             elif token.kind == "string":
                 before = "type" if last == "extern" else "value"  # `extern "C" void kernel(`
             elif token.kind == "number":
-                if before in ("value", "member"):
-                    self.problem(f"an operator is missing before {token.text}", token)
+                self.operand(token, before)
                 before = "value"
             else:
                 before = self.punctuator(token, before, last)
             last = token.text
             if len(self.brackets) > _DEEPEST:
-                self.problem("brackets are nested too deeply to be inductor's", token)
-            if self.broken or len(self.brackets) > _DEEPEST or len(self.problems) >= _MOST:
+                self.defect("brackets are nested too deeply to be inductor's", token)
+                return
+            if self.broken or len(self.defects) >= _MOST:
                 return
         if self.brackets:
             bracket = self.brackets[-1]
-            self.problems.append((f"{bracket.text} is not closed", bracket.line))
+            self.defects.append((bracket.line, f"{bracket.text} is not closed"))
         elif last not in ("}", ";"):
-            self.problems.append(("the last statement does not end", tokens[-1].line if tokens else 1))
+            self.defects.append((tokens[-1].line if tokens else 1, "the last statement is not terminated"))
 
-    def problem(self, message: str, token: _Token) -> None:
-        self.problems.append((message, token.line))
+    def defect(self, message: str, token: _Token) -> None:
+        self.defects.append((token.line, message))
 
-    def knows(self, name: str) -> bool:
-        return name in self.pending or any(name in scope for scope in self.scopes)
+    def operand(self, token: _Token, before: str) -> bool:
+        """Report an operand right behind another; return whether it is."""
+        if before in ("value", "member"):
+            self.defect(f"an operator is missing before {token.text}", token)
+            return True
+        return False
 
-    def name(self, token: _Token, before: str, last: str, follows: str) -> str:
+    def name(self, token: _Token, before: str, last: str, following: str) -> str:  # noqa: PLR0912 - one arm a kind
         """Take a name; return what it is."""
         name = token.text
         if last == "::":
             return "type"
         if last in (".", "->") or (last == "template" and before == "member"):
             return "member"
-        if name in _TYPES or name in _CONTROL:
-            return self.keyword(token, before, last)
+        if name in _CONTROL:
+            if before == "type" and last not in _TYPES and name in _STATEMENTS:
+                self.defect(f"unexpected {last} before {name}", token)
+            return name
+        if name in _TYPES:
+            self.operand(token, before)
+            self.head = self.head or name in _HEADS
+            return "type"
         if last in _INTRODUCE:
             self.types.add(name)
             return "type"
-        if before in ("type", "pointer") and follows in _DECLARED_BEFORE:
-            inside = bool(self.brackets) and not self.brackets[-1].block
-            (self.pending if inside else self.scopes[-1]).add(name)
+        if before in ("type", "pointer") and following in _DECLARED_BEFORE:
+            in_parentheses = bool(self.brackets) and not self.brackets[-1].block
+            (self.pending if in_parentheses else self.scopes[-1]).add(name)
             return "value"
-        if before in ("value", "member"):
-            self.problem(f"an operator is missing before {name}", token)
+        if self.operand(token, before):
             return "value"
-        if name in self.types and not self.knows(name):
+        if name in self.pending or any(name in scope for scope in self.scopes):
+            return "type" if following == "::" else "value"
+        if name in self.types or following in ("::", "<"):
             return "type"
-        if follows == "(" and not self.knows(name):
+        if following == "(":
             return "function"
-        if follows == "::" or (follows == "<" and not self.knows(name)):
+        if _TYPE_NAME.fullmatch(name) and not _VALUE.fullmatch(name):
             return "type"
-        if self.knows(name) or name in _VALUES or _MACRO.fullmatch(name) or _HEADER_NAME.fullmatch(name):
-            return "value"
-        if _TYPE_NAME.fullmatch(name):
-            return "type"
-        self.problem(f"{name} is used, but not declared there", token)
-        self.scopes[0].add(name)  # told once
+        if not _VALUE.fullmatch(name):
+            self.defect(f"{name} is used but not declared", token)
+            self.scopes[0].add(name)  # reported once
         return "value"
-
-    def keyword(self, token: _Token, before: str, last: str) -> str:
-        """Take a word of the language; return what it is."""
-        name = token.text
-        if name in _TYPES:
-            if before in ("value", "member"):
-                self.problem(f"an operator is missing before {name}", token)
-            self.heads = self.heads or name in _HEADS
-            return "type"
-        if before == "type" and last not in _TYPES and name in _STATEMENTS:
-            self.problem(f"{last} stands before {name}", token)
-        return name
 
     def punctuator(self, token: _Token, before: str, last: str) -> str:
         """Take an operator or a bracket; return what it is."""
         text = token.text
         if last in _BINARY and text in _ENDS and not (last == "=" and text in "])"):
-            self.problem(f"{last} stands before {text}", token)
+            self.defect(f"unexpected {last} before {text}", token)
         if text == "<" and before in ("type", "member", "function"):
             self.brackets.append(_Bracket("<", token.line))
             return "open"
-        if text in (">", ">>") and self.brackets and self.brackets[-1].text == "<":
-            for _ in text:
-                if self.brackets[-1:] and self.brackets[-1].text == "<":
-                    self.brackets.pop()
+        if text == ">" and self.brackets and self.brackets[-1].text == "<":
+            self.brackets.pop()
             return "type"
         if text in ("*", "&", "&&") and before in ("type", "pointer"):
             return "pointer"
@@ -241,33 +217,29 @@ class _Reader:
         if text in ")]}":
             return self.closing(token, before)
         if text == "->" and before == ")":
-            self.heads = True
+            self.head = True
         if text == ";":
-            self.semicolon(token)
+            bracket = self.brackets[-1] if self.brackets else None
+            if bracket is not None and not bracket.block and not bracket.loop:
+                self.defect(f"{bracket.text} is not closed before ;", token)
+                self.broken = True
+            if bracket is None or bracket.block:
+                self.pending.clear()
+                self.head = False
         return text
-
-    def semicolon(self, token: _Token) -> None:
-        bracket = self.brackets[-1] if self.brackets else None
-        if bracket is not None and not bracket.block and not bracket.loop:
-            self.problem(f"{bracket.text} is not closed before ;", token)
-            self.broken = True
-        if bracket is None or bracket.block:
-            self.pending.clear()
-            self.heads = False
 
     def opening(self, token: _Token, before: str, last: str) -> str:
         text = token.text
         if text != "{":
             self.brackets.append(_Bracket(text, token.line, loop=last == "for"))
             return "open"
-        block = self.heads or before in _BEFORE_BLOCK or last in ("const", "mutable", "noexcept", '"C"')
-        outside = frozenset(self.pending)
-        self.brackets.append(_Bracket("{", token.line, block=block, outside=outside))
+        block = self.head or before in _BEFORE_BLOCK or last in ("const", "mutable", "noexcept", '"C"')
+        self.brackets.append(_Bracket("{", token.line, block, outside=frozenset(self.pending)))
         if not block:
             return "open"
-        self.scopes.append(set(self.pending))
+        self.scopes.append(self.pending)
         self.pending = set()
-        self.heads = False
+        self.head = False
         return "{"
 
     def closing(self, token: _Token, before: str) -> str:
@@ -276,14 +248,14 @@ class _Reader:
             self.brackets.pop()
         bracket = self.brackets.pop() if self.brackets else None
         if bracket is None or bracket.text != _PARTNER[text]:
-            self.problem(f"{text} closes {bracket.text if bracket else 'nothing'}", token)
+            self.defect(f"{text} closes {bracket.text if bracket else 'nothing'}", token)
             self.broken = True
             return text
         if not bracket.block:
             return "value" if text == "}" else text
         if before not in (";", "{", "}", ":"):
-            self.problem(f"; is missing before {text}", token)
+            self.defect(f"; is missing before {text}", token)
         self.scopes.pop()
-        inside = bool(self.brackets) and not self.brackets[-1].block
-        self.pending = set(bracket.outside) if inside else set()
+        in_parentheses = bool(self.brackets) and not self.brackets[-1].block
+        self.pending = set(bracket.outside) if in_parentheses else set()
         return "}"

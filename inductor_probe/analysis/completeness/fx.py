@@ -1,0 +1,294 @@
+"""FX graphs as text, and `fx_graph_runnable.py` with the same graph in a program.
+
+`torch.fx.graph.CodeGen._gen_python_code` prints a node a line, and behind each line sets what is not used
+again to None: `add = torch.ops.aten.add.Tensor(mul, 1);  mul = None`. What is never used is freed on its own
+line. So a line that is missing leaves a name undefined or never freed.
+
+`save_graph_repro` in `torch/_dynamo/repro/after_aot.py` writes the program; `DebugFormatter.fx_graph` in
+`torch/_inductor/debug.py` writes the same graph into both files.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Set
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from inductor_probe.analysis.completeness import Defect, words
+from inductor_probe.analysis.completeness.python_names import expression_names, undefined_names
+from inductor_probe.reader.fx import split_parameters
+from inductor_probe.reader.python_text import parse_readable_part
+from inductor_probe.reader.values import shorten
+
+_CLASS = re.compile(r" *class (?P<name>.+)\(torch\.nn\.Module\):")
+_CLASS_NAME = re.compile(r"<lambda>|[A-Za-z_]\w*")
+_FORWARD = re.compile(r" *def forward\(self(?:, ?(?P<params>.*))?\):\s*")
+_NODE = re.compile(r" +(?P<name>[A-Za-z_]\w*)(?:: ?(?P<type>\"[^\"]*\"|[^=\"]+?))? = (?P<value>.+)")
+_FREES = re.compile(r"(?P<value>.*);  (?P<names>(?:\w+ = )+)None")
+# `x: "f32[2, 3]"`, `s: "Sym(u0 >= 0)"`; torch 2.1 prints no quotes.
+_TYPE = re.compile(r"\"[\w\s\[\]().,:+*/<>=!&|-]+\"|[\w\s\[\]().,:+*/<>=!&|-]+")
+_PARAM = re.compile(r"(?P<name>[A-Za-z_]\w*)(?:: (?P<type>.+))?")
+_RETURN = re.compile(r" +return (?P<value>.+)")
+# What torch.fx puts into the globals of generated code: `_register_custom_builtin` in `torch/fx/graph.py`.
+_GLOBALS = words(
+    "torch device inf nan NoneType fx_pytree pytree self operator _operator math builtins slice float int "
+    "bool range getattr max min round abs sum pow len list tuple dict set type"
+)
+
+# Of the program. Imports that nothing uses are not required: a release may omit them, and nothing depends on
+# them.
+_LINES = (
+    "class Repro(torch.nn.Module):",
+    "        super().__init__()",
+    "def load_args(reader):",
+    "load_args._version = 0",
+    "mod = Repro()",
+    "if __name__ == '__main__':",
+)
+# Required where the first is there (torch 2.9 and later).
+_SOURCE_LINES = (
+    'if "__compile_source__" in globals():',
+    "    import inspect as __after_aot_inspect",
+    "    import linecache as __after_aot_linecache",
+    "    __after_aot_filename = __after_aot_inspect.currentframe().f_code.co_filename",
+    "    __after_aot_linecache.cache[__after_aot_filename] = (",
+    "        len(__compile_source__),",
+    "        None,",
+    "        __compile_source__.splitlines(True),",
+    "        __after_aot_filename,",
+    "    )",
+)
+VERSION_COMMENTS = ("# torch version: ", "# torch cuda version: ", "# torch git version: ")
+_SETTING = re.compile(r"(?P<name>torch\.\S+) = ")
+_STORAGE = re.compile(r"    (?P<name>buf\d+) = reader\.storage\(.*\)")
+_ARGUMENT = re.compile(r"    reader\.(?!storage\b)\w+\((?P<arguments>.*)\)  # (?P<name>\w+).*")
+# `nan` is printed by torch.fx, and not imported here by torch 2.13.
+_PRINTED = frozenset(("nan",))
+
+
+class FxLine(NamedTuple):
+    """A node as printed: `name: type = value;  freed = None`."""
+
+    line: int
+    name: str
+    type: str | None
+    value: str
+    freed: str  # `a = b = `
+
+    @property
+    def statement(self) -> str:
+        """The line without the type, as `fx_graph_runnable.py` prints it."""
+        return f"{self.name} = {self.value}" + (f";  {self.freed}None" if self.freed else "")
+
+
+@dataclass(slots=True)
+class FxModule:
+    """A module of an FX file: the graph, or a branch of a conditional; `returned` is a line and its text."""
+
+    name: str
+    line: int
+    forward: int | None = None
+    params: list[str] = field(default_factory=list)
+    nodes: list[FxLine] = field(default_factory=list)
+    returned: tuple[int, str] | None = None
+
+
+def fx_modules(text: str) -> list[FxModule]:
+    """Return the modules of an FX file in order; a line that belongs to none begins one without a name."""
+    modules: list[FxModule] = []
+    for number, line in enumerate(text.split("\n"), 1):
+        if match := _CLASS.fullmatch(line):
+            modules.append(FxModule(match["name"], number))
+            continue
+        forward, node, returned = _FORWARD.fullmatch(line), _NODE.fullmatch(line), _RETURN.fullmatch(line)
+        if not (forward or node or returned) or line.lstrip().startswith("#"):
+            continue
+        if not modules:
+            modules.append(FxModule("", number))
+        module = modules[-1]
+        if forward and module.forward is None:
+            module.forward = number
+            if forward["params"]:
+                module.params = [param.strip() for param in split_parameters(forward["params"])]
+        elif returned and not module.returned:
+            module.returned = (number, returned["value"].strip())
+        elif node:
+            value, freed = node["value"].rstrip(), ""
+            if match := _FREES.fullmatch(value):
+                value, freed = match["value"], match["names"]
+            module.nodes.append(FxLine(number, node["name"], node["type"], value, freed))
+    return modules
+
+
+def fx_defects(text: str, *, frees_unused: bool = False) -> Iterator[Defect]:
+    """Yield what an FX file lacks; `frees_unused` if all names are freed, as torch 2.5 and later do."""
+    modules = fx_modules(text)
+    if not modules:
+        yield 1, "no graph in the file"
+    for module in modules:
+        if not _CLASS_NAME.fullmatch(module.name):
+            yield module.line, "a graph without its class line"
+        if module.forward is None:
+            yield module.line, f"class {module.name} has no def forward"
+        if module.returned is None:
+            yield module.line, f"class {module.name} has no return"
+        if module.forward is not None and module.returned is not None:
+            names: set[str] = set()
+            for param in module.params:
+                match = _PARAM.fullmatch(param)
+                if match is None or not (match["type"] is None or _TYPE.fullmatch(match["type"])):
+                    yield module.forward, f"not understood: {shorten(param)}"
+                else:
+                    names.add(match["name"])
+            yield from _data_flow(module, names, *module.returned, frees_unused=frees_unused)
+
+
+def _data_flow(
+    module: FxModule, defined: set[str], return_line: int, returned: str, *, frees_unused: bool
+) -> Iterator[Defect]:
+    """Follow the nodes: what they define, use last, and free."""
+    last: dict[str, int] = {}
+    freed: dict[str, int] = {}
+    for node in module.nodes:
+        line = node.line
+        if node.type is not None and not _TYPE.fullmatch(node.type):
+            yield line, f"not a type: {shorten(node.type)}"
+        used = expression_names(node.value)
+        if used is None:
+            yield line, f"not understood: {shorten(node.value)}"
+            return
+        for name in _undefined(used - defined):
+            yield line, f"{name} is used before it is defined"
+        if node.name in defined:
+            yield line, f"{node.name} is defined twice"
+        defined.add(node.name)
+        names = node.freed.split(" = ")[:-1]
+        if frees_unused or node.name in names:
+            last[node.name] = line
+        last.update(dict.fromkeys(used & defined, line))
+        for name in names:
+            if name in freed:
+                yield line, f"{name} is freed twice"
+            freed[name] = line
+    used = expression_names(returned)
+    if used is None:
+        yield return_line, f"not understood: {shorten(returned)}"
+        return
+    for name in _undefined(used - defined):
+        yield return_line, f"{name} is returned but not defined"
+    if module.nodes and module.nodes[-1].line > return_line:
+        yield return_line, "there are nodes after the return"
+    yield from _freed(last, freed, used)
+
+
+def _freed(last: dict[str, int], freed: dict[str, int], returned: Set[str]) -> Iterator[Defect]:
+    """Compare the lines of the last uses with those where names are freed; what is returned is not freed."""
+    for name, line in last.items():
+        place = freed.get(name)
+        if name in returned:
+            if place is not None:
+                yield place, f"{name} is freed but returned"
+        elif place is None:
+            yield line, f"{name} is not freed after its last use"
+        elif place != line:
+            yield place, f"{name} is freed, but not where it is used last"
+    for name in freed.keys() - last.keys():
+        yield freed[name], f"{name} is freed but not used"
+
+
+def _undefined(names: Set[str]) -> list[str]:
+    """Leave out globals, and functions by their qualified names (`torch_...`), as torch 2.1 prints them."""
+    return [name for name in sorted(names - _GLOBALS) if not name.startswith("torch_")]
+
+
+def runnable_defects(text: str, path: Path, readable: str | None) -> Iterator[Defect]:
+    """Yield what the program lacks.
+
+    Args:
+        text: of the program.
+        path: of the file.
+        readable: the text of `fx_graph_readable.py`, where that prints the same graph.
+    """
+    lines = text.split("\n")
+    present = set(lines)
+    for line in (*_LINES, *(_SOURCE_LINES if _SOURCE_LINES[0] in present else ())):
+        if line not in present:
+            yield len(lines), f"the line {line.strip()} is missing"
+    for comment in VERSION_COMMENTS:
+        if not any(line.startswith(comment) for line in lines):
+            yield len(lines), f"the line {comment.strip()} is missing"
+    # Torch writes a module as its type (`self.true_graph_0 = <lambda>()`), and nothing for no arguments.
+    python = text.replace("<lambda>()", "None").replace("(reader):\nload_args", "(reader): pass\nload_args")
+    parsed = parse_readable_part(python, path)
+    if parsed.problems:
+        yield from ((problem.span, problem.message) for problem in parsed.problems)
+        return
+    yield from undefined_names(parsed.tree, known=_PRINTED, ignored={"load_args"})
+    yield from _settings(lines)
+    classes = (node for node in parsed.tree.body if isinstance(node, ast.ClassDef) and node.name == "Repro")
+    methods = (node for repro in classes for node in repro.body if isinstance(node, ast.FunctionDef))
+    forward = next((node for node in methods if node.name == "forward"), None)
+    if forward is None:
+        yield len(lines), "class Repro has no def forward"
+        return
+    yield from _arguments(lines, [argument.arg for argument in forward.args.args[1:]])
+    if readable is not None and (modules := fx_modules(readable)) and modules[0].returned:
+        yield from _same_graph(lines, forward, modules[0], modules[0].returned[1])
+
+
+def _settings(lines: list[str]) -> Iterator[Defect]:
+    """`torch._inductor.config.cpp.threads = 2`: of a module that was imported above it."""
+    configs: set[str] = set()
+    for number, line in enumerate(lines, 1):
+        if line.startswith("import ") and "config" in line:
+            configs.add(f"{line.removeprefix('import ')}.")
+        elif (match := _SETTING.match(line)) and not match["name"].startswith(tuple(configs)):
+            yield number, f"{shorten(match['name'])} is set, but no module of that name is imported"
+
+
+def _arguments(lines: list[str], params: list[str]) -> Iterator[Defect]:
+    """`load_args` makes each argument of the graph in order, from storages that it numbers."""
+    names: list[str] = []
+    storages: dict[str, int] = {}
+    used: set[str] = set()
+    end = len(lines)
+    for number, line in enumerate(lines, 1):
+        if match := _STORAGE.fullmatch(line):
+            if match["name"] != f"buf{len(storages)}":
+                yield number, f"expected buf{len(storages)}, not {match['name']}"
+            storages[match["name"]] = number
+        elif match := _ARGUMENT.fullmatch(line):
+            names.append(match["name"])
+            first = match["arguments"].partition(",")[0]
+            used.add(first)
+            if re.fullmatch(r"buf\d+", first) and first not in storages:
+                yield number, f"{first} is used before it is defined"
+        elif line.startswith("load_args._version"):
+            end = number
+    for name, number in storages.items():
+        if name not in used:
+            yield number, f"nothing uses the storage {name}"
+    if names != params:
+        missing = [name for name in params if name not in names]
+        detail = f"lacks {', '.join(missing)}" if missing else "makes other arguments than those"
+        yield end, f"load_args {detail} of forward"
+
+
+def _same_graph(
+    lines: list[str], forward: ast.FunctionDef, module: FxModule, returned: str
+) -> Iterator[Defect]:
+    """Compare the nodes line by line, without types and comments, up to the first difference."""
+    end = forward.end_lineno or forward.lineno
+    printed = [
+        (number, line)
+        for number in range(forward.lineno + 1, end + 1)
+        if (line := lines[number - 1].strip()) and not line.startswith("#")
+    ]
+    expected = [node.statement for node in module.nodes] + [f"return {returned}"]
+    for (number, line), readable in zip([*printed, (end, "nothing")], [*expected, "nothing"], strict=False):
+        if line != readable:
+            yield number, f"{shorten(line)}, but fx_graph_readable.py has {shorten(readable)}"
+            return
