@@ -54,7 +54,7 @@ def require_trust(
     """
     from inductor_probe.analysis.trust import trust_of
     from inductor_probe.bench_file import existing_bench_file
-    from inductor_probe.report.words.trust import refusal
+    from inductor_probe.report.words.runs import refusal
     from inductor_probe.store.made_here import graph_texts, made_here, other_writers
 
     refuse_archive(graph)

@@ -46,7 +46,7 @@ _HARMLESS = {
         CUDA_VISIBLE_DEVICES TORCHINDUCTOR_LAYOUT_OPTIMIZATION""",
 }
 EFFECTS = {name: values for values, names in _HARMLESS.items() for name in names.split()}
-"""The variables whose effect is known, each with the values that change nothing; `report/words/variables.py`
+"""The variables whose effect is known, each with the values that change nothing; `report/words/health.py`
 says what they do."""
 _EXPECTED = (
     "TORCH_COMPILE_DEBUG", "TORCH_COMPILE_DEBUG_DIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR",

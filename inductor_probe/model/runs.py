@@ -222,7 +222,7 @@ class MadeHere:
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """Whether a graph's code may run, and why; `report/words/trust.py` has the words.
+    """Whether a graph's code may run, and why; `report/words/runs.py` has the words.
 
     Attributes:
         graph: its folder.

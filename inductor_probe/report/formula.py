@@ -21,7 +21,7 @@ from inductor_probe.model.formula import (
 )
 from inductor_probe.model.fx import short_dtype
 from inductor_probe.report.units import dims_text
-from inductor_probe.report.words.nodes import convention_text
+from inductor_probe.report.words.layouts import CONVENTIONS
 
 _COMMENT = "#"
 
@@ -48,7 +48,8 @@ def formula_lines(formula: Formula, width: int) -> list[str]:
     for statement in formula.statements:
         if not _says_nothing(statement):
             lines += [f"  {line}".rstrip() for line in _statement(statement, width - 2)]
-    for comment in (*_unchecked(formula), *_views(formula.views), *map(convention_text, formula.conventions)):
+    conventions = [CONVENTIONS[convention] for convention in formula.conventions]
+    for comment in (*_unchecked(formula), *_views(formula.views), *conventions):
         lines += _wrapped(f"{_COMMENT} {comment}", width, f"{_COMMENT}   ")
     return lines
 

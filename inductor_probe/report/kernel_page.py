@@ -17,7 +17,7 @@ from inductor_probe.report.facts import code_text
 from inductor_probe.report.kernels import how
 from inductor_probe.report.remark_lines import remark_line, remark_lines
 from inductor_probe.report.units import bytes_with, counted, dims_text, symbols_text
-from inductor_probe.report.words.kernels import FEATURES
+from inductor_probe.report.words.layouts import FEATURES
 from inductor_probe.report.words.links import conflict_texts, counted_sources_of_fx
 
 _SHOWN_ABOVE = frozenset(("loop nests", "vectorised", "scalar", "tails", "heuristic", "loads", "stores"))

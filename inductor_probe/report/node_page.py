@@ -19,9 +19,8 @@ from inductor_probe.report.formula import FormulaText
 from inductor_probe.report.nodes import buffer_text, does, kernel_text, ranges_text
 from inductor_probe.report.remark_lines import remark_line, remark_lines
 from inductor_probe.report.units import counted, dims_text, shorten
-from inductor_probe.report.words.layouts import format_text, pattern_text
+from inductor_probe.report.words.layouts import format_text, memory_text, pattern_text
 from inductor_probe.report.words.links import conflict_texts
-from inductor_probe.report.words.nodes import memory_text
 
 Lines = Mapping[str, Sequence[tuple[int, str]]]
 """Dumped text by node: numbered lines."""

@@ -14,7 +14,7 @@ from inductor_probe.model.nodes import NodeBuffer, NodeRow, Ranges
 from inductor_probe.model.span import own_lines
 from inductor_probe.report.columns import Cell, Column, Columns, not_shown
 from inductor_probe.report.units import counted, dims_text, shorten
-from inductor_probe.report.words.nodes import memory_text
+from inductor_probe.report.words.layouts import memory_text
 
 _PIPE = 1000
 """From this width on nothing is cut: it is a pipe."""

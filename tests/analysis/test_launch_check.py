@@ -103,7 +103,7 @@ def test_a_remark_says_the_line_and_what_is_wrong_there(read: Read) -> None:
     check = check_launches(graph)
     assert {remark.number("aspect") for remark in check.remarks} == {"numel"}
     texts = said(check)
-    assert texts[0] == "numel: r0_numel is passed 704, and its text is written for 768"
+    assert texts[0] == "numel: r0_numel is passed 704, but the kernel was generated for 768"
     assert any("it is passed xnumel=1024, r0_numel=704, but op" in text for text in texts)
     line = (
         (graph.folder.path / "output_code.py").read_text().split("\n")[check.remarks[0].evidence[0].first - 1]
@@ -120,7 +120,7 @@ def test_an_argument_too_few(read: Read) -> None:
     launch = graph.code.launches[0]
     check = check_launches(with_launch(graph, 0, *launch.args[:-1]))
     assert said(check) == [
-        f"count: it takes {len(launch.args)} arguments, and is passed {len(launch.args) - 1}"
+        f"count: it takes {len(launch.args)} arguments, but is passed {len(launch.args) - 1}"
     ]
 
 
@@ -154,7 +154,7 @@ def test_a_view_that_is_not_aligned_as_promised(read: Read) -> None:
     for offset, fits in ((4, True), (3, False)):
         view = f"reinterpret_tensor({buffer}, (8, 128, 1), (128, 1, 1), {offset})"
         texts = said(check_launches(with_launch(graph, 0, view, *launch.args[1:])))
-        assert any(f"starts {4 * offset} bytes into its memory" in text for text in texts) is not fits
+        assert any(f"starts at byte {4 * offset} of its storage" in text for text in texts) is not fits
 
 
 def test_a_size_beyond_32_bits(read: Read) -> None:
@@ -162,7 +162,7 @@ def test_a_size_beyond_32_bits(read: Read) -> None:
     assert graph.code is not None
     args = graph.code.launches[0].args
     texts = said(check_launches(with_launch(graph, 0, *args[:-1], str(1 << 31))))
-    assert "index width: r0_numel is a 32-bit number, and is passed 2147483648" in texts
+    assert "index width: r0_numel is int32, but is passed 2147483648" in texts
 
 
 def test_a_grid_without_its_size(read: Read) -> None:
@@ -174,7 +174,7 @@ def test_a_grid_without_its_size(read: Read) -> None:
         path_graph.folder.path / "output_code.py",
     )
     texts = said(check_launches(replace(path_graph, code=code)))
-    assert "grid: its grid is Grid2D, which needs ynumel" in texts
+    assert "grid: its grid Grid2D needs ynumel, which is not passed" in texts
 
 
 def test_the_grid_of_a_template_covers_its_output(cuda_graphs: list[CompiledGraph]) -> None:
@@ -185,8 +185,8 @@ def test_the_grid_of_a_template_covers_its_output(cuda_graphs: list[CompiledGrap
     assert args[-3:] == ("32", "1", "1")
     texts = said(check_launches(with_launch(graph, at, *args[:-3], "31", "1", "2")))
     assert texts == [
-        "grid: its grid has 31 blocks in x; 256x256 in tiles of 64x32 are 32",
-        "grid: its grid has 2 blocks in y and z, but its output holds 1 matrices",
+        "grid: its grid has 31 blocks in x, but 256x256 in tiles of 64x32 needs 32",
+        "grid: its grid has 2 blocks in y and z, but its output holds 1 matrix",
     ]
 
 

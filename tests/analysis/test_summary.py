@@ -72,13 +72,13 @@ def test_scalar_loops_and_fallbacks_are_named(read: Read) -> None:
 @pytest.mark.parametrize(
     ("told", "why"),
     [
-        (None, "a warm cache is the usual reason"),
+        (None, "consistent with a warm cache"),
         (
             manifest(outcome="failed", exit_status=3),
             "the script exited with status 3 before",
         ),
         (manifest(outcome="interrupted", exit_status=-2), "the script was interrupted"),
-        (manifest(compiled_frames=2), "the script chose another backend"),
+        (manifest(compiled_frames=2), "consistent with another backend in the script"),
         (manifest(graph_breaks=(GraphBreak("x", None),)), "everything ran eagerly"),
         (manifest(), "torch.compile was not called"),
     ],

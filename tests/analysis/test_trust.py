@@ -7,7 +7,7 @@ import pytest
 from inductor_probe.analysis.trust import trust_of
 from inductor_probe.model.manifest import Manifest
 from inductor_probe.model.runs import MadeHere, OtherWriters
-from inductor_probe.report.words.trust import refusal
+from inductor_probe.report.words.runs import refusal
 
 GRAPH = Path("/d/run_x/torchinductor/model__0_inference_0.0")
 CLAIMS = Manifest(
@@ -54,7 +54,7 @@ def test_each_reason_has_its_own_sentence() -> None:
     assert refusal(trust_of(GRAPH, MadeHere(problem="no such luck")))[0].endswith(": no such luck")
     edited = trust_of(GRAPH, MadeHere(same=True), edited=True)
     assert refusal(edited)[0].startswith(
-        f"probe dump made {GRAPH} in another folder: nothing shows whose variants"
+        f"probe dump made {GRAPH} in another folder, and nothing records who wrote the variants"
     )
     others = trust_of(GRAPH, MadeHere(same=True, place=True, others=OtherWriters(GRAPH, mode=0o777)))
     why, hint = refusal(others)

@@ -71,7 +71,7 @@ def test_guards_too_little_to_tell_beside_a_long_call_are_those_timed_by_themsel
     assert guards is not None
     assert total is not None
     assert (guards.median, total.median) == (8.0, 558.0)
-    assert "too little to tell" in sentence(found.remarks[0])
+    assert "too short to measure" in sentence(found.remarks[0])
 
 
 def test_rounds_of_all_processes_count() -> None:

@@ -374,8 +374,8 @@ def test_script_ends_with_its_supervisor_and_the_next_dump_cleans(
         None,
         None,
     )
-    assert "was interrupted, and nothing tells by what" in probe_in(one, "runs").out
-    assert "was interrupted, and nothing tells by what" in probe_in(one, "check").out
+    assert "was interrupted (the signal was not recorded)" in probe_in(one, "runs").out
+    assert "was interrupted (the signal was not recorded)" in probe_in(one, "check").out
     assert made_here(killed / "torchinductor" / GRAPH, killed).same
 
     (one.folder / "script.py").write_text("print('next')\n")

@@ -168,7 +168,7 @@ def test_a_graph_with_branches_is_noted(probe: Callable[..., Ran]) -> None:
     (run,) = DUMPS.glob("*-programs/conditional")
     ran = probe("check", run)
     assert ran.status == 0
-    assert "torch keeps the IR of the last part only" in ran.out
+    assert "torch dumps only the IR of the last part" in ran.out
 
 
 def test_a_wrapper_in_cpp_is_one_sentence(probe: Callable[..., Ran], copy: Path) -> None:

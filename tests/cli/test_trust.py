@@ -137,7 +137,7 @@ def test_any_edit_of_a_dump_that_came_back_needs_trust(
     for edit in EDITS:
         (sent / BENCH_NAME).write_text(made)
         rewrite(sent, edit)
-        with pytest.raises(ProbeError, match="in another folder: nothing shows whose variants and edits"):
+        with pytest.raises(ProbeError, match="in another folder, and nothing records who wrote the variants"):
             require_trust(graph, trust=False, rewriting=True)
     assert "in another folder" in refused(sent, capsys=capsys)
     assert require_trust(graph, trust=True) == (sent / BENCH_NAME).read_text()

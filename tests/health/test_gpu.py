@@ -52,7 +52,7 @@ def test_what_throttles_clocks_and_who_else_computes_is_a_warning() -> None:
     assert found.level == "warning"
     assert "NVIDIA H200, driver 580.1, 1200 of 1980 MHz, 700 of 700 W, 85 C" in text(found)
     assert "throttled by the power limit" in text(found)
-    assert "1 other process computes" in text(found)
+    assert "1 other process runs" in text(found)
     (cool,) = gpu_diagnostics(CUDA, (COOL,))
     assert (cool.level, "345 of 1980 MHz (idle)" in text(cool)) == ("ok", True)
 

@@ -7,7 +7,7 @@ import pytest
 
 from inductor_probe.health.variables import EFFECTS, Reader, variable_diagnostics, variables_in
 from inductor_probe.model.health import Diagnostic, TorchSetup
-from inductor_probe.report.words.variables import VARIABLE_WORDS
+from inductor_probe.report.words.health import VARIABLE_WORDS
 from tests.health.words import remedy, text
 
 SPEC = importlib.util.find_spec("torch")

@@ -130,7 +130,7 @@ def test_remarks_name_throttling_and_others() -> None:
     )
     shared = GpuState("nvml", processes=(7, 12), busy=1.0)
     (others,) = gpu_remarks(shared, own=(7,))
-    assert sentence(others) == "1 other process computes on this GPU (12): times hold their work, too"
+    assert sentence(others) == "1 other process runs on this GPU (12): times include their work"
     assert others.numbers == (("processes", 1), ("pids", "12"))
     assert "100% busy" in sentence(gpu_remarks(GpuState("nvml", busy=1.0))[0])
 
@@ -142,7 +142,8 @@ def test_throttling_between_two_looks_at_an_idle_gpu_is_said() -> None:
     (throttled,) = gpu_remarks(before, after)
     assert throttled.numbers == (("power_limit_s", 1.25),)
     assert sentence(throttled) == (
-        "the GPU's clock was throttled by the power limit for 1.2 s meanwhile: times are too long"
+        "the GPU's clock was throttled by the power limit for 1.2 s during the measurement: "
+        "times are too long"
     )
     assert gpu_remarks(before, before) == ()
     assert gpu_remarks(GpuState("nvml"), after) == ()

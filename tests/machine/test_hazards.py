@@ -26,8 +26,8 @@ def test_an_idle_machine_has_none(kernels: dict[str, str]) -> None:
 def test_threads_on_busy_processors(kernels: dict[str, str]) -> None:
     (said,) = map(sentence, hazards(kernels, CpuState(2, busy=1.0)))
     (name,) = kernels
-    assert said.startswith(f"{name}: 2 threads, which wait for the one that does not run")
-    assert "others keep 1.0 of 2 processors busy" in said
+    assert said.startswith(f"{name}: 2 threads, but other processes keep")
+    assert "other processes keep 1.0 of 2 processors busy" in said
     hint = "OMP_NUM_THREADS" if kernels is FIXED else "--threads"
     assert said.endswith(f"a smaller {hint}")
 
@@ -36,7 +36,7 @@ def test_one_thread_needs_one_processor() -> None:
     assert hazards(SERIAL, CpuState(2, busy=1.0)) == ()
     assert hazards(FREE, CpuState(2, busy=1.0), threads=1) == ()
     (said,) = map(sentence, hazards(SERIAL, CpuState(2, busy=1.9)))
-    assert "1 thread, and others keep 1.9 of 2 processors busy" in said
+    assert "1 thread, but other processes keep 1.9 of 2 processors busy" in said
 
 
 def test_a_little_work_of_others_is_passed_over() -> None:
@@ -45,9 +45,9 @@ def test_a_little_work_of_others_is_passed_over() -> None:
 
 def test_more_threads_than_processors() -> None:
     (said,) = map(sentence, hazards(FIXED, CpuState(1)))
-    assert said.startswith("cpp_fused_add_0: 2 threads, and 1 processor may run them")
+    assert said.startswith("cpp_fused_add_0: 2 threads on 1 processor wait")
     (said,) = map(sentence, hazards(FREE, IDLE, threads=8))
-    assert said.startswith("cpp_fused_mul_1: 8 threads, and 2 processors may run them")
+    assert said.startswith("cpp_fused_mul_1: 8 threads on 2 processors wait")
 
 
 def test_a_quota_below_the_threads() -> None:
@@ -59,7 +59,7 @@ def test_a_quota_below_the_threads() -> None:
 
 def test_threads_that_do_not_reach_a_kernel() -> None:
     (said,) = map(sentence, hazards({**FIXED, **FREE}, IDLE, threads=1))
-    assert said.startswith("--threads 1 does not reach cpp_fused_add_0, whose text fixes 2;")
+    assert said.startswith("--threads 1 has no effect on cpp_fused_add_0, generated for 2 threads;")
     assert hazards(FIXED, IDLE, threads=2) == ()
 
 

@@ -69,13 +69,13 @@ def test_a_product_is_held_against_one_of_its_dtype() -> None:
     ("work", "seconds", "why"),
     [
         (KernelWork("k", 64), 1e-6, "launch-bound"),
-        (KernelWork("k", 64, indirect=True), 1e-3, "less than counted"),
+        (KernelWork("k", 64, indirect=True), 1e-3, "may read less than was counted"),
         (KernelWork("k", 64), 1e-3, "bound by arithmetic"),
-        (KernelWork("k", 60 * MIB), 1e-3, "fit in the last cache"),
+        (KernelWork("k", 60 * MIB), 1e-3, "fit in the last-level cache"),
         (KernelWork("k", MIB // 4), 1e-6, "smaller cache"),
-        (KernelWork("k", 2 * MIB), 1e-6, "the bytes are wrong"),
-        (KernelWork("k", 200 * MIB, indirect=True), 1e-3, "its indices are loaded"),
-        (KernelWork("k", 60 * MIB, 2_000_000_000, "float32"), 10e-3, "of what a matrix product reaches"),
+        (KernelWork("k", 2 * MIB), 1e-6, "the byte count is wrong"),
+        (KernelWork("k", 200 * MIB, indirect=True), 1e-3, "its loads are indirect"),
+        (KernelWork("k", 60 * MIB, 2_000_000_000, "float32"), 10e-3, "of the measured matmul rate"),
     ],
 )
 def test_what_cannot_be_is_remarked_with_its_likely_cause(work: KernelWork, seconds: float, why: str) -> None:

@@ -82,7 +82,7 @@ def test_the_report_ends_with_one_sentence() -> None:
     assert result_sentence(result(variants=(wrong,))) == "k_v3 is wrong and not timed."
     assert result_sentence(result()) == "Nothing was compared."
     alone = replace(result(), alone=(Measurement("k alone", 24, 1e-5, 1e-7),))
-    assert result_sentence(alone) == "k takes 10.00 us a call, and was compared to nothing."
+    assert result_sentence(alone) == "k takes 10.00 us per call; nothing to compare with."
     assert "3 comparisons are not decided" in result_sentence(
         result(*[comparison(0.9, 1.1, "UNDECIDED")] * 3)
     )
@@ -109,7 +109,10 @@ def test_remarks_and_why_nothing_is_decided_stand_below_the_table() -> None:
     lines = to_text(
         BenchTable(result(comparison(0.9, 1.1, "UNDECIDED", reason=reason, remarks=(drift,)))), 200
     ).splitlines()
-    assert "remark: times drift: k_v2 alone got 2.0% faster within a process; both sides share it" in lines
+    assert (
+        "remark: times drift: k_v2 alone became 2.0% faster within a process, and the baseline with it"
+        in lines
+    )
     assert "UNDECIDED: k_v2 against k: needs about 3 s more, or more processes" in lines
 
 

@@ -114,19 +114,19 @@ def test_every_code_has_a_sentence() -> None:
 ARGUMENT = {"aspect": "type", "argument": "in_ptr0", "type": "*fp32"}
 OTHERS: list[tuple[RemarkCode, dict[str, Number], str]] = [
     ("scalar-loops", {"scalar": 2, "nests": 3}, "2 of 3 loop nests are scalar; the dump does not record why"),
-    ("int64-indices", {}, "indices are 64 bits wide"),
+    ("int64-indices", {}, "indices are int64"),
     ("reduction-hint", {"hint": "DEFAULT"}, "reduction hint DEFAULT"),
     (
         "unaligned-pointers",
         {"pointers": ("in_ptr0", "out_ptr1"), "of": 5},
-        "2 of 5 pointers are not promised to be aligned to 16 bytes: in_ptr0, out_ptr1",
+        "2 of 5 pointers are not marked as aligned to 16 bytes in triton_meta: in_ptr0, out_ptr1",
     ),
-    ("no-launch", {}, "the wrapper has no launch of it"),
+    ("no-launch", {}, "the wrapper does not launch it"),
     ("no-node", {}, "no scheduler node is linked to it"),
     (
         "argument-count",
         {"parameters": 5, "grid": 3, "passed": 4},
-        "it takes 5 arguments and 3 for the grid, and is passed 4",
+        "it takes 5 arguments and 3 for the grid, but is passed 4",
     ),
     ("argument-type", {**ARGUMENT, "passed": "7"}, "in_ptr0 is a pointer (*fp32) and is passed the number 7"),
     (
@@ -158,79 +158,83 @@ OTHERS: list[tuple[RemarkCode, dict[str, Number], str]] = [
     (
         "other-size",
         {"argument": "xnumel", "passed": 7, "compiled": 8},
-        "xnumel is passed 7, and its text is written for 8",
+        "xnumel is passed 7, but the kernel was generated for 8",
     ),
     (
         "block-too-small",
         {"argument": "r0_numel", "passed": 2048, "block": "R0_BLOCK", "limit": 1024},
-        "r0_numel is passed 2048, but it reduces R0_BLOCK=1024 at most",
+        "r0_numel is passed 2048, but the kernel reduces at most R0_BLOCK=1024 elements",
     ),
     (
         "other-points",
         {"passed": ("xnumel=4", "r0_numel=7"), "node": "op0", "points": 4, "reduced": 8},
-        "it is passed xnumel=4, r0_numel=7, but op0 has 4 points that reduce 8 each",
+        "it is passed xnumel=4, r0_numel=7, but op0 has numel 4 and rnumel 8",
     ),
     (
         "other-points",
         {"passed": ("xnumel=4",), "node": "op0", "points": "s0", "reduced": 1},
-        "it is passed xnumel=4, but op0 has s0 points",
+        "it is passed xnumel=4, but op0 has numel s0 and rnumel 1",
     ),
-    ("grid-size-missing", {"grid": "Grid2D", "argument": "ynumel"}, "its grid is Grid2D, which needs ynumel"),
+    (
+        "grid-size-missing",
+        {"grid": "Grid2D", "argument": "ynumel"},
+        "its grid Grid2D needs ynumel, which is not passed",
+    ),
     (
         "grid-too-large",
         {"sizes": ("ynumel=9",), "limit": 8},
-        "ynumel=9: more than 8 blocks in y or z are needed",
+        "ynumel=9 needs more than 8 blocks in y or z",
     ),
     (
         "other-grid-blocks",
         {"blocks": 31, "rows": 256, "columns": 256, "block_rows": 64, "block_columns": 32, "needed": 32},
-        "its grid has 31 blocks in x; 256x256 in tiles of 64x32 are 32",
+        "its grid has 31 blocks in x, but 256x256 in tiles of 64x32 needs 32",
     ),
     (
         "other-grid-batches",
         {"blocks": 2, "batches": 1},
-        "its grid has 2 blocks in y and z, but its output holds 1 matrices",
+        "its grid has 2 blocks in y and z, but its output holds 1 matrix",
     ),
     (
         "other-grid-sizes",
         {"grid": ("7",), "passed": ("8", "9")},
-        "its grid is made of 7, and it is passed 8, 9",
+        "its grid is computed from 7, but it is passed 8, 9",
     ),
     (
         "not-divisible",
         {"argument": "xnumel", "divisor": 16, "passed": 7},
-        "xnumel is promised to be divisible by 16, and is passed 7",
+        "triton_meta says that xnumel is divisible by 16, but it is passed 7",
     ),
     (
         "not-aligned",
         {"argument": "in_ptr0", "alignment": 16, "passed": "buf0", "offset": 12},
-        "in_ptr0 is promised to be aligned to 16 bytes, and buf0 starts 12 bytes into its memory",
+        "triton_meta says that in_ptr0 is aligned to 16 bytes, but buf0 starts at byte 12 of its storage",
     ),
     (
         "int32-overflow",
         {"argument": "xnumel", "passed": 1 << 31},
-        "xnumel is a 32-bit number, and is passed 2147483648",
+        "xnumel is int32, but is passed 2147483648",
     ),
     (
         "int32-extent",
         {"argument": "in_ptr0", "passed": "buf0", "elements": 1 << 31},
-        "in_ptr0 has indices of 32 bits, and buf0 spans 2147483648 elements",
+        "in_ptr0 is indexed with int32, but buf0 spans 2147483648 elements",
     ),
     (
         "kernels-without-ir",
         {"kernels": 1},
-        "1 launched kernel has no node: of a graph with branches, loops or partitions torch keeps the IR of "
-        "the last part only",
+        "1 launched kernel has no scheduler node: torch dumps only the IR of the last part of a graph with "
+        "branches, loops or partitions",
     ),
     (
         "unfinished-compile",
         {},
-        "its compile did not come to its end: files are missing, or end early",
+        "its compile did not finish: files are missing or truncated",
     ),
     (
         "cut-short",
         {"outcome": "interrupted", "exit_status": -15, "signal": "SIGTERM"},
-        "the script was interrupted by SIGTERM: what it would have compiled later, if anything, is missing",
+        "the script was interrupted by SIGTERM: later compiles, if any, are missing",
     ),
     (
         "recompile-limit",
@@ -249,11 +253,11 @@ OTHERS: list[tuple[RemarkCode, dict[str, Number], str]] = [
         {"outcome": "failed", "exit_status": -9, "signal": 9},
         "the script was killed by signal 9",
     ),
-    ("script-ended", {"outcome": "interrupted"}, "the script was interrupted, and nothing tells by what"),
+    ("script-ended", {"outcome": "interrupted"}, "the script was interrupted (the signal was not recorded)"),
     (
         "graphs-in-cache",
         {"path": "/c"},
-        "torch took its graphs from inductor's cache; the other verbs read them there: /c",
+        "torch loaded its graphs from inductor's cache; the other verbs read them there: /c",
     ),
     (
         "empty-graphs",
@@ -263,8 +267,8 @@ OTHERS: list[tuple[RemarkCode, dict[str, Number], str]] = [
     (
         "no-dump",
         {},
-        "no graph was dumped, and no probe.json says why; a warm cache is the usual reason: `probe dump` "
-        "gives each run its own",
+        "no graph was dumped, and there is no probe.json that records why; consistent with a warm cache: "
+        "`probe dump` gives each run an empty one",
     ),
     (
         "ended-before-compile",
@@ -274,13 +278,13 @@ OTHERS: list[tuple[RemarkCode, dict[str, Number], str]] = [
     (
         "other-backend",
         {"frames": 2},
-        "dynamo handed over 2 graph(s), but none to inductor: the script chose another backend",
+        "dynamo compiled 2 graphs, none with inductor; consistent with another backend in the script",
     ),
-    ("ran-eagerly", {}, "everything ran eagerly: dynamo gave up on every function it was handed"),
+    ("ran-eagerly", {}, "everything ran eagerly: dynamo gave up on every function"),
     (
         "nothing-compiled",
         {},
-        "nothing was compiled: torch.compile was not called, or what it returned never ran",
+        "nothing was compiled: torch.compile was not called, or the function it returned never ran",
     ),
     ("fallback", {"kernel": "aten.sort"}, "k1 falls back to aten.sort"),
 ]
@@ -303,7 +307,7 @@ def test_remarks_about_kernels_name_them_and_add_up_their_bytes() -> None:
         Remark("int64-indices", "missed", Subject("kernel", f"k{number}"), (), 1024 * number)
         for number in range(1, 6)
     ]
-    wide = "indices are 64 bits wide"
+    wide = "indices are int64"
     assert folded(remarks[:1], about="k1") == [("missed", f"{wide} (kernel reads and writes 1 KiB)")]
     assert folded(remarks[:1]) == [("missed", f"k1: {wide} (kernel reads and writes 1 KiB)")]
     assert folded(remarks) == [("missed", f"k5, k4, k3 and 2 more: {wide} (kernels read and write 15 KiB)")]

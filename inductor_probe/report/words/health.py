@@ -1,18 +1,88 @@
-"""Words for what `probe doctor` saw: what it is, and what to do about it."""
+"""Words for what `probe doctor` saw, what to do about it, and what environment variables do."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Mapping
 from typing import Any
 
 from inductor_probe.model.health import Diagnostic
-from inductor_probe.report.units import bytes_text, counted
-from inductor_probe.report.words.machine import machine_sentence, what_and_remedy
-from inductor_probe.report.words.variables import VARIABLE_WORDS
+from inductor_probe.report.units import bytes_text
+from inductor_probe.report.words.remarks import sentence, what_and_remedy
+from inductor_probe.report.words.templates import fill
 
-_Facts = dict[str, Any]
-_Words = tuple[str, str | None]
 _MOST_SHOWN = 60
+
+_EAGER = "torch.compile does nothing: no dump, and timings are of eager"
+_SEARCH = "choices are timed while compiling: dumps take longer, and may differ from run to run"
+_SYNC = "each launch on a GPU waits for its end: timings with several kernels are too long"
+_OWN = "; probe dump sets its own"
+
+VARIABLE_WORDS = {
+    # what is dumped
+    "TORCH_COMPILE_DEBUG": "every run of torch dumps, with warnings" + _OWN,
+    "TORCH_COMPILE_DEBUG_DIR": "dumps go there instead of the working folder",
+    "TORCHINDUCTOR_CACHE_DIR": "inductor's caches are there" + _OWN,
+    "TRITON_CACHE_DIR": "compiled Triton kernels are there" + _OWN,
+    "TORCHINDUCTOR_FX_GRAPH_CACHE": "switches the graph cache" + _OWN,
+    "TORCHINDUCTOR_AUTOGRAD_CACHE": "switches the autograd cache" + _OWN,
+    "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "all caches are off: each run compiles anew",
+    "TORCH_COMPILE_FORCE_DISABLE_CACHES": "all caches are off: each run compiles anew",
+    "TORCHINDUCTOR_FX_GRAPH_REMOTE_CACHE": "graphs may come from a remote cache: empty dumps",
+    "TORCHINDUCTOR_AUTOGRAD_REMOTE_CACHE": "graphs may come from a remote cache: empty dumps",
+    "TORCHINDUCTOR_AUTOTUNE_REMOTE_CACHE": "configurations may come from a remote cache",
+    "TORCHINDUCTOR_BUNDLED_AUTOTUNE_REMOTE_CACHE": "configurations may come from a remote cache",
+    "TORCH_COMPILE_DISABLE": _EAGER,
+    "TORCHDYNAMO_DISABLE": _EAGER,
+    "TORCH_COMPILE_OVERRIDE_BACKENDS": "some graphs go to another backend than the script's",
+    "TORCH_COMPILE_OVERRIDE_INDUCTOR_CONFIGS": "inductor's settings differ for some graphs",
+    "TORCH_COMPILE_OVERRIDE_DYNAMO_CONFIGS": "dynamo's settings differ for some graphs",
+    "TORCHDYNAMO_SUPPRESS_ERRORS": "what fails to compile runs eager without a word",
+    "TORCHDYNAMO_REPRO_AFTER": "graphs are wrapped for the minifier",
+    "TORCHINDUCTOR_FREEZING": "weights become constants: other graphs than without it",
+    "TORCHINDUCTOR_CPP_WRAPPER": "the wrapper is C++: other costs beside the kernels",
+    "TORCHINDUCTOR_FX_WRAPPER": "the wrapper is an FX graph, not output_code.py as usual",
+    "TORCHINDUCTOR_UNIQUE_KERNEL_NAMES": "kernels have names without what they compute",
+    "TORCHINDUCTOR_DEBUG_FUSION": "kernels are commented with the nodes fused in them",
+    "TORCHINDUCTOR_BENCHMARK_KERNEL": "each Triton kernel has its own benchmark in output_code.py",
+    "TORCHINDUCTOR_LAYOUT_OPTIMIZATION": "channels-last for convolutions is switched",
+    "TORCH_LOGS": "torch prints these logs as well",
+    "TORCH_TRACE": "torch writes a structured trace there as well",
+    "TORCHINDUCTOR_COMPILE_THREADS": "so many workers compile kernels",
+    "TORCHINDUCTOR_WORKER_START": "how compile workers are started",
+    "TRITON_KERNEL_OVERRIDE": "Triton runs kernels from TRITON_OVERRIDE_DIR, not those of the dump",
+    "TRITON_KERNEL_DUMP": "Triton writes its IR for each kernel",
+    "TRITON_INTERPRET": "Triton kernels run in Python: timings are of the interpreter",
+    "TRITON_ALWAYS_COMPILE": "Triton never takes a kernel from its cache",
+    "TRITON_DEBUG": "Triton kernels check as they run: other code, longer times",
+    # which code is generated
+    "TORCHINDUCTOR_MAX_AUTOTUNE": _SEARCH,
+    "TORCHINDUCTOR_MAX_AUTOTUNE_GEMM": _SEARCH,
+    "TORCHINDUCTOR_MAX_AUTOTUNE_POINTWISE": _SEARCH,
+    "TORCHINDUCTOR_COORDINATE_DESCENT_TUNING": _SEARCH,
+    "TORCHINDUCTOR_BENCHMARK_FUSION": "fusions are timed before they are made: dumps may differ",
+    "TORCHINDUCTOR_MULTI_KERNEL": "several kernels are made for a reduction, one chosen as it runs",
+    "TORCHINDUCTOR_VEC_ISA_OK": "0 turns vectors off, 1 takes them untried",
+    "ATEN_CPU_CAPABILITY": "C++ kernels, and torch's own, use no better vectors than that",
+    "CXX": "compiles C++ kernels",
+    "TORCHINDUCTOR_CPP_DYNAMIC_THREADS": "C++ kernels ask for their threads as they run",
+    "TORCHINDUCTOR_CPP_ENABLE_UNSAFE_MATH_OPT_FLAG": "-funsafe-math-optimizations: other results",
+    "TORCHINDUCTOR_USE_FAST_MATH": "fast, less exact mathematics in Triton kernels",
+    # how long it takes
+    "OMP_NUM_THREADS": "kernels are compiled for, and run on, so many threads",
+    "MKL_NUM_THREADS": "library calls run on so many threads",
+    "TORCHINDUCTOR_CUDAGRAPHS": "CUDA graphs replay the launches: less of the host's time",
+    "TORCHINDUCTOR_NAN_ASSERTS": "tensors are checked for NaN after each kernel: longer times",
+    "TORCHINDUCTOR_SIZE_ASSERTS": "without checks of sizes and strides: shorter calls",
+    "TORCHINDUCTOR_PROFILE": "Triton kernels are timed as they run: longer calls",
+    "TORCHINDUCTOR_CPP_ENABLE_KERNEL_PROFILE": "each C++ kernel tells the profiler: longer calls",
+    "TORCHINDUCTOR_DEBUG_COMPILE": "C++ kernels are compiled for a debugger, without optimisation",
+    "CUDA_LAUNCH_BLOCKING": _SYNC,
+    "PYTORCH_NO_CUDA_MEMORY_CACHING": "each allocation asks the driver: much longer calls",
+    "CUDA_VISIBLE_DEVICES": "torch sees these GPUs only",
+    "LD_PRELOAD": "another allocator or OpenMP may run than torch's own",
+}
+
 _INSTALL = "install g++ (Debian: apt install g++), or name a compiler with CXX"
 _BUILD_REMEDIES = (  # by what compiler, linker or loader says
     ("Python.h", "install Python's headers (Debian: apt install python3-dev)"),
@@ -38,282 +108,209 @@ _FOLDER_REMEDIES = {
     "record": "let XDG_STATE_HOME name a folder that can be written; till then bench files need --trust",
 }
 
+_TORCH = "{version}, built for {build}[ {toolkit}], in {folder}"
+_COMPILER = "{version|name}, {path}"
+_VECTORS = "{vectors}"
+_CACHES = (
+    "{state}, in {folder} ({bytes_text} in {files:# file})[: a script run {on} compiles nothing that it "
+    "finds there]; probe dump has empty ones of its own"
+)
+_NOT_IMPORTABLE = "cannot be imported: {error|'no answer'}"
+_NOT_AVAILABLE = "not available on torch {torch}: {error}"
+_UNSET = "unset {name}, unless that is what you want"
+_GPU = "{index}: {name|'a GPU'}"
+_GPU_STATE = (
+    _GPU + "[, driver {driver}][, {sm_mhz:g} of {max_sm_mhz:g} MHz][ ({idle_text})]"
+    "[, {power_w:.0f} of {limit_w:.0f} W][, {temperature_c:g} C][, {unknown}]"
+)
+_PROCESSORS = (
+    "{processors:# processor}, {busy:.1f} of them busy, {quota_text|'no quota'}[, governor {governors}]"
+)
+_TIMER = (
+    "time.perf_counter has steps of {step_ns:.0f} ns[, from {source}]",
+    "give short kernels a larger --budget; a machine whose clock source is tsc has finer steps",
+)
+_FOLDER = (
+    "{use_text} in {folder}[ ({to_be_made})]: {free} free",
+    "free some space: probe runs --older-than 7d lists old runs",
+)
 
-def text_and_remedy(diagnostic: Diagnostic) -> _Words:
+HEALTH_WORDS: Mapping[str, tuple[str, str]] = {  # what was seen, and what to do about it where that is needed
+    "python": ("{version}, {executable}", ""),
+    "torch": (_TORCH, ""),
+    "torch-not-installed": (
+        "not installed in {executable}",
+        "pip install torch, or run probe with the Python that has it",
+    ),
+    "torch-not-importable": (
+        _NOT_IMPORTABLE,
+        "see what `{executable} -c 'import torch, torch._inductor.config'` says",
+    ),
+    "torch-too-old": (
+        _TORCH + ": it is older than what probe dump supports",
+        "install torch {oldest} or later to dump and time; reading dumps needs none",
+    ),
+    "torch-without-gpu": (
+        _TORCH + ", and there is a GPU",
+        "install a build for the GPU, if kernels for it are what you want",
+    ),
+    "triton": ("{version}", ""),
+    "triton-not-asked": ("not checked, as torch is missing", ""),
+    "triton-not-needed": ("not installed; kernels for the CPU are C++ and need none", ""),
+    "triton-not-importable": (
+        _NOT_IMPORTABLE,
+        "install the triton that this torch was released with; C++ kernels do not need it",
+    ),
+    "triton-not-installed": (
+        "not installed: inductor cannot compile for the GPU",
+        "pip install triton, the version that this torch was released with",
+    ),
+    "debugpy": ("{version}", ""),
+    "debugpy-not-installed": (
+        "not installed: stepping into the compiler needs it",
+        "pip install debugpy",
+    ),
+    "compiler": (
+        _COMPILER + "; compiled, linked and ran a kernel as inductor does in {seconds:.1f} s",
+        "",
+    ),
+    "compiler-not-found": ("there is no {name} on the PATH", _INSTALL),
+    "compiler-not-tried": (_COMPILER + "; not tried, without torch's flags", ""),
+    "compile-command-not-available": (
+        f"{_COMPILER}; {_NOT_AVAILABLE}",
+        "see whether it compiles: probe dump check_hflip.py",
+    ),
+    "compiler-not-accepted": (_COMPILER + "; torch finds none that works: {error|'no answer'}", _INSTALL),
+    "kernel-not-built": (_COMPILER + "; a kernel compiled as inductor does fails: {error}", "{build_remedy}"),
+    "openmp": ("{flag}; the kernel ran on {threads:# thread}", ""),
+    "openmp-not-used": (
+        "inductor uses none: C++ kernels run on one thread",
+        "name a compiler that has OpenMP with CXX",
+    ),
+    "vectors": (_VECTORS, ""),
+    "vectors-narrow": (_VECTORS + "[; the processor has {processor_bits} bits]", "{vectors_remedy}"),
+    "caches": (_CACHES, ""),
+    "caches-remote": (
+        _CACHES + "; remote caches are on ({remote}): they hide compiles; probe dump turns them off",
+        "unset TORCHINDUCTOR_FX_GRAPH_REMOTE_CACHE and its like to see every compile",
+    ),
+    "caches-not-available": (_NOT_AVAILABLE, "look for them yourself; probe dump has caches of its own"),
+    "limits": ("{limits} (torch's defaults), after that eager", ""),
+    "limits-changed": (
+        "{limits}; torch's defaults: {changed}",
+        "look for what sets them when Python starts",
+    ),
+    "limits-not-available": (_NOT_AVAILABLE, "watch for limits that probe dump says were hit"),
+    "variables-none": ("none of torch, inductor, triton or OpenMP is set", ""),
+    "variable-harmless": ("{assignment}: has the same effect as not setting it", ""),
+    "variable-effect": ("{assignment}: {effect}", _UNSET),
+    "variable-read": ("{assignment}: {reader}", _UNSET),
+    "variable-not-read": ("{assignment}: torch[ {torch}] does not read it", "{correction}"),
+    "variable-not-known": ("{assignment}: no known effect on dumps or timings", ""),
+    "gpu": (_GPU_STATE, ""),
+    "gpu-none": ("none: inductor compiles C++ for the CPU", ""),
+    "gpu-not-usable": (
+        _GPU + ", and torch cannot use it: {error|'no reason given'}",
+        "see whether nvidia-smi sees it, and whether the driver is as new as torch's CUDA",
+    ),
+    "gpu-amd": (_GPU + "; clocks of AMD GPUs are not read", "watch rocm-smi while something is timed"),
+    "gpu-not-readable": (_GPU + "; {error|'its clocks are not known'}", "pip install nvidia-ml-py"),
+    "gpu-hazards": (
+        _GPU_STATE,
+        "wait until it is cool and free, or take another: nvidia-smi -q -d PERFORMANCE says more",
+    ),
+    "processors": (_PROCESSORS, ""),
+    "processors-hazards": (_PROCESSORS, ""),
+    "timer": _TIMER,
+    "timer-coarse": _TIMER,
+    "folder": _FOLDER,
+    "little-space": _FOLDER,
+    "folder-not-writable": ("{not_writable}: {error}", "{folder_remedy}"),
+}
+
+
+def text_and_remedy(diagnostic: Diagnostic) -> tuple[str, str | None]:
     """Return what was seen, without a final period, and what to do about it; None exactly where all is ok."""
-    facts = dict(diagnostic.facts)
+    text, remedy = (fill(template, _values(diagnostic)) for template in HEALTH_WORDS[diagnostic.code])
     if diagnostic.code == "processors-hazards":
-        words = [what_and_remedy(remark) for remark in diagnostic.remarks]
-        text = "; ".join([_processors(facts)[0], *(what for what, _ in words)])
-        return text, "; ".join(dict.fromkeys(remedy for _, remedy in words))
-    if diagnostic.code == "gpu-hazards":
-        text = "; ".join([_gpu(facts)[0], *map(machine_sentence, diagnostic.remarks)])
-        return (
-            text,
-            "wait until it is cool and free, or take another: nvidia-smi -q -d PERFORMANCE tells more",
-        )
-    text, remedy = HEALTH_WORDS[diagnostic.code](facts)
+        hazards = [what_and_remedy(remark) for remark in diagnostic.remarks]
+        text = "; ".join([text, *(what for what, _ in hazards)])
+        remedy = "; ".join(dict.fromkeys(advice for _, advice in hazards))
+    elif diagnostic.remarks:
+        text = "; ".join([text, *map(sentence, diagnostic.remarks)])
     return text, None if diagnostic.level == "ok" else remedy
 
 
-def _torch_not_installed(facts: _Facts) -> _Words:
-    remedy = "pip install torch, or run probe with the Python that has it"
-    return f"not installed in {facts['executable']}", remedy
+def _values(diagnostic: Diagnostic) -> dict[str, Any]:
+    """Return the facts of a diagnostic, and what templates need beside them."""
+    facts: defaultdict[str, Any] = defaultdict(lambda: None, diagnostic.facts)
+    match diagnostic.about:
+        case "compiler":
+            remedies = (remedy for part, remedy in _BUILD_REMEDIES if part in (facts["error"] or ""))
+            facts["build_remedy"] = next(remedies, f"fix what it says, or {_INSTALL}")
+        case "vectors":
+            facts["vectors"] = (
+                f"{facts['isa']}, {facts['bits']} bits"
+                if facts["isa"]
+                else "none: C++ kernels are not vectorised"
+            )
+            facts["vectors_remedy"] = (
+                f"unset {facts['variable']}, unless that is what you want"
+                if facts["variable"]
+                else "torch compiles and loads a program for each kind: see compiler, or take a later one"
+            )
+        case "caches" if "folder" in facts:
+            facts |= _cache_values(facts)
+        case "recompiles":
+            facts |= _limit_values(facts)
+        case "variables" if facts["name"]:
+            facts |= _variable_values(facts)
+        case "gpu":
+            facts["idle_text"] = "idle" if facts["idle"] and facts["sm_mhz"] and facts["max_sm_mhz"] else None
+            known = [facts[name] for name in ("driver", "sm_mhz", "power_w", "temperature_c")]
+            facts["unknown"] = None if any(known) else "nothing of its state can be read"
+        case "processors":
+            quota = facts["quota"]
+            facts["quota_text"] = None if quota is None else f"a quota of {quota:g} by the control group"
+        case "timer":
+            facts["step_ns"] = facts["step_s"] and facts["step_s"] * 1e9
+        case "disk":
+            use, folder = _USES[facts["use"]], facts["folder"]
+            facts |= {"use_text": use, "folder_remedy": _FOLDER_REMEDIES[facts["use"]]}
+            facts |= {"free": bytes_text(facts["free_bytes"])}
+            facts |= {"to_be_made": None if facts["exists"] else "to be made"}
+            facts["not_writable"] = (
+                f"{use} cannot be written in {folder}"
+                if folder
+                else "no folder for temporary files can be written"
+            )
+    return facts
 
 
-def _torch_not_importable(facts: _Facts) -> _Words:
-    remedy = f"see what `{facts['executable']} -c 'import torch, torch._inductor.config'` says"
-    return f"cannot be imported: {facts['error'] or 'no answer'}", remedy
-
-
-def _torch(facts: _Facts) -> _Words:
-    toolkit = f" {facts['toolkit']}" if facts["toolkit"] else ""
-    return f"{facts['version']}, built for {facts['build']}{toolkit}, in {facts['folder']}", None
-
-
-def _torch_too_old(facts: _Facts) -> _Words:
-    remedy = f"install torch {facts['oldest']} or later to dump and time; reading dumps needs none"
-    return f"{_torch(facts)[0]}: its private parts are not known here", remedy
-
-
-def _torch_without_gpu(facts: _Facts) -> _Words:
-    remedy = "install a build for the GPU, if kernels for it are what you want"
-    return f"{_torch(facts)[0]}, and there is a GPU", remedy
-
-
-def _triton_not_importable(facts: _Facts) -> _Words:
-    remedy = "install the triton that this torch was released with; C++ kernels do not need it"
-    return f"cannot be imported: {facts['error'] or 'no answer'}", remedy
-
-
-def _triton_not_installed(_: _Facts) -> _Words:
-    remedy = "pip install triton, the version that this torch was released with"
-    return "not installed: inductor cannot compile for the GPU", remedy
-
-
-def _compiler_name(facts: _Facts) -> str:
-    return f"{facts['version'] or facts['name']}, {facts['path']}"
-
-
-def _compiler(facts: _Facts) -> _Words:
-    seconds = facts["seconds"]
-    did = f"compiled, linked and ran a kernel as inductor does in {seconds:.1f} s"
-    return f"{_compiler_name(facts)}; {did}", None
-
-
-def _command_not_available(facts: _Facts) -> _Words:
-    text = f"{_compiler_name(facts)}; not available on torch {facts['torch']}: {facts['error']}"
-    return text, "see whether it compiles: probe dump check_hflip.py"
-
-
-def _compiler_not_accepted(facts: _Facts) -> _Words:
-    why = facts["error"] or "no answer"
-    return f"{_compiler_name(facts)}; torch finds none that works: {why}", _INSTALL
-
-
-def _kernel_not_built(facts: _Facts) -> _Words:
-    error = facts["error"]
-    remedies = (remedy for sign, remedy in _BUILD_REMEDIES if sign in error)
-    text = f"{_compiler_name(facts)}; a kernel compiled as inductor does fails: {error}"
-    return text, next(remedies, f"mend what it says, or {_INSTALL}")
-
-
-def _openmp(facts: _Facts) -> _Words:
-    return f"{facts['flag']}; the kernel ran on {counted(facts['threads'], 'thread')}", None
-
-
-def _openmp_not_used(_: _Facts) -> _Words:
-    text = "inductor uses none: C++ kernels run on one thread"
-    return text, "name a compiler that has OpenMP with CXX"
-
-
-def _vectors(facts: _Facts) -> _Words:
-    none = "none: C++ kernels are not vectorised"
-    return f"{facts['isa']}, {facts['bits']} bits" if facts["isa"] else none, None
-
-
-def _vectors_narrow(facts: _Facts) -> _Words:
-    processor, variable = facts["processor_bits"], facts["variable"]
-    has = f"; the processor has {processor} bits" if processor else ""
-    remedy = (
-        f"unset {variable}, unless it shall be so"
-        if variable
-        else "torch compiles and loads a program for each kind: see compiler, or take a later one"
-    )
-    return _vectors(facts)[0] + has, remedy
-
-
-def _caches(facts: _Facts) -> _Words:
-    size = f"{'' if facts['whole'] else 'more than '}{bytes_text(facts['bytes'])}"
+def _cache_values(facts: Mapping[str, Any]) -> dict[str, Any]:
     names = {"FX graphs": "fx_graph", "autograd": "autograd", "autotuning": "autotune"}
     enabled = [] if facts["disabled"] else [name for name, key in names.items() if facts[key]]
-    text = f"on for {', '.join(enabled)}" if enabled else "all off"
-    text += f", in {facts['folder']} ({size} in {counted(facts['files'], 'file')})"
-    text += ": a script run by itself compiles nothing that it finds there" if enabled else ""
-    return f"{text}; probe dump has empty ones of its own", None
+    return {
+        "state": f"on for {', '.join(enabled)}" if enabled else "all off",
+        "on": "by itself" if enabled else None,
+        "bytes_text": f"{'' if facts['whole'] else 'more than '}{bytes_text(facts['bytes'])}",
+    }
 
 
-def _caches_remote(facts: _Facts) -> _Words:
-    which = ", ".join(facts["remote"])
-    text = f"{_caches(facts)[0]}; remote caches are on ({which}): they hide compiles; probe dump has them off"
-    return text, "unset TORCHINDUCTOR_FX_GRAPH_REMOTE_CACHE and its like to see every compile"
-
-
-def _caches_not_available(facts: _Facts) -> _Words:
-    text = f"not available on torch {facts['torch']}: {facts['error']}"
-    return text, "look for them yourself; probe dump has caches of its own"
-
-
-def _limits_text(facts: _Facts) -> str:
-    whose = {"recompile_limit": "of one function", "accumulated_recompile_limit": "of all functions"}
-    limits = [(name, facts[name]) for name in whose if facts[name] is not None]
-    return ", ".join(f"{whose[name]} at most {value}" for name, value in limits)
-
-
-def _limits_changed(facts: _Facts) -> _Words:
-    defaults = {name: facts[f"{name}_default"] for name in ("recompile_limit", "accumulated_recompile_limit")}
+def _limit_values(facts: Mapping[str, Any]) -> dict[str, Any]:
+    scopes = {"recompile_limit": "of one function", "accumulated_recompile_limit": "of all functions"}
+    limits = [f"{scope} at most {facts[name]}" for name, scope in scopes.items() if facts[name] is not None]
+    defaults = {name: facts[f"{name}_default"] for name in scopes}
     changed = [f"{name} is {value}" for name, value in defaults.items() if value not in (None, facts[name])]
-    text = f"{_limits_text(facts)}; torch's own {', '.join(changed)}"
-    return text, "look for what sets them when Python starts"
+    return {"limits": ", ".join(limits), "changed": ", ".join(changed)}
 
 
-def _limits_not_available(facts: _Facts) -> _Words:
-    text = f"not available on torch {facts['torch']}: {facts['error']}"
-    return text, "watch for limits that probe dump says were hit"
-
-
-def _variable(facts: _Facts) -> str:
+def _variable_values(facts: Mapping[str, Any]) -> dict[str, Any]:
     name, value = facts["name"], facts["value"]
-    if value is None:
-        return f"{name} is set"
-    return f"{name}={value if len(value) <= _MOST_SHOWN else f'{value[: _MOST_SHOWN - 1]}…'}"
-
-
-def _variable_effect(facts: _Facts) -> _Words:
-    return f"{_variable(facts)}: {VARIABLE_WORDS[facts['name']]}", _unset(facts)
-
-
-def _variable_read(facts: _Facts) -> _Words:
-    does = f"sets {facts['setting']}" if facts["setting"] else f"read by {facts['file']}"
-    return f"{_variable(facts)}: {does}", _unset(facts)
-
-
-def _variable_not_read(facts: _Facts) -> _Words:
-    remedy = f"did you mean {facts['near']}?" if facts["near"] else f"unset {facts['name']}"
-    return f"{_variable(facts)}: torch {facts['torch'] or ''} does not read it", remedy
-
-
-def _unset(facts: _Facts) -> str:
-    return f"unset {facts['name']}, unless that is what you want"
-
-
-def _gpu_name(facts: _Facts) -> str:
-    return f"{facts['index']}: {facts['name'] or 'a GPU'}"
-
-
-def _gpu(facts: _Facts) -> _Words:
-    parts = [f"driver {facts['driver']}" if facts["driver"] else None]
-    if facts["sm_mhz"] and facts["max_sm_mhz"]:
-        idle = " (idle)" if facts["idle"] else ""
-        parts.append(f"{facts['sm_mhz']:g} of {facts['max_sm_mhz']:g} MHz{idle}")
-    if facts["power_w"] is not None and facts["limit_w"]:
-        parts.append(f"{facts['power_w']:.0f} of {facts['limit_w']:.0f} W")
-    if facts["temperature_c"] is not None:
-        parts.append(f"{facts['temperature_c']:g} C")
-    shown = ", ".join(part for part in parts if part) or "nothing of its state can be read"
-    return f"{_gpu_name(facts)}, {shown}", None
-
-
-def _gpu_not_usable(facts: _Facts) -> _Words:
-    remedy = "see whether nvidia-smi sees it, and whether the driver is as new as torch's CUDA"
-    return f"{_gpu_name(facts)}, and torch cannot use it: {facts['error'] or 'no reason given'}", remedy
-
-
-def _gpu_amd(facts: _Facts) -> _Words:
-    return f"{_gpu_name(facts)}; clocks of AMD's are not read here", "watch rocm-smi while something is timed"
-
-
-def _gpu_not_readable(facts: _Facts) -> _Words:
-    return f"{_gpu_name(facts)}; {facts['error'] or 'its clocks are not known'}", "pip install nvidia-ml-py"
-
-
-def _processors(facts: _Facts) -> _Words:
-    text = f"{counted(facts['processors'], 'processor')}, {facts['busy']:.1f} of them busy"
-    quota = facts["quota"]
-    text += f", a quota of {quota:g} by the control group" if quota is not None else ", no quota"
-    if facts["governors"]:
-        text += f", governor {' and '.join(facts['governors'])}"
-    return text, None
-
-
-def _timer(facts: _Facts) -> _Words:
-    source = f", from {facts['source']}" if facts["source"] else ""
-    remedy = "give short kernels a larger --budget; a machine whose clock source is tsc tells time finer"
-    return f"time.perf_counter goes in steps of {facts['step_s'] * 1e9:.0f} ns{source}", remedy
-
-
-def _folder(facts: _Facts) -> _Words:
-    shown = facts["folder"] if facts["exists"] else f"{facts['folder']} (to be made)"
-    remedy = "free some space: probe runs --older-than 7d lists old runs"
-    return f"{_USES[facts['use']]} in {shown}: {bytes_text(facts['free_bytes'])} free", remedy
-
-
-def _folder_not_writable(facts: _Facts) -> _Words:
-    use, folder, error = facts["use"], facts["folder"], facts["error"]
-    if folder is None:
-        return f"no folder for temporary files can be written: {error}", _FOLDER_REMEDIES[use]
-    return f"{_USES[use]} cannot be written in {folder}: {error}", _FOLDER_REMEDIES[use]
-
-
-HEALTH_WORDS: dict[str, Callable[[_Facts], _Words]] = {
-    "python": lambda facts: (f"{facts['version']}, {facts['executable']}", None),
-    "torch": _torch,
-    "torch-not-installed": _torch_not_installed,
-    "torch-not-importable": _torch_not_importable,
-    "torch-too-old": _torch_too_old,
-    "torch-without-gpu": _torch_without_gpu,
-    "triton": lambda facts: (facts["version"], None),
-    "triton-not-asked": lambda _: ("not asked, without torch", None),
-    "triton-not-needed": lambda _: ("not installed; kernels of a CPU are C++ and need none", None),
-    "triton-not-importable": _triton_not_importable,
-    "triton-not-installed": _triton_not_installed,
-    "debugpy": lambda facts: (facts["version"], None),
-    "debugpy-not-installed": (
-        lambda _: ("not installed: stepping into the compiler needs it", "pip install debugpy")
-    ),
-    "compiler": _compiler,
-    "compiler-not-found": lambda facts: (f"there is no {facts['name']} on the PATH", _INSTALL),
-    "compiler-not-tried": lambda facts: (f"{_compiler_name(facts)}; not tried, without torch's flags", None),
-    "compile-command-not-available": _command_not_available,
-    "compiler-not-accepted": _compiler_not_accepted,
-    "kernel-not-built": _kernel_not_built,
-    "openmp": _openmp,
-    "openmp-not-used": _openmp_not_used,
-    "vectors": _vectors,
-    "vectors-narrow": _vectors_narrow,
-    "caches": _caches,
-    "caches-remote": _caches_remote,
-    "caches-not-available": _caches_not_available,
-    "limits": lambda facts: (f"{_limits_text(facts)} (torch's own), after that eager", None),
-    "limits-changed": _limits_changed,
-    "limits-not-available": _limits_not_available,
-    "variables-none": lambda _: ("none of torch, inductor, triton or OpenMP is set", None),
-    "variable-harmless": lambda facts: (f"{_variable(facts)}: as without it", None),
-    "variable-effect": _variable_effect,
-    "variable-read": _variable_read,
-    "variable-not-read": _variable_not_read,
-    "variable-not-known": (
-        lambda facts: (f"{_variable(facts)}: nothing known of it that matters here", None)
-    ),
-    "gpu": _gpu,
-    "gpu-none": lambda _: ("none: inductor compiles C++ for the CPU", None),
-    "gpu-not-usable": _gpu_not_usable,
-    "gpu-amd": _gpu_amd,
-    "gpu-not-readable": _gpu_not_readable,
-    "processors": _processors,
-    "timer": _timer,
-    "timer-coarse": _timer,
-    "folder": _folder,
-    "little-space": _folder,
-    "folder-not-writable": _folder_not_writable,
-}
+    shown = value if value is None or len(value) <= _MOST_SHOWN else f"{value[: _MOST_SHOWN - 1]}…"
+    return {
+        "assignment": f"{name} is set" if value is None else f"{name}={shown}",
+        "effect": VARIABLE_WORDS.get(name),
+        "reader": f"sets {facts['setting']}" if facts["setting"] else f"read by {facts['file']}",
+        "correction": f"did you mean {facts['near']}?" if facts["near"] else f"unset {name}",
+    }

@@ -2,47 +2,327 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from typing import Any, TypeAlias
 
-from inductor_probe.harness.remarks import TYPES as HARNESS_CODES
-from inductor_probe.harness.remarks import sentence_of
-from inductor_probe.model.remark import Remark, RemarkKind, by_cost
-from inductor_probe.report.words import kernels, launches, layouts, runs
-from inductor_probe.report.words.bench import BENCH_WORDS
-from inductor_probe.report.words.machine import MACHINE_WORDS, machine_sentence
-from inductor_probe.report.words.subjects import MOST_NAMED, names
+from inductor_probe.harness.remarks import SENTENCES as HARNESS_WORDS
+from inductor_probe.model.remark import Number, Remark, RemarkKind, by_cost
+from inductor_probe.report.units import bytes_text, counted
+from inductor_probe.report.words.layouts import format_words
+from inductor_probe.report.words.templates import MOST_SUBJECTS, fill, listed, subjects
 
-
-def _harness_sentence(remark: Remark) -> str:
-    """Bench files print the same sentences, and stand alone: `harness/remarks.py` has them."""
-    return sentence_of(remark.code, remark.subject.name, dict(remark.numbers))
+_Words: TypeAlias = "str | Callable[[dict[str, Any]], str]"
+"""A template, or a function that chooses or completes one."""
 
 
-_UNNAMED = frozenset((*kernels.SENTENCES, *launches.SENTENCES))
-"""Words that do not say which kernel they are about: on its own page that is said already."""
-REMARK_WORDS: dict[str, Callable[[Remark], str]] = {
-    **dict.fromkeys(HARNESS_CODES, _harness_sentence),
-    **BENCH_WORDS,
-    **dict.fromkeys(MACHINE_WORDS, machine_sentence),
-    "reported": lambda remark: str(remark.number("text")),
+def _argument_type(values: dict[str, Any]) -> str:
+    if "dtype" in values:
+        return "{argument} is {type} and is passed {passed} of {dtype}"
+    if str(values["type"]).startswith("*"):
+        return "{argument} is a pointer ({type}) and is passed the number {passed}"
+    return "{argument} is a number ({type}) and is passed the buffer {passed}"
+
+
+_KERNEL_WORDS: Mapping[str, str] = {  # on the page of another subject the kernel's name comes first
+    "scalar-loops": (
+        "{scalar} of {nests:# loop nest} {scalar:?is/are} scalar[ ({traffic})]; the dump does not record why"
+    ),
+    "int64-indices": "indices are int64[ ({traffic})]",
+    "reduction-hint": "reduction hint {hint}[ ({traffic})]",
+    "unaligned-pointers": (
+        "{unaligned} of {of:# pointer} {unaligned:?is/are} not marked as aligned to 16 bytes in triton_meta"
+        "[ ({traffic})]: {pointers:999}"
+    ),
+    "no-launch": "the wrapper does not launch it",
+    "no-node": "no scheduler node is linked to it",
 }
-for _sentences in (kernels.SENTENCES, launches.SENTENCES, layouts.SENTENCES, runs.SENTENCES):
-    REMARK_WORDS.update((str(code), words) for code, words in _sentences.items())
-_NAMES = ("buffer", "written")
-"""Values that are names: remarks that differ in nothing else are one line."""
+_LAUNCH_WORDS: Mapping[str, _Words] = {  # likewise, and before it the place of the launch
+    "argument-count": "it takes {parameters:# argument}[ and {grid} for the grid], but is passed {passed}",
+    "argument-type": _argument_type,
+    "other-buffer": "{argument} is passed {buffer}, which its nodes do not {access}",
+    "swapped-buffers": (
+        "{argument} is passed {buffer} and {other_argument} {other_buffer}, "
+        "but its nodes {access} {other_buffer} first: they may be swapped"
+    ),
+    "other-size": "{argument} is passed {passed}, but the kernel was generated for {compiled}",
+    "block-too-small": (
+        "{argument} is passed {passed}, but the kernel reduces at most {block}={limit} elements"
+    ),
+    "other-points": "it is passed {passed}, but {node} has numel {points} and rnumel {reduced}",
+    "grid-size-missing": "its grid {grid} needs {argument}, which is not passed",
+    "grid-too-large": "{sizes} needs more than {limit} blocks in y or z",
+    "other-grid-blocks": (
+        "its grid has {blocks:# block} in x, but {rows}x{columns} in tiles of {block_rows}x{block_columns} "
+        "needs {needed}"
+    ),
+    "other-grid-batches": (
+        "its grid has {blocks:# block} in y and z, but its output holds {batches:# matrix/matrices}"
+    ),
+    "other-grid-sizes": "its grid is computed from {grid}, but it is passed {passed}",
+    "not-divisible": "triton_meta says that {argument} is divisible by {divisor}, but it is passed {passed}",
+    "not-aligned": (
+        "triton_meta says that {argument} is aligned to {alignment} bytes, "
+        "but {passed} starts at byte {offset} of its storage"
+    ),
+    "int32-overflow": "{argument} is int32, but is passed {passed}",
+    "int32-extent": "{argument} is indexed with int32, but {passed} spans {elements} elements",
+}
+_LAYOUT_WORDS: Mapping[str, str] = {
+    "noncontiguous-access": (
+        "{subjects} {does} {buffer} non-contiguously ([{accesses}, ]{how}[ along {where}]"
+        "[; stride 1 along {unit_stride_loop}][, {unit_stride_steps} steps][; {cost}])"
+        "[; {buffer} is {layout}, {subject} writes {written} as {written_layout}][ ({guess})]"
+    ),
+    "short-contiguous-runs": (
+        "{subjects} {does} {buffer} in contiguous runs of {steps:# element} "
+        "([{accesses}, ][{run_bytes} bytes ]along {loop}[; {cost}])[ ({guess})]"
+    ),
+    "layout-change": (
+        "{subject} reads {buffer} as {layout} and writes {written} as {written_layout}[ ({cost})][ ({guess})]"
+    ),
+    "fallback": (
+        "{many|subjects} {n:?falls/fall} back to {kernel|'a library kernel'}[ ({cost} read and written)]"
+    ),
+}
+_RUN_WORDS: Mapping[str, str] = {
+    "kernels-without-ir": (
+        "{kernels:# launched kernel} {kernels:?has/have} no scheduler node: torch dumps only the IR of the "
+        "last part of a graph with branches, loops or partitions"
+    ),
+    "unfinished-compile": "its compile did not finish: files are missing or truncated",
+    "cut-short": "the script {ended}: later compiles, if any, are missing",
+    "recompile-limit": "recompile limit hit by {function}[ ({where})]: from then on it ran eagerly",
+    "graph-break": "graph break[ at {where}]: {reason}[ ({repeated} times)]",
+    "not-recorded": "{text}",
+    "script-ended": "the script {ended}",
+    "graphs-in-cache": (
+        "torch loaded its graphs from inductor's cache; the other verbs read them there: {path}"
+    ),
+    "empty-graphs": "its graphs compute nothing (views and identities), so inductor left their folders empty",
+    "no-dump": (
+        "no graph was dumped, and there is no probe.json that records why; consistent with a warm cache: "
+        "`probe dump` gives each run an empty one"
+    ),
+    "ended-before-compile": "the script {ended} before inductor compiled anything",
+    "other-backend": (
+        "dynamo compiled {frames:# graph}, none with inductor; consistent with another backend in the script"
+    ),
+    "ran-eagerly": "everything ran eagerly: dynamo gave up on every function",
+    "nothing-compiled": (
+        "nothing was compiled: torch.compile was not called, or the function it returned never ran"
+    ),
+}
+_ABOVE = "{share:.0%} of the measured copy bandwidth: "
+_BELOW = "under 1% of the measured copy bandwidth: "
+_RATE_WORDS: Mapping[str, str] = {  # by the likeliest reason, which nobody recorded
+    "above indirect": _ABOVE + "its loads are indirect and may read less than was counted",
+    "above last-cache": _ABOVE + "its data fit in the last-level cache, those of the copy did not",
+    "above smaller-cache": _ABOVE
+    + "its data fit in a smaller cache than those of the copy, or the machine was busy during the copy",
+    "above fewer-bytes": _ABOVE + "it may read only parts of a buffer, or the byte count is wrong",
+    "below indirect": _BELOW + "its loads are indirect: it may read less than was counted, or wait for each",
+    "below arithmetic": _BELOW
+    + "it may be bound by arithmetic, one thread or dependent steps, or move more than was counted",
+    "below launch": _BELOW + "launch-bound: starting it takes about {launch_us:.2g} us",
+}
+_BENCH_WORDS: Mapping[str, _Words] = {
+    "bimodal-samples": (
+        "{subject} is bimodal in process {process}: {share:.0%} of its blocks are near {low_us:.4g} us, "
+        "{rest:.0%} near {high_us:.4g} us"
+    ),
+    "drift": "times drift: {subject} became {change:.1%} {slower} within a process, and the baseline with it",
+    "autocorrelation": "successive quads are correlated: {autocorrelation:.2f} in process {process}",
+    "processes-differ": "processes differ: ratios {ratios}",
+    "one-process": "only one process was run: at least {fewest} are needed",
+    "guard-outside-margin": "compared with itself, {baseline} takes {low:.3f} to {high:.3f}x its own time",
+    "disturbed-quads": "the machine is busy: {disturbed} of {quads} quads were disturbed",
+    "processes-disagree": "processes disagree on which is faster",
+    "too-few-quads": "needs about {seconds} s more, or more processes",
+    "too-few-processes": "processes differ too much: about {processes} of them are needed",
+    "near-margin": "the ratio is too close to the margin to decide",
+    "guards-timed-alone": "guards were timed alone: within a call their time is too short to measure",
+    "above-copy-rate": lambda values: _RATE_WORDS[f"above {values['reason']}"],
+    "below-copy-rate": lambda values: _RATE_WORDS[f"below {values['reason']}"],
+    "above-matmul-rate": (
+        "{share:.0%} of the measured matmul rate: its shape may suit the machine better than the square one "
+        "that was measured, the machine may have been busy then, or the flop count is wrong"
+    ),
+    "matmul-not-measured": "no matmul of {dtype} was measured: {error}",
+    "roofline-not-measured": "the roofline was not measured: {error}",
+}
+_THROTTLED_BY = {
+    "power_limit": "the power limit",
+    "hardware_slowdown": "a hardware slowdown",
+    "sync_boost": "another GPU that it is synchronised with",
+    "software_thermal": "its temperature (by the driver)",
+    "hardware_thermal": "its temperature (by hardware)",
+    "power_brake": "the power supply",
+    "thermal": "its temperature",
+    "board_limit": "the board's limit",
+    "reliability": "reliability",
+}
+_MACHINE_WORDS: Mapping[str, tuple[str, str]] = {  # what is wrong, and what to do about it
+    "fixed-threads": (
+        "--threads {threads} has no effect on {kernels}, generated for {fixed} threads",
+        "dump with OMP_NUM_THREADS={threads} to generate kernels for as many",
+    ),
+    "more-threads-than-processors": (
+        "{kernels}: {threads:# thread} on {processors:# processor} wait for each other, so that the time is "
+        "not the kernel's",
+        "{fewer_threads}",
+    ),
+    "cpu-quota": (
+        "{kernels}: {threads:# thread}, but the control group has a quota of {quota:g} processors (cpu.max): "
+        "once it is used up, all threads stop for the rest of the period[ of {period_ms:.0f} ms]",
+        "{fewer_threads}",
+    ),
+    "busy-processors": (
+        "{kernels}: {threads:# thread}, but other processes keep {busy:.1f} of {processors:# processor} "
+        "busy: samples can take a thousand times as long",
+        "wait until those are done[, or {fewer_if_several}]",
+    ),
+    "stolen-processors": (
+        "the hypervisor took {stolen:.2f} of {processors:# processor} (steal time): another guest is busy",
+        "time for longer, or on another machine",
+    ),
+    "varying-clocks": (
+        "the governor {governors} changes clocks while kernels run",
+        "`sudo cpupower frequency-set -g performance` keeps them constant",
+    ),
+    "gpu-not-readable": ("{reason}: throttling would go unnoticed", ""),
+    "gpu-throttled": (
+        "the GPU's clock is throttled by {throttled_by}[ ({mhz:g} of {max_mhz:g} MHz)]: times are too long",
+        "",
+    ),
+    "gpu-was-throttled": (
+        "the GPU's clock was throttled by {throttled_by} during the measurement: times are too long",
+        "",
+    ),
+    "gpu-shared": (
+        "{processes:# other process/other processes} {processes:?runs/run} on this GPU ({pids}): times "
+        "include their work",
+        "",
+    ),
+    "gpu-busy": ("the GPU was {busy:.0%} busy before anything was timed: something else runs on it", ""),
+}
+
+
+REMARK_WORDS: Mapping[str, _Words] = {
+    **{code: text for texts in HARNESS_WORDS.values() for code, text in texts.items()},
+    **_KERNEL_WORDS,
+    **_LAUNCH_WORDS,
+    **_LAYOUT_WORDS,
+    **_RUN_WORDS,
+    **_BENCH_WORDS,
+    **{code: what for code, (what, _) in _MACHINE_WORDS.items()},
+    "reported": "{text}",
+}
+_FOLDED_NUMBERS = ("buffer", "written")
+"""Numbers that are names: remarks that differ in nothing else share a line."""
+
+
+def _values(remark: Remark) -> dict[str, Any]:
+    """Return the numbers of a remark, and what its template needs beside them."""
+    values: dict[str, Any] = dict(remark.numbers)
+    names, cost = remark.subjects, None if remark.cost is None else bytes_text(remark.cost)
+    values |= {"subject": remark.subject.name, "subjects": subjects(remark), "n": len(names), "cost": cost}
+    if cost:
+        values["traffic"] = f"kernel{' reads and writes' if len(names) == 1 else 's read and write'} {cost}"
+    if remark.code in _LAYOUT_WORDS:
+        values |= _layout_values(remark, values)
+    elif remark.code in _MACHINE_WORDS:
+        values |= _machine_values(remark, values)
+    elif "outcome" in values:
+        values["ended"] = ended(values)
+    elif remark.code == "argument-count":
+        values["grid"] = values.get("grid") or None
+    elif remark.code == "unaligned-pointers":
+        values["unaligned"] = len(values["pointers"])
+    elif remark.code == "graph-break" and values["times"] != 1:
+        values["repeated"] = values["times"]
+    elif remark.code == "bimodal-samples":
+        values |= {"rest": 1 - values["share"]}
+        values |= {"low_us": values["low_s"] * 1e6, "high_us": values["high_s"] * 1e6}
+    elif remark.code == "drift":
+        values |= {"change": abs(values["change"]), "slower": "slower" if values["change"] > 0 else "faster"}
+    elif remark.code == "processes-differ":
+        values["ratios"] = tuple(f"{ratio:.3f}" for _, ratio in remark.numbers)
+    elif "launch_s" in values:
+        values["launch_us"] = values["launch_s"] * 1e6
+    return values
+
+
+def _layout_values(remark: Remark, values: Mapping[str, Any]) -> dict[str, Any]:
+    direction, one = values.get("direction"), len(remark.subjects) == 1
+    what, accesses = "store" if direction == "write" else "load", values.get("accesses")
+    where, steps = values.get("loop"), values.get("steps")
+    return {
+        "does": f"{direction}s" if one else direction,
+        "many": None
+        if len(remark.subjects) <= MOST_SUBJECTS
+        else f"{len(remark.subjects)} nodes ({subjects(remark)})",
+        "accesses": counted(accesses, what) if isinstance(accesses, int) and accesses > 1 else None,
+        "how": "indirect index" if values.get("pattern") == "indirect" else f"stride {values.get('stride')}",
+        "where": where if where is None or steps is None else f"innermost loop {where}, {steps} steps",
+        "layout": format_words(values.get("format"), values.get("dim_order")),
+        "written_layout": format_words(values.get("written_format"), values.get("written_dim_order")),
+        "guess": "inferred from the IR: no kernel is linked" if remark.knowledge == "inferred" else None,
+    }
+
+
+def _machine_values(remark: Remark, values: Mapping[str, Any]) -> dict[str, Any]:
+    by_dump = values.get("set_by") == "dump"
+    fewer = "dump with a smaller OMP_NUM_THREADS" if by_dump else "give a smaller --threads"
+    reasons = [_THROTTLED_BY.get(name, name) for name in str(values.get("reasons")).split(", ")]
+    if remark.code == "gpu-was-throttled":
+        seconds = [(name.removesuffix("_s"), number) for name, number in remark.numbers]
+        reasons = [f"{_THROTTLED_BY.get(name, name)} for {number:.2g} s" for name, number in seconds]
+    return {
+        "kernels": listed([subject.name for subject in remark.subjects], 2),
+        "fixed": " or ".join(str(values.get("fixed")).split(", ")),
+        "fewer_threads": fewer,
+        "fewer_if_several": fewer if values.get("threads") != 1 else None,
+        "governors": " and ".join(str(values.get("governors")).split(", ")),
+        "period_ms": values["period_s"] * 1000 if "period_s" in values else None,
+        "throttled_by": " and ".join(reasons),
+    }
+
+
+def ended(numbers: Mapping[str, Number]) -> str:
+    """`was interrupted by SIGTERM`, `was killed by signal 9`, `exited with status 1`."""
+    signal, status = numbers.get("signal"), numbers.get("exit_status")
+    by = f"signal {signal}" if isinstance(signal, int) else signal
+    if numbers["outcome"] == "interrupted":
+        unknown = " (the signal was not recorded)" if status is None else ""
+        return f"was interrupted by {by}" if by else f"was interrupted{unknown}"
+    return f"was killed by {by}" if by else f"exited with status {status}"
+
+
+def _text(words: _Words, values: dict[str, Any]) -> str:
+    return fill(words(values) if callable(words) else words, values)
+
+
+def what_and_remedy(remark: Remark) -> tuple[str, str]:
+    """Return what is wrong with the machine, and what to do about it; without a remedy that is empty."""
+    what, remedy = _MACHINE_WORDS[remark.code]
+    values = _values(remark)
+    return fill(what, values), fill(remedy, values)
 
 
 def sentence(remark: Remark, about: str | None = None) -> str:
     """Return what a remark says; one about the kernel `about` does not name it again."""
     try:
-        text = REMARK_WORDS[remark.code](remark)
+        text = _text(REMARK_WORDS[remark.code], _values(remark))
+        if remark.code in _MACHINE_WORDS:
+            text = "; ".join(filter(None, what_and_remedy(remark)))
     except (KeyError, ValueError, TypeError, IndexError):  # of a file whose remark has other values
         values = ", ".join(f"{name} {value}" for name, value in remark.numbers)
         return f"{remark.code} ({values})"
-    if remark.code in _UNNAMED and remark.subject.type == "kernel" and remark.subject.name != about:
-        place = f"{remark.evidence[0]}: " if remark.code in launches.SENTENCES and remark.evidence else ""
-        return f"{place}{names(remark)}: {text}"
+    on_other_page = remark.subject.type == "kernel" and remark.subject.name != about
+    if on_other_page and (remark.code in _KERNEL_WORDS or remark.code in _LAUNCH_WORDS):
+        place = f"{remark.evidence[0]}: " if remark.code in _LAUNCH_WORDS and remark.evidence else ""
+        return f"{place}{subjects(remark)}: {text}"
     return text
 
 
@@ -50,17 +330,17 @@ def folded(remarks: Iterable[Remark], about: str | None = None) -> list[tuple[Re
     """Return kind and text of a line for each remark, hazards first, then most bytes at stake.
 
     The kernels and the layers of a network share one: `triton_poi_fused_add_0, triton_poi_fused_mul_1 and 3
-    more: indices are 64 bits wide`; `op3 reads buf1 non-contiguously (...); the same: op9 (buf7), op15
-    (buf13) and 9 more`.
+    more: indices are int64`; `op3 reads buf1 non-contiguously (...); the same: op9 (buf7), op15 (buf13) and 9
+    more`.
     """
     groups: dict[tuple[object, ...], list[Remark]] = {}
     for remark in sorted(dict.fromkeys(remarks), key=by_cost):
-        numbers = tuple((name, value) for name, value in remark.numbers if name not in _NAMES)
+        numbers = tuple((name, value) for name, value in remark.numbers if name not in _FOLDED_NUMBERS)
         key = (remark.code, remark.kind, remark.knowledge, remark.subject.type, numbers)
         groups.setdefault(key, []).append(remark)
     merged = [(_merged(members), members) for members in groups.values()]
     merged.sort(key=lambda pair: by_cost(pair[0]))
-    return [(one.kind, _line(one, members, about)) for one, members in merged]
+    return [(remark.kind, _line(remark, members, about)) for remark, members in merged]
 
 
 def _merged(remarks: list[Remark]) -> Remark:
@@ -75,6 +355,5 @@ def _line(merged: Remark, remarks: list[Remark], about: str | None) -> str:
     first, *others = remarks
     if not others or merged.subject.type == "kernel":
         return sentence(merged, about)
-    named = [f"{other.subject.name} ({other.number('buffer')})" for other in others[:MOST_NAMED]]
-    more = len(others) - len(named)
-    return f"{sentence(first)}; the same: {', '.join(named)}{f' and {more} more' if more else ''}"
+    same = [f"{other.subject.name} ({other.number('buffer')})" for other in others]
+    return f"{sentence(first)}; the same: {listed(same, MOST_SUBJECTS)}"

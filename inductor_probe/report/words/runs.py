@@ -1,13 +1,14 @@
-"""Words for runs and graphs: why a graph was compiled, how the script ended, what is missing."""
+"""Words for runs: why a graph was compiled, what bars a removal, why the code of a dump may not run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from inductor_probe.model.manifest import Manifest
-from inductor_probe.model.remark import Number, Remark, RemarkCode
-from inductor_probe.model.runs import Blocker, BlockerCode, GraphSummary
+from inductor_probe.model.runs import Blocker, BlockerCode, GraphSummary, Trust
+from inductor_probe.report.words.remarks import ended
 
+_BENCH = "output_code_bench.py"
 _BLOCKERS: Mapping[BlockerCode, str] = {
     "behind-link": "it is reached through a link, and lies at {}",
     "in-archive": "it is unpacked from {}",
@@ -39,72 +40,40 @@ def compile_reason(summary: GraphSummary) -> str:
 
 def how_it_ended(manifest: Manifest) -> str:
     """`was interrupted by SIGTERM`, `exited with status 1`."""
-    return _ended(dict(manifest.ending))
+    return ended(dict(manifest.ending))
 
 
-def _ended(numbers: Mapping[str, Number]) -> str:
-    signal, status = numbers.get("signal"), numbers.get("exit_status")
-    by = f"signal {signal}" if isinstance(signal, int) else signal
-    if numbers["outcome"] == "interrupted":
-        unknown = ", and nothing tells by what" if status is None else ""
-        return f"was interrupted by {by}" if by else f"was interrupted{unknown}"
-    return f"was killed by {by}" if by else f"exited with status {status}"
-
-
-def _script(rest: str) -> Callable[[Remark], str]:
-    return lambda remark: f"the script {_ended(dict(remark.numbers))}{rest}"
-
-
-def _constant(text: str) -> Callable[[Remark], str]:
-    return lambda remark: text
-
-
-def _recompile_limit(remark: Remark) -> str:
-    where = remark.number("where")
-    place = f" ({where})" if where else ""
-    return f"recompile limit hit by {remark.number('function')}{place}: from then on it ran eagerly"
-
-
-def _graph_break(remark: Remark) -> str:
-    where, times = remark.number("where"), remark.number("times")
-    place = f" at {where}" if where else ""
-    return f"graph break{place}: {remark.number('reason')}{f' ({times} times)' if times != 1 else ''}"
-
-
-def _kernels_without_ir(remark: Remark) -> str:
-    kernels = remark.number("kernels")
-    return (
-        f"{kernels} launched kernel{' has' if kernels == 1 else 's have'} no node: of a graph with branches, "
-        "loops or partitions torch keeps the IR of the last part only"
+def refusal(trust: Trust) -> tuple[str, str]:
+    """Return why a graph's code may not run, and what to do."""
+    graph, bench = trust.graph, trust.graph / _BENCH
+    others = trust.others
+    hint = (
+        f"read {graph / 'output_code.py'}, and {_BENCH} if there is one, then add --trust: "
+        "it will be compiled and run as you"
     )
+    match trust.reason:
+        case "other-writers" if others is not None and others.owner:
+            why = f"{others.path} belongs to {others.owner}"
+        case "other-writers" if others is not None:
+            why = f"other users may write to {others.path} (mode {others.mode or 0:04o})"
+            hint = f"chmod go-w {others.path} if nobody changed it; or {hint}"
+        case "moved-and-edited":
+            return (
+                f"probe dump made {graph} in another folder, and nothing records who wrote the variants and "
+                f"edits in {_BENCH}: it runs only without them",
+                f"read {bench}, then add --trust; or delete it: the graph itself was made on this machine",
+            )
+        case "changed":
+            return f"{graph} was made on this machine, and its files were changed since", hint
+        case _:
+            why = f"nothing shows that {graph} was made on this machine"
+            return why + (f": {trust.problem}" if trust.problem else _claim(trust)), hint
+    return f"{graph} was made on this machine, but {why}: it may hold their code", hint
 
 
-SENTENCES: Mapping[RemarkCode, Callable[[Remark], str]] = {
-    "kernels-without-ir": _kernels_without_ir,
-    "unfinished-compile": _constant("its compile did not come to its end: files are missing, or end early"),
-    "cut-short": _script(": what it would have compiled later, if anything, is missing"),
-    "recompile-limit": _recompile_limit,
-    "graph-break": _graph_break,
-    "not-recorded": lambda remark: str(remark.number("text")),
-    "script-ended": _script(""),
-    "graphs-in-cache": lambda remark: (
-        "torch took its graphs from inductor's cache; the other verbs read them there: "
-        f"{remark.number('path')}"
-    ),
-    "empty-graphs": _constant(
-        "its graphs compute nothing (views and identities), so inductor left their folders empty"
-    ),
-    "no-dump": _constant(
-        "no graph was dumped, and no probe.json says why; a warm cache is the usual reason: "
-        "`probe dump` gives each run its own"
-    ),
-    "ended-before-compile": _script(" before inductor compiled anything"),
-    "other-backend": lambda remark: (
-        f"dynamo handed over {remark.number('frames')} graph(s), but none to inductor: "
-        "the script chose another backend"
-    ),
-    "ran-eagerly": _constant("everything ran eagerly: dynamo gave up on every function it was handed"),
-    "nothing-compiled": _constant(
-        "nothing was compiled: torch.compile was not called, or what it returned never ran"
-    ),
-}
+def _claim(trust: Trust) -> str:
+    if trust.claims is None:
+        return ", and it was not made by probe dump"
+    facts = dict(trust.claims)
+    where = " with ".join(facts[name] for name in ("host", "cpu") if name in facts)
+    return f" (it says: on {where})" if where else ""
