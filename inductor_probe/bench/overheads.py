@@ -40,7 +40,7 @@ def overheads_of(processes: Sequence[OverheadSamples]) -> Overheads:
     totals = {
         side: statistics.median(rounds) for (side, kind, _), rounds in series.items() if kind == "total"
     }
-    counts = [(part.kind, part.name) for part in processes[0].parts]
+    counts: list[tuple[str, str]] = [(part.kind, part.name) for part in processes[0].parts]
     with_launch = sum(bool(part.host) for part in _steps(processes[0]))
     rows = []
     for (side, kind, name), rounds in series.items():
@@ -62,8 +62,8 @@ def overheads_of(processes: Sequence[OverheadSamples]) -> Overheads:
         guards_alone=statistics.median(apart) if apart else None,
         wall=statistics.median(walls) if walls else None,
         bound=_slower(totals) if cuda else None,
-        repeated=sum(each.repeated for each in processes),
-        disturbed=sum(each.disturbed for each in processes),
+        repeated=sum(part.repeated for each in processes for part in each.parts),
+        disturbed=sum(part.disturbed for each in processes for part in each.parts),
         remarks=tuple(dict.fromkeys(remarks)),
     )
 

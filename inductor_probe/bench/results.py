@@ -18,7 +18,7 @@ def result_of(samples: Samples) -> BenchResult:
     first = processes[0]
     pairs: dict[tuple[str, str | None], list[Series]] = {}
     for process in processes:
-        for series in process.series:
+        for series in process.comparisons:
             pairs.setdefault((series.baseline, series.candidate), []).append(series)
     parts = {name: what for process in processes for name, what in process.ablations}
     left_out = {names: parts.get((names[1] or "").partition(" ")[0]) for names in pairs}

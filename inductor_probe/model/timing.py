@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
+from inductor_probe.model.codec import Between
 from inductor_probe.model.remark import Remark
 
-Element: TypeAlias = "float | int | bool | str | None"
-"""A value of a tensor as JSON has it."""
+Element: TypeAlias = "int | str | float | bool | None"
+"""A value of a tensor as JSON has it; text where that is no number: NaN, infinity, complex ones."""
+Count: TypeAlias = Annotated[int, Between(0, 2**63 - 1)]
+Seconds: TypeAlias = Annotated[float, Between(1e-15, 1e6)]
+"""Of a call, as a clock can have given them: beyond these bounds their ratios are no numbers any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,19 +23,18 @@ class Variant:
     """A version of the code, checked against the reference: see the bench file for the rule.
 
     `first_bad` is the index of the first wrong element of output `first_bad_output`; it holds `value` where
-    `expected` is right. `max_error` is the largest finite absolute error of any element. Both values are text
-    where JSON has no number for them: NaN, infinity, complex numbers. `remarks` say what else is wrong, or
-    what the check could not do. An `unedited` copy says what its original says, names aside: as a rule it is
-    not timed.
+    `expected` is right. `max_error` is the largest finite absolute error of any element. `remarks` say what
+    else is wrong, or what the check could not do. An `unedited` copy says what its original says, names
+    aside: as a rule it is not timed.
     """
 
     name: str
     correct: bool
-    max_error: float | None
-    mismatches: int
-    elements: int
-    first_bad: tuple[int, ...] | None = None
-    first_bad_output: int | None = None
+    max_error: Annotated[float, Between(0, sys.float_info.max)] | None
+    mismatches: Count
+    elements: Count
+    first_bad: tuple[Count, ...] | None = None
+    first_bad_output: Count | None = None
     remarks: tuple[Remark, ...] = ()
     unedited: bool = False
     value: Element = None
@@ -44,12 +48,9 @@ class Resources:
     A spill is a word of 4 bytes that found no register, and goes through memory.
     """
 
-    registers: int
-    spills: int
-    shared: int
-
-
-What: TypeAlias = Literal["copy", "matmul"]
+    registers: Count
+    spills: Count
+    shared: Count
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,16 +65,16 @@ class PeakRate:
         rate: of the fastest call of `calls`.
     """
 
-    what: What
+    what: Literal["copy", "matmul"]
     place: str
-    size: int
-    rate: float
-    calls: int
+    size: Count
+    rate: Annotated[float, Between(1, 1e21)]
+    calls: Count
 
 
 @dataclass(frozen=True, slots=True)
 class Roofline:
-    """What a machine reaches: its roofline.
+    """What a machine reaches.
 
     Attributes:
         device: its name, `cpu` for processors.
@@ -83,9 +84,9 @@ class Roofline:
 
     torch: str
     device: str
-    threads: int
-    cache: int
-    last_cache: int
+    threads: Count
+    cache: Count
+    last_cache: Count
     peaks: tuple[PeakRate, ...]
     remarks: tuple[Remark, ...] = ()
 
@@ -107,8 +108,8 @@ class KernelWork:
     """
 
     name: str
-    moved: int | None
-    flops: int | None = None
+    moved: Count | None
+    flops: Count | None = None
     dtype: str | None = None
     indirect: bool = False
 
@@ -124,13 +125,17 @@ class TimedPart:
         host: the launch: on a CPU the same call of an empty kernel, on CUDA the time to enqueue. Empty where
             not known. For `guards`, `seconds` is with them and `host` without.
         wall: on CUDA, of calls one after the other until the last has ended.
+        repeated, disturbed: blocks taken once more since something else ran meanwhile, and those where that
+            did not help.
     """
 
-    kind: str
+    kind: Literal["kernel", "library", "call", "compiled", "guards"]
     name: str
-    seconds: tuple[float, ...]
-    host: tuple[float, ...]
-    wall: tuple[float, ...]
+    seconds: tuple[Seconds, ...]
+    host: tuple[Seconds, ...]
+    wall: tuple[Seconds, ...]
+    repeated: Count
+    disturbed: Count
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +143,7 @@ class FlopCount:
     """Floating-point operations of one call of an operator (`aten.mm`), as torch counts them."""
 
     operator: str
-    flops: int
+    flops: Count
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,18 +156,14 @@ class OverheadSamples:
         parts: in the order they run.
         flops: of each operator of the graph that registers a count, in its order; None where nothing was
             counted.
-        repeated, disturbed: blocks taken once more since something else ran meanwhile, and those where that
-            did not help.
         remarks: what could not be had.
     """
 
     device: str
-    allocations: int
+    allocations: Count
     parts: tuple[TimedPart, ...]
-    flops: tuple[FlopCount, ...] | None
-    repeated: int
-    disturbed: int
-    remarks: tuple[Remark, ...]
+    flops: tuple[FlopCount, ...] | None = None
+    remarks: tuple[Remark, ...] = ()
 
 
 Order: TypeAlias = Literal["ABBA", "BAAB"]
@@ -181,7 +182,7 @@ class Quad:
     """
 
     order: Order
-    seconds: tuple[float, float, float, float]
+    seconds: tuple[Seconds, Seconds, Seconds, Seconds]
     guard: bool
     disturbed: Remark | None
 
@@ -205,7 +206,7 @@ class Series:
     baseline: str
     candidate: str | None
     quads: tuple[Quad, ...]
-    spent: float
+    spent: Annotated[float, Between(0, 1e6)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +224,7 @@ class Process:
         command: its command line.
         environment: machine, versions, cores, load.
         warnings: what spoils its times.
+        comparisons: in the order they were timed.
         overheads: samples of where the time of the compiled function goes.
         ablations: what copies leave out that are wrong on purpose: `("cpp_fused_add_0_v3", "no_loads")`.
         resources: of Triton kernels, by name.
@@ -233,14 +235,14 @@ class Process:
     inputs: str
     values: str
     data: str
-    threads: int
+    threads: Count
     first: str
-    seed: int
+    seed: Count
     command: tuple[str, ...]
-    environment: Mapping[str, str | float | None]
+    environment: Mapping[str, str | int | float | bool | None]
     warnings: tuple[Remark, ...]
     variants: tuple[Variant, ...]
-    series: tuple[Series, ...]
+    comparisons: tuple[Series, ...]
     ablations: tuple[tuple[str, str], ...] = ()
     overheads: OverheadSamples | None = None
     resources: tuple[tuple[str, Resources], ...] = ()

@@ -96,7 +96,7 @@ def _quads(process: Process, found: Comparison) -> list[Quad]:
     """Return the undisturbed quads of a comparison in one process; all of them where none is."""
     own = [
         quad
-        for series in process.series
+        for series in process.comparisons
         if (series.baseline, series.candidate) == (found.baseline.name, found.candidate.name)
         for quad in series.quads
         if not quad.guard

@@ -10,7 +10,6 @@ from inductor_probe.bench.overheads import overheads_of
 from inductor_probe.harness.remarks import remark
 from inductor_probe.model.bench import Overheads
 from inductor_probe.report.words.remarks import sentence
-from inductor_probe.store.json_object import JsonObject
 from inductor_probe.store.samples import overhead_samples
 
 
@@ -25,7 +24,7 @@ def written(*parts: dict[str, Any], device: str = "cpu", **others: Any) -> dict[
 
 
 def table(*processes: dict[str, Any]) -> Overheads:
-    return overheads_of([overhead_samples(JsonObject(each)) for each in processes])
+    return overheads_of([overhead_samples(each) for each in processes])
 
 
 ON_CPU = (
@@ -127,9 +126,12 @@ def test_on_cuda_each_side_adds_up_and_the_slower_one_bounds() -> None:
         (written(), "not one time of call"),
         (written(part("call", "call", [1.0]), part("kernel", "k", [1.0, 2.0])), "different length"),
         (written(part("call", "call", [-1.0])), r"parts\[0\].seconds\[0\] is not between"),
-        (written(part("call", "call", [1.0]), part("what", "k", [1.0])), "kind is not kernel or library"),
+        (
+            written(part("call", "call", [1.0]), part("what", "k", [1.0])),
+            "kind is 'what', not one of 'kernel'",
+        ),
     ],
 )
 def test_what_is_no_overheads_is_refused(broken: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):
-        overhead_samples(JsonObject(broken))
+        overhead_samples(broken)

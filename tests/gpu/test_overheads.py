@@ -17,7 +17,6 @@ from inductor_probe.bench.overheads import overheads_of
 from inductor_probe.harness.bench import Bench
 from inductor_probe.harness.overheads import measure_overheads
 from inductor_probe.machine.roofline import measure_roofline
-from inductor_probe.store.json_object import JsonObject
 from inductor_probe.store.samples import overhead_samples
 
 pytestmark = [
@@ -66,7 +65,7 @@ def bench(tmp_path: Path) -> Bench:
 def test_both_sides_of_a_call_on_a_gpu_add_up(bench: Bench) -> None:
     inputs = [torch.randn(512, 512, device="cuda"), torch.randn(512, 256, device="cuda")]
     found = measure_overheads(bench, inputs, 1.0, random.Random(0))  # noqa: S311
-    table = overheads_of([overhead_samples(JsonObject(json.loads(json.dumps(found))))])
+    table = overheads_of([overhead_samples(json.loads(json.dumps(found)))])
     print(*table.rows, table.remarks, table.bound, table.wall, sep="\n")
     kinds = [(row.side, row.kind) for row in table.rows]
     assert bench.kernels

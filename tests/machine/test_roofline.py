@@ -10,11 +10,9 @@ import torch
 from inductor_probe.errors import RunFailedError
 from inductor_probe.machine.roofline import measure_roofline, roofline_rows
 from inductor_probe.model.bench import OverheadRow, Overheads, RooflineRow
-from inductor_probe.model.codec import to_json
+from inductor_probe.model.codec import from_json, to_json
 from inductor_probe.model.timing import KernelWork, PeakRate, Roofline
 from inductor_probe.report.words.remarks import sentence
-from inductor_probe.store.json_object import JsonObject
-from inductor_probe.store.samples import roofline_from
 
 MIB = 1 << 20
 MACHINE = Roofline(
@@ -94,7 +92,7 @@ def test_a_kernel_that_was_not_timed_has_no_row() -> None:
 
 
 def test_a_roofline_is_the_same_again_from_json() -> None:
-    assert roofline_from(JsonObject(json.loads(json.dumps(to_json(MACHINE))))) == MACHINE
+    assert from_json(Roofline, json.loads(json.dumps(to_json(MACHINE)))) == MACHINE
 
 
 @pytest.mark.compiles

@@ -78,7 +78,10 @@ def test_quads_are_those_that_count() -> None:
 def test_each_comparison_has_its_row_and_its_own_samples() -> None:
     first, processes = measured(1.08)
     second, others = measured(0.9, "k_v3")
-    both = [replace(a, series=(*a.series, *b.series)) for a, b in zip(processes, others, strict=True)]
+    both = [
+        replace(a, comparisons=(*a.comparisons, *b.comparisons))
+        for a, b in zip(processes, others, strict=True)
+    ]
     figure = samples_figure([first, second], both, MARGIN)
     assert len(figure.axes) == 4
     assert [float(x[0]) for x in lines(figure.axes[3], "o")] == list(second.process_ratios)

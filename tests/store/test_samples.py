@@ -170,7 +170,7 @@ def test_sentences_of_schema_1_are_quoted(tmp_path: Path) -> None:
     (process,) = samples.processes
     assert process.overheads is not None
     assert samples.roofline is not None
-    disturbed = process.series[0].quads[0].disturbed
+    disturbed = process.comparisons[0].quads[0].disturbed
     assert disturbed is not None
     remarks = [*process.warnings, *process.variants[0].remarks, disturbed, *process.overheads.remarks]
     remarks += samples.roofline.remarks
@@ -245,16 +245,21 @@ def test_no_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("keys", "value", "said"),
     [
-        (("threads",), 10**400, "processes[0].threads is not between 0 and"),
-        (("threads",), True, "processes[0].threads is true or false, not an integer"),
-        (("kernels",), "k", "processes[0].kernels is a string, not a list"),
-        (("environment", "cores"), [], "processes[0].environment.cores is neither"),
-        (("variants", 0, "elements"), None, "processes[0].variants[0].elements is null, not an integer"),
-        (("variants", 0, "max_error"), float("inf"), "processes[0].variants[0].max_error is not between"),
-        (("comparisons", 0, "spent"), "long", "processes[0].comparisons[0].spent is a string, not a number"),
+        (("threads",), -1, "processes[0].threads is not between 0 and"),
+        (("threads",), 10**400, "processes[0].threads is not between"),
+        (("threads",), True, "processes[0].threads is True, not an integer"),
+        (("kernels",), "k", "processes[0].kernels is 'k', not a list"),
+        (("environment", "cores"), [], "processes[0].environment.cores is a list, not"),
+        (("variants", 0, "elements"), None, "processes[0].variants[0].elements is None, not an integer"),
+        (
+            ("variants", 0, "max_error"),
+            float("inf"),
+            "processes[0].variants[0].max_error is inf, not a",
+        ),
+        (("comparisons", 0, "spent"), "long", "processes[0].comparisons[0].spent is 'long', not a number"),
         (("comparisons", 0, "quads"), [], "processes[0].comparisons[0].quads is empty"),
         (("comparisons", 0, "quads", 0, "seconds", 2), 5e-324, "quads[0].seconds[2] is not between"),
-        (("comparisons", 0, "quads", 0, "seconds", 2), 10**400, "quads[0].seconds[2] is not between"),
+        (("comparisons", 0, "quads", 0, "seconds", 2), 10**400, "quads[0].seconds[2] is 1000"),
         (("ablations",), [], "processes[0].ablations is a list, not an object"),
         (("warnings",), [{"code": "none-such"}], "processes[0].warnings"),
         (("warnings",), 3, "processes[0].warnings is"),
