@@ -1,4 +1,4 @@
-"""The `probe` command: one file a verb; a verb parses arguments, calls one function of `api`, and renders."""
+"""The `probe` command: a verb parses arguments, calls one function of `api`, and renders what it returns."""
 
 from __future__ import annotations
 
@@ -19,65 +19,73 @@ from inductor_probe import __version__
 from inductor_probe.cli.screen import complain, say
 from inductor_probe.errors import ExitCode, ProbeError, near_names
 
-VERBS: dict[str, dict[str, str]] = {
+VERBS: dict[str, dict[str, tuple[str, str]]] = {
     "What was compiled": {
-        "dump": "Run a script and dump every graph that inductor compiles.",
-        "debug": "The same, under a debugger that stops inside the compiler.",
-        "runs": "The runs below here; remove some of them.",
-        "check": "Is everything in a dump there and understood?",
-        "nodes": "The scheduler's nodes in a table.",
-        "kernels": "The generated kernels in a table, with what their text tells.",
-        "show": "One graph, node, buffer or kernel on one page.",
+        "dump": ("scripts", "Run a script and dump every graph that inductor compiles."),
+        "debug": ("scripts", "The same, under a debugger that stops inside the compiler."),
+        "runs": ("runs", "The runs below here; remove some of them."),
+        "check": ("runs", "Is everything in a dump there and understood?"),
+        "nodes": ("graphs", "The scheduler's nodes in a table."),
+        "kernels": ("graphs", "The generated kernels in a table, with what their text tells."),
+        "show": ("graphs", "One graph, node, buffer or kernel on one page."),
     },
     "Why": {
-        "layouts": "The layout of each buffer, and which nodes write and read it with which strides.",
-        "fusion": "What was fused when, and what was refused why.",
-        "diff": "What changed between two runs or graphs.",
-        "tunings": "What max-autotune considered, with times.",
+        "layouts": (
+            "graphs",
+            "The layout of each buffer, and which nodes write and read it with which strides.",
+        ),
+        "fusion": ("graphs", "What was fused when, and what was refused why."),
+        "diff": ("graphs", "What changed between two runs or graphs."),
+        "tunings": ("graphs", "What max-autotune considered, with times."),
     },
     "How fast": {
-        "bench-kernel": "Write, check and time a standalone bench file of a graph.",
-        "rewrite": "List the rewrites of a graph's kernels, or add them to the bench file.",
-        "sweep-configs": "Time every autotuning config of Triton kernels.",
-        "export-cpp": "Write a C++ kernel as a program of its own.",
-        "verdict": "Judge the samples of bench-kernel once more.",
+        "bench-kernel": ("bench", "Write, check and time a standalone bench file of a graph."),
+        "rewrite": ("bench", "List the rewrites of a graph's kernels, or add them to the bench file."),
+        "sweep-configs": ("bench", "Time every autotuning config of Triton kernels."),
+        "export-cpp": ("bench", "Write a C++ kernel as a program of its own."),
+        "verdict": ("bench", "Judge the samples of bench-kernel once more."),
     },
     "Is this machine fit": {
-        "doctor": "What is missing or would mislead: compiler, caches, variables, GPU, load.",
+        "doctor": (
+            "runs",
+            "What is missing or would mislead: compiler, caches, variables, GPU, load.",
+        ),
     },
 }
-"""The question that a verb answers -> verbs. A verb's module is imported when it is asked for."""
+"""Question -> the verbs that answer it -> the module of each, imported when it is called, and its help."""
+_MODULES = {verb: module for verbs in VERBS.values() for verb, (module, _) in verbs.items()}
 
 
 class _Verbs(click.Group):
     """Shows verbs under their questions, and offers the nearest one for a slip of the keyboard."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [verb for verbs in VERBS.values() for verb in verbs]
+        return list(_MODULES)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self.list_commands(ctx):
+        if cmd_name not in _MODULES:
             return None
-        name = cmd_name.replace("-", "_")
-        command = getattr(import_module(f"inductor_probe.cli.{name}"), name)
-        return command if isinstance(command, click.Command) else None
+        module = import_module(f"inductor_probe.cli.{_MODULES[cmd_name]}")
+        command: click.Command = getattr(module, cmd_name.replace("-", "_"))
+        command.name = cmd_name
+        return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in self.list_commands(ctx):
-            raise ProbeError(f"there is no verb {args[0]}", near_names(args[0], self.list_commands(ctx)))
+        if args and args[0] not in _MODULES:
+            raise ProbeError(f"unknown verb {args[0]}", near_names(args[0], _MODULES))
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for question, verbs in VERBS.items():
             with formatter.section(question):
-                formatter.write_dl(list(verbs.items()))
+                formatter.write_dl([(verb, sentence) for verb, (_, sentence) in verbs.items()])
 
 
-def _show_version(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> None:
-    if wanted:
-        from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 - slow, and only for this
+def _show_version(ctx: click.Context, parameter: click.Parameter, chosen: bool) -> None:
+    if chosen:
+        from importlib.metadata import PackageNotFoundError, version  # slow, and only for this
 
         try:
             torch = version("torch")  # from its metadata: importing torch takes seconds
@@ -158,9 +166,9 @@ def _explain(error: BaseException, arguments: list[str]) -> ProbeError:
         case OSError(errno=errno.ENOSPC | errno.EDQUOT):
             place = error.filename or "the output"
             return ProbeError(f"cannot write {place}: {error.strerror}", "free some space, and run it again")
-    asked = [word for word in arguments if word != "--traceback"]
+    words = [word for word in arguments if word != "--traceback"]
     return ProbeError(
         f"internal error: {type(error).__name__}: {error}",
-        f"this is a bug in inductor_probe: report what `{shlex.join(['probe', '--traceback', *asked])}` and "
+        f"this is a bug in inductor_probe: report what `{shlex.join(['probe', '--traceback', *words])}` and "
         "`probe --version` print, with the dump if you may share it",
     )

@@ -42,12 +42,7 @@ class Words(click.ParamType):  # type: ignore[type-arg]
         for source in self.sources:
             try:
                 words.update(dict.fromkeys(source(ctx, incomplete)))
-            except (
-                ProbeError,
-                OSError,
-                ValueError,
-                LookupError,
-            ):  # no run here, a damaged dump: there is nothing to offer
+            except (ProbeError, OSError, ValueError, LookupError):  # no run here, a damaged dump
                 continue
         return [CompletionItem(word) for word in words if word.startswith(incomplete)]
 
@@ -56,24 +51,23 @@ def _paths(ctx: click.Context, incomplete: str) -> Iterator[str]:
     """Files and folders as a shell offers them; click offers either these or words."""
     head, slash, tail = incomplete.rpartition("/")
     folder = Path(os.path.expanduser(f"{head}/" if slash else "."))  # noqa: PTH111 - keeps `~nobody`
-    prefix = head + slash
     for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
         if entry.name.startswith(tail) and (tail or not entry.name.startswith(".")):
-            yield f"{prefix}{entry.name}{'/' if entry.is_dir() else ''}"
+            yield f"{head}{slash}{entry.name}{'/' if entry.is_dir() else ''}"
 
 
 def _python_files(ctx: click.Context, incomplete: str) -> Iterator[str]:
     yield from (path for path in _paths(ctx, incomplete) if path.endswith((".py", "/")))
 
 
-def _scenarios(_: click.Context, __: str) -> Iterator[str]:
-    from inductor_probe.capture.scripts import SCENARIOS  # noqa: PLC0415 - only when a script is completed
+def _scenarios(ctx: click.Context, incomplete: str) -> Iterator[str]:
+    from inductor_probe.capture.scripts import SCENARIOS
 
     yield from sorted({path.name for folder in SCENARIOS for path in folder.glob("check_*.py")})
 
 
-def _runs_and_graphs(_: click.Context, incomplete: str) -> Iterator[str]:
-    from inductor_probe.discovery.discover import find, labels  # noqa: PLC0415 - as above
+def _runs_and_graphs(ctx: click.Context, incomplete: str) -> Iterator[str]:
+    from inductor_probe.discovery.discover import find, labels
 
     here = Path.cwd()
     yield from (graph.name for graph in find(None, here).run.graphs)
@@ -83,82 +77,77 @@ def _runs_and_graphs(_: click.Context, incomplete: str) -> Iterator[str]:
             yield from (f"{label}:{graph.order}" for graph in find(label, here).run.graphs)
 
 
-def _nodes(ctx: click.Context, _: str) -> Iterator[str]:
-    """Nodes, fused or not, of the graphs that are meant."""
+def _nodes(ctx: click.Context, incomplete: str) -> Iterator[str]:
+    """Nodes, fused or not."""
     for graph in _graphs(ctx):
         for top in graph.nodes:
             yield from (node.name for node in (top, *top.children, *top.leaves()))
 
 
-def _buffers(ctx: click.Context, _: str) -> Iterator[str]:
-    """Buffers and inputs of the graphs that are meant."""
+def _buffers(ctx: click.Context, incomplete: str) -> Iterator[str]:
+    """Buffers and inputs."""
     for graph in _graphs(ctx):
-        for top in graph.nodes:
-            for leaf in top.leaves():
-                yield from (buffer.name for buffer in leaf.outputs)
-        for allocation in graph.code.allocations if graph.code else ():
-            if allocation.how == "input":
-                yield allocation.name
+        leaves = [leaf for top in graph.nodes for leaf in top.leaves()]
+        yield from (buffer.name for leaf in leaves for buffer in leaf.outputs)
+        allocations = graph.code.allocations if graph.code else ()
+        yield from (allocation.name for allocation in allocations if allocation.how == "input")
 
 
-def _kernels(ctx: click.Context, _: str) -> Iterator[str]:
+def _kernels(ctx: click.Context, incomplete: str) -> Iterator[str]:
     for graph in _graphs(ctx):
         yield from (kernel.name for kernel in graph.code.kernels) if graph.code else ()
 
 
 def _graphs(ctx: click.Context) -> list[CompiledGraph]:
     """Return the graphs of the run or graph that a word before names, else those of the latest run."""
-    from inductor_probe.discovery.discover import find  # noqa: PLC0415 - only when a name is completed
-    from inductor_probe.reader.debug_dir import read_graph  # noqa: PLC0415 - as above
+    from inductor_probe.discovery.discover import find
+    from inductor_probe.reader.debug_dir import read_graph
 
     for word in (*_typed(ctx), None):
         try:
-            there = find(word, Path.cwd())
+            named = find(word, Path.cwd())
         except NotFoundError:
             continue
-        graphs = (there.graph,) if there.graph else there.run.graphs
-        return [read_graph(graph, there.run.manifest, earlier=False) for graph in graphs]
+        graphs = (named.graph,) if named.graph else named.run.graphs
+        return [read_graph(graph, named.run.manifest, earlier=False) for graph in graphs]
     return []
 
 
 def _typed(ctx: click.Context) -> list[str]:
     """Return the arguments that were typed before: click sorts none where an option still lacks its value."""
-    names = [each.name for each in ctx.command.params if isinstance(each, click.Argument)]
+    names = [parameter.name for parameter in ctx.command.params if isinstance(parameter, click.Argument)]
     values = [ctx.params.get(name) for name in names if name is not None]
     words = [word for value in values for word in (value if isinstance(value, tuple) else (value,)) if word]
     return [str(word) for word in words] or list(ctx.args)
 
 
-def _cases(ctx: click.Context, _: str) -> Iterator[str]:
-    yield from _table_of(ctx, "cases")
+def _cases(ctx: click.Context, incomplete: str) -> Iterator[str]:
+    yield from _keys_of_scenario(ctx, "cases")
 
 
 def _knobs(ctx: click.Context, incomplete: str) -> Iterator[str]:
-    yield from (f"{knob}=" for knob in _table_of(ctx, "defaults"))
+    yield from (f"{knob}=" for knob in _keys_of_scenario(ctx, "defaults"))
 
 
-def _table_of(ctx: click.Context, keyword: str) -> Iterator[str]:
+def _keys_of_scenario(ctx: click.Context, argument: str) -> Iterator[str]:
     """Keys of `Scenario(..., cases={...})` in the script, which is parsed and not run."""
-    from inductor_probe.capture.scripts import find_script  # noqa: PLC0415 - only when a case is completed
+    from inductor_probe.capture.scripts import find_script
 
     script = find_script(_typed(ctx)[0], Path.cwd())
     for node in ast.walk(ast.parse((Path.cwd() / script).read_bytes())):
         match node:
             case ast.Call(func=ast.Name(id="Scenario"), keywords=keywords):
-                for each in keywords:
-                    if each.arg == keyword and isinstance(each.value, ast.Dict):
-                        keys = (key for key in each.value.keys if isinstance(key, ast.Constant))
+                for keyword in keywords:
+                    if keyword.arg == argument and isinstance(keyword.value, ast.Dict):
+                        keys = (key for key in keyword.value.keys if isinstance(key, ast.Constant))
                         yield from (str(key.value) for key in keys)
 
 
-def _rewrites(ctx: click.Context, incomplete: str) -> Iterator[str]:
-    from inductor_probe.variants import REWRITES  # noqa: PLC0415 - imports libcst
+def _specs(ctx: click.Context, incomplete: str) -> Iterator[str]:
+    """Rewrites; once one is typed, with its kernel or buffer."""
+    from inductor_probe.variants import REWRITES
 
     yield from (f"{name}:" for name in REWRITES)
-
-
-def _specs(ctx: click.Context, incomplete: str) -> Iterator[str]:
-    """Specs with a kernel or buffer, once the rewrite is typed."""
     rewrite, colon, _ = incomplete.partition(":")
     if colon:
         source = _buffers if rewrite == "stride" else _kernels
@@ -173,8 +162,8 @@ def _variants(ctx: click.Context, incomplete: str) -> Iterator[str]:
         yield from (f"{kernel}_v2" for kernel in _kernels(ctx, incomplete))
 
 
-def _stop_places(ctx: click.Context, incomplete: str) -> Iterator[str]:
-    from inductor_probe.capture.torch_places import TOPICS  # noqa: PLC0415 - only when a place is completed
+def _topics(ctx: click.Context, incomplete: str) -> Iterator[str]:
+    from inductor_probe.capture.torch_places import TOPICS
 
     yield from TOPICS
 
@@ -194,7 +183,7 @@ KERNEL_OR_TARGET = Words("kernel", _kernels, _runs_and_graphs, _paths)
 SUBJECT = Words("subject", _nodes, _buffers, _kernels)
 VARIANT = Words("variant", _variants)
 MODULE = Words("module", _python_files)
-PLACE = Words("place", _stop_places)
+PLACE = Words("place", _topics)
 CASE = Words("case", _cases)
 KNOB = Words("setting", _knobs)
-REWRITE = Words("rewrite", _rewrites, _specs, _runs_and_graphs, _paths)
+REWRITE = Words("rewrite", _specs, _runs_and_graphs, _paths)

@@ -1,4 +1,4 @@
-"""`probe runs`: the runs below here, and taking away those no longer wanted."""
+"""The verbs about what there is: `runs`, `check` (is a dump complete), `doctor` (is this machine fit)."""
 
 from __future__ import annotations
 
@@ -11,23 +11,48 @@ import click
 
 import inductor_probe as ip
 from inductor_probe.cli.completion import TARGET
-from inductor_probe.cli.screen import complain, give, say, show, show_json
+from inductor_probe.cli.parameters import command
+from inductor_probe.cli.screen import OutputFormat, complain, give, give_rows, say, show, show_json
 from inductor_probe.errors import ExitCode, ProbeError
 from inductor_probe.model.runs import Removal, RemovalResult, RunsOutput
 from inductor_probe.report.runs import RemovalText
 from inductor_probe.report.units import bytes_text, counted
 
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+@command(click.argument("targets", nargs=-1, metavar="[PATH|RUN|GRAPH]...", type=TARGET))
+def check(targets: tuple[str, ...], *, output_format: OutputFormat) -> int:
+    """Read everything below each PATH, and say what is missing, damaged, not understood or not linked.
+
+    PATH is a torch_compile_debug tree, a run, a graph's folder, an archive of one, or any folder above; RUN
+    or GRAPH a label, a name, or the start of one; the latest run if left out. For each kind of file, the
+    lines that were read, checked, or only counted are shown. Exit status 1 if anything is wrong.
+    """
+    check = ip.check(*targets)
+    return give(check, output_format, ok=check.sound)
 
 
-@click.command()
-@click.argument("targets", nargs=-1, metavar="[PATH|RUN]...", type=TARGET)
-@click.option("--older-than", metavar="AGE", help="Only runs older than this: 30m, 12h, 7d, 2w.")
-@click.option("--empty", is_flag=True, help="Only runs in which nothing was dumped.")
-@click.option("--rm", is_flag=True, help="Remove the runs that are named or picked.")
-@click.option("--dry-run", is_flag=True, help="With --rm: say what would go, and remove nothing.")
-@click.option("--yes", is_flag=True, help="With --rm: do not ask.")
-@click.option("--json", is_flag=True, help="Print JSON with stable keys.")
+@command()
+def doctor(*, output_format: OutputFormat) -> int:
+    """Say in a line each, with the remedy, whether this machine is fit for dumps and timings.
+
+    Python, torch and its build, triton, the C++ compiler with OpenMP (a kernel is compiled as inductor does),
+    vectors, caches, recompile limits, variables that are set, GPUs, other load, the timer, and disks. A
+    warning is about what could mislead. Exit status 1 if something is missing that is needed.
+    """
+    if sys.stderr.isatty():
+        say("importing torch in a child process; the first time on a machine this takes about 20 s")
+    health = ip.doctor()
+    return give(health, output_format, ok=health.fit)
+
+
+@command(
+    click.argument("targets", nargs=-1, metavar="[PATH|RUN]...", type=TARGET),
+    click.option("--older-than", metavar="AGE", help="Only runs older than this: 30m, 12h, 7d, 2w."),
+    click.option("--empty", is_flag=True, help="Only runs in which nothing was dumped."),
+    click.option("--rm", is_flag=True, help="Remove the runs that are named or selected."),
+    click.option("--dry-run", is_flag=True, help="With --rm: say what would go, and remove nothing."),
+    click.option("--yes", is_flag=True, help="With --rm: do not ask."),
+)
 def runs(
     targets: tuple[str, ...],
     *,
@@ -36,48 +61,49 @@ def runs(
     rm: bool,
     dry_run: bool,
     yes: bool,
-    json: bool,
+    output_format: OutputFormat,
 ) -> int:
     """List the runs at and below PATH, the latest first; those below the working folder if left out.
 
-    RUN is a run's path, label, folder name or the start of one. --rm removes only what is provably a
-    run: a file that neither torch nor probe wrote, a bench file or output_code.py that was edited, or a link
-    keeps it. Links are never followed, and nothing outside of the run's folder goes but its own trace log.
+    RUN is a run's path, label, folder name or the start of one. --rm removes only what is provably a run: a
+    file that neither torch nor probe wrote, a bench file or output_code.py that was edited, or a link
+    prevents it. Links are never followed, and nothing outside of the run's folder is removed but its own
+    trace log.
     """
-    picked = older_than is not None or empty
-    if rm and not targets and not picked:
+    selected = older_than is not None or empty
+    if rm and not targets and not selected:
         raise ProbeError(
-            "--rm needs to know which", "name runs, or pick them with --older-than 7d or --empty"
+            "--rm needs the runs to remove", "name runs, or select them with --older-than 7d or --empty"
         )
     age = _age(older_than) if older_than is not None else None
-    runs = ip.runs(*targets, older_than=age, empty=empty, exact=rm and not picked)
+    runs = ip.runs(*targets, older_than=age, empty=empty, exact=rm and not selected)
     if rm:
-        return _remove(runs, dry_run=dry_run, yes=yes, json=json)
-    return give(runs, json=json)
+        return _remove(runs, dry_run=dry_run, yes=yes, json=output_format == "json")
+    return give_rows(runs, output_format)
 
 
 def _remove(runs: ip.RunList, *, dry_run: bool, yes: bool, json: bool) -> int:
     plans = [ip.plan_removal(run) for run in runs]
-    going = [plan for plan in plans if not plan.blockers]
+    removable = [plan for plan in plans if not plan.blockers]
     removed: list[Removal] = []
     if not json and not plans:
         show(runs)
-    elif not json and (dry_run or not yes or not going):
+    elif not json and (dry_run or not yes or not removable):
         show(RemovalText(plans, "would remove"))
-    if going and not dry_run:
-        if yes or _is_wanted(going):
-            removed = list(_removed(going))
+    if removable and not dry_run:
+        if yes or _confirmed(removable):
+            removed = list(_removed(removable))
         else:
             say("nothing was removed")
-            going = []
+            removable = []
     if json:
         results = tuple(RemovalResult(plan, plan in removed) for plan in plans)
         show_json(RunsOutput(rows=runs, removals=results, problems=runs.problems))
     elif removed and yes:
         show(RemovalText([plan for plan in plans if plan.blockers or plan in removed], "removed"))
     elif removed:
-        say(f"removed {counted(len(removed), 'run')}, {bytes_text(sum(plan.size for plan in removed))}")
-    all_done = not any(plan.blockers for plan in plans) and (dry_run or len(removed) == len(going))
+        say(f"removed {_total(removed)}")
+    all_done = not any(plan.blockers for plan in plans) and (dry_run or len(removed) == len(removable))
     return ExitCode.OK if all_done else ExitCode.FAILED
 
 
@@ -92,15 +118,19 @@ def _removed(plans: list[Removal]) -> Iterator[Removal]:
             yield plan
 
 
-def _is_wanted(plans: list[Removal]) -> bool:
+def _confirmed(plans: list[Removal]) -> bool:
     if not sys.stdin.isatty():
-        raise ProbeError("cannot ask here whether to remove them", "add --yes")
-    size = bytes_text(sum(plan.size for plan in plans))
-    return click.confirm(f"Remove {counted(len(plans), 'run')}, {size}?", err=True)
+        raise ProbeError("cannot ask whether to remove them: stdin is not a terminal", "add --yes")
+    return click.confirm(f"Remove {_total(plans)}?", err=True)
+
+
+def _total(plans: list[Removal]) -> str:
+    return f"{counted(len(plans), 'run')}, {bytes_text(sum(plan.size for plan in plans))}"
 
 
 def _age(text: str) -> timedelta:
+    units = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
     match = re.fullmatch(r"(\d{1,6})\s*([smhdw])", text)
     if not match:
         raise ProbeError(f"invalid age {text!r}", "for example 30m, 12h, 7d, 2w")
-    return timedelta(**{_UNITS[match[2]]: int(match[1])})
+    return timedelta(**{units[match[2]]: int(match[1])})

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -21,9 +21,35 @@ from inductor_probe.report.visible import VisibleConsole, visible
 
 if TYPE_CHECKING:
     from inductor_probe.api.rows import Rows
+    from inductor_probe.notebook.shown import Shown
+
+OutputFormat = Literal["terminal", "json"]
+"""How a verb prints its result."""
 
 _PIPE_WIDTH = 10_000
 """Columns of a pipe: nothing is cut or wrapped there, so that `grep` sees whole lines."""
+
+
+def give(
+    view: Shown, output_format: OutputFormat, *, text: RenderableType | None = None, ok: bool = True
+) -> ExitCode:
+    """Print a view; return MISMATCH unless `ok`. `text` takes its place where it is not printed as JSON."""
+    if output_format == "json":
+        show_json(view.output)
+    else:
+        show(view if text is None else text)
+    return ExitCode.OK if ok else ExitCode.MISMATCH
+
+
+def give_rows(
+    rows: Rows[Any], output_format: OutputFormat, *, text: RenderableType | None = None
+) -> ExitCode:
+    """Print rows, or why there are none, then what could not be read; return FAILED if there is such."""
+    if rows or output_format == "json":
+        give(rows, output_format, text=text)
+    else:
+        say(rows.empty)
+    return warn(rows.problems)
 
 
 def show(renderable: RenderableType) -> None:
@@ -47,15 +73,9 @@ def say(text: RenderableType) -> None:
     _console(sys.stderr).print(text, soft_wrap=True)  # a path cut in two cannot be copied
 
 
-def give(rows: Rows[Any], *, json: bool) -> ExitCode:
-    """Print rows, or why there are none, then what could not be read; return the status that tells so."""
-    if json:
-        show_json(rows.output)
-    elif rows:
-        show(rows)
-    else:
-        say(rows.empty)
-    return warn(rows.problems)
+def say_warning(text: str | Text) -> None:
+    """Print a warning."""
+    say(Text.assemble(("warning: ", "bold yellow"), text))
 
 
 def relative(path: Path) -> Path:
@@ -66,21 +86,21 @@ def relative(path: Path) -> Path:
 
 def complain(error: ProbeError) -> None:
     """Print an error with its next step."""
-    say(Text.assemble(("error: ", "bold red"), _inner(error.message)))
+    say(Text.assemble(("error: ", "bold red"), _indented(error.message)))
     if error.hint:
-        say(Text.assemble(("hint: ", "bold cyan"), _inner(error.hint)))
+        say(Text.assemble(("hint: ", "bold cyan"), _indented(error.hint)))
 
 
 def warn(problems: Iterable[Problem]) -> ExitCode:
-    """Print what could not be read; return the status that tells so."""
+    """Print what could not be read; return FAILED if there is such."""
     status = ExitCode.OK
     for problem in problems:
-        say(Text.assemble(("warning: ", "bold yellow"), _inner(str(problem))))
+        say_warning(_indented(str(problem)))
         status = ExitCode.FAILED
     return status
 
 
-def _inner(message: str) -> str:
+def _indented(message: str) -> str:
     """Indent what follows the first line: a name with a line end in it cannot pose as a message of ours.
 
     Acting characters are made visible here already: rich drops some of them, and a name is shown whole.

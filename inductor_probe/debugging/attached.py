@@ -6,13 +6,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from inductor_probe.debugging.endpoint import Endpoint
+from inductor_probe.debugging.session import NO_DEBUGPY, Endpoint
 from inductor_probe.errors import ProbeError
-
-MISSING = (
-    "debugpy is not installed in this environment",
-    "pip install debugpy, or stay in the terminal with --pdb",
-)
 
 
 class Attached:
@@ -26,7 +21,7 @@ class Attached:
         try:
             import debugpy  # noqa: PLC0415 - pdb does without it
         except ImportError as error:
-            raise ProbeError(*MISSING) from error
+            raise ProbeError(*NO_DEBUGPY) from error
         self._debugpy: Any = debugpy
         self.stop: Callable[[], Any] = debugpy.breakpoint  # called in the frame to stop in
         self.is_watched: Callable[[], bool] = debugpy.is_client_connected

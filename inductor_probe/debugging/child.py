@@ -16,8 +16,8 @@ from inductor_probe.capture.events import EventLog
 from inductor_probe.capture.process_tree import end_with
 from inductor_probe.debugging.asking import Asked
 from inductor_probe.debugging.attached import Attached
-from inductor_probe.debugging.endpoint import read_endpoint
 from inductor_probe.debugging.insertion import Inserting
+from inductor_probe.debugging.session import read_endpoint
 from inductor_probe.debugging.stops import Stop, stops_from_json
 from inductor_probe.debugging.terminal import Quit, Terminal
 from inductor_probe.errors import ProbeError

@@ -1,17 +1,28 @@
-"""`debug`: a dump whose child stops for a debugger."""
+"""`debug`: a dump whose child stops for a debugger, where that listens, and how editors attach to it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import ipaddress
+import json
+import os
+import platform
+import socket
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from inductor_probe.capture import DumpResult, Program, dump
-from inductor_probe.debugging.attached import MISSING
-from inductor_probe.debugging.endpoint import Endpoint
 from inductor_probe.debugging.stops import Stop, stops_to_json
 from inductor_probe.errors import ProbeError
+from inductor_probe.files import write_whole
 
+NO_DEBUGPY = (
+    "debugpy is not installed in this environment",
+    "pip install debugpy, or stay in the terminal with --pdb",
+)
 _CHILD = Path(__file__).with_name("child.py")
 _SETTINGS = {
     "TORCHINDUCTOR_COMPILE_THREADS": "1",  # kernels are compiled in this process, where it can stop
@@ -23,20 +34,60 @@ _SETTINGS = {
 }
 
 
-def debug(
-    script: Path,
-    stops: Sequence[Stop],
-    endpoint: Endpoint | None,
-    *,
-    args: Sequence[str] = (),
-    cases: Sequence[str] = (),
-    knobs: Mapping[str, str] | None = None,
-    out: Path | None = None,
-    stdout_to_stderr: bool = False,
-) -> DumpResult:
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """An address that a client connects to."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine reaches it: whoever reaches a debugger runs code as its user."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    @property
+    def reached(self) -> Endpoint:
+        """The address for clients: this machine's name where the debugger listens on all of its addresses."""
+        everywhere = self.host in ("0.0.0.0", "::", "")  # noqa: S104 - compared, not listened on
+        return Endpoint(platform.node(), self.port) if everywhere else self
+
+
+def read_endpoint(text: str) -> Endpoint:
+    """Return the endpoint that `PORT` or `HOST:PORT` names; port 0 is any free one.
+
+    Raises:
+        ProbeError: it names none.
+    """
+    host, _, port = text.rpartition(":")
+    if not port.isdecimal() or not port.isascii() or int(port) > 65535:
+        raise ProbeError(f"invalid address --listen {text}: write [HOST:]PORT", "for example --listen 5678")
+    host = host.strip("[]") or "127.0.0.1"
+    return Endpoint(host, int(port) or _free_port(host))
+
+
+def _free_port(host: str) -> int:
+    """Return a port that nobody listens on now: the editor is told the number before the child starts."""
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        try:
+            probe.bind((host, 0))
+        except OSError as error:
+            raise ProbeError(f"cannot listen on {host}: {error.strerror or error}") from error
+        return int(probe.getsockname()[1])
+
+
+def debug(script: Path, stops: Sequence[Stop], endpoint: Endpoint | None, **options: Any) -> DumpResult:
     """Dump `script`, stopping at `stops` for a client that attaches at `endpoint`; with pdb if None.
 
-    The script waits until a client is there. Other arguments, and errors, are those of `capture.dump`.
+    The script waits until a client is there. Options, and further errors, are those of `capture.dump`.
 
     Raises:
         ProbeError: debugpy is not installed; nothing could stop pdb.
@@ -45,14 +96,56 @@ def debug(
     if endpoint is None and not stops:
         raise ProbeError("pdb has nowhere to stop", "name a place, for example --break fusion")
     if endpoint is not None and find_spec("debugpy") is None:
-        raise ProbeError(*MISSING)
-    debugger = str(endpoint) if endpoint else "pdb"
-    return dump(
-        script,
-        args=args,
-        cases=cases,
-        knobs=knobs,
-        out=out,
-        stdout_to_stderr=stdout_to_stderr,
-        program=Program(_CHILD, (stops_to_json(stops), debugger), _SETTINGS, is_debugger=True),
+        raise ProbeError(*NO_DEBUGPY)
+    arguments = (stops_to_json(stops), str(endpoint) if endpoint else "pdb")
+    return dump(script, **options, program=Program(_CHILD, arguments, _SETTINGS, is_debugger=True))
+
+
+def offer_launch_configuration(folder: Path, endpoint: Endpoint) -> str | None:
+    """Write `.vscode/launch.json` in `folder` if there is none; return what to tell the user.
+
+    A file that exists is the user's, with comments in it: it is left as it is, and the text has the
+    configuration to paste. None where it has one of that name, which holds the address.
+
+    Raises:
+        ProbeError: the file cannot be written.
+    """
+    address = endpoint.reached
+    configuration: dict[str, Any] = {
+        "name": f"probe debug {address}",
+        "type": "debugpy",
+        "request": "attach",
+        "connect": {"host": address.host, "port": address.port},
+        "justMyCode": False,
+    }
+    if not address.is_loopback:  # the editor may run on another machine, with the files elsewhere
+        configuration["pathMappings"] = [{"localRoot": "${workspaceFolder}", "remoteRoot": str(folder)}]
+    path = folder / ".vscode" / "launch.json"
+    shown = path.relative_to(folder)
+    if os.path.lexists(path):
+        text = ""
+        with suppress(OSError):
+            text = path.read_text("utf-8", errors="replace")
+        if f'"{configuration["name"]}"' in text:
+            return None
+        return f"add this to the configurations in {shown}:\n{json.dumps(configuration, indent=4)}"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ProbeError(f"cannot make {path.parent}: {error.strerror or error}") from error
+    write_whole(path, json.dumps({"version": "0.2.0", "configurations": [configuration]}, indent=4) + "\n")
+    return f"wrote {shown}"
+
+
+def instructions(endpoint: Endpoint) -> tuple[tuple[str, str], ...]:
+    """Return editors, and what to do in each to attach."""
+    address = endpoint.reached
+    table = (
+        f'{{ type = "python", request = "attach", justMyCode = false, '
+        f'connect = {{ host = "{address.host}", port = {address.port} }} }}'
+    )
+    return (
+        ("VS Code", f'Run and Debug, "probe debug {address}"'),
+        ("PyCharm", f"Run, Edit Configurations, Attach to DAP: remote address {address}"),
+        ("nvim-dap", f':lua require("dap").run({table})'),
     )

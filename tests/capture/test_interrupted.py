@@ -287,7 +287,7 @@ def test_script_that_a_signal_ends_is_said_to_be(
     manifest = one.manifest
     assert (manifest.outcome, manifest.exit_status, manifest.ended_by) == (outcome, -number, number.name)
     verb = "interrupted" if outcome == "interrupted" else "killed"
-    assert f"error: script.py was {verb} by {number.name}; it had dumped nothing yet" in ran.err
+    assert f"error: script.py was {verb} by {number.name}; nothing had been dumped yet" in ran.err
     assert ("dmesg" in ran.err) == (number == signal.SIGKILL)
 
 

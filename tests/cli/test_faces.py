@@ -197,13 +197,13 @@ def complaint(ran: Ran) -> list[str]:
         (["layouts", "buf0", "."], "is not a debug dir", "run_* folder"),
         (["layouts", "buf8", ANTIALIAS], "has no buffer or node buf8", "did you mean buf3"),
         (["layouts", "--jsn"], "No such option '--jsn'", "probe layouts --help"),
-        (["layout"], "there is no verb layout", "did you mean layouts"),
+        (["layout"], "unknown verb layout", "did you mean layouts"),
         (["bench-kernel"], "no run in", "probe dump"),
         (["dump", "no_such_script.py"], "no_such_script.py", None),
         (["dump"], "Missing argument 'SCRIPT'", "probe dump --help"),
         (
             ["dump", "check_hflip.py", "--set", "dtype"],
-            "--set dtype is not KNOB=VALUE",
+            "invalid setting --set dtype: write KNOB=VALUE",
             "--set dtype=float32",
         ),
     ],
@@ -253,9 +253,9 @@ def test_an_unreadable_file_is_named(probe: Probe, run_copy: Path, tmp_path: Pat
 
 def test_internal_errors_are_sentences_and_tracebacks_on_request(probe: Probe, tmp_path: Path) -> None:
     code = (
-        "import inductor_probe.cli.layouts as verb, sys; from inductor_probe.cli import run\n"
+        "import inductor_probe.cli.graphs as verbs, sys; from inductor_probe.cli import run\n"
         "def broken(*_): raise RuntimeError('x')\n"
-        "verb.answer = broken\n"
+        "verbs.resolve = broken\n"
         "sys.exit(run(sys.argv[1:]))\n"
     )
     for arguments, has_traceback in ((["layouts"], False), (["--traceback", "layouts"], True)):

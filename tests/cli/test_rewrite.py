@@ -62,7 +62,7 @@ def test_a_spec_adds_its_variant_and_runs_nothing(probe: Probe, graph: Path) -> 
     [
         (["lops:cpp_fused x1,x2"], "there is no rewrite lops", "did you mean loops"),
         ([f"loops:{KERNEL} x1,x9"], "no nest with loops over both x1 and x9", "it has nest 1"),
-        (["one", "two"], "one graph, not", "probe rewrite --help"),
+        (["one", "two"], "expected one graph, not", "probe rewrite --help"),
         ([], None, None),
     ],
 )

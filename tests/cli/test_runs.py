@@ -183,9 +183,9 @@ def test_a_run_that_is_kept_is_told_and_the_others_go(probe: Probe, tree: Path) 
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        (["--rm"], "--rm needs to know which"),
+        (["--rm"], "--rm needs the runs to remove"),
         (["--rm", "torch_compile_debug"], "is not a run: it holds 4"),
-        (["--rm", "before"], "cannot ask here"),
+        (["--rm", "before"], "cannot ask whether to remove them"),
         (["--rm", "nothing"], "no graph or run called nothing"),
         (["--rm", "run_", "--yes"], "run_ is the start of 4 runs"),
         (["--older-than", "soon"], "invalid age 'soon'"),

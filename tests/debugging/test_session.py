@@ -60,6 +60,6 @@ def test_leaving_lets_the_script_run_on_and_ending_it_is_an_interruption(
         printed, err = process.communicate(timeout=ANSWER_S)
     assert printed == out
     assert outcome(folder) == known_as
-    assert ("script.py was interrupted; it had dumped nothing yet" in err) == terminate
+    assert ("script.py was interrupted; nothing had been dumped yet" in err) == terminate
     # A debugger ends the process at once; otherwise the end is reached, and what was not is known.
     assert ("never reached: mod.py:3" in err) == (not terminate)

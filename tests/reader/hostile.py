@@ -8,7 +8,6 @@ import shutil
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
 
@@ -20,7 +19,6 @@ from tests.conftest import DUMPS
 SECONDS = 20
 """No look at a damaged fixture takes a tenth of this: it only tells a hang from a slow machine."""
 VERBS = ("layouts", "nodes", "kernels", "show", "fusion", "check", "runs", "diff")
-HAS_VERB = {verb: find_spec(f"inductor_probe.cli.{verb}") is not None for verb in VERBS}
 GRAPHS = [
     DUMPS / name
     for name in (

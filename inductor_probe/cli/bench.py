@@ -1,0 +1,306 @@
+"""The verbs about time: they write bench files and programs, run them, and judge what they measured."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import shlex
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+import inductor_probe as ip
+from inductor_probe.api.trust import require_trust
+from inductor_probe.cli.completion import KERNEL, KERNEL_OR_TARGET, REWRITE, TARGET, VARIANT
+from inductor_probe.cli.parameters import CommaList, command, resolve, shared_option
+from inductor_probe.cli.screen import (
+    OutputFormat,
+    give,
+    give_rows,
+    relative,
+    say,
+    say_warning,
+    show,
+    show_json,
+)
+from inductor_probe.errors import ExitCode, ProbeError, VariantTextError
+from inductor_probe.files import read_text, write_whole
+from inductor_probe.model.bench import INPUTS, BenchFile, BenchKernelOutput, BenchSettings, RewriteOutput
+from inductor_probe.report.bench import VariantDiffs, bench_file_text
+from inductor_probe.report.bench_settings import SettingsTable
+from inductor_probe.report.words.bench import result_sentence
+from inductor_probe.report.words.remarks import sentence
+
+_WHERE_DATA_IS = "Do calls read their data from memory or from a cache?"
+
+
+def _show_all_options(ctx: click.Context, parameter: click.Parameter, chosen: bool) -> None:
+    if chosen:
+        for option in ctx.command.params:
+            if isinstance(option, click.Option):
+                option.hidden = False
+        click.echo(ctx.get_help())
+        ctx.exit()
+
+
+@command(
+    click.argument("target", required=False, metavar="[GRAPH]", type=TARGET),
+    click.option("--kernel", type=KERNEL, help="Time only this kernel and its variants."),
+    shared_option("--budget", help="Timing in all: 500ms, 10s, 2m.  [10s]"),
+    click.option("--no-run", is_flag=True, help="Only write the file."),
+    shared_option("--trust"),
+    click.option(
+        "--help-all", is_flag=True, is_eager=True, expose_value=False, callback=_show_all_options,
+        help="Show 10 more options: inputs, threads, processes, ...",
+    ),
+    click.option(
+        "--variant", "variants", multiple=True, hidden=True, type=VARIANT, metavar="NAME[=FILE]",
+        help="Add a copy of a kernel, or FILE's text.",
+    ),
+    click.option(
+        "--copies", is_flag=True, hidden=True, help="Time copies that nobody edited, too: A against A."
+    ),
+    shared_option("--margin", default="1%", hidden=True, help="A smaller difference counts as none.  [1%]"),
+    click.option(
+        "--processes", type=click.IntRange(min=3), hidden=True,
+        help="Fresh processes.  [3, or 5 if they differ]",
+    ),
+    shared_option("--cold/--warm", hidden=True, help=f"{_WHERE_DATA_IS}  [warm; on a GPU cold]"),
+    click.option(
+        "--threads", type=CommaList(), default="1", hidden=True, help="Of torch and OpenMP: 1, or 1,2.  [1]"
+    ),
+    click.option(
+        "--inputs", type=CommaList(INPUTS), default="random", hidden=True,
+        help="random, zeros, sequential, real.  [random]",
+    ),
+    shared_option("--size", "sizes", hidden=True),
+    shared_option("--import", "imports", hidden=True),
+    shared_option("--cxxflags", hidden=True),
+    epilog="See also: probe rewrite, probe sweep-configs, probe export-cpp, probe verdict.",
+)  # fmt: skip
+def bench_kernel(
+    target: str | None,
+    *,
+    no_run: bool,
+    trust: bool,
+    variants: tuple[str, ...],
+    threads: tuple[int, ...],
+    inputs: tuple[str, ...],
+    output_format: OutputFormat,
+    **options: Any,
+) -> int:
+    """Write output_code_bench.py beside output_code.py and run it: this executes the dump's code.
+
+    Edit the _v2 copies in the file and run this again: the edit stays, is checked, and timed if it is right.
+    All samples are written to output_code_bench.json.
+    """
+    graph = ip.open_graph(target)
+    settings = BenchSettings(**options)
+    if not no_run:  # before anything is written or said: the refusal of a stranger's dump leaves it as it is
+        require_trust(graph, trust=trust, imports=settings.imports, rewriting=True, adding=bool(variants))
+    files = _variant_files(variants)
+    texts = [(name, None if file is None else _variant_text(name, file)) for name, file in files.items()]
+    try:
+        file = graph.write_bench_file(variants=texts)
+    except VariantTextError as error:
+        raise ProbeError(f"{files[error.name]}:{error.line}: {error.what}", error.hint) from error
+    _show_written(file, output_format)
+    status = ExitCode.OK
+    if no_run and output_format == "json":
+        show_json(file.output)
+    elif not no_run:
+        say(f"running it: this executes the code that inductor generated for {graph.name}")
+        runs = [
+            replace(settings, inputs=values, threads=number)
+            for values, number in itertools.product(inputs, threads)
+        ]
+        status = _bench(graph, file, runs, output_format, trust=trust)
+    if no_run or output_format != "json":
+        say(f"next: edit a _v2 in it, then probe bench-kernel {graph.short_name}")
+        say(f"next: probe rewrite {graph.short_name} lists variants that need not be written by hand")
+    return status
+
+
+def _bench(
+    graph: ip.Graph, file: BenchFile, runs: list[BenchSettings], output_format: OutputFormat, *, trust: bool
+) -> ExitCode:
+    """Run the file under one setting after the other, and say how much it depends on them."""
+    benches = []
+    for settings in runs:
+        progress = say if sys.stderr.isatty() else None
+        bench = graph.run_bench_file(file, settings, trust=trust, progress=progress)
+        _say_bench_warnings(bench)
+        if output_format != "json":
+            show(bench)
+        benches.append(bench)
+    results = tuple(bench.result for bench in benches)
+    if output_format == "json":
+        show_json(BenchKernelOutput(file=file, results=results, summary=tuple(map(result_sentence, results))))
+    elif len(benches) > 1:
+        show(SettingsTable(list(results)))
+    return ExitCode.OK if all(bench.correct for bench in benches) else ExitCode.MISMATCH
+
+
+def _say_bench_warnings(bench: ip.Bench) -> None:
+    """Say what spoils the times: above the report, and not in it."""
+    for warning in bench.result.warnings:
+        say_warning(sentence(warning))
+
+
+def _show_written(file: ip.WrittenBenchFile, output_format: OutputFormat) -> None:
+    """Say what happened to a bench file, and show how its variants differ from what they are copies of."""
+    say(bench_file_text(file, relative(file.path)))
+    if file.diffs and output_format != "json":
+        show(VariantDiffs(file.diffs))
+
+
+def _variant_files(texts: tuple[str, ...]) -> dict[str, Path | None]:
+    """Read `--variant`: `cpp_fused_0_v3` is a copy; `cpp_fused_0_v3=FILE` has the text of FILE."""
+    files: dict[str, Path | None] = {}
+    for text in texts:
+        name, equals, path = text.partition("=")
+        example = "for example --variant cpp_fused_0_v2=kernel.cpp; without =FILE it is a copy to edit"
+        if not name:
+            raise ProbeError(f"--variant {text} has no name before =", example)
+        if equals and not path:
+            raise ProbeError(f"--variant {text} has no file after =", example)
+        if name in files:
+            raise ProbeError(f"--variant {name} is given twice", "name the second one with another number")
+        files[name] = Path(path) if equals else None
+    return files
+
+
+def _variant_text(name: str, file: Path) -> str:
+    try:
+        return read_text(file)
+    except ProbeError as error:
+        hint = (
+            "give a file with the kernel's source, or with NAME = async_compile... as output_code.py has it"
+        )
+        raise type(error)(f"--variant {name}: {error.message}", hint) from error
+
+
+_SPEC = re.compile(r"\w+(@v\d+)?:(?!\d+$)[^/]+", re.DOTALL)
+"""`loops:cpp_fused_0 x1,x2` is one; `gpt_block:1` is a graph."""
+
+
+@command(
+    click.argument("words", nargs=-1, metavar="[GRAPH] [SPEC]...", type=REWRITE),
+    click.option(
+        "--tuned",
+        type=click.Path(path_type=Path),
+        metavar="TABLE.csv",
+        help="Triton: add variants with the configs that probe tunings --csv exported.",
+    ),
+)
+def rewrite(words: tuple[str, ...], *, tuned: Path | None, output_format: OutputFormat) -> int:
+    """List the rewrites with what they apply to in a graph; with SPEC, add variants to its bench file.
+
+    A SPEC is one that the list shows, for example 'loops:cpp_fused_add_0 x1,x2'; NAME@v3:... rewrites the
+    variants _v3. A rewrite changes every place that depends on it, or is refused with the line. Nothing is
+    run: probe bench-kernel checks and times what is in the file.
+    """
+    specs = [word for word in words if _SPEC.fullmatch(word)]
+    targets = [word for word in words if word not in specs]
+    if len(targets) > 1:
+        raise click.UsageError(
+            f"expected one graph, not {' and '.join(targets)}; a SPEC is REWRITE:ARGUMENTS"
+        )
+    graph = ip.open_graph(targets[0] if targets else None)
+    if not specs and tuned is None:
+        status = give_rows(graph.rewrites(), output_format)
+        if output_format != "json":
+            say(f"next: probe rewrite {graph.short_name} SPEC adds its variants to the bench file")
+        return status
+    file = ip.rewrite(*specs, target=graph.path, tuned=tuned)
+    _show_written(file, output_format)
+    if output_format == "json":
+        show_json(RewriteOutput(file=file))
+    say(f"next: probe bench-kernel {graph.short_name}")
+    return ExitCode.OK
+
+
+_CONFIGS = re.compile(r"\s*\w+\s*=.*", re.DOTALL)
+"""`XBLOCK=1,8 num_warps=4`: neither a kernel nor a graph."""
+
+
+@command(
+    click.argument("words", nargs=-1, metavar="[KERNEL] [RUN|GRAPH] [TEXT]...", type=KERNEL_OR_TARGET),
+    shared_option("--budget", help="Timing of each kernel: 500ms, 10s, 2m.  [10s]"),
+    shared_option("--cold/--warm", help=f"{_WHERE_DATA_IS}  [cold]"),
+    shared_option("--size", "sizes"),
+    shared_option("--import", "imports"),
+    shared_option("--trust"),
+)
+def sweep_configs(words: tuple[str, ...], *, trust: bool, output_format: OutputFormat, **options: Any) -> int:
+    """Check and time every config that inductor tries for a Triton kernel: this executes the dump's code.
+
+    KERNEL is its name or the start of it; every Triton kernel of the graph if left out. TEXT adds configs of
+    yours: XBLOCK=1,8 num_warps=4,8 adds each combination.
+    """
+    text = " ".join(word for word in words if _CONFIGS.fullmatch(word))
+    names = [word for word in words if not _CONFIGS.fullmatch(word)]
+    graph, kernel = resolve(names, 1, _open_graph_or_kernel)
+    settings = BenchSettings(kernel=kernel, **options)
+    require_trust(graph, trust=trust, imports=settings.imports, rewriting=True)  # before anything is said
+    say(f"running the kernels: this executes the code that inductor generated for {graph.name}")
+    return give_rows(graph.sweep_configs(settings, text, trust=trust), output_format)
+
+
+def _open_graph_or_kernel(kernel: str | None, target: str | None) -> tuple[ip.Graph, str | None]:
+    return ip.open_kernel(kernel, target) if kernel else (ip.open_graph(target), None)
+
+
+@command(
+    click.argument("words", nargs=-1, metavar="[KERNEL] [RUN|GRAPH]", type=KERNEL_OR_TARGET),
+    shared_option("--output", "-o", help="The file to write.  [KERNEL.cpp]"),
+    click.option("--force", is_flag=True, help="Overwrite the file."),
+    shared_option("--size", "sizes"),
+    shared_option("--cxxflags"),
+)
+def export_cpp(
+    words: tuple[str, ...],
+    *,
+    output: Path | None,
+    force: bool,
+    sizes: tuple[tuple[str, int], ...],
+    cxxflags: tuple[str, ...],
+    output_format: OutputFormat,
+) -> int:
+    """Write a C++ kernel as a program of its own, for perf, gdb and Compiler Explorer.
+
+    The command that compiles it is printed; nothing of the dump is run. KERNEL is its name or the start of
+    it; it may be left out when the graph has only one C++ kernel.
+    """
+    graph, kernel = resolve(words, 1, ip.open_kernel)
+    path = output or Path(f"{kernel}.cpp")
+    if path.exists() and not force:
+        raise ProbeError(
+            f"{path} exists already", "choose another name with -o, or overwrite it with --force"
+        )
+    program = graph.export_cpp(kernel, path.name, sizes=dict(sizes), cxxflags=cxxflags)
+    write_whole(path, program.text)
+    say(f"written: {relative(path)}; compile it with")
+    if output_format == "json":
+        show_json(replace(program.output, path=path))
+    else:
+        sys.stdout.write(f"{shlex.join(program.command)}\n")
+    return ExitCode.OK
+
+
+@command(
+    click.argument("target", required=False, metavar="[FILE.json|GRAPH]", type=TARGET),
+    shared_option("--margin", help="A smaller difference counts as none; as when measured if left out."),
+)
+def verdict(target: str | None, *, margin: float | None, output_format: OutputFormat) -> int:
+    """Make the report of bench-kernel again from its samples, with the same statistics; nothing is run.
+
+    FILE.json is output_code_bench.json, or the folder that it is in; GRAPH names a graph as for bench-kernel.
+    Exit status 1 if a variant was wrong.
+    """
+    bench = ip.verdict(target, margin=margin)
+    _say_bench_warnings(bench)
+    return give(bench, output_format, ok=bench.correct)

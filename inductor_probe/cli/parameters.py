@@ -1,0 +1,193 @@
+"""The parameters that verbs share: a table of options, quantities, and names with where to look for them."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Callable, Sequence
+from inspect import cleandoc
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from click.shell_completion import CompletionItem
+
+from inductor_probe.cli.completion import MODULE
+from inductor_probe.discovery.discover import find
+from inductor_probe.errors import NotFoundError, ProbeError
+
+Answer = TypeVar("Answer")
+Function = TypeVar("Function", bound=Callable[..., Any])
+Decorator = Callable[[Function], Function]
+
+_TARGETS = {
+    "[RUN|GRAPH]": "RUN or GRAPH is a path, a graph's name (model__0_inference_0.0), a label, or the start "
+    "of one; LABEL:1 is the labelled run's graph .1. The latest run if left out.",
+    "[GRAPH]": "GRAPH is a path, a graph's name (model__0_inference_0.0), the start of one, or LABEL:1 for "
+    "the labelled run's graph .1; it may be left out when the latest run has only one.",
+}
+"""The word for a target in the usage line of a verb -> the last paragraph of its help."""
+
+_JSON: Decorator[Any] = click.option(
+    "--json", "output_format", flag_value="json", default="terminal", help="Print JSON with stable keys."
+)
+
+
+def command(*parameters: Decorator[Any], **attributes: Any) -> Callable[[Callable[..., int]], click.Command]:
+    """Make a verb of a function: its parameters in this order, --json, and how a target is named in its help.
+
+    The function gets the value of --json as `output_format`: see `screen.OutputFormat`.
+    """
+
+    def decorate(verb: Callable[..., int]) -> click.Command:
+        for parameter in reversed((*parameters, _JSON)):
+            verb = parameter(verb)
+        made: click.Command = click.command(**attributes)(verb)
+        made.help = cleandoc(verb.__doc__ or "")
+        metavars = [parameter.metavar or "" for parameter in made.params]
+        for target, sentence in _TARGETS.items():
+            if any(target in metavar for metavar in metavars):
+                made.help += f"\n\n{sentence}"
+        return made
+
+    return decorate
+
+
+def percent(text: str) -> float:
+    """Return `1%` or `0.01` as a number over 0 and under 1."""
+    match = re.fullmatch(r"(\d+\.?\d*|\.\d+) ?(%?)", text)
+    share = float(match[1]) / (100 if match[2] else 1) if match else 0.0
+    if not 0 < share < 1:
+        raise click.BadParameter(
+            f"invalid share {text!r}: it must be over 0 and under 1 (examples: 1%, 0.01)"
+        )
+    return share
+
+
+def _seconds(text: str) -> float:
+    """Return `500ms`, `10s`, `2m` or a number of seconds in seconds."""
+    units = {"ms": 1e-3, "s": 1.0, "": 1.0, "m": 60.0, "min": 60.0}
+    match = re.fullmatch(r"(\d+\.?\d*|\.\d+) ?(ms|s|min|m|)", text)
+    if match is None or not (seconds := float(match[1]) * units[match[2]]):
+        raise click.BadParameter(f"invalid duration {text!r} (examples: 500ms, 10s, 2m)")
+    return seconds
+
+
+def _size(text: str) -> tuple[str, int]:
+    match = re.fullmatch(r"(\w+)=(\d{1,18})", text)
+    if match is None:
+        raise click.BadParameter(f"invalid size {text!r} (example: s77=128)")
+    return match[1], int(match[2])
+
+
+def _flags(text: str) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(text))
+    except ValueError as error:
+        raise click.BadParameter(f"invalid flags {text!r}: {error}") from error
+
+
+class CommaList(click.ParamType):  # type: ignore[type-arg]
+    """`random,zeros`, or numbers over 0 (`1,2`) where there are no `words` to complete; each once."""
+
+    name = "list"
+
+    def __init__(self, words: Sequence[str] = ()) -> None:
+        self.words = words
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Return what the last word of the list may be."""
+        head, comma, last = incomplete.rpartition(",")
+        return [CompletionItem(head + comma + word) for word in self.words if word.startswith(last)]
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int | str, ...]:
+        """Return the words or numbers."""
+        parts = [part.strip() for part in str(value).split(",")]
+        if self.words and all(parts):
+            return tuple(dict.fromkeys(parts))
+        if self.words or not all(part.isdecimal() and int(part) for part in parts):
+            example = "random or random,zeros" if self.words else "1 or 1,2"
+            self.fail(f"invalid list {value!r} (examples: {example})", param, ctx)
+        return tuple(dict.fromkeys(map(int, parts)))
+
+
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "--out": {"type": click.Path(file_okay=False, path_type=Path),
+              "help": "Folder for torch_compile_debug; the working folder if left out."},
+    "--output": {"type": click.Path(dir_okay=False, path_type=Path)},
+    "--trust": {"is_flag": True, "help": "Run code that is not known to be made here. Read it first."},
+    "--budget": {"type": _seconds, "metavar": "TIME", "default": "10s"},
+    "--margin": {"type": percent, "metavar": "PERCENT"},
+    "--cold/--warm": {"default": None},
+    "--size": {"type": _size, "multiple": True, "metavar": "NAME=SIZE",
+               "help": "Bind a symbolic size: s77=128."},
+    "--import": {"type": MODULE, "multiple": True, "metavar": "MODULE",
+                 "help": "Import first: it registers custom operators."},
+    "--cxxflags": {"type": _flags, "metavar": "FLAGS", "default": "",
+                   "help": "Flags behind inductor's own: '-O2 -g'."},
+}  # fmt: skip
+"""Options that several verbs have -> what they have in common."""
+
+
+def shared_option(name: str, *names: str, **attributes: Any) -> Decorator[Any]:
+    """Return an option of the table, with further names and what is special to a verb."""
+    return click.option(name, *names, **{**_OPTIONS[name], **attributes})
+
+
+def resolve(words: Sequence[str], limit: int, query: Callable[..., Answer]) -> Answer:
+    """Return what `query` returns for the first reading of `words` that it finds something for.
+
+    Names and where to look for them are typed in either order. With `limit` 1, `buf0` is a name in the latest
+    run, or else a run or graph; `buf0 aa` is the name buf0 in the run aa, or else the name aa in the run
+    buf0. With `limit` 2, `op0 aa` is first the pair of these names in the latest run. A path is never a name.
+
+    Args:
+        words: as typed.
+        limit: how many names the verb takes at most.
+        query: is called with the names, None for each that is left out, and the target; raises NotFoundError
+            where the run has no such name, or there is no such run or graph.
+
+    Raises:
+        NotFoundError: of the reading that came closest: the run is there, and has no such name.
+        click.UsageError: more words than names and a target.
+    """
+    words = tuple(words)
+    if len(words) > limit + 1:
+        names = "1 name" if limit == 1 else f"{limit} names"
+        raise click.UsageError(f"at most {names} and a run or graph, not {len(words)} arguments")
+    readings: list[tuple[tuple[str, ...], str | None]] = [(words, None)] if len(words) <= limit else []
+    readings += [(words[:-1], words[-1])] if words else []
+    readings += [(words[1:], words[0])] if len(words) > 1 else []
+    failures: list[tuple[str | None, NotFoundError]] = []
+    for names_read, target in readings:
+        if any(map(_is_path, names_read)):
+            continue
+        try:
+            return query(*names_read, *[None] * (limit - len(names_read)), target)
+        except NotFoundError as error:
+            failures.append((target, error))
+    if not failures:
+        raise click.UsageError(f"only one run or graph can be named, not two: {' and '.join(words)}")
+    raise next((error for target, error in failures if target and _exists(target)), failures[0][1])
+
+
+def _is_path(word: str) -> bool:
+    """Whether a word cannot be a name: only a line of the user's (`models/net.py:12`) has a slash in it."""
+    return os.sep in word and (not re.fullmatch(r".*\.py(:\d+)?", word) or Path(word).exists())
+
+
+def _exists(target: str) -> bool:
+    """Whether there is a run or graph of this name, or of the part before its last `:` or `/`."""
+    for name in (target, target.rpartition("/")[0], target.rpartition(":")[0]):
+        try:
+            if name:
+                find(name, Path.cwd())
+                return True
+        except ProbeError:
+            continue
+    return False

@@ -1,0 +1,211 @@
+"""The verbs that run a script, `dump` and `debug`: its cases and knobs, and the report of the run it left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+import inductor_probe as ip
+from inductor_probe.cli.completion import CASE, KNOB, PLACE, SCRIPT, SUBJECT
+from inductor_probe.cli.parameters import command, shared_option
+from inductor_probe.cli.screen import OutputFormat, complain, give, relative, say, say_warning
+from inductor_probe.errors import ExitCode, ProbeError, RunFailedError
+from inductor_probe.model.manifest import Manifest
+from inductor_probe.model.runs import NextStep
+from inductor_probe.report.summary import next_text
+from inductor_probe.report.words.runs import how_it_ended
+
+if TYPE_CHECKING:
+    from inductor_probe.debugging import Endpoint, Planned
+
+
+def _knobs(ctx: click.Context, param: click.Parameter, pairs: tuple[str, ...]) -> dict[str, str]:
+    """Return the knobs that `--set KNOB=VALUE` sets."""
+    knobs = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise ProbeError(
+                f"invalid setting --set {pair}: write KNOB=VALUE", "for example --set dtype=float32"
+            )
+        knobs[name] = value
+    return knobs
+
+
+_SCRIPT = (
+    click.argument("script", type=SCRIPT),
+    click.argument("args", nargs=-1, metavar="[-- ARGS]"),
+    click.option(
+        "--case", "cases", multiple=True, type=CASE, help="A case of the scenario; all of them if left out."
+    ),
+    click.option(
+        "--set", "knobs", multiple=True, type=KNOB, callback=_knobs, metavar="KNOB=VALUE",
+        help="Set a knob of the scenario.",
+    ),
+)  # fmt: skip
+
+
+@command(
+    *_SCRIPT,
+    click.option("--label", help="A name to find the run by."),
+    click.option("--save-inputs", is_flag=True, help="Keep the bytes of every graph's real inputs."),
+    shared_option("--out"),
+)
+def dump(script: str, *, output_format: OutputFormat, **options: Any) -> int:
+    """Run SCRIPT with its own empty inductor caches and dump every graph that inductor compiles.
+
+    SCRIPT is any Python script that calls torch.compile: a path, or the bare name of one here or in the
+    project's scenarios. Its own arguments follow after --.
+    """
+    if sys.stderr.isatty():
+        say(f"running {script} with empty caches: every kernel is compiled anew")
+    with _signals_left_to_the_dump():
+        return _show_run(ip.dump(script, stdout_to_stderr=output_format == "json", **options), output_format)
+
+
+@command(
+    *_SCRIPT,
+    click.option("--break", "places", multiple=True, type=PLACE, metavar="PLACE", help="Stop there."),
+    click.option(
+        "--break-on", "subjects", multiple=True, type=SUBJECT, metavar="SUBJECT",
+        help="Stop when the compiler decides on it.",
+    ),
+    click.option(
+        "--listen", metavar="[HOST:]PORT",
+        help="Where the editor attaches; this machine's port 5678 if left out.",
+    ),
+    click.option("--pdb", is_flag=True, help="Stop in this terminal instead, with pdb."),
+    shared_option("--out"),
+    context_settings={"max_content_width": 80},
+)  # fmt: skip
+def debug(script: str, *, listen: str | None, pdb: bool, output_format: OutputFormat, **options: Any) -> int:
+    """Dump SCRIPT as `probe dump` does, under a debugger that stops in the compiler.
+
+    \b
+    A PLACE is one of
+      torch._inductor.codegen.cpp:LoopLevel.lines      a function or method
+      "scheduler:Scheduler.can_fuse if node1.get_name() == 'op3'"
+      torch/_inductor/ir.py:123                        a line
+      fusion vectorisation tiling layout lowering codegen    a set of places
+
+    \b
+    A SUBJECT is one of
+      buf3                it is realised, and its layout decided
+      op3                 it is made, and its code generated
+      op3,op4             the two are tried for fusion
+      cpp_fused_add_0     the kernel is tiled and generated; triton_... too
+
+    In the script itself, write breakpoint().
+    """
+    if pdb and listen is not None:
+        raise ProbeError("--pdb and --listen exclude each other", "--pdb stays in this terminal")
+    with ExitStack() as during_the_dump:
+
+        def before(planned: Planned, endpoint: Endpoint | None) -> None:
+            _say_breakpoints(planned, endpoint)
+            during_the_dump.enter_context(_signals_left_to_the_dump())
+
+        run = ip.debug(
+            script,
+            listen=None if pdb else listen or "5678",
+            stdout_to_stderr=output_format == "json",
+            before=before,
+            **options,
+        )
+        return _show_run(run, output_format)
+
+
+def _say_breakpoints(planned: Planned, endpoint: Endpoint | None) -> None:
+    """Say where it will stop, and how an editor attaches."""
+    from inductor_probe.debugging import instructions, offer_launch_configuration
+
+    for missing in planned.gone:
+        say_warning(missing)
+    for stop in planned.stops:
+        condition = f" if {stop.condition}" if stop.condition and not stop.why else ""
+        say(f"will stop: {stop}{condition}, {Path(stop.path).name}:{stop.line}")
+    if endpoint is None:
+        return
+    if not endpoint.is_loopback:
+        say_warning(f"anyone who can reach {endpoint} can run code as you")
+    if sentence := offer_launch_configuration(Path.cwd(), endpoint):
+        say(sentence)
+    for editor, step in instructions(endpoint):
+        say(f"{editor:<9} {step}")
+
+
+@contextmanager
+def _signals_left_to_the_dump() -> Iterator[None]:
+    """Leave SIGTERM and its like to the dump: this process has still to say what was dumped."""
+    signals = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+    before = {number: signal.getsignal(number) for number in signals}
+    try:
+        for number, handler in before.items():
+            if handler is not signal.SIG_IGN:  # by nohup
+                signal.signal(number, lambda number, frame: None)
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _show_run(run: ip.Run, output_format: OutputFormat) -> int:
+    """Print what was compiled and how the script ended; return the exit status that tells so.
+
+    Of a run that a signal interrupted it is the one that shells give: 130 for Ctrl-C, 143 for SIGTERM.
+    """
+    manifest = run.manifest
+    number = getattr(signal, manifest.ended_by or "", None) if manifest else None
+    if manifest is None or manifest.outcome != "interrupted" or number is None:
+        return _show_graphs_and_next_steps(run, output_format)
+    try:
+        _show_graphs_and_next_steps(run, output_format)
+    except OSError:  # the terminal is gone, as SIGHUP said: let the rest of it go nowhere
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for stream in (sys.stdout, sys.stderr):
+            os.dup2(nowhere, stream.fileno())
+    return 128 + int(number)
+
+
+def _show_graphs_and_next_steps(run: ip.Run, output_format: OutputFormat) -> int:
+    if output_format == "json" or run.graphs or run.summary.remarks or run.summary.problems:
+        give(run, output_format)
+    say(f"run: {relative(run.path)}")
+    if run.not_remembered:
+        say_warning(run.not_remembered)
+    manifest = run.manifest
+    if manifest and manifest.outcome != "ok":
+        complain(_failure(manifest, bool(run.graphs)))
+        return ExitCode.FAILED
+    if not run.graphs:
+        complain(run.empty())
+    for step in run.summary.next:
+        say(f"next: {next_text(step, _target(run, step))}")
+    return ExitCode.OK if run.graphs else ExitCode.FAILED
+
+
+def _target(run: ip.Run, step: NextStep) -> str:
+    """Name the graph where there are several, and its path where verbs would not find the run from here."""
+    graph = next((graph for graph in run.graphs if graph.name == step.graph), None)
+    if not run.path.is_relative_to(Path.cwd()):
+        return str(graph.path if graph else run.path)
+    return graph.name if graph and len(run.graphs) > 1 else ""
+
+
+def _failure(manifest: Manifest, has_graphs: bool) -> ProbeError:
+    dumped = "what it had dumped is shown above" if has_graphs else "nothing had been dumped yet"
+    hint: str | None = (
+        "the script's own message is above; `probe doctor` says whether this machine lacks something"
+    )
+    if manifest.outcome == "interrupted":
+        hint = "`probe check` says which parts of it are complete" if has_graphs else None
+    elif manifest.ended_by == "SIGKILL":
+        hint = "if nobody killed it, the kernel did, for lack of memory: see `dmesg`"
+    return RunFailedError(f"{manifest.script} {how_it_ended(manifest)}; {dumped}", hint)
