@@ -24,8 +24,8 @@ Decorator = Callable[[Function], Function]
 _TARGETS = {
     "[RUN|GRAPH]": "RUN or GRAPH is a path, a graph's name (model__0_inference_0.0), a label, or the start "
     "of one; LABEL:1 is the labelled run's graph .1. The latest run if left out.",
-    "[GRAPH]": "GRAPH is a path, a graph's name (model__0_inference_0.0), the start of one, or LABEL:1 for "
-    "the labelled run's graph .1; it may be left out when the latest run has only one.",
+    "[GRAPH]": "GRAPH is a path, a graph's name (model__0_inference_0.0), the start of one, or LABEL:1. The "
+    "only graph of the latest run if left out.",
 }
 """The word for a target in the usage line of a verb -> the last paragraph of its help."""
 
