@@ -20,7 +20,7 @@ from inductor_probe.analysis.graph import index_of
 from inductor_probe.analysis.index import INDIRECT, PIECEWISE, Index, parse_index
 from inductor_probe.analysis.launches import launches
 from inductor_probe.backends import backend_called
-from inductor_probe.backends.triton.accesses import fastest_variables
+from inductor_probe.backends.triton import fastest_variables
 from inductor_probe.model.code import CppFacts, Kernel, Loop, PointerUse, TritonFacts
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.ir import Dim

@@ -1,15 +1,67 @@
-"""What differs between inductor's backends on the text side: one constant each."""
+"""What differs between inductor's code generators in `output_code.py`: a `Backend` each.
+
+The file that reads the text of a backend's kernels (`cpp.py`, `triton.py`) is imported with the first of
+them: most dumps have kernels of one backend.
+"""
 
 from __future__ import annotations
 
-from inductor_probe.backends.backend import Backend
-from inductor_probe.backends.cpp import CPP
-from inductor_probe.backends.others import OTHERS, source_text
-from inductor_probe.backends.triton import TRITON
+import ast
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
 
-__all__ = ["BACKENDS", "Backend", "backend_called", "backend_of", "source_text"]
+from inductor_probe.model.code import KernelArg, KernelDetails, Pairs, PointerUse, Role
 
-BACKENDS: tuple[Backend, ...] = (CPP, TRITON, *OTHERS)
+
+@dataclass(frozen=True, slots=True)
+class KernelText:
+    """What the text of a kernel tells: see `Kernel`. `args` is empty without a known signature."""
+
+    args: tuple[KernelArg, ...]
+    details: KernelDetails | None
+    facts: Pairs
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """One code generator of inductor.
+
+    Attributes:
+        name: as `Kernel.backend` has it: `cpp`, `triton`.
+        makers: methods of `async_compile` that define its kernels (torch/_inductor/async_compile.py).
+        module: the module of this package that reads its kernels; None when their text is only shown.
+    """
+
+    name: str
+    makers: tuple[str, ...]
+    module: str | None = None
+
+    def read(self, source: str) -> KernelText:
+        """Read a kernel's parameters and facts off its text. Any text is taken."""
+        if self.module is None:
+            return KernelText((), None, (("lines", str(source.count("\n"))),) if source else ())
+        text: KernelText = self._reader().read(source)
+        return text
+
+    def pointer_uses(self, source: str, pointers: frozenset[str]) -> tuple[PointerUse, ...]:
+        """Return the lines of a kernel that read or write through `pointers`, in order."""
+        if self.module is None:
+            return ()
+        uses: tuple[PointerUse, ...] = self._reader().pointer_uses(source, pointers)
+        return uses
+
+    def _reader(self) -> Any:
+        return import_module(f"{__name__}.{self.module}")
+
+
+CPP = Backend("cpp", ("cpp", "cpp_pybinding"), "cpp")  # `cpp`: until torch 2.2
+TRITON = Backend("triton", ("triton",), "triton")
+_ONLY_SHOWN = (
+    "halide", "metal", "cutlass", "cuda", "rocm", "xpu", "cutedsl", "pallas", "nv_universal_gemm",
+    "multi_kernel", "size_hint_multi_kernel",
+)  # fmt: skip
+BACKENDS = (CPP, TRITON, *(Backend(maker, (maker,)) for maker in _ONLY_SHOWN))
 
 
 def backend_of(maker: str) -> Backend | None:
@@ -20,3 +72,29 @@ def backend_of(maker: str) -> Backend | None:
 def backend_called(name: str) -> Backend | None:
     """Return the backend of that name, as `Kernel.backend` says it."""
     return next((backend for backend in BACKENDS if backend.name == name), None)
+
+
+def source_text(call: ast.Call) -> str:
+    """Return the longest text among the arguments of a maker: a kernel's source is longer than its name."""
+    texts = [
+        argument.value
+        for argument in call.args
+        if isinstance(argument, ast.Constant) and isinstance(argument.value, str)
+    ]
+    return max(texts, key=len, default="")
+
+
+# torch/_inductor/codegen/common.py, KernelArgs: C++ and Triton kernels get the same names from it.
+_ROLES: tuple[tuple[str, Role], ...] = (
+    ("in_out_ptr", "inout"),
+    ("in_ptr", "in"),
+    ("out_ptr", "out"),
+    ("arg_", "in"),  # inputs of Triton templates, arg_A: select_algorithm.py, TritonTemplateKernel.def_kernel
+    ("ws_ptr", "workspace"),
+    ("workspace", "workspace"),
+)
+
+
+def role_of(name: str) -> Role:
+    """Tell an argument's role from the name inductor gives it: `in_ptr0` is `in`, `ks0` is `size`."""
+    return next((role for prefix, role in _ROLES if name.startswith(prefix)), "size")

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from inductor_probe.backends import BACKENDS
 from inductor_probe.model.code import Allocation, ExternCall, KernelComment, Launch, SizeSymbol
 from inductor_probe.model.ir import BufferLayout, Dim
 from inductor_probe.model.span import Problem, Span
@@ -19,7 +18,6 @@ from inductor_probe.reader.values import dotted, shorten
 
 _EXTERN = ("extern_kernels.", "aten.", "torch.ops.", "quantized.", "_quantized.", "inductor_ops.")
 _SYMBOL = re.compile(r"[suz]\d+")
-_LAUNCHERS = {backend.launcher for backend in BACKENDS}
 # Calls that neither compute nor name memory: devices, streams, guards, events, lists of a loop, profiling.
 _PLUMBING = re.compile(
     r"args\.clear|assert_alignment|get_(?:raw|cuda|xpu)_stream|run_intermediate_hooks|start_graph|end_graph"
@@ -171,7 +169,7 @@ class WrapperReader:
         span, func, target = self._span(statement), call.func, dotted(call.func)
         kernel, _, method = target.rpartition(".")
         if (isinstance(func, ast.Name) and target in self.kernels) or (
-            kernel in self.kernels and method in _LAUNCHERS
+            kernel in self.kernels and method == "run"
         ):
             args = tuple(tensor_calls.pointer(argument) for argument in call.args)
             keywords = tuple((kw.arg, ast.unparse(kw.value)) for kw in call.keywords if kw.arg)

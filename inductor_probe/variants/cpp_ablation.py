@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from inductor_probe.backends.cpp.facts import SIGNATURE
+from inductor_probe.backends.cpp import SIGNATURE
 from inductor_probe.variants.code import KernelCode
 from inductor_probe.variants.places import Place, places
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from inductor_probe.backends.brackets import inside, unwrapped
-from inductor_probe.backends.cpp.facts import SIGNATURE
+from inductor_probe.backends.cpp import SIGNATURE
 
 _WORD = r"(?<![\w.]){}(?!\w)"
 _CAST = re.compile(r"static_cast<(?:int64_t|int32_t|long)>\(")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from inductor_probe.backends.cpp.facts import SIGNATURE
+from inductor_probe.backends.cpp import SIGNATURE
 from inductor_probe.model.code import CppFacts, Loop
 from inductor_probe.variants.code import KernelCode
 from inductor_probe.variants.coordinates import Layout, Range, UnprovedError, coordinates, laid_out

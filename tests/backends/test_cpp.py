@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inductor_probe.backends import CPP
-from inductor_probe.backends.cpp.loops import loop_nests, plain
+from inductor_probe.backends.cpp import loop_nests, plain
 from inductor_probe.model.code import CppFacts, Kernel, LoopNest
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.reader.debug_dir import graph_dir, read_graph
