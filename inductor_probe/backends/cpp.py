@@ -50,7 +50,7 @@ _LOCAL = re.compile(r"std::make_unique<(?P<type>\w+)\s*\[\]>\((?P<size>[^;\n]{0,
 _ATOMIC_ADD = re.compile(r"\batomic_add(?:_vec)?\s*[(<]")
 _TEMPLATES = ("micro_gemm", "grouped_gemm", "flash_attention", "flex_attention")
 
-# cpp.py, reduction_combine and CppVecKernel.reduction_combine_vec: `tmp_acc0 = max_propagate_nan(tmp_acc0, x)`
+# cpp.py, reduction_combine and CppVecKernel.reduction_combine_vec: `tmp_acc0 = max_propagate_nan(acc, x)`
 _REDUCTION = re.compile(
     r"(?P<acc>tmp_acc\d+\w*)\s*=\s*(?:(?P<call>[\w:]+)\s*(?:<[^;()]{0,200}>)?\(|(?P=acc)\s*(?P<operator>[-+*/|&^]))"
 )
@@ -411,7 +411,7 @@ def _uses(
 def _how(code: str, word: re.Match[str]) -> Literal["load", "store", "atomic"]:
     """Tell what a line does through the pointer at `word`.
 
-    `atomic_add(&out_ptr0[tmp3], tmp0)` and `out_ptr0[x0] = tmp0` (CppKernel.store), `tmp1.store(out_ptr0 + x0)`
+    `atomic_add(&out_ptr0[tmp3], tmp0)`, `out_ptr0[x0] = tmp0` (CppKernel.store), `tmp1.store(out_ptr0 + x0)`
     (CppVecKernel._get_store_line), `transpose_mxn<float,16,16>(tmp5, 16, out_ptr0 + x1, 16)` (from its first
     argument to its third); all others load.
     """

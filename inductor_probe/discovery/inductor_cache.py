@@ -19,7 +19,7 @@ from pathlib import Path
 
 from inductor_probe.model.debug_dir import DebugDir, GraphDir
 from inductor_probe.reader.debug_dir import graph_dir
-from inductor_probe.reader.logs.files import pid_of
+from inductor_probe.reader.logs.lines import pid_of
 
 _STAMP = re.compile(r"run_(\d{4}(?:_\d{2}){5})_")
 _FIRST_LINE = re.compile(r"V(\d{4} \d{2}:\d{2}:\d{2})\S* (\d+) ")

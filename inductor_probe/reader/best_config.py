@@ -23,8 +23,7 @@ from inductor_probe.files import LARGEST_JSON, read_text
 from inductor_probe.model.autotuning import TemplateChoice, Tuning
 from inductor_probe.model.code import Kernel, Pairs
 from inductor_probe.model.span import Problem, Span
-from inductor_probe.reader.logs.files import log_places
-from inductor_probe.reader.logs.lines import LogBounds, raw_lines, read_line
+from inductor_probe.reader.logs.lines import LogBounds, log_places, raw_lines, read_raw_line
 from inductor_probe.reader.template_choices import in_order
 
 DESCENT = "coordinate descent"
@@ -102,7 +101,7 @@ def _of_log(path: Path, bounds: LogBounds, problems: list[Problem]) -> Iterator[
         for number, raw in raw_lines(path, bounds):
             if not any(speaker in raw for speaker in _SPEAKERS):
                 continue
-            text = read_line(number, raw.decode("utf-8", errors="replace").rstrip("\r\n")).text
+            text = read_raw_line(number, raw).text
             if start := _START.match(text):
                 name = start[1] or start[2]
                 if now is None or now.name != name or start[1]:

@@ -1,15 +1,34 @@
-"""The log of fusion: lines to rounds.
+"""The logs `fusion` and `loop_ordering`: messages to rounds.
 
-Texts come without their prefix (`log_lines`); spans are the caller's.
+All are printed by torch/_inductor/scheduler.py, of a graph in this order (torch 2.13):
+
+    ===== attempting fusion (1/10): 5 nodes =====                         Scheduler.fuse_nodes
+    fuse_nodes_once, candidates:                                          Scheduler.fuse_nodes_once
+      SchedulerNode(name='op0'), Reduction(['[768]', 'sum', 'origins=OrderedSet([sum_1])'])
+    cannot fuse op1 with op4: intermediate nodes between node1 & node2    WhyNoFuse.__str__
+    op0 and op1 has 3145728 shared data                                   Scheduler._can_fuse
+    found 2 possible fusions                                              Scheduler.get_possible_fusions
+    fusing op0 with op1                                                   Scheduler.fuse_two_nodes
+    completed fusion round (1/10): fused 5 nodes into 3 nodes             Scheduler.fuse_nodes
+    ===== fusion complete (2 iterations) =====                            Scheduler.fuse_nodes
+    fuse_nodes_once, candidates:                          (the pass after the rounds, torch 2.10 and later)
+
+Texts come without their prefix; spans are the caller's.
 """
 
 from __future__ import annotations
 
+import ast
 import re
-from dataclasses import dataclass, field
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+from functools import lru_cache
+from typing import Any
 
 from inductor_probe.model.logs import (
     Candidate,
+    CandidateData,
     FusionAttempt,
     FusionBenchmark,
     FusionLog,
@@ -18,28 +37,42 @@ from inductor_probe.model.logs import (
     Outcome,
     SharedData,
 )
-from inductor_probe.reader.logs.candidates import CANDIDATE, read_candidate
+from inductor_probe.reader.python_text import parse_expression
 
 _BEGIN = re.compile(r"===== attempting fusion \((\d{1,9})/\d+\): (\d{1,9}) nodes =====")
 _ROUND_END = re.compile(
     r"completed fusion round \((\d{1,9})/\d+\): fused (\d{1,9}) nodes into (\d{1,9}) nodes"
 )
 _END = re.compile(r"===== fusion complete \((\d{1,9}) iterations\) =====")
-_CANDIDATES = "fuse_nodes_once, candidates:"
+_CANDIDATES = "fuse_nodes_once, candidates:"  # torch 2.5 and later
 _FOUND = re.compile(r"found (\d{1,9}) possible fusions:?")
+# Below "found", torch 2.2 lists the pairs: `(SchedulerNode(name='buf0'), SchedulerNode(name='buf1'))`.
 _PAIR = re.compile(r"\((\w+\((?:name|nodes)=[^()]*\)), (\w+\((?:name|nodes)=[^()]*\))\)")
 _REFUSED = re.compile(r"cannot fuse (\S+) with (\S+): ")
-_FUSED = re.compile(r"fusing (\S+) with (\S+)")
+_FUSED = re.compile(r"fusing (\S+) with (\S+)")  # torch 2.3 and later
+# Scheduler.speedup_by_fusion; without buffers: Scheduler.speedup_by_combo_kernel.
 _BENCHMARK = re.compile(
     r"(?:cannot|can) fuse \(benchmark\): fusing (?:(.*?) with (.*?) cause|causes) ?(\S+)x (speedup|slowdown)"
 )
-_NAME = re.compile(r"\w+\((?:name='|nodes=)([^'()]*)")
-_BUFFERS = re.compile(r"'([^']*)'")
-
-_SHARED = re.compile(r"(\S+) and (\S+) has (?:(no) |(\d{1,9}) )?shared data")
-_ORDERS = ("Reorder loops for ", "Don't reorder", "Dont reorder", "Can not reorder fused node")
-_FORMS = (_REFUSED, _FUSED, CANDIDATE, _BEGIN, _FOUND, _PAIR, _ROUND_END, _END, _BENCHMARK)
+# Scheduler.speedup_by_fusion, speedup_by_combo_kernel and shared_data_after_inverting_indexing.
 _NOTES = ("Exception in compiling ", "ComboKernel", "Shared memory after inversion: ")
+_NAME = re.compile(r"\w+\((?:name='|nodes=)([^'()]*)")
+_QUOTED = re.compile(r"'([^']*)'")
+
+# Torch 2.5 says `has shared data` or `has no shared data`, later ones the bytes.
+_SHARED = re.compile(r"(\S+) and (\S+) has (?:(no) |(\d{1,9}) )?shared data")
+# SchedulerNode.reorder_loops_by_dep_pair, and that of FusedSchedulerNode.
+_ORDERS = ("Reorder loops for ", "Don't reorder", "Dont reorder", "Can not reorder fused node")
+
+# BaseSchedulerNode.debug_str_short (torch 2.5 and later), of a fused node FusedSchedulerNode.debug_str_short:
+# FusedSchedulerNode(nodes=op0_op1), snodes: ["SchedulerNode(name='op0'), Pointwise(...)", "..."]
+_CANDIDATE = re.compile(r"  (\w+)\((?:name='([^']*)'|nodes=([^)]*))\)(?:, (.*))?", re.DOTALL)
+_DATA = re.compile(r"SchedulerNode\(name='([^']*)'\)(?:, (\w+)\((\[.*\])\))?", re.DOTALL)
+_NESTED = re.compile(r"\w+\(nodes=[^)]*\), snodes: (\[.*\])", re.DOTALL)
+# torch/_inductor/ir.py, IRNode.common_repr: a set until torch 2.4, OrderedSet later.
+_ORIGINS = re.compile(r"origins=(?:OrderedSet\()?[\[{](.*?)[\]}]\)?")
+
+_FORMS = (_REFUSED, _FUSED, _CANDIDATE, _BEGIN, _FOUND, _PAIR, _ROUND_END, _END, _BENCHMARK)
 
 
 def starts_message(text: str) -> bool:
@@ -54,7 +87,7 @@ def starts_message(text: str) -> bool:
 
 @dataclass(slots=True)
 class _Round:
-    """A round while its lines are read."""
+    """A `FusionRound` while its lines are read."""
 
     number: int | None
     nodes_before: int | None = None
@@ -67,17 +100,8 @@ class _Round:
     notes: list[str] = field(default_factory=list)
 
     def record(self) -> FusionRound:
-        return FusionRound(
-            self.number,
-            self.nodes_before,
-            self.nodes_after,
-            self.found,
-            tuple(self.candidates),
-            tuple(self.attempts),
-            tuple(self.shared),
-            tuple(self.benchmarks),
-            tuple(self.notes),
-        )
+        values: list[Any] = [getattr(self, column.name) for column in fields(self)]
+        return FusionRound(*(tuple(value) if isinstance(value, list) else value for value in values))
 
 
 class FusionReader:
@@ -93,13 +117,14 @@ class FusionReader:
     def fusion(self, text: str, at: Logged) -> bool:
         """Take a message of the fusion log; False when its form is not known."""
         if match := _REFUSED.match(text):
-            self._attempt(match, "refused", at, self._one(text[match.end() :].rstrip()))
-        elif match := _FUSED.fullmatch(text):
+            self._attempt(match, "refused", at, self._shared_text(text[match.end() :].rstrip()))
+        elif match := _FUSED.match(text):
             self._attempt(match, "fused", at)
-        elif match := CANDIDATE.fullmatch(text):
-            self._round(at).candidates.append(read_candidate(text))
+            return match.end() == len(text)
+        elif match := _CANDIDATE.fullmatch(text):
+            self._round(at).candidates.append(_candidate(text.strip(), *match.groups()))
         elif text == _CANDIDATES:
-            self._candidates_follow(at)
+            self._candidates_follow(self._round(at))
         elif match := _BEGIN.fullmatch(text):
             self._begin(int(match[1]), int(match[2]), at)
         elif match := _FOUND.fullmatch(text):
@@ -112,10 +137,7 @@ class FusionReader:
             self._round(at)
             self._ended = True
         elif match := _BENCHMARK.fullmatch(text):
-            first, second = (tuple(_BUFFERS.findall(side or "")) for side in (match[1], match[2]))
-            self._round(at).benchmarks.append(
-                FusionBenchmark(first, second, match[4] == "speedup", _number(match[3]), at.span, at.order)
-            )
+            self._benchmark(match, at)
         elif text.startswith(_NOTES):
             self._round(at).notes.append(text)
         else:
@@ -125,15 +147,14 @@ class FusionReader:
     def loop_ordering(self, text: str, at: Logged) -> bool:
         """Take a message of the log of loop orders; False when its form is not known."""
         if match := _SHARED.fullmatch(text):
+            first, second = map(self._shared_text, match.group(1, 2))
             amount: int | bool = int(match[4]) if match[4] else match[3] is None
-            self._round(at).shared.append(
-                SharedData(self._one(match[1]), self._one(match[2]), amount, at.span, at.order)
-            )
-            return True
-        if text.startswith(_ORDERS):
+            self._round(at).shared.append(SharedData(first, second, amount, at.span, at.order))
+        elif text.startswith(_ORDERS):
             self._round(at).notes.append(text)
-            return True
-        return not text.strip()
+        else:
+            return not text.strip()
+        return True
 
     def finish(self) -> None:
         """Close the last fusion."""
@@ -142,6 +163,10 @@ class FusionReader:
             self.logs.append(FusionLog(self._at, rounds, self._begun and self._ended))
         self._at, self._rounds = None, []
         self._begun = self._ended = False
+
+    def _candidates_follow(self, current: _Round) -> None:
+        if self._ended or current.candidates or current.attempts:
+            self._rounds.append(_Round(None))
 
     def _begin(self, number: int, nodes: int, at: Logged) -> None:
         if number == 1 or self._at is None or self._ended:
@@ -158,27 +183,75 @@ class FusionReader:
             self._rounds.append(_Round(None))
         return self._rounds[-1]
 
-    def _candidates_follow(self, at: Logged) -> None:
-        current = self._round(at)
-        if self._ended or current.candidates or current.attempts:
-            self._rounds.append(_Round(None))
-
     def _attempt(self, match: re.Match[str], outcome: Outcome, at: Logged, reason: str | None = None) -> None:
         current = self._round(at)
         first, second = (
-            self._one(name[1] if (name := _NAME.match(side)) else side) for side in match.group(1, 2)
+            self._shared_text(name[1] if (name := _NAME.match(side)) else side) for side in match.group(1, 2)
         )
         current.attempts.append(
             FusionAttempt(first, second, outcome, reason, current.found is not None, at.span, at.order)
         )
 
-    def _one(self, text: str) -> str:
-        """Keep one copy of a text that a log says thousands of times."""
+    def _benchmark(self, match: re.Match[str], at: Logged) -> None:
+        first, second = (tuple(_QUOTED.findall(side or "")) for side in match.group(1, 2))
+        try:
+            factor = float(match[3])
+        except ValueError:
+            factor = float("nan")
+        faster = match[4] == "speedup"
+        self._round(at).benchmarks.append(FusionBenchmark(first, second, faster, factor, at.span, at.order))
+
+    def _shared_text(self, text: str) -> str:
+        """Return one copy of a text that a log says thousands of times."""
         return self._names.setdefault(text, text)
 
 
-def _number(text: str) -> float:
+@lru_cache(maxsize=4096)  # the same line stands in every round
+def _candidate(text: str, kind: str, name: str | None, nodes: str, rest: str | None) -> Candidate:
+    """Return the candidate of a line, from the groups of `_CANDIDATE`."""
+    if name is not None:
+        return Candidate(name, kind, (_data(text) or CandidateData(name),))
+    members = tuple(_members(rest or "")) or tuple(CandidateData(part) for part in nodes.split("_"))
+    return Candidate(nodes, kind, members)
+
+
+def _members(text: str) -> Iterator[CandidateData]:
+    """Read `snodes: ["SchedulerNode(name='op0'), Pointwise([...])", ...]`; fused nodes may be in it."""
+    for line in _strings(text.removeprefix("snodes: ")):
+        if data := _data(line):
+            yield data
+        elif nested := _NESTED.match(line):
+            yield from _members(nested[1])
+        elif name := _NAME.search(line):
+            yield CandidateData(name[1])
+
+
+def _data(text: str) -> CandidateData | None:
+    """Read `SchedulerNode(name='op0'), Reduction(['[768]', 'sum', 'origins=...', 'stack_traces = {'])`."""
+    match = _DATA.fullmatch(text)
+    if match is None:
+        return None
+    name, kind, list_text = match.groups()
+    if list_text is None:
+        return CandidateData(name)
+    strings = _strings(list_text)
+    origins = next((match[1] for line in strings if (match := _ORIGINS.fullmatch(line))), "")
+    end = next((at for at, line in enumerate(strings) if line.startswith("stack_traces")), None)  # torch 2.9
+    return CandidateData(
+        name,
+        kind,
+        tuple(line for line in strings[:end] if not line.startswith("origins=")),
+        tuple(stripped for origin in origins.split(",") if (stripped := origin.strip())),
+    )
+
+
+def _strings(text: str) -> list[str]:
+    """Read the text of a list of strings; nothing is evaluated."""
     try:
-        return float(text)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)  # escapes in a text that is not torch's
+            node = parse_expression(text)
     except ValueError:
-        return float("nan")
+        return []
+    parts = node.elts if isinstance(node, ast.List) else []
+    return [part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str)]
