@@ -1,108 +1,87 @@
-"""How a node reaches a buffer: index, strides, innermost loop, and the pattern."""
+"""How a node reaches a buffer, by the IR: index, strides, innermost loop, and the pattern."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import prod
 from typing import Literal, TypeAlias
 
-from inductor_probe.analysis.index import parse_index
+from inductor_probe.analysis.index import INDIRECT, PIECEWISE, Index, parse_index, steady_run
 from inductor_probe.analysis.memory_format import ITEM_BYTES
-from inductor_probe.analysis.strides import walk
 from inductor_probe.model.ir import Block, Dim, LoopBody, MemoryDep, Op, Ref, SchedulerNode, StarDep, Value
 from inductor_probe.model.layouts import Access, Pattern
 from inductor_probe.model.span import Span
 
-_LOADS = {"ops.load": 0, "ops.load_seed": 0, "ops.bucketize": 1}
-_STORES = {"ops.store", "ops.store_reduction"}
+CACHE_LINE_BYTES = 64
+"""A run shorter than this does not fill one cache line, nor one AVX-512 register."""
+# Methods of `OpsHandler` (torch/_inductor/ops_handler.py) that name a buffer, and the place of its name.
+LOADS = {"ops.load": 0, "ops.load_seed": 0, "ops.bucketize": 1}
+STORES = {"ops.store": 0, "ops.store_reduction": 0}
 
 Direction: TypeAlias = Literal["read", "write"]
-
-
-@dataclass(frozen=True, slots=True)
-class BufferAccess:
-    """An access, and which buffer it reaches in which direction."""
-
-    buffer: str
-    direction: Direction
-    access: Access
+Ranges: TypeAlias = tuple[tuple[str, Dim], ...]
 
 
 def touched(node: SchedulerNode) -> frozenset[str]:
     """Return the buffers that an unfused node may reach, by any name it has for them."""
     blocks = node.body.blocks if node.body else ()
-    called = (op for block in blocks for op in block.ops if op.target in _LOADS or op.target in _STORES)
-    return frozenset(
-        [
-            *(dep.name for dep in (*node.reads, *node.writes)),
-            *(buffer.name for buffer in node.outputs),
-            *(arg for op in called for arg in op.args[:2] if isinstance(arg, str)),
-        ]
-    )
+    calls = (op for block in blocks for op in block.ops if op.target in LOADS or op.target in STORES)
+    names = {dep.name for dep in (*node.reads, *node.writes)} | {buffer.name for buffer in node.outputs}
+    return frozenset(names | {arg for op in calls for arg in op.args[:2] if isinstance(arg, str)})
 
 
-def accesses(node: SchedulerNode, kernel: str | None, dtypes: dict[str, str]) -> tuple[BufferAccess, ...]:
-    """Return every access of an unfused node; the same access twice is one with its count.
+def accesses(
+    node: SchedulerNode, kernel: str | None, dtypes: dict[str, str]
+) -> Iterator[tuple[str, Direction, Access]]:
+    """Yield every access of an unfused node with its buffer; the same access twice is one with its count.
 
     Args:
         node: a node without children.
         kernel: the kernel it runs in, for the records.
         dtypes: dtype of each buffer, as far as known: decides how long a run must be to fill a cache line.
     """
-    found: dict[tuple[str, Direction, str | None], BufferAccess] = {}
-    for buffer, direction, access in _raw_accesses(node, kernel, dtypes):
-        key = (buffer, direction, access.index)
-        if key in found:
-            known = found[key].access
-            found[key] = BufferAccess(buffer, direction, replace(known, count=known.count + 1))
+    body = _Body(node.body) if node.body else None
+    counts: dict[tuple[str, Direction, str | None], int] = {}
+    first: dict[tuple[str, Direction, str | None], Access] = {}
+    for use in body.uses() if body else _uses_of_deps(node):
+        key = (use.buffer, use.direction, use.index)
+        counts[key] = counts.get(key, 0) + 1
+        if key in first:
             continue
-        found[key] = BufferAccess(buffer, direction, access)
-    return tuple(found.values())
-
-
-def _raw_accesses(
-    node: SchedulerNode, kernel: str | None, dtypes: dict[str, str]
-) -> Iterator[tuple[str, Direction, Access]]:
-    if node.body is not None:
-        body = _Body(node.body)
-        for use in body.uses():
-            ranges = node.body.var_ranges
-            if use.direction == "write" and node.sizes:
-                ranges = ranges[: len(node.sizes[0])]  # a store stands outside the reduction loops
-            item = ITEM_BYTES.get(dtypes.get(use.buffer, ""), 4)
-            yield (
-                use.buffer,
-                use.direction,
-                _access(node.name, kernel, use, ranges=ranges, body=body, item=item),
-            )
-        return
-    directed: tuple[tuple[Direction, Iterable[object]], ...] = (("read", node.reads), ("write", node.writes))
-    for direction, deps in directed:
-        for dep in deps:
-            if isinstance(dep, MemoryDep):
-                use = _Use(dep.name, direction, dep.index, node.span)
-                item = ITEM_BYTES.get(dtypes.get(dep.name, ""), 4)
-                yield (
-                    dep.name,
-                    direction,
-                    _access(node.name, kernel, use, ranges=dep.ranges, body=None, item=item),
-                )
-            elif isinstance(dep, StarDep):
-                yield (
-                    dep.name,
-                    direction,
-                    Access(node.name, kernel, None, (), (), None, Pattern("whole_buffer")),
-                )
+        ranges = use.ranges
+        if body and use.direction == "write" and node.sizes:
+            ranges = ranges[: len(node.sizes[0])]  # a store stands outside the reduction loops
+        access = Access(
+            node.name, kernel, use.index, ranges, (), None, Pattern("whole_buffer"), span=use.span
+        )
+        if use.index is not None:
+            access = _walked(access, use.index, body, ITEM_BYTES.get(dtypes.get(use.buffer, ""), 4))
+        first[key] = access
+    for (buffer, direction, _), access in first.items():
+        yield buffer, direction, replace(access, count=counts[buffer, direction, access.index])
 
 
 @dataclass(frozen=True, slots=True)
 class _Use:
-    """A load or store in a loop body."""
+    """A load or store in a loop body, or a dependency of a node without one."""
 
     buffer: str
     direction: Direction
     index: str | None
+    ranges: Ranges
     span: Span | None
+
+
+def _uses_of_deps(node: SchedulerNode) -> Iterator[_Use]:
+    directed: tuple[tuple[Direction, Iterable[object]], ...] = (("read", node.reads), ("write", node.writes))
+    for direction, deps in directed:
+        for dep in deps:
+            if isinstance(dep, MemoryDep):
+                yield _Use(dep.name, direction, dep.index, dep.ranges, node.span)
+            elif isinstance(dep, StarDep):
+                yield _Use(dep.name, direction, None, (), None)
 
 
 class _Body:
@@ -119,30 +98,27 @@ class _Body:
             for op in block.ops
             if op.target.startswith("self.set_indirect")
         }
-        self._known: dict[tuple[str, str], frozenset[str]] = {}
+        self._variables_of: dict[tuple[str, str], frozenset[str]] = {}
 
     def uses(self) -> Iterator[_Use]:
         for block in self.body.blocks:
             for op in block.ops:
-                if op.target in _LOADS:
-                    yield from self._use(block, op, _LOADS[op.target], "read")
-                elif op.target in _STORES:
-                    yield from self._use(block, op, 0, "write")
-
-    def _use(self, block: Block, op: Op, at: int, direction: Direction) -> Iterator[_Use]:
-        buffer = op.args[at] if at < len(op.args) else None
-        if isinstance(buffer, str):
-            where = op.args[1] if at == 0 and len(op.args) > 1 else None
-            yield _Use(buffer, direction, self._index_text(block, where), self.body.place(op))
+                place = LOADS.get(op.target, STORES.get(op.target))
+                buffer = op.args[place] if place is not None and place < len(op.args) else None
+                if isinstance(buffer, str):
+                    index = self._index_text(block, op.args[1]) if not place and len(op.args) > 1 else None
+                    direction: Direction = "read" if op.target in LOADS else "write"
+                    yield _Use(buffer, direction, index, self.body.var_ranges, self.body.place(op))
 
     def _index_text(self, block: Block, value: Value) -> str | None:
         """`get_index` results name an expression; a number is an index itself (`load_seed`)."""
         if isinstance(value, int):
             return str(value)
         op = self.ops[block.name].get(value.name) if isinstance(value, Ref) else None
-        if op is None or op.target != "self.get_index" or not op.args:
-            return None
-        return self.body.index(str(op.args[0]))
+        return self._index_of(op) if op is not None and op.target == "self.get_index" else None
+
+    def _index_of(self, op: Op) -> str | None:
+        return self.body.index(str(op.args[0])) if op.args else None
 
     def variables_of_indirect(self, name: str) -> frozenset[str]:
         """Return the loop variables that the value of `indirect0` depends on."""
@@ -152,76 +128,109 @@ class _Body:
         return self._of_values(block, op.args)
 
     def _of_values(self, block: Block, values: Iterable[Value]) -> frozenset[str]:
-        found: frozenset[str] = frozenset()
+        variables: frozenset[str] = frozenset()
         for value in values:
             if isinstance(value, Ref):
-                found |= self._of_result(block, value.name)
+                variables |= self._of_result(block, value.name)
             elif isinstance(value, tuple):
-                found |= self._of_values(block, value)
-        return found
+                variables |= self._of_values(block, value)
+        return variables
 
     def _of_result(self, block: Block, name: str) -> frozenset[str]:
         key = (block.name, name)
-        if key in self._known:
-            return self._known[key]
-        self._known[key] = frozenset()  # a damaged dump may refer to itself
+        if key in self._variables_of:
+            return self._variables_of[key]
+        self._variables_of[key] = frozenset()  # a damaged dump may refer to itself
         op = self.ops[block.name].get(name)
-        found: frozenset[str] = frozenset()
-        if op is not None:
-            if op.target == "self.get_index" and op.args:
-                found = self._of_index(self.body.index(str(op.args[0])))
-            else:
-                found = self._of_values(block, (*op.args, *(value for _, value in op.kwargs)))
-                called = self.blocks.get(op.target.removeprefix("self."))
-                if called is not None:
-                    found |= self._of_values(called, (called.result,))
-        self._known[key] = found
-        return found
+        if op is not None and op.target == "self.get_index" and op.args:
+            self._variables_of[key] = self._of_index(self._index_of(op))
+        elif op is not None:
+            variables = self._of_values(block, (*op.args, *(value for _, value in op.kwargs)))
+            called = self.blocks.get(op.target.removeprefix("self."))
+            if called is not None:
+                variables |= self._of_values(called, (called.result,))
+            self._variables_of[key] = variables
+        return self._variables_of[key]
 
     def _of_index(self, text: str | None) -> frozenset[str]:
-        if text is None:
-            return frozenset()
         try:
-            names = parse_index(text).names
+            names = parse_index(text).names if text is not None else frozenset()
         except ValueError:
             return frozenset()
-        found = names & self.variables
-        for name in names - self.variables:
-            found |= self.variables_of_indirect(name)
-        return found
+        indirect = (self.variables_of_indirect(name) for name in names - self.variables)
+        return (names & self.variables).union(*indirect)
 
 
-def _access(
-    node: str,
-    kernel: str | None,
-    use: _Use,
-    *,
-    ranges: tuple[tuple[str, Dim], ...],
-    body: _Body | None,
-    item: int,
-) -> Access:
-    if use.index is None:
-        return Access(node, kernel, None, ranges, (), None, Pattern("whole_buffer"), span=use.span)
+def _walked(access: Access, text: str, body: _Body | None, item: int) -> Access:
+    """Return an access with what its index tells of how its loops walk memory."""
     try:
-        index = parse_index(use.index)
+        index = parse_index(text)
     except ValueError:
-        return Access(node, kernel, use.index, ranges, (), None, Pattern("unknown"), span=use.span)
-    variables = frozenset(name for name, _ in ranges)
-    hidden = tuple(
-        (name, body.variables_of_indirect(name) & variables if body else variables)
+        return replace(access, pattern=Pattern("unknown"))
+    variables = frozenset(name for name, _ in access.ranges)
+    indirect = {
+        name: body.variables_of_indirect(name) & variables if body else variables
         for name in sorted(index.names)
         if name.startswith(("indirect", "tmp"))
+    }
+    strides, innermost, pattern, contiguous = _walk(
+        index, access.ranges, frozenset().union(*indirect.values()), item
     )
-    walked = walk(index, ranges, frozenset().union(*(names for _, names in hidden)), item)
-    return Access(
-        node=node,
-        kernel=kernel,
-        index=use.index,
-        ranges=ranges,
-        strides=walked.strides,
-        innermost=walked.innermost,
-        pattern=walked.pattern,
-        indirect=tuple((name, tuple(sorted(names))) for name, names in hidden),
-        contiguous=walked.contiguous,
-        span=use.span,
+    return replace(
+        access,
+        strides=strides,
+        innermost=innermost,
+        pattern=pattern,
+        indirect=tuple((name, tuple(sorted(names))) for name, names in indirect.items()),
+        contiguous=contiguous,
     )
+
+
+@lru_cache(maxsize=8192)  # the layers of a network walk alike
+def _walk(
+    index: Index, ranges: Ranges, reached: frozenset[str], item: int
+) -> tuple[Ranges, str | None, Pattern, bool | None]:
+    """Follow the loops in `ranges`, outermost first: return the strides, innermost, pattern and contiguous.
+
+    `reached` are the variables that indirect indices depend on, `item` the bytes of an element. For index
+    `p0 + 32*p1` over p0 < 32, p1 < 8 and float32: strides 1 and 32, innermost p1, strided by 32.
+    """
+    steps = dict(ranges)
+    strides = {name: index.stride(name) for name, _ in ranges}
+    strides |= {name: INDIRECT for name, stride in strides.items() if stride == 0 and name in reached}
+    looping = [name for name, length in ranges if length != 1]
+    if not looping:
+        return tuple(strides.items()), None, Pattern("scalar"), True
+    if looping[-1] in reached:
+        return tuple(strides.items()), looping[-1], Pattern("indirect"), False
+    return tuple(strides.items()), looping[-1], *_pattern(index, steps, strides, looping, item)
+
+
+def _pattern(
+    index: Index, steps: dict[str, Dim], strides: dict[str, Dim], looping: list[str], item: int
+) -> tuple[Pattern, bool | None]:
+    """Return the pattern, and whether the innermost loop walks memory without jumps."""
+    *outer, innermost = looping
+    backwards = tuple(name for name in outer if str(strides[name]).startswith("-"))
+    stride, length = strides[innermost], steps[innermost]
+    run = length
+    if stride == PIECEWISE:
+        steady = steady_run(index, innermost, length) if isinstance(length, int) else None
+        if steady is None:
+            return Pattern("piecewise"), None
+        stride, run = steady
+    if stride == 0:
+        return Pattern("broadcast", reversed_loops=backwards), True
+    if stride != 1:
+        return Pattern(
+            "reversed" if str(stride).startswith("-") else "strided", stride, None, backwards
+        ), False
+    if run == length:  # the run goes on over outer loops whose stride is where the inner ones end
+        for name in reversed(outer):
+            if not isinstance(run, int) or strides[name] != run or not isinstance(steps[name], int):
+                break
+            run *= int(steps[name])
+    total = prod(count for name in looping if isinstance(count := steps[name], int))
+    if isinstance(run, int) and run * item < CACHE_LINE_BYTES and run < total:
+        return Pattern("contiguous", 1, run, backwards), False
+    return Pattern("contiguous", 1, None, backwards), True

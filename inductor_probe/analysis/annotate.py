@@ -21,8 +21,7 @@ from inductor_probe.analysis.annotation.text import (
     with_comments,
 )
 from inductor_probe.analysis.graph import index_of
-from inductor_probe.analysis.launches import launches
-from inductor_probe.analysis.links import links
+from inductor_probe.analysis.links import launches, links
 from inductor_probe.analysis.names import resolve
 from inductor_probe.backends import backend_called
 from inductor_probe.errors import NotFoundError, near_names

@@ -1,4 +1,4 @@
-"""Whether everything of a graph is there, read and linked."""
+"""Whether everything of a graph is there, read and linked, and every line of a run's logs understood."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ from pathlib import Path
 from inductor_probe.analysis.completeness.files import check_files
 from inductor_probe.analysis.graph import index_of
 from inductor_probe.analysis.links import links
-from inductor_probe.model.check import GraphCheck
-from inductor_probe.model.debug_dir import CompiledGraph
+from inductor_probe.model.check import FileCheck, GraphCheck, LogCheck
+from inductor_probe.model.debug_dir import CompiledGraph, DebugDir
 from inductor_probe.model.links import Links
+from inductor_probe.model.logs import CompilerLogs
 from inductor_probe.model.remark import Remark, Subject
 from inductor_probe.model.span import Problem, Span
+
+_FX_FILES = ("fx_graph_readable.py", "fx_graph_transformed.py")
+"""The reader is content with one of them."""
 
 
 def check_graph(graph: CompiledGraph, texts: Mapping[str, str], unopened: Sequence[Path] = ()) -> GraphCheck:
@@ -64,35 +68,37 @@ def _unknown_fields(graph: CompiledGraph) -> Iterator[Problem]:
     """A field of the IR that this version of the reader has no attribute for: kept, but not understood."""
     for top in graph.nodes:
         for node in (top, *top.leaves()) if top.children else (top,):
+            line = Span(node.span.path, node.span.first, node.span.first) if node.span else None
             for key, value in node.fields:
-                yield Problem(f"unknown field {node.name}.{key} = {value[:60]}", _first_line(node.span))
-
-
-def _first_line(span: Span | None) -> Span | None:
-    return Span(span.path, span.first, span.first) if span else None
+                yield Problem(f"unknown field {node.name}.{key} = {value[:60]}", line)
 
 
 def _unfinished(graph: CompiledGraph) -> Iterator[Problem]:
     """A compile that was stopped leaves files that end early without a trace in them."""
+    path = graph.folder.path
+    files = {file.path.name for file in graph.files}
     if graph.record and not graph.record.finished:
-        yield Problem(f"{graph.folder.path}: its compile did not come to its end")
+        yield Problem(f"{path}: its compile did not come to its end")
     for name in _FX_FILES:
-        if _missing(graph, name):
-            yield Problem(f"{graph.folder.path / name} does not exist")
-    if graph.pre and not graph.post and not _missing(graph, "ir_post_fusion.txt"):
-        path = graph.folder.path / "ir_post_fusion.txt"
-        yield Problem("no node after fusion, though there are some before it", Span(path, 1, 1))
+        if name not in files:
+            yield Problem(f"{path / name} does not exist")
+    if graph.pre and not graph.post and "ir_post_fusion.txt" in files:
+        span = Span(path / "ir_post_fusion.txt", 1, 1)
+        yield Problem("no node after fusion, though there are some before it", span)
     if graph.code is None or graph.code.entry is None:
         return
     runs = any(leaf.body or leaf.kernel for leaf in index_of(graph).nodes.leaves)
     if runs and not graph.code.launches and not graph.code.externs:
-        path = graph.folder.path / "output_code.py"
-        yield Problem("the wrapper launches nothing, though there are nodes to run", Span(path, 1, 1))
+        span = Span(path / "output_code.py", 1, 1)
+        yield Problem("the wrapper launches nothing, though there are nodes to run", span)
 
 
-# The reader is content with one of them.
-_FX_FILES = ("fx_graph_readable.py", "fx_graph_transformed.py")
-
-
-def _missing(graph: CompiledGraph, name: str) -> bool:
-    return all(file.path.name != name for file in graph.files)
+def check_logs(run: DebugDir, logs: CompilerLogs) -> LogCheck | None:
+    """Count the lines of `logs`, and list those that are not understood; None for a run without logs."""
+    if not logs.files and not logs.problems:
+        return None
+    files = tuple(
+        FileCheck("compiler logs", 1, file.lines, read=file.lines - file.unread, unread=file.unread)
+        for file in logs.files
+    )
+    return LogCheck(run.path, files, logs.problems)

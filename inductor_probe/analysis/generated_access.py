@@ -16,14 +16,14 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
+from inductor_probe.analysis.access import Direction
 from inductor_probe.analysis.graph import index_of
 from inductor_probe.analysis.index import INDIRECT, PIECEWISE, Index, parse_index
-from inductor_probe.analysis.launches import launches
+from inductor_probe.analysis.links import launches
 from inductor_probe.backends import backend_called
 from inductor_probe.backends.triton import fastest_variables
 from inductor_probe.model.code import CppFacts, Kernel, Loop, PointerUse, TritonFacts
 from inductor_probe.model.debug_dir import CompiledGraph
-from inductor_probe.model.ir import Dim
 from inductor_probe.model.layouts import Access, GeneratedAccess
 from inductor_probe.model.links import Links
 from inductor_probe.model.span import Span
@@ -36,14 +36,18 @@ _WITHIN = ("_inner", "_tail")
 
 @dataclass(frozen=True, slots=True)
 class _Use:
-    """An access in a kernel's text. `gathers`: each element of a vector has an index of its own."""
+    """An access in a kernel's text. `tail`: in the rest of a vectorised loop."""
 
     pointer: str
-    direction: Literal["read", "write"]
+    direction: Direction
     tail: bool
     index: Index | None
-    made: GeneratedAccess
-    gathers: bool = False
+    access: GeneratedAccess
+
+    @property
+    def gathers(self) -> bool:
+        """Whether each element of a vector has an index of its own."""
+        return self.index is not None and any(_GATHER.fullmatch(text) for text, _ in self.index.opaque)
 
 
 class GeneratedAccesses:
@@ -55,9 +59,7 @@ class GeneratedAccesses:
         self._index = index_of(graph)
         self._uses: dict[str, tuple[_Use, ...]] = {}
 
-    def of(
-        self, access: Access, buffer: str, direction: Literal["read", "write"], local: bool
-    ) -> GeneratedAccess | None:
+    def of(self, access: Access, buffer: str, direction: Direction, local: bool) -> GeneratedAccess | None:
         """Return how the kernel that runs the node makes this access, None where that cannot be told.
 
         Args:
@@ -72,8 +74,9 @@ class GeneratedAccesses:
             return GeneratedAccess("none") if local else None
         if kernel.name not in self._uses:
             self._uses[kernel.name] = tuple(_read(kernel))
-        uses = [use for use in self._uses[kernel.name] if use.pointer in pointers]
-        uses = [use for use in uses if use.direction == direction]
+        uses = [
+            use for use in self._uses[kernel.name] if use.pointer in pointers and use.direction == direction
+        ]
         if not uses:
             return GeneratedAccess("none") if direction == "read" else None
         return _same(uses, access)
@@ -83,19 +86,17 @@ class GeneratedAccesses:
         link = self._links.nodes.get(node)
         calls = self._launches.get(kernel, ())
         linked = [call for call in calls if link is not None and call.span in link.launches]
-        passed = [one for call in linked or calls for one in call.passed if one.arg and one.buffer]
-        exact = frozenset(one.arg.name for one in passed if one.arg and one.buffer == buffer)
-        if exact:
-            return exact
+        passed = [
+            (item.arg.name, item.buffer)
+            for call in linked or calls
+            for item in call.passed
+            if item.arg and item.buffer
+        ]
         mutated_as = self._index.nodes.mutated_as
-        return frozenset(
-            one.arg.name
-            for one in passed
-            if one.arg
-            and one.buffer
-            and any(
-                buffer in (name, *mutated_as.get(name, ())) for name in self._index.memory_names(one.buffer)
-            )
+        return frozenset(name for name, memory in passed if memory == buffer) or frozenset(
+            name
+            for name, memory in passed
+            if any(buffer in (old, *mutated_as.get(old, ())) for old in self._index.memory_names(memory))
         )
 
 
@@ -105,60 +106,49 @@ def _same(uses: list[_Use], access: Access) -> GeneratedAccess | None:
     Those whose index has the same strides are preferred, then those that are not in the rest of a vectorised
     loop. Where some are contiguous and others are not, the access gets the benefit of the doubt.
     """
-    strides = _strides_of_ir(access)
+    steps = dict(access.ranges)
+    strides = sorted(
+        str(stride)
+        for name, stride in access.strides
+        if steps[name] != 1 and stride not in (0, INDIRECT, PIECEWISE)
+    )
     uses = [use for use in uses if use.index is not None and _strides(use.index) == strides] or uses
     uses = [use for use in uses if not use.tail] or uses
-    made = [_with_indirect(use, access) for use in uses]
-    for verdict in (True, None, False):
-        if found := next((one for one in made if one.contiguous is verdict), None):
-            return found
-    return None
+    candidates = [_with_indirect(use, access) for use in uses]
+    return min(candidates, key=lambda candidate: (True, None, False).index(candidate.contiguous))
+
+
+def _strides(index: Index) -> list[str]:
+    """The strides of a kernel's index, without loaded values and the variables within vectors."""
+    return sorted(
+        str(stride)
+        for name in index.names
+        if not name.startswith("tmp") and not name.endswith(_WITHIN)
+        if (stride := index.stride(name)) not in (0, PIECEWISE)
+    )
 
 
 def _with_indirect(use: _Use, access: Access) -> GeneratedAccess:
     """Whether loaded values in an index vary with the innermost loop, the IR says: the text does not."""
-    made = use.made
-    if made.stride != INDIRECT or use.gathers:
-        return made
-    varies = _variable(made, access)
-    if varies is None:
-        return made if access.pattern.kind == "indirect" else replace(made, stride=None, contiguous=None)
-    if any(varies in names for _, names in access.indirect):
-        return made
-    return replace(made, stride=0, contiguous=True)
+    generated = use.access
+    if generated.stride != INDIRECT or use.gathers:
+        return generated
+    variable = _variable(generated, access)
+    if variable is None and access.pattern.kind != "indirect":
+        return replace(generated, stride=None, contiguous=None)
+    if variable is None or any(variable in names for _, names in access.indirect):
+        return generated
+    return replace(generated, stride=0, contiguous=True)
 
 
-def _variable(made: GeneratedAccess, access: Access) -> str | None:
+def _variable(generated: GeneratedAccess, access: Access) -> str | None:
     """The IR's variable of a C++ loop: both are numbered from the outermost on, and have as many steps."""
     looping = [(name, steps) for name, steps in access.ranges if steps != 1]
-    number = (made.loop or "").lstrip("xi")
-    if not number.isdecimal() or int(number) >= len(looping) or made.form != "element":
+    number = (generated.loop or "").lstrip("xi")
+    if not number.isdecimal() or int(number) >= len(looping) or generated.form != "element":
         return None
     name, steps = looping[int(number)]
-    return name if steps == made.steps else None
-
-
-def _strides_of_ir(access: Access) -> tuple[str, ...]:
-    steps = dict(access.ranges)
-    return tuple(
-        sorted(
-            str(stride)
-            for name, stride in access.strides
-            if steps[name] != 1 and stride not in (0, INDIRECT, PIECEWISE)
-        )
-    )
-
-
-def _strides(index: Index) -> tuple[str, ...]:
-    """The strides of a kernel's index, without loaded values and the variables within vectors."""
-    return tuple(
-        sorted(
-            str(stride)
-            for name in index.names
-            if not name.startswith("tmp") and not name.endswith(_WITHIN)
-            if (stride := index.stride(name)) not in (0, PIECEWISE)
-        )
-    )
+    return name if steps == generated.steps else None
 
 
 def _read(kernel: Kernel) -> Iterator[_Use]:
@@ -172,14 +162,13 @@ def _read(kernel: Kernel) -> Iterator[_Use]:
         tail = False
         if isinstance(kernel.details, CppFacts):
             loops, tail = _around(kernel.details, use.line)
-            made = _in_loops(use, index, loops)
+            access = _in_loops(use, index, loops)
         else:
-            made = _in_block(index, fastest)
+            access = _in_block(index, fastest)
         if kernel.span is not None:
             line = kernel.span.first + use.line - 1
-            made = replace(made, span=Span(kernel.span.path, line, line))
-        gathers = index is not None and any(_GATHER.fullmatch(text) for text, _ in index.opaque)
-        yield _Use(use.pointer, "read" if use.how == "load" else "write", tail, index, made, gathers)
+            access = replace(access, span=Span(kernel.span.path, line, line))
+        yield _Use(use.pointer, "read" if use.how == "load" else "write", tail, index, access)
 
 
 @lru_cache(maxsize=4096)  # the layers of a network have the same indexes
@@ -201,37 +190,37 @@ def _around(facts: CppFacts, line: int) -> tuple[list[Loop], bool]:
 
 
 def _in_loops(use: PointerUse, index: Index | None, loops: list[Loop]) -> GeneratedAccess:
+    """How the loops of a C++ kernel move an access: what is consecutive, and which loop has stride 1."""
     looping = [loop for loop in loops if loop.trips != 1 or loop.step != 1]
     form: Literal["vector", "element"] = "vector" if use.vector else "element"
     if index is None:
         return GeneratedAccess(form)
     strides = {loop.variable: index.stride(loop.variable) for loop in looping}
+    units = [loop for loop in reversed(looping) if strides[loop.variable] == 1]
+    length = {loop.variable: replace(loop, step=1).trips for loop in loops}  # in elements, whatever the step
     if form == "vector":
-        unit = next((loop for loop in reversed(looping) if strides[loop.variable] == 1), None)
-        if unit is None:  # the elements of `tmpbuf`, or a vector that no loop moves
+        if not units:  # the elements of `tmpbuf`, or a vector that no loop moves
             return GeneratedAccess(form, contiguous=True)
-        return GeneratedAccess(form, unit.variable, 1, _length(unit), contiguous=True)
+        return GeneratedAccess(form, units[0].variable, 1, length[units[0].variable], contiguous=True)
     if not looping:
         return GeneratedAccess(form, contiguous=True)
-    innermost = looping[-1]
-    stride = strides[innermost.variable]
-    gathers = any(_GATHER.fullmatch(text) and innermost.variable in names for text, names in index.opaque)
+    innermost = looping[-1].variable
+    stride = strides[innermost]
+    gathers = any(_GATHER.fullmatch(text) and innermost in names for text, names in index.opaque)
     if gathers or (stride == 0 and any(name.startswith("tmp") for name in index.names)):
         stride = INDIRECT
-    base = _base(innermost.variable)
-    other = next(
-        (loop for loop in reversed(looping) if strides[loop.variable] == 1 and loop.variable != base), None
-    )
-    if other is not None and _base(other.variable) == base:
-        other = None
+    base = _base(innermost)
+    unit = next((loop.variable for loop in units if loop.variable != base), None)
+    if unit is not None and _base(unit) == base:
+        unit = None
     return GeneratedAccess(
         form,
         base,
         None if stride == PIECEWISE else stride,
-        _length(next((loop for loop in loops if loop.variable == base), innermost)),
+        length.get(base, length[innermost]),
         None if stride == PIECEWISE else stride in (0, 1),
-        _base(other.variable) if other else None,
-        _length(other) if other else None,
+        _base(unit) if unit else None,
+        length[unit] if unit else None,
     )
 
 
@@ -240,17 +229,10 @@ def _base(variable: str) -> str:
     return variable.removesuffix("_inner").removesuffix("_tail")
 
 
-def _length(loop: Loop) -> Dim:
-    """How many elements a loop runs over, whatever its step."""
-    return replace(loop, step=1).trips
-
-
 def _in_block(index: Index | None, fastest: frozenset[str]) -> GeneratedAccess:
     """A block of a Triton kernel has no loops: its elements are consecutive along one of its axes or none."""
-    if index is None:
-        return GeneratedAccess("block")
-    strides = {name: index.stride(name) for name in sorted(fastest & index.names)}
-    if PIECEWISE in strides.values():
+    strides = {name: index.stride(name) for name in sorted(fastest & index.names)} if index else {}
+    if index is None or PIECEWISE in strides.values():
         return GeneratedAccess("block")
     unit = next((name for name, stride in strides.items() if stride == 1), None)
     if unit is not None:
@@ -259,5 +241,7 @@ def _in_block(index: Index | None, fastest: frozenset[str]) -> GeneratedAccess:
         return GeneratedAccess("block", None, INDIRECT, contiguous=False)
     if not strides:
         return GeneratedAccess("block", contiguous=True)
-    name, stride = min(strides.items(), key=lambda one: abs(one[1]) if isinstance(one[1], int) else 1 << 62)
+    name, stride = min(
+        strides.items(), key=lambda item: abs(item[1]) if isinstance(item[1], int) else 1 << 62
+    )
     return GeneratedAccess("block", name, stride, contiguous=False)

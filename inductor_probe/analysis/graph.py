@@ -7,16 +7,20 @@ would have to hold graphs alive: Python gives the number of one that is gone to 
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import cached_property, wraps
 from typing import TypeVar
 
+from inductor_probe.analysis.index import parse_expression
 from inductor_probe.model.code import Allocation, Kernel, OutputCode
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.fx import FxNode
 from inductor_probe.model.ir import Buffer, BufferLayout, MemoryDep, SchedulerNode, StarDep
 from inductor_probe.model.span import SourceLine
+from inductor_probe.reader.tensor_calls import view_layout
 
 Derived = TypeVar("Derived")
 
@@ -236,3 +240,16 @@ def buffer_in(text: str) -> str:
     """Return the buffer that an argument names: `reinterpret_tensor(buf3, ...)` names buf3."""
     match = _VIEW.match(text)
     return match[1] if match else text
+
+
+def view_of(text: str, base: BufferLayout | None = None) -> BufferLayout | None:
+    """Return the layout of `reinterpret_tensor(buf0, (4, 3), (3, 1), 12)`, of dtype and device of `base`."""
+    try:
+        node = parse_expression(text)
+    except ValueError:
+        return None
+    match node:
+        case ast.Call(func=ast.Name(id="reinterpret_tensor" as target)):
+            layout = view_layout(target, node, base)
+            return replace(layout, kind="View") if layout else None
+    return None

@@ -1,4 +1,19 @@
-"""A row for each kernel: what it runs and computes, what it is passed, and what its text tells."""
+"""A row for each kernel: what it runs and computes, what it is passed, what its text tells, and remarks.
+
+Codes of remarks and their numbers, in order; the subject is the kernel unless said otherwise:
+
+- `scalar-loops`: scalar (loop nests without vectors), nests (all, but for tails and helpers). `missed`.
+  `TilingSelect` (`torch/_inductor/codegen/cpp.py`) decides that, and no dump says why: it has no cause here.
+- `int64-indices` of a Triton kernel: none. `missed`.
+- `reduction-hint`: hint, where it is DEFAULT. `analysis`.
+- `unaligned-pointers`: pointers (parameters that `triton_meta` does not list as divisible by 16), of
+  (how many pointers there are). `missed`.
+- `no-launch`, `no-node`: none. `analysis`.
+- `fallback`: kernel. `missed`; the subjects are the nodes that call it.
+
+The cost is what the launches of the kernel read and write. Below `SMALLEST_COST` nothing
+is said of its speed.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +22,19 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from inductor_probe.analysis.graph import index_of, once_per_graph
-from inductor_probe.analysis.kernel_remarks import fallbacks, kernel_remarks, moved_bytes
-from inductor_probe.analysis.launches import launches
+from inductor_probe.analysis.layout_remarks import SMALLEST_COST
 from inductor_probe.analysis.linking.fx_ops import VIEWS
-from inductor_probe.analysis.links import links
+from inductor_probe.analysis.links import launches, links
 from inductor_probe.analysis.operators import operator
 from inductor_probe.analysis.symbols import recorded, used_symbols
-from inductor_probe.analysis.traffic import Traffic
+from inductor_probe.analysis.work import call_traffic, kernel_traffic
 from inductor_probe.backends import backend_called
 from inductor_probe.model.code import CppFacts, Kernel, TritonFacts
 from inductor_probe.model.debug_dir import CompiledGraph
-from inductor_probe.model.ir import SchedulerNode
 from inductor_probe.model.kernels import KernelRow
-from inductor_probe.model.links import KernelFx, NodeLink
-from inductor_probe.model.span import SourceLine
+from inductor_probe.model.links import NodeLink
+from inductor_probe.model.remark import Number, Remark, RemarkCode, RemarkKind, Subject
+from inductor_probe.model.span import SourceLine, Span
 
 _ATEN = re.compile(r"Original ATen: \[(?P<names>[^\]]*)\]")
 _POINTERS = ("in", "out", "inout", "workspace", "pointer")
@@ -28,20 +42,20 @@ _POINTERS = ("in", "out", "inout", "workspace", "pointer")
 
 @once_per_graph
 def kernel_rows(graph: CompiledGraph) -> tuple[KernelRow, ...]:
-    """Return a row for each generated kernel, and one for each library function, in order of first use."""
+    """Return a row for each generated kernel, and one for each library function, in order of first use.
+
+    Kernels that are never launched come last, in the order they are defined.
+    """
     if graph.code is None:
         return ()
     reader = _Reader(graph)
-    rows = [reader.generated(kernel) for kernel in graph.code.kernels]
+    chosen = {name for kernel in graph.code.kernels for name in kernel.chooses}
+    rows = [reader.generated(kernel, kernel.name in chosen) for kernel in graph.code.kernels]
     rows += [reader.library(target) for target in dict.fromkeys(call.target for call in graph.code.externs)]
-    return tuple(sorted(rows, key=_first_use))
-
-
-def _first_use(row: KernelRow) -> tuple[int, int]:
-    """Kernels that are never launched come last, in the order they are defined."""
-    if row.launches:
-        return (0, row.launches[0].span.first)
-    return (1, row.span.first if row.span else 0)
+    first_lines = {row.name: row.launches[0].span if row.launches else row.span for row in rows}
+    return tuple(
+        sorted(rows, key=lambda row: (not row.launches, span.first if (span := first_lines[row.name]) else 0))
+    )
 
 
 class _Reader:
@@ -56,97 +70,89 @@ class _Reader:
                 self._links.setdefault(link.kernel, []).append(link)
         self._leaves = index_of(graph).nodes.leaf
         self._fx = index_of(graph).fx
-        self._launches = launches(graph)
-        self._traffic = Traffic(graph)
         self._fallbacks = fallbacks(graph)
-        kernels = graph.code.kernels if graph.code else ()
-        self._chosen = {name for kernel in kernels for name in kernel.chooses}
 
-    def generated(self, kernel: Kernel) -> KernelRow:
-        """Return the row of a generated kernel."""
-        linked = self._links.get(kernel.name, [])
-        proofs = self._linked.fx_of_kernel(kernel.name)
-        nodes = tuple(link.node for link in linked)
-        leaves = [self._leaves[node] for node in nodes]
-        placed = self._launches.get(kernel.name, ())
-        read, written = self._traffic.of_kernel(placed, nodes)
+    def generated(self, kernel: Kernel, is_choice: bool) -> KernelRow:
+        """Return the row of a generated kernel; a choice of several has no remarks."""
+        match kernel.details:
+            case CppFacts(templates=templates):
+                kind = "template" if templates else "loops"
+            case TritonFacts(heuristic=str(heuristic)):
+                kind = heuristic
+            case _:
+                kind = "kernel"
+        row = self._row(kernel.name, kernel.backend, kind)
+        sizes = [self._leaves[node].sizes or () for node in row.nodes]
+        reductions = sum(len(size) > 1 and bool(size[1]) for size in sizes) if row.nodes else None
         loads, stores = _accesses(kernel)
-        fx = _fx(proofs)
-        kind = _kind(kernel)
-        reductions = sum(_reduces(leaf) for leaf in leaves) if leaves else None
-        symbols = used_symbols(self._graph, (read, written))
-        recorded_read, recorded_written = recorded(read, symbols), recorded(written, symbols)
-        cost = moved_bytes(recorded_read or read, recorded_written or written)
-        remarks = kernel_remarks(kernel, launched=bool(placed), linked=bool(nodes), cost=cost)
-        return KernelRow(
-            graph=self._graph.name,
-            name=kernel.name,
-            backend=kernel.backend,
-            kind=kind,
-            nodes=nodes,
-            tops=tuple(dict.fromkeys(link.top for link in linked)),
-            fx=fx,
-            fx_proofs=proofs,
-            ops=self._ops(fx) or _commented_ops(kernel.comments),
-            sources=_sources(linked),
+        return replace(
+            row,
+            ops=row.ops or _commented_ops(kernel.comments),
             args=kernel.args,
-            launches=placed,
-            bytes_read=read,
-            bytes_written=written,
-            recorded_read=recorded_read,
-            recorded_written=recorded_written,
-            symbols=symbols,
             loads=loads,
             stores=stores,
             reductions=reductions,
             facts=kernel.facts,
             details=kernel.details,
-            traits=tuple(dict.fromkeys(_traits(kernel, kind, reductions or 0, bool(nodes)))),
-            remarks=() if kernel.name in self._chosen else remarks,
+            traits=tuple(dict.fromkeys(_traits(kernel, row, reductions or 0))),
+            remarks=() if is_choice else tuple(_remarks(kernel, row)),
             source=kernel.source,
             span=kernel.span,
         )
 
     def library(self, target: str) -> KernelRow:
         """Return the row of a library function: all calls of it."""
-        placed = self._launches.get(target, ())
         linked = self._links.get(target, [])
-        proofs = self._linked.fx_of_kernel(target)
-        nodes = tuple(link.node for link in linked)
-        read, written = self._traffic.of_calls(placed, nodes)
-        fallback = any(self._leaves[node].ir == "FallbackKernel" for node in nodes)
-        kind = "fallback" if fallback else "library"
-        fx = self._called_fx(target, linked) or _fx(proofs)
-        symbols = used_symbols(self._graph, (read, written))
-        recorded_read, recorded_written = recorded(read, symbols), recorded(written, symbols)
+        fallback = any(self._leaves[link.node].ir == "FallbackKernel" for link in linked)
+        row = self._row(target, "extern", "fallback" if fallback else "library")
+        fx = self._called_fx(target, linked)
         remark = self._fallbacks.get(target)
-        cost = moved_bytes(recorded_read or read, recorded_written or written)
+        return replace(
+            row,
+            fx=fx or row.fx,
+            ops=self._ops(fx) if fx else row.ops,
+            sources=_sorted(self._fx[name].source for name in fx or row.fx if name in self._fx)
+            or row.sources,
+            traits=("extern", row.kind) if row.nodes else ("extern", row.kind, "unlinked"),
+            remarks=(replace(remark, cost=_cost(row)),) if remark else (),
+            span=row.launches[0].span if row.launches else None,
+        )
+
+    def _row(self, name: str, backend: str, kind: str) -> KernelRow:
+        """Return what is known in the same way of generated kernels and library functions."""
+        linked = self._links.get(name, [])
+        nodes = tuple(link.node for link in linked)
+        proofs = self._linked.fx_of_kernel(name)
+        # Torch 2.8 lists some FX nodes of graphs that were compiled before, too.
+        fx = tuple(pair.fx for pair in proofs if pair.conflict != "not-in-fx-graph")
+        calls = launches(self._graph).get(name, ())
+        read, written = (call_traffic if backend == "extern" else kernel_traffic)(self._graph, calls, nodes)
+        symbols = used_symbols(self._graph, read, written)
         return KernelRow(
             graph=self._graph.name,
-            name=target,
-            backend="extern",
+            name=name,
+            backend=backend,
             kind=kind,
             nodes=nodes,
             tops=tuple(dict.fromkeys(link.top for link in linked)),
             fx=fx,
             fx_proofs=proofs,
             ops=self._ops(fx),
-            sources=self._sources_of(fx) or _sources(linked),
+            sources=_sorted(source for link in linked for source in link.sources),
             args=(),
-            launches=placed,
+            launches=calls,
             bytes_read=read,
             bytes_written=written,
-            recorded_read=recorded_read,
-            recorded_written=recorded_written,
+            recorded_read=recorded(read, symbols),
+            recorded_written=recorded(written, symbols),
             symbols=symbols,
             loads=None,
             stores=None,
             reductions=None,
             facts=(),
             details=None,
-            traits=("extern", kind) if nodes else ("extern", kind, "unlinked"),
-            remarks=(replace(remark, cost=cost),) if remark else (),
-            span=placed[0].span if placed else None,
+            traits=(),
+            remarks=(),
         )
 
     def _called_fx(self, target: str, linked: list[NodeLink]) -> tuple[str, ...]:
@@ -158,21 +164,15 @@ class _Reader:
         """
         others = (links for kernel, links in self._links.items() if kernel != target)
         elsewhere = {name for links in others for link in links for name in link.fx}
+        names = [(link, name) for link in linked for name in link.fx]
+        views = {
+            name for _, name in names if name in self._fx and operator(self._fx[name].target).name in VIEWS
+        }
         return tuple(
             dict.fromkeys(
-                name
-                for link in linked
-                for name in link.fx
-                if name == link.fx[-1] or (name not in elsewhere and not self._is_view(name))
+                name for link, name in names if name == link.fx[-1] or name not in elsewhere | views
             )
         )
-
-    def _sources_of(self, fx: tuple[str, ...]) -> tuple[SourceLine, ...]:
-        return _sorted(self._fx[name].source for name in fx if name in self._fx)
-
-    def _is_view(self, name: str) -> bool:
-        node = self._fx.get(name)
-        return node is not None and operator(node.target).name in VIEWS
 
     def _ops(self, fx: Iterable[str]) -> tuple[str, ...]:
         # A target without a dot takes an item or computes a size.
@@ -180,18 +180,10 @@ class _Reader:
         return tuple(dict.fromkeys(operator(node.target).packet for node in nodes if "." in node.target))
 
 
-def _fx(proofs: Iterable[KernelFx]) -> tuple[str, ...]:
-    """Return the FX nodes of a kernel; torch 2.8 lists some of graphs that were compiled before, too."""
-    return tuple(pair.fx for pair in proofs if pair.conflict != "not-in-fx-graph")
-
-
-def _commented_ops(comments: tuple[str, ...]) -> tuple[str, ...]:
-    found = next((match for line in comments if (match := _ATEN.search(line))), None)
-    return tuple(name for part in found["names"].split(",") if (name := part.strip())) if found else ()
-
-
-def _sources(linked: list[NodeLink]) -> tuple[SourceLine, ...]:
-    return _sorted(source for link in linked for source in link.sources)
+def _commented_ops(comments: Iterable[str]) -> tuple[str, ...]:
+    """The operators of `# Topologically Sorted Source Nodes: [...], Original ATen: [aten.sin, aten.sum]`."""
+    match = next((match for line in comments if (match := _ATEN.search(line))), None)
+    return tuple(name for part in match["names"].split(",") if (name := part.strip())) if match else ()
 
 
 def _sorted(sources: Iterable[SourceLine | None]) -> tuple[SourceLine, ...]:
@@ -212,33 +204,80 @@ def _accesses(kernel: Kernel) -> tuple[int | None, int | None]:
     return loads, len(uses) - loads
 
 
-def _reduces(leaf: SchedulerNode) -> bool:
-    """Whether a node has reduction loops."""
-    return leaf.sizes is not None and len(leaf.sizes) > 1 and bool(leaf.sizes[1])
-
-
-def _kind(kernel: Kernel) -> str:
-    match kernel.details:
-        case CppFacts(templates=templates):
-            return "template" if templates else "loops"
-        case TritonFacts(heuristic=str(heuristic)):
-            return heuristic
-    return "kernel"
-
-
-def _traits(kernel: Kernel, kind: str, reductions: int, linked: bool) -> Iterator[str]:
-    yield from (kernel.backend, kind)
-    if reductions or "reduction" in kind:
+def _traits(kernel: Kernel, row: KernelRow, reductions: int) -> Iterator[str]:
+    yield from (kernel.backend, row.kind)
+    if reductions or "reduction" in row.kind:
         yield "reduction"
-    match kernel.details:
-        case CppFacts() as facts:
-            yield from (kind for kind in ("scalar", "vectorised") if facts.count(kind))
-            if facts.atomics:
-                yield "atomic"
-        case TritonFacts() as facts:
-            if facts.atomics:
-                yield "atomic"
-            if facts.index_width == "int64":
-                yield "int64"
-    if not linked:
+    facts = kernel.details
+    if isinstance(facts, CppFacts):
+        yield from (kind for kind in ("scalar", "vectorised") if facts.count(kind))
+    if facts and facts.atomics:
+        yield "atomic"
+    if isinstance(facts, TritonFacts) and facts.index_width == "int64":
+        yield "int64"
+    if not row.nodes:
         yield "unlinked"
+
+
+def _cost(row: KernelRow) -> int | None:
+    """What its launches read and write, None where that is symbolic or not known."""
+    sizes = (row.recorded_read or row.bytes_read, row.recorded_written or row.bytes_written)
+    numbers = [size for size in sizes if isinstance(size, int)]
+    return sum(numbers) if len(numbers) == len(sizes) else None
+
+
+_Draft = tuple[RemarkCode, RemarkKind, tuple[tuple[str, Number], ...], tuple[Span, ...]]
+
+
+def _remarks(kernel: Kernel, row: KernelRow) -> Iterator[Remark]:
+    cost = _cost(row)
+    drafts: list[_Draft] = [] if cost is not None and cost < SMALLEST_COST else [*_remarks_of_text(kernel)]
+    if not row.launches:
+        drafts.append(("no-launch", "analysis", (), ()))
+    elif not row.nodes:
+        drafts.append(("no-node", "analysis", (), ()))
+    place = (kernel.span,) if kernel.span else ()
+    for code, kind, numbers, spans in drafts:
+        yield Remark(
+            code, kind, Subject("kernel", kernel.name), numbers, cost, spans or place, knowledge="read"
+        )
+
+
+def _remarks_of_text(kernel: Kernel) -> Iterator[_Draft]:
+    match kernel.details:
+        case CppFacts() as facts if scalar := facts.count("scalar"):
+            numbers = (("scalar", scalar), ("nests", scalar + facts.count("vectorised")))
+            # Lines of a nest are those of the kernel's source, whose first stands where its span begins.
+            above = kernel.span.first - 1 if kernel.span else 0
+            lines = (
+                Span(kernel.span.path, above + nest.line, above + nest.last)
+                for nest in facts.nests
+                if kernel.span and nest.kind == "scalar"
+            )
+            yield "scalar-loops", "missed", numbers, tuple(lines)
+        case TritonFacts() as facts:
+            if facts.index_width == "int64":
+                yield "int64-indices", "missed", (), ()
+            if facts.reduction_hint == "DEFAULT":
+                yield "reduction-hint", "analysis", (("hint", facts.reduction_hint),), ()
+            pointers = tuple(name for name, type_ in facts.signature if type_.startswith("*"))
+            unaligned = tuple(name for name in pointers if name not in facts.divisible)
+            if facts.divisible and unaligned:
+                yield "unaligned-pointers", "missed", (("pointers", unaligned), ("of", len(pointers))), ()
+
+
+def fallbacks(graph: CompiledGraph) -> dict[str, Remark]:
+    """Return a remark for each library kernel that nodes fall back to, by its name."""
+    nodes: dict[str, dict[str, Span | None]] = {}
+    for leaf in index_of(graph).nodes.leaves:
+        if leaf.ir == "FallbackKernel":
+            nodes.setdefault(leaf.kernel or "", {})[leaf.name] = leaf.span
+    remarks = {}
+    for kernel, spans in nodes.items():
+        subject, *also = (Subject("node", node) for node in spans)
+        evidence = tuple(span for span in spans.values() if span)
+        numbers = (("kernel", kernel),) if kernel else ()
+        remarks[kernel] = Remark(
+            "fallback", "missed", subject, numbers, None, evidence, knowledge="read", also=tuple(also)
+        )
+    return remarks

@@ -20,14 +20,14 @@ less time than the kernel's start, and stay in the first cache however often the
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 from math import prod
-from typing import Literal
+from typing import NamedTuple
 
+from inductor_probe.analysis.access import CACHE_LINE_BYTES, Direction
 from inductor_probe.analysis.index import INDIRECT
 from inductor_probe.analysis.memory_format import ITEM_BYTES, orders_differ
-from inductor_probe.analysis.strides import CACHE_LINE_BYTES
 from inductor_probe.model.ir import Dim
 from inductor_probe.model.layouts import Access, LayoutRow
 from inductor_probe.model.remark import Number, Remark, RemarkCode, Subject, by_cost
@@ -36,11 +36,8 @@ from inductor_probe.model.span import Span
 SMALLEST_COST = 4096
 """Bytes below which nothing is said."""
 
-Direction = Literal["read", "write"]
 
-
-@dataclass(frozen=True, slots=True)
-class _Slow:
+class _Slow(NamedTuple):
     """What is not contiguous about an access."""
 
     code: RemarkCode
@@ -70,8 +67,9 @@ def with_remarks(rows: Mapping[str, LayoutRow], looping: Collection[str]) -> dic
     for row in rows.values():
         if _is_empty(row) or (isinstance(row.size_bytes, int) and row.size_bytes < SMALLEST_COST):
             continue
-        writes = _accesses(row, "write", row.writes, looping, {})
-        for remark in (*writes, *_reads(row, looping, writers)):
+        writes = [access for access in row.writes if access.node in looping]
+        reads = [access for access in row.reads if access.node in looping]
+        for remark in (*_accesses(row, "write", writes, {}), *_reads(row, reads, writers)):
             about[row.buffer].append(remark)
             if (written := remark.number("written")) is not None:
                 about[str(written)].append(remark)
@@ -83,7 +81,7 @@ def with_remarks(rows: Mapping[str, LayoutRow], looping: Collection[str]) -> dic
 
 def remarks(rows: Iterable[LayoutRow]) -> tuple[Remark, ...]:
     """Return the remarks of some rows, each once, most bytes at stake first."""
-    return tuple(sorted(dict.fromkeys(one for row in rows for one in row.remarks), key=by_cost))
+    return tuple(sorted(dict.fromkeys(remark for row in rows for remark in row.remarks), key=by_cost))
 
 
 def _is_empty(row: LayoutRow) -> bool:
@@ -91,34 +89,27 @@ def _is_empty(row: LayoutRow) -> bool:
     return row.layout is not None and row.layout.size is not None and set(row.layout.size) <= {0, 1}
 
 
-def _reads(
-    row: LayoutRow, looping: Collection[str], writers: Mapping[str, list[LayoutRow]]
-) -> Iterator[Remark]:
+def _reads(row: LayoutRow, reads: list[Access], writers: Mapping[str, list[LayoutRow]]) -> Iterator[Remark]:
     """A node that writes another order than it reads is named once: where it reads, if that is slow."""
-    reads: dict[str, list[Access]] = {}
-    for access in row.reads:
-        if access.node in looping:
-            reads.setdefault(access.node, []).append(access)
+    by_node: dict[str, list[Access]] = {}
+    for access in reads:
+        by_node.setdefault(access.node, []).append(access)
     reordered = {
         node: written
-        for node, own in reads.items()
-        if (written := _reordered(row, own, writers.get(node, ()))) is not None
+        for node, accesses in by_node.items()
+        if (written := _reordered(row, accesses, writers.get(node, ()))) is not None
     }
     named = set()
-    for remark in _accesses(row, "read", row.reads, looping, reordered):
+    for remark in _accesses(row, "read", reads, reordered):
         named |= {subject.name for subject in remark.subjects}
         yield remark
     for node, written in reordered.items():
         if node not in named:
-            yield from _change(row, node, reads[node], written)
+            yield from _change(row, node, by_node[node], written)
 
 
 def _accesses(
-    row: LayoutRow,
-    direction: Direction,
-    accesses: Iterable[Access],
-    looping: Collection[str],
-    reordered: Mapping[str, LayoutRow],
+    row: LayoutRow, direction: Direction, accesses: Iterable[Access], reordered: Mapping[str, LayoutRow]
 ) -> Iterator[Remark]:
     """One remark for all accesses of a kernel to a buffer that are slow in the same way.
 
@@ -127,33 +118,23 @@ def _accesses(
     """
     groups: dict[tuple[str, _Slow, str | None], dict[str, list[Access]]] = {}
     for access in accesses:
-        if access.node not in looping or 0 in (steps for _, steps in access.ranges):
-            continue
-        if slow := _slow(row, access):
+        slow = None if 0 in (steps for _, steps in access.ranges) else _slow(row, access)
+        if slow is not None:
             written = reordered.get(access.node)
             key = (access.kernel or access.node, slow, written.buffer if written else None)
             groups.setdefault(key, {}).setdefault(access.node, []).append(access)
     for (_, slow, _), nodes in groups.items():
-        costs = [_bytes(row, own) for own in nodes.values()]
-        known = [cost for cost in costs if cost is not None]
-        cost = max(known) if len(known) == len(costs) else None
+        costs = [_bytes(row, accesses) for accesses in nodes.values()]
+        cost = None if None in costs else max(cost for cost in costs if cost is not None)
         if cost is not None and cost < SMALLEST_COST:
             continue
         numbers: dict[str, Dim | None] = {"buffer": row.buffer, "direction": direction}
-        count = max(sum(access.count for access in own) for own in nodes.values())
+        count = max(sum(access.count for access in accesses) for accesses in nodes.values())
         if slow.code == "short-contiguous-runs":
-            numbers |= {"loop": slow.loop, "steps": slow.steps}
-            numbers |= {"run_bytes": slow.steps * _item(row) if isinstance(slow.steps, int) else None}
-            numbers |= {"accesses": count}
+            run_bytes = slow.steps * _item(row) if isinstance(slow.steps, int) else None
+            numbers |= {"loop": slow.loop, "steps": slow.steps, "run_bytes": run_bytes, "accesses": count}
         else:
-            numbers |= {
-                "pattern": slow.pattern,
-                "loop": slow.loop,
-                "steps": slow.steps,
-                "stride": slow.stride,
-            }
-            numbers |= {"unit_stride_loop": slow.unit_stride_loop}
-            numbers |= {"unit_stride_steps": slow.unit_stride_steps}
+            numbers |= {name: value for name, value in slow._asdict().items() if name not in ("code", "read")}
             numbers |= {"accesses": count, **_formats(row, reordered.get(next(iter(nodes))))}
         subject, *also = (Subject("node", node) for node in nodes)
         yield Remark(
@@ -162,7 +143,7 @@ def _accesses(
             subject,
             _known(numbers),
             cost,
-            _evidence(access for own in nodes.values() for access in own),
+            _evidence(access for accesses in nodes.values() for access in accesses),
             knowledge="read" if slow.read else "inferred",
             also=tuple(also),
         )
@@ -173,41 +154,39 @@ def _slow(row: LayoutRow, access: Access) -> _Slow | None:
 
     A plain reversal is what the user asked for: no layout would make it contiguous.
     """
-    made = access.generated
-    if made is not None:
-        if made.contiguous and made.form == "vector" and _is_short(row, access, made.steps):
-            return _Slow("short-contiguous-runs", "contiguous", made.loop, made.steps, 1)
-        if made.contiguous is not False or made.stride in (-1, 0, 1):
+    ir, generated = access.pattern, access.generated
+    if generated is not None:
+        short = ir.run is not None and generated.steps == ir.run and ir.run * _item(row) < CACHE_LINE_BYTES
+        if generated.contiguous and generated.form == "vector" and short:
+            return _Slow("short-contiguous-runs", "contiguous", generated.loop, generated.steps, 1)
+        if generated.contiguous is not False or generated.stride in (-1, 0, 1):
             return None
-        other, steps = made.unit_stride_loop, made.unit_stride_steps
-        if other is None and made.form == "block":
-            other, steps = _unit_stride(access)
-        pattern = "indirect" if made.stride == INDIRECT else "strided"
-        return _Slow("noncontiguous-access", pattern, made.loop, made.steps, made.stride, other, steps)
+        other = (generated.unit_stride_loop, generated.unit_stride_steps)
+        if other[0] is None and generated.form == "block":
+            other = _unit_stride(access)
+        pattern = "indirect" if generated.stride == INDIRECT else "strided"
+        return _Slow(
+            "noncontiguous-access", pattern, generated.loop, generated.steps, generated.stride, *other
+        )
     if access.kernel is not None or row.local or access.contiguous is not False:
         return None
-    ir, steps_of = access.pattern, dict(access.ranges)
-    innermost, steps = access.innermost, steps_of.get(access.innermost or "")
     if ir.kind == "contiguous":
-        return _Slow("short-contiguous-runs", "contiguous", innermost, ir.run, 1, read=False)
+        return _Slow("short-contiguous-runs", "contiguous", access.innermost, ir.run, 1, read=False)
     if ir.stride == -1:
         return None
     pattern, stride = ("indirect", INDIRECT) if ir.kind == "indirect" else ("strided", ir.stride)
-    return _Slow("noncontiguous-access", pattern, innermost, steps, stride, *_unit_stride(access), read=False)
-
-
-def _is_short(row: LayoutRow, access: Access, steps: Dim | None) -> bool:
-    """The IR says so, and the loop that the kernel vectorised is that short as well."""
-    run = access.pattern.run
-    return run is not None and steps == run and run * _item(row) < CACHE_LINE_BYTES
+    steps = dict(access.ranges).get(access.innermost or "")
+    other = _unit_stride(access)
+    return _Slow("noncontiguous-access", pattern, access.innermost, steps, stride, *other, read=False)
 
 
 def _unit_stride(access: Access) -> tuple[str | None, Dim | None]:
     """The loop of the IR, other than the innermost, that has stride 1."""
     steps = dict(access.ranges)
-    loops = (name for name, stride in access.strides if stride == 1 and name != access.innermost)
-    name = next((loop for loop in loops if steps[loop] != 1), None)
-    return name, steps[name] if name else None
+    for name, stride in access.strides:
+        if stride == 1 and name != access.innermost and steps[name] != 1:
+            return name, steps[name]
+    return None, None
 
 
 def _reordered(row: LayoutRow, reads: list[Access], written: Iterable[LayoutRow]) -> LayoutRow | None:
@@ -230,15 +209,13 @@ def _in_same_order(store: Access, read: Access) -> bool:
     1).contiguous()` walks both with p0, p1, p2 in other orders though both are contiguous, and a transposed
     view of a transposed buffer in the same order though they differ.
     """
-    one, other = dict(store.strides), dict(read.strides)
-    steps = dict(read.ranges)
-    loops = [name for name in one if name in other and steps[name] != 1]
-    strides = [(one[name], other[name]) for name in loops]
+    stored, loaded, steps = dict(store.strides), dict(read.strides), dict(read.ranges)
+    strides = [(stored[name], loaded[name]) for name in stored if name in loaded and steps[name] != 1]
     numbers = [(abs(a), abs(b)) for a, b in strides if isinstance(a, int) and isinstance(b, int)]
-    if len(numbers) < len(strides):
-        return False
     moving = [(a, b) for a, b in numbers if a and b]
-    return all((a - c) * (b - d) >= 0 for (a, b), (c, d) in combinations(moving, 2))
+    return len(numbers) == len(strides) and all(
+        (a - c) * (b - d) >= 0 for (a, b), (c, d) in combinations(moving, 2)
+    )
 
 
 def _change(row: LayoutRow, node: str, reads: list[Access], written: LayoutRow) -> Iterator[Remark]:
@@ -260,15 +237,13 @@ def _change(row: LayoutRow, node: str, reads: list[Access], written: LayoutRow) 
 
 
 def _formats(row: LayoutRow, written: LayoutRow | None) -> dict[str, Dim | None]:
-    formats: dict[str, Dim | None] = {"format": row.memory_format, "dim_order": _order(row)}
-    if written is not None:
-        formats |= {"written": written.buffer, "written_format": written.memory_format}
-        formats |= {"written_dim_order": _order(written)}
+    formats: dict[str, Dim | None] = {}
+    for prefix, lies in (("", row), ("written_", written)):
+        if lies is not None:
+            formats |= {"written": lies.buffer} if prefix else {}
+            order = None if lies.dim_order is None else str(list(lies.dim_order))
+            formats |= {f"{prefix}format": lies.memory_format, f"{prefix}dim_order": order}
     return formats
-
-
-def _order(row: LayoutRow) -> str | None:
-    return None if row.dim_order is None else str(list(row.dim_order))
 
 
 def _known(numbers: Mapping[str, Dim | None]) -> tuple[tuple[str, Number], ...]:
@@ -291,7 +266,5 @@ def _bytes(row: LayoutRow, accesses: Iterable[Access]) -> int | None:
 
 
 def _evidence(accesses: Iterable[Access]) -> tuple[Span, ...]:
-    spans: list[Span | None] = []
-    for access in accesses:
-        spans += [access.span, access.generated.span if access.generated else None]
-    return tuple(dict.fromkeys(span for span in spans if span is not None))
+    spans = ((access.span, access.generated.span if access.generated else None) for access in accesses)
+    return tuple(dict.fromkeys(span for pair in spans for span in pair if span is not None))

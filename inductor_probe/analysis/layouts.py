@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from inductor_probe.analysis.access import touched
-from inductor_probe.analysis.buffer_drafts import Draft, drafts
+from inductor_probe.analysis.access import accesses, touched
+from inductor_probe.analysis.generated_access import GeneratedAccesses
 from inductor_probe.analysis.graph import index_of, once_per_graph
 from inductor_probe.analysis.layout_remarks import with_remarks
 from inductor_probe.analysis.links import links
@@ -14,8 +15,10 @@ from inductor_probe.analysis.memory_format import memory_format, size_bytes
 from inductor_probe.analysis.names import NameType, not_found, resolve
 from inductor_probe.analysis.symbols import recorded, used_symbols
 from inductor_probe.model.debug_dir import CompiledGraph
-from inductor_probe.model.layouts import LayoutRow
+from inductor_probe.model.ir import BufferLayout
+from inductor_probe.model.layouts import Access, Evidence, LayoutRow
 from inductor_probe.model.links import Links
+from inductor_probe.model.span import Span
 
 _TYPES: tuple[NameType, ...] = ("buffer", "node")
 
@@ -36,8 +39,7 @@ def layouts(graph: CompiledGraph, name: str | None = None) -> tuple[LayoutRow, .
     resolve(graph, name, _TYPES)
     node = index_of(graph).nodes.node.get(name)
     leaves = tuple(node.leaves()) if node else ()
-    buffers = {name} | {buffer for leaf in leaves for buffer in touched(leaf)}
-    rows = _rows(graph, buffers)
+    rows = _rows(graph, {name} | {buffer for leaf in leaves for buffer in touched(leaf)})
     if name in rows:
         return (rows[name],)
     if node is None:  # only a node before fusion, or the line of a layout, has this name
@@ -69,7 +71,7 @@ def _rows(graph: CompiledGraph, buffers: Collection[str] | None) -> dict[str, La
     index = index_of(graph)
     rows = {
         name: _row(graph, draft, index.returned, linked)
-        for name, draft in drafts(graph, linked, buffers).items()
+        for name, draft in _drafts(graph, linked, buffers).items()
         if not buffers or name in buffers or draft.reads or draft.writes
     }
     if buffers is not None and not buffers:
@@ -77,19 +79,44 @@ def _rows(graph: CompiledGraph, buffers: Collection[str] | None) -> dict[str, La
     return with_remarks(rows, {leaf.name for leaf in index.nodes.leaves if leaf.body})
 
 
-def _row(graph: CompiledGraph, draft: Draft, returned: frozenset[str], linked: Links) -> LayoutRow:
+@dataclass(slots=True)
+class _Draft:
+    """A buffer while the nodes are walked."""
+
+    name: str
+    layout: BufferLayout | None = None
+    producer: str | None = None
+    writes: list[Access] = field(default_factory=list)
+    reads: list[Access] = field(default_factory=list)
+    local: bool = False
+    evidence: list[Evidence] = field(default_factory=list)
+
+    def add_layout(self, layout: BufferLayout | None, fact: str, span: Span | None) -> None:
+        """Keep the first layout; a later one only adds the dtype or device that the first lacks."""
+        if layout is None:
+            return
+        if self.layout is None:
+            self.layout = layout
+        elif self.layout.size is None and layout.size is not None:
+            self.layout = replace(layout, kind=self.layout.kind)
+        elif self.layout.dtype is None and layout.dtype is not None:
+            self.layout = replace(self.layout, dtype=layout.dtype, device=self.layout.device or layout.device)
+        else:
+            return
+        if span is not None:
+            self.evidence.append(Evidence(fact, span))
+
+
+def _row(graph: CompiledGraph, draft: _Draft, returned: frozenset[str], linked: Links) -> LayoutRow:
     described = memory_format(draft.layout)
     size = size_bytes(draft.layout)
-    symbols = used_symbols(graph, (size,))
-    role: Literal["input", "output", "intermediate"] = "intermediate"
-    if draft.producer is None:
-        role = "input"
-    elif draft.name in returned:
-        role = "output"
+    symbols = used_symbols(graph, size)
+    role: Literal["input", "output", "intermediate"] = "output" if draft.name in returned else "intermediate"
+    link = linked.nodes.get(draft.producer or "")
     return LayoutRow(
         graph=graph.name,
         buffer=draft.name,
-        role=role,
+        role=role if draft.producer is not None else "input",
         layout=draft.layout,
         memory_format=described.name,
         dim_order=described.dim_order,
@@ -97,10 +124,77 @@ def _row(graph: CompiledGraph, draft: Draft, returned: frozenset[str], linked: L
         recorded_bytes=recorded(size, symbols),
         symbols=symbols,
         producer=draft.producer,
-        kernel=draft.kernel,
+        kernel=link.kernel if link else None,
         writes=tuple(draft.writes),
         reads=tuple(draft.reads),
         origin=linked.origins.get(draft.name),
         local=draft.local,
         evidence=tuple(draft.evidence),
     )
+
+
+def _drafts(graph: CompiledGraph, linked: Links, buffers: Collection[str] | None) -> dict[str, _Draft]:
+    """Return a draft for each buffer of the graph, inputs first, then in the order they are written.
+
+    Working out accesses takes longest: those of nodes that reach none of `buffers` are left out where there
+    are `buffers`, so that none are worked out if `buffers` is empty.
+    """
+    index = index_of(graph)
+    leaves = index.nodes.leaves
+    allocations = graph.code.allocations if graph.code else ()
+    # Symbolic sizes are inputs without an allocation.
+    drafts = {item.name: _Draft(item.name) for item in allocations if item.how == "input"}
+    for leaf in leaves:
+        for buffer in leaf.outputs:
+            draft = drafts.setdefault(buffer.name, _Draft(buffer.name))
+            draft.producer = leaf.name
+            draft.add_layout(buffer.layout, "layout", buffer.span)
+            if leaf.span:
+                draft.evidence.append(Evidence("written by", leaf.span))
+    for leaf in leaves:
+        for name, layout, span in leaf.layouts:
+            drafts.setdefault(name, _Draft(name)).add_layout(layout, "layout", span)
+    _add_wrapper(graph, drafts)
+    # Torch before 2.4 prints no layout for the result of a mutation: it lies as what it mutates.
+    for buffer in index.nodes.buffers.values():
+        mutated = drafts.get(buffer.mutations[0]) if buffer.mutations else None
+        if mutated and drafts[buffer.name].layout is None:
+            drafts[buffer.name].add_layout(mutated.layout, f"mutates {mutated.name}", buffer.span)
+    if buffers is None or buffers:
+        _add_accesses(graph, linked, buffers, drafts)
+    for item in allocations:
+        if item.how == "constant" and item.name in drafts:  # one that no node reads has no draft
+            drafts[item.name].add_layout(item.layout, "constant", item.span)
+    return drafts
+
+
+def _add_wrapper(graph: CompiledGraph, drafts: dict[str, _Draft]) -> None:
+    """Add what the IR does not print and the wrapper does: all layouts before torch 2.4, dtypes of inputs."""
+    if graph.code is None:
+        return
+    for item in graph.code.allocations:
+        if item.name in drafts:
+            fact = "input" if item.how == "input" else "allocation"
+            drafts[item.name].add_layout(item.layout, fact, item.span)
+    allocated = {item.name for item in graph.code.allocations}
+    allocated.update(name for call in graph.code.externs for name in call.outputs)
+    for draft in drafts.values():
+        draft.local = draft.producer is not None and draft.name not in allocated
+
+
+def _add_accesses(
+    graph: CompiledGraph, linked: Links, buffers: Collection[str] | None, drafts: dict[str, _Draft]
+) -> None:
+    dtypes = {
+        name: draft.layout.dtype for name, draft in drafts.items() if draft.layout and draft.layout.dtype
+    }
+    generated = GeneratedAccesses(graph, linked)
+    for leaf in index_of(graph).nodes.leaves:
+        if buffers and touched(leaf).isdisjoint(buffers):
+            continue
+        link = linked.nodes.get(leaf.name)
+        for buffer, direction, access in accesses(leaf, link.kernel if link else None, dtypes):
+            draft = drafts.setdefault(buffer, _Draft(buffer))
+            if leaf.body is not None:
+                access = replace(access, generated=generated.of(access, buffer, direction, draft.local))  # noqa: PLW2901
+            (draft.reads if direction == "read" else draft.writes).append(access)

@@ -1,4 +1,4 @@
-"""Sizes and strides in words."""
+"""Memory formats: what sizes and strides say of how a buffer lies."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations, pairwise
 
-from inductor_probe.analysis.expression import evaluate, parse_expression
+from inductor_probe.analysis.index import prime_values, value_of
 from inductor_probe.model.ir import BufferLayout, Dim
 from inductor_probe.model.layouts import MemoryFormat
 
@@ -16,10 +16,6 @@ ITEM_BYTES = {
     "float32": 4, "complex32": 4, "uint64": 8, "int64": 8, "float64": 8, "complex64": 8, "complex128": 16,
 }  # fmt: skip
 """Bytes of an element, by dtype."""
-
-# Symbolic sizes are compared by giving each symbol a value of its own, larger than real sizes are likely to
-# be equal to by chance. Only the order and the products matter, so any distinct primes do.
-_PRIMES = (10007, 10009, 10037, 10039, 10061, 10067, 10069, 10079, 10091, 10093, 10099, 10103)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +36,11 @@ def memory_format(layout: BufferLayout | None) -> Format:
     changed places and `other` otherwise; `padded` has gaps, `broadcast` a stride of 0. Dimensions of size 1
     count for nothing.
     """
-    if layout is None or layout.size is None or layout.stride is None:
+    parts = _numbers(layout)
+    if parts is None:
         return Format("unknown", None)
-    numbers = _numbers((*layout.size, *layout.stride))
-    if numbers is None or len(layout.size) != len(layout.stride):
-        return Format("unknown", None)
-    rank = len(layout.size)
-    size, stride = numbers[:rank], numbers[rank:]
+    size, stride = parts
+    rank = len(size)
     row_major = tuple(range(rank))
     if 0 in size:
         return Format("contiguous", row_major)
@@ -59,14 +53,15 @@ def memory_format(layout: BufferLayout | None) -> Format:
         return Format("channels_last", channels_last)
     order = _dim_order(size, stride)
     if _is_dense(size, stride, order):
-        moved = sum(at != dim for at, dim in enumerate(order))
+        moved = sum(place != dim for place, dim in enumerate(order))
         return Format("transposed" if moved == 2 else "other", order)
-    if _has_gaps(size, stride, order):
-        return Format("padded", order)
-    return Format("other", order)
+    # Every dimension steps over all of the faster ones: nothing overlaps, something is left out.
+    real = [dim for dim in order if size[dim] != 1]
+    gaps = all(stride[slow] >= size[fast] * stride[fast] for slow, fast in pairwise(real))
+    return Format("padded" if gaps else "other", order)
 
 
-def orders_differ(one: BufferLayout | None, other: BufferLayout | None) -> bool:
+def orders_differ(a: BufferLayout | None, b: BufferLayout | None) -> bool:
     """Whether two buffers of one rank hold a pair of dimensions in opposite orders.
 
     Only dimensions longer than 1 in both and not broadcast count: other strides tell nothing. So a layout of
@@ -75,24 +70,18 @@ def orders_differ(one: BufferLayout | None, other: BufferLayout | None) -> bool:
         [2, 32, 1, 1] strides [32, 1, 1, 1], and [2, 32, 8, 8] strides [2048, 1, 256, 32]: no
         [2, 32, 8, 8] strides [2048, 64, 8, 1], and [2, 32, 8, 8] strides [2048, 1, 256, 32]: yes
     """
-    if one is None or other is None or None in (one.size, one.stride, other.size, other.stride):
+    parts = _numbers(a, b)
+    if parts is None:
         return False
-    dims = [tuple(part or ()) for part in (one.size, one.stride, other.size, other.stride)]
-    rank = len(dims[0])
-    numbers = _numbers(tuple(dim for part in dims for dim in part))
-    if numbers is None or any(len(part) != rank for part in dims):
+    size_a, stride_a, size_b, stride_b = parts
+    if 0 in size_a or 0 in size_b:
         return False
-    size, stride, other_size, other_stride = (numbers[at * rank : (at + 1) * rank] for at in range(4))
-    if 0 in size or 0 in other_size:
-        return False
-    real = [
-        dim
-        for dim in range(rank)
-        if size[dim] > 1 and other_size[dim] > 1 and stride[dim] and other_stride[dim]
+    strides = [
+        (step_a, step_b)
+        for length_a, step_a, length_b, step_b in zip(size_a, stride_a, size_b, stride_b, strict=True)
+        if length_a > 1 and length_b > 1 and step_a and step_b
     ]
-    return any(
-        (stride[a] - stride[b]) * (other_stride[a] - other_stride[b]) < 0 for a, b in combinations(real, 2)
-    )
+    return any((a0 - a1) * (b0 - b1) < 0 for (a0, b0), (a1, b1) in combinations(strides, 2))
 
 
 def _dim_order(size: list[int], stride: list[int]) -> tuple[int, ...]:
@@ -111,12 +100,6 @@ def _is_dense(size: list[int], stride: list[int], order: tuple[int, ...]) -> boo
             return False
         expected *= max(size[dim], 1)
     return True
-
-
-def _has_gaps(size: list[int], stride: list[int], order: tuple[int, ...]) -> bool:
-    """Every dimension steps over all of the faster ones: nothing overlaps, something is left out."""
-    real = [dim for dim in order if size[dim] != 1]
-    return all(stride[slow] >= size[fast] * stride[fast] for slow, fast in pairwise(real))
 
 
 def size_bytes(layout: BufferLayout | None) -> Dim | None:
@@ -141,24 +124,16 @@ def _factor(dim: Dim) -> str:
     return f"({dim})" if isinstance(dim, str) and not dim.isidentifier() else str(dim)
 
 
-def _numbers(dims: tuple[Dim, ...]) -> list[int] | None:
-    """Replace symbols by primes; None when an expression cannot be evaluated."""
-    symbols = _Primes()
-    numbers = []
-    for dim in dims:
-        try:
-            value = dim if isinstance(dim, int) else evaluate(parse_expression(dim), symbols)
-        except ValueError:
+def _numbers(*layouts: BufferLayout | None) -> list[list[int]] | None:
+    """Return the size and the stride of each layout, symbols replaced by primes.
+
+    None where one is not known, cannot be evaluated, or has another rank than the first.
+    """
+    parts: list[tuple[Dim, ...]] = []
+    for layout in layouts:
+        if layout is None or layout.size is None or layout.stride is None:
             return None
-        if value is None:
-            return None
-        numbers.append(value)
-    return numbers
-
-
-class _Primes(dict[str, int]):
-    """Gives each new symbol the next prime."""
-
-    def __missing__(self, symbol: str) -> int:
-        self[symbol] = _PRIMES[len(self) % len(_PRIMES)]
-        return self[symbol]
+        parts += [layout.size, layout.stride]
+    values = prime_values(dim for part in parts for dim in part if isinstance(dim, str))
+    numbers = [[number for dim in part if (number := value_of(dim, values)) is not None] for part in parts]
+    return numbers if {len(part) for part in (*parts, *numbers)} == {len(parts[0])} else None

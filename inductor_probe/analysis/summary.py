@@ -1,28 +1,35 @@
-"""A run in one table: what was compiled, and the remarks about it."""
+"""A run in one table: what was compiled, the remarks about it, and what to look into next."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
-from inductor_probe.analysis.kernel_remarks import fallbacks
-from inductor_probe.analysis.kernels import kernel_rows
+from inductor_probe.analysis.graph import index_of, read_names
+from inductor_probe.analysis.index import dims_sum
+from inductor_probe.analysis.kernels import fallbacks, kernel_rows
 from inductor_probe.analysis.layout_remarks import remarks
-from inductor_probe.analysis.layouts import layouts
+from inductor_probe.analysis.layouts import layouts, outlines
 from inductor_probe.analysis.memory_format import size_bytes
-from inductor_probe.analysis.next_steps import next_steps
 from inductor_probe.analysis.run_remarks import run_remarks, unfinished, why_empty
 from inductor_probe.analysis.symbols import recorded, used_symbols
+from inductor_probe.model.code import CppFacts
 from inductor_probe.model.debug_dir import CompiledGraph, DebugDir
-from inductor_probe.model.ir import Dim
 from inductor_probe.model.remark import Remark, by_cost
-from inductor_probe.model.runs import GraphSummary, RunSummary
+from inductor_probe.model.runs import GraphSummary, NextStep, RunSummary
+from inductor_probe.model.span import Problem
+
+_MOST_STEPS = 2
+_LEAST_SHARED_BYTES = 4096
+"""Nodes that share less are not worth a question why they were not fused."""
+_GENERATED = ("ComputedBuffer", "TemplateBuffer")
+"""What nodes are lowered to that inductor writes code for: those may be fused."""
 
 
 def summarise(run: DebugDir, graphs: Iterable[CompiledGraph]) -> RunSummary:
     """Summarise a run from its graphs as read."""
     graphs = tuple(graphs)
-    rows = tuple(_graph(graph) for graph in graphs)
+    rows = tuple(_graph_summary(graph) for graph in graphs)
     return RunSummary(
         run=run.name,
         graphs=rows,
@@ -33,40 +40,82 @@ def summarise(run: DebugDir, graphs: Iterable[CompiledGraph]) -> RunSummary:
     )
 
 
-def _graph(graph: CompiledGraph) -> GraphSummary:
-    code = graph.code
+def _graph_summary(graph: CompiledGraph) -> GraphSummary:
+    code, record = graph.code, graph.record
     allocated = [allocation for allocation in code.allocations if allocation.how == "new"] if code else []
-    sizes = [size for allocation in allocated if (size := size_bytes(allocation.layout)) is not None]
-    total = _total(sizes)
+    sizes = (size_bytes(allocation.layout) for allocation in allocated)
+    total = dims_sum(size for size in sizes if size is not None)
     return GraphSummary(
         graph=graph.name,
-        case=graph.record.case if graph.record else None,
-        why=graph.record.why if graph.record else None,
-        guard=next(iter(graph.record.guards), None) if graph.record else None,
+        case=record.case if record else None,
+        why=record.why if record else None,
+        guard=next(iter(record.guards), None) if record else None,
         nodes_before=graph.nodes_before,
         nodes_after=len(graph.post),
         kernels=tuple(Counter(kernel.backend for kernel in code.kernels).items()) if code else (),
         externs=len(code.externs) if code else 0,
         buffers=len(allocated),
         buffer_bytes=total,
-        recorded_bytes=recorded(total, used_symbols(graph, (total,))),
+        recorded_bytes=recorded(total, used_symbols(graph, total)),
         remarks=tuple(sorted(_remarks(graph), key=by_cost)),
         problems=graph.problems,
     )
 
 
-def _total(sizes: list[Dim]) -> Dim:
-    number = sum(size for size in sizes if isinstance(size, int))
-    symbolic = [size for size in sizes if isinstance(size, str)]
-    if not symbolic:
-        return number
-    return " + ".join([*symbolic, *([str(number)] if number else [])])
-
-
 def _remarks(graph: CompiledGraph) -> Iterator[Remark]:
     yield from unfinished(graph)
     yield from remarks(layouts(graph))
-    kernels = [remark for row in kernel_rows(graph) for remark in row.remarks]
-    yield from kernels
-    called = {remark.number("kernel") for remark in kernels}
+    of_kernels = [remark for row in kernel_rows(graph) for remark in row.remarks]
+    yield from of_kernels
+    called = {remark.number("kernel") for remark in of_kernels}
     yield from (remark for kernel, remark in fallbacks(graph).items() if kernel not in called)
+
+
+def next_steps(problems: Sequence[Problem], graphs: Sequence[CompiledGraph]) -> tuple[NextStep, ...]:
+    """Return the steps that a run calls for, the most urgent first: what is missing, then what is slow.
+
+    Where nothing does, kernels can be measured.
+    """
+    if not graphs:
+        return (NextStep("doctor"),)
+    if problems or any(graph.problems for graph in graphs):
+        return (NextStep("unread"),)
+    steps = []
+    name, kernels = max(
+        ((graph.name, _scalar_kernels(graph)) for graph in graphs), key=lambda item: len(item[1])
+    )
+    if kernels:
+        steps.append(NextStep("scalar", name, kernels))
+    pairs = [(shared, graph.name, names) for graph in graphs for shared, names in _unfused_pairs(graph)]
+    shared, name, nodes = max(pairs, key=lambda pair: pair[0], default=(0, "", ("", "")))
+    if shared >= _LEAST_SHARED_BYTES:  # `probe fusion` says why the scheduler did not fuse them
+        steps.append(NextStep("apart", name, nodes, shared))
+    return tuple(steps[:_MOST_STEPS]) or (NextStep("measure", graphs[0].name),)
+
+
+def _scalar_kernels(graph: CompiledGraph) -> tuple[str, ...]:
+    kernels = graph.code.kernels if graph.code else ()
+    return tuple(
+        kernel.name
+        for kernel in kernels
+        if isinstance(kernel.details, CppFacts) and kernel.details.count("scalar")
+    )
+
+
+def _unfused_pairs(graph: CompiledGraph) -> Iterator[tuple[int, tuple[str, str]]]:
+    """Yield pairs of nodes of which one reads what the other writes, with the bytes between the two."""
+    sizes = {
+        row.buffer: row.size_bytes if row.recorded_bytes is None else row.recorded_bytes
+        for row in outlines(graph)
+    }
+    index = index_of(graph).post
+    generated = [top.name for top in graph.post if all(leaf.ir in _GENERATED for leaf in top.leaves())]
+    for reader in dict.fromkeys(generated):
+        shared: dict[str, int] = {}
+        read = {name for leaf in index.members[reader] for name in read_names(index.leaf[leaf])}
+        for buffer in read & index.producer.keys():
+            writer = index.top[index.producer[buffer]].name
+            if writer in generated and writer != reader:
+                size = sizes.get(buffer)
+                shared[writer] = shared.get(writer, 0) + (size if isinstance(size, int) else 0)
+        yield from ((size, (writer, reader)) for writer, size in shared.items())

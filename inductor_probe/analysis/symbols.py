@@ -1,18 +1,61 @@
-"""What each symbolic size stands for, and what bytes were with the recorded values."""
+"""Sizes as FX prints them (`f32[4, s77]`), and what each symbolic size stands for."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import prod
 
-from inductor_probe.analysis.expression import evaluate, parse_expression
 from inductor_probe.analysis.graph import once_per_graph
-from inductor_probe.analysis.tensor_type import parse_type
+from inductor_probe.analysis.index import SYMBOL, value_of
 from inductor_probe.model.debug_dir import CompiledGraph
-from inductor_probe.model.ir import Dim
+from inductor_probe.model.ir import Dim, as_dim
 from inductor_probe.model.layouts import Symbol
 
-_SYMBOL = re.compile(r"\b[su]\d+\b")
+INTEGERS = {"i8": 8, "i16": 16, "i32": 32, "i64": 64, "u8": 8, "u16": 16, "u32": 32, "u64": 64}
+"""Integer types as FX abbreviates them (`dtype_abbrs` in torch/utils/_dtype_abbrs.py), and their bits."""
+
+_TYPE = re.compile(r"(?P<dtype>[a-z]+\d\w*)\[(?P<size>[^\]]*)\].*")
+
+
+@dataclass(frozen=True, slots=True)
+class TensorType:
+    """A tensor's type: `dtype` as FX abbreviates it, `size` in numbers and symbolic expressions."""
+
+    dtype: str
+    size: tuple[Dim, ...]
+
+
+def parse_type(text: str | None) -> TensorType | None:
+    """Parse the printed type of an FX node; None for anything but one tensor."""
+    match = _TYPE.fullmatch(text or "")
+    if match is None:
+        return None
+    return TensorType(match["dtype"], tuple(_dim(part) for part in _split(match["size"])))
+
+
+def _dim(text: str) -> Dim:
+    size = as_dim(text.removeprefix("-"))
+    return text if isinstance(size, str) else -size if text.startswith("-") else size
+
+
+def _split(text: str) -> list[str]:
+    """Split at the commas outside parentheses: `s0, Max(1, s1)`."""
+    parts, depth, start = [], 0, 0
+    for position, letter in enumerate(text):
+        depth += (letter == "(") - (letter == ")")
+        if letter == "," and not depth:
+            parts.append(text[start:position].strip())
+            start = position + 1
+    return [part for part in (*parts, text[start:].strip()) if part]
+
+
+def numel(size: Iterable[Dim]) -> Dim:
+    """Return the number of elements: `6` for (2, 3), `(s0)*(3)` for (s0, 3)."""
+    size = tuple(size)
+    numbers = [length for length in size if isinstance(length, int)]
+    return prod(numbers) if len(numbers) == len(size) else "*".join(f"({length})" for length in size)
 
 
 @once_per_graph
@@ -23,10 +66,11 @@ def symbols(graph: CompiledGraph) -> tuple[Symbol, ...]:
     (`s77 = arg0_1`). A size of a tensor says more than the number that is passed beside it. Values are those
     of the manifest, else those that the runnable begins with.
     """
-    numbers = {} if graph.code is None else {symbol.name: symbol.value for symbol in graph.code.symbols}
     passed = set(graph.code.inputs) if graph.code else set()
     sources: dict[str, str | None] = {
-        name: value if value in passed else None for name, value in numbers.items() if _SYMBOL.fullmatch(name)
+        symbol.name: symbol.value if symbol.value in passed else None
+        for symbol in (graph.code.symbols if graph.code else ())
+        if SYMBOL.fullmatch(symbol.name)
     }
     values = dict(graph.runnable.symbols) if graph.runnable else {}
     facts = {fact.name: fact for fact in graph.record.inputs} if graph.record else {}
@@ -34,26 +78,25 @@ def symbols(graph: CompiledGraph) -> tuple[Symbol, ...]:
     order: dict[str, None] = {}
     for placeholder in graph.fx.inputs if graph.fx else ():
         fact, tensor = facts.get(placeholder.name), parse_type(placeholder.type)
-        order.update(dict.fromkeys(_SYMBOL.findall(placeholder.type or "")))
+        names = SYMBOL.findall(placeholder.type or "")
+        order.update(dict.fromkeys(names))
         if tensor is None and fact is not None and fact.value is not None:
-            for name in _SYMBOL.findall(placeholder.type or ""):
-                values[name] = fact.value
+            values.update(dict.fromkeys(names, fact.value))
         for dim, size in enumerate(tensor.size if tensor else ()):
-            if isinstance(size, str) and _SYMBOL.fullmatch(size):
+            if isinstance(size, str) and SYMBOL.fullmatch(size):
                 of_tensors.setdefault(size, f"{placeholder.name}.size({dim})")
                 if fact is not None and fact.size is not None and dim < len(fact.size):
                     values[size] = fact.size[dim]
-    names = dict.fromkeys([*order, *sources])
-    return tuple(Symbol(name, of_tensors.get(name, sources.get(name)), values.get(name)) for name in names)
+    return tuple(
+        Symbol(name, of_tensors.get(name, sources.get(name)), values.get(name))
+        for name in dict.fromkeys([*order, *sources])
+    )
 
 
-def used_symbols(graph: CompiledGraph, sizes: Iterable[Dim | None]) -> tuple[Symbol, ...]:
+def used_symbols(graph: CompiledGraph, *sizes: Dim | None) -> tuple[Symbol, ...]:
     """Return the symbols that sizes name."""
-    texts = [size for size in sizes if isinstance(size, str)]
-    if not texts:  # fixed shapes are the rule: nothing to work out
-        return ()
-    named = {name for text in texts for name in _SYMBOL.findall(text)}
-    return tuple(symbol for symbol in symbols(graph) if symbol.name in named)
+    names = {name for size in sizes if isinstance(size, str) for name in SYMBOL.findall(size)}
+    return tuple(symbol for symbol in symbols(graph) if symbol.name in names) if names else ()
 
 
 def recorded(size: Dim | None, known: Iterable[Symbol]) -> int | None:
@@ -61,13 +104,3 @@ def recorded(size: Dim | None, known: Iterable[Symbol]) -> int | None:
     if not isinstance(size, str):
         return None
     return value_of(size, {symbol.name: symbol.value for symbol in known if symbol.value is not None})
-
-
-def value_of(size: Dim | None, values: Mapping[str, int]) -> int | None:
-    """Return a size as a number; None where it names something that `values` does not hold."""
-    if not isinstance(size, str):
-        return size
-    try:
-        return evaluate(parse_expression(size), values)
-    except ValueError:
-        return None

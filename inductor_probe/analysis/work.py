@@ -1,21 +1,143 @@
-"""What each kernel has to do: bytes by the scheduler's dependencies, flops by what its operators count."""
+"""What kernels have to do: bytes by layouts and dependencies, flops by what operators count."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from math import prod
+from typing import Literal
 
-from inductor_probe.analysis.graph import index_of
+from inductor_probe.analysis.graph import GraphIndex, index_of
+from inductor_probe.analysis.index import dims_sum, value_of
+from inductor_probe.analysis.memory_format import ITEM_BYTES, size_bytes
 from inductor_probe.analysis.operators import operator
-from inductor_probe.analysis.symbols import symbols, value_of
+from inductor_probe.analysis.symbols import symbols
+from inductor_probe.model.code import Role
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.fx import FxGraph, FxNode
-from inductor_probe.model.ir import MemoryDep
-from inductor_probe.model.kernels import KernelRow
+from inductor_probe.model.ir import Dep, Dim, MemoryDep, SchedulerNode, WeakDep
+from inductor_probe.model.kernels import KernelLaunch, KernelRow, Passed
 from inductor_probe.model.timing import FlopCount, KernelWork
 
+_NAME = re.compile(r"[A-Za-z_]\w*")
 _FAMILY = {"aten.addmm": "aten.mm", "aten.baddbmm": "aten.bmm"}
 """Inductor makes one of the other between the graph that ran and the one that it lowered."""
 _DTYPES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "i8": "int8"}
+
+
+def kernel_traffic(
+    graph: CompiledGraph, launches: Sequence[KernelLaunch], nodes: Sequence[str]
+) -> tuple[Dim | None, Dim | None]:
+    """Return the bytes read and written over all launches by the generated kernel that runs `nodes`."""
+    index = index_of(graph)
+    leaves = [index.nodes.leaf[node] for node in nodes if node in index.nodes.leaf]
+    read_elements, written_elements = _reached_elements(leaves, "reads"), _reached_elements(leaves, "writes")
+    names_of_nodes = {leaf.name for leaf in leaves}
+    read: list[Dim | None] = []
+    written: list[Dim | None] = []
+    for launch in launches:
+        for buffer, passed in _once(launch, ("in", "inout")).items():
+            names = _names_in_kernel(index, buffer, names_of_nodes)
+            in_place = passed.arg is not None and passed.arg.role == "inout"
+            # Memory whose whole content the kernel itself made is not read from outside.
+            if not in_place or any(index.nodes.producer.get(name) not in names_of_nodes for name in names):
+                read.append(_reached_bytes(passed, names, read_elements))
+        for buffer, passed in _once(launch, ("out", "inout")).items():
+            names = _names_in_kernel(index, buffer, names_of_nodes)
+            written.append(_reached_bytes(passed, names, written_elements))
+    return _total(read), _total(written)
+
+
+def call_traffic(
+    graph: CompiledGraph, launches: Sequence[KernelLaunch], nodes: Sequence[str]
+) -> tuple[Dim | None, Dim | None]:
+    """Return the bytes that library calls are passed to read, and those that `nodes` get from them."""
+    index = index_of(graph)
+    outputs = {
+        buffer.name: index.layouts.get(buffer.name, buffer.layout)
+        for node in nodes
+        if node in index.nodes.leaf
+        for buffer in index.nodes.leaf[node].outputs
+    }
+    read = [
+        size_bytes(passed.layout)
+        for launch in launches
+        for passed in {item.buffer: item for item in launch.passed if item.buffer is not None}.values()
+        if passed.buffer not in outputs
+    ]
+    written = [
+        size_bytes(layout)
+        for layout in outputs.values()
+        if layout is None or layout.kind != "MultiOutputLayout"  # its items are buffers of their own
+    ]
+    return _total(read), _total(written) if written else None
+
+
+def _names_in_kernel(index: GraphIndex, buffer: str, nodes: set[str]) -> list[str]:
+    """The names that memory had, with those under which the kernel's nodes know it once they mutated it."""
+    names = index.memory_names(buffer)
+    mutated = (new for name in names for new in index.nodes.mutated_as.get(name, ()))
+    return [*names, *(name for name in mutated if index.nodes.producer.get(name) in nodes)]
+
+
+def _once(launch: KernelLaunch, roles: tuple[Role, ...]) -> dict[str, Passed]:
+    """Return the buffers that are passed for parameters of these roles, each once."""
+    return {
+        passed.buffer: passed
+        for passed in launch.passed
+        if passed.buffer is not None and passed.arg is not None and passed.arg.role in roles
+    }
+
+
+def _reached_elements(
+    leaves: Iterable[SchedulerNode], side: Literal["reads", "writes"]
+) -> dict[str, int | None]:
+    """Return how many elements of each buffer some nodes reach at most; None where that is not known."""
+    elements: dict[str, int | None] = {}
+    deps: dict[Dep, SchedulerNode] = {dep: leaf for leaf in leaves for dep in getattr(leaf, side)}
+    for dep, node in deps.items():
+        if not isinstance(dep, WeakDep):
+            number, known = _elements(dep, node), elements.get(dep.name, 0)
+            elements[dep.name] = None if number is None or known is None else known + number
+    return elements
+
+
+def _reached_bytes(passed: Passed, names: Iterable[str], elements: Mapping[str, int | None]) -> Dim | None:
+    """Return the bytes of what is passed that are reached; all of it where that is not known."""
+    size = size_bytes(passed.layout)
+    reached = [elements[name] for name in names if name in elements]
+    numbers = [number for number in reached if number is not None]
+    if passed.layout is None or not isinstance(size, int) or not reached or len(numbers) < len(reached):
+        return size
+    return min(size, sum(numbers) * ITEM_BYTES[passed.layout.dtype or ""])
+
+
+def _elements(dep: Dep, leaf: SchedulerNode) -> int | None:
+    """As many as there are steps of the loops that the index varies with: 32 of `c0 + 8*c1` over 8 and 4.
+
+    With an indirect index they are all loops of the node: the dependency names only some.
+    """
+    if not isinstance(dep, MemoryDep):
+        return None
+    names = _names(dep.index)
+    sizes: list[Dim] = [size for name, size in dep.ranges if name in names]
+    if any(name.startswith(("tmp", "indirect")) for name in names):
+        if leaf.sizes is None:
+            return None
+        sizes = [size for group in leaf.sizes for size in group]
+    numbers = [size for size in sizes if isinstance(size, int)]
+    return prod(numbers) if len(numbers) == len(sizes) else None
+
+
+@lru_cache(maxsize=4096)  # the layers of a network reach their buffers alike
+def _names(index: str) -> frozenset[str]:
+    return frozenset(_NAME.findall(index))
+
+
+def _total(sizes: list[Dim | None]) -> Dim | None:
+    known = [size for size in sizes if size is not None]
+    return dims_sum(known) if len(known) == len(sizes) else None
 
 
 def kernel_work(
@@ -32,28 +154,27 @@ def kernel_work(
         flops: of each operator that registers a count, in the order of the graph.
         sizes: symbolic sizes that are bound otherwise than they were when the graph was compiled.
     """
-    counted = flops_by_node(graph.fx, flops) if graph.fx is not None and flops is not None else {}
+    counts = flops_by_node(graph.fx, flops) if graph.fx is not None and flops is not None else {}
     index = index_of(graph)
-    leaves, nodes = index.nodes.leaf, index.fx
     bound = {symbol.name: symbol.value for symbol in symbols(graph) if symbol.value is not None}
     bound.update(sizes or {})
-    found = []
-    for row in rows:
-        if not row.launches:
-            continue
-        own = [name for name in row.fx if name in counted]
-        deps = [dep for name in row.nodes if name in leaves for dep in leaves[name].reads]
+    work = []
+    for row in (row for row in rows if row.launches):
+        counted = [name for name in row.fx if name in counts]
+        leaves = [index.nodes.leaf[name] for name in row.nodes if name in index.nodes.leaf]
         read, written = value_of(row.bytes_read, bound), value_of(row.bytes_written, bound)
-        found.append(
+        dtypes = (_DTYPES.get((index.fx[name].type or "").partition("[")[0]) for name in counted)
+        indices = [dep.index for leaf in leaves for dep in leaf.reads if isinstance(dep, MemoryDep)]
+        work.append(
             KernelWork(
                 name=row.name,
                 moved=read + written if read is not None and written is not None else None,
-                flops=sum(counted[name] for name in own) if own else None,
-                dtype=next((dtype for name in own if (dtype := _dtype(nodes[name]))), None),
-                indirect=any(isinstance(dep, MemoryDep) and _loaded(dep) for dep in deps),
+                flops=sum(counts[name] for name in counted) if counted else None,
+                dtype=next(filter(None, dtypes), None),
+                indirect=any("tmp" in index or "indirect" in index for index in indices),
             )
         )
-    return tuple(found)
+    return tuple(work)
 
 
 def flops_by_node(graph: FxGraph, flops: Sequence[FlopCount]) -> dict[str, int]:
@@ -61,23 +182,14 @@ def flops_by_node(graph: FxGraph, flops: Sequence[FlopCount]) -> dict[str, int]:
 
     Empty where they are not: an operator that runs as others, or a loop.
     """
-    counting = {_FAMILY.get(count.operator, count.operator) for count in flops}
-    own = [(node.name, packet) for node in graph.nodes if (packet := _packet(node)) in counting]
-    if [packet for _, packet in own] != [_FAMILY.get(count.operator, count.operator) for count in flops]:
+    operators = [_FAMILY.get(count.operator, count.operator) for count in flops]
+    nodes = [(node.name, packet) for node in graph.nodes if (packet := _packet(node)) in operators]
+    if [packet for _, packet in nodes] != operators:
         return {}
-    return {name: count.flops for (name, _), count in zip(own, flops, strict=True)}
+    return {name: count.flops for (name, _), count in zip(nodes, flops, strict=True)}
 
 
 def _packet(node: FxNode) -> str:
     """`aten.mm` of `torch.ops.aten.mm.default`, and of its kin that counts the same."""
     packet = operator(node.target).packet
     return _FAMILY.get(packet, packet)
-
-
-def _dtype(node: FxNode) -> str | None:
-    """`float32` of a node of type `f32[4, 3]`."""
-    return _DTYPES.get((node.type or "").partition("[")[0])
-
-
-def _loaded(dep: MemoryDep) -> bool:
-    return "tmp" in dep.index or "indirect" in dep.index

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from inductor_probe.analysis.check import check_graph
-from inductor_probe.analysis.check_logs import check_logs
+from inductor_probe.analysis.check import check_graph, check_logs
 from inductor_probe.analysis.run_remarks import cut_short, why_empty
 from inductor_probe.discovery.discover import find, path_of
 from inductor_probe.discovery.run_facts import maker

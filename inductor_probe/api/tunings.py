@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from inductor_probe.analysis.templates import linked_tunings
+from inductor_probe.analysis.links import linked_tunings
 from inductor_probe.api.rows import Rows
 from inductor_probe.errors import ProbeError
 from inductor_probe.files import LARGEST_JSON, read_text

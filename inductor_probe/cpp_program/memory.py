@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, TypeAlias
 
-from inductor_probe.analysis.symbols import value_of
+from inductor_probe.analysis.index import value_of
 from inductor_probe.backends import backend_called
 from inductor_probe.errors import ProbeError
 from inductor_probe.model.code import CppFacts

@@ -11,7 +11,7 @@ from inductor_probe.model.ir import BufferLayout, Dim
 from inductor_probe.model.layouts import Symbol
 from inductor_probe.model.links import KernelFx
 from inductor_probe.model.output import Output
-from inductor_probe.model.remark import Number, Remark, RemarkCode
+from inductor_probe.model.remark import Remark
 from inductor_probe.model.span import SourceLine, Span
 
 
@@ -103,14 +103,6 @@ class KernelsOutput(Output):
 
 Aspect: TypeAlias = Literal["count", "type", "order", "numel", "grid", "divisibility", "index width"]
 """What was compared."""
-
-
-@dataclass(frozen=True, slots=True)
-class Mismatch:
-    """What does not fit of one argument or grid: the code of its remark, and the numbers."""
-
-    code: RemarkCode
-    numbers: tuple[tuple[str, Number], ...]
 
 
 @dataclass(frozen=True, slots=True)

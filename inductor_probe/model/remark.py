@@ -99,14 +99,14 @@ KernelCode: TypeAlias = Literal[
     "scalar-loops", "int64-indices", "reduction-hint", "unaligned-pointers", "no-launch", "no-node",
     "fallback",
 ]  # fmt: skip
-"""Made by `analysis/kernel_remarks.py`."""
+"""Made by `analysis/kernels.py`."""
 
 LaunchCode: TypeAlias = Literal[
     "argument-count", "argument-type", "other-buffer", "swapped-buffers", "other-size", "block-too-small",
     "other-points", "grid-size-missing", "grid-too-large", "other-grid-blocks", "other-grid-batches",
     "other-grid-sizes", "not-divisible", "not-aligned", "int32-overflow", "int32-extent",
 ]  # fmt: skip
-"""Made by `analysis/launch_check.py` and what it uses."""
+"""Made by `analysis/launch_check.py`."""
 
 RunCode: TypeAlias = Literal[
     "kernels-without-ir", "unfinished-compile", "cut-short", "recompile-limit", "graph-break", "not-recorded",

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inductor_probe.analysis.expression import evaluate, parse_expression
-from inductor_probe.analysis.index import PIECEWISE, parse_index, steady_run
+from inductor_probe.analysis.index import PIECEWISE, evaluate, parse_expression, parse_index, steady_run
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from inductor_probe.analysis.next_steps import next_steps
-from inductor_probe.analysis.summary import summarise
+from inductor_probe.analysis.summary import next_steps, summarise
 from inductor_probe.model.debug_dir import CompiledGraph, DebugDir
 from inductor_probe.model.runs import NextStep
 from inductor_probe.model.span import Problem

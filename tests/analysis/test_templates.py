@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from inductor_probe.analysis.templates import linked_tunings
+from inductor_probe.analysis.links import linked_tunings
 from inductor_probe.model.autotuning import TemplateChoice, Tuning
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.reader.debug_dir import read_graph, read_run

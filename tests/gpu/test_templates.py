@@ -12,7 +12,7 @@ import torch
 from rich.console import Console
 
 import inductor_probe as ip
-from inductor_probe.analysis.templates import linked_tunings
+from inductor_probe.analysis.links import linked_tunings
 from inductor_probe.model.bench import BenchSettings
 from inductor_probe.reader.debug_dir import graph_dir, read_graph
 from inductor_probe.reader.template_choices import read_tunings

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from inductor_probe.analysis.expression import parse_expression
 from inductor_probe.analysis.formula.indexing import index_of
+from inductor_probe.analysis.index import parse_expression
 from inductor_probe.model.ir import Dim, LoopBody, Op, Ref, Value
 
 Range = tuple[int, int]

@@ -6,9 +6,8 @@ import ast
 from collections.abc import Mapping
 from functools import lru_cache
 
-from inductor_probe.analysis.expression import parse_expression
 from inductor_probe.analysis.formula.values import INDEX, Value, Values
-from inductor_probe.analysis.index import Index, parse_index
+from inductor_probe.analysis.index import Index, parse_expression, parse_index
 
 Terms = tuple[tuple[tuple[str, ...], int], ...]
 """A sum: products of factors (names, or the text of what is no sum) and their coefficients."""

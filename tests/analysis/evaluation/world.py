@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from inductor_probe.analysis.expression import evaluate, parse_expression
+from inductor_probe.analysis.index import evaluate, parse_expression
 from inductor_probe.model.ir import BufferLayout, SchedulerNode
 from tests.analysis.evaluation.operations import INTEGERS, cast, made_up
 
@@ -43,18 +44,12 @@ class World:
 
     def index(self, text: str, values: dict[str, Any]) -> int:
         node = parse_expression(text)
-        names = {name: int(value) for name, value in values.items()}
-        result = evaluate(node, _Symbols(names))
+        symbols = (part.id for part in ast.walk(node) if isinstance(part, ast.Name))
+        numbers = {name: 5 + int(abs(made_up(name)) * 8) for name in symbols}  # one of its own for each
+        result = evaluate(node, numbers | {name: int(value) for name, value in values.items()})
         if result is None:
             raise NotEvaluatedError(text)
         return result
-
-
-class _Symbols(dict[str, int]):
-    """Gives each unknown symbol a value of its own."""
-
-    def __missing__(self, name: str) -> int:
-        return 5 + int(abs(made_up(name)) * 8)
 
 
 Stored = tuple[str, int, str, str | None]
