@@ -88,7 +88,7 @@ def test_a_pipe_gets_whole_lines_without_colours(probe: Probe) -> None:
     out = probe("fusion", LAYERNORM).out
     assert "\x1b" not in out
     assert all(line == line.rstrip() for line in out.splitlines())
-    assert "Torch counts only such accesses as memory traffic saved" in out  # in one line
+    assert "torch counts only such accesses as memory traffic saved" in out  # in one line
 
 
 def test_long_lists_end_with_how_to_see_the_rest(probe: Probe) -> None:

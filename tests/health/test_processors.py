@@ -71,5 +71,5 @@ def test_doctor_has_one_row_for_each_subject() -> None:
         "ok       variables  A=1: no known effect on dumps or timings",
         "ok       debugpy    1.8",
         "ok       triton     not checked, as torch is missing",
-        "                    not installed; kernels of a CPU are C++ and need none",
+        "                    not installed; kernels for the CPU are C++ and need none",
     ]

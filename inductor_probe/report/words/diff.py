@@ -18,12 +18,19 @@ from inductor_probe.model.diff import (
     Statement,
 )
 from inductor_probe.model.proof import Proof, ProofCode
-from inductor_probe.report.units import bytes_text, dims_text
+from inductor_probe.report.units import bytes_text, counted, dims_text
+from inductor_probe.report.words.templates import fill, listed
 
 EQUAL = "A and B compute the same with the same code"
 _NAMED = 3
-"""So many things of a kind are named in a sentence; more are counted."""
+"""More things of a kind than that are counted, not named."""
 _SINGULAR = {"launches": "launch", "copies": "copy"}
+_NODE_CHANGES = {
+    "computes": "{n:# node} {n:?computes/compute} differently",
+    "calls": "{n:# node} {n:?makes/make} another library call",
+    "indexes": "{n:# node} {n:?does/do} the same operations at other indices",
+    "loops": "{n:# node} {n:?does/do} the same operations in other loops",
+}
 _IN_OTHER_SENTENCES = ("kernels", "fused_groups", "nodes", "library_calls")
 
 _MATCHED_BY: Mapping[ProofCode, str] = {
@@ -60,13 +67,11 @@ _PARTS = {
 
 def headlines(diff: GraphDiff) -> tuple[str, ...]:
     """Return what changed in a few sentences; one sentence when nothing did."""
-    if diff.equal:
-        only = cosmetic_words(diff)
-        return (
-            f"{EQUAL}; {f'only names and spelling differ: {only}' if only else 'nothing differs'}",
-            *_operations(diff),
-        )
-    return tuple(_headlines(diff))
+    if not diff.equal:
+        return tuple(_headlines(diff))
+    cosmetic = cosmetic_words(diff)
+    rest = f"only names and spelling differ: {cosmetic}" if cosmetic else "nothing differs"
+    return f"{EQUAL}; {rest}", *_operations(diff)
 
 
 def summary_words(diff: GraphDiff | RunDiff) -> tuple[str, ...]:
@@ -78,16 +83,15 @@ def summary_words(diff: GraphDiff | RunDiff) -> tuple[str, ...]:
 
 
 def _headlines(diff: GraphDiff) -> Iterator[str]:
-    yield from _places("output", diff.outputs)
-    yield from _places("input", diff.inputs)
+    yield from _inputs_or_outputs("output", diff.outputs)
+    yield from _inputs_or_outputs("input", diff.inputs)
     yield from _nodes(diff.nodes)
     yield from _kernels(diff)
     yield from _calls(diff)
     if diff.fusion:
-        kinds = Counter(change.relation for change in diff.fusion)
-        groups = _pair(diff.counts, "fused_groups")
-        yield f"{groups or 'fused groups'}: {_kinds(kinds)}"
-    yield from _layouts(diff.buffers)
+        relations = Counter(change.relation for change in diff.fusion)
+        yield f"{_count_of(diff, 'fused_groups')}: {_relations(relations)}"
+    yield from _layouts("buffer", diff.buffers)
     for count in diff.counts:
         if count.changed and count.name not in _IN_OTHER_SENTENCES:
             yield count_words(count)
@@ -96,42 +100,37 @@ def _headlines(diff: GraphDiff) -> Iterator[str]:
 
 def _operations(diff: GraphDiff) -> Iterator[str]:
     if diff.operations:
-        yield f"FX operations: {_listed([f'{each.name} {each.a} -> {each.b}' for each in diff.operations])}"
+        changes = [f"{count.name} {count.a} -> {count.b}" for count in diff.operations]
+        yield f"FX operations: {listed(changes, _NAMED)}"
 
 
-def _places(role: str, changes: tuple[BufferChange, ...]) -> Iterator[str]:
-    named = [change for change in changes if change.facts and change.weight == "major"]
-    for change in named[:_NAMED]:
+def _inputs_or_outputs(role: str, changes: tuple[BufferChange, ...]) -> Iterator[str]:
+    yield from _layouts(role, tuple(change for change in changes if change.facts))
+    moved = [
+        f"{names_words(change.a, change.b)} from {change.position_a} to {change.position_b}"
+        for change in changes
+        if any(fact.name == "position" for fact in change.facts)
+    ]
+    removed = [change.a or "" for change in changes if change.b is None]
+    added = [change.b or "" for change in changes if change.a is None]
+    for verb, texts in (("moved", moved), ("removed", removed), ("added", added)):
+        if texts:
+            yield f"{counted(len(texts), role)} {verb}: {listed(texts, _NAMED)}"
+
+
+def _layouts(role: str, changes: tuple[BufferChange, ...]) -> Iterator[str]:
+    major = [change for change in changes if change.weight == "major"]
+    for change in major[:_NAMED]:
         yield f"{buffer_words(change)}: {buffer_facts_words(change)}"
-    if len(named) > _NAMED:
-        yield f"{len(named) - _NAMED} more {role}s have another layout"
-    moved = [change for change in changes if any(fact.name == "position" for fact in change.facts)]
-    if moved:
-        yield f"{_number(len(moved), role)} moved: {_listed([_move(change) for change in moved])}"
-    for word, gone in (
-        ("removed", [change for change in changes if change.b is None]),
-        ("added", [change for change in changes if change.a is None]),
-    ):
-        if gone:
-            names = [change.a or change.b or "" for change in gone]
-            yield f"{_number(len(gone), role)} {word}: {_listed(names)}"
-
-
-def _move(change: BufferChange) -> str:
-    return f"{names_words(change.a, change.b)} from {change.position_a} to {change.position_b}"
+    if len(major) > _NAMED:
+        yield f"{len(major) - _NAMED} more {role}s have another layout"
 
 
 def _nodes(nodes: tuple[NodeChange, ...]) -> Iterator[str]:
-    for kind, says in (
-        ("computes", "computes differently"),
-        ("calls", "makes another library call"),
-        ("indexes", "does the same operations at other indices"),
-        ("loops", "does the same operations in other loops"),
-    ):
-        found = [node for node in nodes if node.kind == kind]
-        if found:
-            verb = says if len(found) == 1 else _plural(says)
-            yield f"{_number(len(found), 'node')} {verb}: {_listed([_node(node) for node in found])}"
+    for kind, template in _NODE_CHANGES.items():
+        changed = [_node(node) for node in nodes if node.kind == kind]
+        if changed:
+            yield f"{fill(template, {'n': len(changed)})}: {listed(changed, _NAMED)}"
     removed = sum(node.kind == "removed" for node in nodes)
     added = sum(node.kind == "added" for node in nodes)
     if removed or added:
@@ -141,30 +140,23 @@ def _nodes(nodes: tuple[NodeChange, ...]) -> Iterator[str]:
 
 
 def _node(node: NodeChange) -> str:
-    """`op1 (mul(load, 2.0) -> mul(load, 3.0))` when one statement tells all."""
+    """`op1 (mul(load, 2.0) -> mul(load, 3.0))` where one statement is the only difference."""
     name = names_words(node.a, node.b)
     if node.kind in ("loops", "indexes") or node.operations or not node.first_a or not node.first_b:
         return name
     return f"{name} ({statement_words(node.first_a)} -> {statement_words(node.first_b)})"
 
 
-def _plural(verb: str) -> str:
-    for one, many in (("computes", "compute"), ("makes", "make"), ("does", "do")):
-        verb = verb.replace(one, many, 1) if verb.startswith(one) else verb
-    return verb
-
-
 def _kernels(diff: GraphDiff) -> Iterator[str]:
-    kinds = Counter(match.relation for match in diff.kernels)
-    count = _pair(diff.counts, "kernels")
-    changes = {name: number for name, number in kinds.items() if name != "same"}
-    if not changes:
+    relations = Counter(match.relation for match in diff.kernels if match.relation != "same")
+    if not relations:
         return
-    same = next((one for one in diff.counts if one.name == "kernels" and not one.changed), None)
-    if same and same.a and set(changes) == {"changed"}:
-        yield f"{changes['changed']} of {_number(same.a, 'kernel')} changed{_why(diff.kernels)}"
+    count = next((count for count in diff.counts if count.name == "kernels"), None)
+    if count and count.a and not count.changed and set(relations) == {"changed"}:
+        changed = f"{relations['changed']} of {counted(count.a, 'kernel')} changed"
+        yield f"{changed}{_minor_change(diff.kernels)}"
     else:
-        yield f"{count}: {_kinds(changes)}"
+        yield f"{_count_of(diff, 'kernels')}: {_relations(relations)}"
     for fact, kernels in shared_facts(diff.kernels):
         if fact.weight == "major" and not is_of_environment(diff, fact):
             where = kernels[0] if len(kernels) == 1 else f"{len(kernels)} kernels"
@@ -172,18 +164,18 @@ def _kernels(diff: GraphDiff) -> Iterator[str]:
 
 
 def is_of_environment(diff: GraphDiff, fact: FactChange) -> bool:
-    """Tell whether a fact of a kernel is one of the whole graph: the backend."""
+    """Whether a fact of a kernel is true of the whole graph: the backend."""
     return any((other.name, other.a, other.b) == (fact.name, fact.a, fact.b) for other in diff.environment)
 
 
-def _why(kernels: tuple[KernelMatch, ...]) -> str:
-    """Say what changed in kernels of which no major fact did: minor ones, or code alone."""
+def _minor_change(kernels: tuple[KernelMatch, ...]) -> str:
+    """Return what changed in kernels where no major fact did: minor facts, or the code alone."""
     changed = [match for match in kernels if match.relation == "changed"]
     facts = [fact for match in changed for fact in match.facts if fact.weight != "cosmetic"]
     if any(fact.weight == "major" for fact in facts):
         return ""
     if facts:
-        return f": {_listed(list(dict.fromkeys(fact_words(fact) for fact in facts)))}"
+        return f": {listed(list(dict.fromkeys(map(fact_words, facts))), _NAMED)}"
     removed = sum(match.code.removed for match in changed if match.code)
     added = sum(match.code.added for match in changed if match.code)
     return f", in their code alone: -{removed} +{added} lines"
@@ -191,39 +183,28 @@ def _why(kernels: tuple[KernelMatch, ...]) -> str:
 
 def shared_facts(kernels: Iterable[KernelMatch]) -> list[tuple[FactChange, list[str]]]:
     """Return the changed facts with the kernels (of A) that share them, in the order of showing."""
-    found: dict[FactChange, list[str]] = {}
+    names: dict[FactChange, list[str]] = {}
     for match in kernels:
         for fact in match.facts:
             if fact.weight != "cosmetic":
-                found.setdefault(fact, []).extend(match.a)
-    return sorted(found.items(), key=lambda item: item[0].weight != "major")
+                names.setdefault(fact, []).extend(match.a)
+    return sorted(names.items(), key=lambda item: item[0].weight != "major")
 
 
 def _calls(diff: GraphDiff) -> Iterator[str]:
-    if not diff.calls:
-        return
-    changed = sum(bool(call.facts) for call in diff.calls)
-    removed = [call.a or "" for call in diff.calls if call.b is None]
-    added = [call.b or "" for call in diff.calls if call.a is None]
-    parts = [f"{changed} changed"] if changed else []
-    parts += [
-        f"{len(names)} {word} ({_listed(names)})"
-        for word, names in (("removed", removed), ("added", added))
-        if names
-    ]
-    yield f"{_pair(diff.counts, 'library_calls')}: {', '.join(parts)}"
+    if diff.calls:
+        changed = sum(bool(call.facts) for call in diff.calls)
+        parts = [f"{changed} changed"] if changed else []
+        for verb, names in (
+            ("removed", [call.a or "" for call in diff.calls if call.b is None]),
+            ("added", [call.b or "" for call in diff.calls if call.a is None]),
+        ):
+            parts += [f"{len(names)} {verb} ({listed(names, _NAMED)})"] if names else []
+        yield f"{_count_of(diff, 'library_calls')}: {', '.join(parts)}"
 
 
-def _layouts(buffers: tuple[BufferChange, ...]) -> Iterator[str]:
-    found = [change for change in buffers if change.weight == "major"]
-    for change in found[:_NAMED]:
-        yield f"{buffer_words(change)}: {buffer_facts_words(change)}"
-    if len(found) > _NAMED:
-        yield f"{len(found) - _NAMED} more buffers have another layout"
-
-
-def _pair(counts: tuple[Count, ...], name: str) -> str:
-    return next((count_words(count) for count in counts if count.name == name), count_name(name))
+def _count_of(diff: GraphDiff, name: str) -> str:
+    return next((count_words(count) for count in diff.counts if count.name == name), count_name(name))
 
 
 def count_words(count: Count) -> str:
@@ -242,17 +223,14 @@ def count_words(count: Count) -> str:
 
 def run_words(diff: RunDiff) -> str:
     """Return the sentence about a run as a whole."""
-    total = len(diff.graphs)
+    total, different = len(diff.graphs), sum(not graph.equal for graph in diff.graphs)
     if not total:
         return "no graph of A has a partner in B"
-    different = sum(not graph.equal for graph in diff.graphs)
     if total == 1:
-        return "the graphs differ" if different else f"{EQUAL}"
-    return (
-        f"{different} of {total} pairs of graphs differ"
-        if different
-        else f"all {total} pairs of graphs are equal"
-    )
+        return "the graphs differ" if different else EQUAL
+    if different:
+        return f"{different} of {total} pairs of graphs differ"
+    return f"all {total} pairs of graphs are equal"
 
 
 def names_words(a: str | None, b: str | None) -> str:
@@ -303,21 +281,11 @@ def buffer_words(change: BufferChange) -> str:
 
 def buffer_facts_words(change: BufferChange) -> str:
     """`was channels_last, is contiguous; stride [...] -> [...]`."""
-    parts = []
-    for fact in change.facts:
-        parts.append(f"was {fact.a}, is {fact.b}" if fact.name == "format" else fact_words(fact))
-    return "; ".join(parts)
+    return "; ".join(
+        f"was {fact.a}, is {fact.b}" if fact.name == "format" else fact_words(fact) for fact in change.facts
+    )
 
 
-def _kinds(kinds: Mapping[Any, int]) -> str:
+def _relations(counts: Mapping[Any, int]) -> str:
     order = ("changed", "merged", "split", "regrouped", "removed", "added")
-    return ", ".join(f"{kinds[name]} {name}" for name in order if kinds.get(name))
-
-
-def _listed(names: list[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return f"{', '.join(names[:_NAMED])}{more}"
-
-
-def _number(number: int, name: str) -> str:
-    return f"{number} {name}" if number == 1 else f"{number} {name}s"
+    return ", ".join(f"{counts[name]} {name}" for name in order if counts.get(name))

@@ -17,7 +17,7 @@ from inductor_probe.model.fusion import (
 )
 from inductor_probe.model.ir import Dep, Dim, MemoryDep, StarDep
 from inductor_probe.model.proof import ProofCode
-from inductor_probe.report.words.links import operand_texts
+from inductor_probe.report.words.templates import fill
 
 OUTCOMES: Mapping[Outcome, str] = {
     "fused": "fused",
@@ -72,183 +72,138 @@ _NUMBERS: Mapping[NumberName, str] = {
     "operation": "operation",
 }
 
-_PROLOGUE = "The second is a template kernel (matmul, convolution) and the first computes one of its inputs. "
-_EPILOGUE = "The first is a template kernel (matmul, convolution) and the second uses its result. "
-_EXTERN = "The first is a Triton kernel that the user wrote, which fuses only with a plain pointwise reader. "
-_CUTLASS = "The first is a CUTLASS kernel, which fuses only with what its epilogue can express. "
-
-MEANINGS: Mapping[str, str] = {
-    "intermediate nodes between node1 & node2": (
-        "The second also reads what a third node computes, and that node needs the first: it has to run "
-        "between them. They can be fused only once the third is fused with one of them."
-    ),
-    "node1 must go before node2": (
-        "The first depends on the second, so that the second has to run before it. Torch tries a pair in "
-        "the order of its list; the other order may be possible."
-    ),
-    "will create cycle": ("Fused, each would wait for a node that waits for the other."),
-    "memory deps did not match": (
-        "The second reads what the first writes, but not at the index at which the first writes it: a point "
-        "of the loop would need what another point has yet to compute."
-    ),
-    "fusing a write into a read with different indexing formula": (
-        "The second overwrites what the first reads, at another index: a point of the loop could overwrite "
-        "what another has yet to read."
-    ),
-    "device mismatch (%s vs %s)": ("They run on different devices."),
-    "node1 is extern or nop": (
-        "The first is a library call or makes no kernel: there is no loop to fuse with."
-    ),
-    "node2 is extern or nop": (
-        "The second is a library call or makes no kernel: there is no loop to fuse with."
-    ),
-    "node1 is nop": ("The first makes no kernel: there is no loop to fuse with."),
-    "node1 is extern but not a triton kernel": (
-        "The first is a library call: there is no generated loop to fuse with."
-    ),
-    "node1's triton kernel doesn't support epilogue fusion": (
-        _EXTERN + "This one is not of a form that torch can rewrite, or the setting is off."
-    ),
-    "node1 is extern but node2 is not SchedulerNode": (_EXTERN + "The second is already a fused node."),
-    "node1 is extern but node2.node is not SchedulerNode": (_EXTERN + "The second computes no buffer."),
-    "node1 is extern but node2.node.data is not Pointwise": (_EXTERN + "The second is not pointwise."),
-    "epilogue reads from buffers other than the mutated output": (
-        _EXTERN + "The second reads another buffer too."
-    ),
-    "node1 and node2 uses different buf layouts": (_EXTERN + "The two buffers have different layouts."),
-    "grouped node must not be fused with other nodes": (
-        "A pass of torch put one of them into a group that has to stay together (communication overlap)."
-    ),
-    "fusion for buffer explicit disabled": (
-        "Torch keeps a buffer of one of them in memory of its own: a collective needs it there."
-    ),
-    "no shared data": (
-        "They make no access that is the same in both: same buffer, same index, same ranges. Torch counts "
-        "only such accesses as memory traffic saved; one buffer at two indices counts nothing."
-    ),
-    "no shared data due to indexing mismatch": (
-        "They use a common buffer, but make no access to it that is the same in both: same index and ranges."
-    ),
-    "score_fusion_memory_threshold": (
-        "Neither reads what the other writes, and what both read is too little to be worth a fusion: "
-        "fewer bytes than the threshold."
-    ),
-    "exceeds max fusion": ("Together they would be more unfused nodes than one fused node may have."),
-    "fusion_prevent_too_many_reads_and_writes": (
-        "Together they would read and write more buffers than the setting allows one kernel."
-    ),
-    "Fusion accumulate large amount of reads": (
-        "Together they would read too much in one kernel (torch 2.9)."
-    ),
-    "will increase peak memory": (
-        "Each reads buffers that nobody else needs, whose memory the other could reuse if they ran one "
-        "after the other; that is worth more than the traffic saved."
-    ),
-    "Fusion will increase peak memory": (
-        "Each reads buffers that nobody else needs, whose memory the other could reuse if they ran one "
-        "after the other; torch holds that to be worth more (over 32 times) than the traffic saved."
-    ),
-    "Nodes are too far away. Fusing them may increase peak memory.": (
-        "Neither reads what the other writes, and more than 64 nodes lie between them: fused, what they "
-        "share would have to be kept for as long."
-    ),
-    "foreach do not have same length": ("Two foreach kernels over lists of different lengths."),
-    "candidate consumer has no dep in any foreach producer": (
-        "The first is a foreach kernel, and the second does not read exactly one of its members."
-    ),
-    "candidate producer is not dep of any foreach consumer": (
-        "The second is a foreach kernel, and none of its members reads what the first writes."
-    ),
+_TEMPLATES: Mapping[str, Mapping[str, str]] = {  # what is true of all reasons of a group, then each
+    "The second is a template kernel (matmul, convolution) and the first computes one of its inputs.": {
+        "prologue fusion turned off": "Such fusion is off.",
+        "prologue fusion only supported for TritonTemplates": "This template cannot fuse it.",
+        "prologue fusion only supported for pointwise nodes": "It is a reduction or a template itself.",
+        "template has no allowed prologue inputs": "The template allows none.",
+        "prologue fusion not implemented for kernel for these inputs": "Not this one of its inputs.",
+        "template prologue can only fuse functional pointwise nodes": (
+            "One of its nodes changes a buffer in place or shares its memory."
+        ),
+        "template prologue can only fuse nodes with a single use": (
+            "A result inside the first is used outside of it too."
+        ),
+        "template prologue can only fuse nodes with a single use into template": (
+            "It must have one result that only the template reads."
+        ),
+        "prologue fusion will not increase amount of bytes read in kernel": (
+            "It reads over 1.1 times the bytes that it writes, and a template reads its inputs many times."
+        ),
+        "prologue fusion will not increase attempt to fuse in padding bc it increases unaligned reads": (
+            "It only pads, and the unpadded input would be read without alignment."
+        ),
+        "prologue fusion that must be upcast to fp32 not profitable for low precision templates": (
+            "It computes in float32 and the template reads 16 bits or fewer."
+        ),
+    },
+    "The first is a template kernel (matmul, convolution) and the second uses its result.": {
+        "template epilogue not satisfied": "The second is a reduction, mutates, or such fusion is off.",
+        "multi-output template epilogue requires ComputedBuffer": (
+            "The template has several results, and the second is not pointwise code of inductor."
+        ),
+    },
+    "The first is a Triton kernel that the user wrote, which fuses only with a plain pointwise reader.": {
+        "node1's triton kernel doesn't support epilogue fusion": "It has another form, or that is off.",
+        "node1 is extern but node2 is not SchedulerNode": "The second is already a fused node.",
+        "node1 is extern but node2.node is not SchedulerNode": "The second computes no buffer.",
+        "node1 is extern but node2.node.data is not Pointwise": "The second is not pointwise.",
+        "epilogue reads from buffers other than the mutated output": "The second reads another buffer too.",
+        "node1 and node2 uses different buf layouts": "The two buffers have different layouts.",
+    },
+    "The first is a CUTLASS kernel, which fuses only with what its epilogue can express.": {
+        "cutlass epilogue fusion is not enabled": "That is off.",
+        "epilogue fusion is only supported for TMA-enabled gemm ops": "Only kernels that use TMA have one.",
+        "%s is not a ComputedBuffer": "The second is not code of inductor.",
+        "%s is not a Pointwise op": "The second is not pointwise.",
+        "%s does not have a computed buffer name": "The second has no buffer.",
+        "%s has aliasing or mutation": "The second mutates or shares memory.",
+        "%s is a reduction which is not yet supported by EVT": "The second is a reduction.",
+        "%s's size: %s differs from %s's size: %s": "The second has another size.",
+        "Cannot fuse epilogue node %s into %s. Reason: %s": "It cannot express this one.",
+        "Cannot fuse epilogue node %s into %s, likely due to unsupported operation: %s": (
+            "It cannot express an operation of the second."
+        ),
+    },
+}
+_ALONE: Mapping[str, str] = {
+    "intermediate nodes between node1 & node2": "A third node reads what one of them computes and computes "
+    "what the other reads, so it has to run between them: fuse it with one of them first.",
+    "node1 must go before node2": "The first depends on the second. Torch tries a pair in the order of its "
+    "list; the other order may be possible.",
+    "will create cycle": "Fused, each would wait for a node that waits for the other.",
+    "memory deps did not match": "The second reads what the first writes, but at another index: one loop "
+    "iteration would need what another has yet to compute.",
+    "fusing a write into a read with different indexing formula": "The second overwrites what the first "
+    "reads, but at another index: one loop iteration could overwrite what another has yet to read.",
+    "device mismatch (%s vs %s)": "They run on different devices.",
+    "node1 is extern or nop": "The first is a library call or a nop: there is no loop to fuse with.",
+    "node2 is extern or nop": "The second is a library call or a nop: there is no loop to fuse with.",
+    "node1 is nop": "The first is a nop: there is no loop to fuse with.",
+    "node1 is extern but not a triton kernel": "The first is a library call: there is no generated loop to "
+    "fuse with.",
+    "grouped node must not be fused with other nodes": "A pass of torch grouped one of them with nodes that "
+    "have to stay together (communication overlap).",
+    "fusion for buffer explicit disabled": "Torch allocates a buffer of one of them separately: a collective "
+    "needs that.",
+    "no shared data": "No access is the same in both (buffer, index and ranges), and torch counts only such "
+    "accesses as memory traffic saved.",
+    "no shared data due to indexing mismatch": "They use a common buffer, but no access to it has the same "
+    "index and ranges in both.",
+    "score_fusion_memory_threshold": "Neither reads what the other writes, and what both read is fewer bytes "
+    "than the threshold.",
+    "exceeds max fusion": "Fused, they would be more unfused nodes than one fused node may have.",
+    "fusion_prevent_too_many_reads_and_writes": "Fused, they would read and write more buffers than the "
+    "setting allows one kernel.",
+    "Fusion accumulate large amount of reads": "Fused, they would read too much in one kernel (torch 2.9).",
+    "will increase peak memory": "Each reads buffers whose last use it is; run one after the other, the "
+    "second could reuse their memory. Torch ranks that above the traffic saved.",
+    "Fusion will increase peak memory": "Each reads buffers whose last use it is; run one after the other, "
+    "the second could reuse their memory. Torch ranks that above the traffic saved (over 32 times).",
+    "Nodes are too far away. Fusing them may increase peak memory.": "Neither reads what the other writes, "
+    "and more than 64 nodes lie between them: fused, what they share would be live for as long.",
+    "foreach do not have same length": "Two foreach kernels over lists of different lengths.",
+    "candidate consumer has no dep in any foreach producer": "The first is a foreach kernel, and the second "
+    "does not read exactly one of its members.",
+    "candidate producer is not dep of any foreach consumer": "The second is a foreach kernel, and none of "
+    "its members reads what the first writes.",
     "candidate consumer is a reduction, foreach ops cannot be fused with reductions currently": (
         "A foreach kernel fuses with no reduction."
     ),
     "candidate producer is a reduction, foreach ops cannot be fused with reductions currently": (
         "A foreach kernel fuses with no reduction."
     ),
-    "templates can only fuse epilogues": ("A template kernel fuses only with what uses its result."),
-    "template epilogue not satisfied": (
-        _EPILOGUE + "It may not: it is a reduction, changes a buffer in place, or such fusion is off."
-    ),
-    "multi-output template epilogue requires ComputedBuffer": (
-        _EPILOGUE + "The template has several results, and the second is not pointwise code of inductor."
-    ),
-    "prologue fusion turned off": (_PROLOGUE + "Such fusion is off."),
-    "prologue fusion only supported for TritonTemplates": (_PROLOGUE + "This template cannot fuse it."),
-    "prologue fusion only supported for pointwise nodes": (
-        _PROLOGUE + "It may not: it is a reduction or a template itself."
-    ),
-    "template has no allowed prologue inputs": (_PROLOGUE + "The template allows none."),
-    "prologue fusion not implemented for kernel for these inputs": (
-        _PROLOGUE + "The template cannot fuse what computes this one of its inputs."
-    ),
-    "template prologue can only fuse functional pointwise nodes": (
-        _PROLOGUE + "One of them changes a buffer in place or shares its memory."
-    ),
-    "template prologue can only fuse nodes with a single use": (
-        _PROLOGUE + "A result inside the first is used outside of it too."
-    ),
-    "template prologue can only fuse nodes with a single use into template": (
-        _PROLOGUE + "It must have one result that only the template reads."
-    ),
-    "prologue fusion will not increase amount of bytes read in kernel": (
-        _PROLOGUE + "It reads over 1.1 times the bytes that it writes: in the template, which reads its "
-        "inputs many times, that would be read again and again."
-    ),
-    "prologue fusion will not increase attempt to fuse in padding bc it increases unaligned reads": (
-        _PROLOGUE + "It only pads, and the unpadded input would be read without alignment."
-    ),
-    "prologue fusion that must be upcast to fp32 not profitable for low precision templates": (
-        _PROLOGUE + "It computes in float32 and the template reads 16 bits or fewer."
-    ),
-    "register spilling of the first kernel": ("Timed: the first kernel alone spills registers."),
-    "register spilling of the second kernel": ("Timed: the second kernel alone spills registers."),
-    "register spilling of the fused kernel": ("Timed: the fused kernel spills registers."),
-    "(benchmark) cause %sx slowdown": (
-        "Torch compiled and timed it: the fused kernel takes that many times as long as the two (inf: no "
-        "fused kernel could be built)."
-    ),
-    "numel/rnumel mismatch (reduce) (%s, %s), (%s, %s)": (
-        "Both are reductions, of different sizes: a kernel has one grid and one reduction loop."
-    ),
-    "numel/rnumel mismatch (non-reduce) (%s, %s), (%s, %s)": (
-        "They compute different numbers of elements: a Triton kernel has one grid for all that is in it."
-    ),
-    "numel/rnumel mismatch prologue mismatch (%s, %s), (%s, %s)": (
-        "The template is fused with another node that computes an input, of another number of elements."
-    ),
-    "tiling mismatch (%s, %s, %s)": (
-        "Alone, one of them runs best over a grid of two dimensions or more; together they would lose it."
-    ),
-    "invalid tiling for reduction": (
-        "One is a reduction, and the other is best tiled in a way that the reduction cannot have."
-    ),
-    "nodes numel/rnumel incompatibility": (
-        "One is a reduction; the other has as many elements, but its loops cannot be split into those that "
-        "are not reduced and those that are."
-    ),
-    "nodes numel incompatibility": (
-        "One is a reduction, and the other has neither as many elements as it reads nor as it writes."
-    ),
-    "Split scan cannot fuse with reductions": ("A scan over several blocks fuses with no reduction."),
-    "invalid loop order and tiling for native matmul": (
-        "A matmul that inductor generates itself keeps its loop order, and the other has another."
-    ),
-    "node1 is not TritonTemplateBuffer": ("The first is a template, and not one of Triton's."),
-    "%s is not TritonTemplateBuffer": ("It is a template, and not one of Triton's."),
-    "cutlass epilogue fusion is not enabled": (_CUTLASS + "That is off."),
-    "epilogue fusion is only supported for TMA-enabled gemm ops": (
-        _CUTLASS + "Only kernels that use TMA have one."
-    ),
-    "%s is not a ComputedBuffer": (_CUTLASS + "The second is not code of inductor."),
-    "%s is not a Pointwise op": (_CUTLASS + "The second is not pointwise."),
-    "%s does not have a computed buffer name": (_CUTLASS + "The second has no buffer."),
-    "%s has aliasing or mutation": (_CUTLASS + "The second changes or shares memory."),
-    "%s is a reduction which is not yet supported by EVT": (_CUTLASS + "The second is a reduction."),
-    "%s's size: %s differs from %s's size: %s": (_CUTLASS + "The second has another size."),
-    "Cannot fuse epilogue node %s into %s. Reason: %s": (_CUTLASS + "It cannot express this one."),
-    "Cannot fuse epilogue node %s into %s, likely due to unsupported operation: %s": (
-        _CUTLASS + "It cannot express an operation."
-    ),
+    "templates can only fuse epilogues": "A template kernel fuses only with what uses its result.",
+    "register spilling of the first kernel": "Benchmarked by torch: the first kernel alone spills registers.",
+    "register spilling of the second kernel": "Benchmarked by torch: the second kernel alone spills "
+    "registers.",
+    "register spilling of the fused kernel": "Benchmarked by torch: the fused kernel spills registers.",
+    "(benchmark) cause %sx slowdown": "Benchmarked by torch: the fused kernel takes so many times as long as "
+    "the two (inf: it could not be built).",
+    "numel/rnumel mismatch (reduce) (%s, %s), (%s, %s)": "Both are reductions, of different sizes: a kernel "
+    "has one grid and one reduction loop.",
+    "numel/rnumel mismatch (non-reduce) (%s, %s), (%s, %s)": "They compute different numbers of elements: a "
+    "Triton kernel has one grid.",
+    "numel/rnumel mismatch prologue mismatch (%s, %s), (%s, %s)": "The template already has another "
+    "prologue, of another number of elements.",
+    "tiling mismatch (%s, %s, %s)": "Alone, one of them is best tiled in two dimensions or more; fused, it "
+    "would lose that.",
+    "invalid tiling for reduction": "One is a reduction, and the best tiling of the other is not possible "
+    "for it.",
+    "nodes numel/rnumel incompatibility": "One is a reduction; the other has as many elements, but its loops "
+    "cannot be split into reduced ones and others.",
+    "nodes numel incompatibility": "One is a reduction, and the other has neither as many elements as it "
+    "reads nor as it writes.",
+    "Split scan cannot fuse with reductions": "A scan over several blocks fuses with no reduction.",
+    "invalid loop order and tiling for native matmul": "A matmul that inductor generates keeps its loop "
+    "order, and the other has another.",
+    "node1 is not TritonTemplateBuffer": "The first is a template, and not one of Triton's.",
+    "%s is not TritonTemplateBuffer": "It is a template, and not one of Triton's.",
+}
+MEANINGS: Mapping[str, str] = {
+    **_ALONE,
+    **{form: f"{group} {text}" for group, texts in _TEMPLATES.items() for form, text in texts.items()},
 }
 """What torch's reasons mean, by their forms. "The first" and "the second" are the nodes of `cannot fuse
 <first> with <second>`; the first would run before the second in the fused kernel."""
@@ -332,7 +287,7 @@ _LOGS: Mapping[ProofCode, str] = {
     ),
     "only-log-part": "the only part with the graph's nodes before fusion and after",
     "equal-log-parts": "{parts} parts of the log fit the graph, and say the same",
-    "differing-log-parts": "{parts} parts of the log fit the graph (lines {lines}), and differ",
+    "differing-log-parts": "{parts} parts of the log fit the graph (lines {lines:4}), and differ",
     "log-part-by-names": "the only part with the graph's nodes before fusion; it ends with others",
     "log-parts-by-names": (
         "{parts} parts of the log start from the graph's nodes, and none ends with its nodes after fusion"
@@ -342,12 +297,11 @@ _LOGS: Mapping[ProofCode, str] = {
     "no-fusion-lines": "the logs of this run have no lines of fusion",
     "no-log": "there is no log of the compiler with this run",
 }
-_MOST_LINES = 4
 
 
 def log_text(match: LogMatch) -> str:
     """What shows which part of the log is the graph's, or why there is none."""
-    return _LOGS[match.proof.code].format_map(operand_texts(match.proof, _MOST_LINES))
+    return fill(_LOGS[match.proof.code], dict(match.proof.operands))
 
 
 def how_to_record_reasons(match: LogMatch) -> str | None:
@@ -355,7 +309,7 @@ def how_to_record_reasons(match: LogMatch) -> str | None:
     if match.state in ("proved", "disagrees"):
         return None
     if match.proof.code == "torch-logs-no-fusion":
-        return "torch 2.2 and later log their reasons: dump the script with one of them"
+        return "torch 2.2 and later log their reasons: dump the script with one of those"
     if match.state == "ambiguous":
         return "dump one case at a time: `probe dump SCRIPT --case CASE` records a log of its own"
     return "`probe dump SCRIPT` records the reasons; so does TORCH_LOGS=fusion,loop_ordering,schedule"
@@ -363,7 +317,7 @@ def how_to_record_reasons(match: LogMatch) -> str | None:
 
 def meaning(refusal: Refusal) -> str:
     """What a reason of torch means."""
-    return MEANINGS.get(refusal.form) or "not known here: these are torch's own words"
+    return MEANINGS.get(refusal.form) or "not known: these are torch's own words"
 
 
 def number_lines(refusal: Refusal) -> list[str]:
@@ -374,12 +328,10 @@ def number_lines(refusal: Refusal) -> list[str]:
 def setting_text(setting: FusionSetting) -> str:
     """`torch._inductor.config.combo_kernels = True puts independent nodes ... (not set in this dump)`."""
     effect = _EFFECTS[setting.name.removeprefix(_CONFIG)]
-    present = {None: "its value is not in this dump", "default": "not set in this dump"}.get(
-        setting.value, f"{setting.value} in this dump"
-    )
-    if setting.offered is None:
-        return f"{setting.name}: {effect} ({present})"
-    return f"{setting.name} = {setting.offered} {effect} ({present})"
+    values = {None: "its value is not in this dump", "default": "not set in this dump"}
+    present = values.get(setting.value, f"{setting.value} in this dump")
+    offered = ":" if setting.offered is None else f" = {setting.offered}"
+    return f"{setting.name}{offered} {effect} ({present})"
 
 
 def reason_texts(decision: FusionDecision) -> Iterator[str]:
@@ -393,23 +345,23 @@ def reason_texts(decision: FusionDecision) -> Iterator[str]:
         "second_device": str(facts.second.device),
     }
     for proof in decision.reasons:
-        text = _REASONS[proof.code].format_map(values | operand_texts(proof))
+        text = fill(_REASONS[proof.code], values | dict(proof.operands))
         text = f"{text[:1].upper()}{text[1:]}"
         yield f"{text} (inferred)" if proof.knowledge == "inferred" else text
 
 
 def loops_text(facts: PairFacts) -> str:
     """What shows whether the loops of a pair fit one kernel."""
-    operands = operand_texts(facts.loops)
+    operands = dict(facts.loops.operands)
     member = facts.first if facts.first.name == operands.get("node") else facts.second
     depth = operands.get("depth")
     values = {
         "kinds": " and ".join(member.kinds),
-        "outer": "outermost loop" if depth == "1" else f"{depth} outermost loops",
+        "outer": "outermost loop" if depth == 1 else f"{depth} outermost loops",
         "first_loops": member_loops(facts.first),
         "second_loops": member_loops(facts.second),
     }
-    return _LOOPS[facts.loops.code].format_map(values | operands)
+    return fill(_LOOPS[facts.loops.code], values | operands)
 
 
 def member_loops(member: PairMember) -> str:

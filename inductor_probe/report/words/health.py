@@ -236,7 +236,7 @@ def text_and_remedy(diagnostic: Diagnostic) -> tuple[str, str | None]:
         hazards = [what_and_remedy(remark) for remark in diagnostic.remarks]
         text = "; ".join([text, *(what for what, _ in hazards)])
         remedy = "; ".join(dict.fromkeys(advice for _, advice in hazards))
-    elif diagnostic.remarks:
+    elif diagnostic.code == "gpu-hazards":
         text = "; ".join([text, *map(sentence, diagnostic.remarks)])
     return text, None if diagnostic.level == "ok" else remedy
 

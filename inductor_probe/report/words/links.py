@@ -8,9 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from inductor_probe.model.layouts import Origin
 from inductor_probe.model.links import Conflict, KernelFx, NodeLink
 from inductor_probe.model.proof import DATA_FLOW, RECORDED, Proof, ProofCode
-from inductor_probe.report.facts import names
-
-_MOST = 12
+from inductor_probe.report.words.templates import fill
 
 _STATEMENTS = {
     "AssertScalar": "the wrapper makes the check itself",
@@ -28,7 +26,7 @@ _PROOFS: Mapping[ProofCode, str] = {
     "mutates-buffer": "the {step} is passed {mutated}, which {buffer} mutates",
     "inlined-into-reader": "no launch is passed {buffer}, so the kernel that reads it computes it",
     "item-of-call": "an item of {buffer}, which the call returns",
-    "wrapper-statement": "needs no kernel: {statement}",
+    "wrapper-statement": "needs no kernel[: {statement}]",
     "fused-with-linked": "fused with nodes that run in this kernel",
     "mutation-order": "as many nodes as launches or calls mutate the buffer, matched in order",
     "only-step-in-order": "the only launch or call that fits its position among the nodes and what it reads",
@@ -67,17 +65,10 @@ _PROOFS: Mapping[ProofCode, str] = {
 
 def proof_text(proof: Proof) -> str:
     """`the launch writes buf5`; `inferred: the only FX node of its kernel that its operations allow`."""
-    values = operand_texts(proof)
-    values["statement"] = _STATEMENTS.get(values.get("ir", ""), "")
-    text = _PROOFS[proof.code].format_map(values)
+    values = dict(proof.operands)
+    statement = _STATEMENTS.get(str(values.get("ir")))
+    text = fill(_PROOFS[proof.code], values | {"statement": statement})
     return f"inferred: {text}" if proof.knowledge == "inferred" else text
-
-
-def operand_texts(proof: Proof, most: int = _MOST) -> dict[str, str]:
-    """Return the operands of a proof by their names, as text; of a long list the first."""
-    return {
-        name: names(value, most) if isinstance(value, tuple) else str(value) for name, value in proof.operands
-    }
 
 
 def proofs_text(proofs: Iterable[Proof]) -> str:
@@ -93,9 +84,8 @@ def kernel_proof_text(link: NodeLink) -> str:
 def origin_text(origin: Origin) -> str:
     """`sum_3 (recorded while compiling)`."""
     shown = f" ({proofs_text(origin.proofs)})" if origin.proofs else ""
-    return (
-        f"AMBIGUOUS: {', '.join(origin.candidates)}{shown}" if origin.candidates else f"{origin.node}{shown}"
-    )
+    candidates = f"AMBIGUOUS: {', '.join(origin.candidates)}" if origin.candidates else origin.node
+    return f"{candidates}{shown}"
 
 
 def sources_of_fx(pairs: Iterable[KernelFx]) -> str:
@@ -118,6 +108,13 @@ def searched_text(proofs: Iterable[Proof]) -> str:
     return " or ".join(_PROOFS[proof.code] for proof in (*proofs, DATA_FLOW))
 
 
+_CONFLICTS: Mapping[Conflict, str] = {
+    "not-listed": "torch does not list {fx} for {kernel}: {source} for {nodes}",
+    "not-computed": "{list} lists {fx} for {kernel}, but by the data flow none of its nodes computes it",
+    "not-in-fx-graph": "{list} lists {fx} for {kernel}, but the dumped FX graph has no such node",
+}
+
+
 def conflict_texts(pairs: Iterable[KernelFx], kernel: str | None = None) -> Iterator[str]:
     """Say where torch's lists and the data flow differ, a sentence for each kernel and kind of difference.
 
@@ -127,21 +124,16 @@ def conflict_texts(pairs: Iterable[KernelFx], kernel: str | None = None) -> Iter
     for pair in pairs:
         if pair.conflict is not None:
             groups.setdefault((pair.kernel, pair.conflict), []).append(pair)
-    for (of, conflict), group in groups.items():
-        where = "the kernel" if of == kernel else of
-        fx = names([pair.fx for pair in group], _MOST)
-        match conflict:
-            case "not-listed":
-                nodes = names(list(dict.fromkeys(node for pair in group for node in pair.nodes)), _MOST)
-                known = any(RECORDED in pair.proofs for pair in group)
-                source = _source(RECORDED if known else DATA_FLOW)
-                yield f"torch does not list {fx} for {where}: {source} for {nodes}"
-            case "not-computed":
-                listed = f"{_source(group[0].proofs[0])} lists {fx} for {where}"
-                yield f"{listed}, but by the data flow none of its nodes computes it"
-            case "not-in-fx-graph":
-                listed = f"{_source(group[0].proofs[0])} lists {fx} for {where}"
-                yield f"{listed}, but the dumped FX graph has no such node"
+    for (name, conflict), group in groups.items():
+        recorded = any(RECORDED in pair.proofs for pair in group)
+        values = {
+            "kernel": "the kernel" if name == kernel else name,
+            "fx": tuple(pair.fx for pair in group),
+            "nodes": tuple(dict.fromkeys(node for pair in group for node in pair.nodes)),
+            "source": _source(RECORDED if recorded else DATA_FLOW),
+            "list": _source(group[0].proofs[0]) if group[0].proofs else None,
+        }
+        yield fill(_CONFLICTS[conflict], values)
 
 
 def _source(proof: Proof) -> str:

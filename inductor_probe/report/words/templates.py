@@ -35,9 +35,11 @@ class _Formatter(string.Formatter):
                 return name.strip("'"), field_name
             if kwargs.get(name) not in _UNKNOWN:
                 return kwargs[name], field_name
-        raise KeyError(field_name)
+        return kwargs[name], field_name
 
     def format_field(self, value: Any, format_spec: str) -> str:
+        if value is None:
+            return "?"
         if isinstance(value, tuple):
             return listed(value, int(format_spec or _MOST_LISTED))
         one, _, many = format_spec[1:].partition("/")
@@ -52,14 +54,15 @@ _FORMATTER = _Formatter()
 
 
 def fill(template: str, values: Mapping[str, Any]) -> str:
-    """Return a template with its values; None and what is empty count as not known.
+    """Return a template with its values. None and what is empty are not known: `?` outside of brackets.
 
     Raises:
-        KeyError, TypeError, ValueError: a value outside of brackets is missing, or of another type.
+        KeyError, TypeError, ValueError: there is no such value outside of brackets, or it has another type.
     """
     parts = _OPTIONAL.split(template)  # alternately a part that stays and one that was in brackets
+    known = {name: value for name, value in values.items() if value not in _UNKNOWN}
     for index in range(1, len(parts), 2):
-        parts[index] = _optional(parts[index], values)
+        parts[index] = _optional(parts[index], known)
     parts[::2] = (_FORMATTER.vformat(part, (), values) for part in parts[::2])
     return "".join(parts)
 
