@@ -15,8 +15,7 @@ from typing import Any
 
 import torch  # noqa: TID253 - it times torch programs
 
-from inductor_probe.harness.rings import make_ring
-from inductor_probe.harness.timing import Subject, make_side, time_quads
+from inductor_probe.harness.timing import Subject, make_ring, make_side, time_quads
 
 MORE = 1.02
 SIZE = {"cpu": 10_500, "cuda": 1 << 24}

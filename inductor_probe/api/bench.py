@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from inductor_probe.api.rows import Rows
 from inductor_probe.api.trust import refuse_archive, require_trust, source_to_run
-from inductor_probe.errors import NotFoundError, RunFailedError, near_names
+from inductor_probe.errors import NotFoundError, near_names
 from inductor_probe.files import read_text
 from inductor_probe.model.autotuning import ConfigSweep, SweepConfigsOutput
 from inductor_probe.model.bench import (
@@ -21,7 +21,6 @@ from inductor_probe.model.bench import (
     RewriteRow,
     VerdictOutput,
 )
-from inductor_probe.model.codec import ShapeError, from_json
 from inductor_probe.model.output import Output
 from inductor_probe.notebook.shown import Renderable, Shown
 from inductor_probe.report.bench import BenchTable
@@ -108,11 +107,12 @@ def run_bench_file(
     progress: Callable[[str], None] | None,
 ) -> Bench:
     """Run a graph's bench file: see `Graph.bench_kernel`."""
-    from inductor_probe import bench
     from inductor_probe.analysis.kernels import kernel_rows
     from inductor_probe.analysis.launch_check import check_launches
     from inductor_probe.analysis.work import kernel_work
-    from inductor_probe.bench.session import samples_path
+    from inductor_probe.bench import session
+    from inductor_probe.machine.cpu import cpu_state, hazards
+    from inductor_probe.store.samples import read_samples
 
     settings = settings or BenchSettings()
     if settings.kernel is not None and settings.kernel not in file.kernels:
@@ -121,16 +121,15 @@ def run_bench_file(
         )
     source = source_to_run(graph, settings, trust=trust)
     kernels = graph.generated.code.kernels if graph.generated.code else ()
-    sources = {each.name: each.source for each in kernels if each.backend == "cpp"}
-    hazards = [*bench.hazards(sources, bench.cpu_state(), settings.threads)]
-    hazards += check_launches(graph.generated).remarks
+    sources = {kernel.name: kernel.source for kernel in kernels if kernel.backend == "cpp"}
+    known = [*hazards(sources, cpu_state(), settings.threads), *check_launches(graph.generated).remarks]
 
     def works(result: BenchResult) -> tuple[KernelWork, ...]:
         rows = kernel_rows(graph.generated)
         return kernel_work(graph.generated, rows, result.flops, dict(settings.sizes))
 
-    result = bench.run_bench_file(file.path, settings, hazards, progress, works, source=source)
-    return Bench(file, result, bench.read_samples(samples_path(file.path, settings)).processes)
+    result = session.run_bench_file(file.path, settings, known, progress, works, source=source)
+    return Bench(file, result, read_samples(session.samples_path(file.path, settings)).processes)
 
 
 class ConfigSweeps(Rows[ConfigSweep]):
@@ -151,20 +150,13 @@ def sweep_configs(
     graph: GraphOnDisk, settings: BenchSettings | None, text: str, *, trust: bool
 ) -> ConfigSweeps:
     """Time every config of a graph's Triton kernels: see `Graph.sweep_configs`."""
-    from inductor_probe import bench
+    from inductor_probe.bench import session
 
     settings = settings or BenchSettings()
     require_trust(graph, trust=trust, imports=settings.imports, rewriting=True)
     file = write_bench_file(graph, (), ())
     source = source_to_run(graph, settings, trust=trust)
-    tables = bench.time_configs(file.path, settings, text, source=source)
-    try:
-        return ConfigSweeps(from_json(ConfigSweep, table) for table in tables)
-    except ShapeError as error:
-        raise RunFailedError(
-            f"{file.path} wrote times of configs that cannot be read: {error}",
-            f"if its harness was edited, restore it, or delete {file.path.name} to have it made afresh",
-        ) from error
+    return ConfigSweeps(session.sweep_configs(file.path, settings, text, source=source))
 
 
 class RewriteRows(Rows[RewriteRow]):
@@ -194,8 +186,9 @@ def rewrites_of(graph: GraphOnDisk) -> RewriteRows:
 
 def verdict_of(path: Path, margin: float | None) -> Bench:
     """Judge samples on disk: see `verdict`."""
-    from inductor_probe import bench
+    from inductor_probe.bench.verdict import result_of
+    from inductor_probe.store.samples import read_samples
 
-    samples = bench.read_samples(path)
-    result = bench.result_of(samples if margin is None else replace(samples, margin=margin))
+    samples = read_samples(path)
+    result = result_of(samples if margin is None else replace(samples, margin=margin))
     return Bench(None, result, samples.processes)

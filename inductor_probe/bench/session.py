@@ -2,32 +2,61 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
+import subprocess
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from inductor_probe.bench.bench_run import run_once
-from inductor_probe.bench.results import result_of
-from inductor_probe.bench.verdict import MORE_PROCESSES, PROCESSES, wants_more
-from inductor_probe.errors import NotFoundError, RunFailedError
+from inductor_probe.bench.verdict import MORE_PROCESSES, PROCESSES, result_of, wants_more
+from inductor_probe.errors import NotFoundError, ProbeError, RunFailedError
 from inductor_probe.files import write_whole
 from inductor_probe.machine.gpu import gpu_remarks, gpu_state
+from inductor_probe.machine.python_child import source_command
 from inductor_probe.machine.roofline import measure_roofline
 from inductor_probe.machine.toolchain import flags_environment
+from inductor_probe.model.autotuning import ConfigSweep
 from inductor_probe.model.bench import BenchResult, BenchSettings
-from inductor_probe.model.codec import to_json
+from inductor_probe.model.codec import ShapeError, from_json, to_json
 from inductor_probe.model.remark import Remark, Subject, measured
 from inductor_probe.model.timing import KernelWork, Samples
 from inductor_probe.reader.python_source import read_python_source
 from inductor_probe.store.samples import process_of, samples_text
 
-RESULTS_SUFFIX = ".json"
-
 Works = Callable[[BenchResult], Sequence[KernelWork]]
 """What each kernel has to do in a call, by the result: it knows which operators count flops."""
+
+_USAGE = 2
+_MOST_LINES = 12
+_COMPILER = re.compile(r"(?:^|: )(?:fatal )?error: ")
+_HINTS = (
+    (
+        ("InvalidCxxCompiler", "No working C++ compiler"),
+        "install a C++ compiler (apt install g++); `probe doctor` tells more",
+    ),
+    (("No module named 'torch'",), "run it with a Python that has torch; `probe doctor` tells more"),
+    (
+        ("No module named 'triton'", "Cannot find a working triton"),
+        "install triton, or run it where a GPU is; `probe doctor` tells more",
+    ),
+    (
+        ("Torch not compiled with CUDA", "No CUDA GPUs", "no NVIDIA driver"),
+        "run it on a machine with that GPU; `probe doctor` says what is seen here",
+    ),
+    (
+        ("'_OpNamespace' '",),
+        "the graph calls an operator that the program registered: --import MODULE, or --import FILE.py, "
+        "runs what registers it",
+    ),
+    (
+        ("No space left on device",),
+        "free some space: kernels are compiled into the temporary folder; `probe doctor` says how much",
+    ),
+)
 
 
 def run_bench_file(
@@ -46,9 +75,9 @@ def run_bench_file(
 
     Args:
         path: `output_code_bench.py` of a graph.
-        settings: see there; the usual ones if None.
+        settings: see there; its defaults if None.
         hazards: what will spoil the times, known before: written with the samples.
-        progress: is told what comes next before each process, and nothing while one runs.
+        progress: called with what comes next before each process.
         works: what kernels have to do, to hold them against the machine; None: they are not.
         source: the text to run, where it was read and judged before; else `path` is read, once for all.
 
@@ -87,7 +116,7 @@ def run_bench_file(
                 break
             if len(processes) >= fewest:
                 result = result_of(Samples(tuple(map(process_of, processes)), margin))
-                if len(processes) >= most or not any(wants_more(each, margin) for each in result.comparisons):
+                if len(processes) >= most or not any(wants_more(pair, margin) for pair in result.comparisons):
                     break
     result = result_of(Samples(tuple(map(process_of, processes)), margin))
     if works is None or result.overheads is None:
@@ -108,9 +137,9 @@ def run_bench_file(
     return result_of(Samples(tuple(map(process_of, processes)), margin, roofline, kernels))
 
 
-def time_configs(
+def sweep_configs(
     path: Path, settings: BenchSettings, text: str, *, source: str | None = None
-) -> tuple[dict[str, Any], ...]:
+) -> tuple[ConfigSweep, ...]:
     """Time every config of a graph's Triton kernels in one process; this executes the code in the file.
 
     Args:
@@ -119,15 +148,19 @@ def time_configs(
         text: more configs: `XBLOCK=1,8 num_warps=4`.
         source: as for `run_bench_file`.
 
-    Returns:
-        For each kernel the fields of a `ConfigSweep` as JSON has them.
-
     Raises:
-        NotFoundError: no such kernel, or the graph has no Triton kernels. RunFailedError: it crashed.
+        NotFoundError: no such kernel, or the graph has no Triton kernels.
+        RunFailedError: it crashed, or what it wrote cannot be read.
     """
     options = [*_options(settings, settings.budget), "--configs", text]
-    source = _source(path) if source is None else source
-    return tuple(run_once(path, source, options)["configs"])
+    result = run_once(path, _source(path) if source is None else source, options)
+    try:
+        return tuple(from_json(ConfigSweep, sweep) for sweep in result["configs"])
+    except (KeyError, TypeError, ShapeError) as error:
+        raise RunFailedError(
+            f"{path} wrote times of configs that cannot be read: {error}",
+            f"if its harness was edited, restore it, or delete {path.name} to have it made afresh",
+        ) from error
 
 
 def _source(path: Path) -> str:
@@ -138,11 +171,11 @@ def _source(path: Path) -> str:
 
 
 def samples_path(path: Path, settings: BenchSettings) -> Path:
-    """Return where the samples of a bench file are: other settings than usual are in the name."""
+    """Return where the samples of a bench file are: settings other than the defaults are in the name."""
     words = [] if settings.inputs == "random" else [settings.inputs]
     words += [f"{name}={number}" for name, number in settings.sizes]
     words += [f"{settings.threads}threads"] if settings.threads != 1 else []
-    return path.with_suffix("".join(f".{word}" for word in words) + RESULTS_SUFFIX)
+    return path.with_suffix("".join(f".{word}" for word in words) + ".json")
 
 
 def _options(settings: BenchSettings, share: float) -> list[str]:
@@ -156,3 +189,62 @@ def _options(settings: BenchSettings, share: float) -> list[str]:
     for module in settings.imports:
         options += ["--import", str(Path(module).resolve()) if module.endswith(".py") else module]
     return options
+
+
+def run_once(
+    path: Path, source: str, options: Sequence[str], environment: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """Run a bench file in a fresh process and return the JSON that it writes; this executes the code in it.
+
+    Nothing else runs here meanwhile: what it prints goes to files, and is read when it has ended.
+
+    Args:
+        path: of the bench file: what it and its errors are called, and where it looks for saved inputs.
+        source: its text, which is what runs: `path` is not read.
+        options: of the command line of a bench file.
+        environment: on top of this process's.
+
+    Raises:
+        NotFoundError: no such kernel in it.
+        RunFailedError: it crashed (carries the last lines of its traceback), or what it wrote is not the
+            JSON of a bench file (the harness in it was edited).
+    """
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        results, errors = Path(folder, "results.json"), Path(folder, "stderr")
+        command = source_command(path, "--json", str(results), *options)
+        with errors.open("wb") as stderr:
+            completed = subprocess.run(
+                command,
+                input=source.encode(),
+                cwd=folder,
+                env={**os.environ, **(environment or {})},
+                stdout=subprocess.DEVNULL,
+                stderr=stderr,
+                check=False,
+            )
+        if not results.exists():
+            lines = errors.read_text(encoding="utf-8", errors="replace").splitlines()
+            raise _failure(path, completed.returncode, lines)
+        text = results.read_text(encoding="utf-8", errors="replace")
+    try:
+        result: dict[str, Any] = json.loads(text)
+        process_of(result)
+    except (ValueError, RecursionError) as error:
+        raise RunFailedError(
+            f"{path} wrote results that cannot be read: {error}",
+            f"if its harness was edited, restore it, or delete {path.name} to have it made afresh",
+        ) from error
+    return result
+
+
+def _failure(path: Path, status: int, lines: list[str]) -> ProbeError:
+    text = "\n".join(lines)
+    if status == _USAGE and ": error: " in text:
+        message, _, known = text.rpartition(": error: ")[2].partition("; ")
+        return NotFoundError(f"{path}: {message}", known or None)
+    hint = next((hint for signs, hint in _HINTS if any(sign in text for sign in signs)), None)
+    compiler = [line for line in lines if _COMPILER.search(line)]
+    last = [line for line in lines if line.strip()][-_MOST_LINES:]
+    reason = "\n".join(dict.fromkeys(compiler[:_MOST_LINES] or last))
+    ended = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
+    return RunFailedError(f"{path} {ended} before it had results" + (f":\n{reason}" if reason else ""), hint)

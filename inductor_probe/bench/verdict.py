@@ -11,10 +11,12 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 
 from inductor_probe.bench.intervals import Estimate, estimate, t_quantile
+from inductor_probe.bench.overheads import overheads_of
 from inductor_probe.bench.sample_remarks import sample_remarks
-from inductor_probe.model.bench import Comparison, Measurement, Verdict
+from inductor_probe.machine.roofline import roofline_rows
+from inductor_probe.model.bench import Ablation, BenchResult, Comparison, Measurement, Verdict
 from inductor_probe.model.remark import Number, Remark, RemarkCode, Subject, measured
-from inductor_probe.model.timing import Quad, Series
+from inductor_probe.model.timing import Quad, Samples, Series, Variant
 
 MARGIN = 0.01
 PROCESSES = 3
@@ -22,6 +24,59 @@ MORE_PROCESSES = 5
 _MOST_PROCESSES = 30
 _LONGEST = 600.0
 _LARGEST_SCORE = 700.0
+
+
+def result_of(samples: Samples) -> BenchResult:
+    """Judge every comparison of one bench file, and hold its kernels against the machine."""
+    processes, margin = samples.processes, samples.margin
+    first = processes[0]
+    pairs: dict[tuple[str, str | None], list[Series]] = {}
+    for process in processes:
+        for series in process.comparisons:
+            pairs.setdefault((series.baseline, series.candidate), []).append(series)
+    ablations = {name: part for process in processes for name, part in process.ablations}
+    compared, alone = list[list[Series]](), list[Measurement]()
+    ablated: list[tuple[str, list[Series]]] = []
+    for (baseline, candidate), pair in pairs.items():
+        if candidate is None:
+            quads = [quad for series in pair for quad in series.quads]
+            alone.append(measure(baseline, quads, candidate=False))
+        elif part := ablations.get(candidate.partition(" ")[0]):  # of `k_v3 alone #1`
+            ablated.append((part, pair))
+        else:
+            compared.append(pair)
+    timed = [process.overheads for process in processes if process.overheads is not None]
+    overheads = overheads_of(timed) if timed else None
+    roofline = samples.roofline if overheads else None
+    variants: dict[str, Variant] = {}  # as the first process that found it wrong, or else the first, has it
+    warnings: dict[tuple[object, ...], Remark] = {}  # the first of those that differ in their numbers only
+    for process in processes:
+        for variant in process.variants:
+            if variants.setdefault(variant.name, variant).correct and not variant.correct:
+                variants[variant.name] = variant
+        for remark in process.warnings:
+            texts = tuple(value for _, value in remark.numbers if isinstance(value, str))
+            warnings.setdefault((remark.code, remark.subject, texts), remark)
+    return BenchResult(
+        graph=first.graph,
+        kernels=first.kernels,
+        inputs=first.inputs,
+        values=first.values,
+        data=first.data,
+        threads=first.threads,
+        processes=len(processes),
+        margin=margin,
+        variants=tuple(variants.values()),
+        comparisons=tuple(conclude(pair, margin, len(compared)) for pair in compared),
+        alone=tuple(alone),
+        overheads=overheads,
+        flops=timed[0].flops if timed else None,
+        ablations=tuple(Ablation(part, conclude(pair, margin)) for part, pair in ablated),
+        warnings=tuple(warnings.values()),
+        roofline=roofline,
+        resources=first.resources,
+        roofline_rows=roofline_rows(samples.works, overheads, roofline) if overheads and roofline else (),
+    )
 
 
 def conclude(series: Sequence[Series], margin: float = MARGIN, comparisons: int = 1) -> Comparison:
@@ -32,49 +87,50 @@ def conclude(series: Sequence[Series], margin: float = MARGIN, comparisons: int 
         margin: a ratio from 1 / (1 + margin) to 1 + margin is the same time.
         comparisons: how many are made at once; see `estimate`.
     """
-    everything = [quad for each in series for quad in each.quads]
-    clean = [quad for quad in everything if quad.disturbed is None]
-    busy = 2 * len(clean) < len(everything)
-    counting = [[quad for quad in each.quads if quad.disturbed is None] for each in series]
-    if not any(_scores(quads, guard=False) for quads in counting):
-        counting, busy = [list(each.quads) for each in series], True
-    scores = [own for quads in counting if (own := _scores(quads, guard=False))]
-    guards = [own for quads in counting if (own := _scores(quads, guard=True))]
+    processes = [process.quads for process in series]
+    total = sum(map(len, processes))
+    used = [[quad for quad in quads if quad.disturbed is None] for quads in processes]
+    disturbed = total - sum(map(len, used))
+    busy = 2 * disturbed > total
+    if not any(_scores(quads, guard=False) for quads in used):
+        used, busy = [list(quads) for quads in processes], True
+    scores = [values for quads in used if (values := _scores(quads, guard=False))]
+    guards = [values for quads in used if (values := _scores(quads, guard=True))]
     between = estimate(scores, comparisons)
     guard = estimate(guards, comparisons) if guards else None
     edge = math.log1p(margin)
     verdict, agree = _decide(between, edge)
     baseline, candidate = series[0].baseline, series[0].candidate or ""
 
-    def because(code: RemarkCode, numbers: Mapping[str, Number] | None = None) -> Remark:
+    def reason_for(code: RemarkCode, numbers: Mapping[str, Number] | None = None) -> Remark:
         return measured(code, "analysis", Subject("variant", candidate), numbers)
 
     reason = None
     if len(scores) == 1:
-        verdict, reason = "UNDECIDED", because("one-process", {"fewest": PROCESSES})
+        verdict, reason = "UNDECIDED", reason_for("one-process", {"fewest": PROCESSES})
     elif guard and _decide(guard, edge)[0] in ("FASTER", "SLOWER"):
         verdict, low, high = "INVALID", _ratio(guard.low), _ratio(guard.high)
-        reason = because("guard-outside-margin", {"baseline": baseline, "low": low, "high": high})
+        reason = reason_for("guard-outside-margin", {"baseline": baseline, "low": low, "high": high})
     elif busy:  # waiting for a core takes the same time on both sides, and hides what differs
-        verdict, disturbed = "UNDECIDED", len(everything) - len(clean)
-        reason = because("disturbed-quads", {"disturbed": disturbed, "quads": len(everything)})
+        verdict = "UNDECIDED"
+        reason = reason_for("disturbed-quads", {"disturbed": disturbed, "quads": total})
     elif not agree:
-        reason = because("processes-disagree")
+        reason = reason_for("processes-disagree")
     elif verdict == "UNDECIDED":
-        reason = because(*_missing(between, edge, sum(each.spent for each in series)))
-    used = [quad for quads in counting for quad in quads]
+        reason = reason_for(*_missing(between, edge, sum(process.spent for process in series)))
+    counted = [quad for quads in used for quad in quads]
     return Comparison(
-        baseline=measure(baseline, used, candidate=False),
-        candidate=measure(candidate, used, candidate=True),
+        baseline=measure(baseline, counted, candidate=False),
+        candidate=measure(candidate, counted, candidate=True),
         ratio=_ratio(between.middle),
         low=_ratio(between.low),
         high=_ratio(between.high),
         verdict=verdict,
         process_ratios=tuple(map(_ratio, between.medians)),
         quads=sum(map(len, scores)),
-        excluded=len(everything) - len(used),
+        excluded=total - len(counted),
         reason=reason,
-        remarks=sample_remarks(series, counting, between.medians, margin),
+        remarks=sample_remarks(series, used, between.medians, margin),
     )
 
 

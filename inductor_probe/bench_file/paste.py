@@ -9,7 +9,7 @@ from pathlib import Path
 import libcst as cst
 
 import inductor_probe.harness
-from inductor_probe.harness import GPU_MODULES, MODULES
+from inductor_probe.harness import CORE, ONLY_ON_GPU, REST
 
 _LEFT_OUT = ("inductor_probe", "__future__")
 _FOR_OUR_TOOLS = re.compile(r"  # (?:noqa|type: ignore)\b[^\n]*")
@@ -24,7 +24,9 @@ def harness(gpu: bool) -> tuple[tuple[str, ...], str]:
     folder = Path(inductor_probe.harness.__file__).parent
     names: dict[str, set[str]] = {}
     parts = []
-    for stem in (*(GPU_MODULES if gpu else ()), *MODULES):
+    for stem in (*CORE, *REST):
+        if stem in ONLY_ON_GPU and not gpu:
+            continue
         module = cst.parse_module((folder / f"{stem}.py").read_text(encoding="utf-8"))
         kept = []
         for statement in module.body[1:]:  # the first is the docstring

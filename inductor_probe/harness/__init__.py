@@ -1,39 +1,22 @@
 """The part of a bench file that is the same in all of them: real modules here, pasted there.
 
-They import torch and nothing of this package but each other, and are pasted in the order of these tuples.
+They import torch and nothing of this package but each other, and are pasted in this order, in which they are
+best read. `CORE` checks and times; it imports nothing of `REST`, which measures where a call's time goes,
+sweeps configs, and is the file's command line.
 """
 
-GPU_MODULES = (
-    "gpu_stream",
-    "gpu_clock",
-    "config_arguments",
-    "config_list",
-    "configs",
-    "config_report",
-)
-"""Of graphs on a GPU only: nothing else calls what is in them."""
-
-MODULES = (
+CORE = (
     "remarks",
     "bench",
-    "copies",
     "inputs",
-    "unwritten",
-    "random_numbers",
     "checks",
-    "references",
+    "reference",
     "judge",
-    "clocks",
-    "rings",
+    "gpu_clock",
     "timing",
-    "pointers",
     "launches",
-    "subjects",
-    "flops",
-    "guards",
-    "empty_kernels",
-    "overheads",
-    "environment",
     "report",
-    "main",
 )
+REST = ("overheads", "configs", "main")
+ONLY_ON_GPU = ("gpu_clock", "configs")
+"""Pasted into bench files of graphs on a GPU only: nothing calls what is in them elsewhere."""

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+import math
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_leaves, tree_map
 
-from inductor_probe.harness.random_numbers import Draws
-from inductor_probe.harness.remarks import Remark, remark
+from inductor_probe.harness.remarks import Remark, remark, sentences
 
-NARROW = (torch.float16, torch.bfloat16, torch.float32)
-ANYTHING: Any = object()  # expected where nothing is: memory that the graph does not write to
-ALLOCATORS = ("empty", "empty_strided", "empty_strided_cpu", "empty_strided_cpu_pinned", "empty_strided_cuda")
+ANYTHING: Any = object()  # expected of memory that the graph does not write to
 
 
 @dataclass
 class Check:
-    """What comparing the outputs of one variant found. `unedited`: it says what its original says."""
+    """The result of comparing the outputs of one variant. `unedited`: its text is that of its original."""
 
     name: str
     correct: bool = True
@@ -34,6 +29,32 @@ class Check:
     remarks: list[Remark] = field(default_factory=list)
     unedited: bool = False
 
+    def sentence(self) -> str:
+        """Say whether the variant is right, or where it is not."""
+        error = "" if self.max_error is None else f", max error {self.max_error:.3g}"
+        if self.correct:
+            correct = "correct, an unedited copy" if self.unedited else "correct"
+            reasons = f" ({sentences(self.remarks)})" if self.remarks else ""
+            return f"{self.name}: {correct}{error}{reasons}"
+        text = f"{self.name}: WRONG"
+        if self.mismatches:
+            text += f", {self.mismatches} of {self.elements} elements{error}"
+        if self.first_bad is not None:
+            index = ", ".join(map(str, self.first_bad))
+            values = f"{self.value} instead of {self.expected}"
+            text += f"; first at output {self.first_bad_output}[{index}]: {values}"
+        return text + (f"; {sentences(self.remarks)}" if self.remarks else "")
+
+    def plain(self) -> dict[str, Any]:
+        """Return it for JSON, which has neither NaN nor infinity nor complex numbers: they become text."""
+
+        def in_json(value: Any) -> bool:
+            return not isinstance(value, complex | float) or (
+                isinstance(value, float) and math.isfinite(value)
+            )
+
+        return {key: value if in_json(value) else str(value) for key, value in asdict(self).items()}
+
 
 @dataclass
 class Slack:
@@ -43,59 +64,14 @@ class Slack:
     tolerances: float = 1.0
 
 
-class Float64(Draws):
-    """Runs every operation in float64 where the graph asks for less; `used` tells whether any did."""
-
-    used = False
-
-    def draw(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """Run one operation on widened arguments."""
-        result = super().draw(func, tree_map(widen, args), tree_map(widen, kwargs))
-        self.used = self.used or any(
-            isinstance(leaf, torch.Tensor) and leaf.dtype == torch.float64
-            for leaf in tree_leaves((args, result))
-        )
-        return result
-
-
-def widen(value: Any) -> Any:
-    """Return a narrow float tensor, or a narrow float dtype, as float64."""
-    if isinstance(value, torch.Tensor):
-        return value.double() if value.dtype in NARROW else value
-    return torch.float64 if isinstance(value, torch.dtype) and value in NARROW else value
+def is_float(value: Any) -> bool:
+    """Tell whether a value is a tensor of floats or of complex numbers."""
+    return isinstance(value, torch.Tensor) and (value.dtype.is_floating_point or value.dtype.is_complex)
 
 
 def in_double(value: torch.Tensor) -> torch.Tensor:
     """Return a float tensor in a type that every operation knows: those of 8 bits know few."""
     return value.to(torch.complex128 if value.is_complex() else torch.float64)
-
-
-@contextmanager
-def poisoned(namespace: dict[str, Any], pattern: int) -> Iterator[None]:
-    """Hand out memory full of NaN or `pattern`: what is not written cannot be right by luck."""
-
-    def poisoning(allocate: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
-        def allocate_poison(*args: Any, **kwargs: Any) -> torch.Tensor:
-            tensor = allocate(*args, **kwargs)
-            everything = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
-            everything.set_(tensor.untyped_storage())
-            everything.fill_(float("nan") if everything.dtype.is_floating_point else pattern)
-            return tensor
-
-        return allocate_poison
-
-    kept = {name: namespace[name] for name in ALLOCATORS if name in namespace}
-    namespace.update({name: poisoning(allocate) for name, allocate in kept.items()})
-    try:
-        yield
-    finally:
-        namespace.update(kept)
-
-
-def tolerance(dtype: torch.dtype) -> tuple[float, float]:
-    """Return (rtol, atol) of `torch.testing.assert_close` for `dtype`."""
-    rtol, atol = torch.testing._comparison.default_tolerances(dtype)
-    return rtol, atol
 
 
 def differences(
@@ -122,8 +98,8 @@ def differences(
 
 
 def allowed(exact: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Return how far each element may be off by the tolerance of `dtype`."""
-    rtol, atol = tolerance(dtype)
+    """Return how far each element may be off by the tolerance of `torch.testing.assert_close` for `dtype`."""
+    rtol, atol = torch.testing._comparison.default_tolerances(dtype)
     return atol + rtol * exact.abs()
 
 
@@ -138,7 +114,7 @@ def slack_of(value: Any, expected: Any, times: float) -> Slack:
     if not counted.any():
         return Slack()
     largest = times * error[counted].max().item()
-    if not (value.dtype.is_floating_point or value.dtype.is_complex):
+    if not is_float(value):
         return Slack(largest)
     return Slack(largest, times * (error / allowed(exact, value.dtype))[counted].max().item())
 
@@ -147,21 +123,21 @@ def compare(name: str, values: list[Any], expected: list[Any], slack: list[Slack
     """Compare outputs one by one; sizes and dtypes count as well, strides are the caller's business."""
     check = Check(name)
     if len(values) != len(expected):
-        other = remark("output-count", name, values=len(values), expected=len(expected))
-        return Check(name, correct=False, remarks=[other])
-    for output, (value, wanted) in enumerate(zip(values, expected, strict=True)):
-        if wanted is ANYTHING:
+        reason = remark("output-count", name, values=len(values), expected=len(expected))
+        return Check(name, correct=False, remarks=[reason])
+    for output, (value, right) in enumerate(zip(values, expected, strict=True)):
+        if right is ANYTHING:
             continue
-        if not isinstance(wanted, torch.Tensor) or not isinstance(value, torch.Tensor):
-            if type(value) is not type(wanted) or value != wanted:
-                other = remark("output-value", name, value=repr(value), expected=repr(wanted))
-                return Check(name, correct=False, first_bad_output=output, remarks=[other])
+        if not isinstance(right, torch.Tensor) or not isinstance(value, torch.Tensor):
+            if type(value) is not type(right) or value != right:
+                reason = remark("output-value", name, value=repr(value), expected=repr(right))
+                return Check(name, correct=False, first_bad_output=output, remarks=[reason])
             continue
-        if value.shape != wanted.shape:
-            sizes = (str(tuple(each.shape)) for each in (value, wanted))
-            other = remark("output-size", name, size=next(sizes), expected=next(sizes))
-            return Check(name, correct=False, first_bad_output=output, remarks=[other])
-        bad, error = differences(value, wanted, slack[output])
+        if value.shape != right.shape:
+            sizes = {"size": str(tuple(value.shape)), "expected": str(tuple(right.shape))}
+            reason = remark("output-size", name, **sizes)
+            return Check(name, correct=False, first_bad_output=output, remarks=[reason])
+        bad, error = differences(value, right, slack[output])
         finite = error[error.isfinite()]
         if finite.numel():
             check.max_error = max(check.max_error or 0.0, finite.max().item())
@@ -172,5 +148,5 @@ def compare(name: str, values: list[Any], expected: list[Any], slack: list[Slack
             check.first_bad_output = output
             check.first_bad = tuple(bad.nonzero()[0].tolist())
             check.value = value[check.first_bad].item()
-            check.expected = wanted[check.first_bad].item()
+            check.expected = right[check.first_bad].item()
     return check

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 import time
+import warnings
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.autograd import DeviceType
 
-from inductor_probe.harness.gpu_stream import GpuStream, profiled
-from inductor_probe.harness.remarks import remark
+from inductor_probe.harness.bench import Call
+from inductor_probe.harness.remarks import Remark, first_line, remark
 
+FLUSHED = 2  # times the L2 is written over
 NEAR_LAUNCH_S = 40e-6  # shorter kernels are replayed: what events add differs by up to 1 us between kernels
 ALIKE = 4  # times that: longer ones are not timed in the way of a short one
 REPLAYED = 16  # calls in a graph
@@ -22,6 +26,122 @@ SHORTEST_S = 0.3e-6  # no kernel is shorter: a graph that seems so was left empt
 AHEAD = 100_000  # cycles: what is enqueued next is there before the GPU comes to it
 QUAD = 4  # blocks: a clock read from one alone is off by a hundredth now and then
 PLANS = 64  # that are kept: a graph each
+
+
+class GpuStream:
+    """The current stream of a device. `remarks` say which of its means this torch or this GPU lacks."""
+
+    def __init__(self, device: torch.device | str | int) -> None:
+        self.device = torch.device("cuda", device) if isinstance(device, int) else torch.device(device)
+        self.remarks: list[Remark] = []
+        self._profiled = False
+
+    def wait(self) -> None:
+        """Wait until all that was enqueued has run."""
+        torch.cuda.synchronize(self.device)
+
+    def stamp(self) -> Any:
+        """Enqueue a time stamp."""
+        event = torch.cuda.Event(enable_timing=True)
+        event.record(torch.cuda.current_stream(self.device))
+        return event
+
+    def passed(self, stamp: Any) -> bool:
+        """Tell whether the GPU has reached `stamp`."""
+        return bool(stamp.query())
+
+    def seconds(self, first: Any, last: Any) -> float:
+        """Return the seconds between two time stamps that were passed."""
+        return float(first.elapsed_time(last)) / 1e3
+
+    def sleep(self, cycles: int) -> bool:
+        """Enqueue a kernel that does nothing for so many cycles of the SM clock; False without one."""
+        enqueue = getattr(torch.cuda, "_sleep", None)
+        if enqueue is None:
+            self.add(remark("sleep-not-available", torch=torch.__version__))
+            return False
+        with torch.cuda.device(self.device):
+            enqueue(cycles)
+        return True
+
+    def flusher(self) -> Call:
+        """Return a function that enqueues writing over the whole L2."""
+        size = torch.cuda.get_device_properties(self.device).L2_cache_size
+        flush: Call = torch.empty(max(FLUSHED * size, 1 << 22), dtype=torch.int8, device=self.device).zero_
+        return flush
+
+    def capture(self, enqueue: Call) -> Call:
+        """Record what `enqueue` enqueues as a CUDA graph, and return what replays it.
+
+        Raises:
+            RuntimeError: it cannot be captured, or enqueues nothing on the current stream.
+        """
+        graph = torch.cuda.CUDAGraph()
+        with warnings.catch_warnings(), torch.cuda.device(self.device):
+            warnings.simplefilter("error")  # that a graph is empty is but a warning
+            try:
+                with torch.cuda.graph(graph):
+                    enqueue()
+            except UserWarning as warning:
+                raise RuntimeError(str(warning)) from warning
+        replay: Call = graph.replay
+        replay()
+        self.wait()
+        return replay
+
+    def durations(self, enqueue: Call) -> list[float]:
+        """Return how long each kernel, copy and fill that `enqueue` enqueues runs, in order, in seconds.
+
+        By torch.profiler, which has it from the driver (CUPTI); empty where that may not be asked.
+        """
+        # Taken down and set up again beside CUDA graphs it crashes: torch does the same for its own graphs.
+        os.environ.setdefault("TEARDOWN_CUPTI", "0")
+        if not self._profiled:  # what is enqueued while the profiler starts for the first time may be missing
+            self._profiled = True
+            self.durations(enqueue)
+        self.wait()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about its own cycles of recording
+            with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+                enqueue()
+                self.wait()
+            events = [
+                event
+                for event in profile.events()
+                if event.device_type == DeviceType.CUDA
+                and event.name != "Context Sync"
+                and not getattr(event, "is_user_annotation", False)
+            ]
+        events.sort(key=lambda event: event.time_range.start)
+        return [float(event.time_range.elapsed_us()) / 1e6 for event in events]
+
+    def add(self, remark: Remark) -> None:
+        """Add what could not be done, once."""
+        if remark not in self.remarks:
+            self.remarks.append(remark)
+
+
+def profiled(stream: GpuStream, run: Call, calls: int, ahead: Call) -> float | None:
+    """Return the median seconds a call that the kernels of `run` take by the profiler, `ahead` left out.
+
+    None where the profiler sees no kernels, or not the same number of them in every call.
+    """
+
+    def enqueue() -> None:
+        for _ in range(calls):
+            ahead()
+            run()
+
+    skipped = stream.durations(lambda: [ahead() for _ in range(calls)])
+    durations = stream.durations(enqueue)
+    if not durations:
+        stream.add(remark("profiler-empty"))
+    if not durations or len(durations) % calls or len(skipped) % calls:
+        return None
+    period, first = len(durations) // calls, len(skipped) // calls
+    return statistics.median(
+        sum(durations[call + first : call + period]) for call in range(0, len(durations), period)
+    )
 
 
 @dataclass
@@ -35,8 +155,8 @@ class Plan:
     host: float
     replay: float = 50e-6
     between: float = 0.0
-    more: Callable[[], object] | None = None
-    less: Callable[[], object] | None = None
+    more: Call | None = None
+    less: Call | None = None
 
 
 class GpuClock:
@@ -57,7 +177,7 @@ class GpuClock:
         self.remarks = stream.remarks
         self._clocks = deque([1e9], maxlen=QUAD)
         self._sleep_s = 0.0
-        self._flush: Callable[[], object] | None = stream.flusher() if cold else None
+        self._flush: Call | None = stream.flusher() if cold else None
         self._plans: dict[tuple[int, int], tuple[Plan, Any]] = {}
         self.added = {"events": 0.0, "graph": 0.0}
         self._measure_sm()
@@ -69,15 +189,11 @@ class GpuClock:
         """Clock of the multiprocessors during the last blocks, from cycles waited: it is to be compared."""
         return statistics.median(self._clocks)
 
-    def __call__(
-        self, run: Callable[[], object], calls: int, before: Callable[[], object] | None = None
-    ) -> float:
+    def __call__(self, run: Call, calls: int, before: Call | None = None) -> float:
         """Return the median seconds a call, over `calls` calls."""
         return statistics.median(self.samples(run, calls, before))
 
-    def samples(
-        self, run: Callable[[], object], calls: int, before: Callable[[], object] | None = None
-    ) -> list[float]:
+    def samples(self, run: Call, calls: int, before: Call | None = None) -> list[float]:
         """Return seconds a call: a sample a call, or one for each replay of REPLAYED calls."""
         plan = self._plan(run, before)
         if plan.more and plan.less:
@@ -88,11 +204,11 @@ class GpuClock:
             added = self.added["events"]
         return [max(seconds - added, SHORTEST_S / 3) for seconds in raw]
 
-    def mode(self, run: Callable[[], object], before: Callable[[], object] | None = None) -> str:
+    def mode(self, run: Call, before: Call | None = None) -> str:
         """Say how `run` is timed: `graph` or `events`."""
         return "graph" if self._plan(run, before).more else "events"
 
-    def agree(self, runs: Sequence[Callable[[], object]]) -> None:
+    def agree(self, runs: Sequence[Call]) -> None:
         """Time all of `runs` in one way, as two ways differ by more than kernels may that are compared."""
         plans = {run: self._plan(run, None) for run in runs}
         if max(plan.between for plan in plans.values()) > ALIKE * NEAR_LAUNCH_S or all(
@@ -106,12 +222,12 @@ class GpuClock:
             for plan in plans.values():
                 plan.more = plan.less = None
 
-    def prologue(self, before: Callable[[], object] | None) -> Callable[[], object]:
+    def prologue(self, before: Call | None) -> Call:
         """Return what is enqueued ahead of each call, outside of its time."""
         steps = [step for step in (before, self._flush) if step]
         return lambda: [step() for step in steps]
 
-    def _plan(self, run: Callable[[], object], before: Callable[[], object] | None) -> Plan:
+    def _plan(self, run: Call, before: Call | None) -> Plan:
         key = (id(run), id(before))
         if key not in self._plans:  # the functions are kept with the plan, so that no other gets their id
             while len(self._plans) >= PLANS:
@@ -119,7 +235,7 @@ class GpuClock:
             self._plans[key] = (self._make_plan(run, before), (run, before))
         return self._plans[key][0]
 
-    def _make_plan(self, run: Callable[[], object], before: Callable[[], object] | None) -> Plan:
+    def _make_plan(self, run: Call, before: Call | None) -> Plan:
         ahead = self.prologue(before)
         ahead()
         run()
@@ -133,15 +249,15 @@ class GpuClock:
             self._record(plan, run, before)
         return plan
 
-    def _record(self, plan: Plan, run: Callable[[], object], before: Callable[[], object] | None) -> None:
+    def _record(self, plan: Plan, run: Call, before: Call | None) -> None:
         """Record the graphs of a plan, if it can be done."""
         ahead = self.prologue(before)
 
-        def times(prologues: int, calls: int) -> Callable[[], object]:
+        def times(prologues: int, calls: int) -> Call:
             def enqueue() -> None:
-                for at in range(prologues):
+                for number in range(prologues):
                     ahead()
-                    if at < calls:
+                    if number < calls:
                         run()
 
             return self.stream.capture(enqueue)
@@ -152,67 +268,63 @@ class GpuClock:
             more = times(2 * REPLAYED, 2 * REPLAYED) if bare else times(REPLAYED, REPLAYED)
             less = times(REPLAYED, REPLAYED) if bare else times(REPLAYED, 0)
         except RuntimeError as error:
-            self.stream.add(remark("not-replayed", error=next(iter(str(error).splitlines()), str(error))))
+            self.stream.add(remark("not-replayed", error=first_line(error)))
             return
         if statistics.median(self._replays(plan, more, less, 5)) < max(SHORTEST_S, plan.between / 10):
             self.stream.add(remark("other-stream"))
             return
         plan.more, plan.less = more, less
 
-    def _pairs(
-        self, plan: Plan, run: Callable[[], object], calls: int, before: Callable[[], object] | None
-    ) -> list[float]:
+    def _pairs(self, plan: Plan, run: Call, calls: int, before: Call | None) -> list[float]:
         """Time each call between two events."""
         ahead = self.prologue(before)
-        marks: list[tuple[Any, Any]] = []
+        stamps: list[tuple[Any, Any]] = []
 
         def enqueue() -> None:
-            marks.clear()
+            stamps.clear()
             for _ in range(calls):
                 ahead()
-                first = self.stream.mark()
+                first = self.stream.stamp()
                 run()
-                marks.append((first, self.stream.mark()))
+                stamps.append((first, self.stream.stamp()))
 
         plan.host = self._blocked(enqueue, plan.host * calls) / calls
-        return [self.stream.seconds(*pair) for pair in marks]
+        return [self.stream.seconds(*pair) for pair in stamps]
 
-    def _replays(
-        self, plan: Plan, more: Callable[[], object], less: Callable[[], object], count: int
-    ) -> list[float]:
+    def _replays(self, plan: Plan, more: Call, less: Call, count: int) -> list[float]:
         """Replay both graphs in turn; return the difference, a call."""
-        marks: list[Any] = []
+        stamps: list[Any] = []
 
         def enqueue() -> None:
-            marks.clear()
+            stamps.clear()
             for _ in range(count):
                 for replay in (more, less):
-                    marks.append(self.stream.mark())
+                    stamps.append(self.stream.stamp())
                     replay()
-                    marks.append(self.stream.mark())
+                    stamps.append(self.stream.stamp())
 
         plan.replay = self._blocked(enqueue, plan.replay * count) / count
-        spans = [self.stream.seconds(*marks[at : at + 2]) for at in range(0, len(marks), 2)]
+        spans = [self.stream.seconds(*stamps[index : index + 2]) for index in range(0, len(stamps), 2)]
         return [(long - short) / REPLAYED for long, short in zip(spans[0::2], spans[1::2], strict=True)]
 
-    def _blocked(self, enqueue: Callable[[], object], host: float) -> float:
-        """Enqueue while the GPU waits, longer where the host is slower than `host`; return what it took."""
+    def _blocked(self, enqueue: Call, host: float) -> float:
+        """Enqueue while the GPU waits, longer where the host is slower than `host`; return the seconds."""
         for patience in (2, 8, 32):
             cycles = int(self.sm_hz * min(max(patience * host, 100e-6), 0.5))
             self.stream.wait()
             self.stream.sleep(AHEAD)
-            first = self.stream.mark()
+            first = self.stream.stamp()
             slept = self.stream.sleep(cycles)
-            last = self.stream.mark()
+            last = self.stream.stamp()
             begin = time.perf_counter()
             enqueue()
-            took = time.perf_counter() - begin
+            spent = time.perf_counter() - begin
             late = slept and self.stream.passed(last)
             self.stream.wait()
             if slept and self._sleep_s:
                 self._clocks.append(cycles / max(self.stream.seconds(first, last) - self._sleep_s, 1e-6))
             if not late:
-                return took
+                return spent
         self.stream.add(remark("host-waits"))
         return host
 
@@ -220,15 +332,15 @@ class GpuClock:
         """Learn the SM clock, and what events add to a kernel that waits: two equations."""
 
         def waited(cycles: int) -> float:
-            found = []
+            seconds = []
             for _ in range(5):
                 self.stream.sleep(AHEAD)
-                begin = self.stream.mark()
+                begin = self.stream.stamp()
                 self.stream.sleep(cycles)
-                end = self.stream.mark()
+                end = self.stream.stamp()
                 self.stream.wait()
-                found.append(self.stream.seconds(begin, end))
-            return statistics.median(found)
+                seconds.append(self.stream.seconds(begin, end))
+            return statistics.median(seconds)
 
         if not self.stream.sleep(1000):
             return
@@ -239,36 +351,31 @@ class GpuClock:
     def _measure_added(self) -> None:
         """Learn what events and graphs add: time kernels both ways, and by the profiler."""
         ahead = self.prologue(None)
-        found: dict[str, list[float]] = {"events": [], "graph": []}
+        added: dict[str, list[float]] = {"events": [], "graph": []}
         for elements in REFERENCE:
             run = torch.zeros(elements, device=self.stream.device).neg_
             exact = profiled(self.stream, run, 20, ahead)
             if exact is None:
                 return
             plan = self._plan(run, None)
-            found["events"].append(statistics.median(self._pairs(plan, run, 30, None)) - exact)
+            added["events"].append(statistics.median(self._pairs(plan, run, 30, None)) - exact)
             if plan.more and plan.less:
                 replays = self._replays(plan, plan.more, plan.less, 10)
-                found["graph"].append(statistics.median(replays) - exact)
-        self.added = {mode: statistics.median(values) if values else 0.0 for mode, values in found.items()}
+                added["graph"].append(statistics.median(replays) - exact)
+        self.added = {mode: statistics.median(values) if values else 0.0 for mode, values in added.items()}
         self._plans.clear()
 
 
-def make_clock(device: torch.device | str | int, *, cold: bool = True) -> GpuClock:
-    """Return the clock of a CUDA device: `clock(run, calls)` is in seconds a call. Takes a second or two."""
-    return GpuClock(GpuStream(device), cold=cold)
-
-
-def host_seconds(run: Callable[[], object], wait: Callable[[], object], calls: int = 50) -> float:
+def host_seconds(run: Call, wait: Call, calls: int = 50) -> float:
     """Return the median seconds that the host needs to enqueue one call: the launch cost.
 
     Measure it before the profiler was used in the process: launches are slower afterwards.
     """
-    found = []
+    seconds = []
     for _ in range(calls):
         wait()
         begin = time.perf_counter()
         run()
-        found.append(time.perf_counter() - begin)
+        seconds.append(time.perf_counter() - begin)
     wait()
-    return statistics.median(found)
+    return statistics.median(seconds)

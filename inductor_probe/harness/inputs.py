@@ -8,22 +8,22 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_leaves, tree_map
 
 KINDS = ("random", "zeros", "sequential", "real")
 RAMP = 997  # sequential values start again there: half precision holds whole numbers to 2048
 
 
 class InputsError(Exception):
-    """Inputs that were asked for cannot be had; the message is for the user."""
+    """There are no inputs of that kind or size; the message is for the user."""
 
 
 def bind(sizes: Mapping[str, int] | None, **recorded: int) -> tuple[int, ...]:
     """Return the values of the size symbols: those in `sizes`, the others as recorded."""
     unknown = [name for name in sizes or {} if name not in recorded]
     if unknown:
-        there = f"there is {', '.join(recorded)}" if recorded else "all sizes of this graph are fixed"
-        raise InputsError(f"no size {unknown[0]}: {there}")
+        known = f"there is {', '.join(recorded)}" if recorded else "all sizes of this graph are fixed"
+        raise InputsError(f"no size {unknown[0]}: {known}")
     return tuple({**recorded, **(sizes or {})}.values())
 
 
@@ -38,7 +38,7 @@ class Inputs:
         if kind not in KINDS:
             raise InputsError(f"no inputs of kind {kind!r}: there is {', '.join(KINDS)}")
         if kind == "real" and sizes:
-            raise InputsError("real inputs have the sizes that they have: leave other sizes or `real` out")
+            raise InputsError("real inputs have their recorded sizes: leave out the other sizes, or `real`")
         self.kind = kind
         self.generator = torch.Generator().manual_seed(seed)
 
@@ -50,41 +50,56 @@ class Inputs:
         dtype: torch.dtype,
         device: str,
         *,
+        low: int | None = None,
+        high: int | None = None,
         offset: int = 0,
+        form: str = "any",
         file: str | None = None,
-        **bounds: Any,
     ) -> torch.Tensor:
-        """Return a tensor of that layout: of values within `bounds`, or out of `file`."""
+        """Return a tensor of that layout: `low` to `high` in the order `form`, or out of `file`."""
+        extent = sum((n - 1) * step for n, step in zip(size, stride, strict=True)) + 1 if all(size) else 0
         if self.kind == "real":
-            return read_tensor(name, file, size, stride, dtype=dtype, device=device, offset=offset)
-        return make_tensor(
-            size, stride, dtype, device, self.generator, kind=self.kind, offset=offset, **bounds
-        )
+            data = _saved_bytes(name, file, (offset + extent) * dtype.itemsize if extent else 0)
+            flat = torch.frombuffer(data, dtype=torch.uint8) if data else torch.empty(0, dtype=torch.uint8)
+            empty = torch.empty(0, dtype=dtype, device=device)
+            return empty.set_(flat.to(device).untyped_storage(), offset, size, stride)
+        values = self._values(offset + extent, dtype, low, high)
+        view = values.as_strided(size, stride, offset)
+        if form != "any" and view.numel() and view.dim():
+            _arrange(view, form, high or 0)
+        return values.to(device, dtype).as_strided(size, stride, offset)
+
+    def _values(self, count: int, dtype: torch.dtype, low: int | None, high: int | None) -> torch.Tensor:
+        """Return `count` values from `low` to `high`, in a wide type."""
+        inexact = dtype.is_floating_point or dtype.is_complex
+        wide = torch.complex128 if dtype.is_complex else torch.float64 if inexact else torch.int64
+        if dtype == torch.bool:
+            low, high = 0, 1
+        if self.kind == "random" and inexact and low is None:
+            wide = torch.float32 if wide == torch.float64 and dtype != torch.float64 else wide
+            return torch.randn(count, dtype=wide, generator=self.generator)
+        low, high = _bounds(low, high, dtype)
+        if self.kind == "random" and inexact:
+            return low + (high - low) * torch.rand(count, dtype=wide, generator=self.generator)
+        if self.kind == "random":
+            return torch.randint(low, high + 1, (count,), generator=self.generator)
+        first = min(max(low, 0), high)
+        if self.kind == "zeros":
+            return torch.full((count,), first, dtype=wide)
+        return (first + torch.arange(count) % (min(high - first, RAMP - 1) + 1)).to(wide)
 
 
-def make_tensor(
-    size: tuple[int, ...],
-    stride: tuple[int, ...],
-    dtype: torch.dtype,
-    device: str,
-    generator: torch.Generator,
-    *,
-    kind: str = "random",
-    low: int | None = None,
-    high: int | None = None,
-    offset: int = 0,
-    form: str = "any",
-) -> torch.Tensor:
-    """Return a tensor of that layout with values from `low` to `high`."""
-    extent = sum((n - 1) * step for n, step in zip(size, stride, strict=True)) + 1 if all(size) else 0
-    data = make_values(offset + extent, dtype, generator, kind=kind, low=low, high=high)
-    view = data.as_strided(size, stride, offset)
-    if form != "any" and view.numel() and view.dim():
-        arrange(view, form, high or 0)
-    return data.to(device, dtype).as_strided(size, stride, offset)
+def _bounds(low: int | None, high: int | None, dtype: torch.dtype) -> tuple[int, int]:
+    """Return bounds that both exist and fit `dtype`."""
+    low = (0 if high is None or high >= 0 else high - RAMP) if low is None else low
+    high = max(low, 0) + RAMP if high is None else high
+    if not (dtype.is_floating_point or dtype.is_complex or dtype == torch.bool):
+        least, most = torch.iinfo(dtype).min, torch.iinfo(dtype).max
+        low, high = max(low, least), min(high, most, 2**63 - 2)
+    return low, max(low, high)
 
 
-def arrange(view: torch.Tensor, form: str, high: int) -> None:
+def _arrange(view: torch.Tensor, form: str, high: int) -> None:
     """Put values into an order: sorted, sorted from zero, parts of `high`, or a positive definite matrix.
 
     `true` makes all but the first `high` of those that are not zero zero.
@@ -103,55 +118,8 @@ def arrange(view: torch.Tensor, form: str, high: int) -> None:
         view.copy_(view.diff(dim=-1, prepend=torch.zeros_like(view[..., :1])))
 
 
-def make_values(
-    count: int,
-    dtype: torch.dtype,
-    generator: torch.Generator,
-    *,
-    kind: str,
-    low: int | None,
-    high: int | None,
-) -> torch.Tensor:
-    """Return `count` values of a kind from `low` to `high`, in a wide type."""
-    inexact = dtype.is_floating_point or dtype.is_complex
-    wide = torch.complex128 if dtype.is_complex else torch.float64 if inexact else torch.int64
-    if dtype == torch.bool:
-        low, high = 0, 1
-    if kind == "random" and inexact and low is None:
-        wide = torch.float32 if wide == torch.float64 and dtype != torch.float64 else wide
-        return torch.randn(count, dtype=wide, generator=generator)
-    low, high = narrowed(low, high, dtype)
-    if kind == "random" and inexact:
-        return low + (high - low) * torch.rand(count, dtype=wide, generator=generator)
-    if kind == "random":
-        return torch.randint(low, high + 1, (count,), generator=generator)
-    first = min(max(low, 0), high)
-    if kind == "zeros":
-        return torch.full((count,), first, dtype=wide)
-    return (first + torch.arange(count) % (min(high - first, RAMP - 1) + 1)).to(wide)
-
-
-def narrowed(low: int | None, high: int | None, dtype: torch.dtype) -> tuple[int, int]:
-    """Return bounds that both exist and fit `dtype`."""
-    low = (0 if high is None or high >= 0 else high - RAMP) if low is None else low
-    high = max(low, 0) + RAMP if high is None else high
-    if not (dtype.is_floating_point or dtype.is_complex or dtype == torch.bool):
-        least, most = torch.iinfo(dtype).min, torch.iinfo(dtype).max
-        low, high = max(low, least), min(high, most, 2**63 - 2)
-    return low, max(low, high)
-
-
-def read_tensor(
-    name: str,
-    file: str | None,
-    size: tuple[int, ...],
-    stride: tuple[int, ...],
-    *,
-    dtype: torch.dtype,
-    device: str,
-    offset: int,
-) -> torch.Tensor:
-    """Return a real input from the raw bytes of its storage. Nothing is unpickled.
+def _saved_bytes(name: str, file: str | None, least: int) -> bytearray:
+    """Return the bytes of a real input's storage, at least `least`. Nothing is unpickled.
 
     `file` is relative to this file: bytes as they are, or the archive that torch itself writes around them.
     """
@@ -161,16 +129,13 @@ def read_tensor(
         raise InputsError(f"no real input {name}: {where}; `probe dump --save-inputs` keeps them")
     if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
-            member = next((each for each in archive.namelist() if each.endswith("/data/0")), None)
+            member = next((member for member in archive.namelist() if member.endswith("/data/0")), None)
             data = archive.read(member) if member else b""
     else:
         data = path.read_bytes()
-    last = offset + sum((n - 1) * step for n, step in zip(size, stride, strict=True)) + 1 if all(size) else 0
-    if len(data) < last * dtype.itemsize:
+    if len(data) < least:
         raise InputsError(f"no real input {name}: {path} has {len(data)} bytes and is cut off")
-    flat = torch.frombuffer(bytearray(data), dtype=torch.uint8) if data else torch.empty(0, dtype=torch.uint8)
-    empty = torch.empty(0, dtype=dtype, device=device)
-    return empty.set_(flat.to(device).untyped_storage(), offset, size, stride)
+    return bytearray(data)
 
 
 def clone(values: Any) -> Any:
@@ -190,11 +155,16 @@ def clone(values: Any) -> Any:
     return tree_map(copy, values)
 
 
+def tensors_of(values: Any) -> list[Any]:
+    """Return the tensors in `values`."""
+    return [leaf for leaf in tree_leaves(values) if isinstance(leaf, torch.Tensor)]
+
+
 def changed(before: list[Any], after: list[Any]) -> list[int]:
     """Return the positions of tensors whose bits differ."""
     return [
-        at
-        for at, (old, new) in enumerate(zip(before, after, strict=True))
+        index
+        for index, (old, new) in enumerate(zip(before, after, strict=True))
         if isinstance(old, torch.Tensor) and not torch.equal(_bits(old), _bits(new))
     ]
 

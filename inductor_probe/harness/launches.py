@@ -2,19 +2,57 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from inductor_probe.harness.bench import Bench, Variant
-from inductor_probe.harness.inputs import clone
-from inductor_probe.harness.pointers import Memory, is_pointer, pointer_to
+from inductor_probe.harness.bench import Bench, Call, Variant, replaced
+from inductor_probe.harness.inputs import clone, tensors_of
+from inductor_probe.harness.remarks import Remark, remark
+from inductor_probe.harness.timing import Subject
+
+Pair: TypeAlias = "tuple[Subject, Subject | None]"
+
+
+class Memory(TorchDispatchMode):  # type: ignore[misc]
+    """Notes what memory tensors take while it is active, so that a raw pointer can be told to be into it.
+
+    Wrappers of torch before 2.3 pass `c_void_p(buf0.data_ptr())` to their C++ kernels.
+    """
+
+    def __init__(self, values: Any) -> None:
+        super().__init__()
+        self.storages: dict[int, torch.UntypedStorage] = {}
+        self.note(values)
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        self.note(result)
+        return result
+
+    def note(self, values: Any) -> None:
+        """Note the memory of all tensors in `values`; it is kept, so that nothing else gets it."""
+        for tensor in tensors_of(values):
+            if tensor.layout == torch.strided:
+                storage = tensor.untyped_storage()
+                self.storages[storage.data_ptr()] = storage
+
+    def pointed(self, argument: Any) -> Any:
+        """Return the bytes that a raw pointer points to, to the end of their storage; all else as it is."""
+        if isinstance(argument, ctypes.c_void_p) and argument.value:
+            for start, storage in self.storages.items():
+                offset, size = argument.value - start, storage.nbytes()
+                if 0 <= offset < size:
+                    return torch.empty(0, dtype=torch.uint8).set_(storage, offset, (size - offset,), (1,))
+        return argument
 
 
 @dataclass
@@ -35,37 +73,39 @@ class Launch:
 
     def replayable(self) -> bool:
         """Tell whether the arguments outlive the wrapper: pointers into unknown memory do not."""
-        return not any(map(is_pointer, self.args))
+        return not any(isinstance(arg, ctypes.c_void_p) for arg in self.args)
 
     def fits(self, other: Launch) -> bool:
         """Tell whether `other` has arguments of the same form: sizes, strides, dtypes and numbers."""
-        mine, theirs = tree_leaves(self.values()), tree_leaves(other.values())
-        return [_form(leaf) for leaf in mine] == [_form(leaf) for leaf in theirs]
 
-    def starter(self, kernel: Any) -> Callable[[Any], Callable[[], object]]:
+        def forms(launch: Launch) -> list[Any]:
+            return [
+                (leaf.size(), leaf.stride(), leaf.dtype) if isinstance(leaf, torch.Tensor) else leaf
+                for leaf in tree_leaves(launch.values())
+            ]
+
+        return forms(self) == forms(other)
+
+    def starter(self, kernel: Any) -> Callable[[Any], Call]:
         """Return what makes a function that launches `kernel` from its arguments: see `values`."""
         start = getattr(kernel, self.method) if self.method else kernel
 
-        def bind(values: Any) -> Callable[[], object]:
+        def bind(values: Any) -> Call:
+            args, kwargs = values
             if self.pointers:  # whoever times this keeps the values
-                args = enumerate(values[0])
-                return partial(start, *(pointer_to(arg) if at in self.pointers else arg for at, arg in args))
-            tensors = (leaf for leaf in tree_leaves(values) if isinstance(leaf, torch.Tensor))
-            device = next((tensor.device.index for tensor in tensors if tensor.is_cuda), None)
+                pointers = {index: ctypes.c_void_p(args[index].data_ptr()) for index in self.pointers}
+                return partial(start, *(pointers.get(index, arg) for index, arg in enumerate(args)))
+            device = next((tensor.device.index for tensor in tensors_of(values) if tensor.is_cuda), None)
             if "stream" not in self.kwargs or device is None:
-                return partial(start, *values[0], **values[1])
-            named = {name: value for name, value in values[1].items() if name != "stream"}
+                return partial(start, *args, **kwargs)
+            named = {name: value for name, value in kwargs.items() if name != "stream"}
 
             def launch() -> object:  # on the stream of the moment: a CUDA graph captures on one of its own
-                return start(*values[0], stream=torch._C._cuda_getCurrentRawStream(device), **named)
+                return start(*args, stream=torch._C._cuda_getCurrentRawStream(device), **named)
 
             return launch
 
         return bind
-
-    def bind(self, kernel: Any) -> Callable[[], object]:
-        """Return a function that launches `kernel` with these arguments."""
-        return self.starter(kernel)(self.values())
 
 
 class Recorder:
@@ -79,10 +119,9 @@ class Recorder:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Do what calling a C++ kernel does."""
         known = tuple(map(self.memory.pointed, args)) if self.memory else args
-        pairs = enumerate(zip(args, known, strict=True))
-        pointers = frozenset(at for at, (old, new) in pairs if is_pointer(old) and not is_pointer(new))
-        known, kwargs_then = clone((known, kwargs))
-        self.launches.append(Launch(None, known, kwargs_then, pointers))
+        pointers = frozenset(index for index, arg in enumerate(args) if known[index] is not arg)
+        positional, named = clone((known, kwargs))
+        self.launches.append(Launch(None, positional, named, pointers))
         return self.kernel(*args, **kwargs)
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
@@ -96,38 +135,64 @@ class Recorder:
 
 def record(bench: Bench, entry: str, name: str, inputs: list[Any]) -> list[Launch]:
     """Run the wrapper `entry` on copies of `inputs` and return the launches of kernel `name` in order."""
-    launches = _recorded(bench, entry, name, clone(inputs), None)
+
+    def recorded(values: list[Any], memory: Memory | None) -> list[Launch]:
+        recorder = Recorder(bench.namespace[name], memory)
+        with replaced(bench.namespace, {name: recorder}), memory or nullcontext():
+            Variant(entry, entry).run(bench, values)
+        return recorder.launches
+
+    launches = recorded(clone(inputs), None)
     if all(launch.replayable() for launch in launches):
         return launches
     values = clone(inputs)
-    return _recorded(bench, entry, name, values, Memory(values))
+    return recorded(values, Memory(values))
 
 
-def _recorded(bench: Bench, entry: str, name: str, values: list[Any], memory: Memory | None) -> list[Launch]:
-    recorder = Recorder(bench.namespace[name], memory)
-    bench.namespace[name] = recorder
-    try:
-        with memory or nullcontext():
-            Variant(entry, entry).run(bench, values)
-    finally:
-        bench.namespace[name] = recorder.kernel
-    return recorder.launches
+def call_pairs(bench: Bench, inputs: list[Any], right: set[str]) -> Iterator[Pair]:
+    """Pair eager with the pristine call, and that with each right variant of it, on the same inputs."""
+
+    def caller(name: str, title: str) -> Subject:
+        entry = bench.namespace[name]
+        return Subject(title, lambda values: lambda: entry(list(values)), inputs)  # it empties its list
+
+    call = caller("call", "Compiled call")
+    variants = [variant.name for variant in bench.variants() if not variant.swaps and variant.name in right]
+    if bench.aten_graph is not None:
+        graph = bench.aten_graph()
+        yield Subject("Eager (aten graph)", lambda values: lambda: graph(*values), inputs), call
+    elif not variants:
+        yield call, None
+    for name in variants:
+        yield call, caller(name, name)
 
 
-def resources(bench: Bench) -> dict[str, dict[str, int]]:
-    """Return `registers` and `spills` of a thread, `shared` bytes of a block, of Triton kernels that ran."""
-    found = {}
-    for name, kernel in bench.namespace.items():
-        own = re.sub(r"_v\d+$", "", name) in bench.kernels
-        launchers = getattr(kernel, "launchers", None) if own else None
-        if isinstance(launchers, list) and len(launchers) == 1:  # all but one lost when it was autotuned
-            names = {"registers": "n_regs", "spills": "n_spills", "shared": "shared"}
-            values = {key: getattr(launchers[0], attribute, None) for key, attribute in names.items()}
-            known = {key: value for key, value in values.items() if isinstance(value, int)}
-            if len(known) == len(names):
-                found[name] = known
-    return found
-
-
-def _form(leaf: Any) -> Any:
-    return (leaf.size(), leaf.stride(), leaf.dtype) if isinstance(leaf, torch.Tensor) else leaf
+def kernel_pairs(
+    bench: Bench, kernel: str, inputs: list[Any], right: set[str], warn: Callable[[Remark], None]
+) -> Iterator[Pair]:
+    """Pair each launch of `kernel` with that of its right variants: on the same buffers, where they fit."""
+    launches = record(bench, "call", kernel, inputs)
+    if not all(launch.replayable() for launch in launches):
+        warn(remark("foreign-pointers", kernel))
+        return
+    copies: dict[str, list[Launch]] = {}
+    for variant in bench.variants():
+        if kernel in variant.swaps and variant.name in right:
+            entry = variant.wrapper
+            own = record(bench, entry, variant.name, inputs) if entry in right else []
+            if own and len(own) != len(launches):
+                warn(remark("other-launch-count", variant.name, entry=entry, launches=len(own)))
+            else:
+                copies[variant.name] = own or launches
+    for name in bench.ablations():
+        if re.fullmatch(rf"{kernel}_v\d+", name):
+            copies[name] = launches
+    for number, launch in enumerate(launches):
+        suffix = " alone" if len(launches) == 1 else f" alone #{number + 1}"
+        values = launch.values()
+        base = Subject(kernel + suffix, launch.starter(bench.namespace[kernel]), values)
+        for name, own in copies.items():
+            theirs = values if launch.fits(own[number]) else own[number].values()
+            yield base, Subject(name + suffix, launch.starter(bench.namespace[name]), theirs)
+        if not copies:
+            yield base, None

@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
+import ctypes
+import operator
 import random
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import torch
+import torch._inductor.config
+from torch._inductor.async_compile import AsyncCompile
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import flop_registry
 
-from inductor_probe.harness.bench import Bench
-from inductor_probe.harness.checks import ALLOCATORS
-from inductor_probe.harness.clocks import cpu_clock, gpu_clock
-from inductor_probe.harness.empty_kernels import argument, empty_kernel, signature
-from inductor_probe.harness.flops import first_line, flops_of
+from inductor_probe.harness.bench import Bench, Call
 from inductor_probe.harness.gpu_clock import GpuClock, host_seconds
-from inductor_probe.harness.guards import Guarded
-from inductor_probe.harness.inputs import clone
+from inductor_probe.harness.inputs import clone, tensors_of
+from inductor_probe.harness.judge import watched_allocators
 from inductor_probe.harness.launches import Launch, record
-from inductor_probe.harness.remarks import Remark, remark
-from inductor_probe.harness.rings import Ring, tensors_of
-from inductor_probe.harness.timing import BUSY, Side, Subject, involuntary_switches, make_side
+from inductor_probe.harness.remarks import Remark, first_line, remark
+from inductor_probe.harness.timing import (
+    BUSY,
+    Ring,
+    Side,
+    Subject,
+    cpu_clock,
+    gpu_clock,
+    involuntary_switches,
+    make_side,
+)
 
 MOST_LAUNCHES = 48
 MOST_BYTES = 2 << 30  # of all that launches are passed; a ring holds a few times that
@@ -79,24 +88,18 @@ class Timer:
 
     def _block(self, side: Side, number: int) -> float:
         """Time a block; once more where something else had our core meanwhile, a few times at most."""
-        found = 0.0
+        seconds = 0.0
         for again in range(TRIES):
             self.part.repeated += again > 0
-            self._touch(side, number)
+            side.once(number)  # inside the wrapper its data are warm from the step before, too
             switches, wall, cpu = involuntary_switches(), time.perf_counter(), time.process_time()
-            found = min(side.block(number) for _ in range(2))
+            seconds = min(side.block(number) for _ in range(2))
             wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
             if cpu >= BUSY * wall and involuntary_switches() == switches:
                 break
         else:
             self.part.disturbed += 1
-        return found
-
-    def _touch(self, side: Side, number: int) -> None:
-        """Call it once without a clock: inside the wrapper its data are warm from the step before, too."""
-        slots = side.ring.take(number, 1)
-        side.runs[slots[0]]()
-        side.ring.restore(slots, side.drifting)
+        return seconds
 
     def on_cuda(self, number: int, clock: GpuClock) -> None:
         """Time it on the device, on the host, and where it is a whole graph, both together."""
@@ -106,7 +109,12 @@ class Timer:
             self.part.seconds.append(clock(run, DEVICE_CALLS))
         self.part.host.append(host_seconds(run, clock.stream.wait, 5))
         if self.part.kind in ("call", "compiled"):
-            self.part.wall.append(wall_seconds(run, clock.stream.wait, DEVICE_CALLS))
+            clock.stream.wait()
+            begin = time.perf_counter()
+            for _ in range(DEVICE_CALLS):
+                run()
+            clock.stream.wait()
+            self.part.wall.append((time.perf_counter() - begin) / DEVICE_CALLS)
         self.side.ring.restore(slots, self.side.drifting)
 
 
@@ -119,12 +127,112 @@ class LibraryCalls(TorchDispatchMode):  # type: ignore[misc] # mypy does not fol
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        aliases = [each.alias_info for each in func._schema.returns if each.alias_info is not None]
+        aliases = [value.alias_info for value in func._schema.returns if value.alias_info is not None]
         views = any(not alias.is_write for alias in aliases)
         if not views and not func._schema.name.partition("::")[2].startswith(NOT_WORK):
             launch = Launch(None, *clone((args, kwargs)))
             self.steps.append(Step("library", str(func), launch, func))
         return func(*args, **kwargs)
+
+
+class Flops(TorchDispatchMode):  # type: ignore[misc]
+    """Counts the floating-point operations of each operator that registers a count, in order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.counted: list[tuple[str, int]] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        count = flop_registry.get(func._overloadpacket)
+        if count is not None:
+            self.counted.append((str(func._overloadpacket), int(count(*args, **(kwargs or {}), out_val=out))))
+        return out
+
+
+class Guarded:
+    """The pristine wrapper behind dynamo's guards on its inputs; nothing is compiled but those.
+
+    Dynamo traces a function that passes its arguments to one opaque call; the backend puts the wrapper in the
+    place of that. So any graph will do, and guards are those of plain arguments: a user's program may have
+    more, and what AOTAutograd adds is left out.
+
+    Attributes:
+        times_compiled: 1 as long as its guards held.
+        times_called: how often the wrapper ran in the first call.
+
+    Raises:
+        RuntimeError: dynamo made something else, or did not run the wrapper.
+    """
+
+    def __init__(self, entry: Callable[[list[Any]], Any], inputs: list[Any]) -> None:
+        self.times_compiled = self.times_called = 0
+        self.entry: Callable[[list[Any]], Any] = self._counting
+        self._pristine = entry
+        outputs = list(entry(clone(inputs)))
+        self._stub: Callable[[list[Any]], Any] = lambda _: outputs
+        self._tensors = [index for index, output in enumerate(outputs) if isinstance(output, torch.Tensor)]
+        tensors = [outputs[index] for index in self._tensors]
+        forms = [(tensor.size(), tensor.stride(), tensor.dtype, tensor.device) for tensor in tensors]
+        self._nothing = torch.empty(0)
+        self._inputs = inputs
+
+        def opaque(*_: Any) -> Any:
+            if not forms:
+                return (torch.empty(0),)
+            return tuple(torch.empty_strided(*form[:2], dtype=form[2], device=form[3]) for form in forms)
+
+        self._opaque = torch.compiler.allow_in_graph(opaque)
+
+        def program(*values: Any) -> Any:
+            return opaque(*values)
+
+        # Dynamo counts the compiles of a code object: a new one is not charged for those of other inputs.
+        program.__code__ = program.__code__.replace()
+        self.run = torch.compile(program, backend=self._backend, fullgraph=True, dynamic=False)
+        self.run(*clone(inputs))
+        if (self.times_called, self.times_compiled) != (1, 1):
+            raise RuntimeError(f"the wrapper ran {self.times_called} times behind dynamo, not once")
+
+    def with_wrapper(self, *values: Any) -> Any:
+        """Call the wrapper behind its guards."""
+        self.entry = self._pristine
+        return self.run(*values)
+
+    def without_wrapper(self, *values: Any) -> Any:
+        """Do the same without the wrapper: return what it returned."""
+        self.entry = self._stub
+        return self.run(*values)
+
+    def without_guards(self, *values: Any) -> Any:
+        """Do the same without guards: what `without_wrapper` takes more is theirs."""
+        self.entry = self._stub
+        return tuple(self.entry(list(values)))
+
+    def _counting(self, args: list[Any]) -> Any:
+        self.times_called += 1
+        return self._pristine(args)
+
+    def _backend(self, traced: Any, _: list[Any]) -> Callable[..., Any]:
+        self.times_compiled += 1
+        nodes = list(traced.graph.nodes)
+        calls = [node for node in nodes if node.op == "call_function" and node.target is self._opaque]
+        placeholders = [node for node in nodes if node.op == "placeholder"]
+        returned = nodes[-1].args[0]
+        if len(calls) != 1 or not all(node.target is operator.getitem for node in returned):
+            raise RuntimeError("dynamo made another graph than one call")
+        order = [placeholders.index(arg) if isinstance(arg, torch.fx.Node) else None for arg in calls[0].args]
+        picked = [node.args[1] for node in returned]
+        if order == list(range(len(placeholders))) and self._tensors == picked:
+            return lambda *args: tuple(self.entry(list(args)))
+
+        def run(*args: Any) -> tuple[Any, ...]:
+            pairs = zip(order, self._inputs, strict=True)
+            outputs = self.entry([value if place is None else args[place] for place, value in pairs])
+            tensors = [outputs[index] for index in self._tensors] or [self._nothing]
+            return tuple(tensors[index] for index in picked)
+
+        return run
 
 
 def measure_overheads(bench: Bench, inputs: list[Any], seconds: float, rng: random.Random) -> dict[str, Any]:
@@ -136,12 +244,12 @@ def measure_overheads(bench: Bench, inputs: list[Any], seconds: float, rng: rand
     """
     remarks: list[Remark] = []
     entry = bench.namespace["call"]
-    gpu = next((each for each in tensors_of(inputs) if each.is_cuda), None)
+    gpu = next((tensor for tensor in tensors_of(inputs) if tensor.is_cuda), None)
     with torch.no_grad():
-        found = steps_of(bench, inputs, remarks)
+        steps = steps_of(bench, inputs, remarks)
         clock = gpu_clock(str(gpu.device), False) if gpu is not None else None
         try:
-            timers = timers_of(found, rng, remarks, empties=gpu is None)
+            timers = timers_of(steps, rng, remarks, empties=gpu is None)
         except Exception as error:  # a library call may not be one to repeat: of its own, or out of memory
             timers = []
             remarks.append(remark("kernels-not-timed", error=first_line(error)))
@@ -151,33 +259,44 @@ def measure_overheads(bench: Bench, inputs: list[Any], seconds: float, rng: rand
         guarded = None
         try:
             guarded = Guarded(entry, inputs)
-            whole = Subject("compiled", caller(guarded.whole), inputs)
-            timers.append(Timer(Part("compiled", "compiled"), make_side(whole, ring)))
-            sides = [host_side(caller(run), ring) for run in (guarded.only, guarded.direct)]
+            compiled = Subject("compiled", caller(guarded.with_wrapper), inputs)
+            timers.append(Timer(Part("compiled", "compiled"), make_side(compiled, ring)))
+            sides = [host_side(run, ring) for run in (guarded.without_wrapper, guarded.without_guards)]
             timers.append(Timer(Part("guards", "guards"), *sides))
         except Exception as error:  # dynamo has many ways to refuse
             remarks.append(remark("guards-not-timed", error=first_line(error)))
-        time_rounds(timers, clock, seconds, rng)
+        # All of them once a round, in random order, so that differences are taken within a round.
+        end, number = time.perf_counter() + seconds, 0
+        while number < FEWEST_ROUNDS or time.perf_counter() < end:
+            for timer in rng.sample(timers, len(timers)):
+                if clock and timer.part.kind != "guards":
+                    timer.on_cuda(number, clock)
+                else:
+                    timer.on_cpu(number)
+            number += 1
         if guarded and guarded.times_compiled > 1:
             timers = [timer for timer in timers if timer.part.kind not in ("compiled", "guards")]
             remarks.append(remark("guards-recompiled", times=guarded.times_compiled))
+        allocated: list[Any] = []
+        with watched_allocators(bench.namespace, allocated.append):
+            entry(clone(inputs))
         return {
             "device": "cpu" if gpu is None else "cuda",
-            "allocations": allocations(bench, inputs),
-            "parts": [vars(timer.part) for timer in timers],
+            "allocations": len(allocated),
+            "parts": [asdict(timer.part) for timer in timers],
             "flops": flops_of(bench, inputs, remarks),
             "remarks": remarks + (clock.remarks if clock else []),
         }
 
 
-def caller(run: Callable[..., Any]) -> Callable[[Any], Callable[[], object]]:
+def caller(run: Callable[..., Any]) -> Callable[[Any], Call]:
     """Return what makes a function without arguments, which calls `run` with some values."""
     return lambda values: lambda: run(*values)
 
 
-def host_side(bind: Callable[[Any], Callable[[], object]], ring: Ring) -> Side:
+def host_side(run: Callable[..., Any], ring: Ring) -> Side:
     """Bind what runs nothing on a GPU and changes nothing: it is timed by the host."""
-    side = Side("host", [bind(values) for values in ring.slots], ring, cpu_clock, [])
+    side = Side("host", [caller(run)(values) for values in ring.slots], ring, cpu_clock, [])
     side.runs[0]()
     side.calibrate([side.block(0) for _ in range(3)])
     return side
@@ -186,25 +305,23 @@ def host_side(bind: Callable[[Any], Callable[[], object]], ring: Ring) -> Side:
 def steps_of(bench: Bench, inputs: list[Any], remarks: list[Remark]) -> list[Step]:
     """Return every launch and library call of the wrapper; none, and a remark, if one cannot be repeated."""
     bench.namespace["call"](clone(inputs))  # the first call of a Triton kernel tries its configs
-    library = LibraryCalls()
-    mine = clone(inputs)
-    with library:
-        bench.namespace["call"](mine)
-    steps, why = library.steps, None
+    values = clone(inputs)
+    with LibraryCalls() as library:
+        bench.namespace["call"](values)
+    steps: list[Step] = library.steps
+    reason = None
     for kernel in bench.kernels:
         launches = record(bench, "call", kernel, inputs)
         if not all(launch.replayable() for launch in launches):
-            why = remark("launches-not-repeatable", kernel=kernel)
+            reason = remark("launches-not-repeatable", kernel=kernel)
         steps += [Step("kernel", kernel, launch, bench.namespace[kernel]) for launch in launches]
-        size = sum(
-            each.untyped_storage().nbytes() for step in steps for each in tensors_of(step.launch.values())
-        )
+        tensors = [tensor for step in steps for tensor in tensors_of(step.launch.values())]
         if len(steps) > MOST_LAUNCHES:
-            why = remark("too-many-launches", most=MOST_LAUNCHES)
-        elif size > MOST_BYTES:
-            why = remark("arguments-too-large", most_gib=MOST_BYTES >> 30)
-        if why:
-            remarks.append(why)
+            reason = remark("too-many-launches", most=MOST_LAUNCHES)
+        elif sum(tensor.untyped_storage().nbytes() for tensor in tensors) > MOST_BYTES:
+            reason = remark("arguments-too-large", most_gib=MOST_BYTES >> 30)
+        if reason:
+            remarks.append(reason)
             return []
     return steps
 
@@ -214,62 +331,63 @@ def timers_of(steps: list[Step], rng: random.Random, remarks: list[Remark], *, e
     timers = []
     signatures = [signature(step.launch) for step in steps if step.kind == "kernel"] if empties else []
     try:
-        ranked = sorted(set(signatures), key=lambda each: (-signatures.count(each), each))
-        made = {each: empty_kernel(each) for each in ranked[:MOST_SIGNATURES]}
+        ranked = sorted(set(signatures), key=lambda letters: (-signatures.count(letters), letters))
+        kernels = {letters: empty_kernel(letters) for letters in ranked[:MOST_SIGNATURES]}
     except Exception as error:  # whatever a compiler may say
-        made = {}
+        kernels = {}
         remarks.append(remark("launches-included", error=first_line(error)))
     for step in steps:
         values = step.launch.values()
-        ring = Ring(values, 2, False, rng)
-        side = make_side(Subject(step.name, step.launch.starter(step.run), values), ring)
-        timer = Timer(Part(step.kind, step.name), side)
-        if made and step.kind == "kernel":
-            own = signature(step.launch)
-            nearest = min(made, key=lambda each: (each != own, abs(len(each) - len(own))))
-            # Of another length, it is not that call; the difference is some ten nanoseconds an argument.
-            launch = step.launch if nearest == own else Launch(None, tuple(map(argument, nearest)), {})
-            args = launch.values()
-            subject = Subject("empty", launch.starter(made[nearest]), args)
-            timer.empty = make_side(subject, Ring(args, 2, False, rng))
+        subject = Subject(step.name, step.launch.starter(step.run), values)
+        timer = Timer(Part(step.kind, step.name), make_side(subject, Ring(values, 2, False, rng)))
+        if kernels and step.kind == "kernel":
+            exact, launch = signature(step.launch), step.launch
+            nearest = min(kernels, key=lambda letters: (letters != exact, abs(len(letters) - len(exact))))
+            if nearest != exact:  # not that call; the difference is some ten nanoseconds an argument
+                launch = Launch(None, tuple(_argument(letter) for letter in nearest), {})
+            empty = Subject("empty", launch.starter(kernels[nearest]), launch.values())
+            timer.empty = make_side(empty, Ring(empty.values, 2, False, rng))
         timers.append(timer)
     return timers
 
 
-def time_rounds(timers: list[Timer], clock: GpuClock | None, seconds: float, rng: random.Random) -> None:
-    """Time all of them once a round, in random order, so that differences are taken within a round."""
-    end, number = time.perf_counter() + seconds, 0
-    while number < FEWEST_ROUNDS or time.perf_counter() < end:
-        for timer in rng.sample(timers, len(timers)):
-            timer.on_cuda(number, clock) if clock and timer.part.kind != "guards" else timer.on_cpu(number)
-        number += 1
+def signature(launch: Launch) -> str:
+    """Return a letter for each argument: `p` tensor, `P` raw pointer, `i` integer, `f` float."""
+    return "".join(
+        ("P" if index in launch.pointers else "p")
+        if isinstance(arg, torch.Tensor)
+        else ("f" if isinstance(arg, float) else "i")
+        for index, arg in enumerate(launch.args)
+    )
 
 
-def wall_seconds(run: Callable[[], object], wait: Callable[[], object], calls: int) -> float:
-    """Return the seconds a call of calls one after the other, until the device has done the last."""
-    wait()
-    begin = time.perf_counter()
-    for _ in range(calls):
-        run()
-    wait()
-    return (time.perf_counter() - begin) / calls
+def _argument(letter: str) -> Any:
+    return {"p": torch.empty(1), "P": ctypes.c_void_p(), "i": 1, "f": 1.0}[letter]
 
 
-def allocations(bench: Bench, inputs: list[Any]) -> int:
-    """Return how often the wrapper allocates memory in one call."""
-    counted: list[str] = []
+def empty_kernel(letters: str) -> Callable[..., object]:
+    """Compile a C++ kernel that does nothing, with inductor's own way of passing arguments."""
+    types = [{"p": "void*", "P": "void*", "i": "int64_t", "f": "float"}[letter] for letter in letters]
+    arguments = ", ".join(f"{name} a{index}" for index, name in enumerate(types))
+    source = f'#include <cstdint>\nextern "C" void kernel({arguments}) {{}}\n'
+    with torch._inductor.config.patch(compile_threads=1):  # here: its compile workers were stopped
+        compiler = AsyncCompile()
+        if "P" in letters:
+            by_pointers: Callable[..., object] = compiler.cpp(source)
+            return by_pointers
+        kernel: Callable[..., object] = compiler.cpp_pybinding(types, source)
+    return kernel
 
-    def noting(name: str, allocate: Callable[..., Any]) -> Callable[..., Any]:
-        def noted(*args: Any, **kwargs: Any) -> Any:
-            counted.append(name)
-            return allocate(*args, **kwargs)
 
-        return noted
-
-    kept = {name: bench.namespace[name] for name in ALLOCATORS if name in bench.namespace}
-    bench.namespace.update({name: noting(name, allocate) for name, allocate in kept.items()})
+def flops_of(bench: Bench, inputs: list[Any], remarks: list[Remark]) -> list[tuple[str, int]] | None:
+    """Run the graph eagerly and count the floating-point operations of each operator, in order."""
+    if bench.aten_graph is None:
+        return None
     try:
-        bench.namespace["call"](clone(inputs))
-    finally:
-        bench.namespace.update(kept)
-    return len(counted)
+        with Flops() as flops:
+            bench.aten_graph()(*clone(inputs))
+    except Exception as error:  # an operation of another torch version, or a formula that does not fit
+        remarks.append(remark("flops-not-counted", error=first_line(error)))
+        return None
+    counted: list[tuple[str, int]] = flops.counted
+    return counted

@@ -86,3 +86,9 @@ def sentence_of(code: str, subject: str, numbers: dict[str, Any]) -> str:
 def sentences(remarks: list[Remark]) -> str:
     """Return what remarks say, in a line."""
     return "; ".join(map(sentence, remarks))
+
+
+def first_line(error: BaseException) -> str:
+    """Return the type of an error and the first line of its message: `ValueError: no such size`."""
+    message = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__

@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
-from inductor_probe.bench import read_samples, result_of, run_bench_file
+from inductor_probe.bench.session import run_bench_file
+from inductor_probe.bench.verdict import result_of
 from inductor_probe.errors import NotFoundError, ProbeError, RunFailedError
 from inductor_probe.model.bench import BenchSettings
+from inductor_probe.store.samples import read_samples
 from tests.store.test_samples import GUARD, PROCESS, QUAD
 
 WRITES = """

@@ -11,14 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from inductor_probe.bench import read_samples, result_of, run_bench_file
-from inductor_probe.bench.bench_run import run_once
+from inductor_probe.bench.session import run_bench_file, run_once
+from inductor_probe.bench.verdict import result_of
 from inductor_probe.bench_file import write_bench_file
 from inductor_probe.errors import NotFoundError, RunFailedError
 from inductor_probe.model.bench import BenchResult, BenchSettings
 from inductor_probe.model.timing import Variant
 from inductor_probe.report.bench import BenchTable
 from inductor_probe.report.shown import to_text
+from inductor_probe.store.samples import read_samples
 
 pytestmark = pytest.mark.compiles
 

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from inductor_probe.bench.bimodality import modes
-from inductor_probe.bench.sample_remarks import autocorrelation, drift
+from inductor_probe.bench.sample_remarks import autocorrelation, drift, modes
 from inductor_probe.bench.verdict import conclude
 from inductor_probe.model.timing import Series
 from inductor_probe.report.words.remarks import sentence

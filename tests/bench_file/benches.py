@@ -7,12 +7,12 @@ from typing import Any
 import torch
 
 from inductor_probe.harness.bench import Bench
-from inductor_probe.harness.inputs import make_tensor
+from inductor_probe.harness.inputs import Inputs
 
 
 def bench(namespace: dict[str, Any], kernels: list[str]) -> Bench:
     def make_inputs(seed: int, *_: object) -> list[Any]:
-        return [make_tensor((64,), (1,), torch.float32, "cpu", torch.Generator().manual_seed(seed))]
+        return [Inputs(seed).tensor("x", (64,), (1,), torch.float32, "cpu")]
 
     return Bench("g", kernels, make_inputs, None, "none here", namespace)
 

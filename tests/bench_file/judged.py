@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from inductor_probe.harness.bench import Bench, Variant
-from inductor_probe.harness.inputs import make_tensor
+from inductor_probe.harness.inputs import Inputs
 from inductor_probe.harness.judge import POISON, judge, prepare
 
 
@@ -19,7 +19,7 @@ class Double(torch.nn.Module):
 def bench(call: Any, call_v2: Any, aten_graph: Any = Double, dtype: torch.dtype = torch.float32) -> Bench:
     def make_inputs(seed: int, kind: str, sizes: dict[str, int]) -> list[Any]:
         assert (kind, sizes) == ("random", {})
-        return [make_tensor((8,), (1,), dtype, "cpu", torch.Generator().manual_seed(seed), high=50)]
+        return [Inputs(seed).tensor("x", (8,), (1,), dtype, "cpu", high=50)]
 
     namespace = {"empty_strided": torch.empty_strided, "call": call, "call_v2": call_v2}
     return Bench("g", [], make_inputs, aten_graph, "none here", namespace)

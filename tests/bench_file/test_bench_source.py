@@ -11,7 +11,7 @@ from inductor_probe.bench_file import bench_source
 from inductor_probe.bench_file.paste import harness
 from inductor_probe.bench_file.sections import cut
 from inductor_probe.errors import UnreadableError
-from inductor_probe.harness import GPU_MODULES, MODULES
+from inductor_probe.harness import CORE, ONLY_ON_GPU, REST
 from inductor_probe.model.manifest import InputFact
 from tests.conftest import DUMPS, REPOSITORY, all_graph_dirs
 
@@ -102,13 +102,20 @@ def test_harness_names_do_not_collide_with_those_of_any_dump() -> None:
 
 def test_the_harness_is_pasted_whole_and_without_notes_to_our_tools() -> None:
     imports, code = harness(gpu=True)
-    assert len({*MODULES, *GPU_MODULES}) == len(MODULES) + len(GPU_MODULES)
     folder = REPOSITORY / "inductor_probe" / "harness"
-    assert {path.stem for path in folder.glob("*.py")} == {*MODULES, *GPU_MODULES, "__init__"}
+    assert sorted(path.stem for path in folder.glob("*.py")) == sorted([*CORE, *REST, "__init__"])
     assert "noqa" not in code
     assert "type: ignore" not in code
     assert not any("inductor_probe" in line for line in imports)
     assert len({line.split()[1] for line in imports}) == len(imports)
+
+
+def test_the_core_of_the_harness_needs_nothing_of_the_rest() -> None:
+    folder = REPOSITORY / "inductor_probe" / "harness"
+    for stem in CORE:
+        imported = re.findall(r"from inductor_probe\.harness\.(\w+)", (folder / f"{stem}.py").read_text())
+        assert set(imported) <= set(CORE)
+    assert set(ONLY_ON_GPU) <= {*CORE, *REST}
 
 
 def test_integers_come_from_the_range_that_was_recorded() -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from inductor_probe.harness.gpu_clock import GpuClock
-from inductor_probe.harness.gpu_stream import GpuStream, profiled
+from inductor_probe.harness.gpu_clock import GpuClock, GpuStream, profiled
 
 
 @dataclass
@@ -32,10 +31,10 @@ def plain_loop(stream: GpuStream, run: Callable[[], object], calls: int) -> floa
     for _ in range(3):
         run()
     stream.wait()
-    first = stream.mark()
+    first = stream.stamp()
     for _ in range(calls):
         run()
-    last = stream.mark()
+    last = stream.stamp()
     stream.wait()
     return stream.seconds(first, last) / calls
 

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 import torch
 
-from inductor_probe.harness.config_report import config_table, configs_sentence
 from inductor_probe.harness.configs import ConfigTime, time_configs
-from inductor_probe.harness.gpu_clock import GpuClock, make_clock
+from inductor_probe.harness.gpu_clock import GpuClock, GpuStream
 from inductor_probe.harness.inputs import changed, clone
 from inductor_probe.harness.launches import Launch, record
 from inductor_probe.harness.remarks import Remark
@@ -25,7 +24,7 @@ Times = Callable[..., list[ConfigTime]]
 
 @pytest.fixture(scope="module")
 def clock() -> GpuClock:
-    return make_clock("cuda")
+    return GpuClock(GpuStream("cuda"))
 
 
 def module_of(pattern: str) -> ModuleType:
@@ -61,8 +60,8 @@ def test_every_config_is_checked_and_timed(clock: GpuClock, graph: str, kind: st
     kept = clone([value for value in launch.args if isinstance(value, torch.Tensor)])
     remarks: list[Remark] = []
     found = time_configs(kernel, launch, extra, clock=clock, seconds=1.0, remarks=remarks)
-    print("\n" + config_table(name, found))
-    print(configs_sentence(found))
+    for each in found:
+        print(name, each.plain())
     print(f"remarks: {[*remarks, *clock.remarks] or 'none'}")
     (chosen,) = [each for each in found if each.chosen]
     assert chosen.correct
@@ -80,7 +79,7 @@ def test_every_config_is_checked_and_timed(clock: GpuClock, graph: str, kind: st
 
 def test_a_block_too_large_is_refused_before_it_reads_beyond_its_buffers(clock: GpuClock) -> None:
     _, kernel, launch = launch_of(module_of("layernorm_grad/*/*/*forward*"), "triton_per")
-    found = time_configs(kernel, launch, "XBLOCK=3,65536", clock=clock, seconds=0.1)
+    found = time_configs(kernel, launch, "XBLOCK=3,65536", clock=clock, seconds=0.1, remarks=[])
     reasons = {each.values["XBLOCK"]: each.note for each in found if each.origin == "asked"}
     print(reasons)
     assert all(reasons[block] and "does not compile" in str(reasons[block]) for block in (3, 65536))

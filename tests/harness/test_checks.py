@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 import torch
 
-from inductor_probe.harness.checks import Float64, Slack, compare, poisoned, slack_of, tolerance
-from inductor_probe.harness.inputs import changed, clone, make_tensor
+from inductor_probe.harness.checks import Slack, allowed, compare, slack_of
+from inductor_probe.harness.inputs import Inputs, changed, clone
+from inductor_probe.harness.judge import poison, watched_allocators
+from inductor_probe.harness.reference import Float64
 from inductor_probe.harness.remarks import sentences
 
 NAN, INF = math.nan, math.inf
@@ -98,8 +100,9 @@ def test_sizes_counts_and_numbers_must_agree() -> None:
 
 
 def test_tolerances_are_those_of_torch_testing() -> None:
-    assert tolerance(torch.float32) == (1.3e-6, 1e-5)
-    assert tolerance(torch.bfloat16) == (1.6e-2, 1e-5)
+    exact = torch.tensor([0.0, 1.0], dtype=torch.float64)
+    assert allowed(exact, torch.float32).tolist() == pytest.approx([1e-5, 1e-5 + 1.3e-6])
+    assert allowed(exact, torch.bfloat16).tolist() == pytest.approx([1e-5, 1e-5 + 1.6e-2])
 
 
 def test_float64_mode_widens_operations_and_dtypes_asked_for() -> None:
@@ -116,7 +119,7 @@ def test_float64_mode_widens_operations_and_dtypes_asked_for() -> None:
 
 def test_poison_fills_all_memory_and_is_taken_back() -> None:
     namespace: dict[str, Any] = {"empty_strided": torch.empty_strided, "other": 1}
-    with poisoned(namespace, 0x7F):
+    with watched_allocators(namespace, lambda tensor: poison(tensor, 0x7F)):
         assert namespace["empty_strided"]((2, 3), (8, 2)).isnan().all()
         whole = namespace["empty_strided"]((2,), (3,), dtype=torch.uint8).untyped_storage()
         assert set(whole.tolist()) == {0x7F}
@@ -125,16 +128,15 @@ def test_poison_fills_all_memory_and_is_taken_back() -> None:
 
 def test_inputs_have_their_layout_range_and_seed() -> None:
     def make(seed: int) -> torch.Tensor:
-        generator = torch.Generator().manual_seed(seed)
-        return make_tensor((4, 5), (1, 7), torch.int32, "cpu", generator, low=3, high=6, offset=2)
+        return Inputs(seed).tensor("x", (4, 5), (1, 7), torch.int32, "cpu", low=3, high=6, offset=2)
 
     made = make(0)
     assert (made.stride(), made.storage_offset(), made.dtype) == ((1, 7), 2, torch.int32)
     assert set(made.unique().tolist()) <= {3, 4, 5, 6}
     assert torch.equal(made, make(0))
     assert not torch.equal(made, make(1))
-    assert make_tensor((0, 3), (3, 1), torch.float32, "cpu", torch.Generator()).numel() == 0
-    assert make_tensor((), (), torch.float32, "cpu", torch.Generator()).shape == ()
+    assert Inputs(0).tensor("x", (0, 3), (3, 1), torch.float32, "cpu").numel() == 0
+    assert Inputs(0).tensor("x", (), (), torch.float32, "cpu").shape == ()
 
 
 def test_clones_keep_layout_and_shared_memory() -> None:

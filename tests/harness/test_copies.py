@@ -9,8 +9,7 @@ import pytest
 
 from inductor_probe.bench_file import bench_source
 from inductor_probe.bench_file.sections import cut
-from inductor_probe.harness.bench import Bench
-from inductor_probe.harness.copies import unedited
+from inductor_probe.harness.bench import Bench, unedited
 from inductor_probe.variants import add_variant, apply_rewrite
 from tests.conftest import DUMPS
 

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from inductor_probe.harness import gpu_clock
-from inductor_probe.harness.gpu_clock import GpuClock, host_seconds
-from inductor_probe.harness.gpu_stream import profiled
+from inductor_probe.harness.gpu_clock import GpuClock, host_seconds, profiled
 from inductor_probe.harness.remarks import Remark, sentences
 from tests.gpu.agreement import agreement, agreement_table
 
@@ -52,7 +51,7 @@ class Model:
     def wait(self) -> None:
         self.host = max(self.host, self.busy_until)
 
-    def mark(self) -> float:
+    def stamp(self) -> float:
         self.host += 0.5e-6
         self.busy_until = max(self.busy_until, self.host) + EVENT
         return self.busy_until
@@ -143,10 +142,10 @@ def test_what_comes_before_each_call_is_not_part_of_its_time(
 def test_a_plain_loop_would_time_the_launches(monkeypatch: pytest.MonkeyPatch) -> None:
     model = Model(host_cost=8e-6)
     clock = clock_of(model, monkeypatch, cold=False)
-    begin = model.mark()
+    begin = model.stamp()
     for _ in range(100):
         model.kernel(2e-6)
-    assert model.seconds(begin, model.mark()) / 100 == pytest.approx(8e-6, rel=0.1)
+    assert model.seconds(begin, model.stamp()) / 100 == pytest.approx(8e-6, rel=0.1)
     assert clock(lambda: model.kernel(2e-6), 100) == pytest.approx(2e-6, rel=0.01)
 
 
@@ -161,7 +160,7 @@ def test_refused_capture_falls_back_to_events_and_says_so(monkeypatch: pytest.Mo
     assert clock(run, 20) == pytest.approx(5e-6, rel=0.01)
     assert clock.mode(run) == "events"
     assert sentences(clock.remarks) == (
-        "timed by events, not replayed: operation not permitted when stream is capturing"
+        "timed by events, not replayed: RuntimeError: operation not permitted when stream is capturing"
     )
 
 

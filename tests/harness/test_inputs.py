@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from inductor_probe.harness import inputs as module
-from inductor_probe.harness.inputs import KINDS, Inputs, InputsError, bind, make_tensor
+from inductor_probe.harness.inputs import KINDS, Inputs, InputsError, bind
 
 CPU = "cpu"
 
@@ -56,10 +56,10 @@ def test_rare_dtypes_can_be_made(dtype: torch.dtype) -> None:
 
 
 def test_values_are_arranged_as_the_operation_needs_them() -> None:
-    generator = torch.Generator().manual_seed(0)
+    inputs = Inputs(0)
 
     def made(form: str, dtype: torch.dtype = torch.int64) -> torch.Tensor:
-        return make_tensor((6, 6), (6, 1), dtype, CPU, generator, low=0, high=20, form=form)
+        return inputs.tensor("x", (6, 6), (6, 1), dtype, CPU, low=0, high=20, form=form)
 
     for row in made("sorted").tolist():
         assert row == sorted(row)
@@ -68,14 +68,14 @@ def test_values_are_arranged_as_the_operation_needs_them() -> None:
     assert made("parts").sum(-1).tolist() == [20] * 6
     assert made("parts").min() >= 0
     assert torch.linalg.eigvalsh(made("positive definite", torch.float32)).min() > 0
-    mask = make_tensor((6, 6), (6, 1), torch.bool, CPU, generator, low=0, high=5, form="true")
+    mask = inputs.tensor("x", (6, 6), (6, 1), torch.bool, CPU, low=0, high=5, form="true")
     assert (mask.dtype, mask.sum().item()) == (torch.bool, 5)
 
 
 def test_an_unknown_kind_is_named_with_those_there_are() -> None:
     with pytest.raises(InputsError, match="'ones': there is random, zeros, sequential, real"):
         Inputs(0, "ones")
-    with pytest.raises(InputsError, match="leave other sizes"):
+    with pytest.raises(InputsError, match="leave out the other sizes"):
         Inputs(0, "real", {"s77": 5})
 
 

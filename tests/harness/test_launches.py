@@ -22,7 +22,7 @@ def test_launches_are_recorded_with_what_the_buffers_held_then() -> None:
     assert second.args[0].data_ptr() == second.args[1].data_ptr()
     assert second.fits(second)
     assert callable(subject.namespace["k"])
-    second.bind(subject.namespace["k"])()
+    second.starter(subject.namespace["k"])(second.values())()
     assert second.args[1][0] == 12
 
 
@@ -36,7 +36,7 @@ def test_triton_launches_are_replayed_through_run() -> None:
 
     subject = bench({"k": kernel, "call": call}, ["k"])
     (launch,) = record(subject, "call", "k", [torch.ones(64)])
-    launch.bind(kernel)()
+    launch.starter(kernel)(launch.values())()
     assert (launch.method, launch.args[1][0].item()) == ("run", 7.0)
     assert subject.namespace["k"] is kernel
 
@@ -65,7 +65,7 @@ def test_raw_pointers_are_told_by_the_memory_that_they_point_into() -> None:
     assert launch.pointers == {0, 1}
     assert [arg.numel() for arg in launch.args[:2]] == [4 * 32, 4 * 64]
     launch.args[0].view(torch.float32)[0] = 7.0
-    launch.bind(kernel)()
+    launch.starter(kernel)(launch.values())()
     assert copied == [32.0, 32.0, 7.0]
     assert launch.args[1].view(torch.float32)[0] == 7.0
 

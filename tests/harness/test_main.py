@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from inductor_probe.harness.bench import Bench
-from inductor_probe.harness.main import length_of_time, main, parse, time_pair
-from inductor_probe.harness.subjects import kernel_pairs
+from inductor_probe.harness.launches import kernel_pairs
+from inductor_probe.harness.main import main, parse, seconds_of, time_pair
 from tests.bench_file.benches import kernels
 
 
@@ -127,7 +127,7 @@ def test_candidates_can_be_set_up_first(capsys: pytest.CaptureFixture[str]) -> N
 
 @pytest.mark.parametrize(("text", "seconds"), [("500ms", 0.5), ("10s", 10), ("2m", 120), ("0.25", 0.25)])
 def test_budgets(text: str, seconds: float) -> None:
-    assert length_of_time(text) == pytest.approx(seconds)
+    assert seconds_of(text) == pytest.approx(seconds)
 
 
 @pytest.mark.parametrize("text", ["soon", "5sm", "s"])

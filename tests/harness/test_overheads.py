@@ -11,14 +11,16 @@ import pytest
 import torch
 
 from inductor_probe.harness.bench import Bench
-from inductor_probe.harness.empty_kernels import empty_kernel, signature
-from inductor_probe.harness.flops import Flops, flops_of
-from inductor_probe.harness.guards import Guarded
+from inductor_probe.harness.judge import watched_allocators
 from inductor_probe.harness.launches import Launch
 from inductor_probe.harness.overheads import (
+    Flops,
+    Guarded,
     LibraryCalls,
-    allocations,
+    empty_kernel,
+    flops_of,
     measure_overheads,
+    signature,
     steps_of,
 )
 from inductor_probe.harness.remarks import Remark, sentence
@@ -43,7 +45,7 @@ class TestGuarded:
         guarded = Guarded(call, inputs)
         assert (guarded.times_called, guarded.times_compiled) == (1, 1)
         mine = [torch.zeros(3), 7, torch.full((3,), 2.0)]
-        first, second = guarded.whole(*mine)
+        first, second = guarded.with_wrapper(*mine)
         assert first.tolist() == [2, 2, 2]
         assert second.tolist() == [0, 0, 0]
         assert all(given is own for given, own in zip(seen[-1], mine, strict=True))
@@ -57,9 +59,12 @@ class TestGuarded:
 
         guarded = Guarded(call, [torch.ones(3)])
         before = len(calls)
-        assert guarded.only(torch.ones(3))[0].tolist() == guarded.direct(torch.ones(3))[0].tolist()
+        assert (
+            guarded.without_wrapper(torch.ones(3))[0].tolist()
+            == guarded.without_guards(torch.ones(3))[0].tolist()
+        )
         assert len(calls) == before
-        guarded.whole(torch.ones(3))
+        guarded.with_wrapper(torch.ones(3))
         assert len(calls) == before + 1
         assert guarded.times_compiled == 1
 
@@ -69,12 +74,12 @@ class TestGuarded:
             return ()
 
         guarded, x = Guarded(call, [torch.zeros(2)]), torch.zeros(2)
-        guarded.whole(x)
+        guarded.with_wrapper(x)
         assert x.tolist() == [1, 1]
 
     def test_a_guard_that_fails_is_counted(self) -> None:
         guarded = Guarded(lambda args: (args[0] + 1,), [torch.ones(3)])
-        guarded.whole(torch.ones(4))
+        guarded.with_wrapper(torch.ones(4))
         assert guarded.times_compiled == 2
 
     def test_graphs_of_one_process_do_not_reach_the_recompile_limit_together(self) -> None:
@@ -112,7 +117,10 @@ def test_pointers_to_memory_of_something_else_leave_kernels_out_with_a_remark() 
 def test_allocations_of_one_call_are_counted() -> None:
     namespace: dict[str, Any] = {"empty_strided": torch.empty_strided}
     namespace["call"] = lambda args: tuple(namespace["empty_strided"]((2,), (1,)) for _ in range(3))
-    assert allocations(a_bench(namespace, []), []) == 3
+    allocated: list[Any] = []
+    with watched_allocators(namespace, allocated.append):
+        namespace["call"]([])
+    assert len(allocated) == 3
     assert namespace["empty_strided"] is torch.empty_strided
 
 
@@ -132,7 +140,7 @@ def test_an_empty_kernel_takes_the_arguments_of_the_real_one() -> None:
     assert kernel(*launch.args) is None
     by_pointers = Launch(None, (torch.ones(2), 3), {}, frozenset({0}))
     assert signature(by_pointers) == "Pi"
-    by_pointers.bind(empty_kernel("Pi"))()
+    by_pointers.starter(empty_kernel("Pi"))(by_pointers.values())()
     with pytest.raises(RuntimeError, match="requires 3 args"):
         kernel(torch.ones(2))
 

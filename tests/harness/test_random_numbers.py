@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from inductor_probe.harness.random_numbers import Draws, multiplied, normal, philox, uniform, whole
+from inductor_probe.harness.reference import Draws, integers, multiplied, normal, philox, uniform
 
 CPU = torch.device("cpu")
 
@@ -43,7 +43,7 @@ def test_whole_numbers_are_the_remainder_of_64_bits(low: int, high: int) -> None
         low + (first | second << 32) % (high - low)
         for first, second in zip(words[0].tolist(), words[1].tolist(), strict=True)
     ]
-    assert whole(words, low, high).tolist() == exact
+    assert integers(words, low, high).tolist() == exact
 
 
 def test_other_operations_run_as_they_are_and_random_ones_are_noted() -> None:

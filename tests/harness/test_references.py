@@ -6,7 +6,7 @@ import pytest
 import torch
 import torch._inductor.inductor_prims
 
-from inductor_probe.harness.random_numbers import Draws
+from inductor_probe.harness.reference import Draws
 from inductor_probe.harness.remarks import sentences
 from tests.bench_file.judged import bench, double, verdicts
 
@@ -161,7 +161,7 @@ def test_values_without_memory_are_none_that_nobody_wrote(made: Any) -> None:
         torch.empty(8)
         torch.ops.aten.empty.memory_format([0])
         value = made()
-    assert not draws.unwritten.holds(value)
+    assert not draws.is_unwritten(value)
 
 
 def test_floats_of_eight_bits_are_compared() -> None:

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from inductor_probe.harness.checks import Check
-from inductor_probe.harness.report import Timed, describe, duration, table, verdict_on
+from inductor_probe.harness.report import Timed, describe, duration, table
 from inductor_probe.harness.timing import Quad
 
 
@@ -36,5 +36,5 @@ def test_inputs_and_findings_in_words() -> None:
     assert describe([3]) == "no tensor inputs"
     check = Check("v", False, 2.0, 3, 9, (1, 2), 0, 5.0, 7.0)
     said = "v: WRONG, 3 of 9 elements, max error 2; first at output 0[1, 2]: 5.0 instead of 7.0"
-    assert verdict_on(check) == said
-    assert verdict_on(Check("v", max_error=0.0)) == "v: correct, max error 0"
+    assert check.sentence() == said
+    assert Check("v", max_error=0.0).sentence() == "v: correct, max error 0"

@@ -10,8 +10,17 @@ import pytest
 import torch
 
 from inductor_probe.harness.remarks import Remark, sentences
-from inductor_probe.harness.rings import Ring, make_ring
-from inductor_probe.harness.timing import Quad, Side, Subject, make_side, time_quad, time_quads, width
+from inductor_probe.harness.timing import (
+    Quad,
+    Ring,
+    Side,
+    Subject,
+    make_ring,
+    make_side,
+    time_quad,
+    time_quads,
+    width,
+)
 
 
 def side(name: str, run: Callable[..., object], *tensors: Any, cold: bool = False, slots: int = 3) -> Side:
@@ -109,10 +118,10 @@ def test_a_ring_is_as_large_as_it_should_be_and_says_when_it_cannot(monkeypatch:
     rng = random.Random(0)  # noqa: S311
     x = torch.zeros(1024)
     assert len(make_ring([x], False, rng, said.append).slots) == 8
-    monkeypatch.setattr("inductor_probe.harness.rings.last_level_cache", lambda: 64 * 1024)
+    monkeypatch.setattr("inductor_probe.harness.timing.last_level_cache", lambda: 64 * 1024)
     assert len(make_ring([x], True, rng, said.append).slots) == 24  # one and a half caches
     assert said == []
-    monkeypatch.setattr("inductor_probe.harness.rings.last_level_cache", lambda: 64 << 20)
+    monkeypatch.setattr("inductor_probe.harness.timing.last_level_cache", lambda: 64 << 20)
     assert len(make_ring([x], True, rng, said.append).slots) == 4096
     assert sentences(said) == "data are not wholly cold: the ring holds 16 MiB, the cache 64"
 

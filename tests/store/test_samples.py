@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from inductor_probe.bench import read_samples, result_of
+from inductor_probe.bench.verdict import result_of
 from inductor_probe.errors import NotFoundError, UnreadableError
 from inductor_probe.harness.remarks import TYPES, remark
 from inductor_probe.model.codec import to_json
@@ -15,7 +15,7 @@ from inductor_probe.model.timing import KernelWork, PeakRate, Roofline
 from inductor_probe.report.bench import BenchTable
 from inductor_probe.report.shown import to_text
 from inductor_probe.report.words.remarks import sentence
-from inductor_probe.store.samples import samples_text
+from inductor_probe.store.samples import read_samples, samples_text
 
 QUAD = {"order": "ABBA", "seconds": [1e-6, 2e-6, 2e-6, 1e-6], "guard": False, "disturbed": None}
 GUARD = {"order": "BAAB", "seconds": [1e-6] * 4, "guard": True, "disturbed": None}
