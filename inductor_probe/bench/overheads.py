@@ -59,6 +59,7 @@ def overheads_of(processes: Sequence[OverheadSamples]) -> Overheads:
     if direct:
         remarks.append(measured("guards-timed-alone", "analysis", Subject("graph", "")))
     walls = [time for process in processes if (part := _part(process, whole)) for time in part.wall]
+    slower = max(totals, key=totals.__getitem__)
     return Overheads(
         device=first.device,
         whole=whole,
@@ -67,7 +68,7 @@ def overheads_of(processes: Sequence[OverheadSamples]) -> Overheads:
         rounds=sum(len(_required(process, "call").seconds) for process in processes),
         guards_alone=_median(np.concatenate(alone)) if alone else None,
         wall=_median(walls) if walls else None,
-        bound=max(totals, key=totals.__getitem__) if cuda else None,
+        bound=slower if cuda else None,
         repeated=sum(part.repeated for process in processes for part in process.parts),
         disturbed=sum(part.disturbed for process in processes for part in process.parts),
         remarks=tuple(dict.fromkeys(remarks)),
