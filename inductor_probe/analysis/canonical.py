@@ -20,9 +20,7 @@ from collections.abc import Hashable
 from hashlib import blake2b
 
 from inductor_probe.analysis.formula.body import read_body
-from inductor_probe.analysis.formula.effects import Effect
-from inductor_probe.analysis.formula.indexing import Indexing
-from inductor_probe.analysis.formula.values import COMMUTATIVE, Value
+from inductor_probe.analysis.formula.values import COMMUTATIVE, Effect, Indexing, Value
 from inductor_probe.model.ir import MemoryDep, SchedulerNode, StarDep
 
 _DIGEST_BYTES = 16

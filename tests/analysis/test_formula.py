@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from inductor_probe.analysis.formula import formula
+from inductor_probe.analysis.formula.formula import formula
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.formula import Call, Definition, Effect, Formula, Number, Store
 from inductor_probe.model.ir import Block, BufferLayout, Dotted, Op, Ref, SchedulerNode

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inductor_probe.analysis.canonical import canonical
-from inductor_probe.analysis.formula import formula
+from inductor_probe.analysis.formula.formula import formula
 from inductor_probe.model.ir import Block, Op, Ref
 from inductor_probe.report.formula import formula_text
 from tests.analysis.made_bodies import F32, LOAD, body_node, op, store

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from inductor_probe.analysis.formula import formula
+from inductor_probe.analysis.formula.formula import formula
 from inductor_probe.model.codec import to_json
 from inductor_probe.reader.ir import read_ir
 from inductor_probe.report.formula import FormulaText, formula_lines, formula_text

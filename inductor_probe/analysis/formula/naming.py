@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from itertools import count
+from collections.abc import Iterable, Sequence
+from itertools import chain, count
 
-from inductor_probe.analysis.formula.shapes import Shapes, children, reachable
-from inductor_probe.analysis.formula.values import (
-    INTEGERS,
-    LEAVES,
-    LIGHT,
-    RUN,
-    Value,
-    Values,
-    shown,
-)
+from inductor_probe.analysis.formula.shapes import Shapes
+from inductor_probe.analysis.formula.values import INTEGERS, LEAVES, LIGHT
 
 _DEEPEST = 32
-"""Expressions nested deeper are cut by a name: no reader wants them, and no stack holds them all."""
+"""Expressions nested deeper are cut by a name: nobody can read them, and no stack holds them all."""
 _LONGEST = 14
 """Expressions of more operations are cut, if there is a part of at least `_LEAST_CUT` to be named."""
 _LEAST_CUT = 7
@@ -26,178 +17,167 @@ _SUMS = frozenset({"add", "sub", "maximum", "minimum"})
 _LEAST_SHARED = 2
 _DEEPEST_LIGHT = 4
 _WIDEST_LIGHT = 3
-
 _LIGHT_OF_LIGHT = frozenset({"sum", "product", "cast", "floordiv", "remainder"})
+_RUN = {"sub": "add", "truediv": "mul"} | {
+    kind: kind
+    for kind in ("add", "mul", "and_", "or_", "xor", "logical_and", "logical_or", "maximum", "minimum")
+}
+"""Operations of one run are written from left to right, without parentheses when they follow one another."""
 
 
-@dataclass(frozen=True, slots=True)
 class Named:
-    """The values that get a name.
+    """The values that get a name among those that `roots` need.
 
     Attributes:
-        chosen: of those that stand for themselves alone, and the general ones of shapes.
+        chosen: of those without parameters, and the general ones of shapes.
         parameters: of every value, those it depends on.
         under: of every value, the mask under which alone it may be computed.
     """
 
-    chosen: frozenset[int]
-    parameters: list[tuple[int, ...]]
-    under: list[int | None]
+    def __init__(self, shapes: Shapes, roots: Sequence[int]) -> None:
+        self._shapes = shapes
+        self._values = shapes.values
+        self._order = shapes.reachable([*roots, *shapes.general])
+        self.parameters = self._parameters()
+        self.under = self._masks()
+        self._light = self._light_values()
+        self.chosen = self._used_often(roots).union(shapes.general).difference(shapes.calls)
+        self._cut_deep()
+        self._cut_long()
+        masks = {self.under[number] for number in self.chosen}
+        self.chosen.update(mask for mask in masks if mask is not None and not self._stays(mask, absent=True))
 
+    def in_place(self, number: int) -> bool:
+        """Whether a value is written where it is used, neither by its name nor as a call."""
+        return number not in self.chosen and number not in self._shapes.calls
 
-def choose_named(values: Values, roots: Iterable[int], shapes: Shapes) -> Named:
-    """Choose the values to be named among those that `roots` need."""
-    roots = list(roots)
-    order = reachable(values, [*roots, *shapes.general], shapes.calls)
-    general = set(shapes.general)
-    light = _light(values, order)
-    uses = dict.fromkeys(order, 0)
-    for at in roots:
-        uses[at] += 1
-    parameters = _parameters(values)
-    work = _work(values)
-    for at in reversed(order):
-        times = uses[at] if light[at] and at not in general else 1
-        for arg in children(values, at, shapes.calls):
-            uses[arg] += times
-            if parameters[at] and not parameters[arg] and work[arg] >= _LEAST_SHARED:
-                uses[arg] += 1  # the same in every call of the function it stands in
-    chosen = {at for at in order if uses[at] > 1 and not light[at]} | general
-    chosen.difference_update(shapes.calls)
-    _cut_deep(values, order, shapes, chosen, light)
-    _cut_long(values, order, shapes, chosen, light)
-    under = _masks(values)
-    for at in tuple(chosen):
-        mask = under[at]
-        if mask is not None and not light.get(mask, True) and mask not in shapes.calls:
-            chosen.add(mask)
-    return Named(frozenset(chosen), parameters, under)
+    def _stays(self, number: int, *, absent: bool = False) -> bool:
+        """Whether a value is not worth a name of its own; `absent` is the answer where nothing needs it."""
+        return self._light.get(number, absent) or number in self._shapes.calls
 
+    def _used_often(self, roots: Iterable[int]) -> set[int]:
+        """Return the values that are used more than once and are better read under a name."""
+        uses = dict.fromkeys(self._order, 0)
+        for root in roots:
+            uses[root] += 1
+        work: list[int] = []  # operations of each value, as if nothing had a name
+        for value in self._values.table:
+            work.append(min((value.kind not in LIGHT) + sum(work[arg] for arg in value.shown), 1 << 40))
+        general = set(self._shapes.general)
+        for number in reversed(self._order):
+            times = uses[number] if self._light[number] and number not in general else 1
+            for arg in self._shapes.children(number):
+                uses[arg] += times
+                if self.parameters[number] and not self.parameters[arg] and work[arg] >= _LEAST_SHARED:
+                    uses[arg] += 1  # the same in every call of the function it is in
+        return {number for number in self._order if uses[number] > 1 and not self._light[number]}
 
-def _light(values: Values, order: list[int]) -> dict[int, bool]:
-    """Tell which values are better read in place than under a name."""
-    with_parts = {values.table[at].args[0] for at in order if values.table[at].kind == "item"}
-    depth: dict[int, int] = {}
-    light: dict[int, bool] = {}
-    for at in order:
-        value = values.table[at]
-        light[at] = value.kind in LEAVES or at in with_parts or _is_plain(values, value)
-        if not light[at] and value.kind in _LIGHT_OF_LIGHT and len(value.args) <= _WIDEST_LIGHT:
-            depth[at] = 1 + max((depth.get(arg, 0) for arg in value.args), default=0)
-            light[at] = depth[at] <= _DEEPEST_LIGHT and all(light.get(arg, False) for arg in value.args)
-    return light
+    def _light_values(self) -> dict[int, bool]:
+        """Tell which values are better read in place than under a name."""
+        table = self._values.table
+        with_parts = {table[number].args[0] for number in self._order if table[number].kind == "item"}
+        depth: dict[int, int] = {}
+        light: dict[int, bool] = {}
+        for number in self._order:
+            value = table[number]
+            plain = value.kind == "sum" and value.detail == (1,)  # an index that is one other value
+            plain = plain and self._values.constant_text(value.args[0]) == "0"
+            light[number] = value.kind in LEAVES or number in with_parts or plain
+            if not light[number] and value.kind in _LIGHT_OF_LIGHT and len(value.args) <= _WIDEST_LIGHT:
+                depth[number] = 1 + max((depth.get(arg, 0) for arg in value.args), default=0)
+                small = depth[number] <= _DEEPEST_LIGHT
+                light[number] = small and all(light.get(arg, False) for arg in value.args)
+        return light
 
+    def _cut_deep(self) -> None:
+        depth: dict[int, int] = {}
+        for number in self._order:
+            args = self._shapes.children(number)
+            below = [1 if arg in self.chosen else depth[arg] + 1 for arg in args]
+            if self._continues_run(number) and below[0] > 1:
+                below[0] -= 1  # `a + b + c` is read from left to right, not inwards
+            for position, arg in enumerate(args):
+                if below[position] > _DEEPEST and not self._stays(arg):
+                    self.chosen.add(arg)
+                    below[position] = 1
+            depth[number] = max(below, default=1)
 
-def _is_plain(values: Values, value: Value) -> bool:
-    """Whether it is an index that is one other value and nothing else."""
-    return value.kind == "sum" and value.detail == (1,) and values.number(value.args[0]) == "0"
+    def _cut_long(self) -> None:
+        """Name the longest part of an expression that is too long. Sums are read term by term."""
+        length: dict[int, int] = {}
+        for number in self._order:
+            kind = self._values.table[number].kind
+            args = self._shapes.children(number)
+            length[number] = (kind not in LIGHT) + sum(length[arg] for arg in args if arg not in self.chosen)
+            parts = args[1:] if self._continues_run(number) else args
+            while length[number] > _LONGEST and kind not in _SUMS:
+                parts = tuple(arg for arg in parts if not (arg in self.chosen or self._stays(arg)))
+                longest = max(parts, key=length.__getitem__, default=None)
+                if longest is None or length[longest] < _LEAST_CUT:
+                    break
+                self.chosen.add(longest)
+                length[number] -= length[longest]
+            if kind in _SUMS:
+                length[number] = min(length[number], _LONGEST)
 
+    def _continues_run(self, number: int) -> bool:
+        """Whether its text continues where that of its first argument ends: `a + b` of `a + b + c`."""
+        value = self._values.table[number]
+        if number in self._shapes.calls or value.kind not in _RUN or not value.args:
+            return False
+        return _RUN.get(self._values.table[value.args[0]].kind) == _RUN[value.kind]
 
-def _cut_deep(
-    values: Values, order: list[int], shapes: Shapes, chosen: set[int], light: dict[int, bool]
-) -> None:
-    depth: dict[int, int] = {}
-    for at in order:
-        args = children(values, at, shapes.calls)
-        below = [1 if arg in chosen else depth[arg] + 1 for arg in args]
-        if _goes_on(values, at, shapes) and below[0] > 1:
-            below[0] -= 1  # `a + b + c` is read from left to right, not inwards
-        for place, arg in enumerate(args):
-            if below[place] > _DEEPEST and not light[arg] and arg not in shapes.calls:
-                chosen.add(arg)
-                below[place] = 1
-        depth[at] = max(below, default=1)
+    def _masks(self) -> list[int | None]:
+        table = self._values.table
+        under: list[int | None] = []
+        for value in table:
+            mask = max((mask for arg in value.shown if (mask := under[arg]) is not None), default=None)
+            if value.kind == "load" and value.detail[2]:
+                mask = value.args[-1]
+            elif value.kind == "masked" and mask is not None:
+                if mask == value.args[0]:  # the value is under the mask, and the result is not
+                    outer = (under[value.args[0]], under[value.args[2]])
+                    mask = max((number for number in outer if number is not None), default=None)
+                elif table[mask].kind == "and_" and table[mask].args[1:] == value.args[:1]:
+                    mask = table[mask].args[0]
+            under.append(mask)
+        return under
 
-
-def _cut_long(
-    values: Values, order: list[int], shapes: Shapes, chosen: set[int], light: dict[int, bool]
-) -> None:
-    """Name the longest part of an expression that is too long. Sums and the like are read term by term."""
-    length: dict[int, int] = {}
-    for at in order:
-        kind = values.table[at].kind
-        args = children(values, at, shapes.calls)
-        length[at] = (kind not in LIGHT) + sum(0 if arg in chosen else length[arg] for arg in args)
-        cuttable = args[1:] if _goes_on(values, at, shapes) else args
-        while length[at] > _LONGEST and kind not in _SUMS:
-            parts = [arg for arg in cuttable if not (arg in chosen or arg in shapes.calls or light[arg])]
-            longest = max(parts, key=length.__getitem__, default=None)
-            if longest is None or length[longest] < _LEAST_CUT:
-                break
-            chosen.add(longest)
-            length[at] -= length[longest]
-        if kind in _SUMS:
-            length[at] = min(length[at], _LONGEST)
-
-
-def _goes_on(values: Values, at: int, shapes: Shapes) -> bool:
-    """Whether its text goes on where that of its first argument ends: `a + b` of `a + b + c`."""
-    value = values.table[at]
-    if at in shapes.calls or value.kind not in RUN or not value.args:
-        return False
-    return RUN.get(values.table[value.args[0]].kind) == RUN[value.kind]
-
-
-def _work(values: Values) -> list[int]:
-    """Count the operations of each value, as if nothing had a name."""
-    work: list[int] = []
-    for value in values.table:
-        total = (value.kind not in LIGHT) + sum(work[arg] for arg in shown(value))
-        work.append(min(total, 1 << 40))
-    return work
-
-
-def _masks(values: Values) -> list[int | None]:
-    under: list[int | None] = []
-    for value in values.table:
-        inside = [found for arg in shown(value) if (found := under[arg]) is not None]
-        mask = max(inside, default=None)
-        if value.kind == "load" and value.detail[2]:
-            mask = value.args[-1]
-        elif value.kind == "masked" and mask is not None:
-            outer = values.table[mask]
-            if mask == value.args[0]:
-                mask = max((at for arg in (0, 2) if (at := under[value.args[arg]]) is not None), default=None)
-            elif outer.kind == "and_" and outer.args[1:] == value.args[:1]:
-                mask = outer.args[0]
-        under.append(mask)
-    return under
-
-
-def _parameters(values: Values) -> list[tuple[int, ...]]:
-    found: list[tuple[int, ...]] = []
-    for at, value in enumerate(values.table):
-        if value.kind == "parameter":
-            found.append((at,))
-            continue
-        inside = {arg_parameters for arg in value.args if (arg_parameters := found[arg])}
-        if len(inside) < 2:
-            found.append(next(iter(inside), ()))
-        else:
-            found.append(tuple(sorted({parameter for part in inside for parameter in part})))
-    return found
+    def _parameters(self) -> list[tuple[int, ...]]:
+        parameters: list[tuple[int, ...]] = []
+        for number, value in enumerate(self._values.table):
+            distinct = {parameters[arg] for arg in value.args} - {()}
+            if value.kind == "parameter":
+                parameters.append((number,))
+            elif len(distinct) < 2:
+                parameters.append(next(iter(distinct), ()))
+            else:
+                parameters.append(tuple(sorted(set(chain.from_iterable(distinct)))))
+        return parameters
 
 
 class Spelling:
-    """Hands out names that nothing else has: `m0` for masks, `i0` for integers, `t0`; functions are `f`."""
+    """Makes names that nothing else has: `m0` for masks, `i0` for integers, `t0`; functions are `f`."""
 
-    def __init__(self, taken: Iterable[str]) -> None:
-        self._taken = set(taken)
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names = set(names)
         self._counts = {prefix: count() for prefix in "mit"}
 
     def name(self, dtype: str | None, parameters: int) -> str:
         """Return a new name for a value of `dtype`, or for a function of so many parameters."""
         if parameters:
-            return self._free([*"fgh", *(f"f{number}" for number in range(len(self._taken) + 1))])
+            return self._new("fgh")
         prefix = "m" if dtype == "bool" else "i" if dtype in INTEGERS else "t"
-        return self._free(f"{prefix}{number}" for number in self._counts[prefix])
+        return self._first(f"{prefix}{number}" for number in self._counts[prefix])
 
     def parameter(self, dtype: str | None) -> str:
         """Return a new name for a parameter."""
-        letters = "jklq" if dtype in INTEGERS else "abcd"
-        return self._free([*letters, *(f"{letters[0]}{number}" for number in range(len(self._taken) + 1))])
+        return self._new("jklq" if dtype in INTEGERS else "abcd")
 
-    def _free(self, names: Iterable[str]) -> str:
-        name = next(name for name in names if name not in self._taken)
-        self._taken.add(name)
+    def _new(self, letters: str) -> str:
+        return self._first(chain(letters, (f"{letters[0]}{number}" for number in count())))
+
+    def _first(self, names: Iterable[str]) -> str:
+        name = next(name for name in names if name not in self._names)
+        self._names.add(name)
         return name

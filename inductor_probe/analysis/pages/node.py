@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from inductor_probe.analysis.formula import formula
+from inductor_probe.analysis.formula.formula import formula
 from inductor_probe.analysis.graph import NodeIndex, index_of, once_per_graph
 from inductor_probe.analysis.layouts import layout_rows
 from inductor_probe.analysis.links import links
