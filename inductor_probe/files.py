@@ -27,7 +27,7 @@ takes up to 0.5 kB, so that what is read of one file stays below a quarter of a 
 LARGEST_JSON = 16 << 20
 """`[[],[],...` takes 27 bytes of memory a byte. The largest provenance file of a network has 0.5 MB."""
 _LARGEST_OWN = 1 << 30
-_LONG_NUMBER = re.compile(r"0[xXoObB][0-9a-fA-F_]{1000}")
+LONG_NUMBER = re.compile(r"0[xXoObB][0-9a-fA-F_]{1000,}")
 """Python's parser takes such a number however long it is, and then does not print it (`int_max_str_digits`);
 of a decimal one it refuses more than 4,300 digits."""
 
@@ -44,7 +44,7 @@ def read_text(path: Path, *, from_dump: bool = True, largest: int = LARGEST_BYTE
     Raises:
         NotFoundError: there is no such file.
         UnreadableError: no permission, not a regular file (a pipe would keep us waiting for ever), too large,
-            bytes that are not UTF-8 text, or a number that Python could not print; says the first bad line.
+            or bytes that are not UTF-8 text; says the first bad line.
     """
     data, _ = read_bytes(path, largest if from_dump else _LARGEST_OWN)
     lines = data.count(b"\n") + data.count(b"\r")
@@ -69,9 +69,6 @@ def decoded(data: bytes, path: Path) -> str:
         except UnicodeDecodeError as error:
             bad = error.start
         else:
-            if match := _LONG_NUMBER.search(text):
-                line = text.count("\n", 0, match.start()) + 1
-                raise UnreadableError(f"{path}:{line}: a number of more than 1,000 digits", _DAMAGED)
             return text
     line = data.count(b"\n", 0, bad) + 1
     raise UnreadableError(f"{path}:{line}: not text (byte {bad} of {len(data)})", _DAMAGED)
@@ -80,6 +77,18 @@ def decoded(data: bytes, path: Path) -> str:
 def unix_lines(text: str) -> str:
     """Return `text` with every line ending in `\\n`."""
     return _LINE_ENDS.sub("\n", text) if "\r" in text else text
+
+
+def refuse_long_numbers(text: str, path: Path) -> str:
+    """Return `text`, which is going to be code.
+
+    Raises:
+        UnreadableError: it holds a number that Python reads and does not print; says the line.
+    """
+    if match := LONG_NUMBER.search(text):
+        line = text.count("\n", 0, match.start()) + 1
+        raise UnreadableError(f"{path}:{line}: a number of more than 1,000 digits", _DAMAGED)
+    return text
 
 
 def read_bytes(path: Path, largest: int = LARGEST_BYTES) -> tuple[bytes, os.stat_result]:

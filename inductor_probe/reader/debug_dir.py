@@ -22,7 +22,7 @@ from inductor_probe.reader.ir import IrFile, names_children, parse_ir, with_chil
 from inductor_probe.reader.link import leads_to, not_followed
 from inductor_probe.reader.output_code import parse_output_code
 from inductor_probe.reader.provenance import PROVENANCE_FILES, parse_provenance
-from inductor_probe.reader.python_text import expressions_bounded
+from inductor_probe.reader.python_text import expressions_bounded, without_long_numbers
 from inductor_probe.reader.runnable import parse_runnable
 from inductor_probe.store.manifest import read_manifest
 
@@ -166,8 +166,10 @@ def with_earlier(graph: CompiledGraph) -> CompiledGraph:
 
 def texts_of(graph: CompiledGraph) -> dict[str, str]:
     """Return the texts of the files that `graph` was read from, by name, without those that are not text."""
-    texts = {file.path.name: _part(partial(read_text, file.path), [], None) for file in graph.files}
-    return {name: text for name, text in texts.items() if text is not None}
+    texts = {file.path: _part(partial(read_text, file.path), [], None) for file in graph.files}
+    return {
+        path.name: without_long_numbers(text, path)[0] for path, text in texts.items() if text is not None
+    }
 
 
 def unopened_files(graph: CompiledGraph) -> tuple[Path, ...]:
@@ -227,14 +229,13 @@ class _GraphReader:
         problems: list[Problem] = []
         with warnings.catch_warnings(), expressions_bounded():
             warnings.simplefilter("ignore", SyntaxWarning)  # about text that is read, not run
-            parsed = _part(lambda: parse(text, path), problems, None)
+            readable, long_numbers = without_long_numbers(text, path)
+            parsed = _part(lambda: parse(readable, path), problems, None)
         unread = lines if parsed is None else 0
         if parsed is not None:
-            spans = [
-                problem.span for problem in parsed.problems if problem.span and problem.span.path == path
-            ]
+            problems = [*long_numbers, *parsed.problems]
+            spans = [problem.span for problem in problems if problem.span and problem.span.path == path]
             unread = len({line for span in spans for line in range(span.first, span.last + 1)})
-            problems.extend(parsed.problems)
         self.files.append(FileRead(path, lines, unread))
         self.problems.extend(problems)
         return parsed

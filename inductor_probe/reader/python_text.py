@@ -16,6 +16,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 
+from inductor_probe.files import LONG_NUMBER
 from inductor_probe.model.span import Problem, Span
 
 MOST_WORDS = 300_000
@@ -29,6 +30,7 @@ LARGEST_EXPRESSIONS = 1_500_000
 """Characters of all values of a file, or of a run's logs, that need a tree. At most a quarter of a file's
 text does, and less of large files; the rest has one of the forms that are read by pattern."""
 _UNCOUNTED = 1 << 18
+_NOT_READ = "number_not_read"
 LONGEST_FSTRINGS = 1 << 16
 """Characters. CPython 3.11 takes 27 s for an f-string of 300 kB, and a quarter of that for half of it."""
 _DEEPER_THAN_THIS = 1_000
@@ -102,11 +104,26 @@ def parse_expression(text: str) -> ast.expr:
         left[0] -= len(text)
         if left[0] < 0:
             raise ValueError(f"not read: {LARGEST_EXPRESSIONS:,} characters of unusual values came before it")
+    if LONG_NUMBER.search(text):  # of a log: those of other files are names by now
+        raise ValueError("not read: a number of more than 1,000 digits")
     try:
         return ast.parse(text, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         shown = text if len(text) <= 80 else f"{text[:77]}..."
         raise ValueError(f"not an expression: {shown}") from error
+
+
+def without_long_numbers(text: str, path: Path) -> tuple[str, tuple[Problem, ...]]:
+    """Return `text` with a name for each number that Python would not print, and their lines as problems.
+
+    `size=[0xfff..., 3]` becomes `size=[number_not_read, 3]`: the rest of the line and of the file is read.
+    """
+    lines = [text.count("\n", 0, match.start()) + 1 for match in LONG_NUMBER.finditer(text)]
+    if not lines:
+        return text, ()
+    message = "a number of more than 1,000 digits, not read"
+    problems = tuple(Problem(message, Span(path, line, line)) for line in dict.fromkeys(lines))
+    return LONG_NUMBER.sub(_NOT_READ, text), problems
 
 
 def _tree(text: str) -> ast.Module:

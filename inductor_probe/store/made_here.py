@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from inductor_probe.errors import NotFoundError, ProbeError
-from inductor_probe.files import LARGEST_BYTES, LARGEST_JSON, read_text
+from inductor_probe.files import LARGEST_BYTES, LARGEST_JSON, read_text, refuse_long_numbers
 from inductor_probe.model.manifest import MANIFEST_NAME
 from inductor_probe.model.runs import MadeHere, OtherWriters
 
@@ -111,7 +111,7 @@ def graph_texts(graph: Path, run: Path | None) -> GraphTexts:
 
 def _text(path: Path, largest: int = LARGEST_BYTES) -> str | None:
     try:
-        return read_text(path, largest=largest)
+        return refuse_long_numbers(read_text(path, largest=largest), path)
     except NotFoundError:
         return None
 

@@ -191,3 +191,20 @@ def test_a_number_that_python_reads_and_cannot_print_is_named(tmp_path: Path, nu
     lines[3] += f" {number}"
     file.write_text("\n".join(lines))
     assert f"{file}:4: a number of more than 1,000 digits" in str(read(copy).problems[0])
+
+
+def test_a_number_that_python_cannot_print_leaves_the_rest_of_the_file_readable(tmp_path: Path) -> None:
+    """The whole file was refused for it."""
+    copy = copy_of(FLIP, tmp_path)
+    good = read(FLIP)
+    for name in ("ir_post_fusion.txt", "output_code.py"):
+        text = (copy / name).read_text()
+        (copy / name).write_text(text.replace("150528", "0x" + "f" * 5000, 1) + f"# {'0b' + '1' * 2000}\n")
+    damaged = read(copy)
+    assert [node.name for node in damaged.post] == [node.name for node in good.post]
+    assert damaged.code is not None
+    assert good.code is not None
+    assert [launch.kernel for launch in damaged.code.launches] == [
+        launch.kernel for launch in good.code.launches
+    ]
+    assert all("a number of more than 1,000 digits, not read" in str(each) for each in damaged.problems[:2])
