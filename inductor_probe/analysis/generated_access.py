@@ -168,7 +168,7 @@ def _read(kernel: Kernel) -> Iterator[_Use]:
         if kernel.span is not None:
             line = kernel.span.first + use.line - 1
             access = replace(access, span=Span(kernel.span.path, line, line))
-        yield _Use(use.pointer, "read" if use.how == "load" else "write", tail, index, access)
+        yield _Use(use.pointer, "read" if use.kind == "load" else "write", tail, index, access)
 
 
 @lru_cache(maxsize=4096)  # the layers of a network have the same indexes

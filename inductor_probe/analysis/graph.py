@@ -193,7 +193,7 @@ class GraphIndex:
         layouts: dict[str, BufferLayout] = {}
         for allocation in self._code.allocations if self._code else ():
             layout = allocation.layout
-            if layout is None and allocation.of is not None and allocation.how in _SAME_LAYOUT:
+            if layout is None and allocation.of is not None and allocation.kind in _SAME_LAYOUT:
                 layout = layouts.get(allocation.of)
             if layout is not None:
                 layouts[allocation.name] = layout
@@ -214,7 +214,7 @@ class GraphIndex:
         return {
             item.name: item.of
             for item in (self._code.allocations if self._code else ())
-            if item.of is not None and item.how in _SAME_MEMORY
+            if item.of is not None and item.kind in _SAME_MEMORY
         }
 
     def memory_names(self, buffer: str) -> tuple[str, ...]:

@@ -200,7 +200,7 @@ def _accesses(kernel: Kernel) -> tuple[int | None, int | None]:
     if backend is None or not pointers:
         return None, None
     uses = backend.pointer_uses(kernel.source, pointers)
-    loads = sum(use.how == "load" for use in uses)
+    loads = sum(use.kind == "load" for use in uses)
     return loads, len(uses) - loads
 
 

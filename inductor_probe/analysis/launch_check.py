@@ -350,9 +350,9 @@ class _LaunchCheck:
         seen: set[str] = set()
         while name and name not in seen and (allocation := self._index.allocations.get(name)):
             seen.add(name)
-            if allocation.how == "view":
+            if allocation.kind == "view":
                 offsets.append(allocation.layout.offset if allocation.layout else None)
-            name = allocation.of if allocation.how in ("reuse", "alias", "view") else None
+            name = allocation.of if allocation.kind in ("reuse", "alias", "view") else None
         numbers = [offset for offset in offsets if isinstance(offset, int)]
         return sum(numbers) * item if len(numbers) == len(offsets) else None
 

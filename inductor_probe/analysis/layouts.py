@@ -143,7 +143,7 @@ def _drafts(graph: CompiledGraph, linked: Links, buffers: Collection[str] | None
     leaves = index.nodes.leaves
     allocations = graph.code.allocations if graph.code else ()
     # Symbolic sizes are inputs without an allocation.
-    drafts = {item.name: _Draft(item.name) for item in allocations if item.how == "input"}
+    drafts = {item.name: _Draft(item.name) for item in allocations if item.kind == "input"}
     for leaf in leaves:
         for buffer in leaf.outputs:
             draft = drafts.setdefault(buffer.name, _Draft(buffer.name))
@@ -163,7 +163,7 @@ def _drafts(graph: CompiledGraph, linked: Links, buffers: Collection[str] | None
     if buffers is None or buffers:
         _add_accesses(graph, linked, buffers, drafts)
     for item in allocations:
-        if item.how == "constant" and item.name in drafts:  # one that no node reads has no draft
+        if item.kind == "constant" and item.name in drafts:  # one that no node reads has no draft
             drafts[item.name].add_layout(item.layout, "constant", item.span)
     return drafts
 
@@ -174,7 +174,7 @@ def _add_wrapper(graph: CompiledGraph, drafts: dict[str, _Draft]) -> None:
         return
     for item in graph.code.allocations:
         if item.name in drafts:
-            fact = "input" if item.how == "input" else "allocation"
+            fact = "input" if item.kind == "input" else "allocation"
             drafts[item.name].add_layout(item.layout, fact, item.span)
     allocated = {item.name for item in graph.code.allocations}
     allocated.update(name for call in graph.code.externs for name in call.outputs)

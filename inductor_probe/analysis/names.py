@@ -77,7 +77,7 @@ def names_of(graph: CompiledGraph) -> dict[NameType, dict[str, None]]:
     """
     index = index_of(graph)
     allocations = graph.code.allocations if graph.code else ()
-    buffers = [item.name for item in allocations if item.how in ("input", "constant")]
+    buffers = [item.name for item in allocations if item.kind in ("input", "constant")]
     for nodes in (index.before, index.post):
         buffers += [*nodes.layouts, *nodes.buffers]
     externs = (call.target for call in graph.code.externs) if graph.code else ()

@@ -142,9 +142,9 @@ def _effects(leaf: SchedulerNode, memory: Mapping[str, Allocation]) -> Iterator[
         yield from (MemoryEffect("mutates", name) for name in buffer.mutations)
         yield from (MemoryEffect("aliases", name) for name in buffer.aliases)
         allocation = memory.get(buffer.name)
-        if allocation is not None and allocation.how == "reuse" and allocation.of:
+        if allocation is not None and allocation.kind == "reuse" and allocation.of:
             yield MemoryEffect("reuses", allocation.of)
-        elif allocation is not None and allocation.how == "view" and allocation.of and not buffer.aliases:
+        elif allocation is not None and allocation.kind == "view" and allocation.of and not buffer.aliases:
             yield MemoryEffect("view_of", allocation.of)
 
 

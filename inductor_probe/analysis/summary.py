@@ -42,13 +42,13 @@ def summarise(run: DebugDir, graphs: Iterable[CompiledGraph]) -> RunSummary:
 
 def _graph_summary(graph: CompiledGraph) -> GraphSummary:
     code, record = graph.code, graph.record
-    allocated = [allocation for allocation in code.allocations if allocation.how == "new"] if code else []
+    allocated = [allocation for allocation in code.allocations if allocation.kind == "new"] if code else []
     sizes = (size_bytes(allocation.layout) for allocation in allocated)
     total = dims_sum(size for size in sizes if size is not None)
     return GraphSummary(
         graph=graph.name,
         case=record.case if record else None,
-        why=record.why if record else None,
+        compile_kind=record.why if record else None,
         guard=next(iter(record.guards), None) if record else None,
         nodes_before=graph.nodes_before,
         nodes_after=len(graph.post),

@@ -171,7 +171,7 @@ def _facts(run: DebugDir) -> RunFacts:
         return facts
     cached = with_cached_graphs(run).graphs
     if not cached:
-        return replace(facts, why=why_empty(run))
+        return replace(facts, remark=why_empty(run))
     path = (("path", str(cached[0].path)),)
     why = Remark("graphs-in-cache", "analysis", Subject("run", run.name), path, knowledge="read")
-    return replace(facts, why=why)
+    return replace(facts, remark=why)

@@ -400,7 +400,7 @@ def _uses(
             index = _index(code, word.end())
             yield PointerUse(
                 line=number,
-                how=_how(code, word),
+                kind=_how(code, word),
                 pointer=aliases.get(name, name),
                 index=None if index is None else str(plain(index)),
                 alias=name if name in aliases else None,

@@ -138,7 +138,7 @@ def _roles(source: str, names: list[str], types: dict[str, str]) -> dict[str, Ro
     if pointers:  # of a kernel that the user wrote
         directions: dict[str, set[str]] = {name: set() for name in pointers}
         for use in pointer_uses(source, frozenset(pointers)):
-            directions[use.pointer].add(use.how)
+            directions[use.pointer].add(use.kind)
         for name, how in directions.items():
             roles[name] = (
                 "pointer" if not how else "in" if how == {"load"} else "out" if how == {"store"} else "inout"
@@ -344,7 +344,7 @@ def _use(line: int, function: str, arguments: list[str], name: str, pointer: str
     _, plus, index = arguments[0].partition(f"{name} + ")
     return PointerUse(
         line=line,
-        how=how,
+        kind=how,
         pointer=pointer,
         index=unwrapped(index) if plus else None,
         mask=masks[0] if masks and masks[0] != "None" else None,

@@ -90,7 +90,7 @@ def _buffers(ctx: click.Context, incomplete: str) -> Iterator[str]:
         leaves = [leaf for top in graph.nodes for leaf in top.leaves()]
         yield from (buffer.name for leaf in leaves for buffer in leaf.outputs)
         allocations = graph.code.allocations if graph.code else ()
-        yield from (allocation.name for allocation in allocations if allocation.how == "input")
+        yield from (allocation.name for allocation in allocations if allocation.kind == "input")
 
 
 def _kernels(ctx: click.Context, incomplete: str) -> Iterator[str]:

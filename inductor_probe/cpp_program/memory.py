@@ -138,7 +138,7 @@ def _read_before_written(row: KernelRow, pointers: frozenset[str]) -> set[str]:
     backend = backend_called("cpp")
     first: dict[str, str] = {}
     for use in backend.pointer_uses(row.source, pointers) if backend else ():
-        first.setdefault(use.pointer, use.how)
+        first.setdefault(use.pointer, use.kind)
     atomic = isinstance(row.details, CppFacts) and row.details.atomics > 0
     return {name for name in pointers if atomic or first.get(name, "load") != "store"}
 

@@ -50,15 +50,17 @@ def run_facts(run: DebugDir) -> RunFacts:
         return replace(facts, torch=_torch(first), size=size, made=made, state="graphs")
     log = trace_log(run.path)
     state = _state(run)
-    ended_badly = manifest and manifest.outcome != "ok" and state != "running"
+    ending = None
+    if manifest and manifest.outcome != "ok" and state != "running":
+        ending = Remark(
+            "script-ended", "hazard", Subject("run", run.name), manifest.ending, knowledge="recorded"
+        )
     return replace(
         facts,
         torch=facts.torch or _torch(first),
         size=sizes(run.path) + (log.stat().st_size if log else 0),
         state=state,
-        why=Remark("script-ended", "hazard", Subject("run", run.name), manifest.ending, knowledge="recorded")
-        if manifest and ended_badly
-        else None,
+        remark=ending,
     )
 
 

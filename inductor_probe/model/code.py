@@ -222,7 +222,7 @@ class PointerUse:
 
     Attributes:
         line: of the kernel's source, 1-based.
-        how: `load`, `store`, or `atomic` (it adds to what is there).
+        kind: `load`, `store`, or `atomic` (it adds to what is there).
         pointer: the parameter. `alias`: the name in the text, where it is another one (`auto out_ptr1 =
             in_out_ptr0;`): it stood for a buffer whose memory the parameter's buffer took over.
         index: what is added to the pointer, as written; None when it cannot be cut out.
@@ -232,7 +232,7 @@ class PointerUse:
     """
 
     line: int
-    how: Literal["load", "store", "atomic"]
+    kind: Literal["load", "store", "atomic"]
     pointer: str
     index: str | None = None
     mask: str | None = None
@@ -320,14 +320,14 @@ class Allocation:
 
     Attributes:
         name: the buffer.
-        how: `new`, `reuse` (takes over `of`), `view` (`reinterpret_tensor` of `of`), `alias`, `input`,
+        kind: `new`, `reuse` (takes over `of`), `view` (`reinterpret_tensor` of `of`), `alias`, `input`,
             `constant` (of the module, set when it is loaded), or `copy` (of an input that is not aligned).
         layout: size, stride, dtype and device as far as the statement tells; kind `Allocation` or `Input`.
         of: the buffer whose memory it is, where it is not new.
     """
 
     name: str
-    how: Literal["new", "reuse", "view", "alias", "input", "constant", "copy"]
+    kind: Literal["new", "reuse", "view", "alias", "input", "constant", "copy"]
     layout: BufferLayout | None
     of: str | None = None
     span: Span | None = field(default=None, compare=False)

@@ -14,8 +14,8 @@ from inductor_probe.model.remark import Remark
 from inductor_probe.model.span import Problem
 
 RunState: TypeAlias = Literal["ok", "failed", "interrupted", "running", "empty", "unknown", "graphs"]
-"""`empty`: nothing was dumped, `why` says why. `running`: its process is still there. `unknown`: torch made
-it alone, so nothing tells how the script ended. `graphs`: folders of graphs outside of any run."""
+"""`empty`: nothing was dumped. `running`: its process is still there. `unknown`: torch made it alone, so
+nothing tells how the script ended. `graphs`: folders of graphs outside of any run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class RunFacts:
         torch: version. devices: of its nodes, without an index.
         graphs: how many. size: bytes on disk, its trace log for tlparse included.
         made: seconds since the epoch.
-        why: why it is empty, or how its script ended; None for a run that is neither empty nor failed.
+        remark: why it is empty, or how its script ended; None for a run that is neither empty nor failed.
     """
 
     path: Path
@@ -40,7 +40,7 @@ class RunFacts:
     size: int
     made: float
     state: RunState
-    why: Remark | None = None
+    remark: Remark | None = None
 
     @property
     @written
@@ -109,8 +109,8 @@ class GraphSummary:
     """One row of the table.
 
     Attributes:
-        graph, case: names. why: it was compiled, None when not recorded. guard: for a recompile, the first
-            guard that failed, in dynamo's words.
+        graph, case: names. compile_kind: `GraphRecord.why`, None when not recorded. guard: for a recompile,
+            the first guard that failed, in dynamo's words.
         nodes_before, nodes_after: top-level scheduler nodes before and after fusion.
         kernels: generated kernels by backend. externs: library calls.
         buffers, buffer_bytes: what the wrapper allocates, views and reuse not counted; text when symbolic.
@@ -121,7 +121,7 @@ class GraphSummary:
 
     graph: str
     case: str | None
-    why: Literal["first", "recompile", "backward"] | None
+    compile_kind: Literal["first", "recompile", "backward"] | None
     guard: str | None
     nodes_before: int
     nodes_after: int

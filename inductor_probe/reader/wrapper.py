@@ -215,7 +215,7 @@ class WrapperReader:
         if is_input:
             self._allocate(Allocation(name, "input", layout, None, span))
         elif known is None or known.layout is None:
-            how, of = (known.how, known.of) if known else ("new", None)
+            how, of = (known.kind, known.of) if known else ("new", None)
             self._allocate(Allocation(name, how, layout, of, span))
 
     def example_inputs(self, function: ast.FunctionDef) -> None:

@@ -41,8 +41,10 @@ class RunsTable:
         if not wide and any(run.cases for run in self.runs):
             yield not_shown(["cases"], options.max_width)
         for run in self.runs:
-            if run.why:
-                yield Text.assemble(("! ", "bold red"), (names[run.path], "bold"), f": {sentence(run.why)}")
+            if run.remark:
+                yield Text.assemble(
+                    ("! ", "bold red"), (names[run.path], "bold"), f": {sentence(run.remark)}"
+                )
 
     def _table(self, names: dict[Path, str], wide: bool, gap: int) -> Columns:
         known = any(run.scenario for run in self.runs)

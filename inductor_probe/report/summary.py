@@ -67,7 +67,7 @@ def _lines(summary: GraphSummary | RunSummary) -> Iterator[RenderableType]:
 def _table(summary: RunSummary) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
     with_case = any(graph.case for graph in summary.graphs)
-    with_why = any(graph.why not in (None, "first") for graph in summary.graphs)
+    with_why = any(graph.compile_kind not in (None, "first") for graph in summary.graphs)
     table.add_column("graph", overflow="fold")
     if with_case:
         table.add_column("case", overflow="fold")

@@ -137,19 +137,19 @@ def _check_stores(
     inside = [use for use in uses if between[0].line <= use.line <= between[0].last]
     stored: dict[str, PointerUse] = {}
     for use in inside:
-        if use.how == "load":
+        if use.kind == "load":
             continue
         if use.index is None or _VALUE.search(use.index):
             raise refuse(use.line, "it stores through an index that was loaded")
         missing = [
             loop.variable for loop in between if not re.search(rf"\b{loop.variable}(?:_\w+)?\b", use.index)
         ]
-        if missing and use.how == "store":
+        if missing and use.kind == "store":
             raise refuse(use.line, f"every {missing[0]} stores to the same place, and the last one stays")
-        if use.how == "atomic":
+        if use.kind == "atomic":
             raise refuse(use.line, "atomic additions come in another order then")
         stored[use.pointer] = use
     for use in inside:
         known = stored.get(use.pointer)
-        if use.how == "load" and known is not None and use.index != known.index:
+        if use.kind == "load" and known is not None and use.index != known.index:
             raise refuse(use.line, f"it loads from {use.pointer} what another iteration stores")

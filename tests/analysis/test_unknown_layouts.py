@@ -34,7 +34,7 @@ def with_constants(graph: CompiledGraph) -> CompiledGraph:
 def test_constants_have_the_layout_that_stands_behind_them(read: Read) -> None:
     code = with_constants(read("torch-2.13.0-cpu/hflip_cl")).code
     assert code is not None
-    found = {each.name: each.layout for each in code.allocations if each.how == "constant"}
+    found = {each.name: each.layout for each in code.allocations if each.kind == "constant"}
     bias, weight, gpu = found["_frozen_param18"], found["_frozen_param19"], found["constant0"]
     assert bias is not None
     assert (bias.dtype, bias.size, bias.stride, bias.device) == ("float32", (16,), (1,), "cpu")

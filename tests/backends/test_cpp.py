@@ -175,7 +175,7 @@ extern "C" void kernel(float* in_out_ptr0, const float* in_ptr0, float* out_ptr0
 """
     names = frozenset(("in_out_ptr0", "in_ptr0", "out_ptr0"))
     uses = CPP.pointer_uses(source, names)
-    assert [(use.line, use.how, use.pointer, use.alias) for use in uses] == [
+    assert [(use.line, use.kind, use.pointer, use.alias) for use in uses] == [
         (5, "load", "in_ptr0", None),
         (6, "store", "out_ptr0", None),
         (7, "store", "in_out_ptr0", "out_ptr1"),

@@ -175,7 +175,7 @@ def test_uses_have_index_mask_and_eviction(read: Read) -> None:
     lines = kernel.source.split("\n")
     assert len(uses) == 6
     for use in uses:
-        assert f"tl.{use.how}({use.pointer} + " in lines[use.line - 1]
+        assert f"tl.{use.kind}({use.pointer} + " in lines[use.line - 1]
     assert [use.eviction for use in uses[:3]] == [None, "evict_last", "evict_last"]
     assert (uses[0].index, uses[0].mask, uses[-1].mask) == ("r0_1 + 768*x0", "r0_mask & xmask", "xmask")
 

@@ -316,7 +316,7 @@ def test_manifest_and_record_are_there_while_the_script_runs(
     assert made_here(one.run / "torchinductor" / GRAPH, one.run).same
     assert not made_here(one.run / "torchinductor" / "model__1_inference_1.1", one.run).same
     (facts,) = json.loads(probe_in(one, "runs", "--json").out)["rows"]
-    assert (facts["state"], facts["why"]) == ("running", None)
+    assert (facts["state"], facts["remark"]) == ("running", None)
     ran = probe_in(one, "runs", "--rm", one.run.name, "--yes")
     assert "which makes it, is still there" in ran.out + ran.err
     assert "which makes it, is still there" in probe_in(one, "check").out

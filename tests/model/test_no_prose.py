@@ -48,7 +48,7 @@ ROOTS = (
 
 PROSE_NAMES = {
     "looks", "marks", "how", "because", "findings", "finding", "note", "notes", "warnings", "holds",
-    "effect", "meaning", "next_steps", "unknown",
+    "effect", "meaning", "next_steps", "unknown", "why",
 }  # fmt: skip
 SPACED = {
     # the text of a program or of a dump, as it stands there

@@ -65,7 +65,7 @@ def test_triton_launches_stand_inside_the_device_guard(read: Read) -> None:
     assert len(code.launches) == 4
     assert {kernel.backend for kernel in code.kernels} == {"triton"}
     assert dict(code.kernels[0].facts)["reduction hint"] == "INNER"
-    reuse = next(allocation for allocation in code.allocations if allocation.how == "reuse")
+    reuse = next(allocation for allocation in code.allocations if allocation.kind == "reuse")
     assert (reuse.name, reuse.of) == ("buf4", "buf3")
 
 
@@ -153,7 +153,7 @@ class Runner:
     ]
     assert [launch.args for launch in code.launches] == [("arg1_1", "buf0")]
     assert [call.outputs for call in code.externs] == [("buf1",)]
-    assert ("_tensor_constant0", "constant") in [(at.name, at.how) for at in code.allocations]
+    assert ("_tensor_constant0", "constant") in [(at.name, at.kind) for at in code.allocations]
 
 
 def test_a_multi_kernel_has_the_parameters_of_those_it_chooses_among() -> None:

@@ -106,7 +106,7 @@ class RunningNodes:
         if len(names) < 2 or mask.bit_count() != 1:
             return names
         leaf = self.leaves[mask.bit_length() - 1]
-        mine = {dep.name for dep in leaf.reads} if use.how == "load" else set(_written(leaf))
+        mine = {dep.name for dep in leaf.reads} if use.kind == "load" else set(_written(leaf))
         return tuple(name for name in names if name in mine) or names
 
 

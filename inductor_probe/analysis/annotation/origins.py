@@ -99,7 +99,7 @@ class _Origins:
         return found
 
     def _loads(self, at: Statement) -> list[PointerUse]:
-        return [use for use in self._uses.get(at.line, ()) if use.how == "load"]
+        return [use for use in self._uses.get(at.line, ()) if use.kind == "load"]
 
     def _reached(self) -> dict[int, int]:
         """Return the nodes whose stores each value flows into."""

@@ -27,7 +27,7 @@ def writing_nodes(
     shared: dict[str, list[int]] = {}
     for line in sorted(uses):
         for use in uses[line]:
-            if use.how != "load":
+            if use.kind != "load":
                 mask = nodes.writing(use)
                 found[line] = found.get(line, 0) | mask
                 if mask.bit_count() > 1:

@@ -49,7 +49,7 @@ def _told(origin: LineOrigin) -> str:
     elif origin.shared:
         who += f" (and {', '.join(origin.shared[:_MOST])}{' ...' if len(origin.shared) > _MOST else ''})"
     does = ", ".join(
-        f"{_VERBS[use.how]} {_either(names) if names else use.pointer}" for use, names in origin.uses
+        f"{_VERBS[use.kind]} {_either(names) if names else use.pointer}" for use, names in origin.uses
     )
     return " ".join(part for part in (who, does) if part)
 

@@ -17,7 +17,7 @@ def _numbers(side: ComparedGraph) -> dict[str, int | None]:
     graph, code = side.graph, side.graph.code
     if code is not None and code.entry is None:
         code = None  # damaged: nothing in it counts
-    new = [item for item in code.allocations if item.how == "new"] if code else []
+    new = [item for item in code.allocations if item.kind == "new"] if code else []
     sizes = [size_bytes(item.layout) for item in new]
     numbers = [size for size in sizes if isinstance(size, int)]
     return {
@@ -29,5 +29,5 @@ def _numbers(side: ComparedGraph) -> dict[str, int | None]:
         "copies": sum(text.copies for text in side.texts.values()),
         "allocations": len(new) if code else None,
         "bytes_allocated": sum(numbers) if code and len(numbers) == len(sizes) else None,
-        "reused_buffers": sum(item.how == "reuse" for item in code.allocations) if code else None,
+        "reused_buffers": sum(item.kind == "reuse" for item in code.allocations) if code else None,
     }

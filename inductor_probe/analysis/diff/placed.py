@@ -64,7 +64,7 @@ def placed_buffers(graph: CompiledGraph) -> dict[str, Placed]:
 
 def _memory(allocation: Allocation | None, graph: CompiledGraph, filled: bool) -> str | None:
     if allocation is not None:
-        return allocation.how
+        return allocation.kind
     if graph.code is None:
         return None
     return "new" if filled else "none"

@@ -59,7 +59,7 @@ def _texts(graph: CompiledGraph) -> Iterable[str]:
     for placeholder in graph.fx.inputs if graph.fx else ():
         yield placeholder.type or ""
     for allocation in graph.code.allocations if graph.code else ():
-        if allocation.how == "input" and allocation.layout:
+        if allocation.kind == "input" and allocation.layout:
             for dim in (*(allocation.layout.size or ()), *(allocation.layout.stride or ())):
                 yield str(dim)
     for leaf in index_of(graph).nodes.leaves:

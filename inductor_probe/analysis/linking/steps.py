@@ -69,7 +69,7 @@ def read_steps(code: OutputCode | None) -> Wrapper:
     reachers = _by_buffer(steps, lambda step: step.reaches)
     handed = set(reachers)
     handed.update(name for text in code.returns for name in _NAME.findall(text))
-    handed.update(found.of for found in code.allocations if found.how in ("view", "alias") and found.of)
+    handed.update(found.of for found in code.allocations if found.kind in ("view", "alias") and found.of)
     return Wrapper(
         steps=steps,
         writers=_by_buffer(steps, lambda step: step.writes),

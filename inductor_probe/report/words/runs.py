@@ -35,7 +35,7 @@ def blocker_text(blocker: Blocker) -> str:
 
 def compile_reason(summary: GraphSummary) -> str:
     """`first`, `recompile: <the guard that failed>`, `backward`; empty when not recorded."""
-    return f"{summary.why}: {summary.guard}" if summary.guard else summary.why or ""
+    return f"{summary.compile_kind}: {summary.guard}" if summary.guard else summary.compile_kind or ""
 
 
 def how_it_ended(manifest: Manifest) -> str:
