@@ -178,7 +178,7 @@ class RewriteRows(Rows[RewriteRow]):
 
 def rewrites_of(graph: GraphOnDisk) -> RewriteRows:
     """Return what each named rewrite applies to in a graph: see `Graph.rewrites`."""
-    from inductor_probe.variants import applicable
+    from inductor_probe.variants.registry import applicable
 
     path = graph.path / "output_code.py"
     return RewriteRows(applicable(read_text(path), str(path)))

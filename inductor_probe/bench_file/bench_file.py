@@ -17,15 +17,15 @@ from inductor_probe.model.bench import BenchFile
 from inductor_probe.model.layouts import InputBound
 from inductor_probe.model.manifest import InputFact
 from inductor_probe.reader.python_source import PythonSource, read_python_source
-from inductor_probe.variants import (
+from inductor_probe.variants.bench_variants import (
     add_variant,
-    apply_rewrite,
-    gone_variants,
-    taken_over,
+    carry_over,
+    orphaned_variants,
     users_variants,
     variant_diffs,
 )
-from inductor_probe.variants.definitions import frame
+from inductor_probe.variants.code import frame
+from inductor_probe.variants.registry import apply_rewrite
 
 BENCH_NAME = "output_code_bench.py"
 _GRAPHS = ("fx_graph_runnable.py", "fx_graph_readable.py")
@@ -91,7 +91,7 @@ def write_bench_file(
             "it is as that program left it; save it there, then run this again",
         )
     edited = edited_names(sealed, fresh, target)
-    gone = gone_variants(sealed)
+    gone = orphaned_variants(sealed)
     diffs = tuple(diff for diff in variant_diffs(sealed, str(target)) if diff.name in edited and diff.lines)
     return BenchFile(target, graph_dir.name, kernels, state, edited, gone, diffs, reread)
 
@@ -166,7 +166,7 @@ def _again(old: str, fresh: str, path: Path) -> tuple[Literal["rewritten", "kept
         raise _no_python(error, path) from error
     if sealed is None or sealed[2] != _sha(around) or sealed[2] == _sha(frame(fresh)):
         return "kept", old
-    return "rewritten", taken_over(fresh, users)
+    return "rewritten", carry_over(fresh, users)
 
 
 def _sealed(fresh: str, wanted: str) -> str:

@@ -17,7 +17,7 @@ from inductor_probe.model.layouts import InputBound
 from inductor_probe.model.manifest import InputFact
 from inductor_probe.reader.output_code import parse_output_code
 from inductor_probe.reader.runnable import torch_version
-from inductor_probe.variants.rename import renamed
+from inductor_probe.variants.code import renamed
 
 _DOC = '''"""Bench file of {graph}: check and time its kernels, and edited copies of them.
 

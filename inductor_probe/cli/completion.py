@@ -145,7 +145,7 @@ def _keys_of_scenario(ctx: click.Context, argument: str) -> Iterator[str]:
 
 def _specs(ctx: click.Context, incomplete: str) -> Iterator[str]:
     """Rewrites; once one is typed, with its kernel or buffer."""
-    from inductor_probe.variants import REWRITES
+    from inductor_probe.variants.registry import REWRITES
 
     yield from (f"{name}:" for name in REWRITES)
     rewrite, colon, _ = incomplete.partition(":")

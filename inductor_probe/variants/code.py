@@ -1,36 +1,53 @@
-"""The generated code in a file, as the pristine `call` runs it or as one of its variants does."""
+# ruff: noqa: N802 - libcst names the methods of a transformer
+"""The generated code in a file: what stands at its top level, and the kernels and the wrapper of it."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import ClassVar, TypeVar
 
 import libcst as cst
 
 from inductor_probe.backends import Backend, backend_of
 from inductor_probe.errors import NotFoundError, ProbeError, UnreadableError, near_names
-from inductor_probe.model.bench import NewVariant, VariantKind
-from inductor_probe.variants.definitions import (
-    Definition,
-    definitions,
-    mentioned,
-    same_but_names,
-    split_name,
-)
-from inductor_probe.variants.rename import renamed
+from inductor_probe.model.bench import ABLATIONS, NewVariant, VariantKind
 
 BY_HAND = "nothing was changed: make that variant by hand, the bench file checks it"
+_NAME = re.compile(r"(?P<base>\w+?)_v(?P<number>\d+)")
 _SHOWN = 100
 _FOR_CUDA_GRAPHS = "recursively_apply_fns"
+
+Node = TypeVar("Node", bound=cst.CSTNode)
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A statement at the top of a file that binds a name.
+
+    Attributes:
+        first, start, last: lines, 1-based: of the comment that touches it, of the statement, and its end.
+        text: the lines from `start` to `last`, with their line ends. comment: those from `first` on.
+        node: as syntax; its positions are those of the file.
+    """
+
+    name: str
+    first: int
+    start: int
+    last: int
+    comment: str
+    text: str
+    node: ast.stmt
 
 
 @dataclass(frozen=True, slots=True)
 class KernelCode:
     """A kernel's definition, cut around the text of its source.
 
-    `before` + `source` + `after` is the statement. `line` is the line of the file `path` that the source
-    starts on.
+    `before` + `source` + `after` is the statement; the source starts on `line` of the file `path`.
     """
 
     name: str
@@ -43,8 +60,7 @@ class KernelCode:
 
     def refusal(self, line: int, why: str) -> ProbeError:
         """Return the refusal to rewrite line `line` of the source, counted from 1."""
-        text = " ".join(self.source.split("\n")[line - 1].split())
-        text = text if len(text) < _SHOWN else f"{text[: _SHOWN - 3]}..."
+        text = _shortened(self.source.split("\n")[line - 1])
         return ProbeError(f"{self.path}:{self.line + line - 1}: in {self.name}, {why}: {text}", BY_HAND)
 
 
@@ -71,23 +87,20 @@ class Code:
         """The number after those of all variants, 2 when there is none."""
         return max([split[1] + 1 for name in self.known if (split := split_name(name))], default=2)
 
-    @property
-    def has_own_wrapper(self) -> bool:
-        """Whether the copies have a `call_v3` of their own; without one `call` runs them."""
-        return any(split_name(each.name) for each in self.wrapper)
-
-    def kernel(self, name: str) -> str:
-        """Return the pristine name of the kernel that `name` starts.
+    def kernel(self, name: str) -> KernelCode:
+        """Return the kernel whose pristine name is `name` or, alone of all, starts so.
 
         Raises:
             NotFoundError: there is none. ProbeError: there are several.
         """
-        found = [name] if name in self.kernels else [each for each in self.kernels if each.startswith(name)]
-        if not found:
+        names = (
+            [name] if name in self.kernels else [other for other in self.kernels if other.startswith(name)]
+        )
+        if not names:
             raise NotFoundError(f"{self.path} has no kernel {name}", near_names(name, self.kernels))
-        if len(found) > 1:
-            raise ProbeError(f"{len(found)} kernels start with {name}", f"one of {', '.join(found)}")
-        return found[0]
+        if len(names) > 1:
+            raise ProbeError(f"{len(names)} kernels start with {name}", f"one of {', '.join(names)}")
+        return self.kernels[names[0]]
 
     def with_sources(
         self,
@@ -101,45 +114,53 @@ class Code:
         """Return variants of the next number: of these kernels, and of the wrapper where it needs one.
 
         Args:
-            sources: new source of kernels, by pristine name.
+            sources: new source of kernels, by pristine name or by that of the variant in force.
             comment: what they are, in one sentence.
             wrapper: new text of definitions of the wrapper, by name, in which the launches that are to run
                 the new kernels name them already.
             kind, ablation: of the kernels.
         """
-        number = self.next_number
-        copies = {self.kernels[name].name: f"{name}_v{number}" for name in sources}
-        found = [
-            NewVariant(
-                f"{name}_v{number}",
-                same_but_names(f"{kernel.before}{source}{kernel.after}", {kernel.name: copies[kernel.name]}),
-                comment,
-                kind,
-                ablation,
-            )
-            for name, source in sources.items()
-            for kernel in (self.kernels[name],)
-        ]
-        if wrapper is None and not self.has_own_wrapper:
-            return tuple(found)
-        names = {each.name: f"{pristine(each.name)}_v{number}" for each in self.wrapper}
-        if wrapper is None:
-            names |= copies
-        texts = [(wrapper or {}).get(each.name, each.text) for each in self.wrapper]
-        entry = NewVariant(f"call_v{number}", with_names("".join(texts), names), comment, "rewrite")
-        return (*found, entry)
+        variants, copies = [], {}
+        for name, source in sources.items():
+            kernel = self.kernels[pristine(name)]
+            copies[kernel.name] = copy = f"{pristine(name)}_v{self.next_number}"
+            text = with_words(f"{kernel.before}{source}{kernel.after}", {kernel.name: copy})
+            variants.append(NewVariant(copy, text, comment, kind, ablation))
+        if wrapper is not None or any(split_name(definition.name) for definition in self.wrapper):
+            # without a `call` of their own, variants of kernels are run by the pristine one
+            number = self.next_number
+            names = {each.name: f"{pristine(each.name)}_v{number}" for each in self.wrapper}
+            names |= copies if wrapper is None else {}
+            text = "".join((wrapper or {}).get(each.name, each.text) for each in self.wrapper)
+            variants.append(NewVariant(f"call_v{number}", with_names(text, names), comment, "rewrite"))
+        return tuple(variants)
+
+    def refusal(self, statement: ast.stmt, why: str) -> ProbeError:
+        """Return the refusal to change a statement of the wrapper."""
+        return ProbeError(
+            f"{self.path}:{statement.lineno}: {why}: {_shortened(ast.unparse(statement))}", BY_HAND
+        )
 
 
-def with_names(text: str, names: Mapping[str, str]) -> str:
-    """Return Python `text` with its variables renamed; what is an attribute or a method keeps its name."""
-    module = cst.parse_module(text)
-    return module.with_changes(body=[renamed(each, names) for each in module.body]).code
+class Rewrite(ABC):
+    """A named rewrite: `arguments` is what stands behind the colon of a spec, `help` says what it does."""
 
+    name: ClassVar[str]
+    arguments: ClassVar[str]
+    help: ClassVar[str]
 
-def pristine(name: str) -> str:
-    """Return what `name` is a variant of, itself if it is none."""
-    split = split_name(name)
-    return split[0] if split else name
+    @abstractmethod
+    def apply(self, code: Code, arguments: str, comment: str) -> tuple[NewVariant, ...]:
+        """Return the variants of `code` that it makes, each with the comment.
+
+        Raises:
+            NotFoundError: `arguments` name what is not there.
+            ProbeError: the rewrite does not apply, in a sentence with the line.
+        """
+
+    def candidates(self, code: Code) -> Iterator[str]:
+        """Yield arguments to try when the rewrites that apply to a file are listed."""
+        yield from code.kernels
 
 
 def read_code(source: str, path: str = "output_code_bench.py", number: int = 0) -> Code:
@@ -149,29 +170,40 @@ def read_code(source: str, path: str = "output_code_bench.py", number: int = 0) 
         UnreadableError: it is not Python, or has no `call`. NotFoundError: no copies of that number.
     """
     try:
-        found = {each.name: each for each in definitions(source)}
+        by_name = {definition.name: definition for definition in definitions(source)}
     except (SyntaxError, ValueError) as error:
         line = getattr(error, "lineno", None) or 1
         raise UnreadableError(f"{path}:{line}: not Python: {getattr(error, 'msg', error)}") from error
-    kernels = {name: kernel for name, each in found.items() if (kernel := kernel_code(each))}
-    if number and not any(split and split[1] == number for split in map(split_name, found)):
-        have = sorted({split[1] for split in map(split_name, found) if split})
-        raise NotFoundError(
-            f"{path} has no variants _v{number}", near_names(f"v{number}", [f"v{n}" for n in have])
-        )
-    entry = f"call_v{number}" if f"call_v{number}" in found else "call"
-    if entry not in found:
+    numbers = sorted({split[1] for name in by_name if (split := split_name(name))})
+    if number and number not in numbers:
+        hint = near_names(f"v{number}", [f"v{other}" for other in numbers])
+        raise NotFoundError(f"{path} has no variants _v{number}", hint)
+    entry = f"call_v{number}" if f"call_v{number}" in by_name else "call"
+    if entry not in by_name:
         raise UnreadableError(
             f"{path} has no call", "dump the script again, or delete the file to have it made afresh"
         )
-    after = max((each.lineno for each in ast.parse(source).body if _is_wait(each)), default=0)
-    wrapper = _reached(entry, {name: each for name, each in found.items() if each.first > after})
+    kernels = {name: kernel for name, each in by_name.items() if (kernel := kernel_code(each))}
     in_force = {
         name: replace(kernels.get(f"{name}_v{number}", kernel), path=path)
         for name, kernel in kernels.items()
         if not split_name(name)
     }
-    return Code(path, number, in_force, wrapper, tuple(found))
+    # The wrapper: what `call` needs of the definitions below the kernels.
+    after = wait_line(source) or 0
+    waiting, reached = [entry], {entry}
+    while waiting:
+        for name in mentioned(by_name[waiting.pop()].node):
+            if (
+                name in by_name
+                and name not in reached
+                and by_name[name].first > after
+                and pristine(name) != _FOR_CUDA_GRAPHS
+            ):
+                reached.add(name)
+                waiting.append(name)
+    wrapper = tuple(each for name, each in by_name.items() if name in reached and name not in kernels)
+    return Code(path, number, in_force, wrapper, tuple(by_name))
 
 
 def kernel_code(definition: Definition) -> KernelCode | None:
@@ -186,39 +218,168 @@ def kernel_code(definition: Definition) -> KernelCode | None:
     texts = [each for each in args if isinstance(each, ast.Constant) and isinstance(each.value, str)]
     if backend is None or not texts:
         return None
-    text = max(texts, key=lambda each: len(str(each.value)))
-    lines = definition.text.split("\n")
-    start = offset(lines, text.lineno - definition.start, text.col_offset)
-    end = offset(lines, (text.end_lineno or text.lineno) - definition.start, text.end_col_offset or 0)
+    start, end = span(definition.text, max(texts, key=lambda text: len(str(text.value))), definition.start)
     token = definition.text[start:end]
     quotes = "'''" if "'''" in token[:5] else '"""' if '"""' in token[:5] else token[-1]
-    inner = start + token.index(quotes) + len(quotes)
-    return KernelCode(
-        definition.name,
-        backend,
-        definition.text[:inner],
-        definition.text[inner : end - len(quotes)],
-        definition.text[end - len(quotes) :],
-        definition.start + definition.text.count("\n", 0, inner),
-    )
+    first, last = start + token.index(quotes) + len(quotes), end - len(quotes)
+    before, after = definition.text[:first], definition.text[last:]
+    line = definition.start + before.count("\n")
+    return KernelCode(definition.name, backend, before, definition.text[first:last], after, line)
 
 
-def offset(lines: list[str], row: int, column: int) -> int:
-    """Return where in the joined lines a row (from 0) and a column in UTF-8 bytes are."""
-    before = sum(len(line) + 1 for line in lines[:row])
-    return before + len(lines[row].encode()[:column].decode())
+def wait_line(source: str) -> int | None:
+    """Return the line of the last `async_compile.wait`, which needs every kernel above it."""
+    waits = (each for each in ast.parse(source).body if ast.unparse(each).startswith("async_compile.wait("))
+    return max((each.lineno for each in waits), default=None)
 
 
-def _is_wait(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Expr) and ast.unparse(node).startswith("async_compile.wait(")
+def definitions(source: str) -> tuple[Definition, ...]:
+    """Return what `source` defines at its top level, in order.
+
+    Raises:
+        SyntaxError, ValueError: it is not Python.
+    """
+    lines = [f"{line}\n" for line in source.split("\n")]  # as Python counts them
+    bound = []
+    for node in ast.parse(source).body:
+        match node:
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                start = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+            case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+                start = node.lineno
+            case _:
+                continue
+        first = start
+        while first > 1 and lines[first - 2].startswith("#"):
+            first -= 1
+        last = node.end_lineno or node.lineno
+        comment, text = "".join(lines[first - 1 : start - 1]), "".join(lines[start - 1 : last])
+        bound.append(Definition(name, first, start, last, comment, text, node))
+    return tuple(bound)
 
 
-def _reached(entry: str, found: Mapping[str, Definition]) -> tuple[Definition, ...]:
-    """Return what `entry` needs of the definitions after the kernels, in order."""
-    waiting, reached = [entry], {entry}
-    while waiting:
-        for name in mentioned(found[waiting.pop()].node):
-            if name in found and name not in reached and pristine(name) != _FOR_CUDA_GRAPHS:
-                reached.add(name)
-                waiting.append(name)
-    return tuple(each for name, each in found.items() if name in reached and kernel_code(each) is None)
+def frame(source: str) -> str:
+    """Return the lines of a bench file that are not its variants, without blank ones.
+
+    Raises:
+        SyntaxError, ValueError: it is not Python.
+    """
+    lines: list[str | None] = list(source.split("\n"))
+    for definition in definitions(source):
+        if is_variant(definition.name):
+            length = definition.last - definition.first + 1
+            lines[definition.first - 1 : definition.last] = [None] * length
+    return "\n".join(line for line in lines if line is not None and line.strip())
+
+
+def split_name(name: str) -> tuple[str, int] | None:
+    """`cpp_fused_add_0_v3` is variant 3 of `cpp_fused_add_0`; None for a name that is no variant's."""
+    match = _NAME.fullmatch(name)
+    return (match["base"], int(match["number"])) if match else None
+
+
+def pristine(name: str) -> str:
+    """Return what `name` is a variant of, itself if it is none."""
+    split = split_name(name)
+    return split[0] if split else name
+
+
+def is_variant(name: str) -> bool:
+    """Tell whether `name` is that of a variant, or of the table of ablations: the user's to change."""
+    return name == ABLATIONS or _NAME.fullmatch(name) is not None
+
+
+def names_of(number: int, names: Iterable[str]) -> dict[str, str]:
+    """Return what the variants of that number are copies of, by their names."""
+    return {name: split[0] for name in names if (split := split_name(name)) and split[1] == number}
+
+
+def with_words(text: str, names: Mapping[str, str]) -> str:
+    """Return `text` with every word in `names` replaced."""
+    words = sorted(names, key=len, reverse=True)
+    word = re.compile(rf"\b(?:{'|'.join(map(re.escape, words))})\b")
+    return word.sub(lambda match: names[match[0]], text) if names else text
+
+
+def with_names(text: str, names: Mapping[str, str]) -> str:
+    """Return Python `text` with its variables renamed; what is an attribute or a method keeps its name."""
+    module = cst.parse_module(text)
+    return module.with_changes(body=[renamed(statement, names) for statement in module.body]).code
+
+
+def renamed(node: Node, names: Mapping[str, str], words: Iterable[str] = ()) -> Node:
+    """Return a copy of `node` with variables in `names` renamed.
+
+    Those in `words` are renamed in strings and comments as well: a Triton kernel is named in its first
+    argument, in its `def` line and in its metadata. Attributes, keywords, parameters and methods keep
+    their names, whatever they are called.
+    """
+    return cst.ensure_type(node.visit(_Renamer(names, {word: names[word] for word in words})), type(node))
+
+
+class _Renamer(cst.CSTTransformer):
+    def __init__(self, names: Mapping[str, str], words: Mapping[str, str]) -> None:
+        super().__init__()
+        self.names = names
+        self.words = words
+        self.classes = 0
+
+    def visit_ClassDef(self, node: cst.ClassDef) -> None:
+        self.classes += 1
+
+    def leave_ClassDef(self, original_node: cst.ClassDef, updated_node: cst.ClassDef) -> cst.ClassDef:
+        self.classes -= 1
+        return updated_node
+
+    def leave_FunctionDef(
+        self, original_node: cst.FunctionDef, updated_node: cst.FunctionDef
+    ) -> cst.FunctionDef:
+        return updated_node.with_changes(name=original_node.name) if self.classes else updated_node
+
+    def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.Name:
+        return updated_node.with_changes(value=self.names.get(original_node.value, original_node.value))
+
+    def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.Attribute:
+        return updated_node.with_changes(attr=original_node.attr)
+
+    def leave_Arg(self, original_node: cst.Arg, updated_node: cst.Arg) -> cst.Arg:
+        return updated_node.with_changes(keyword=original_node.keyword)
+
+    def leave_Param(self, original_node: cst.Param, updated_node: cst.Param) -> cst.Param:
+        return updated_node.with_changes(name=original_node.name)
+
+    def leave_SimpleString(
+        self, original_node: cst.SimpleString, updated_node: cst.SimpleString
+    ) -> cst.SimpleString:
+        return updated_node.with_changes(value=with_words(updated_node.value, self.words))
+
+    def leave_Comment(self, original_node: cst.Comment, updated_node: cst.Comment) -> cst.Comment:
+        return updated_node.with_changes(value=with_words(updated_node.value, self.words))
+
+
+def mentioned(node: ast.AST) -> Iterator[str]:
+    """Yield the variable names in a piece of syntax."""
+    yield from (part.id for part in ast.walk(node) if isinstance(part, ast.Name))
+
+
+def span(text: str, node: ast.expr, first: int = 1) -> tuple[int, int]:
+    """Return where in `text` a piece of syntax starts and ends; `first` is the line of the text's start."""
+    lines = text.split("\n")
+
+    def offset(line: int, column: int) -> int:  # of UTF-8 bytes
+        before = sum(len(other) + 1 for other in lines[: line - first])
+        return before + len(lines[line - first].encode()[:column].decode())
+
+    return offset(node.lineno, node.col_offset), offset(node.end_lineno or 0, node.end_col_offset or 0)
+
+
+def edited(text: str, edits: Iterable[tuple[int, int, str]]) -> str:
+    """Return `text` with the pieces from `start` to `end` replaced."""
+    for start, end, replacement in sorted(edits, reverse=True):
+        text = text[:start] + replacement + text[end:]
+    return text
+
+
+def _shortened(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) < _SHOWN else f"{text[: _SHOWN - 3]}..."

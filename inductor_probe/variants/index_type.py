@@ -1,18 +1,17 @@
-"""The rewrite `index`: a kernel that computes its indices with 32 or with 64 bits."""
+"""The rewrite `index`: a kernel that computes its indices with 32 or with 64 bits, by text."""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable
+from collections.abc import Iterator
 
 from inductor_probe.backends.brackets import inside
 from inductor_probe.errors import ProbeError
 from inductor_probe.model.bench import NewVariant
 from inductor_probe.model.code import CppFacts
-from inductor_probe.variants.code import Code, KernelCode
-from inductor_probe.variants.definitions import mentioned
-from inductor_probe.variants.places import body_start
+from inductor_probe.variants.accesses import body_start
+from inductor_probe.variants.code import Code, KernelCode, Rewrite, mentioned
 from inductor_probe.variants.triton_config import decorated
 
 _TYPES = ("int32", "int64")
@@ -24,99 +23,95 @@ _SYMBOL = re.compile(r"\bks\d+\b")
 _HEADER = re.compile(r"\bfor\s*\([^{}]*\)")
 _SUFFIX = re.compile(r"\b(\d+)L\b")
 _POINTER = re.compile(r"\b\w*_ptr\d+(?:\[| \+ )(static_cast<int64_t>)\(")
+_COMPUTED = re.compile(r"^\s*auto tmp\w+ = ")
 
 
-def index_type(code: Code, arguments: str, comment: str) -> tuple[NewVariant, ...]:
-    """Return a copy of a kernel that indexes with the other width.
+class IndexType(Rewrite):
+    """A copy of a kernel that indexes with the other width; 32 bits are proved to hold every index.
 
     Triton: program ids, ranges and the types of the sizes in the signature. C++: loop variables and the
     index of every access; what is computed from loop variables stays 64 bits wide.
-
-    Args:
-        code: what it is a variant of.
-        arguments: `triton_poi_fused_add_0 int64`.
-        comment: of the variant.
-
-    Raises:
-        NotFoundError: no such kernel.
-        ProbeError: it has that width already; or 32 bits are not proved to hold every index.
     """
-    name, _, wanted = arguments.strip().partition(" ")
-    wanted = wanted.strip()
-    if wanted not in _TYPES:
-        raise ProbeError(f"index wants KERNEL int32 or KERNEL int64, not {arguments!r}", "index:KERNEL int64")
-    name = code.kernel(name)
-    kernel = code.kernels[name]
-    if wanted == "int32":
-        _check_room(code, kernel)
-    source = _triton(kernel, wanted) if kernel.backend.name == "triton" else _cpp(kernel, wanted)
-    if source == kernel.source:
-        raise ProbeError(f"{kernel.name} indexes with {wanted} already", f"name {_TYPES[wanted == 'int32']}")
-    return code.with_sources({name: source}, comment)
+
+    name = "index"
+    arguments = "KERNEL int32|int64"
+    help = "index with 32 or 64 bits"
+
+    def candidates(self, code: Code) -> Iterator[str]:
+        """Yield both widths for each kernel."""
+        for name in code.kernels:
+            yield from (f"{name} int32", f"{name} int64")
+
+    def apply(self, code: Code, arguments: str, comment: str) -> tuple[NewVariant, ...]:
+        """Refuse a kernel that has that width, or buffers that may be too large for it."""
+        name, _, width = (part.strip() for part in arguments.strip().partition(" "))
+        if width not in _TYPES:
+            raise ProbeError(
+                f"index wants KERNEL int32 or KERNEL int64, not {arguments!r}", "index:KERNEL int64"
+            )
+        kernel = code.kernel(name)
+        if width == "int32":
+            _check_extents(code, kernel)
+        source = _triton(kernel, width) if kernel.backend.name == "triton" else _cpp(kernel, width)
+        if source == kernel.source:
+            raise ProbeError(
+                f"{kernel.name} indexes with {width} already", f"name {_TYPES[width == 'int32']}"
+            )
+        return code.with_sources({kernel.name: source}, comment)
 
 
-def _triton(kernel: KernelCode, wanted: str) -> str:
+def _triton(kernel: KernelCode, width: str) -> str:
     decorated(kernel)
     if re.search(r"INDEX_DTYPE|program_id\((?!\d\))", kernel.source):
-        raise ProbeError(
-            f"{kernel.name} is a template, which has index types of its own", "name another kernel"
-        )
+        raise _template(kernel)
     start = body_start(kernel.source, "triton")
-    header, body = kernel.source[:start], kernel.source[start:]
-    convert = ".to(tl.int64)" if wanted == "int64" else ""
-    header = _NUMEL.sub(rf"\1'{'i64' if convert else 'i32'}'", header)
-    return header + _ARANGE.sub(rf"\1{convert}", _PROGRAM.sub(rf"\1{convert}", body))
+    convert, size = (".to(tl.int64)", "i64") if width == "int64" else ("", "i32")
+    header = _NUMEL.sub(rf"\1'{size}'", kernel.source[:start])
+    return header + _ARANGE.sub(rf"\1{convert}", _PROGRAM.sub(rf"\1{convert}", kernel.source[start:]))
 
 
-def _cpp(kernel: KernelCode, wanted: str) -> str:
+def _template(kernel: KernelCode) -> ProbeError:
+    return ProbeError(f"{kernel.name} is a template, which has index types of its own", "name another kernel")
+
+
+def _cpp(kernel: KernelCode, width: str) -> str:
     details = kernel.backend.read(kernel.source).details
     if not isinstance(details, CppFacts) or details.templates:
-        raise ProbeError(
-            f"{kernel.name} is a template, which has index types of its own", "name another kernel"
-        )
-    if wanted == "int64":
-        if not re.search(r"\bfor\s*\(int32_t ", kernel.source):
-            raise ProbeError(f"{kernel.name} indexes with int64 already", "name int32")
-        return kernel.source.replace("int32_t", "int64_t")
-    variables = {
-        loop.variable for nest in details.nests for loop in nest.loops if re.match(r"x\d", loop.variable)
-    }
-    word = re.compile(rf"(?<![\w.])(?:{'|'.join(sorted(variables, key=len, reverse=True)) or '(?!)'})(?!\w)")
+        raise _template(kernel)
+    if width == "int64":
+        narrow = re.search(r"\bfor\s*\(int32_t ", kernel.source)
+        return kernel.source.replace("int32_t", "int64_t") if narrow else kernel.source
+    loops = {loop.variable for nest in details.nests for loop in nest.loops}
+    variables = sorted((name for name in loops if re.match(r"x\d", name)), key=len, reverse=True)
+    word = re.compile(rf"(?<![\w.])(?:{'|'.join(variables) or '(?!)'})(?!\w)")
     start = body_start(kernel.source, "cpp")
     lines = kernel.source[start:].split("\n")
     return kernel.source[:start] + "\n".join(_narrowed(line, word) for line in lines)
 
 
 def _narrowed(line: str, variable: re.Pattern[str]) -> str:
-    """Narrow a loop's header and the index of an access; what is computed from loop variables stays wide."""
+    """Narrow a loop's header and the index of an access; what is computed from loop variables stays wide.
+
+    for (int64_t x0=0L; ...         ->  for (int32_t x0=0; ...
+    in_ptr0[static_cast<int64_t>(x0 + 3L*x1)]  ->  in_ptr0[static_cast<int32_t>(x0 + 3*x1)]
+    auto tmp0 = x0;                 ->  auto tmp0 = static_cast<int64_t>(x0);
+    """
     header = _HEADER.search(line)
     if header and variable.search(header[0]):
         narrow = _SUFFIX.sub(r"\1", header[0]).replace("int64_t", "int32_t").replace("(long ", "(int32_t ")
         return line.replace(header[0], narrow)
-    widened = _widened if _COMPUTED.match(line) else _as_it_is
-    pieces, at = [], 0
-    for found in _POINTER.finditer(line):
-        index = inside(line, found.end() - 1)
-        if index is None:
-            continue
-        pieces += [widened(line[at : found.start(1)], variable), "static_cast<int32_t>("]
-        pieces += [_SUFFIX.sub(r"\1", index).replace("int64_t", "int32_t"), ")"]
-        at = found.end() + len(index) + 1
-    return "".join([*pieces, widened(line[at:], variable)])
+    wide = r"static_cast<int64_t>(\g<0>)" if _COMPUTED.match(line) else r"\g<0>"
+    pieces, position = [], 0
+    for match in _POINTER.finditer(line):
+        index = inside(line, match.end() - 1)
+        if index is not None:
+            narrow = _SUFFIX.sub(r"\1", index).replace("int64_t", "int32_t")
+            pieces += [variable.sub(wide, line[position : match.start(1)]), f"static_cast<int32_t>({narrow})"]
+            position = match.end() + len(index) + 1
+    return "".join([*pieces, variable.sub(wide, line[position:])])
 
 
-_COMPUTED = re.compile(r"^\s*auto tmp\w+ = ")
-
-
-def _as_it_is(text: str, variable: re.Pattern[str]) -> str:
-    return text
-
-
-def _widened(text: str, variable: re.Pattern[str]) -> str:
-    return variable.sub(lambda found: f"static_cast<int64_t>({found[0]})", text)
-
-
-def _check_room(code: Code, kernel: KernelCode) -> None:
+def _check_extents(code: Code, kernel: KernelCode) -> None:
     """Every buffer that the kernel is handed must be known to have fewer than 2**31 elements."""
     symbol = _SYMBOL.search(kernel.source)
     if symbol:
@@ -128,34 +123,26 @@ def _check_room(code: Code, kernel: KernelCode) -> None:
         match node:
             case ast.Call(func=ast.Name("assert_size_stride"), args=[ast.Name(buffer), size, stride, *_]):
                 extents[buffer] = _extent(size, stride)
-            case ast.Assign(targets=[ast.Name(buffer)], value=ast.Call(args=[size, stride, *_]) as call) if (
-                ast.unparse(call.func).startswith("empty_strided")
-            ):
-                extents[buffer] = _extent(size, stride)
-            case ast.Assign(targets=[ast.Name(buffer)], value=ast.Name(other)):
-                extents[buffer] = extents.get(other)
             case ast.Assign(
-                targets=[ast.Name(buffer)], value=ast.Call(args=[ast.Name(other), *_]) as call
-            ) if ast.unparse(call.func) == "reinterpret_tensor":
+                [ast.Name(buffer)], ast.Call(ast.Name("reinterpret_tensor"), [ast.Name(other), *_])
+            ):
                 extents[buffer] = extents.get(other)
-    calls = [node for node in nodes if isinstance(node, ast.Call)]
-    for call in calls:
-        if ast.unparse(call.func).removesuffix(".run") == kernel.name:
-            for buffer in _buffers(call):
-                _check_extent(buffer, extents.get(buffer), f"{code.path}:{call.lineno}")
-
-
-def _check_extent(buffer: str, extent: int | None, place: str) -> None:
-    if extent is None or extent >= _LIMIT:
-        how = "is not known" if extent is None else f"is {extent} elements"
-        raise ProbeError(
-            f"{place}: 32 bits may be too few: the extent of {buffer} {how}", "nothing was changed"
-        )
-
-
-def _buffers(call: ast.Call) -> Iterable[str]:
-    for argument in call.args:
-        yield from (each for each in mentioned(argument) if each not in ("reinterpret_tensor", "c_void_p"))
+            case ast.Assign([ast.Name(buffer)], ast.Name(other)):
+                extents[buffer] = extents.get(other)
+            case ast.Assign([ast.Name(buffer)], ast.Call(ast.Name(function), [size, stride, *_])):
+                if function.startswith("empty_strided"):
+                    extents[buffer] = _extent(size, stride)
+    for call in nodes:
+        if not isinstance(call, ast.Call) or ast.unparse(call.func).removesuffix(".run") != kernel.name:
+            continue
+        for buffer in (name for argument in call.args for name in mentioned(argument)):
+            extent = extents.get(buffer)
+            if buffer not in ("reinterpret_tensor", "c_void_p") and (extent is None or extent >= _LIMIT):
+                known = "is not known" if extent is None else f"is {extent} elements"
+                raise ProbeError(
+                    f"{code.path}:{call.lineno}: 32 bits may be too few: the extent of {buffer} {known}",
+                    "nothing was changed",
+                )
 
 
 def _extent(size: ast.expr, stride: ast.expr) -> int | None:

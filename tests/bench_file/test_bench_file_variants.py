@@ -13,7 +13,7 @@ from inductor_probe.bench_file import bench_file, write_bench_file
 from inductor_probe.bench_file.bench_file import is_as_made
 from inductor_probe.errors import NotFoundError, ProbeError
 from inductor_probe.report.bench import bench_file_text
-from inductor_probe.variants import ablations, add_variant, gone_variants, variant_diffs
+from inductor_probe.variants.bench_variants import ablations, add_variant, orphaned_variants, variant_diffs
 from tests.conftest import DUMPS
 
 FLIP = next((DUMPS / "torch-2.13.0-cpu/hflip_cl").glob("run_*/torchinductor/*/output_code.py")).parent
@@ -146,7 +146,7 @@ def test_variants_of_a_kernel_that_is_gone_are_kept_and_named(graph_dir: Path) -
     assert file.kernels == ("cpp_fused_rev_0",)
     assert f"{KERNEL}_v2" in file.edited
     assert mine in path.read_text()
-    assert gone_variants(path.read_text()) == (f"{KERNEL}_v2",)
+    assert orphaned_variants(path.read_text()) == (f"{KERNEL}_v2",)
     compile(path.read_text(), str(path), "exec")
 
 

@@ -20,8 +20,9 @@ import torch
 import inductor_probe as ip
 from inductor_probe.bench_file import write_bench_file
 from inductor_probe.errors import ProbeError
-from inductor_probe.variants import ablations, rewritten
+from inductor_probe.variants.bench_variants import ablations
 from inductor_probe.variants.code import read_code
+from inductor_probe.variants.registry import rewrite_variants
 from inductor_probe.variants.triton_config import constexprs, decorated
 
 pytestmark = [
@@ -111,7 +112,7 @@ def test_a_buffer_between_two_kernels_is_laid_out_anew(graph: Callable[[str], ip
     for buffer in allocated:
         for wanted in ("channels_last", "contiguous"):
             try:
-                rewritten(text, f"stride:{buffer}={wanted}")
+                rewrite_variants(text, f"stride:{buffer}={wanted}")
             except ProbeError as error:
                 refused.append(error.message)
             else:

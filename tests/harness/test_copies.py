@@ -10,7 +10,8 @@ import pytest
 from inductor_probe.bench_file import bench_source
 from inductor_probe.bench_file.sections import cut
 from inductor_probe.harness.bench import Bench, unedited
-from inductor_probe.variants import add_variant, apply_rewrite
+from inductor_probe.variants.bench_variants import add_variant
+from inductor_probe.variants.registry import apply_rewrite
 from tests.conftest import DUMPS
 
 GRAPHS = sorted(DUMPS.glob("*/*/run_*/torchinductor/*/output_code.py"))

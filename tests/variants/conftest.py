@@ -40,6 +40,6 @@ def kernel_text() -> Callable[[str, str], str]:
 
     def text(source: str, name: str, number: int = 0) -> str:
         code = read_code(source, number=number)
-        return code.kernels[code.kernel(name)].source
+        return code.kernel(name).source
 
     return text

@@ -7,8 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inductor_probe.variants.coordinates import Layout, UnprovedError, coordinates, laid_out
-from inductor_probe.variants.index import Sum, python_text, sum_of, written
+from inductor_probe.variants.index import (
+    Layout,
+    Sum,
+    UnprovedError,
+    coordinates,
+    flat_index,
+    python_text,
+    sum_of,
+    written,
+)
 
 CHANNELS_LAST = Layout((4, 3, 345, 256), (264960, 1, 768, 3))
 ROWS_OF_CHANNELS = Layout((4, 3, 345, 256), (264960, 256, 768, 1))
@@ -42,7 +50,7 @@ def ranges(**sizes: int):  # type: ignore[no-untyped-def]
 )
 def test_a_flat_index_in_another_layout(index: str, sizes: dict[str, int], expected: str) -> None:
     where = coordinates(sum_of(index), ROWS_OF_CHANNELS, ranges(**sizes))
-    moved, wanted = laid_out(where, CHANNELS_LAST), sum_of(expected)
+    moved, wanted = flat_index(where, CHANNELS_LAST), sum_of(expected)
     assert {ast.unparse(ast.parse(f)): v for f, v in moved.terms} == dict(wanted.terms)
     assert moved.constant == wanted.constant
 
@@ -101,7 +109,7 @@ def test_every_element_is_found_again(sizes: list[int], old, cut: int) -> None: 
         names["y"] = steps
         terms.append(("y", before.stride[joined[-1]]))
     index = Sum(tuple(terms), 0)
-    moved = written(laid_out(coordinates(index, before, ranges(**names)), after), "triton")
+    moved = written(flat_index(coordinates(index, before, ranges(**names)), after), "triton")
     was = written(index, "triton")
     pairs = set()
     for values in product(*(range(n) for n in names.values())):

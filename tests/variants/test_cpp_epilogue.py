@@ -10,9 +10,9 @@ import pytest
 
 import inductor_probe as ip
 from inductor_probe.errors import ProbeError
-from inductor_probe.variants import rewritten
 from inductor_probe.variants.code import read_code
-from inductor_probe.variants.cpp_epilogue import without_epilogue
+from inductor_probe.variants.cpp_ablation import without_epilogue
+from inductor_probe.variants.registry import rewrite_variants
 from tests.variants.conftest import graph
 
 SCRIPT = """
@@ -109,7 +109,7 @@ def test_a_kernel_that_is_no_template_is_refused() -> None:
     with pytest.raises(
         ProbeError, match=r"cpp_fused_flip_0 .*: not a template: nothing in it calls a micro_gemm"
     ):
-        rewritten(text, "no_epilogue:cpp_fused_flip_0")
+        rewrite_variants(text, "no_epilogue:cpp_fused_flip_0")
 
 
 PRODUCT = """

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from inductor_probe.errors import ProbeError
-from inductor_probe.variants import ablations, apply_rewrite, rewritten
+from inductor_probe.variants.bench_variants import ablations
+from inductor_probe.variants.registry import apply_rewrite, rewrite_variants
 
 ANTIALIAS = "torch-2.13.0-cpu/aa_separable_cl"
 TRAIN = "torch-2.13.0-cpu/mlp_train"
@@ -105,11 +106,11 @@ def test_32_bits_must_hold_every_index(bench_text: Text) -> None:
     with pytest.raises(
         ProbeError, match="32 bits may be too few: the extent of arg0_1 is 3010560000 elements"
     ):
-        rewritten(large, "index:cpp_fused_flip_0 int32")
+        rewrite_variants(large, "index:cpp_fused_flip_0 int32")
     with pytest.raises(ProbeError, match="symbolic"):
-        rewritten(bench_text("torch-2.13.0-cpu/dynamic_shapes"), "index:cpp_fused int32")
+        rewrite_variants(bench_text("torch-2.13.0-cpu/dynamic_shapes"), "index:cpp_fused int32")
     with pytest.raises(ProbeError, match="indexes with int64 already"):
-        rewritten(source, "index:cpp_fused_flip_0 int64")
+        rewrite_variants(source, "index:cpp_fused_flip_0 int64")
 
 
 def test_only_loops_and_indices_are_narrowed(bench_text: Text, kernel_text: Text) -> None:

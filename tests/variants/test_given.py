@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from inductor_probe.errors import NotFoundError, ProbeError, VariantTextError
-from inductor_probe.variants import add_variant, variant_diffs
+from inductor_probe.variants.bench_variants import add_variant, variant_diffs
 
 FLIP = "torch-2.13.0-cpu/hflip_cl"
 NORM = "torch-2.11.0-cuda/layernorm_grad"

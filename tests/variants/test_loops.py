@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from inductor_probe.errors import NotFoundError, ProbeError
-from inductor_probe.variants import apply_rewrite, rewritten
+from inductor_probe.variants.registry import apply_rewrite, rewrite_variants
 
 ANTIALIAS = "torch-2.13.0-cpu/aa_separable_cl"
 Text = Callable[..., str]
@@ -57,7 +57,7 @@ def test_what_is_not_safe_is_refused(  # noqa: PLR0917 - one case
     bench_text: Text, name: str, part: str, spec: str, error: type[ProbeError], why: str
 ) -> None:
     with pytest.raises(error) as caught:
-        rewritten(bench_text(name, part), spec)
+        rewrite_variants(bench_text(name, part), spec)
     assert why in caught.value.message
 
 
@@ -76,5 +76,5 @@ def test_a_dependence_is_seen(bench_text: Text, before: str, after: str, why: st
     source = re.sub(r"tmp\d+(?=\.store\(out_ptr1)", "tmp117", bench_text(ANTIALIAS))
     assert before in source
     with pytest.raises(ProbeError) as caught:
-        rewritten(source.replace(before, after), "loops:cpp_fused x1,x2 nest=2")
+        rewrite_variants(source.replace(before, after), "loops:cpp_fused x1,x2 nest=2")
     assert why in caught.value.message

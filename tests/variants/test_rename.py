@@ -4,7 +4,7 @@ import libcst as cst
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inductor_probe.variants.rename import renamed
+from inductor_probe.variants.code import renamed
 
 KERNELS = {"cpp_fused_0": "cpp_fused_0_v2", "triton_poi_0": "triton_poi_0_v2"}
 NAMES = {**KERNELS, "call": "call_v2", "Runner": "Runner_v2", "runner": "runner_v2"}

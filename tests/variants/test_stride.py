@@ -6,7 +6,8 @@ from collections.abc import Callable
 import pytest
 
 from inductor_probe.errors import NotFoundError, ProbeError
-from inductor_probe.variants import apply_rewrite, rewritten, variant_diffs
+from inductor_probe.variants.bench_variants import variant_diffs
+from inductor_probe.variants.registry import apply_rewrite, rewrite_variants
 
 ANTIALIAS = "torch-2.13.0-cpu/aa_separable_cl"
 Text = Callable[..., str]
@@ -63,7 +64,7 @@ def test_a_stride_with_gaps_keeps_vectors(bench_text: Text) -> None:
 def test_only_the_launches_of_that_buffer_run_the_copy(bench_text: Text) -> None:
     """The same reduction runs on two buffers of one graph; only one of them is laid out anew."""
     source = bench_text("torch-2.11.0-cuda/layernorm_grad", "backward")
-    new = {each.name: each.text for each in rewritten(source, "stride:buf5=(8,1)")}
+    new = {each.name: each.text for each in rewrite_variants(source, "stride:buf5=(8,1)")}
     assert set(new) == {
         "triton_red_fused_gelu_gelu_backward_native_layer_norm_native_layer_norm_backward_1_v3",
         "triton_per_fused_gelu_gelu_backward_native_layer_norm_native_layer_norm_backward_2_v3",
@@ -101,7 +102,7 @@ def test_what_cannot_follow_is_refused_with_its_line(
 ) -> None:
     source = bench_text(name, part)
     with pytest.raises(ProbeError) as caught:
-        rewritten(source, spec)
+        rewrite_variants(source, spec)
     assert why in caught.value.message
     assert caught.value.hint
     if line := re.match(r"output_code_bench\.py:(\d+): .*: (.*)", caught.value.message):
@@ -111,7 +112,7 @@ def test_what_cannot_follow_is_refused_with_its_line(
 
 def test_a_buffer_that_is_not_there_is_answered_with_near_names(bench_text: Text) -> None:
     with pytest.raises(NotFoundError) as caught:
-        rewritten(bench_text(ANTIALIAS), "stride:buf11=channels_last")
+        rewrite_variants(bench_text(ANTIALIAS), "stride:buf11=channels_last")
     assert "buf1" in (caught.value.hint or "")
 
 
@@ -119,7 +120,7 @@ def test_an_index_that_nothing_bounds_is_refused(bench_text: Text) -> None:
     """The row comes from a table that is read without a check: it might as well be any element."""
     source = re.sub(r"min_propagate_nan\((tmp\d+), tmp\d+\)", r"\1", bench_text(ANTIALIAS))
     with pytest.raises(ProbeError) as caught:
-        rewritten(source, "stride:buf1=channels_last")
+        rewrite_variants(source, "stride:buf1=channels_last")
     assert "nothing in the kernel says between which values tmp" in caught.value.message
     line = int(re.match(r"output_code_bench\.py:(\d+): in cpp_", caught.value.message)[1])  # type: ignore[index]
     assert "loadu(out_ptr1" in source.split("\n")[line - 1]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from inductor_probe.reader.debug_dir import read_graph, read_run
-from inductor_probe.variants.triton_epilogue import MARKER, without_epilogue
+from inductor_probe.variants.triton_ablation import MARKER, without_epilogue
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from inductor_probe.errors import NotFoundError, ProbeError
-from inductor_probe.variants import ablations, apply_rewrite, rewritten
+from inductor_probe.variants.bench_variants import ablations
 from inductor_probe.variants.code import read_code
+from inductor_probe.variants.registry import apply_rewrite, rewrite_variants
 
 NORM = "torch-2.11.0-cuda/layernorm_grad"
 ADAM = "torch-2.11.0-cuda/foreach_adam"
@@ -71,7 +72,7 @@ def test_the_heuristic_becomes_one_fixed_configuration(bench_text: Text, kernel_
     assert "inductor_meta={'grid_type': 'Grid1D'" in head
     assert "size_hints" not in head
     assert "reduction_hint" not in head
-    name = read_code(after).kernel(LOOPED)
+    name = read_code(after).kernel(LOOPED).name
     assert (
         fixed[fixed.index("@triton.jit") :].replace(f"{name}_v3", name)
         == pristine[pristine.index("@triton.jit") :]
@@ -110,14 +111,14 @@ def test_what_does_not_apply_is_refused(
     bench_text: Text, spec: str, error: type[ProbeError], why: str
 ) -> None:
     with pytest.raises(error) as caught:
-        rewritten(bench_text(NORM, "backward"), spec)
+        rewrite_variants(bench_text(NORM, "backward"), spec)
     assert why in caught.value.message
     assert caught.value.hint
 
 
 def test_a_cpp_kernel_has_no_blocks(bench_text: Text) -> None:
     with pytest.raises(ProbeError, match="is no Triton kernel"):
-        rewritten(bench_text("torch-2.13.0-cpu/hflip_cl"), "triton:cpp_fused_flip_0 XBLOCK=8")
+        rewrite_variants(bench_text("torch-2.13.0-cpu/hflip_cl"), "triton:cpp_fused_flip_0 XBLOCK=8")
 
 
 def test_wide_indices_and_back(bench_text: Text, kernel_text: Text) -> None:
@@ -128,13 +129,13 @@ def test_wide_indices_and_back(bench_text: Text, kernel_text: Text) -> None:
     assert "r0_base = tl.arange(0, R0_BLOCK)[None, :].to(tl.int64)" in text
     assert "'xnumel': 'i64', 'r0_numel': 'i64', 'XBLOCK': 'constexpr'" in text
     back = apply_rewrite(wide, f"index@v3:{LOOPED} int32")
-    name = read_code(back).kernel(LOOPED)
+    name = read_code(back).kernel(LOOPED).name
     assert kernel_text(back, LOOPED, 4).replace(f"{name}_v4", name) == kernel_text(back, LOOPED)
 
 
 def test_the_rungs_of_an_ablation(bench_text: Text, kernel_text: Text) -> None:
     source = apply_rewrite(bench_text(NORM, "backward"), f"ablation:{LOOPED}")
-    name = read_code(source).kernel(LOOPED)
+    name = read_code(source).kernel(LOOPED).name
     assert ablations(source) == {
         f"{name}_v3": "no_reduction",
         f"{name}_v4": "no_loads",
