@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
+from inductor_probe.analysis.access import STORES
 from inductor_probe.analysis.graph import GraphIndex, NodeIndex, index_of, once_per_graph, read_names
 from inductor_probe.analysis.links import links
-from inductor_probe.model.code import Allocation
 from inductor_probe.model.debug_dir import CompiledGraph
-from inductor_probe.model.ir import BufferLayout, Dim, LoopBody, MemoryDep, SchedulerNode, StarDep, WeakDep
-from inductor_probe.model.links import Links, NodeLink
+from inductor_probe.model.ir import LoopBody, MemoryDep, SchedulerNode, StarDep, WeakDep
+from inductor_probe.model.links import NodeLink
 from inductor_probe.model.nodes import MemoryEffect, NodeBuffer, NodeKind, NodeRow, Ranges
 from inductor_probe.model.proof import read
-
-_NOP = "NopKernelSchedulerNode"
-_EXTERN = "ExternKernelSchedulerNode"
-_STORES = ("ops.store", "ops.store_reduction")
 
 
 def node_rows(graph: CompiledGraph, pre: bool = False) -> tuple[NodeRow, ...]:
@@ -31,91 +27,83 @@ def node_rows(graph: CompiledGraph, pre: bool = False) -> tuple[NodeRow, ...]:
 
 @once_per_graph
 def _rows_after(graph: CompiledGraph) -> tuple[NodeRow, ...]:
-    index = index_of(graph)
-    return _Rows(graph.name, index, index.nodes, links(graph)).rows()
+    return _rows(graph, index_of(graph).nodes)
 
 
 @once_per_graph
 def _rows_before(graph: CompiledGraph) -> tuple[NodeRow, ...]:
-    index = index_of(graph)
-    return _Rows(graph.name, index, index.before, links(graph)).rows()
+    return _rows(graph, index_of(graph).before)
 
 
-class _Rows:
-    """Makes the rows of `nodes`, of a graph that was indexed."""
-
-    def __init__(self, graph: str, index: GraphIndex, nodes: NodeIndex, linked: Links) -> None:
-        self._graph = graph
-        self._index = index
-        self._nodes = nodes
-        self._linked = linked
-        self._agrees = {top.name: _agree(top) for top in index.nodes.tops if top.children}
-
-    def rows(self) -> tuple[NodeRow, ...]:
-        return tuple(map(self._row, self._nodes.leaves))
-
-    def _row(self, leaf: SchedulerNode) -> NodeRow:
-        top = self._index.nodes.top.get(leaf.name)
+def _rows(graph: CompiledGraph, nodes: NodeIndex) -> tuple[NodeRow, ...]:
+    index, linked = index_of(graph), links(graph)
+    agrees = {top.name: _agree(top) for top in index.nodes.tops if top.children}
+    rows = []
+    for leaf in nodes.leaves:
+        top = index.nodes.top.get(leaf.name)
         fused = top if top is not None and top.name != leaf.name else None
         operations, reductions, modes = _body_facts(leaf.body)
         users = (user.node for buffer in leaf.outputs for user in buffer.users)
-        return NodeRow(
-            graph=self._graph,
-            node=leaf.name,
-            kind=_kind(leaf, reductions, modes),
-            node_class=leaf.kind,
-            ir=leaf.ir,
-            top=fused.name if fused else None,
-            top_class=fused.kind if fused else None,
-            link=self._linked.nodes.get(leaf.name) or _removed(leaf),
-            writes=tuple(NodeBuffer(buffer.name, self._layout(buffer.name)) for buffer in leaf.outputs),
-            reads=read_names(leaf),
-            waits=tuple(dict.fromkeys(dep.name for dep in leaf.reads if isinstance(dep, WeakDep))),
-            ranges=_ranges(leaf),
-            agrees=self._agrees.get(fused.name) if fused else None,
-            operations=tuple(operations.most_common()),
-            reductions=reductions,
-            effects=tuple(dict.fromkeys(_effects(leaf, self._index.allocations))),
-            store_modes=tuple(dict.fromkeys(_store_modes(leaf, modes))),
-            users=tuple(dict.fromkeys(users)),
-            device=leaf.device,
-            span=leaf.span,
+        # A node before fusion that is not there after it: nothing uses what it computes.
+        buffers = tuple(buffer.name for buffer in leaf.outputs)
+        link = linked.nodes.get(leaf.name) or NodeLink(
+            leaf.name, leaf.name, buffers, None, read("removed-node")
         )
-
-    def _layout(self, buffer: str) -> BufferLayout | None:
-        """As the IR prints it; where it does not (torch before 2.4), as the wrapper allocates it."""
-        if printed := self._nodes.layouts.get(buffer):
-            return printed
-        allocation = self._index.allocations.get(buffer)
-        return allocation.layout if allocation else None
-
-
-def _removed(leaf: SchedulerNode) -> NodeLink:
-    """A node before fusion that is not there after it: nothing uses what it computes."""
-    buffers = tuple(buffer.name for buffer in leaf.outputs)
-    return NodeLink(leaf.name, leaf.name, buffers, None, read("removed-node"))
+        # Layouts are as the IR prints them; where it does not (torch before 2.4), as the wrapper allocates.
+        allocated = {name: item.layout for name in buffers if (item := index.allocations.get(name))}
+        modes_of_deps = (dep.mode for dep in leaf.writes if isinstance(dep, MemoryDep | StarDep))
+        rows.append(
+            NodeRow(
+                graph=graph.name,
+                node=leaf.name,
+                kind=node_kind(leaf),
+                node_class=leaf.kind,
+                ir=leaf.ir,
+                top=fused.name if fused else None,
+                top_class=fused.kind if fused else None,
+                link=link,
+                writes=tuple(
+                    NodeBuffer(name, nodes.layouts.get(name) or allocated.get(name)) for name in buffers
+                ),
+                reads=read_names(leaf),
+                waits=tuple(dict.fromkeys(dep.name for dep in leaf.reads if isinstance(dep, WeakDep))),
+                ranges=_ranges(leaf),
+                agrees=agrees.get(fused.name) if fused else None,
+                operations=tuple(operations.most_common()),
+                reductions=reductions,
+                effects=tuple(dict.fromkeys(_effects(leaf, index))),
+                store_modes=tuple(
+                    dict.fromkeys([*modes, *(mode for mode in modes_of_deps if mode and mode != "None")])
+                ),
+                users=tuple(dict.fromkeys(users)),
+                device=leaf.device,
+                span=leaf.span,
+            )
+        )
+    return tuple(rows)
 
 
 def node_kind(leaf: SchedulerNode) -> NodeKind:
-    """Return what an unfused node does."""
-    _, reductions, modes = _body_facts(leaf.body)
-    return _kind(leaf, reductions, modes)
-
-
-def _kind(leaf: SchedulerNode, reductions: tuple[str, ...], modes: tuple[str, ...]) -> NodeKind:
-    if leaf.kind == _NOP:
-        return "nop"
-    if leaf.kind == _EXTERN:
-        return "item" if leaf.ir == "MultiOutput" else "fallback" if leaf.ir == "FallbackKernel" else "extern"
+    """Return what an unfused node does, by its class and its loop body."""
+    operations, reductions, modes = _body_facts(leaf.body)
+    match leaf.kind, leaf.ir:
+        case "NopKernelSchedulerNode", _:
+            return "nop"
+        case "ExternKernelSchedulerNode", "MultiOutput":
+            return "item"
+        case "ExternKernelSchedulerNode", "FallbackKernel":
+            return "fallback"
+        case "ExternKernelSchedulerNode", _:
+            return "extern"
     if "Template" in leaf.ir:
         return "template"
     if leaf.body is None:
         return "other"
-    targets = {op.target for block in leaf.body.blocks for op in block.ops}
     if reductions:
         return "reduction"
-    if "ops.sort" in targets:
+    if operations["sort"]:
         return "sort"
+    targets = (op.target for block in leaf.body.blocks for op in block.ops)
     if any(target.startswith(("ops.scan", "self.scan")) for target in targets):
         return "scan"
     return "scatter" if modes else "pointwise"
@@ -132,34 +120,28 @@ def _body_facts(body: LoopBody | None) -> tuple[Counter[str], tuple[str, ...], t
                 operations[op.target.removeprefix("ops.")] += 1
             if op.target == "ops.reduction" and len(op.args) > 2:
                 reductions.append(str(op.args[2]))
-            if op.target in _STORES and len(op.args) > 3 and isinstance(op.args[3], str):
+            if op.target in STORES and len(op.args) > 3 and isinstance(op.args[3], str):
                 modes.append(op.args[3])
     return operations, tuple(reductions), tuple(dict.fromkeys(modes))
 
 
-def _effects(leaf: SchedulerNode, memory: Mapping[str, Allocation]) -> Iterator[MemoryEffect]:
+def _effects(leaf: SchedulerNode, index: GraphIndex) -> Iterator[MemoryEffect]:
     for buffer in leaf.outputs:
         yield from (MemoryEffect("mutates", name) for name in buffer.mutations)
         yield from (MemoryEffect("aliases", name) for name in buffer.aliases)
-        allocation = memory.get(buffer.name)
+        allocation = index.allocations.get(buffer.name)
         if allocation is not None and allocation.kind == "reuse" and allocation.of:
             yield MemoryEffect("reuses", allocation.of)
         elif allocation is not None and allocation.kind == "view" and allocation.of and not buffer.aliases:
             yield MemoryEffect("view_of", allocation.of)
 
 
-def _store_modes(leaf: SchedulerNode, modes: tuple[str, ...]) -> Iterator[str]:
-    yield from modes
-    modes_of_deps = (dep.mode for dep in leaf.writes if isinstance(dep, MemoryDep | StarDep))
-    yield from (mode for mode in modes_of_deps if mode and mode != "None")
-
-
 def _ranges(leaf: SchedulerNode) -> Ranges | None:
     """Return the trip counts of the loops; those of a template or of a library call are not printed."""
     if leaf.body is None or leaf.sizes is None:
         return None
-    reduced: tuple[Dim, ...] = leaf.sizes[1] if len(leaf.sizes) > 1 else ()
-    return Ranges(leaf.sizes[0] if leaf.sizes else (), reduced)
+    iteration, reduction, *_ = (*leaf.sizes, (), ())
+    return Ranges(iteration, reduction)
 
 
 def _agree(top: SchedulerNode) -> bool | None:
@@ -167,7 +149,7 @@ def _agree(top: SchedulerNode) -> bool | None:
 
     A node fits when its ranges, reduced ones last, are the first ranges of the longest.
     """
-    found = [ranges for leaf in top.leaves() if (ranges := _ranges(leaf)) is not None]
-    nests = [tuple(steps for steps in (*each.iteration, *each.reduction) if steps != 1) for each in found]
+    ranges = [ranges for leaf in top.leaves() if (ranges := _ranges(leaf)) is not None]
+    nests = [tuple(steps for steps in (*nest.iteration, *nest.reduction) if steps != 1) for nest in ranges]
     longest = max(nests, key=len, default=())
     return all(nest == longest[: len(nest)] for nest in nests) if len(nests) > 1 else None

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from inductor_probe.analysis.annotate import annotate
+from inductor_probe.analysis.annotation.annotate import annotate
 from inductor_probe.analysis.kernels import kernel_rows
 from inductor_probe.analysis.names import resolve
 from inductor_probe.bench_file.compile_settings import vector_bits

@@ -170,7 +170,7 @@ class Graph(GraphOnDisk, Session):
         Raises:
             NotFoundError: the graph has no such kernel.
         """
-        from inductor_probe.analysis.annotate import annotate
+        from inductor_probe.analysis.annotation.annotate import annotate
 
         return annotate(self.generated, kernel, line_directives=line_directives)
 

@@ -95,7 +95,7 @@ class Page(Shown):
         Raises:
             NotFoundError: the page is not about a kernel.
         """
-        from inductor_probe.analysis.annotate import annotate
+        from inductor_probe.analysis.annotation.annotate import annotate
 
         if not isinstance(self.record, KernelRow):
             raise NotFoundError("the page is not about a kernel", "probe kernels lists them")
@@ -190,7 +190,7 @@ def page(graph: GraphOnDisk, name: str | None, *, raw: bool = False, code: bool 
         NotFoundError: the graph has nothing of that name. ProbeError: several kernels start so.
     """
     if name is None or name == graph.name:
-        from inductor_probe.analysis.pages.graph import graph_page
+        from inductor_probe.analysis.pages import graph_page
         from inductor_probe.analysis.run_remarks import cut_short
         from inductor_probe.analysis.summary import summarise
 
@@ -199,7 +199,7 @@ def page(graph: GraphOnDisk, name: str | None, *, raw: bool = False, code: bool 
         if run.manifest and (remark := cut_short(run.manifest, run.name)):
             summary = replace(summary, remarks=(remark, *summary.remarks))
         return Page(graph_page(graph.generated, summary), graph.generated, raw=raw, code=code)
-    from inductor_probe.analysis.pages.of_name import page_of
+    from inductor_probe.analysis.pages import page_of
 
     try:
         record = page_of(graph.generated, name)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from inductor_probe.analysis.annotate import annotate
+from inductor_probe.analysis.annotation.annotate import annotate
 from inductor_probe.errors import NotFoundError
 from inductor_probe.model.code import Kernel
 from inductor_probe.model.debug_dir import CompiledGraph

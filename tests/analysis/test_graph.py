@@ -15,7 +15,7 @@ from inductor_probe.analysis.kernels import kernel_rows
 from inductor_probe.analysis.layouts import layouts
 from inductor_probe.analysis.links import links
 from inductor_probe.analysis.nodes import node_rows
-from inductor_probe.analysis.pages.of_name import page_of
+from inductor_probe.analysis.pages import page_of
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.ir import Buffer, BufferLayout, SchedulerNode
 from inductor_probe.reader.debug_dir import graph_dir, read_graph

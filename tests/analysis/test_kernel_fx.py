@@ -15,7 +15,7 @@ from inductor_probe.analysis.linking.fx_ops import VIEWS
 from inductor_probe.analysis.links import links
 from inductor_probe.analysis.nodes import node_rows
 from inductor_probe.analysis.operators import operator
-from inductor_probe.analysis.pages.trace import fx_trace
+from inductor_probe.analysis.pages import fx_trace
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.links import Links, NodeLink
 from inductor_probe.model.manifest import BufferOrigin

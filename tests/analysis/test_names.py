@@ -12,7 +12,7 @@ from inductor_probe.analysis.fusion.facts import members_of
 from inductor_probe.analysis.graph import index_of
 from inductor_probe.analysis.layouts import layouts
 from inductor_probe.analysis.names import EVERY_TYPE, kernels_called, names_of, resolve, source_lines
-from inductor_probe.analysis.pages.of_name import page_of
+from inductor_probe.analysis.pages import page_of
 from inductor_probe.errors import NotFoundError, ProbeError
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.remark import Subject

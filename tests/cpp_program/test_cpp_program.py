@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from inductor_probe.analysis.annotate import annotate
+from inductor_probe.analysis.annotation.annotate import annotate
 from inductor_probe.analysis.kernels import kernel_rows
 from inductor_probe.analysis.symbols import value_of
 from inductor_probe.bench_file.compile_settings import vector_bits

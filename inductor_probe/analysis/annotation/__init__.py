@@ -1,1 +1,1 @@
-"""What `annotate` needs: statements of a kernel's text, and the nodes whose values flow through them."""
+"""A kernel's text with, on each line, the node that it computes for."""

@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import count
 
 _NAMES = r"(?:_|masked_)?(?:tmp|local_buffer)\w*|result\b|offset\b"
-NAME = re.compile(rf"\b(?:{_NAMES})")
+_NAME = re.compile(rf"\b(?:{_NAMES})")
 _NUMBER = re.compile(r"_?tmp(\d+)")
 _CALL = re.compile(r"\b(\w+)\s*(?:<[\w:, ]*>)?\(")
 _CONSTANT = re.compile(
@@ -62,28 +63,17 @@ class _Scope:
 
     group: int
     values: dict[str, int] = field(default_factory=dict)
-    gives: int | None = None
+    returns_to: int | None = None
 
 
-class _Values:
-    """Hands out numbers for values."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def new(self) -> int:
-        self.count += 1
-        return self.count
-
-
-def cpp_statements(source: str) -> tuple[Statement, ...]:
-    """Return the statements of a C++ kernel, a line each."""
-    return tuple(_CppReader().read(source))
+def cpp_statements(source: str) -> Iterator[Statement]:
+    """Yield the statements of a C++ kernel, a line each."""
+    return _CppReader().read(source)
 
 
 class _CppReader:
     def __init__(self) -> None:
-        self._values = _Values()
+        self._numbers = count(1)  # of values
         self._groups = 0
         self._scopes = [_Scope(0)]
         self._header = False  # the next block has a count of its own
@@ -98,10 +88,10 @@ class _CppReader:
             if not code or code.startswith("#"):
                 self._region = self._region or code.startswith("#pragma omp parallel")
                 continue
-            if "tmp" in code or code.startswith(("local_buffer", "float*", "return")) or NAME.search(code):
-                yield self._statement(number, code)
-            elif code.startswith(("for", "if")):
+            if code.startswith(("for", "if")):
                 self._header = bool(_OWN_NUMBERS.match(code))
+            if "tmp" in code or code.startswith(("local_buffer", "float*", "return")) or _NAME.search(code):
+                yield self._statement(number, code)
             self._braces(code)
 
     def _braces(self, code: str) -> None:
@@ -122,10 +112,8 @@ class _CppReader:
                 self._scopes.pop()
 
     def _statement(self, number: int, code: str) -> Statement:
-        if code.startswith(("for", "if")):
-            self._header = bool(_OWN_NUMBERS.match(code))
         target = _DECLARES.match(code)
-        names = NAME.findall(code)
+        names = _NAME.findall(code)
         defined: int | None = None
         name = None
         if target and not code.startswith("return"):
@@ -138,13 +126,15 @@ class _CppReader:
         elif moved := (_STORES_TO.search(code) or _TRANSPOSES_TO.search(code)):
             name = moved["name"]
             names.remove(name)
-        uses = tuple(dict.fromkeys(value for used in names if (value := self._find(used)) is not None))
+        uses = tuple(dict.fromkeys(value for used in names if (value := self._value_of(used)) is not None))
         if name is not None:
-            known = None if target else self._find(name)
-            defined = self._declare(name) if known is None else known
-        gives = next((scope.gives for scope in reversed(self._scopes) if scope.gives is not None), None)
-        if defined is None and gives is not None and code.startswith(("return", "if")):
-            defined = gives
+            defined = None if target else self._value_of(name)
+            if defined is None:
+                defined = self._scopes[-1].values[name] = next(self._numbers)
+        targets = (scope.returns_to for scope in reversed(self._scopes) if scope.returns_to is not None)
+        returns_to = next(targets, None)
+        if defined is None and returns_to is not None and code.startswith(("return", "if")):
+            defined = returns_to
         elif defined is not None and (code.endswith(("[&]", "=")) or re.search(r"\[&\]\s*\{?$", code)):
             self._lambda = defined
         order = _NUMBER.match(name) if name else None
@@ -162,55 +152,42 @@ class _CppReader:
             fills=name is not None and name.startswith("local_buffer") and target is None,
         )
 
-    def _find(self, name: str) -> int | None:
+    def _value_of(self, name: str) -> int | None:
         return next((scope.values[name] for scope in reversed(self._scopes) if name in scope.values), None)
-
-    def _declare(self, name: str) -> int:
-        value = self._values.new()
-        self._scopes[-1].values[name] = value
-        return value
 
 
 def _constants(code: str) -> tuple[float, ...]:
     return tuple(float(number) for number in _CONSTANT.findall(code))
 
 
-def triton_statements(source: str) -> tuple[Statement, ...]:
-    """Return the statements of a Triton kernel; one that goes on over several lines is one."""
-    return tuple(_triton_statements(source))
-
-
-def _triton_statements(source: str) -> Iterator[Statement]:
+def triton_statements(source: str) -> Iterator[Statement]:
+    """Yield the statements of a Triton kernel; one that goes on over several lines is one."""
     lines = source.split("\n")
     values: dict[str, int] = {}
-    number = next((at for at, line in enumerate(lines) if line.startswith("@triton.jit")), 0)
+    number = next((number for number, line in enumerate(lines) if line.startswith("@triton.jit")), 0)
     while number < len(lines):
         first = number
-        code = lines[number]
+        depth = _depth(lines[number]) if "tmp" in lines[number] else 0
         number += 1
-        if "tmp" not in code:
-            continue
-        text = code
-        depth = _depth(code)
         while depth > 0 and number < len(lines):
-            text += "\n" + lines[number]
             depth += _depth(lines[number])
             number += 1
-        yield _triton_statement(first + 1, number, text.strip(), values)
+        if "tmp" in lines[first]:
+            yield _triton_statement(first + 1, number, "\n".join(lines[first:number]).strip(), values)
 
 
 def _depth(line: str) -> int:
-    return sum(line.count(bracket) for bracket in "([{") - sum(line.count(bracket) for bracket in ")]}")
+    return sum(map(line.count, "([{")) - sum(map(line.count, ")]}"))
 
 
 def _triton_statement(first: int, last: int, text: str, values: dict[str, int]) -> Statement:
     target = _PYTHON_TARGETS.match(text)
     value = target["value"] if target else text
-    uses = tuple(dict.fromkeys(values[name] for name in NAME.findall(value) if name in values))
-    defined = NAME.findall(target["targets"]) if target else []
+    uses = tuple(dict.fromkeys(values[name] for name in _NAME.findall(value) if name in values))
+    defined = _NAME.findall(target["targets"]) if target else []
     for name in defined:
         values.setdefault(name, len(values))
-    numbers = [int(found[1]) for name in defined if (found := _NUMBER.match(name))]
+    numbers = [int(match[1]) for name in defined if (match := _NUMBER.match(name))]
     return Statement(
         line=first,
         last=last,

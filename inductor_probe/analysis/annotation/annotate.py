@@ -1,0 +1,291 @@
+"""The text of a kernel with, on each line, the node, the buffer and the line of the user's it comes from."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from inductor_probe.analysis.annotation.origins import LineOrigin, line_origins
+from inductor_probe.analysis.annotation.statements import cpp_statements, triton_statements
+from inductor_probe.analysis.graph import index_of
+from inductor_probe.analysis.links import launches, links
+from inductor_probe.analysis.names import resolve
+from inductor_probe.analysis.operators import operator
+from inductor_probe.backends import backend_called
+from inductor_probe.errors import NotFoundError, near_names
+from inductor_probe.model.code import CppFacts, Kernel
+from inductor_probe.model.cpp_program import portable_flags
+from inductor_probe.model.debug_dir import CompiledGraph
+from inductor_probe.model.ir import SchedulerNode
+from inductor_probe.model.kernels import KernelLaunch
+from inductor_probe.model.span import SourceLine
+
+_INCLUDE = re.compile(r'^#include "(?P<path>[^"\n]*\.h)"', re.MULTILINE)
+_PREFIX = "<torch/csrc/inductor/cpp_prefix.h>"
+_SEPARATOR = re.compile(r"[\\/]")
+_BRACES = re.compile(r"[{};\s]*")
+_VERBS = {"load": "reads", "store": "writes", "atomic": "adds to"}
+_COLUMN = 88
+"""Comments of a run of lines stand below each other, but not right of this column for short lines' sake."""
+_MOST = 4
+
+
+def annotate(graph: CompiledGraph, kernel: str, *, line_directives: bool = True) -> str:
+    """Return the text of a generated kernel with its origins as comments, ready to paste.
+
+    Only what is proved is said: what cannot be told apart is marked AMBIGUOUS with its candidates.
+
+    Args:
+        graph: as read.
+        kernel: its name, or the start of it.
+        line_directives: write `#line` before C++ lines of which one line of the user's is proved.
+
+    Raises:
+        NotFoundError: the graph has no such kernel, or it is a library function; near names are offered.
+        ProbeError: several kernels start so.
+    """
+    generated = index_of(graph).kernels
+    name = resolve(graph, kernel, ("kernel",)).name
+    if name not in generated:
+        message = f"{name} is a library function: {graph.name} has no text of it"
+        raise NotFoundError(message, near_names(kernel, generated))
+    return _Annotator(graph, generated[name]).text(line_directives)
+
+
+@dataclass(frozen=True, slots=True)
+class _Comment:
+    """The comment of a line, and the line of the user's that it is proved to come from."""
+
+    text: str
+    source: SourceLine | None
+
+
+class _Annotator:
+    def __init__(self, graph: CompiledGraph, kernel: Kernel) -> None:
+        self._graph = graph
+        self._kernel = kernel
+        self._index = index_of(graph)
+        self._links = {link.node: link for link in links(graph).of_kernel(kernel.name)}
+        self._launches = launches(graph).get(kernel.name, ())
+        tops = {link.top for link in self._links.values()}
+        # What is fused runs in one kernel: a node that no link was found for must not be left out.
+        self._leaves = [leaf for leaf in self._index.nodes.leaves if self._top(leaf) in tops]
+        self._source = kernel.source.strip("\n")
+        self._lines = self._source.split("\n")
+
+    def text(self, line_directives: bool) -> str:
+        """Return the annotated text."""
+        origins = self._origins()
+        comments = {
+            line: comment for line, launches in origins.items() if (comment := self._comment(launches))
+        }
+        if self._kernel.backend == "cpp":
+            lines = self._cpp(origins, comments, line_directives)
+            if line_directives:
+                return "\n".join(_with_line_directives(lines, f"{self._kernel.name}.cpp")) + "\n"
+            return "\n".join(line for line, _ in lines) + "\n"
+        header = "".join(f"# {_plain(line)}\n" for line in self._header())
+        more = "".join(f"# {_plain(line)}\n" for line in self._kernel.comments)
+        text = header + ("#\n" + more if more else "") + "\n".join(self._commented(comments, "#")) + "\n"
+        is_safe = self._kernel.backend != "triton" or _is_same_python(text, self._source)
+        return text if is_safe else f"{header}{self._source}\n"
+
+    def _top(self, leaf: SchedulerNode) -> str:
+        return self._index.nodes.top[leaf.name].name
+
+    def _origins(self) -> dict[int, list[LineOrigin]]:
+        """Return what each launch tells of each line."""
+        backend = backend_called(self._kernel.backend)
+        pointers = frozenset(arg.name for arg in self._kernel.args if arg.role not in ("size", "workspace"))
+        uses = backend.pointer_uses(self._source, pointers) if backend else ()
+        read = {"cpp": cpp_statements, "triton": triton_statements}.get(self._kernel.backend)
+        statements = tuple(read(self._source)) if read else ()
+        origins: dict[int, list[LineOrigin]] = {}
+        for launch in self._launches:
+            buffers = self._buffers(launch)
+            for line, origin in line_origins(statements, uses, self._run_by(buffers), buffers).items():
+                origins.setdefault(line, []).append(origin)
+        return origins
+
+    def _buffers(self, launch: KernelLaunch) -> dict[str, tuple[str, ...]]:
+        """Return the names that each pointer's memory has while the kernel runs, that of the launch first."""
+        buffers = {}
+        for passed in launch.passed:
+            if passed.arg is not None and passed.buffer is not None:
+                in_place = passed.arg.role == "inout"
+                names = self._index.memory_names(passed.buffer) if in_place else (passed.buffer,)
+                buffers[passed.arg.name] = (*names, *self._index.nodes.mutated_as.get(passed.buffer, ()))
+        return buffers
+
+    def _run_by(self, buffers: dict[str, tuple[str, ...]]) -> list[SchedulerNode]:
+        """Return the nodes of one launch: all, or of several launches those fused with a writer of it."""
+        if len(self._launches) == 1:
+            return self._leaves
+        names = {name for group in buffers.values() for name in group}
+        tops = {self._top(leaf) for leaf in self._leaves for buffer in leaf.outputs if buffer.name in names}
+        return [leaf for leaf in self._leaves if self._top(leaf) in tops]
+
+    def _sources(self, node: str) -> tuple[SourceLine, ...]:
+        """Return the lines of the user's that a node may come from."""
+        link = self._links.get(node)
+        return link.sources if link else ()
+
+    def _comment(self, origins: Sequence[LineOrigin]) -> _Comment | None:
+        """Return the comment of a line, of which each launch may tell something else."""
+        texts = list(dict.fromkeys(text for origin in origins if (text := _origin_text(origin))))
+        if not texts:
+            return None
+        nodes = [name for origin in origins for name in (*origin.nodes, *origin.shared)]
+        lines: dict[tuple[str, int], SourceLine] = {}
+        for node in dict.fromkeys(nodes):
+            sources = self._sources(node)
+            if len(sources) > 1:
+                sources = self._sources_of_calls(node, origins[0].calls) or sources
+            lines.update({(line.path, line.line): line for line in sources})
+        where = _either([f"{_SEPARATOR.split(line.path)[-1]}:{line.line}" for line in lines.values()])
+        more = f" | {len(texts) - _MOST} more" if len(texts) > _MOST else ""
+        text = " | ".join(texts[:_MOST]) + more + (f", {where}" if where else "")
+        is_proved = len(lines) == 1 and all(map(self._sources, nodes))
+        return _Comment(_plain(text), next(iter(lines.values())) if is_proved else None)
+
+    def _sources_of_calls(self, node: str, calls: frozenset[str]) -> tuple[SourceLine, ...]:
+        """A function that a statement calls is told by its name: `.rsqrt()` is of `aten.rsqrt`."""
+        nodes = (self._index.fx[name] for name in self._links[node].fx if name in self._index.fx)
+        return tuple(fx.source for fx in nodes if fx.source is not None and operator(fx.target).name in calls)
+
+    def _header(self) -> Iterator[str]:
+        """Yield what stands above the text: which kernel it is, what it is passed, what its nodes write."""
+        span = self._kernel.span
+        where = f" ({span.path.name}:{span.first})" if span else ""
+        yield f"{self._kernel.name} of {self._graph.name}{where}, annotated by inductor_probe"
+        for launch in self._launches:
+            yield f"launched at {launch.span.path.name}:{launch.span.first} with"
+            arguments = [(passed.arg.name, passed) for passed in launch.passed if passed.arg is not None]
+            width = max((len(name) for name, _ in arguments), default=0)
+            for name, passed in arguments:
+                layout = passed.layout
+                size = list(layout.size) if layout and layout.size is not None else ""
+                kind = f"  {layout.dtype or '?'} {size}" if layout else ""
+                yield f"  {name:{width}}  {passed.text}{kind}"
+        for leaf in self._leaves:
+            buffers = ", ".join(buffer.name for buffer in leaf.outputs)
+            yield f"{leaf.name} computes {buffers or 'nothing that has a name'}"
+            for line in self._sources(leaf.name):
+                yield f"  {line}{f' in {line.function}' if line.function else ''}: {line.code}"
+
+    def _commented(self, comments: dict[int, _Comment], sign: str) -> Iterator[str]:
+        """Yield each line with its comment, in one column for lines that follow each other."""
+        columns = _columns(self._lines, comments)
+        for number, line in enumerate(self._lines, 1):
+            header = _INCLUDE.match(line) if sign == "//" else None
+            shown = f"#include {_PREFIX}  // was {header['path']}" if header else line
+            if number in comments and not shown.endswith("\\"):
+                shown = f"{shown:{columns[number]}}  {sign} {comments[number].text}"
+            yield shown
+
+    def _cpp(
+        self, origins: dict[int, list[LineOrigin]], comments: dict[int, _Comment], line_directives: bool
+    ) -> Iterator[tuple[str, SourceLine | None]]:
+        """Yield each line with that of the user's which it is proved to come from."""
+        for line in (*self._header(), *self._compiling(line_directives)):
+            yield f"// {_plain(line)}".rstrip(), None
+        headings = self._nest_headings({line: launches[0] for line, launches in origins.items()})
+        for number, line in enumerate(self._commented(comments, "//"), 1):
+            if number in headings:
+                indent = line[: len(line) - len(line.lstrip())]
+                yield f"{indent}// {headings[number]}", None
+            yield line, comments[number].source if number in comments else None
+
+    def _compiling(self, line_directives: bool) -> Iterator[str]:
+        details = self._kernel.details
+        flags = " ".join(portable_flags(details.vector_bits if isinstance(details, CppFacts) else None))
+        yield "the function is called `kernel`, as inductor wrote it"
+        yield f"compile: g++ -c FILE {flags} -ITORCH/include"
+        yield "  TORCH: what `python -c 'import torch; print(torch.__path__[0])'` prints, with the torch that"
+        yield "  wrote it: headers change (before 2.8 it is TORCH/_inductor/codegen/cpp_prefix.h)"
+        if line_directives:
+            yield "#line sends gdb, perf and messages of the compiler to your source where one line of it is"
+            yield "  proved; Compiler Explorer colours by the text itself: give it the text of --no-line"
+
+    def _nest_headings(self, origins: dict[int, LineOrigin]) -> dict[int, str]:
+        """Return a heading for each loop nest, by the line it stands above: the first pragma of the nest."""
+        details = self._kernel.details
+        nests = details.nests if isinstance(details, CppFacts) else ()
+        nests = tuple(nest for nest in nests if nest.kind != "threads")
+        # Lines of the kernel's facts are counted with the empty ones that it starts with.
+        moved = len(self._kernel.source) - len(self._kernel.source.lstrip("\n"))
+        headings: dict[int, str] = {}
+        for number, nest in enumerate(nests, 1):
+            line = nest.line - moved
+            while line > 1 and self._lines[line - 2].lstrip().startswith("#pragma"):
+                line -= 1
+            inside = (origins.get(row) for row in range(nest.line - moved, nest.last - moved + 1))
+            names = dict.fromkeys(
+                name for origin in inside if origin for name in (*origin.nodes, *origin.shared)
+            )
+            nodes = ", ".join(names) or "no node could be told"
+            headings[line] = f"loop nest {number} of {len(nests)}, {nest.kind}: {nodes}"
+        return headings
+
+
+def _with_line_directives(lines: Iterable[tuple[str, SourceLine | None]], file: str) -> Iterator[str]:
+    """Send the compiler to the user's source before a line that comes from there, and back after it."""
+    number = 0
+    is_away = False
+    for line, source in lines:
+        number += 1
+        if source is not None:
+            path = source.path.replace("\\", "\\\\").replace('"', '\\"')
+            yield f'#line {source.line} "{_plain(path)}"'
+            number, is_away = number + 1, True
+        elif is_away and not _BRACES.fullmatch(line):  # a brace is no statement: it may stay away
+            yield f'#line {number + 1} "{file}"'
+            number, is_away = number + 1, False
+        yield line
+
+
+def _origin_text(origin: LineOrigin) -> str:
+    """`op1 or op2 (AMBIGUOUS) reads arg0_1`, `op0 (and op3) writes buf0`."""
+    node = _either(origin.nodes)
+    if len(origin.nodes) > _MOST:
+        node = f"{origin.nodes[0]} or {len(origin.nodes) - 1} others"
+    if len(origin.nodes) > 1:
+        node += " (AMBIGUOUS)"
+    elif origin.shared:
+        node += f" (and {', '.join(origin.shared[:_MOST])}{' ...' if len(origin.shared) > _MOST else ''})"
+    uses = (f"{_VERBS[use.kind]} {_either(names) if names else use.pointer}" for use, names in origin.uses)
+    return " ".join(filter(None, (node, ", ".join(uses))))
+
+
+def _either(names: Sequence[str]) -> str:
+    return " or ".join(names[:_MOST]) + (" or others" if len(names) > _MOST else "")
+
+
+def _plain(text: str) -> str:
+    """Make text fit for a comment: one line, nothing that acts, no backslash that joins the next line."""
+    shown = "".join(letter if letter.isprintable() else " " for letter in text)
+    return shown.rstrip().rstrip("\\")
+
+
+def _columns(lines: Sequence[str], comments: dict[int, _Comment]) -> dict[int, int]:
+    """Return the column where the comment of each line starts: the same for lines that follow each other."""
+    columns: dict[int, int] = {}
+    run: list[int] = []
+    for number in range(1, len(lines) + 2):
+        if number in comments:
+            run.append(number)
+            continue
+        widths = (len(lines[line - 1]) for line in run if len(lines[line - 1]) <= _COLUMN)
+        columns.update(dict.fromkeys(run, max(widths, default=0)))
+        run = []
+    return columns
+
+
+def _is_same_python(text: str, source: str) -> bool:
+    """Whether the comments changed nothing: they must not fall into a string of the text."""
+    try:
+        return ast.dump(ast.parse(text)) == ast.dump(ast.parse(source))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
