@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from inductor_probe.api.rows import FusionRows, KernelRows, LayoutRows, NodeRows
     from inductor_probe.api.show import Pages
     from inductor_probe.api.tunings import Tunings
-    from inductor_probe.debugging import Endpoint, Planned
+    from inductor_probe.debugging import BreakpointPlan, Endpoint
     from inductor_probe.model.bench import BenchSettings
 
 Target = str | Path | None
@@ -79,7 +79,7 @@ def debug(
     knobs: Mapping[str, str] | None = None,
     out: Path | None = None,
     stdout_to_stderr: bool = False,
-    before: Callable[[Planned, Endpoint | None], None] | None = None,
+    before: Callable[[BreakpointPlan, Endpoint | None], None] | None = None,
 ) -> Run:
     """Dump a script as `dump` does, in a child that waits for a debugger and stops for it in the compiler.
 
@@ -100,13 +100,13 @@ def debug(
 
     cwd = Path.cwd()
     path = capture.find_script(str(script), cwd)
-    planned = debugging.plan(places, subjects, cwd, (cwd / path).resolve().parent)
+    plan = debugging.plan(places, subjects, cwd, (cwd / path).resolve().parent)
     endpoint = None if listen is None else debugging.read_endpoint(listen)
     if before is not None:
-        before(planned, endpoint)
+        before(plan, endpoint)
     result = debugging.debug(
         path,
-        planned.stops,
+        plan.breakpoints,
         endpoint,
         args=args,
         cases=cases,

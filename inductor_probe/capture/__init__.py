@@ -1,11 +1,10 @@
 """Runs scripts in a child process, and keeps what inductor dumps, with the facts that a dump leaves out.
 
-Three processes: `probe dump`, a supervisor and the script. `dumping` is the first: `scripts` (which script,
-with what arguments), then a `request`. `supervisor` outlives the other two: `process` (the script, signals)
-with `process_tree` (what it started), `recording` (the manifest) with `history` (events to a
-manifest) and `run_dir` (where torch wrote), `leftovers` (temporary folders). `child` is the third: it
-runs the script after `hooks` has asked to be told when torch is imported; `recorder` and `compiler_logs`
-write down what happens then, as `events`.
+Three processes: `probe dump`, a supervisor and the script. `dumping` is the first: `scripts` says which
+script with what arguments. `supervisor` outlives the other two: `process` (the script, signals, what it
+started), `recording` (events to a manifest) and `folders` (where torch wrote, temporary folders). `child` is
+the third: it runs the script after `hooks` has asked to be told when torch is imported; `recorder` and
+`compiler_logs` write down what happens then, as `events`. `removal` removes runs.
 """
 
 from inductor_probe.capture.dumping import DumpResult, dump

@@ -15,7 +15,7 @@ from types import ModuleType, TracebackType
 
 from inductor_probe.capture import hooks
 from inductor_probe.capture.events import EventLog
-from inductor_probe.capture.process_tree import end_with
+from inductor_probe.capture.process import end_with
 
 
 def run_script(script: str, args: list[str]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from inductor_probe.capture.events import EventLog
-from inductor_probe.capture.torch_state import compile_id
+from inductor_probe.capture.recorder import compile_id
 
 ARTIFACTS = (
     "fusion",
@@ -27,8 +27,8 @@ ARTIFACTS = (
 TUNERS = ("triton_heuristics", "coordinate_descent_tuner")
 """Modules of `torch._inductor.runtime` that log the configs of Triton kernels, and how long they took."""
 
-TOLD = ("recompiles", "recompiles_verbose", "graph_breaks")
-"""Artifacts of which the manifest tells: their records are events too."""
+EVENTS = ("recompiles", "recompiles_verbose", "graph_breaks")
+"""Artifacts that the manifest needs: their records are events too."""
 
 
 class ArtifactHandler(logging.Handler):
@@ -55,7 +55,7 @@ class ArtifactHandler(logging.Handler):
         """Write `record`, tell of it, and pass it on."""
         if os.getpid() == self.events.pid:
             self.file.handle(record)
-            if self.artifact in TOLD:
+            if self.artifact in EVENTS:
                 error = str(record.exc_info[1]) if record.exc_info else None
                 self.events.write(
                     "log",

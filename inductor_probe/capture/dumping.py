@@ -15,15 +15,28 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from inductor_probe.capture.process import INTERRUPTIONS, SCRIPT_ALONE, Program
-from inductor_probe.capture.request import Request
-from inductor_probe.capture.run_dir import make_folder
+from inductor_probe.capture.folders import make_folder
+from inductor_probe.capture.process import INTERRUPTIONS, Program
 from inductor_probe.capture.scripts import script_arguments
 from inductor_probe.errors import ProbeError, RunFailedError
-from inductor_probe.model.manifest import MANIFEST_NAME, Manifest
-from inductor_probe.store.manifest import read_manifest
+from inductor_probe.model.codec import from_json, to_json
 
 _SUPERVISOR = Path(__file__).with_name("supervisor.py")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a supervisor is to run. `root` is where torch makes its folder; for the rest see `dump`."""
+
+    script: str
+    arguments: tuple[str, ...]
+    cases: tuple[str, ...]
+    knobs: tuple[tuple[str, str], ...]
+    label: str | None
+    save_inputs: bool
+    root: str
+    stdout_to_stderr: bool
+    program: Program
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +44,12 @@ class DumpResult:
     """What a dump left on disk.
 
     Attributes:
-        run: the run's directory; there is one even when nothing was compiled.
-        manifest: what stands in its `probe.json`.
-        others: runs that other processes made in the same tree meanwhile: as a rule those that the script
-            started. They have no manifest.
+        run: the run's directory, with a manifest; there is one even when nothing was compiled.
         not_remembered: why it could not be written down that these graphs were made here, if so.
     """
 
     run: Path
-    manifest: Manifest
-    others: tuple[Path, ...] = ()
-    not_remembered: str | None = None
+    not_remembered: str | None
 
 
 def dump(
@@ -54,7 +62,7 @@ def dump(
     save_inputs: bool = False,
     out: Path | None = None,
     stdout_to_stderr: bool = False,
-    program: Program = SCRIPT_ALONE,
+    program: Program | None = None,
 ) -> DumpResult:
     """Run `script` in a child process with empty inductor caches, and keep what inductor dumps.
 
@@ -90,15 +98,12 @@ def dump(
         save_inputs=save_inputs,
         root=str(root),
         stdout_to_stderr=stdout_to_stderr,
-        program=program,
+        program=program or Program(),
     )
-    said = _supervised(request)
-    run = Path(said["run"])
-    others = tuple(map(Path, said["others"]))
-    return DumpResult(run, read_manifest(run / MANIFEST_NAME), others, said["not_remembered"])
+    return _supervised(request)
 
 
-def _supervised(request: Request) -> dict[str, Any]:
+def _supervised(request: Request) -> DumpResult:
     """Have a supervisor do `request`; return its answer.
 
     Raises:
@@ -117,20 +122,21 @@ def _supervised(request: Request) -> dict[str, Any]:
             try:
                 supervisor = _start_supervisor(their_control, their_answer)
                 with suppress(BrokenPipeError), os.fdopen(os.dup(control), "wb") as pipe:  # else: no answer
-                    pipe.write(request.to_line())
+                    # A line. Bytes of a path that are not text become surrogates, which JSON escapes.
+                    pipe.write(json.dumps(to_json(request)).encode() + b"\n")
             finally:
                 signal.pthread_sigmask(signal.SIG_SETMASK, before)
-            said = b"".join(iter(lambda: os.read(answer, 1 << 16), b""))
+            data = b"".join(iter(lambda: os.read(answer, 1 << 16), b""))
             status = supervisor.wait()
-    if not said:
+    if not data:
         raise RunFailedError(
             f"the supervisor of {request.script} ended with status {status} before the run was written down",
             "what was dumped by then is in torch_compile_debug; the next `probe dump` adds the logs to it",
         )
-    found: dict[str, Any] = json.loads(said)
-    if "error" in found:
-        raise (RunFailedError if found["of_run"] else ProbeError)(found["error"], found["hint"])
-    return found
+    reply: dict[str, Any] = json.loads(data)
+    if "error" in reply:
+        raise (RunFailedError if reply["of_run"] else ProbeError)(reply["error"], reply["hint"])
+    return from_json(DumpResult, reply)
 
 
 def _start_supervisor(control: int, answer: int) -> subprocess.Popen[bytes]:
@@ -168,8 +174,8 @@ def _passed_on(control: int) -> Iterator[None]:
     try:
         yield
     finally:
-        for number, its_handler in before.items():
-            signal.signal(number, its_handler)
-        for its_number in dict.fromkeys(received):
-            if its_number != signal.SIGINT:
-                signal.raise_signal(its_number)
+        for number, previous in before.items():
+            signal.signal(number, previous)
+        for interruption in dict.fromkeys(received):
+            if interruption != signal.SIGINT:
+                signal.raise_signal(interruption)

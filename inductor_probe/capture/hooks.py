@@ -20,7 +20,6 @@ import wrapt
 from inductor_probe.capture.compiler_logs import ARTIFACTS, TUNERS, LimitHandler, attach, keep
 from inductor_probe.capture.events import EventLog
 from inductor_probe.capture.recorder import Recorder
-from inductor_probe.capture.template_choices import keep_choices
 from inductor_probe.capture.torch_places import wrap
 from inductor_probe.model.manifest import LOGS_DIR
 
@@ -37,7 +36,7 @@ def install(events: EventLog, staging: Path, *, save_inputs: bool) -> None:
         "torch._dynamo.guards": _log_recompiles,
         "torch._inductor.debug": lambda module: _see_graphs(module, recorder),
         "torch._inductor.output_code": lambda module: _see_first_calls(module, recorder),
-        "torch._inductor.select_algorithm": lambda module: keep_choices(module, events),
+        "torch._inductor.select_algorithm": recorder.keep_choices,
     }
     for tuner in TUNERS:
         hooks[f"torch._inductor.runtime.{tuner}"] = lambda module: _keep_tuning(module, logs, events)
@@ -50,14 +49,14 @@ def _is_news(record: logging.LogRecord) -> bool:
     return " debug trace: " not in record.getMessage()
 
 
-def _or_note(place: Callable[[Any], None], events: EventLog) -> Callable[[ModuleType], None]:
-    def hook(module: ModuleType) -> None:
+def _or_note(hook: Callable[[Any], None], events: EventLog) -> Callable[[ModuleType], None]:
+    def hook_or_note(module: ModuleType) -> None:
         try:
-            place(module)
+            hook(module)
         except (AttributeError, TypeError, ValueError) as error:  # renamed, another signature, gone
             events.note(f"not available on torch {_torch_version()}: {module.__name__}: {error}")
 
-    return hook
+    return hook_or_note
 
 
 def _keep_artifacts(internal: Any, logs: Path, events: EventLog) -> None:
@@ -89,34 +88,9 @@ def _log_recompiles(guards: Any) -> None:
 
 def _see_graphs(debug: Any, recorder: Recorder) -> None:
     """See each graph's folder when it is made and when all is in it, and the nodes when they are fused."""
-
-    def around_enter(enter: Callable[..., Any]) -> Callable[..., Any]:
-        def enter_and_record(self: Any) -> Any:
-            result = enter(self)
-            recorder.graph_opened(self)
-            return result
-
-        return enter_and_record
-
-    def around_leave(leave: Callable[..., Any]) -> Callable[..., Any]:
-        def leave_and_record(self: Any, kind: Any, error: Any, trace: Any) -> Any:
-            result = leave(self, kind, error, trace)
-            recorder.graph_closed(self, error)
-            return result
-
-        return leave_and_record
-
-    def around_write(write_nodes: Callable[..., Any]) -> Callable[..., Any]:
-        def write_nodes_and_record(self: Any, nodes: Any) -> Any:
-            result = write_nodes(self, nodes)
-            recorder.graph_fused(self.handler, nodes)
-            return result
-
-        return write_nodes_and_record
-
-    wrap(debug, "DebugContext.__enter__", around_enter)
-    wrap(debug, "DebugContext.__exit__", around_leave)
-    wrap(debug, "DebugFormatter.ir_post_fusion", around_write)
+    wrap(debug, "DebugContext.__enter__", _then(recorder.graph_opened))
+    wrap(debug, "DebugContext.__exit__", _then(recorder.graph_closed))
+    wrap(debug, "DebugFormatter.ir_post_fusion", _then(recorder.graph_fused))
 
 
 def _see_first_calls(output_code: Any, recorder: Recorder) -> None:
@@ -125,12 +99,8 @@ def _see_first_calls(output_code: Any, recorder: Recorder) -> None:
     if "graph" not in signature.parameters:
         raise TypeError("CompiledFxGraph is made without a graph")
 
-    def around_create(create: Callable[..., None]) -> Callable[..., None]:
-        def create_and_expect(self: Any, *args: Any, **kwargs: Any) -> None:
-            create(self, *args, **kwargs)
-            recorder.expect_call(self, signature.bind(self, *args, **kwargs).arguments["graph"])
-
-        return create_and_expect
+    def expect_call(self: Any, *args: Any, **kwargs: Any) -> None:
+        recorder.expect_call(self, signature.bind(self, *args, **kwargs).arguments["graph"])
 
     def around_call(call: Callable[..., Any]) -> Callable[..., Any]:
         def record_and_call(self: Any, inputs: Any) -> Any:
@@ -139,8 +109,22 @@ def _see_first_calls(output_code: Any, recorder: Recorder) -> None:
 
         return record_and_call
 
-    wrap(output_code, "CompiledFxGraph.__init__", around_create)
+    wrap(output_code, "CompiledFxGraph.__init__", _then(expect_call))
     wrap(output_code, "CompiledFxGraph.__call__", around_call)
+
+
+def _then(record: Callable[..., None]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return what makes of a function one that calls it, and then `record` with the same arguments."""
+
+    def around(original: Callable[..., Any]) -> Callable[..., Any]:
+        def call_and_record(*args: Any, **kwargs: Any) -> Any:
+            result = original(*args, **kwargs)
+            record(*args, **kwargs)
+            return result
+
+        return call_and_record
+
+    return around
 
 
 def record_end(events: EventLog) -> None:

@@ -1,4 +1,10 @@
-"""The child process: its environment, the signals that reach it, and how it ended. Used by the supervisor."""
+"""The child process: its environment, the signals that reach it, how it ended, and the processes below it.
+
+What Linux has and others lack: `prctl`, and `/proc` to see who started whom. Elsewhere the script itself is
+still signalled, as its supervisor notices the end of `probe dump` by a pipe; processes that the script
+started are then left to notice the end of the script, as torch's compile workers do, and a supervisor that is
+killed leaves the script running.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +15,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 from types import FrameType
 
-from inductor_probe.capture.process_tree import adopt_orphans, end_descendants, reap
 from inductor_probe.errors import RunFailedError
 from inductor_probe.model.manifest import PARENT_GONE, Outcome
 
@@ -28,6 +34,12 @@ _GROUP_S = 0.05
 """How long to wait for a signal of the whole process group after `probe dump` has told of it."""
 _SAME_S = 2.0
 """How much later `probe dump` may tell of the same signal, on a busy machine."""
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36  # both from linux/prctl.h
+_PARENT = 1  # of the fields of /proc/<pid>/stat after the name
+_TERM_S = 2.0
+"""How long the processes below may take to end themselves; as long again until SIGKILL is given up."""
+_AGAIN_S = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +58,6 @@ class Program:
     arguments: tuple[str, ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
     is_debugger: bool = False
-
-
-SCRIPT_ALONE = Program()
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +116,9 @@ def run_child(
     Raises:
         RunFailedError: the process could not be started.
     """
-    adopt_orphans()
+    # Become the parent of every process below whose own parent ends. Process 1 would be that otherwise, and
+    # they could not be told from others.
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     received, wakeup = _receive_signals()
     started, begin = datetime.now(timezone.utc).astimezone(), time.perf_counter()
     try:
@@ -125,7 +136,7 @@ def run_child(
     if -status in INTERRUPTIONS:
         interrupted_by = interrupted_by or signal.Signals(-status).name
     if interrupted_by or status < 0:
-        end_descendants()  # what a script leaves running on purpose goes on when it ends by itself
+        _end_descendants()  # what a script leaves running on purpose goes on when it ends by itself
     outcome: Outcome = "interrupted" if interrupted_by else "failed" if status else "ok"
     ended_by = interrupted_by or (_signal_name(-status) if status < 0 else None)
     return Ended(child.pid, status, outcome, ended_by, started, duration)
@@ -160,17 +171,16 @@ class _Waiting:
         while self._received:
             self._add(self._received.pop(0), self._by_supervisor)
         if self._control in ready:
-            self._listen()
+            self._listen(self._control)
         # Before reaping: nobody else has the child's id until then. With os.kill, since Popen.kill may reap.
         self._pass_on()
-        status = reap().get(self._child.pid)
+        status = _reap().get(self._child.pid)
         if status is not None:
             self._child.returncode = status  # or subprocess would wait for it again
         return status
 
-    def _listen(self) -> None:
-        assert self._control is not None  # noqa: S101 - it was ready
-        numbers = os.read(self._control, 4096)
+    def _listen(self, control: int) -> None:
+        numbers = os.read(control, 4096)
         for number in numbers:
             self._add(number, self._by_probe)
         if not numbers:
@@ -187,11 +197,11 @@ class _Waiting:
 
     def _pass_on(self) -> None:
         now = time.monotonic()
-        for number, told in list(self._by_probe.items()):
-            if now < told + _GROUP_S:
+        for number, when in list(self._by_probe.items()):
+            if now < when + _GROUP_S:
                 continue
             del self._by_probe[number]
-            if abs(told - self._by_supervisor.get(number, -float("inf"))) > _SAME_S:
+            if abs(when - self._by_supervisor.get(number, -float("inf"))) > _SAME_S:
                 os.kill(self._child.pid, number)
         if now > self._deadline:
             os.kill(self._child.pid, signal.SIGKILL)
@@ -229,3 +239,66 @@ def _signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:  # a real-time signal between the first and the last has no name
         return f"signal {number}"
+
+
+def end_with(parent: int) -> None:
+    """Have this process killed when process `parent`, which started it, ends in whatever way."""
+    # SIGKILL: a supervisor that ends before its child was killed itself, so that nobody is left to insist.
+    if _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL) and os.getppid() != parent:  # it ended before that call
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _end_descendants() -> None:
+    """End every process below this one that the system lists: SIGTERM, and SIGKILL two seconds later."""
+    terminated: set[int] = set()
+    begin = time.monotonic()
+    while (below := _descendants()) and time.monotonic() < begin + 2 * _TERM_S:
+        number = signal.SIGTERM if time.monotonic() < begin + _TERM_S else signal.SIGKILL
+        for pid in below - terminated if number == signal.SIGTERM else below:
+            with suppress(ProcessLookupError, PermissionError):  # ended meanwhile; another user's (sudo)
+                os.kill(pid, number)
+        terminated |= below
+        time.sleep(_AGAIN_S)
+        _reap()
+
+
+def _reap() -> dict[int, int]:
+    """Release the children that have ended; return their statuses by pid, negative for a signal."""
+    statuses = {}
+    with suppress(ChildProcessError):  # there are none
+        while (child := os.waitpid(-1, os.WNOHANG))[0]:
+            statuses[child[0]] = os.waitstatus_to_exitcode(child[1])
+    return statuses
+
+
+def _descendants() -> set[int]:
+    """Return the processes below this one; none where the system has no `/proc`."""
+    children: dict[int, list[int]] = {}
+    try:
+        pids = [int(name) for name in os.listdir("/proc") if name.isdecimal()]  # noqa: PTH208 - names are enough
+    except OSError:
+        return set()
+    for pid in pids:
+        # A name may hold spaces and parentheses: the fields are counted from its end.
+        with suppress(OSError, ValueError, IndexError):  # it ended meanwhile
+            fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+            children.setdefault(int(fields[_PARENT]), []).append(pid)
+    below: set[int] = set()
+    to_visit = [os.getpid()]
+    while to_visit:
+        new = [pid for pid in children.get(to_visit.pop(), ()) if pid not in below]
+        below.update(new)
+        to_visit.extend(new)
+    return below
+
+
+def _prctl(option: int, argument: int) -> bool:
+    """Call `prctl(2)`; tell whether the system has it, and did it."""
+    if not sys.platform.startswith("linux"):
+        return False
+    import ctypes  # noqa: PLC0415 - not everywhere, and slow to import
+
+    try:
+        return bool(ctypes.CDLL(None).prctl(option, argument, 0, 0, 0) == 0)
+    except (OSError, AttributeError):
+        return False

@@ -1,18 +1,45 @@
-"""Writes down what inductor's dump leaves out: a graph's compile, its real inputs, its buffers' origins."""
+"""Writes down what inductor's dump leaves out, as events: a graph's compile and real inputs, its buffers'
+origins, the choices that were timed. Called in the child, between the user's operations: it imports nothing
+that the script has not imported, and leaves no trace in them.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import functools
+import json
+import math
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec
 
 from inductor_probe.capture.events import EventLog
-from inductor_probe.capture.inputs import input_fact, is_fake
-from inductor_probe.capture.torch_state import case_name, compile_id, debug_folder
+from inductor_probe.model.autotuning import CHOICES_NAME
+from inductor_probe.model.manifest import INPUTS_DIR
 
 _PENDING = "_inductor_probe_pending"
 _Args = ParamSpec("_Args")
+
+
+def compile_id() -> str | None:
+    """Return dynamo's id of the compile in progress (`0/1`: frame 0, its second compile), if there is one."""
+    context = getattr(sys.modules.get("torch._guards"), "CompileContext", None)
+    current = context.current_compile_id() if context is not None else None
+    return None if current is None else str(current)
+
+
+def _case_name() -> str | None:
+    """Return the scenario's case that is running, if one is."""
+    scenario = sys.modules.get("inductor_probe.scenario")
+    case = scenario.current_case() if scenario is not None else None
+    return None if case is None else str(case.name)
+
+
+def _debug_folder() -> str | None:
+    """Return the folder of the graph that inductor is compiling now."""
+    virtualized: Any = sys.modules.get("torch._inductor.virtualized")
+    return getattr(virtualized.V.debug, "_path", None) if virtualized is not None else None
 
 
 def _never_fails(
@@ -42,34 +69,35 @@ class Recorder:
     def __init__(self, events: EventLog, *, save_inputs: bool) -> None:
         self.events = events
         self.save_inputs = save_inputs
+        self._timings_before: int | None = None
 
     @_never_fails
     def graph_opened(self, context: Any) -> None:
-        """Record a graph whose debug context was entered."""
+        """Record a graph whose DebugContext was entered."""
         if context._path:  # None where the script has switched tracing off
-            self.events.write("graph", path=context._path, compile_id=compile_id(), case=case_name())
+            self.events.write("graph", path=context._path, compile_id=compile_id(), case=_case_name())
 
     @_never_fails
-    def graph_closed(self, context: Any, error: BaseException | None) -> None:
+    def graph_closed(self, context: Any, kind: object, error: BaseException | None, trace: object) -> None:
         """Record that the compile of a graph has come to its end, so that its files are whole."""
         if context._path and error is None:
             self.events.write("finished", path=context._path)
 
     @_never_fails
-    def graph_fused(self, context: Any, nodes: Iterable[Any]) -> None:
+    def graph_fused(self, formatter: Any, nodes: Iterable[Any]) -> None:
         """Record the FX origins of every buffer that is there after fusion."""
-        found = []
+        rows = []
         for leaf in _leaves(nodes):
             origin = leaf.node.get_origin_node()
             origins = sorted(node.name for node in leaf.node.get_origins())
             for buffer in leaf.get_outputs():
-                found.append([buffer.get_name(), origin.name if origin is not None else None, origins])
-        self.events.write("origins", path=context._path, origins=found)
+                rows.append([buffer.get_name(), origin.name if origin is not None else None, origins])
+        self.events.write("origins", path=formatter.handler._path, origins=rows)
 
     @_never_fails
     def expect_call(self, compiled: Any, graph: Any) -> None:
         """Remember on `compiled` where its inputs belong, until it is called."""
-        if path := debug_folder():
+        if path := _debug_folder():
             compiled.__dict__[_PENDING] = (path, tuple(graph.graph_input_names))
 
     def called(self, compiled: Any, inputs: Sequence[Any]) -> None:
@@ -77,8 +105,9 @@ class Recorder:
         pending = compiled.__dict__.pop(_PENDING, None)
         if pending is None:
             return
-        if any(map(is_fake, inputs)):  # traced through, not run: the real call is still to come
-            compiled.__dict__[_PENDING] = pending
+        fake = sys.modules.get("torch._subclasses.fake_tensor")
+        if fake is not None and any(isinstance(value, fake.FakeTensor) for value in inputs):
+            compiled.__dict__[_PENDING] = pending  # traced through, not run: the real call is still to come
             return
         path, names = pending
         self.first_call(path, names, inputs)
@@ -97,6 +126,49 @@ class Recorder:
                 facts.append(fact)
         self.events.write("inputs", path=path, inputs=facts)
 
+    def keep_choices(self, select_algorithm: Any) -> None:
+        """Ask torch to be told of each operation that is autotuned, with the times of all choices."""
+        self._timings_before = _timings()
+        select_algorithm.add_feedback_saver(self.choices_timed)
+
+    @_never_fails
+    def choices_timed(
+        self, timings: dict[Any, float], operation: str, nodes: list[Any], *_: Any, **__: Any
+    ) -> None:
+        """Write every choice for an operation beside the graph that it is for."""
+        now = _timings()
+        is_cached, self._timings_before = now == self._timings_before, now
+        folder = _debug_folder()
+        if folder is None or not Path(folder).is_dir():
+            return
+        line = {
+            "operation": operation,
+            "inputs": [_shape_text(node) for node in nodes],
+            "cached": is_cached,
+            "choices": [
+                {
+                    "name": str(choice.name),
+                    "ms": float(ms) if math.isfinite(ms) else None,
+                    "kind": str(choice.info_dict().get("backend", "")).lower() or None,
+                    "config": str(choice.description or ""),
+                }
+                for choice, ms in timings.items()
+            ],
+        }
+        with (Path(folder) / CHOICES_NAME).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+
+def _timings() -> int:
+    """Return how often choices were timed; times from a cache do not count."""
+    utils: Any = sys.modules.get("torch._dynamo.utils")
+    return int(utils.counters["inductor"]["select_algorithm_autotune"]) if utils is not None else 0
+
+
+def _shape_text(node: Any) -> str:
+    size = "x".join(map(str, node.get_size())) or "scalar"
+    return f"{size} {str(node.get_dtype()).removeprefix('torch.')}"
+
 
 def _leaves(nodes: Iterable[Any]) -> Iterator[Any]:
     """Yield the scheduler nodes in `nodes` that stand for one operation each."""
@@ -106,3 +178,61 @@ def _leaves(nodes: Iterable[Any]) -> Iterator[Any]:
             yield node
         else:
             yield from _leaves(parts)
+
+
+def input_fact(name: str, value: Any, save_to: Path | None) -> dict[str, Any] | None:
+    """Return what `InputFact` holds of `value`, or None for what is neither a tensor nor a whole number.
+
+    Args:
+        name: the placeholder's.
+        value: what the graph was called with.
+        save_to: the graph's folder, to keep the tensor's storage in; None to keep nothing.
+    """
+    import torch
+    from torch.utils._python_dispatch import _disable_current_modes
+
+    if isinstance(value, (int, torch.SymInt)):
+        return {"name": name, "kind": "symint", "value": int(value)}
+    if not isinstance(value, torch.Tensor):
+        return None
+    fact: dict[str, Any] = {
+        "name": name,
+        "kind": "tensor",
+        "size": list(value.shape),
+        "dtype": str(value.dtype).removeprefix("torch."),
+        "device": str(value.device),
+    }
+    if value.layout is not torch.strided:
+        return fact
+    fact |= {"stride": list(value.stride()), "offset": value.storage_offset()}
+    # Modes of the user (a flop counter, a profiler of dispatches) must not see what is done here.
+    with torch.no_grad(), _disable_current_modes():
+        fact |= _extremes(value)
+        if save_to is not None:
+            fact["saved"] = _save_storage(value, save_to / INPUTS_DIR / f"{name}.bin")
+    return fact
+
+
+def _extremes(tensor: Any) -> dict[str, int]:
+    """Return the least and greatest value of an integer or boolean tensor that has any."""
+    import torch
+
+    if tensor.is_floating_point() or tensor.is_complex() or tensor.is_quantized or not tensor.numel():
+        return {}
+    if tensor.dtype in (torch.uint16, torch.uint32):  # torch has no aminmax for these
+        tensor = tensor.to(torch.int64)
+    elif tensor.dtype is torch.uint64:  # as signed numbers, shifted down by 2**63: the order stays
+        low, high = torch.aminmax(tensor.view(torch.int64) ^ -(2**63))
+        return {"minimum": int(low) + 2**63, "maximum": int(high) + 2**63}
+    low, high = torch.aminmax(tensor)
+    return {"minimum": int(low), "maximum": int(high)}
+
+
+def _save_storage(tensor: Any, path: Path) -> str:
+    """Write the bytes of the whole storage that `tensor` is a view of; return the file's name."""
+    storage = tensor.untyped_storage().cpu()
+    path.parent.mkdir(exist_ok=True)
+    size = storage.nbytes()
+    data = (ctypes.c_char * size).from_address(storage.data_ptr()) if size else b""
+    path.write_bytes(data)
+    return path.name

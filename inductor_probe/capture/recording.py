@@ -4,34 +4,48 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import time
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any, Literal
 
+from inductor_probe.capture.dumping import DumpResult, Request
 from inductor_probe.capture.events import EventReader
-from inductor_probe.capture.history import History
-from inductor_probe.capture.leftovers import TemporaryFolder
+from inductor_probe.capture.folders import TemporaryFolder, find_run, make_run, move_logs, runs_below
 from inductor_probe.capture.process import Ended
-from inductor_probe.capture.request import Request
-from inductor_probe.capture.run_dir import find_run, make_run, move_logs, runs_below
 from inductor_probe.errors import ProbeError, RunFailedError
 from inductor_probe.files import write_whole
-from inductor_probe.model.manifest import MANIFEST_NAME, Manifest
+from inductor_probe.model.manifest import (
+    MANIFEST_NAME,
+    BufferOrigin,
+    GraphBreak,
+    GraphRecord,
+    InputFact,
+    LimitHit,
+    Manifest,
+)
 from inductor_probe.store.made_here import remember
 from inductor_probe.store.manifest import manifest_to_json
 
 _PART_OF_TIME = 20
 """The manifest is not written again before twenty times as long has passed as writing it took."""
 
-
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """A run that is written down; attributes as those of `DumpResult`."""
-
-    run: Path
-    others: tuple[Path, ...]
-    not_remembered: str | None
+# torch/_dynamo/guards.py, get_and_maybe_log_recompilation_reasons:
+#     - 0/0: tensor 'x' size mismatch at index 0. expected 8, actual 12
+_GUARD = re.compile(r"^\s*- (!?\d+/.*?: .*\S)\s*$", re.MULTILINE)
+# torch/_dynamo/symbolic_convert.py, InstructionTranslatorBase.log_graph_break
+_BREAK_AT = re.compile(r"^Graph break.* in user code at (.+:\d+)$", re.MULTILINE)
+_BREAK_REASON = re.compile(r"Graph Break Reason: (.*?)(?=^User code traceback:|\Z)", re.DOTALL | re.MULTILINE)
+_EXPLAINED = re.compile(r"^(?P<what>\S.*)\n\s+Explanation: (?P<why>.*)$", re.MULTILINE)
+_FRAME = re.compile(r'^\s*File "(.+)", line (\d+)', re.MULTILINE)
+# torch/_dynamo/convert_frame.py, _compile
+_LIMIT = re.compile(
+    r"function: '(?P<function>.*?)' \((?P<where>.*)\)\s*\n\s*last reason: (?P<reason>.*?)\s*^To log all",
+    re.DOTALL | re.MULTILINE,
+)
 
 
 class Recording:
@@ -54,8 +68,8 @@ class Recording:
         self._history = History()
         self._remembered: set[str] = set()
         self._not_remembered: str | None = None
-        self._recorded: Path | None = None
-        self._refused: tuple[str, str | None] | None = None
+        self._has_run = False
+        self._refusal: tuple[str, str | None] | None = None
         self._is_stale = False
         self._not_before = 0.0
 
@@ -73,7 +87,7 @@ class Recording:
         finished = time.monotonic()
         self._not_before = finished + _PART_OF_TIME * (finished - begin)
 
-    def finish(self, ended: Ended) -> Recorded:
+    def finish(self, ended: Ended) -> DumpResult:
         """Write down everything, with the logs, when the script has ended.
 
         Raises:
@@ -81,8 +95,8 @@ class Recording:
             ProbeError: something cannot be written.
         """
         self._add_events(ended=True)
-        if self._refused:
-            raise RunFailedError(*self._refused)
+        if self._refusal:
+            raise RunFailedError(*self._refusal)
         history = self._history
         if self._request.program.is_debugger and not history.end and ended.status == 0:
             ended = replace(ended, outcome="interrupted")
@@ -91,24 +105,22 @@ class Recording:
         )
         move_logs(self._folder.staging, run)
         self._record(run, ended)
-        others = sorted(runs_below(self._root) - self._before - {run})
-        return Recorded(run, tuple(others), self._not_remembered)
+        return DumpResult(run, self._not_remembered)
 
     def _add_events(self, *, ended: bool) -> None:
         for event in self._events.new_events(ended=ended):
             if event["event"] == "refused":
-                self._refused = (event["message"], event["hint"])
+                self._refusal = (event["message"], event["hint"])
                 continue
             self._history.add(event)
             self._is_stale = self._is_stale or event["event"] in ("graph", "finished", "inputs")
 
     def _record(self, run: Path, ended: Ended) -> None:
         """Write the manifest, after the record of what was made here: see `remember`."""
-        if self._recorded is None:
-            self._folder.belongs_to(run)
-            self._recorded = run
-        manifest = self._manifest(ended)
-        data = manifest_to_json(manifest)
+        if not self._has_run:
+            self._folder.set_run(run)
+            self._has_run = True
+        data = manifest_to_json(self._manifest(ended))
         # At the end all are remembered: one whose compile failed was made here, too.
         graphs = [
             Path(path)
@@ -148,3 +160,105 @@ class Recording:
             ended_by=ended.ended_by,
             environment=variables(os.environ),
         )
+
+
+@dataclass
+class History:
+    """What happened in a run. `end` holds the facts that the child wrote last; empty when it was killed."""
+
+    graphs: dict[str, GraphRecord] = field(default_factory=dict)  # by folder
+    graph_breaks: list[GraphBreak] = field(default_factory=list)
+    limit_hits: list[LimitHit] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    end: Mapping[str, Any] = field(default_factory=dict)
+    guards: dict[str | None, tuple[str, ...]] = field(default_factory=dict)
+    """Of the latest recompile with that compile id."""
+
+    def add(self, event: Mapping[str, Any]) -> None:
+        """Add the next event."""
+        match event["event"]:
+            case "graph":
+                self.graphs[event["path"]] = self._graph(event)
+            case "origins":
+                origins = [
+                    BufferOrigin(buffer, node, tuple(names)) for buffer, node, names in event["origins"]
+                ]
+                self._update(event["path"], origins=tuple(origins))
+            case "inputs":
+                self._update(event["path"], inputs=tuple(map(_input_fact, event["inputs"])))
+            case "finished":
+                self._update(event["path"], finished=True)
+            case "log" if event["artifact"] == "graph_breaks":
+                graph_break = read_graph_break(event["message"], event["compile_id"], event["error"])
+                if graph_break not in self.graph_breaks:  # dynamo retraces a frame, and breaks again
+                    self.graph_breaks.append(graph_break)
+            case "log":
+                self.guards[event["compile_id"]] = read_guards(event["message"])
+            case "limit":
+                self.limit_hits.append(read_limit_hit(event["message"]))
+            case "note":
+                self.notes.append(event["text"])
+            case "end":
+                self.end = event
+
+    def _update(self, path: str, **changes: Any) -> None:
+        if path in self.graphs:
+            self.graphs[path] = replace(self.graphs[path], **changes)
+        else:
+            self.notes.append(
+                f"{Path(path).name}: {', '.join(changes)} recorded of a graph that was not opened"
+            )
+
+    def _graph(self, event: Mapping[str, Any]) -> GraphRecord:
+        """Return the record of a graph whose compile begins."""
+        name = Path(event["path"]).name
+        compile_id = event["compile_id"]
+        why: Literal["first", "recompile", "backward"] | None = None
+        if "_backward_" in name:
+            why = "backward"
+        elif compile_id is not None:
+            # `1/0` is the first compile of frame 1, `1/2` its second recompile.
+            why = "first" if compile_id.rpartition("/")[2] == "0" else "recompile"
+        guards = self.guards.get(compile_id, ()) if why == "recompile" else ()
+        return GraphRecord(name, compile_id, why, guards, event["case"], finished=False)
+
+
+def _input_fact(fact: Mapping[str, Any]) -> InputFact:
+    lists = {key: tuple(fact[key]) for key in ("size", "stride") if key in fact}
+    return InputFact(**{**fact, **lists})
+
+
+def read_guards(message: str) -> tuple[str, ...]:
+    """Return the guards that a recompile message names, each with the compile whose guard it was."""
+    # Dynamo pads a guard to a column before the source line that it stands for.
+    return tuple(re.sub(r"\s{2,}", "  ", guard) for guard in _GUARD.findall(message))
+
+
+def read_graph_break(message: str, compile_id: str | None, error: str | None) -> GraphBreak:
+    """Return the graph break that a message of the log `graph_breaks` is about.
+
+    Args:
+        compile_id: of the compile in which it happened.
+        error: text of the exception that came with it, where the whole frame was given up.
+    """
+    where = _BREAK_AT.search(message)
+    reason = _BREAK_REASON.search(message)
+    frames = _FRAME.findall(message)
+    place = where[1] if where else ":".join(frames[-1]) if frames else None
+    return GraphBreak(_sentence(reason[1] if reason else error or message), place, compile_id)
+
+
+def read_limit_hit(message: str) -> LimitHit:
+    """Return which function hit the recompile limit, from dynamo's warning."""
+    match = _LIMIT.search(message)
+    if match is None:  # said in other words by another torch: keep them
+        return LimitHit(function="?", where=None, reason=message)
+    guards = read_guards(f"- {match['reason']}")
+    return LimitHit(match["function"], match["where"], guards[0] if guards else match["reason"])
+
+
+def _sentence(text: str) -> str:
+    """Return what was not traced and why, in one line; torch adds hints, links and debug context."""
+    if explained := _EXPLAINED.search(text):
+        return f"{explained['what']}: {explained['why']}"
+    return next((line.strip() for line in text.splitlines() if line.strip()), "")

@@ -12,16 +12,16 @@ import os
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
-from inductor_probe.capture.leftovers import remove_leftovers, temporary_folder
+from inductor_probe.capture.dumping import DumpResult, Request
+from inductor_probe.capture.folders import remove_leftovers, temporary_folder
 from inductor_probe.capture.process import environment, run_child
-from inductor_probe.capture.recording import Recorded, Recording
-from inductor_probe.capture.request import Request
+from inductor_probe.capture.recording import Recording
 from inductor_probe.errors import ProbeError, RunFailedError
+from inductor_probe.model.codec import Json, from_json, to_json
 
 
-def supervise(request: Request, control: int) -> Recorded:
+def supervise(request: Request, control: int) -> DumpResult:
     """Run the script of `request`, and write down what came of it.
 
     Raises:
@@ -55,18 +55,13 @@ def main() -> None:
         line = pipe.readline()
     if not line.endswith(b"\n"):
         return  # `probe dump` has ended already
-    said: dict[str, Any]
+    reply: Json
     try:
-        recorded = supervise(Request.from_line(line), control)
-        said = {
-            "run": str(recorded.run),
-            "others": list(map(str, recorded.others)),
-            "not_remembered": recorded.not_remembered,
-        }
+        reply = to_json(supervise(from_json(Request, json.loads(line)), control))
     except ProbeError as error:
-        said = {"error": error.message, "hint": error.hint, "of_run": isinstance(error, RunFailedError)}
+        reply = {"error": error.message, "hint": error.hint, "of_run": isinstance(error, RunFailedError)}
     with suppress(BrokenPipeError):  # nobody waits for the answer: `probe dump` has ended
-        os.write(answer, json.dumps(said).encode())
+        os.write(answer, json.dumps(reply).encode())
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from inductor_probe.report.summary import next_text
 from inductor_probe.report.words.runs import how_it_ended
 
 if TYPE_CHECKING:
-    from inductor_probe.debugging import Endpoint, Planned
+    from inductor_probe.debugging import BreakpointPlan, Endpoint
 
 
 def _knobs(ctx: click.Context, param: click.Parameter, pairs: tuple[str, ...]) -> dict[str, str]:
@@ -108,8 +108,8 @@ def debug(script: str, *, listen: str | None, pdb: bool, output_format: OutputFo
         raise ProbeError("--pdb and --listen exclude each other", "--pdb stays in this terminal")
     with ExitStack() as during_the_dump:
 
-        def before(planned: Planned, endpoint: Endpoint | None) -> None:
-            _say_breakpoints(planned, endpoint)
+        def before(plan: BreakpointPlan, endpoint: Endpoint | None) -> None:
+            _say_breakpoints(plan, endpoint)
             during_the_dump.enter_context(_signals_left_to_the_dump())
 
         run = ip.debug(
@@ -122,15 +122,15 @@ def debug(script: str, *, listen: str | None, pdb: bool, output_format: OutputFo
         return _show_run(run, output_format)
 
 
-def _say_breakpoints(planned: Planned, endpoint: Endpoint | None) -> None:
+def _say_breakpoints(plan: BreakpointPlan, endpoint: Endpoint | None) -> None:
     """Say where it will stop, and how an editor attaches."""
     from inductor_probe.debugging import instructions, offer_launch_configuration
 
-    for missing in planned.gone:
+    for missing in plan.missing:
         say_warning(missing)
-    for stop in planned.stops:
-        condition = f" if {stop.condition}" if stop.condition and not stop.why else ""
-        say(f"will stop: {stop}{condition}, {Path(stop.path).name}:{stop.line}")
+    for item in plan.breakpoints:
+        condition = f" if {item.condition}" if item.condition and not item.event else ""
+        say(f"will stop: {item}{condition}, {Path(item.path).name}:{item.line}")
     if endpoint is None:
         return
     if not endpoint.is_loopback:

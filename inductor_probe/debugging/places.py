@@ -1,4 +1,10 @@
-"""What a user names, to stops in the sources that are installed."""
+"""What a user names, to breakpoints in the sources that are installed.
+
+A place is a function, a line or a topic of `capture/torch_places.py`. A subject is a buffer, an operation, a
+pair of nodes or a kernel: what happens to it are places with conditions. Buffers and operations get their
+names in lowering, one after the other, and kernels when their code is there: a kernel that is still being
+tiled is known by the number that it will get.
+"""
 
 from __future__ import annotations
 
@@ -9,41 +15,55 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from inductor_probe.capture.torch_places import TOPICS, places_of
-from inductor_probe.debugging.asking import HELPERS
+from inductor_probe.debugging.breakpoints import HELPERS, Breakpoint
 from inductor_probe.debugging.sources import Function, Source, find_file, find_module, torch_version
-from inductor_probe.debugging.stops import Stop
-from inductor_probe.debugging.subjects import wanted_for
-from inductor_probe.debugging.wanted import Wanted
 from inductor_probe.errors import NotFoundError, ProbeError, near_names
 
-_IF = re.compile(r"\s+if\s+")
 _LINE = re.compile(r"(.+\.py):(\d+)")
 _NAME = re.compile(r"([\w.]+):([\w.<>]+)")
 _INDUCTOR = "torch._inductor."
+_NODES = r"(?:op|buf)\d+(?:_(?:op|buf)\d+)*"
+_FLEXIBLE = "type(self.layout).__name__ == 'FlexibleLayout'"
+_FREEZE = ("", "_with_stride_order", "_with_fill_order", "_with_same_order", "_with_exact_strides")
+"""Ends of the names of `Buffer.freeze_layout...` in torch/_inductor/ir.py."""
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
-    """Where the child will stop.
+class Location:
+    """A place by name, before it has been looked for.
 
     Attributes:
-        stops: in the order that they were named.
-        gone: a sentence for each place that the installed sources do not have.
+        target: `module:Qualified.name`, or `file.py:LINE`.
+        condition, event: see `Breakpoint`.
+        at_return: before the `return` that the function ends with, when what it makes has a name, rather than
+            before its first statement.
     """
 
-    stops: tuple[Stop, ...]
-    gone: tuple[str, ...]
+    target: str
+    condition: str | None = None
+    event: str | None = None
+    at_return: bool = False
 
 
-def plan(places: Sequence[str], subjects: Sequence[str], cwd: Path, beside: Path | None = None) -> Planned:
-    """Return the stops that `places` and `subjects` mean in the installed sources.
+@dataclass(frozen=True, slots=True)
+class BreakpointPlan:
+    """Where the child will stop, in the order it was named. `missing`: what the installed sources lack."""
+
+    breakpoints: tuple[Breakpoint, ...]
+    missing: tuple[str, ...]
+
+
+def plan(
+    places: Sequence[str], subjects: Sequence[str], cwd: Path, script_folder: Path | None = None
+) -> BreakpointPlan:
+    """Return the breakpoints that `places` and `subjects` mean in the installed sources.
 
     Args:
         places: `module:Qualified.name` or `torch/_inductor/file.py:LINE`, each with ` if CONDITION` or
-            without, or the name of a set.
-        subjects: see `subjects.wanted_for`.
+            without, or the name of a topic.
+        subjects: `buf3`, `op3`, `op3,op4` or the name of a kernel.
         cwd: what a path is relative to, if it is not below a package.
-        beside: the script's folder, whose modules it can import.
+        script_folder: whose modules the script can import.
 
     Raises:
         ProbeError: a place or subject that is spelled wrongly; a condition that is no expression, or uses
@@ -51,86 +71,146 @@ def plan(places: Sequence[str], subjects: Sequence[str], cwd: Path, beside: Path
         NotFoundError: none of the places is there.
         UnreadableError: a source cannot be read.
     """
-    stops: dict[Stop, None] = {}
-    gone: list[NotFoundError] = []
-    wanted = [want for place in places for want in _wanted(place)]
-    wanted += [want for subject in subjects for want in wanted_for(subject)]
-    for want in wanted:
+    breakpoints: dict[Breakpoint, None] = {}
+    missing: list[NotFoundError] = []
+    locations = [location for place in places for location in _locations_of_place(place)]
+    locations += [location for subject in subjects for location in _locations_of_subject(subject)]
+    for location in locations:
         try:
-            stops.update(dict.fromkeys(_resolved(want, cwd, beside)))
+            breakpoints.update(dict.fromkeys(_resolved(location, cwd, script_folder)))
         except NotFoundError as error:
-            gone.append(error)
-    if gone and not stops:
-        hint = gone[0].hint if len(gone) == 1 else f"{len(gone)} places are gone: this torch is another one"
-        raise NotFoundError(gone[0].message, hint)
-    return Planned(tuple(stops), tuple(f"{e.message}{f' ({e.hint})' if e.hint else ''}" for e in gone))
+            missing.append(error)
+    if missing and not breakpoints:
+        many = f"the installed torch has none of these {len(missing)} places"
+        raise NotFoundError(missing[0].message, missing[0].hint if len(missing) == 1 else many)
+    return BreakpointPlan(
+        tuple(breakpoints),
+        tuple(f"{error.message}{f' ({error.hint})' if error.hint else ''}" for error in missing),
+    )
 
 
-def _wanted(place: str) -> Iterator[Wanted]:
-    target, *rest = _IF.split(place.strip(), maxsplit=1)
+def _locations_of_place(place: str) -> Iterator[Location]:
+    target, *rest = re.split(r"\s+if\s+", place.strip(), maxsplit=1)
     condition = rest[0] if rest else None
     if target in TOPICS:
         if condition:
             raise ProbeError(
                 f"--break {target} is a set of places and takes no condition", "name one of them"
             )
-        yield from (Wanted(str(place)) for place in places_of(target))
+        yield from (Location(str(place)) for place in places_of(target))
     elif _LINE.fullmatch(target) or _NAME.fullmatch(target):
-        yield Wanted(target, condition)
+        yield Location(target, condition)
     else:
-        near = near_names(target, TOPICS)
         raise ProbeError(
-            f"--break {target} is no place: it is neither module:Class.method, file.py:LINE nor a set",
-            f"{near}; or for example torch._inductor.codegen.cpp:LoopLevel.lines",
+            f"invalid place --break {target}: write module:Class.method, file.py:LINE or the name of a set",
+            f"{near_names(target, TOPICS)}; or for example torch._inductor.codegen.cpp:LoopLevel.lines",
         )
 
 
-def _resolved(want: Wanted, cwd: Path, beside: Path | None) -> Iterator[Stop]:
-    if match := _LINE.fullmatch(want.target):
-        source = find_file(match[1], cwd, beside)
+def _locations_of_subject(subject: str) -> Iterator[Location]:
+    if match := re.fullmatch(rf"({_NODES})\s*,\s*({_NODES})", subject):
+        yield from _pair(match[1], match[2])
+    elif match := re.fullmatch(r"(cpp|triton)_\w*?_?(\d+)", subject):
+        yield from _kernel(subject, match[1], int(match[2]))
+    elif re.fullmatch(r"(?:\w+_)?buf\d+", subject):
+        yield from _buffer(subject)
+    elif re.fullmatch(r"(?:\w+_)?op\d+", subject):
+        yield from _operation(subject)
+    else:
+        raise ProbeError(
+            f"invalid subject --break-on {subject}: it is no buffer, node, pair of nodes or kernel",
+            "for example buf3, op3, op3,op4 or cpp_fused_add_0; places in the code go to --break",
+        )
+
+
+def _buffer(name: str) -> Iterator[Location]:
+    yield Location(
+        "torch._inductor.graph:GraphLowering.register_buffer",
+        f"name == {name!r}",
+        f"{name} is realised",
+        at_return=True,
+    )
+    flexible = f"self.name == {name!r} and {_FLEXIBLE}"
+    decide = "torch._inductor.ir:ComputedBuffer.decide_layout"
+    yield Location(decide, flexible, f"the layout of {name} is decided")
+    for suffix in _FREEZE:
+        freeze = f"torch._inductor.ir:Buffer.freeze_layout{suffix}"
+        yield Location(freeze, flexible, f"the layout of {name} is fixed")
+
+
+def _operation(name: str) -> Iterator[Location]:
+    yield Location(
+        "torch._inductor.graph:GraphLowering.register_operation",
+        f"name == {name!r}",
+        f"{name} is made",
+        at_return=True,
+    )
+    codegen = "torch._inductor.scheduler:SchedulerNode.codegen"
+    yield Location(codegen, f"self.get_name() == {name!r}", f"code of {name} is generated")
+
+
+def _pair(first: str, second: str) -> Iterator[Location]:
+    names = ", ".join(repr(side.split("_")) for side in (first, second))
+    condition = f"are_nodes(node1, node2, {names})"
+    pair = f"{first} and {second}"
+    scheduler = "torch._inductor.scheduler:Scheduler"
+    yield Location(f"{scheduler}.can_fuse", condition, f"{pair} are tried for fusion")
+    yield Location(f"{scheduler}.fuse_two_nodes", condition, f"{pair} are fused")
+
+
+def _kernel(name: str, language: str, number: int) -> Iterator[Location]:
+    is_next = f"next_kernel() == {number}"
+    if language == "cpp":
+        select = "torch._inductor.codegen.cpp:TilingSelect.select_tiling"
+        yield Location(select, is_next, f"what becomes kernel {number} is tiled")
+        define = "torch._inductor.codegen.cpp:CppScheduling.define_kernel"
+    else:
+        codegen = "torch._inductor.codegen.simd:SIMDScheduling.codegen_node_schedule"
+        yield Location(codegen, is_next, f"what becomes kernel {number} is about to be tiled")
+        define = "torch._inductor.codegen.triton:TritonScheduling.define_kernel"
+    yield Location(define, f"kernel_name == {name!r}", f"{name} is generated", at_return=True)
+
+
+def _resolved(location: Location, cwd: Path, script_folder: Path | None) -> Iterator[Breakpoint]:
+    if match := _LINE.fullmatch(location.target):
+        source = find_file(match[1], cwd, script_folder)
         function, statement = _statement_at(source, int(match[2]))
-        _check(want.condition, source, function.names, want.target)
-        yield _stop(want, source, statement, f"{match[1]}:{statement.lineno}")
+        place = f"{match[1]}:{statement.lineno}"
+        yield _breakpoint(location, source, statement, place, function.names)
         return
-    module, _, name = want.target.partition(":")
+    module, _, name = location.target.partition(":")
     name = name.replace(".<locals>", "")
-    source = _module(module, beside)
+    source = _module(module, script_folder)
+    place = f"{source.module}:{name}"
     functions = source.named(name)
     if not functions:
         known = dict.fromkeys(function.name for function in source.functions)
-        raise NotFoundError(
-            f"{source.module}:{name} is not available on torch {torch_version()}", near_names(name, known)
-        )
+        raise NotFoundError(f"{place} is not available on torch {torch_version()}", near_names(name, known))
     for function in functions:
-        at_entry = want.at == "entry"
-        first = function.entry if at_entry else function.last_return
-        if first is None:
-            what = "no statement to stop at" if at_entry else "no return at its end"
-            raise NotFoundError(f"{source.module}:{name} has {what} on torch {torch_version()}")
-        names = frozenset(function.arguments) if at_entry else function.names
-        _check(want.condition, source, names, want.target)
-        yield _stop(want, source, first, f"{source.module}:{name}")
+        statement_or_none = function.last_return if location.at_return else function.entry
+        if statement_or_none is None:
+            lacks = "no return at its end" if location.at_return else "no statement to stop at"
+            raise NotFoundError(f"{place} has {lacks} on torch {torch_version()}")
+        names = function.names if location.at_return else frozenset(function.arguments)
+        yield _breakpoint(location, source, statement_or_none, place, names)
 
 
-def _stop(want: Wanted, source: Source, statement: ast.stmt, place: str) -> Stop:
-    return Stop(
-        source.module,
-        str(source.path),
-        statement.lineno,
-        statement.col_offset,
-        place,
-        want.condition,
-        want.why,
-    )
+def _breakpoint(
+    location: Location, source: Source, statement: ast.stmt, place: str, names: frozenset[str]
+) -> Breakpoint:
+    _check_condition(location, source, names)
+    line, column = statement.lineno, statement.col_offset
+    path = str(source.path)
+    return Breakpoint(source.module, path, line, column, place, location.condition, location.event)
 
 
-def _module(name: str, beside: Path | None) -> Source:
+def _module(name: str, script_folder: Path | None) -> Source:
     """Return the module `name`, which may leave `torch._inductor.` out."""
     try:
-        return find_module(name, beside)
+        return find_module(name, script_folder)
     except NotFoundError:
         try:
-            return find_module(_INDUCTOR + name, beside)
+            return find_module(_INDUCTOR + name, script_folder)
         except NotFoundError:
             pass  # the first failure speaks of what the user wrote
         raise
@@ -146,36 +226,31 @@ def _statement_at(source: Source, line: int) -> tuple[Function, ast.stmt]:
     entry = function.entry
     if entry is not None and line < entry.lineno:
         return function, entry
-    found = [
-        node for node in ast.walk(function.node) if isinstance(node, ast.stmt) and node is not function.node
-    ]
-    here = [node for node in found if node.lineno <= line <= _header_end(node)]
-    if here:
-        return function, min(here, key=lambda node: (node.lineno, node.col_offset))
-    later = [node for node in found if node.lineno > line]
-    if not later:
+    statements = [node for node in ast.walk(function.node) if isinstance(node, ast.stmt)][1:]
+    candidates = [node for node in statements if node.lineno <= line <= _header_end(node)]
+    candidates = candidates or [node for node in statements if node.lineno > line]
+    if not candidates:
         raise NotFoundError(f"nothing of {function.name} runs from line {line} of {source.path} on")
-    return function, min(later, key=lambda node: (node.lineno, node.col_offset))
+    return function, min(candidates, key=lambda node: (node.lineno, node.col_offset))
 
 
 def _header_end(statement: ast.stmt) -> int:
     """Return the last line of a statement, without the statements in it."""
-    inner = [
-        node.lineno for node in ast.walk(statement) if isinstance(node, ast.stmt) and node is not statement
-    ]
+    inner = [node.lineno for node in ast.walk(statement) if isinstance(node, ast.stmt)][1:]
     end = statement.end_lineno or statement.lineno
     return max(statement.lineno, min(inner) - 1) if inner else end
 
 
-def _check(condition: str | None, source: Source, names: frozenset[str], target: str) -> None:
+def _check_condition(location: Location, source: Source, names: frozenset[str]) -> None:
     """Refuse a condition that cannot hold: torch would be compiled to the end without a stop."""
-    if condition is None:
+    if location.condition is None:
         return
     try:
-        tree = ast.parse(condition, mode="eval")
+        tree = ast.parse(location.condition, mode="eval")
     except SyntaxError as error:
         raise ProbeError(
-            f"the condition of --break {target} is no Python expression: {error.msg}: {condition}",
+            f"the condition of --break {location.target} is not a Python expression: {error.msg}: "
+            f"{location.condition}",
             "for example: if node1.get_name() == 'op3'",
         ) from error
     if source.names is None:
@@ -187,5 +262,5 @@ def _check(condition: str | None, source: Source, names: frozenset[str], target:
     known = names | source.names | bound | HELPERS.keys()
     for node in nodes:
         if node.id not in known:
-            has = ", ".join(sorted(names)) or "no names"
-            raise ProbeError(f"there is no {node.id} at {target}", f"it has {has}")
+            available = ", ".join(sorted(names)) or "no names"
+            raise ProbeError(f"there is no {node.id} at {location.target}", f"it has {available}")

@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from inductor_probe.capture import DumpResult, Program, dump
-from inductor_probe.debugging.stops import Stop, stops_to_json
+from inductor_probe.debugging.breakpoints import Breakpoint
 from inductor_probe.errors import ProbeError
 from inductor_probe.files import write_whole
+from inductor_probe.model.codec import to_json
 
 NO_DEBUGPY = (
     "debugpy is not installed in this environment",
@@ -84,8 +85,10 @@ def _free_port(host: str) -> int:
         return int(probe.getsockname()[1])
 
 
-def debug(script: Path, stops: Sequence[Stop], endpoint: Endpoint | None, **options: Any) -> DumpResult:
-    """Dump `script`, stopping at `stops` for a client that attaches at `endpoint`; with pdb if None.
+def debug(
+    script: Path, breakpoints: Sequence[Breakpoint], endpoint: Endpoint | None, **options: Any
+) -> DumpResult:
+    """Dump `script`, stopping at `breakpoints` for a client that attaches at `endpoint`; with pdb if None.
 
     The script waits until a client is there. Options, and further errors, are those of `capture.dump`.
 
@@ -93,11 +96,11 @@ def debug(script: Path, stops: Sequence[Stop], endpoint: Endpoint | None, **opti
         ProbeError: debugpy is not installed; nothing could stop pdb.
         RunFailedError: the endpoint is taken; no client came before Ctrl-C. There is no run then.
     """
-    if endpoint is None and not stops:
+    if endpoint is None and not breakpoints:
         raise ProbeError("pdb has nowhere to stop", "name a place, for example --break fusion")
     if endpoint is not None and find_spec("debugpy") is None:
         raise ProbeError(*NO_DEBUGPY)
-    arguments = (stops_to_json(stops), str(endpoint) if endpoint else "pdb")
+    arguments = (json.dumps(to_json(tuple(breakpoints))), str(endpoint) if endpoint else "pdb")
     return dump(script, **options, program=Program(_CHILD, arguments, _SETTINGS, is_debugger=True))
 
 

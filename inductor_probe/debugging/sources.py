@@ -34,9 +34,9 @@ class Function:
     @property
     def arguments(self) -> tuple[str, ...]:
         """Names of its arguments, in order."""
-        given = self.node.args
-        plain = [*given.posonlyargs, *given.args, *given.kwonlyargs]
-        return tuple(arg.arg for arg in [*plain, given.vararg, given.kwarg] if arg is not None)
+        args = self.node.args
+        named = [*args.posonlyargs, *args.args, *args.kwonlyargs]
+        return tuple(arg.arg for arg in [*named, args.vararg, args.kwarg] if arg is not None)
 
     @property
     def first_line(self) -> int:
@@ -46,8 +46,8 @@ class Function:
     @property
     def entry(self) -> ast.stmt | None:
         """The first statement that runs, None where there is only a docstring."""
-        rest = self.node.body[1:] if ast.get_docstring(self.node, clean=False) is not None else self.node.body
-        return rest[0] if rest else None
+        has_docstring = ast.get_docstring(self.node, clean=False) is not None
+        return next(iter(self.node.body[has_docstring:]), None)
 
     @property
     def last_return(self) -> ast.stmt | None:
@@ -73,42 +73,46 @@ class Source:
 
     def named(self, name: str) -> tuple[Function, ...]:
         """Return the functions of that qualified name; `@overload` declares, and is left out."""
-        found = [function for function in self.functions if function.name == name]
-        return tuple(function for function in found if not _is_overload(function.node))
+        return tuple(
+            function
+            for function in self.functions
+            if function.name == name
+            and not any(ast.unparse(d).endswith("overload") for d in function.node.decorator_list)
+        )
 
     def around(self, line: int) -> Function | None:
         """Return the innermost function that `line` belongs to."""
-        found = [f for f in self.functions if f.first_line <= line <= (f.node.end_lineno or 0)]
-        return found[-1] if found else None
+        enclosing = [f for f in self.functions if f.first_line <= line <= (f.node.end_lineno or 0)]
+        return enclosing[-1] if enclosing else None
 
 
-def find_module(name: str, beside: Path | None = None) -> Source:
-    """Return the source of module `name`, as an import in a script in folder `beside` would find it.
+def find_module(name: str, script_folder: Path | None = None) -> Source:
+    """Return the source of module `name`, as an import in a script in `script_folder` would find it.
 
     Raises:
         NotFoundError: there is none; modules with a similar name are offered.
         UnreadableError: its source cannot be read.
     """
     top, *rest = name.split(".")
-    spec = _top_spec(top, beside)
+    spec = _top_spec(top, script_folder)
     if spec is None or not spec.origin:
         raise NotFoundError(f"there is no module {top}", "is it installed in this environment?")
     path = Path(spec.origin)
     for depth, part in enumerate(rest):
         folder = path.parent
         candidates = (folder / part / "__init__.py", folder / f"{part}.py")
-        found = next((candidate for candidate in candidates if candidate.is_file()), None)
-        if path.name != "__init__.py" or found is None:
-            known = [file.stem for file in folder.glob("*.py")] + [
-                file.parent.name for file in folder.glob("*/__init__.py")
+        file = next((candidate for candidate in candidates if candidate.is_file()), None)
+        if path.name != "__init__.py" or file is None:
+            known = [module.stem for module in folder.glob("*.py")] + [
+                package.parent.name for package in folder.glob("*/__init__.py")
             ]
             parent = ".".join([top, *rest[:depth]])
             raise NotFoundError(f"{parent} has no module {part}", near_names(part, sorted(known)))
-        path = found
+        path = file
     return _parsed(name, path)
 
 
-def find_file(name: str, cwd: Path, beside: Path | None = None) -> Source:
+def find_file(name: str, cwd: Path, script_folder: Path | None = None) -> Source:
     """Return the source of the file that `name` means: `torch/_inductor/ir.py` of that package, or a path.
 
     Raises:
@@ -117,7 +121,7 @@ def find_file(name: str, cwd: Path, beside: Path | None = None) -> Source:
     """
     if not Path(name).is_absolute():
         try:
-            return find_module(_module_name(Path(name).parts), beside)
+            return find_module(_module_name(Path(name).parts), script_folder)
         except NotFoundError as error:
             failure = error
     path = (cwd / name).resolve()
@@ -127,7 +131,7 @@ def find_file(name: str, cwd: Path, beside: Path | None = None) -> Source:
     while (top.parent / "__init__.py").is_file():
         top = top.parent
     module = _module_name(path.relative_to(top.parent).parts)
-    source = find_module(module, beside)
+    source = find_module(module, script_folder)
     if source.path.resolve() != path:
         raise NotFoundError(
             f"{path} is not what Python imports as {module}", f"that is {source.path}: name a line of it"
@@ -149,9 +153,9 @@ def _module_name(parts: Sequence[str]) -> str:
     return ".".join(folders if stem == "__init__" and folders else [*folders, stem])
 
 
-def _top_spec(name: str, beside: Path | None) -> ModuleSpec | None:
-    """Return the spec of a package or module without a parent: looking for it imports nothing."""
-    if beside is not None and (spec := PathFinder.find_spec(name, [str(beside)])):
+def _top_spec(name: str, script_folder: Path | None) -> ModuleSpec | None:
+    """Return the spec of a package or module without a parent: finding it imports nothing."""
+    if script_folder is not None and (spec := PathFinder.find_spec(name, [str(script_folder)])):
         return spec
     try:
         return find_spec(name)
@@ -203,7 +207,3 @@ def _bound(scope: ast.AST) -> Iterator[str]:
             case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)):
                 yield name
         yield from _bound(node)
-
-
-def _is_overload(node: _Function) -> bool:
-    return any(ast.unparse(decorator).endswith("overload") for decorator in node.decorator_list)

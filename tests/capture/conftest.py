@@ -25,8 +25,7 @@ from pathlib import Path
 from inductor_probe.capture import dump
 script, options = json.loads(sys.argv[1])
 result = dump(Path(script), **options)
-print(json.dumps({"run": str(result.run), "others": [str(run) for run in result.others],
-                  "torch": "torch" in sys.modules}))
+print(json.dumps({"run": str(result.run), "torch": "torch" in sys.modules}))
 """
 
 
@@ -39,7 +38,6 @@ class Dumped:
     stdout: str
     stderr: str
     imported_torch: bool
-    others: tuple[Path, ...]
 
     def log(self, artifact: str) -> str:
         return (self.run / LOGS_DIR / f"{artifact}.log").read_text(encoding="utf-8")
@@ -62,9 +60,8 @@ def finished(stdout: str, stderr: str) -> Dumped:
     *printed, last = stdout.splitlines(keepends=True)
     said = json.loads(last)
     run = Path(said["run"])
-    others = tuple(map(Path, said["others"]))
     manifest = read_manifest(run / "probe.json")
-    return Dumped(run, manifest, "".join(printed), stderr, said["torch"], others)
+    return Dumped(run, manifest, "".join(printed), stderr, said["torch"])
 
 
 def run_dump(cwd: Path, script: Path, env: dict[str, str] | None = None, **options: Any) -> Dumped:

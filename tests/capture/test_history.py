@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from inductor_probe.capture.dynamo_messages import failed_guards, graph_break, limit_hit
 from inductor_probe.capture.events import EVENTS_NAME, EventLog, EventReader
-from inductor_probe.capture.history import read_history
+from inductor_probe.capture.recording import History, read_graph_break, read_guards, read_limit_hit
 from inductor_probe.model.manifest import GraphBreak, InputFact, LimitHit
 
 RECOMPILE = """\
@@ -44,19 +45,26 @@ GUARDS = (
 )
 
 
+def read_history(events: Iterable[Mapping[str, Any]]) -> History:
+    history = History()
+    for event in events:
+        history.add(event)
+    return history
+
+
 def test_guards_are_found_among_stack_traces() -> None:
-    assert failed_guards(RECOMPILE) == GUARDS
+    assert read_guards(RECOMPILE) == GUARDS
 
 
 def test_graph_break_is_one_sentence() -> None:
     reason = "Failed to trace builtin operator: Dynamo does not know how to trace builtin operator `print`"
-    assert graph_break(BREAK, "0/0", None) == GraphBreak(reason, "/repro/capture.py:6", "0/0")
+    assert read_graph_break(BREAK, "0/0", None) == GraphBreak(reason, "/repro/capture.py:6", "0/0")
 
 
 def test_graph_break_in_torch_s_older_words() -> None:
     message = "Graph break (user stack suppressed due to duplicate graph break) in user code at a.py:3\n"
     message += "Graph Break Reason: call to print"
-    assert graph_break(message, None, None) == GraphBreak("call to print", "a.py:3", None)
+    assert read_graph_break(message, None, None) == GraphBreak("call to print", "a.py:3", None)
 
 
 def test_skipped_frame_is_placed_where_the_user_was() -> None:
@@ -65,13 +73,13 @@ def test_skipped_frame_is_placed_where_the_user_was() -> None:
         "The graph break occurred in the following user code:\n"
         '  File "a.py", line 1, in f\n    g()\n  File "b.py", line 2, in g\n    x\n'
     )
-    found = graph_break(message, "0/0", "Skip it\n  Explanation: because\n")
+    found = read_graph_break(message, "0/0", "Skip it\n  Explanation: because\n")
     assert found == GraphBreak("Skip it: because", "b.py:2", "0/0")
 
 
 def test_limit_hit_in_known_and_in_other_words() -> None:
-    assert limit_hit(LIMIT) == LimitHit("g", "/repro/capture.py:10", "2/1: n == 2.5  # return x * n")
-    assert limit_hit("hit config.x: last reason") == LimitHit("?", None, "hit config.x: last reason")
+    assert read_limit_hit(LIMIT) == LimitHit("g", "/repro/capture.py:10", "2/1: n == 2.5  # return x * n")
+    assert read_limit_hit("hit config.x: last reason") == LimitHit("?", None, "hit config.x: last reason")
 
 
 def test_line_that_a_kill_cut_short_is_a_note(tmp_path: Path) -> None:

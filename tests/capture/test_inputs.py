@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from inductor_probe.capture.inputs import input_fact
+from inductor_probe.capture.recorder import input_fact
 
 
 @pytest.mark.parametrize(

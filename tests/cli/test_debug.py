@@ -87,14 +87,14 @@ def test_no_debugger_came(script: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "error", "hint"),
     [
-        (["--break", "fushion"], "--break fushion is no place", "did you mean fusion"),
+        (["--break", "fushion"], "invalid place --break fushion", "did you mean fusion"),
         (
             ["--break", "torch._inductor.codegen.cpp:LoopLevel.lins"],
             "is not available on torch",
             "LoopLevel.lines",
         ),
         (["--break", f"{LINES} if slf"], "there is no slf at", "it has self"),
-        (["--break-on", "nothing"], "is no buffer, node, pair or kernel", "for example buf3"),
+        (["--break-on", "nothing"], "it is no buffer, node, pair of nodes or kernel", "for example buf3"),
         (["--listen", "here"], "invalid address --listen here: write [HOST:]PORT", "--listen 5678"),
         (["--pdb", "--listen", "5678"], "exclude each other", "--pdb stays"),
         (["--pdb"], "pdb has nowhere to stop", "--break fusion"),

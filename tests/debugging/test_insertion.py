@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from inductor_probe.debugging.asking import Asked, are_nodes, next_kernel
-from inductor_probe.debugging.insertion import Inserting, with_calls
+from inductor_probe.debugging.breakpoints import Checker, Inserter, are_nodes, next_kernel, with_calls
 from inductor_probe.debugging.places import plan
 from inductor_probe.debugging.sources import find_module
 
@@ -40,7 +39,7 @@ class Shape:
 def count():
     yield 1
 '''
-Import = Callable[..., tuple[ModuleType, list[dict[str, Any]], Asked]]
+Import = Callable[..., tuple[ModuleType, list[dict[str, Any]], Checker]]
 
 
 @pytest.fixture
@@ -48,20 +47,20 @@ def imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Import
     """Import `shapes` with stops; return it with the locals of each frame that stopped."""
     (tmp_path / "shapes.py").write_text(SOURCE)
     monkeypatch.syspath_prepend(tmp_path)
-    finders: list[Inserting] = []
+    finders: list[Inserter] = []
 
-    def do_import(*places: str, watched: bool = True) -> tuple[ModuleType, list[dict[str, Any]], Asked]:
+    def do_import(*places: str, attached: bool = True) -> tuple[ModuleType, list[dict[str, Any]], Checker]:
         seen: list[dict[str, Any]] = []
 
         def stop() -> None:
             frame = sys._getframe(1)
             seen.append({"function": frame.f_code.co_name, **frame.f_locals})
 
-        stops = plan(places, (), tmp_path, tmp_path).stops
-        asked = Asked(stops, stop, lambda: watched)
-        finders.append(Inserting(stops, asked))
+        breakpoints = plan(places, (), tmp_path, tmp_path).breakpoints
+        checker = Checker(breakpoints, stop, lambda: attached)
+        finders.append(Inserter(breakpoints, checker))
         sys.meta_path.insert(0, finders[0])
-        return importlib.import_module("shapes"), seen, asked
+        return importlib.import_module("shapes"), seen, checker
 
     yield do_import
     sys.modules.pop("shapes", None)
@@ -105,10 +104,10 @@ def test_a_condition_sees_arguments_inside_a_comprehension(imported: Import) -> 
 def test_a_condition_that_fails_does_not_stop_and_is_said_once(
     imported: Import, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    module, seen, asked = imported("shapes:area if width.no_such")
+    module, seen, checker = imported("shapes:area if width.no_such")
     assert module.area(3) + module.area(3) == 24
     assert seen == []
-    asked.say_unreached()
+    checker.say_never_reached()
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 2
     assert said[0].startswith(
@@ -118,7 +117,7 @@ def test_a_condition_that_fails_does_not_stop_and_is_said_once(
 
 
 def test_nothing_stops_without_a_debugger(imported: Import) -> None:
-    module, seen, _ = imported("shapes:area", watched=False)
+    module, seen, _ = imported("shapes:area", attached=False)
     assert (module.area(3), seen) == (12, [])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -11,24 +12,27 @@ from pathlib import Path
 import pytest
 
 from inductor_probe.capture.torch_places import PLACES, TOPICS, places_of
-from inductor_probe.debugging.places import Planned, plan
-from inductor_probe.debugging.stops import Stop, stops_from_json, stops_to_json
+from inductor_probe.debugging.breakpoints import Breakpoint
+from inductor_probe.debugging.places import BreakpointPlan, plan
 from inductor_probe.errors import NotFoundError, ProbeError
+from inductor_probe.model.codec import from_json, to_json
 
 LINES = "torch._inductor.codegen.cpp:LoopLevel.lines"
 CAN_FUSE = "torch._inductor.scheduler:Scheduler.can_fuse"
 
 
-def planned(places: Sequence[str] = (), subjects: Sequence[str] = (), cwd: Path = Path("/")) -> Planned:
+def planned(
+    places: Sequence[str] = (), subjects: Sequence[str] = (), cwd: Path = Path("/")
+) -> BreakpointPlan:
     return plan(places, subjects, cwd, cwd)
 
 
-def one(place: str, cwd: Path = Path("/")) -> Stop:
-    (stop,) = planned([place], cwd=cwd).stops
+def one(place: str, cwd: Path = Path("/")) -> Breakpoint:
+    (stop,) = planned([place], cwd=cwd).breakpoints
     return stop
 
 
-def statement(stop: Stop) -> str:
+def statement(stop: Breakpoint) -> str:
     tree = ast.parse(Path(stop.path).read_bytes())
     found = [
         node
@@ -41,29 +45,29 @@ def statement(stop: Stop) -> str:
 @pytest.mark.parametrize("place", [str(place) for place in PLACES])
 def test_every_place_of_the_table_is_in_the_installed_torch(place: str) -> None:
     """A failure says which rows of `capture/torch_places.py` this torch lacks: mend or mark them there."""
-    stops = planned([place]).stops
+    stops = planned([place]).breakpoints
     assert {stop.place for stop in stops} == {place}
 
 
 @pytest.mark.parametrize("topic", TOPICS)
 def test_a_topic_is_its_places(topic: str) -> None:
     stops = planned([topic])
-    assert stops.gone == ()
-    assert [stop.place for stop in stops.stops] == [str(place) for place in places_of(topic)]
+    assert stops.missing == ()
+    assert [stop.place for stop in stops.breakpoints] == [str(place) for place in places_of(topic)]
 
 
 @pytest.mark.parametrize("subject", ["buf3", "op3", "op3,op4", "cpp_fused_add_0", "triton_poi_fused_add_12"])
 def test_every_place_of_a_subject_is_in_the_installed_torch(subject: str) -> None:
     found = planned(subjects=[subject])
-    assert found.gone == ()
-    assert found.stops
-    assert all(stop.condition and stop.why for stop in found.stops)
+    assert found.missing == ()
+    assert found.breakpoints
+    assert all(stop.condition and stop.event for stop in found.breakpoints)
 
 
 def test_torch_is_not_imported_to_find_a_place() -> None:
     code = (
         "import sys; from pathlib import Path; from inductor_probe.debugging import plan;"
-        f"assert plan([{LINES!r}], ['buf0'], Path('/')).stops; sys.exit('torch' in sys.modules)"
+        f"assert plan([{LINES!r}], ['buf0'], Path('/')).breakpoints; sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
@@ -81,7 +85,7 @@ def test_the_package_s_name_may_be_left_out() -> None:
 
 
 def test_what_is_made_has_its_name_where_a_subject_stops() -> None:
-    realised = planned(subjects=["buf3"]).stops[0]
+    realised = planned(subjects=["buf3"]).breakpoints[0]
     assert statement(realised) == "return name"
     assert realised.condition == "name == 'buf3'"
 
@@ -187,19 +191,19 @@ def test_a_place_that_is_gone_is_said(mod: Path, place: str, message: str, hint:
 
 def test_a_place_that_is_gone_does_not_stop_the_others() -> None:
     found = planned([f"{CAN_FUSE}_no_more", CAN_FUSE])
-    assert [stop.place for stop in found.stops] == [CAN_FUSE]
-    (sentence,) = found.gone
+    assert [stop.place for stop in found.breakpoints] == [CAN_FUSE]
+    (sentence,) = found.missing
     assert "Scheduler.can_fuse_no_more is not available on torch 2." in sentence
 
 
 @pytest.mark.parametrize(
     ("place", "message"),
     [
-        ("fushion", "is no place"),
-        ("LoopLevel.lines", "is no place"),
+        ("fushion", "invalid place"),
+        ("LoopLevel.lines", "invalid place"),
         ("fusion if True", "is a set of places and takes no condition"),
         (f"{CAN_FUSE} if nod1.get_name() == 'op3'", "there is no nod1 at"),
-        (f"{CAN_FUSE} if node1 ==", "is no Python expression"),
+        (f"{CAN_FUSE} if node1 ==", "is not a Python expression"),
     ],
 )
 def test_a_slip_is_a_sentence(place: str, message: str) -> None:
@@ -218,10 +222,11 @@ def test_a_name_that_the_body_binds_is_not_there_at_its_entry() -> None:
 
 @pytest.mark.parametrize("subject", ["buf", "3", "op3,", "op3;op4", "my_kernel", "triton_poi"])
 def test_a_subject_is_a_buffer_node_pair_or_kernel(subject: str) -> None:
-    with pytest.raises(ProbeError, match="is no buffer, node, pair or kernel"):
+    with pytest.raises(ProbeError, match="it is no buffer, node, pair of nodes or kernel"):
         planned(subjects=[subject])
 
 
 def test_stops_survive_a_command_line() -> None:
-    stops = planned([LINES], ["buf3"]).stops
-    assert stops_from_json(stops_to_json(stops)) == stops
+    stops = planned([LINES], ["buf3"]).breakpoints
+    as_json = json.loads(json.dumps(to_json(stops)))
+    assert tuple(from_json(Breakpoint, item) for item in as_json) == stops
