@@ -10,12 +10,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from inductor_probe.analysis.graph import GraphIndex, buffer_in, index_of, once_per_graph, view_of
-from inductor_probe.analysis.linking.computed import Computed, FxLinks, link_fx
+from inductor_probe.analysis.linking.computed import Computed, FxLinks, buffer_origins, link_fx
 from inductor_probe.analysis.linking.fx_index import fx_index
 from inductor_probe.analysis.linking.kernel_fx import kernel_fx
-from inductor_probe.analysis.linking.origins import buffer_origins
-from inductor_probe.analysis.linking.runs import NodeStep, node_runs
-from inductor_probe.analysis.linking.steps import read_steps
+from inductor_probe.analysis.linking.steps import NodeStep, node_runs, read_steps
 from inductor_probe.analysis.operators import operator
 from inductor_probe.model.autotuning import TemplateChoice, Tuning
 from inductor_probe.model.code import CppFacts, ExternCall, Kernel, TritonFacts
@@ -70,7 +68,7 @@ def _link(leaf: SchedulerNode, run: NodeStep, computed: Computed, index: GraphIn
         kernel=run.kernel,
         kernel_proof=run.proof,
         kernel_candidates=() if run.kernel else tuple(names),
-        launches=tuple(step.span for step in steps if step.span is not None),
+        launches=tuple(step.span for step in steps),
         fx=computed.fx,
         fx_proofs=computed.proofs,
         fx_candidates=computed.candidates,

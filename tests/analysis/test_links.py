@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from inductor_probe.analysis.graph import index_of
-from inductor_probe.analysis.linking.runs import node_runs
-from inductor_probe.analysis.linking.steps import read_steps
+from inductor_probe.analysis.linking.steps import node_runs, read_steps
 from inductor_probe.analysis.links import links
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.ir import SchedulerNode

@@ -7,7 +7,8 @@ division read, torch 2.11 lists the sum and the division alone, though both loop
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Set
 
 from inductor_probe.analysis.linking.computed import Computed
 from inductor_probe.analysis.linking.fx_index import FxIndex
@@ -33,90 +34,67 @@ def kernel_fx(
     if graph.code is None:
         return ()
     comments = {kernel.name: kernel.comment for kernel in graph.code.kernels}
+    launches: defaultdict[str, list[Launch | ExternCall]] = defaultdict(list)
+    places: list[Launch | ExternCall] = [*graph.code.launches, *graph.code.externs]
+    for place in places:
+        launches[place.kernel if isinstance(place, Launch) else place.target].append(place)
     members: dict[str, list[NodeLink]] = {name: [] for name in comments}
     members.update((call.target, []) for call in graph.code.externs)
     for link in nodes.values():
         if link.kernel is not None:
             members.setdefault(link.kernel, []).append(link)
-    launches: dict[str, list[Launch | ExternCall]] = {}
-    for launch in graph.code.launches:
-        launches.setdefault(launch.kernel, []).append(launch)
-    for call in graph.code.externs:
-        launches.setdefault(call.target, []).append(call)
     pairs: list[KernelFx] = []
     for kernel, links in members.items():
         comment = comments.get(kernel)
-        proofs: dict[str, list[Proof]] = {}
+        proofs: defaultdict[str, set[Proof]] = defaultdict(set)  # by FX node, those that torch lists first
         for name in graph.provenance.kernels.get(kernel, ()) if graph.provenance else ():
-            proofs.setdefault(name, []).append(PROVENANCE_FILE)
+            proofs[name].add(PROVENANCE_FILE)
         for name in comment.fx_nodes if comment else ():
-            proofs.setdefault(name, []).append(KERNEL_COMMENT)
+            proofs[name].add(KERNEL_COMMENT)
         listed = frozenset(proofs)
-        by_node = _by_fx_node(links, computed, proofs)
-        differences = _Differences(listed, links, fx) if fx else None
-        for name, found in proofs.items():
-            own, maybe = by_node.get(name, ([], []))
-            spans = own[0].launches if own else ()
-            if any(link.launches != spans for link in own):
-                spans = tuple(dict.fromkeys(span for link in own for span in link.launches))
-            spans = spans or _listed_launches(launches.get(kernel, ()), kernel, name, graph.provenance)
+        certain: defaultdict[str, list[NodeLink]] = defaultdict(list)
+        possible: defaultdict[str, list[NodeLink]] = defaultdict(list)
+        for link in links:
+            flow = computed[link.node].flow if link.node in computed else frozenset()
+            for name in link.fx:
+                certain[name].append(link)
+                proofs[name].update({RECORDED} & {*link.fx_proofs}, {DATA_FLOW} if name in flow else ())
+            for name in link.fx_candidates:
+                possible[name].append(link)
+        named = {name for link in links for name in (*link.fx, *link.fx_candidates)}
+        if fx:
+            named.update([fx.result(name) for name in named & fx.nodes.keys()])
+        all_known = bool(links) and all(link.fx or link.fx_candidates for link in links)
+        for name, shown in proofs.items():
+            spans = tuple(dict.fromkeys(span for link in certain[name] for span in link.launches))
             pairs.append(
                 KernelFx(
                     kernel=kernel,
                     fx=name,
-                    proofs=tuple(proof for proof in _STRONGEST_FIRST if proof in found),
-                    nodes=tuple(link.node for link in own),
-                    maybe=tuple(link.node for link in maybe),
-                    launches=spans,
-                    conflict=differences.of(name) if differences else None,
+                    proofs=tuple(proof for proof in _STRONGEST_FIRST if proof in shown),
+                    nodes=tuple(link.node for link in certain[name]),
+                    maybe=tuple(link.node for link in possible[name]),
+                    launches=spans or _listed_launches(launches[kernel], kernel, name, graph.provenance),
+                    conflict=_conflict(name, fx, listed, named, all_known) if fx else None,
                 )
             )
     return tuple(pairs)
 
 
-def _by_fx_node(
-    links: list[NodeLink], computed: Mapping[str, Computed], proofs: dict[str, list[Proof]]
-) -> dict[str, tuple[list[NodeLink], list[NodeLink]]]:
-    """Return by FX node the nodes of a kernel that compute it and that may, and add their proofs."""
-    by_node: dict[str, tuple[list[NodeLink], list[NodeLink]]] = {}
-    for link in links:
-        flow = computed[link.node].flow if link.node in computed else frozenset()
-        for name in link.fx:
-            by_node.setdefault(name, ([], []))[0].append(link)
-            found = proofs.setdefault(name, [])
-            if RECORDED in link.fx_proofs:
-                found.append(RECORDED)
-            if name in flow:
-                found.append(DATA_FLOW)
-        for name in link.fx_candidates:
-            by_node.setdefault(name, ([], []))[1].append(link)
-    return by_node
-
-
-class _Differences:
-    """Tells for the FX nodes of a kernel whether torch's list and the data flow differ."""
-
-    def __init__(self, listed: frozenset[str], links: list[NodeLink], fx: FxIndex) -> None:
-        self._listed = listed
-        self._fx = fx
-        self._told = {name for link in links for name in (*link.fx, *link.fx_candidates)}
-        self._told.update(fx.whole(name) for name in self._told & fx.nodes.keys())
-        self._all_known = bool(links) and all(link.fx or link.fx_candidates for link in links)
-
-    def of(self, name: str) -> Conflict | None:
-        fx = self._fx
-        if name not in fx.nodes:
-            return "not-in-fx-graph"
-        if name not in self._listed:
-            return "not-listed" if self._listed else None
-        if name in self._told or not self._all_known:
-            return None
-        # Nothing is computed for what only hands on what others compute.
-        return None if fx.op[name] in _MOVES or name in fx.roots or name in fx.sizes else "not-computed"
+def _conflict(name: str, fx: FxIndex, listed: Set[str], named: Set[str], all_known: bool) -> Conflict | None:
+    """Tell whether torch's list for a kernel and the data flow (`named`: all that it names) differ."""
+    if name not in fx.nodes:
+        return "not-in-fx-graph"
+    if name not in listed:
+        return "not-listed" if listed else None
+    if not all_known or name in named:
+        return None
+    # Nothing is computed for what only hands on what others compute.
+    return None if fx.op[name] in _MOVES or name in fx.roots or name in fx.sizes else "not-computed"
 
 
 def _listed_launches(
-    launches: list[Launch | ExternCall] | tuple[()], kernel: str, name: str, provenance: Provenance | None
+    launches: Iterable[Launch | ExternCall], kernel: str, name: str, provenance: Provenance | None
 ) -> tuple[Span, ...]:
     """Return the launches of a kernel that torch lists an FX node for, all where it does not number them."""
     lists = provenance.launches if provenance else {}

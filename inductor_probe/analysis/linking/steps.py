@@ -1,19 +1,46 @@
-"""What the wrapper runs, in order: launches of kernels and library calls, and the buffers each reaches."""
+"""Which step of the wrapper (a launch of a kernel or a library call) runs a node.
+
+The proofs, strongest first: the step is passed the node's buffer to write; no step is passed the buffer, so
+that the one which reads it also computes it; and the order, for inductor writes the steps of a wrapper in the
+order of the nodes in `ir_post_fusion.txt`.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from inductor_probe.analysis.graph import buffer_in
+from inductor_probe.analysis.graph import NodeIndex, buffer_in, read_names
+from inductor_probe.analysis.operators import operator
 from inductor_probe.model.code import ExternCall, Kernel, Launch, OutputCode
+from inductor_probe.model.ir import SchedulerNode
+from inductor_probe.model.proof import Proof, inferred, read
 from inductor_probe.model.span import Span
 
+ITEM_OF_CALL = "MultiOutput"
+"""The IR class of a node that is an item of what a library call returned."""
+
+_FAR = 200
+"""Steps between the neighbours of a node beyond which its place tells nothing worth showing."""
+_EXTERN = "ExternKernelSchedulerNode"
+_SPLIT = ("ForeachKernelSchedulerNode", "GroupedSchedulerNode")
+"""Groups whose members may run in different steps: torch cuts a long list into several launches."""
+_GENERATED_EXTERN = "UserDefinedTritonKernel"
+_STATEMENTS = (
+    "AssertScalar",
+    "Conditional",
+    "DynamicScalar",
+    "DynamicSelectStorageOffset",
+    "DynamicSliceSize",
+    "InvokeSubgraph",
+    "WhileLoop",
+)
+"""Library nodes that are statements of the wrapper, not calls."""
 _NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Step:
     """One launch or library call.
 
@@ -21,9 +48,9 @@ class Step:
         order: its place among all steps.
         name: the kernel, or the target of the library call.
         generated: True for a kernel that inductor generated.
-        writes: buffers that it is handed to write, or that it returns.
+        writes: buffers that it is passed to write, or that it returns; none where the text of a kernel does
+            not tell.
         reaches: every buffer among its arguments, written ones too.
-        roles: False where the text of the kernel does not tell which arguments it writes.
     """
 
     order: int
@@ -31,8 +58,7 @@ class Step:
     generated: bool
     writes: frozenset[str]
     reaches: frozenset[str]
-    roles: bool = True
-    span: Span | None = field(default=None, compare=False)
+    span: Span
 
     @property
     def what(self) -> str:
@@ -47,58 +73,273 @@ class Wrapper:
     Attributes:
         writers: for each buffer, the steps that write it, in order.
         reachers: for each buffer, the steps that have it among their arguments, in order.
-        handed: buffers that are an argument of a step, seen through a view or returned. One that is not
-            lives inside one kernel: it has no memory of its own, or another takes its memory over there.
+        passed: buffers that are an argument of a step, seen through a view or returned. One that is not
+            lives inside one kernel: it has no memory of its own, or another reuses its memory there.
         inputs: of the graph.
     """
 
     steps: tuple[Step, ...] = ()
     writers: dict[str, tuple[Step, ...]] = field(default_factory=dict)
     reachers: dict[str, tuple[Step, ...]] = field(default_factory=dict)
-    handed: frozenset[str] = frozenset()
+    passed: frozenset[str] = frozenset()
     inputs: frozenset[str] = frozenset()
 
 
+@dataclass(frozen=True, slots=True)
+class NodeStep:
+    """Where a node runs: `step`, or the `candidates` when more than one is possible.
+
+    `proof` shows it, or that no step is needed; without one the node is unlinked. `kernel` is known even
+    where no step is: an extern node names the call it makes.
+    """
+
+    kernel: str | None
+    proof: Proof | None = None
+    step: Step | None = None
+    candidates: tuple[Step, ...] = ()
+
+
 def read_steps(code: OutputCode | None) -> Wrapper:
-    """Put launches and library calls in the order in which the wrapper makes them."""
+    """Return launches and library calls in the order in which the wrapper makes them."""
     if code is None:
         return Wrapper()
     places: list[Launch | ExternCall] = [*code.launches, *code.externs]
     places.sort(key=lambda place: place.span.first)
     steps = tuple(_step(order, place, code.by_name) for order, place in enumerate(places))
-    reachers = _by_buffer(steps, lambda step: step.reaches)
-    handed = set(reachers)
-    handed.update(name for text in code.returns for name in _NAME.findall(text))
-    handed.update(found.of for found in code.allocations if found.kind in ("view", "alias") and found.of)
+    writers: dict[str, list[Step]] = {}
+    reachers: dict[str, list[Step]] = {}
+    for step in steps:
+        for buffer in step.writes:
+            writers.setdefault(buffer, []).append(step)
+        for buffer in step.reaches:
+            reachers.setdefault(buffer, []).append(step)
+    views = (allocation.of for allocation in code.allocations if allocation.kind in ("view", "alias"))
+    returned = (name for text in code.returns for name in _NAME.findall(text))
     return Wrapper(
         steps=steps,
-        writers=_by_buffer(steps, lambda step: step.writes),
-        reachers=reachers,
-        handed=frozenset(handed),
+        writers={name: tuple(writing) for name, writing in writers.items()},
+        reachers={name: tuple(reaching) for name, reaching in reachers.items()},
+        passed=frozenset((*reachers, *filter(None, views), *returned)),
         inputs=frozenset(code.inputs),
     )
-
-
-def _by_buffer(
-    steps: tuple[Step, ...], buffers: Callable[[Step], frozenset[str]]
-) -> dict[str, tuple[Step, ...]]:
-    found: dict[str, list[Step]] = {}
-    for step in steps:
-        for name in buffers(step):
-            found.setdefault(name, []).append(step)
-    return {name: tuple(those) for name, those in found.items()}
 
 
 def _step(order: int, place: Launch | ExternCall, kernels: dict[str, Kernel]) -> Step:
     reached = {name for text in place.args for name in _NAME.findall(text)}
     if isinstance(place, ExternCall):
         written = {name for text in place.outputs for name in _NAME.findall(text)}
-        return Step(
-            order, place.target, False, frozenset(written), frozenset(reached | written), span=place.span
-        )
+        return Step(order, place.target, False, frozenset(written), frozenset(reached | written), place.span)
     kernel = kernels.get(place.kernel)
-    args = kernel.args if kernel else ()
-    writes = {
-        buffer_in(text) for arg, text in zip(args, place.args, strict=False) if arg.role in ("out", "inout")
-    }
-    return Step(order, place.kernel, True, frozenset(writes), frozenset(reached), bool(writes), place.span)
+    args = zip(kernel.args if kernel else (), place.args, strict=False)
+    written = {buffer_in(text) for arg, text in args if arg.role in ("out", "inout")}
+    return Step(order, place.kernel, True, frozenset(written), frozenset(reached), place.span)
+
+
+def is_nop(leaf: SchedulerNode) -> bool:
+    """Whether nothing runs for `leaf`: a concatenation whose pieces others write, or an empty tensor."""
+    return leaf.kind == "NopKernelSchedulerNode"
+
+
+def node_runs(nodes: NodeIndex, wrapper: Wrapper) -> dict[str, NodeStep]:
+    """Return where each unfused node runs, by its name."""
+    units = _Finder(nodes, wrapper).units
+    runs = {leaf.name: _node_step(leaf, unit) for unit in units for leaf in unit.leaves}
+    for leaf in nodes.leaves:
+        if leaf.name in runs:
+            continue
+        if is_nop(leaf):
+            runs[leaf.name] = NodeStep(None, read("no-kernel"))
+        elif leaf.ir in _STATEMENTS:
+            runs[leaf.name] = NodeStep(None, read("wrapper-statement", ir=leaf.ir))
+        else:  # an item of what a library call returned is there when the call returns
+            runs[leaf.name] = NodeStep(None)
+            for name in read_names(leaf):
+                run = runs.get(nodes.producer.get(name, ""))
+                if run is not None and (run.kernel or run.candidates):
+                    proof = read("item-of-call", buffer=name)
+                    runs[leaf.name] = NodeStep(run.kernel, proof, run.step, run.candidates)
+                    break
+    return runs
+
+
+@dataclass(slots=True, eq=False)
+class _Unit:
+    """Nodes that run in one step, while the step is searched.
+
+    Attributes:
+        generated: they run in a kernel that inductor generated.
+        shares: other units may run in the same step: C++ kernels hold many nodes, Triton kernels one each.
+        proofs: for each node, what shows the step.
+    """
+
+    leaves: tuple[SchedulerNode, ...]
+    generated: bool
+    shares: bool
+    step: Step | None = None
+    proofs: dict[str, Proof] = field(default_factory=dict)
+    candidates: tuple[Step, ...] = ()
+
+    def settle(self, step: Step, proof: Proof) -> None:
+        """Set the step; `proof` holds for the nodes that have none of their own."""
+        self.step = step
+        self.candidates = ()
+        self.proofs = {leaf.name: self.proofs.get(leaf.name, proof) for leaf in self.leaves}
+
+
+def _units(top: SchedulerNode, split: bool = False) -> Iterator[_Unit]:
+    """Yield the units of a scheduler node; what needs no step is in none. `split` is for recursion."""
+    if top.kind in _SPLIT:
+        for child in top.children:
+            yield from _units(child, split=True)
+        return
+    leaves = tuple(
+        leaf for leaf in top.leaves() if not is_nop(leaf) and leaf.ir not in (ITEM_OF_CALL, *_STATEMENTS)
+    )
+    if leaves:
+        generated = any(leaf.kind != _EXTERN or leaf.ir == _GENERATED_EXTERN for leaf in leaves)
+        yield _Unit(leaves, generated, shares=split or leaves[0].device in (None, "cpu"))
+
+
+def _node_step(leaf: SchedulerNode, unit: _Unit) -> NodeStep:
+    if unit.step is not None:
+        return NodeStep(unit.step.name, unit.proofs[leaf.name], unit.step)
+    if leaf.kernel and len({step.name for step in unit.candidates}) <= 1:
+        proof = read("node-names-one-of-calls" if unit.candidates else "node-names-call")
+        return NodeStep(leaf.kernel, proof, None, unit.candidates)
+    if unit.candidates:
+        return NodeStep(None, inferred("steps-in-order"), None, unit.candidates)
+    return NodeStep(None)
+
+
+class _Finder:
+    """Finds the step of each unit, by stronger proofs first."""
+
+    def __init__(self, nodes: NodeIndex, wrapper: Wrapper) -> None:
+        self.wrapper = wrapper
+        self.nodes = nodes
+        self.units = [unit for top in nodes.tops for unit in _units(top)]
+        self.unit_of = {leaf.name: unit for unit in self.units for leaf in unit.leaves}
+        for unit in self.units:
+            self._by_written_buffers(unit)
+        self._one_each()
+        for unit in reversed(self.units):
+            self._by_readers(unit)
+        self._by_order()
+
+    def _by_written_buffers(self, unit: _Unit) -> None:
+        """The step that is passed a buffer of the unit to write runs the unit."""
+        possible: tuple[Step, ...] = ()
+        for leaf in unit.leaves:
+            steps, proof = self._writers(leaf)
+            if proof is not None:
+                unit.proofs[leaf.name] = proof
+                common = tuple(step for step in steps if step in possible)
+                possible = common or tuple(dict.fromkeys((*possible, *steps)))
+        unit.candidates = possible
+        if len(possible) == 1:
+            unit.settle(possible[0], read("fused-with-linked"))
+
+    def _writers(self, leaf: SchedulerNode) -> tuple[tuple[Step, ...], Proof | None]:
+        """Return the steps that may write what `leaf` writes, and what shows that."""
+        for buffer in leaf.outputs:
+            if buffer.name in self.wrapper.writers:
+                first = self.wrapper.writers[buffer.name][0]  # later ones change it in place
+                return (first,), read("writes-buffer", step=first.what, buffer=buffer.name)
+        for buffer in leaf.outputs:
+            for name in self._mutated(buffer.name):
+                steps = self._changers(leaf, name)
+                if steps:
+                    operands = {"step": steps[0].what, "buffer": buffer.name, "mutated": name}
+                    return steps, read("mutates-buffer", **operands)
+        return (), None
+
+    def _mutated(self, buffer: str) -> Iterator[str]:
+        """Yield the buffers that `buffer` is another name of, nearest first: a launch is passed the last."""
+        names = [buffer]
+        for name in names:  # grows while it is walked
+            known = self.nodes.buffers.get(name)
+            for mutated in known.mutations if known else ():
+                if mutated not in names[1:]:
+                    names.append(mutated)
+                    yield mutated
+
+    def _changers(self, leaf: SchedulerNode, name: str) -> tuple[Step, ...]:
+        """Steps that may change the buffer `name` in place on behalf of `leaf`."""
+        unit = self.unit_of.get(leaf.name)
+        reachers = self.wrapper.reachers.get(name, ())
+        if unit is not None and unit.generated:
+            steps = self.wrapper.writers.get(name) or tuple(step for step in reachers if not step.writes)
+            steps = tuple(step for step in steps if step.generated)
+        else:  # `aten.index_put_(buf0, ...)` does not say which argument it changes
+            steps = tuple(step for step in reachers if _is_call_of(step, leaf))
+        if len(steps) > 1 and name in self.nodes.producer:
+            producer = self.unit_of.get(self.nodes.producer[name])
+            return steps[1:] if producer is not None and steps[0] is producer.step else steps
+        return steps
+
+    def _one_each(self) -> None:
+        """As many nodes as steps that change the same buffer: they belong together in order."""
+        rivals: dict[tuple[Step, ...], list[_Unit]] = {}
+        for unit in self.units:
+            if len(unit.candidates) > 1:
+                rivals.setdefault(unit.candidates, []).append(unit)
+        for steps, units in rivals.items():
+            if len(units) == len(steps):
+                for unit, step in zip(units, steps, strict=True):
+                    unit.settle(step, inferred("mutation-order"))
+
+    def _by_readers(self, unit: _Unit) -> None:
+        """A buffer that the wrapper passes to nothing lives inside one kernel, with all of its readers."""
+        if unit.step is not None or not unit.generated:
+            return
+        for leaf in unit.leaves:
+            for buffer in leaf.outputs:
+                if buffer.name not in self.wrapper.passed:
+                    readers = (self.unit_of.get(reader) for reader in self.nodes.readers.get(buffer.name, ()))
+                    steps = {reader.step for reader in readers if reader is not None and reader.step}
+                    if len(steps) == 1:
+                        unit.settle(steps.pop(), inferred("inlined-into-reader", buffer=buffer.name))
+                        return
+
+    def _by_order(self) -> None:
+        """What is left runs between the steps of its neighbours."""
+        highest = [len(self.wrapper.steps) - 1]
+        for unit in reversed(self.units):
+            highest.append(min(highest[-1], unit.step.order) if unit.step else highest[-1])
+        low = 0
+        used = {unit.step for unit in self.units if unit.step is not None and not unit.shares}
+        for unit, high in zip(self.units, reversed(highest[:-1]), strict=True):
+            if unit.step is None:
+                self._between(unit, low, high, used)
+            if unit.step is not None:
+                low = max(low, unit.step.order)
+
+    def _between(self, unit: _Unit, low: int, high: int, used: set[Step]) -> None:
+        steps = unit.candidates
+        if not steps:
+            if high - low > _FAR:
+                return
+            between = self.wrapper.steps[low : high + 1]
+            steps = tuple(
+                step for step in between if step.generated == unit.generated and self._could_run(step, unit)
+            )
+        steps = tuple(step for step in steps if low <= step.order <= high) or steps
+        if not unit.shares:
+            steps = tuple(step for step in steps if step not in used) or steps
+        unit.candidates = steps
+        if len(steps) == 1:
+            unit.settle(steps[0], inferred("only-step-in-order"))
+            if not unit.shares:
+                used.add(steps[0])
+
+    def _could_run(self, step: Step, unit: _Unit) -> bool:
+        """Whether `step` is passed the inputs that the unit reads; a call must be of the node's target."""
+        if not unit.generated:
+            return _is_call_of(step, unit.leaves[0])
+        needed = {name for leaf in unit.leaves for name in read_names(leaf)}
+        return needed & self.wrapper.inputs <= step.reaches
+
+
+def _is_call_of(step: Step, leaf: SchedulerNode) -> bool:
+    """Whether the call may be the node's. What a node prints as its target differs between versions."""
+    return not step.generated and (not leaf.kernel or operator(leaf.kernel).name == operator(step.name).name)

@@ -1,0 +1,107 @@
+"""What torch itself says of FX nodes: those of each kernel and library call, and those that buffers hold."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+
+from inductor_probe.analysis.graph import buffer_in, index_of
+from inductor_probe.analysis.linking.fx_index import FxIndex, Shape
+from inductor_probe.analysis.linking.fx_ops import VIEWS
+from inductor_probe.analysis.linking.steps import ITEM_OF_CALL, NodeStep, Step
+from inductor_probe.model.code import ExternCall, Launch, OutputCode
+from inductor_probe.model.debug_dir import CompiledGraph
+from inductor_probe.model.ir import SchedulerNode
+from inductor_probe.model.manifest import BufferOrigin
+from inductor_probe.model.proof import KERNEL_COMMENT, RECORDED, Proof, read
+
+_RETURNED = read("returned-position")
+
+
+class KernelNodes:
+    """What torch's provenance says of a step, or else the comment above its kernel.
+
+    Attributes:
+        members: the scheduler nodes that each step runs, items of results left out.
+    """
+
+    def __init__(
+        self, graph: CompiledGraph, leaves: Iterable[SchedulerNode], runs: Mapping[str, NodeStep]
+    ) -> None:
+        code = graph.code
+        self._provenance = graph.provenance
+        self._comments = {name: kernel.comment for name, kernel in index_of(graph).kernels.items()}
+        launches: list[Launch | ExternCall] = [*code.launches, *code.externs] if code else []
+        self._above = {launch.span.first: launch.comment for launch in launches}
+        self.members: dict[Step, list[SchedulerNode]] = {}
+        for leaf in leaves:
+            step = runs[leaf.name].step
+            if step is not None and leaf.ir != ITEM_OF_CALL:
+                self.members.setdefault(step, []).append(leaf)
+        steps = sorted(self.members, key=lambda step: step.order, reverse=True)
+        self._times = Counter(step.name for step in steps)
+        self._first = {step.name: step for step in steps}
+
+    def of(self, step: Step | None) -> tuple[str, ...] | None:
+        """Return the FX nodes that `step` computes; None when torch does not say."""
+        if step is None:
+            return None
+        if self._provenance is not None:
+            above = self._above.get(step.span.first)
+            listed = self._provenance.launches.get(f"{step.name}:{above.handle if above else None}")
+            if not listed and self._times[step.name] == 1:
+                listed = self._provenance.kernels.get(step.name)
+            if listed:
+                return listed
+        # A kernel is defined once, and its comment is about the nodes of its first launch.
+        comment = self._comments.get(step.name) if self._first.get(step.name) is step else None
+        return (comment.fx_nodes or None) if comment else None
+
+    def written(self, step: Step) -> tuple[str, ...]:
+        """Return the FX nodes that the comment above the kernel says it writes, in the order of its nodes."""
+        comment = self._comments.get(step.name) if self._first.get(step.name) is step else None
+        return comment.returns if comment else ()
+
+
+def proved_values(
+    code: OutputCode | None,
+    fx: FxIndex,
+    shapes: Mapping[str, Shape],
+    kernels: KernelNodes,
+    origins: Mapping[str, BufferOrigin],
+) -> dict[str, tuple[str, Proof]]:
+    """Return the FX node of each buffer that is recorded or read, and what says so; stronger proofs win."""
+
+    def fits(buffer: str, node: str) -> bool:
+        known = node in fx.nodes
+        return known and (buffer not in shapes or shapes[buffer].may_hold(fx.shape[node]))
+
+    returned = _returned(code, fx) if code else ()
+    proved = {buffer: (node, _RETURNED) for buffer, node in returned if fits(buffer, node)}
+    for step, members in kernels.members.items():
+        written = kernels.written(step)
+        buffers = [buffer.name for leaf in members for buffer in leaf.outputs]
+        if len(written) == len(buffers):
+            pairs = zip(buffers, written, strict=True)
+            proved.update((buffer, (node, KERNEL_COMMENT)) for buffer, node in pairs if fits(buffer, node))
+    for buffer, origin in origins.items():
+        if origin.origin_node is not None and origin.origin_node in fx.nodes:
+            proved[buffer] = (origin.origin_node, RECORDED)
+    return proved
+
+
+def _returned(code: OutputCode, fx: FxIndex) -> Iterator[tuple[str, str]]:
+    """What the graph returns is at the same position in the wrapper, a view as one of its buffer."""
+    if len(code.returns) != len(fx.graph.outputs):
+        return
+    for text, node in zip(code.returns, fx.graph.outputs, strict=True):
+        buffer = buffer_in(text)
+        value = node
+        while text != buffer and value in fx.nodes and fx.op[value] in VIEWS:
+            needs = fx.needs[value]
+            base = fx.nodes.get(needs[0]) if needs else None  # the base may be a node of another module
+            if base is None or base.name in fx.inputs or base.type is None:
+                break
+            value = base.name
+        if value is not None and value in fx.nodes and value not in fx.inputs:
+            yield buffer, value
