@@ -233,10 +233,8 @@ class Comparison:
 
     Attributes:
         ratio: of times, candidate over baseline; `low` to `high` is its interval.
-        verdict: see `bench.verdict`.
-        process_ratios: the ratio in each process.
-        quads: how many the ratio rests on.
-        excluded: how many were disturbed, and left out.
+        verdict: see `bench.verdict`. process_ratios: the ratio in each process.
+        quads: how many the ratio rests on. excluded: how many were disturbed, and left out.
         reason: why there is no other verdict; None where there is one.
         remarks: what makes the samples less than plain: drift, bimodality, processes that differ.
     """
@@ -268,10 +266,8 @@ class BenchResult:
 
     Attributes:
         inputs: size, dtype and memory format of the largest input. values: which ones: `random`.
-        data: `warm` or `cold`.
-        margin: a ratio within 1 +- margin is the same time.
-        alone: what was timed and compared to nothing.
-        warnings: what spoils the times.
+        data: `warm` or `cold`. margin: a ratio within 1 +- margin is the same time.
+        alone: what was timed and compared to nothing. warnings: what spoils the times.
         overheads: where the time of the compiled function goes: kernels, launches, wrapper, guards.
         flops: of each operator of the graph that registers a count; None where not counted.
         ablations: copies that leave a part out, against the kernel. They compute something else, and are no

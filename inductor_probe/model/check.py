@@ -19,13 +19,10 @@ class FileCheck:
 
     Attributes:
         kind: name of the file, or a part of it: `C++ kernels in output_code.py`.
-        files: how many of the kind.
-        lines: in all of them.
-        read: what they say is in a record.
+        files: how many of the kind. lines: in all of them. read: what they say is in a record.
         checked: parsed, and found complete as far as it can be told; no record holds them.
         comments: comments and empty lines, of which nothing can be told.
-        counted: neither read nor checked.
-        unread: in no known form.
+        counted: neither read nor checked. unread: in no known form.
     """
 
     kind: str

@@ -37,8 +37,7 @@ class KernelComment:
         fragment: the FX nodes that the kernel computes, and the placeholders it reads.
         returns: what the kernel writes, in the order of its nodes: FX nodes, or buffers where none is known.
         handle: number of the launch in torch's provenance: `[Provenance debug handles] mm:3`.
-        path: where the kernel was cached.
-        lines: the text, without `# `.
+        path: where the kernel was cached. lines: the text, without `# `.
     """
 
     source_nodes: tuple[str, ...] = ()
@@ -72,8 +71,7 @@ class Loop:
 
     Attributes:
         variable, start, stop, step: `for (x0 = start; x0 < stop; x0 += step)`, casts and suffixes removed.
-        depth: 0 for the outermost loop of a nest.
-        line, last: of the kernel's source, 1-based.
+        depth: 0 for the outermost loop of a nest. line, last: of the kernel's source, 1-based.
         pragmas: that stand above it: `omp for collapse(2)`, `GCC ivdep`.
         within: True for a loop over the elements of a tile or of a tail (`x1_inner`, `x1_tail`).
     """
@@ -101,14 +99,9 @@ class Loop:
 
 
 NestFeature: TypeAlias = Literal[
-    "indirect-load",
-    "atomic-add",
-    "random-number",
-    "division-in-index",
-    "float64",
-    "reversed-access",
+    "indirect-load", "atomic-add", "random-number", "division-in-index", "float64", "reversed-access",
     "strided-access",
-]
+]  # fmt: skip
 """What the text of a loop nest shows."""
 
 
@@ -259,8 +252,7 @@ class Kernel:
     """A generated kernel.
 
     Attributes:
-        name: the variable that `output_code.py` binds it to.
-        backend: `cpp` or `triton`.
+        name: the variable that `output_code.py` binds it to. backend: `cpp` or `triton`.
         source: its C++ or Triton text.
         facts: what its backend reads off the text, in display order: `("vectorised", "1")`.
         chooses: the kernels that it runs one of, when it is but a choice among others.
@@ -349,8 +341,7 @@ class OutputCode:
     Attributes:
         entry: `call` (torch before 2.9) or `Runner.call`.
         inputs: names of the graph's inputs in calling order, symbolic sizes among them.
-        returns: texts of the returned values in order.
-        symbols: sizes that the wrapper names, in order.
+        returns: texts of the returned values in order. symbols: sizes that the wrapper names, in order.
         functions: functions of the wrapper beside its entry: partitions, branches of conditionals, bodies
             of loops. What they launch and allocate is listed with the rest.
     """

@@ -123,8 +123,7 @@ class Piece:
     """Text on one line if there is room.
 
     Attributes:
-        parts: text, or further pieces.
-        flat: all of it on one line.
+        parts: text, or further pieces. flat: all of it on one line.
         hang: how far behind its first column it goes on when broken before a part; None if it may not be.
     """
 
@@ -360,8 +359,7 @@ class Formula:
     """What a node computes at each point of its loops.
 
     Attributes:
-        node: its name.
-        loops: outermost first.
+        node: its name. loops: outermost first.
         views: the buffers it reaches, in order of first use.
         statements: in order; a definition stands before its first use.
         conventions: what a reader has to know of how they are written.

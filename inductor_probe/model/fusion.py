@@ -219,8 +219,7 @@ class PairMember:
         top: the node after fusion that holds them, None when they are in several.
         kinds: of `pointwise`, `reduction`, `extern`, `nop`, `template`, those of its nodes.
         iteration: the group's loops: `((512,), (1000,))` from C++, `(512, 1000)` from Triton.
-        origins: FX nodes.
-        kernel: what runs it.
+        origins: FX nodes. kernel: what runs it.
     """
 
     name: str
@@ -283,10 +282,8 @@ class FusionDecision:
         step: the fusion that brought them together, if the log has it.
         same_kernel: the kernel that runs both although they are not fused (the C++ backend puts several
             nodes into one function).
-        refusal: the last reason given, as far as any.
-        settings: those that may change the refusal.
-        reasons: what else is concluded.
-        attempts: every mention in the log, in order.
+        refusal: the last reason given, as far as any. settings: those that may change the refusal.
+        reasons: what else is concluded. attempts: every mention in the log, in order.
     """
 
     graph: str

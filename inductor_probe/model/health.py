@@ -38,8 +38,7 @@ class Diagnostic:
         about: the part: `torch`, `compiler`, `disk`. Several diagnostics may be about one.
         level: `ok`; `warning`: all works, but a dump or a timing may not be what it seems; `error`: something
             is missing without which nothing can be compiled, or nothing be written.
-        code: what was seen: `torch-not-installed`.
-        facts: numbers and names, the same ones each time.
+        code: what was seen: `torch-not-installed`. facts: numbers and names, the same ones each time.
         remarks: what would spoil times.
     """
 
@@ -90,8 +89,7 @@ class TorchCaches:
     """Where torch keeps what it compiled, and which of its caches are on; None where it has no such cache.
 
     Attributes:
-        folder: of inductor's caches.
-        disabled: all of them, by `force_disable_caches`.
+        folder: of inductor's caches. disabled: all of them, by `force_disable_caches`.
         fx_graph, autograd, autotune: the local ones. remote: names of those that are on.
     """
 
@@ -118,8 +116,7 @@ class TorchSetup:
 
     Attributes:
         version, folder: of torch; None if it cannot be imported, and then nothing else is known.
-        cuda, hip: what it was built for.
-        threads: that torch starts with.
+        cuda, hip: what it was built for. threads: that torch starts with.
         triton: its version, None where it is not installed. devices: GPUs that torch can use.
         compiler: `g++`, or what CXX names. isa, vector_bits: the vectors that inductor chose, None for none.
         openmp: the option for it.

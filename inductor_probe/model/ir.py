@@ -69,8 +69,7 @@ class BufferLayout:
             `Constant` of the module.
         device: `cpu`, `cuda:0`, or None.
         dtype: without the `torch.` prefix (`float32`), or None for layouts without one.
-        size, stride: in elements, or None for layouts without them.
-        offset: in elements.
+        size, stride: in elements, or None for layouts without them. offset: in elements.
         extras: further keyword arguments, verbatim (`is_pinned`, `comm_buffer_type`, `group_name`).
     """
 

@@ -41,8 +41,7 @@ class InputBound:
         name: the placeholder (`arg0_1`).
         low, high: the least and the greatest, both allowed: a number, an expression in the graph's size
             symbols (`s77 - 1`), or None where there is no end.
-        operator: the one that asks for it (`aten.embedding`).
-        form: what its values have to be together.
+        operator: the one that asks for it (`aten.embedding`). form: what its values have to be together.
         lost: the value went where no rule follows it, and may be an index there: small numbers are safest.
     """
 
@@ -60,16 +59,9 @@ MemoryFormat: TypeAlias = Literal[
 """`contiguous` and `channels_last` mean what `torch.contiguous_format` and `torch.channels_last` mean."""
 
 PatternKind: TypeAlias = Literal[
-    "contiguous",
-    "reversed",
-    "strided",
-    "broadcast",
-    "indirect",
-    "scalar",
-    "piecewise",
-    "whole_buffer",
+    "contiguous", "reversed", "strided", "broadcast", "indirect", "scalar", "piecewise", "whole_buffer",
     "unknown",
-]
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,8 +36,7 @@ class CandidateData:
 
     Attributes:
         kind: `Pointwise`, `Reduction`, ...; None where only the name is printed (extern kernels, templates).
-        details: the strings in the brackets, stack traces left out.
-        origins: FX nodes.
+        details: the strings in the brackets, stack traces left out. origins: FX nodes.
     """
 
     node: str
@@ -100,8 +99,7 @@ class FusionRound:
 
     Attributes:
         number: 1 to 10; None for the pass with reordered loops after the rounds (torch 2.10 and later).
-        nodes_before, nodes_after: as printed.
-        found: how many pairs could be fused.
+        nodes_before, nodes_after: as printed. found: how many pairs could be fused.
         notes: other lines of the round, verbatim: loop orders, compile errors of templates.
     """
 

@@ -12,18 +12,9 @@ from inductor_probe.model.output import Output
 from inductor_probe.model.span import Span
 
 NodeKind: TypeAlias = Literal[
-    "pointwise",
-    "reduction",
-    "scan",
-    "sort",
-    "scatter",
-    "template",
-    "extern",
-    "fallback",
-    "item",
-    "nop",
+    "pointwise", "reduction", "scan", "sort", "scatter", "template", "extern", "fallback", "item", "nop",
     "other",
-]
+]  # fmt: skip
 """What an unfused node does.
 
 `extern` is a library call, `fallback` one for want of a lowering, `item` takes an item of what a call

@@ -74,8 +74,7 @@ class TracePage:
     """What became of an FX node, or of a line of the user's.
 
     Attributes:
-        what: the FX node's name, or `file.py:12`.
-        lines: the user's lines.
+        what: the FX node's name, or `file.py:12`. lines: the user's lines.
         before: FX nodes before inductor's passes that are not there after them, or were made into others.
         fx: FX nodes after the passes.
         holds: the buffer that holds the value of each of `fx`, where one does.
@@ -144,8 +143,7 @@ class GraphPage:
         recorded: what `probe dump` recorded of it.
         inputs, outputs: buffers. sizes: inputs that are numbers. symbols: symbolic sizes.
         kinds: how many nodes there are of each kind after fusion, unfused ones counted.
-        fused: the fused nodes.
-        kernels: generated ones and library functions.
+        fused: the fused nodes. kernels: generated ones and library functions.
         lines: the user's lines in order, with what became of them.
         unlinked: nodes that must run somewhere, and where could not be told.
         problems: how many parts could not be read.

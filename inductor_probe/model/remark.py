@@ -15,84 +15,33 @@ LayoutCode: TypeAlias = Literal["noncontiguous-access", "short-contiguous-runs",
 """Made by `analysis/layout_remarks.py`."""
 
 HarnessCode: TypeAlias = Literal[
-    "core-shared",
-    "core-lost",
-    "clock-changed",
-    "data-not-cold",
-    "foreign-pointers",
-    "other-launch-count",
-    "kernels-not-timed",
-    "launches-not-repeatable",
-    "too-many-launches",
-    "arguments-too-large",
-    "launches-included",
-    "guards-not-timed",
-    "guards-recompiled",
-    "flops-not-counted",
-    "sleep-not-available",
-    "not-replayed",
-    "other-stream",
-    "host-waits",
-    "profiler-empty",
-    "autotune-cache-in-use",
-    "scaled-configs-missing",
-    "no-reference",
-    "reference-fails",
-    "unwatched-fails",
-    "float64-fails",
-    "float64-differs",
-    "float64-unwatched",
-    "other-random-numbers",
-    "range-exceeded",
-    "outputs-not-written",
-    "raises",
-    "input-changed",
-    "output-count",
-    "output-value",
-    "output-size",
-    "output-form",
-    "own-wrapper",
-    "own-wrapper-needed",
-]
+    "core-shared", "core-lost", "clock-changed", "data-not-cold", "foreign-pointers",
+    "other-launch-count", "kernels-not-timed", "launches-not-repeatable", "too-many-launches",
+    "arguments-too-large", "launches-included", "guards-not-timed", "guards-recompiled",
+    "flops-not-counted", "sleep-not-available", "not-replayed", "other-stream", "host-waits",
+    "profiler-empty", "autotune-cache-in-use", "scaled-configs-missing", "no-reference",
+    "reference-fails", "unwatched-fails", "float64-fails", "float64-differs", "float64-unwatched",
+    "other-random-numbers", "range-exceeded", "outputs-not-written", "raises", "input-changed",
+    "output-count", "output-value", "output-size", "output-form", "own-wrapper", "own-wrapper-needed",
+]  # fmt: skip
 """Written by bench files: `harness/remarks.py` has the sentence of each."""
 
 BenchCode: TypeAlias = Literal[
     # about the samples of a comparison
-    "bimodal-samples",
-    "drift",
-    "autocorrelation",
-    "processes-differ",
+    "bimodal-samples", "drift", "autocorrelation", "processes-differ",
     # why there is no other verdict
-    "one-process",
-    "guard-outside-margin",
-    "disturbed-quads",
-    "processes-disagree",
-    "too-few-quads",
-    "too-few-processes",
-    "near-margin",
+    "one-process", "guard-outside-margin", "disturbed-quads", "processes-disagree", "too-few-quads",
+    "too-few-processes", "near-margin",
     # about the overhead table, and what a kernel reaches of the roofline
-    "guards-timed-alone",
-    "above-copy-rate",
-    "below-copy-rate",
-    "above-matmul-rate",
-    "matmul-not-measured",
+    "guards-timed-alone", "above-copy-rate", "below-copy-rate", "above-matmul-rate", "matmul-not-measured",
     "roofline-not-measured",
-]
+]  # fmt: skip
 """Made by `bench/` and `machine/roofline.py`."""
 
 MachineCode: TypeAlias = Literal[
-    "fixed-threads",
-    "more-threads-than-processors",
-    "cpu-quota",
-    "busy-processors",
-    "stolen-processors",
-    "varying-clocks",
-    "gpu-not-readable",
-    "gpu-throttled",
-    "gpu-was-throttled",
-    "gpu-shared",
-    "gpu-busy",
-]
+    "fixed-threads", "more-threads-than-processors", "cpu-quota", "busy-processors", "stolen-processors",
+    "varying-clocks", "gpu-not-readable", "gpu-throttled", "gpu-was-throttled", "gpu-shared", "gpu-busy",
+]  # fmt: skip
 """Made by `machine/cpu.py` and `machine/gpu.py`: what spoils times on this machine."""
 
 KernelCode: TypeAlias = Literal[
@@ -150,8 +99,7 @@ class Remark:
     """A conclusion.
 
     Attributes:
-        code: which conclusion.
-        kind: LLVM's word for it.
+        code: which conclusion. kind: LLVM's word for it.
         subject: what it is about. `also`: further subjects of which the very same is true.
         numbers: named values, in a fixed order for each code.
         cost: bytes at stake; None when not known or symbolic.

@@ -141,8 +141,7 @@ class NextStep:
     Attributes:
         kind: `doctor`: nothing was compiled; `unread`: parts of the dump could not be read; `scalar`: kernels
             with scalar loops; `apart`: nodes that share memory and were not fused; `measure`: none of these.
-        graph: which one; None for the run as a whole.
-        names: the kernels, or the two nodes after fusion.
+        graph: which one; None for the run as a whole. names: the kernels, or the two nodes after fusion.
         bytes: that the nodes share.
     """
 

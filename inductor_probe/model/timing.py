@@ -151,8 +151,7 @@ class OverheadSamples:
     """What one process timed for the table.
 
     Attributes:
-        device: `cpu` or `cuda`.
-        allocations: that the wrapper makes in a call.
+        device: `cpu` or `cuda`. allocations: that the wrapper makes in a call.
         parts: in the order they run.
         flops: of each operator of the graph that registers a count, in its order; None where nothing was
             counted.
@@ -221,10 +220,8 @@ class Process:
         first: which side was loaded and set up first, `baseline` or `candidate`. With a single compile thread
             inductor loads C++ in the order of the file, whatever this says.
         seed: of inputs, of their places in memory, and of the order in quads.
-        command: its command line.
-        environment: machine, versions, cores, load.
-        warnings: what spoils its times.
-        comparisons: in the order they were timed.
+        command: its command line. environment: machine, versions, cores, load.
+        warnings: what spoils its times. comparisons: in the order they were timed.
         overheads: samples of where the time of the compiled function goes.
         ablations: what copies leave out that are wrong on purpose: `("cpp_fused_add_0_v3", "no_loads")`.
         resources: of Triton kernels, by name.
