@@ -29,7 +29,7 @@ import tempfile
 import time
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -37,6 +37,7 @@ from typing import IO, BinaryIO, TypeVar, cast
 
 from inductor_probe.discovery.dump_files import ARCHIVES, is_read, is_read_folder
 from inductor_probe.errors import ProbeError, UnreadableError
+from inductor_probe.model.codec import from_json, to_json
 from inductor_probe.model.span import Problem
 
 MAX_ENTRIES = 100_000
@@ -69,7 +70,7 @@ _DAMAGE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class _Member:
     """A plain file of an archive, `content` open until the next one is asked for.
 
     `content` is None for a folder, and for what is left out: then `refused` says why.
@@ -83,32 +84,11 @@ class Member:
 
     @property
     def is_folder(self) -> bool:
-        """Whether this is a folder; its name ends with a slash."""
         return self.content is None and self.refused is None
 
 
-@contextmanager
-def readable(archive: Path) -> Iterator[None]:
-    """Turn whatever reading `archive` and its members raises into a sentence.
-
-    Raises:
-        UnreadableError: it is no archive, is damaged, or unpacks to more than the limits allow.
-    """
-    try:
-        yield
-    except _TooMuchError as error:
-        raise UnreadableError(
-            f"{archive} {error}", "unpack it by hand if you trust it, and name the folder"
-        ) from None
-    except _DAMAGE as error:
-        raise UnreadableError(
-            f"cannot read {archive}: {error or 'it is damaged'}",
-            "it was cut short, or is no .tar or .zip; make or fetch it again",
-        ) from error
-
-
-def members(archive: Path) -> Iterator[Member]:
-    """Yield the members of `archive` in their order; to be used below `readable`."""
+def _members(archive: Path) -> Iterator[_Member]:
+    """Yield the members of `archive` in their order."""
     with archive.open("rb") as file:
         if zipfile.is_zipfile(file):
             yield from _zip_members(file)
@@ -116,7 +96,7 @@ def members(archive: Path) -> Iterator[Member]:
             yield from _tar_members(file, archive.stat().st_size)
 
 
-def safe_place(name: str) -> PurePosixPath | None:
+def _safe_path(name: str) -> PurePosixPath | None:
     """Return `name` as a path that stays below a folder, None when it would leave it or cannot be made."""
     parts = [part for part in name.split("/") if part not in ("", ".")]
     if name.startswith("/") or ".." in parts or "\0" in name or not parts:
@@ -130,7 +110,7 @@ class _TooMuchError(Exception):
     """The archive holds more than anything should; the message says what."""
 
 
-def _tar_members(file: BinaryIO, size: int) -> Iterator[Member]:
+def _tar_members(file: BinaryIO, size: int) -> Iterator[_Member]:
     with _decompressed(file) as stream:
         limited = _Limited(stream, max(SMALL, MAX_RATIO * size))
         # Opening it reads the first header.
@@ -142,11 +122,11 @@ def _tar_members(file: BinaryIO, size: int) -> Iterator[Member]:
                 tar.members = []  # type: ignore[attr-defined]  # it would keep them all
                 _count(number := number + 1)
                 if info.isdir():
-                    yield Member(info.name + "/", 0, info.mtime)
+                    yield _Member(info.name + "/", 0, info.mtime)
                 elif not info.isreg() or info.issparse():
-                    yield Member(info.name, 0, info.mtime, refused="it is not a plain file")
+                    yield _Member(info.name, 0, info.mtime, refused="it is not a plain file")
                 else:
-                    yield Member(info.name, info.size, info.mtime, tar.extractfile(info))
+                    yield _Member(info.name, info.size, info.mtime, tar.extractfile(info))
         if limited.last != bytes(tarfile.BLOCKSIZE):  # tarfile takes a damaged header for the end
             raise tarfile.ReadError("it ends in the middle, or is damaged there")
 
@@ -156,30 +136,30 @@ def _decompressed(file: BinaryIO) -> Iterator[IO[bytes]]:
     file.seek(0)
     start = file.read(6)
     file.seek(0)
-    for magic, open_it in _COMPRESSED:
-        if start.startswith(magic):
-            with open_it(file, "rb") as stream:
-                yield cast(IO[bytes], stream)
-            return
-    yield file
+    decompress = next((reader for magic, reader in _COMPRESSED if start.startswith(magic)), None)
+    if decompress is None:
+        yield file
+        return
+    with decompress(file, "rb") as stream:
+        yield cast(IO[bytes], stream)
 
 
-def _zip_members(file: BinaryIO) -> Iterator[Member]:
+def _zip_members(file: BinaryIO) -> Iterator[_Member]:
     with zipfile.ZipFile(cast(IO[bytes], _Directory(file))) as archive:
         for number, info in enumerate(archive.infolist(), start=1):
             _count(number)
             mode = info.external_attr >> 16
             if info.is_dir():
-                yield Member(info.filename, 0, 0)
+                yield _Member(info.filename, 0, 0)
             elif stat.S_IFMT(mode) not in (0, stat.S_IFREG):
-                yield Member(info.filename, 0, 0, refused="it is not a plain file")
+                yield _Member(info.filename, 0, 0, refused="it is not a plain file")
             elif info.flag_bits & 1:
-                yield Member(info.filename, 0, 0, refused="it has a password")
+                yield _Member(info.filename, 0, 0, refused="it has a password")
             else:
                 if info.file_size > max(SMALL, MAX_RATIO * info.compress_size):
                     raise _TooMuchError(f"unpacks to more than {MAX_RATIO} times its size")
                 with archive.open(info) as content:
-                    yield Member(info.filename, info.file_size, _zip_time(info), content)
+                    yield _Member(info.filename, info.file_size, _zip_time(info), content)
 
 
 def _zip_time(info: zipfile.ZipInfo) -> float:
@@ -263,10 +243,10 @@ _MAX_PARTS = 40
 _BLOCK = 4096
 _SHOWN_PROBLEMS = 5
 _SHOWN_NAME = 80
-_BY_HAND = "unpack what you need of it by hand, and name the folder"
+_BY_HAND = "if you trust it, unpack what you need of it by hand, and name the folder"
 
 
-def no_room(archive: Path, folder: Path, error: OSError) -> ProbeError:
+def _no_room(archive: Path, folder: Path, error: OSError) -> ProbeError:
     """Return the error for an archive that cannot be unpacked to `folder`."""
     return ProbeError(
         f"cannot unpack {archive} to {folder}: {error.strerror or error}",
@@ -274,7 +254,7 @@ def no_room(archive: Path, folder: Path, error: OSError) -> ProbeError:
     )
 
 
-class ArchiveWriter:
+class _ArchiveWriter:
     """Writes the members of an archive that are worth it. `problems` tells of the rest.
 
     `size` is what they take on the disk, in bytes: blocks of files, and one for each of them and each folder.
@@ -294,26 +274,35 @@ class ArchiveWriter:
         """Write them all. What comes before a damaged part, or before a limit, is kept.
 
         Raises:
-            UnreadableError: nothing of a dump comes before that. ProbeError: there is no room.
+            UnreadableError: it is no archive, or nothing of a dump comes before a damaged part or a limit.
+            ProbeError: there is no room.
         """
         self.folder.mkdir()
+        problem: UnreadableError | None = None
         try:
-            with readable(self.archive):
-                for member in members(self.archive):
-                    self._add(member)
+            for member in _members(self.archive):
+                self._add(member)
         except UnreadableError as error:
-            if not self._count:
-                raise
-            self.problems.append(Problem(f"{error.message}; what comes before that was read"))
-        if self._refused > _SHOWN_PROBLEMS:
-            self.problems.append(
-                Problem(f"{self.archive}: {self._refused - _SHOWN_PROBLEMS} more were left out")
+            problem = error
+        except _TooMuchError as error:
+            problem = UnreadableError(f"{self.archive} {error}", _BY_HAND)
+        except _DAMAGE as error:
+            problem = UnreadableError(
+                f"cannot read {self.archive}: {error or 'it is damaged'}",
+                "it was cut short, or is no .tar or .zip; make or fetch it again",
             )
+        if problem and not self._count:
+            raise problem
+        if problem:
+            self.problems.append(Problem(f"{problem.message}; what comes before that was read"))
+        if self._refused > _SHOWN_PROBLEMS:
+            rest = self._refused - _SHOWN_PROBLEMS
+            self.problems.append(Problem(f"{self.archive}: {rest} more were left out"))
 
-    def _add(self, member: Member) -> None:
+    def _add(self, member: _Member) -> None:
         if not (is_read_folder(member.name) if member.is_folder else is_read(member.name)):
             return
-        place = safe_place(member.name)
+        place = _safe_path(member.name)
         if member.refused or place is None:
             self._refuse(member.name, member.refused or "its name leads out of the folder")
         elif len(place.parts) > _MAX_PARTS:
@@ -328,13 +317,12 @@ class ArchiveWriter:
             blocks = 0 if member.is_folder else 1 + -(-member.size // _BLOCK)
             self.size += _BLOCK * (len(folders) + blocks)
             if self.size > self._most:
-                why = (
-                    f"{MAX_RATIO} times its size" if self._most < MAX_UNPACKED else f"{self._most >> 20} MiB"
-                )
-                raise UnreadableError(f"{self.archive} unpacks to more than {why}", _BY_HAND)
+                limit = f"{self._most >> 20} MiB"
+                limit = limit if self._most == MAX_UNPACKED else f"{MAX_RATIO} times its size"
+                raise UnreadableError(f"{self.archive} unpacks to more than {limit}", _BY_HAND)
             self._write(place, member)
 
-    def _write(self, place: PurePosixPath, member: Member) -> None:
+    def _write(self, place: PurePosixPath, member: _Member) -> None:
         target = self.folder / place
         try:
             folder = target if member.content is None else target.parent
@@ -351,23 +339,20 @@ class ArchiveWriter:
             if error.errno == errno.ENAMETOOLONG:
                 self._refuse(member.name[:_SHOWN_NAME], "its name is too long for this file system")
                 return
-            raise no_room(self.archive, self.folder, error) from error
+            raise _no_room(self.archive, self.folder, error) from error
         try:
             with file:
-                self._copy(member.content, file)
+                while data := member.content.read(_CHUNK):
+                    try:
+                        file.write(data)
+                    except OSError as error:
+                        raise _no_room(self.archive, self.folder, error) from error
         except BaseException:
             target.unlink()  # half a file would be taken for a whole one
             self._count -= 1
             raise
         with suppress(OSError, ValueError, OverflowError):
             os.utime(target, (member.mtime, member.mtime))  # runs and graphs are at times ordered by it
-
-    def _copy(self, content: IO[bytes], file: IO[bytes]) -> None:
-        while data := content.read(_CHUNK):
-            try:
-                file.write(data)
-            except OSError as error:
-                raise no_room(self.archive, self.folder, error) from error
 
     def _refuse(self, name: str, why: str) -> None:
         self._refused += 1
@@ -383,12 +368,8 @@ _ABANDONED_S = 24 * 3600
 
 @dataclass(frozen=True, slots=True)
 class Unpacked:
-    """An archive's dump files on disk, and what of it was left out or could not be read.
+    """An archive's dump files on disk (of `size` bytes), and what was left out or could not be read."""
 
-    `size`: bytes on the disk.
-    """
-
-    archive: Path
     folder: Path
     problems: tuple[Problem, ...]
     size: int
@@ -405,39 +386,40 @@ def unpack(archive: Path) -> Unpacked:
     """
     archive = archive.resolve()
     try:
-        about = archive.stat()
+        status = archive.stat()
     except OSError as error:
         raise UnreadableError(f"cannot read {archive}: {error.strerror or error}") from error
-    key = hashlib.sha256(os.fsencode(f"{archive}\n{about.st_size}\n{about.st_mtime_ns}")).hexdigest()[:16]
-    stem = re.sub(r"[^\w.-]", "_", _stem(archive), flags=re.ASCII)[:40]
+    key = hashlib.sha256(os.fsencode(f"{archive}\n{status.st_size}\n{status.st_mtime_ns}")).hexdigest()[:16]
+    endings = [ending for ending in ARCHIVES if archive.name.lower().endswith(ending)]
+    stem = archive.name[: -len(max(endings, key=len))] if endings else archive.name
+    stem = re.sub(r"[^\w.-]", "_", stem, flags=re.ASCII)[:40]
     place = archives_folder() / f"{stem}-{key}"
-    if (known := _known(place)) and _is_as_unpacked(place):
-        return known
+    if (earlier := _read_record(place)) and earlier.is_as_unpacked(place):
+        return earlier.unpacked(place)
     try:
-        _discard(place)
+        if os.path.lexists(place):  # under another name first: nobody takes what is left for all of it
+            removed = place.with_name(f".{place.name}.{os.getpid()}.tmp")
+            place.rename(removed)
+            shutil.rmtree(removed, ignore_errors=True)
         place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         staging = Path(tempfile.mkdtemp(prefix=".", suffix=".tmp", dir=place.parent))
     except OSError as error:
-        raise no_room(archive, place.parent, error) from error
+        raise _no_room(archive, place.parent, error) from error
     try:
-        writer = ArchiveWriter(archive, staging / _FILES)
+        writer = _ArchiveWriter(archive, staging / _FILES)
         writer.write_all()
-        record = {
-            "archive": str(archive),
-            "bytes": writer.size,
-            "files": _digests(staging),
-            "problems": [problem.message for problem in writer.problems],
-        }
-        (staging / _RECORD).write_text(json.dumps(record), encoding="utf-8")
+        problems = tuple(problem.message for problem in writer.problems)
+        record = _Record(archive, writer.size, _digests(staging), problems)
+        (staging / _RECORD).write_text(json.dumps(to_json(record)), encoding="utf-8")
         if not place.exists():
             staging.rename(place)
     except OSError as error:
         if not place.is_dir():  # else another process was first, which is as well
-            raise no_room(archive, place.parent, error) from error
+            raise _no_room(archive, place.parent, error) from error
     finally:
         shutil.rmtree(staging, ignore_errors=True)
     _cut_down(place)
-    return Unpacked(archive, place / _FILES, tuple(writer.problems), writer.size)
+    return record.unpacked(place)
 
 
 def archive_of(path: Path) -> Path | None:
@@ -445,8 +427,8 @@ def archive_of(path: Path) -> Path | None:
     folder = archives_folder()
     if not path.is_relative_to(folder) or path == folder:
         return None
-    known = _known(folder / path.relative_to(folder).parts[0])
-    return known.archive if known else None
+    record = _read_record(folder / path.relative_to(folder).parts[0])
+    return record.archive if record else None
 
 
 def archives_folder() -> Path:
@@ -456,30 +438,34 @@ def archives_folder() -> Path:
     return base.resolve() / "inductor_probe" / "archives"
 
 
-def _stem(archive: Path) -> str:
-    ends = [end for end in ARCHIVES if archive.name.lower().endswith(end)]
-    return archive.name[: -len(max(ends, key=len))] if ends else archive.name
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """What `archive.json` says. `files`: the digest of each file by its path; see `_digest`."""
+
+    archive: Path
+    bytes: int
+    files: Mapping[str, str | None]
+    problems: tuple[str, ...]
+
+    def unpacked(self, place: Path) -> Unpacked:
+        return Unpacked(place / _FILES, tuple(map(Problem, self.problems)), self.bytes)
+
+    def is_as_unpacked(self, place: Path) -> bool:
+        try:
+            return _digests(place) == self.files
+        except OSError:
+            return False
 
 
-def _known(place: Path) -> Unpacked | None:
-    """Return what was unpacked to `place` before, and remember that it was used."""
-    record = place / _RECORD
+def _read_record(place: Path) -> _Record | None:
+    """Read the record of what was unpacked to `place`, and remember that it was used."""
+    path = place / _RECORD
     try:
-        data = json.loads(record.read_text(encoding="utf-8"))
-        os.utime(record)
-        problems = tuple(map(Problem, data["problems"]))
-        return Unpacked(Path(data["archive"]), place / _FILES, problems, int(data["bytes"]))
-    except (OSError, ValueError, KeyError, TypeError):
+        record = from_json(_Record, json.loads(path.read_text(encoding="utf-8")))
+        os.utime(path)
+    except (OSError, ValueError):
         return None
-
-
-def _is_as_unpacked(place: Path) -> bool:
-    """Tell whether the files below `place` are those that the record names, each as it was written."""
-    try:
-        recorded = json.loads((place / _RECORD).read_text(encoding="utf-8"))["files"]
-        return bool(_digests(place) == recorded)
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
+    return record
 
 
 def _digests(place: Path) -> dict[str, str | None]:
@@ -490,10 +476,10 @@ def _digests(place: Path) -> dict[str, str | None]:
 
 def _digest(path: Path) -> str | None:
     """Return the SHA-256 of a file, an empty text for a folder, None for a link, a pipe and the like."""
-    about = path.lstat()
-    if stat.S_ISDIR(about.st_mode):
+    mode = path.lstat().st_mode
+    if stat.S_ISDIR(mode):
         return ""
-    if not stat.S_ISREG(about.st_mode):
+    if not stat.S_ISREG(mode):
         return None
     with path.open("rb") as file:
         digest = hashlib.sha256()
@@ -502,17 +488,9 @@ def _digest(path: Path) -> str | None:
     return digest.hexdigest()
 
 
-def _discard(place: Path) -> None:
-    """Take away what cannot be used, under another name first: nobody takes the rest for the whole."""
-    if os.path.lexists(place):
-        away = place.with_name(f".{place.name}.{os.getpid()}.tmp")
-        place.rename(away)
-        shutil.rmtree(away, ignore_errors=True)
-
-
 def _cut_down(newest: Path) -> None:
     """Remove what was used longest ago while all folders together are too big, and what a kill left."""
-    kept = []
+    used = []
     for folder in newest.parent.iterdir():
         try:
             if folder.name.startswith("."):
@@ -520,12 +498,12 @@ def _cut_down(newest: Path) -> None:
                     shutil.rmtree(folder, ignore_errors=True)
                 continue
             record = folder / _RECORD
-            size = int(json.loads(record.read_text(encoding="utf-8"))["bytes"])
-            kept.append((record.stat().st_mtime, size, folder))
-        except (OSError, ValueError, KeyError, TypeError):
+            size = from_json(_Record, json.loads(record.read_text(encoding="utf-8"))).bytes
+            used.append((record.stat().st_mtime, size, folder))
+        except (OSError, ValueError):
             continue  # another process is at it
     total = 0
-    for _, size, folder in sorted(kept, reverse=True):
+    for _, size, folder in sorted(used, reverse=True):
         total += size
         if total > MAX_UNPACKED and folder != newest:
             shutil.rmtree(folder, ignore_errors=True)
