@@ -20,7 +20,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
@@ -32,15 +32,19 @@ from inductor_probe.errors import NotFoundError, near_names
 from inductor_probe.model.debug_dir import TREE, DebugDir, GraphDir
 from inductor_probe.reader.debug_dir import graph_dir, is_empty, is_run, read_run
 
+_DUMP_FIRST = "dump a script first: probe dump check_hflip.py"
+_NUMBERED = re.compile(r"(?P<run>.*):(?P<number>\d{1,9})")
 _NAMED = 6
 _INSIDE_A_RUN = ("torchinductor", "torchdynamo", "probe_logs", "probe_inputs")
 _WHAT_TO_GIVE = (
     "give a torch_compile_debug folder, a run_* folder in it, a graph's folder, or an archive of one"
 )
 
+_Named = TypeVar("_Named", DebugDir, GraphDir)
+
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Target:
     """A run, and the one graph in it that was named, if one was."""
 
     run: DebugDir
@@ -58,7 +62,7 @@ def path_of(target: str, cwd: Path) -> Path:
     return Path(os.path.realpath(cwd / os.path.expanduser(target)))  # noqa: PTH111 - does not raise for `~nobody`
 
 
-def dump_at(path: Path) -> Found | None:
+def dump_at(path: Path) -> Target | None:
     """Return the run or graph at `path`, the latest of a tree of runs; None when nothing is there.
 
     `path` may be a file inside of a run, and may lead on into an archive.
@@ -82,7 +86,7 @@ def open_run(path: Path) -> DebugDir:
     return with_cached_graphs(read_run(path))
 
 
-def _in_archive(archive: Path, rest: Path) -> Found:
+def _in_archive(archive: Path, rest: Path) -> Target:
     from inductor_probe.discovery.archive import unpack  # noqa: PLC0415 - most dumps are in none
 
     unpacked = unpack(archive)
@@ -91,62 +95,63 @@ def _in_archive(archive: Path, rest: Path) -> Found:
         raise NotFoundError(
             f"{archive} holds no dump at {rest}", f"probe check {archive} tells what it holds"
         )
-    found = _of_folder(path, archive / rest) if path.is_dir() else _of_file(path)
-    return replace(found, run=replace(found.run, problems=(*unpacked.problems, *found.run.problems)))
+    target = _of_folder(path, archive / rest) if path.is_dir() else _of_file(path)
+    return replace(target, run=replace(target.run, problems=(*unpacked.problems, *target.run.problems)))
 
 
-def _of_file(path: Path) -> Found:
+def _of_file(path: Path) -> Target:
     for folder in list(path.parents)[:3]:  # <run>/torchinductor/<graph>/probe_inputs is the deepest
-        if found := _run_or_graph(folder):
-            return found
+        if target := _run_or_graph(folder):
+            return target
         if folder.name not in _INSIDE_A_RUN:
             break
     if graph := graph_dir(path.with_suffix(".debug")):  # beside code in inductor's cache
-        return Found(DebugDir(graph.path.parent, (graph,), None), graph)
+        return Target(DebugDir(graph.path.parent, (graph,), None), graph)
     if named := graphs_named_in(path):
         graphs = tuple(graph for folder in named if (graph := graph_dir(folder)))
-        if len({graph.path.parent for graph in graphs}) == 1 and (found := _run_or_graph(graphs[0].path)):
-            return Found(found.run)
-        return Found(DebugDir(path.parent, tuple(sorted(graphs, key=compile_order)), None))
+        if len({graph.path.parent for graph in graphs}) == 1 and (target := _run_or_graph(graphs[0].path)):
+            return Target(target.run)
+        return Target(DebugDir(path.parent, tuple(sorted(graphs, key=compile_order)), None))
     hint = f"probe dump {path} makes a dump of what it compiles" if path.suffix == ".py" else _WHAT_TO_GIVE
     raise NotFoundError(f"{path} is a file outside of any dump", hint)
 
 
-def _of_folder(path: Path, called: Path | None = None) -> Found:
-    """Find the dump in a folder; messages name it `called`."""
-    called = called or path
-    if found := _run_or_graph(path):
-        return found
+def _of_folder(path: Path, shown: Path | None = None) -> Target:
+    """Find the dump in a folder; messages name it `shown`."""
+    shown = shown or path
+    if target := _run_or_graph(path):
+        return target
     if path.name in _INSIDE_A_RUN:
         for folder in list(path.parents)[:2]:
             if is_run(folder) or graph_dir(folder):
                 return _of_folder(folder)
     if runs := runs_in(path):
-        return Found(open_run(runs[-1]))
+        return Target(open_run(runs[-1]))
     below = everything_below(path, archives=False)
     if len(below.runs) == 1:
         (run,) = below
         run = replace(with_cached_graphs(run), problems=(*run.problems, *below.problems))
-        return Found(run, run.graphs[0] if run.manifest is None and _is_lone(run) else None)
+        is_lone_graph = len(run.graphs) == 1 and run.manifest is None and not is_run(run.path)
+        return Target(run, run.graphs[0] if is_lone_graph else None)
     if below.runs:
         names = _short_names(path, below)
         raise NotFoundError(
-            f"{called} holds {len(names)} dumps: name one",
-            f"for example {called / names[0]}; there is {_listed(names)}",
+            f"{shown} holds {len(names)} dumps: name one",
+            f"for example {shown / names[0]}; there is {_listed(names)}",
         )
     archives = sorted(entry for entry in path.iterdir() if is_archive(entry))
     raise NotFoundError(
-        f"{called} is not a debug dir: no run and no graph in it",
+        f"{shown} is not a debug dir: no run and no graph in it",
         f"it holds archives, name one: {_listed([entry.name for entry in archives])}"
         if archives
         else _WHAT_TO_GIVE,
     )
 
 
-def _run_or_graph(folder: Path) -> Found | None:
+def _run_or_graph(folder: Path) -> Target | None:
     """Return what `folder` itself is, without looking below it."""
     if is_run(folder):
-        return Found(open_run(folder))
+        return Target(open_run(folder))
     graph = graph_dir(folder)
     if graph is None:
         return None
@@ -157,24 +162,19 @@ def _run_or_graph(folder: Path) -> Found | None:
         )
     run = folder.parent.parent
     if folder.parent.name == "torchinductor" and is_run(run):
-        return Found(read_run(run), graph)
-    return Found(DebugDir(folder.parent, (graph,), None), graph)
-
-
-def _is_lone(run: DebugDir) -> bool:
-    """Tell whether `run` is a single graph's folder, outside of any run."""
-    return len(run.graphs) == 1 and not is_run(run.path)
+        return Target(read_run(run), graph)
+    return Target(DebugDir(folder.parent, (graph,), None), graph)
 
 
 def _short_names(path: Path, below: Below) -> list[str]:
     """Return where each dump lies below `path`, as short as it is still the only one there."""
-    places = [run.path for run in below]
-    dumps = Counter(folder for place in places for folder in (place, *place.parents))
+    dumps = Counter(folder for run in below for folder in (run.path, *run.path.parents))
     names = []
-    for place in places:
-        while path not in (place, place.parent) and dumps[place.parent] == 1:
-            place = place.parent  # noqa: PLW2901 - it climbs
-        names.append(place.relative_to(path).as_posix())
+    for run in below:
+        folder = run.path
+        while path not in (folder, folder.parent) and dumps[folder.parent] == 1:
+            folder = folder.parent
+        names.append(folder.relative_to(path).as_posix())
     return names
 
 
@@ -183,13 +183,7 @@ def _listed(names: Sequence[str]) -> str:
     return shown + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
 
 
-_DUMP_FIRST = "dump a script first: probe dump check_hflip.py"
-_NUMBERED = re.compile(r"(?P<run>.*):(?P<number>\d{1,9})")
-
-Thing = TypeVar("Thing")
-
-
-def find(target: str | None, cwd: Path, runs: Sequence[Path] | None = None) -> Found:
+def find(target: str | None, cwd: Path, runs: Sequence[Path] | None = None) -> Target:
     """Find what `target` names, seen from `cwd`: see above.
 
     Args:
@@ -200,10 +194,10 @@ def find(target: str | None, cwd: Path, runs: Sequence[Path] | None = None) -> F
         UnreadableError: a folder that may not be listed, an archive that is damaged.
     """
     if target is None:
-        return Found(open_run((runs or _paths(cwd))[-1]))
+        return Target(open_run((runs or _paths(cwd))[-1]))
     path = path_of(target, cwd)
-    if at_path := dump_at(path):
-        return at_path
+    if dump := dump_at(path):
+        return dump
     try:
         paths = runs or _paths(cwd)
     except NotFoundError:
@@ -245,34 +239,34 @@ class _Runs:
             if run.manifest and run.manifest.label:
                 self.labels.setdefault(run.manifest.label, run)
 
-    def named(self, target: str) -> Found:
+    def named(self, target: str) -> Target:
         """Return what is called `target`: of the latest run's graphs, the runs, or the older runs' graphs."""
         latest, *older = self.runs
         target = target.rstrip("/") or target
         if target in self.labels and not any(graph.name == target for graph in latest.graphs):
-            return Found(self.labels[target])
-        if graph := _pick(target, latest.graphs, _name, "graphs"):
-            return Found(latest, graph)
+            return Target(self.labels[target])
+        if graph := _pick(target, latest.graphs, "graphs"):
+            return Target(latest, graph)
         if run := self._run(target):
-            return Found(run)
+            return Target(run)
         if match := _NUMBERED.fullmatch(target):
             run = self._run(match["run"]) if match["run"] else latest
             if run is not None:
-                return Found(run, self._numbered(run, int(match["number"])))
+                return Target(run, self._numbered(run, int(match["number"])))
         head, slash, tail = target.rpartition("/")
         if slash and (run := self._run(head)):
-            return Found(run, self._graph(run, tail))
+            return Target(run, self._graph(run, tail))
         if slash:
             raise NotFoundError(f"{path_of(target, self.cwd)} does not exist", self._near(target))
-        for same in (str.__eq__, str.startswith):
-            having = [(run, graph) for run in older for graph in run.graphs if same(graph.name, target)]
-            if len(having) == 1:
-                return Found(*having[0])
-            if having:
-                known = (self.name_of(*each, with_run=True) for each in having[:_NAMED])
-                names = ", ".join(filter(None, known))
+        for matches in (str.__eq__, str.startswith):
+            pairs = [(run, graph) for run in older for graph in run.graphs if matches(graph.name, target)]
+            if len(pairs) == 1:
+                return Target(*pairs[0])
+            if pairs:
+                names = [self.name_of(run, graph, with_run=True) for run, graph in pairs[:_NAMED]]
                 raise NotFoundError(
-                    f"{target} names graphs of {len(having)} older runs: name the run, too", f"one of {names}"
+                    f"{target} names graphs of {len(pairs)} older runs: name the run, too",
+                    f"one of {', '.join(filter(None, names))}",
                 )
         raise NotFoundError(f"no graph or run called {target} in {latest.path.parent}", self._near(target))
 
@@ -291,50 +285,45 @@ class _Runs:
         names += [f"{label}/{graph.name}"] if label else []
         for name in (*names, f"{run.name}:{graph.order}", f"{run.name}/{graph.name}"):
             try:
-                there = self.named(name) if self.runs else None
+                target = self.named(name) if self.runs else None
             except NotFoundError:
                 continue
-            if there and there.graph and there.graph.path == graph.path:
+            if target and target.graph and target.graph.path == graph.path:
                 return name
         return None
 
     def _run(self, name: str) -> DebugDir | None:
         """Return the run called `name`, by label or folder name, or the only one whose name starts so."""
-        if name in self.labels:
-            return self.labels[name]
-        labelled = _pick(name, list(self.labels), str, "labels") if name else None
-        if labelled:
-            return self.labels[labelled]
-        return _pick(name, self.runs, lambda run: run.name, "runs") if name else None
+        if not name:
+            return None
+        return _pick(name, self.labels, "labels") or _pick(name, self.runs, "runs")
 
     def _graph(self, run: DebugDir, name: str) -> GraphDir:
-        if graph := _pick(name, run.graphs, _name, "graphs"):
+        if graph := _pick(name, run.graphs, "graphs"):
             return graph
-        raise NotFoundError(f"{run.path} has no graph {name}", near_names(name, map(_name, run.graphs)))
+        raise NotFoundError(
+            f"{run.path} has no graph {name}", near_names(name, [graph.name for graph in run.graphs])
+        )
 
     def _numbered(self, run: DebugDir, number: int) -> GraphDir:
         graphs = [graph for graph in run.graphs if graph.order == number]
         if len(graphs) == 1:
             return graphs[0]
-        known = ", ".join(_name(graph) for graph in (graphs or run.graphs)[:_NAMED])
-        what = f"{len(graphs)} graphs" if graphs else "no graph"
-        raise NotFoundError(f"{run.path} has {what} whose name ends in .{number}", f"it has {known}")
+        names = ", ".join(graph.name for graph in (graphs or run.graphs)[:_NAMED])
+        count = f"{len(graphs)} graphs" if graphs else "no graph"
+        raise NotFoundError(f"{run.path} has {count} whose name ends in .{number}", f"it has {names}")
 
     def _near(self, target: str) -> str | None:
         graphs = [graph.name for graph in self.runs[0].graphs]
         return near_names(target, [*graphs, *self.labels, *(run.name for run in self.runs)])
 
 
-def _name(graph: GraphDir) -> str:
-    return graph.name
-
-
-def _pick(target: str, things: Iterable[Thing], name: Callable[[Thing], str], what: str) -> Thing | None:
+def _pick(target: str, things: Mapping[str, _Named] | Sequence[_Named], what: str) -> _Named | None:
     """Return what is called `target`, or the only thing whose name starts so."""
-    by_name = {name(thing): thing for thing in things}
+    by_name = things if isinstance(things, Mapping) else {thing.name: thing for thing in things}
     if target in by_name:
         return by_name[target]
-    starting = [known for known in by_name if known.startswith(target)]
+    starting = [name for name in by_name if name.startswith(target)]
     if len(starting) > 1:
         raise NotFoundError(f"{target} is the start of {len(starting)} {what}", near_names(target, starting))
     return by_name[starting[0]] if starting else None

@@ -12,6 +12,7 @@ import json
 import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import islice
@@ -51,8 +52,8 @@ def way_to_graphs(run: DebugDir) -> str:
     """Say how to come by the graphs of a run that is empty."""
     code = code_in_cache(run.path)
     if code:
-        there = "has no .debug folder beside it" if os.path.exists(code[0]) else "is gone"  # noqa: PTH110 - no name is too long for it
-        return f"torch took its code from {code[0]}, which {there}. {_FRESH}"
+        state = "has no .debug folder beside it" if os.path.exists(code[0]) else "is gone"  # noqa: PTH110 - no name is too long for it
+        return f"torch took its code from {code[0]}, which {state}. {_FRESH}"
     for cache in _caches():
         folders = debug_folders(cache)
         if folders:
@@ -68,7 +69,7 @@ def code_in_cache(run: Path) -> tuple[Path, ...]:
     log = trace_log(run)
     if log is None:
         return ()
-    found: dict[Path, None] = {}
+    paths: dict[Path, None] = {}
     for line in _lines(log):
         if line.startswith("V") and _OUTPUT_CODE in line:
             try:
@@ -77,8 +78,8 @@ def code_in_cache(run: Path) -> tuple[Path, ...]:
             except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
                 continue
             if isinstance(name, str) and name.endswith(".py") and "\0" not in name:
-                found[Path(name)] = None
-    return tuple(found)
+                paths[Path(name)] = None
+    return tuple(paths)
 
 
 def trace_log(run: Path) -> Path | None:
@@ -102,14 +103,12 @@ def graphs_named_in(log: Path) -> tuple[Path, ...]:
 
 def debug_folders(cache: Path) -> tuple[Path, ...]:
     """Return the graphs that are kept in a cache of inductor, the latest first."""
-    found = []
+    folders = []
     for folder in cache.glob("??/*.debug"):
-        try:
+        with suppress(OSError):
             if graph_dir(folder):
-                found.append((folder.stat().st_mtime, folder))
-        except OSError:
-            continue
-    return tuple(folder for _, folder in sorted(found, reverse=True))
+                folders.append((folder.stat().st_mtime, folder))
+    return tuple(folder for _, folder in sorted(folders, reverse=True))
 
 
 def _graph(folder: Path) -> GraphDir | None:

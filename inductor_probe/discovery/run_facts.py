@@ -92,12 +92,12 @@ def maker(run: DebugDir) -> int | None:
 
 def sizes(folder: Path) -> int:
     """Return the bytes of the files below `folder`; links are not followed."""
-    return sum(about.st_size for about in _files(folder))
+    return sum(status.st_size for status in _files(folder))
 
 
 def _newest(folder: Path) -> float:
     """Return when something was last written or made below `folder`."""
-    return max((about.st_mtime for about in _files(folder)), default=folder.stat().st_mtime)
+    return max((status.st_mtime for status in _files(folder)), default=folder.stat().st_mtime)
 
 
 def _files(folder: Path) -> Iterator[os.stat_result]:

@@ -152,21 +152,22 @@ class _Walk:
             if depth == MAX_DEPTH:
                 self.problems.append(Problem(f"{folder}: not looked into, it lies {depth} folders down"))
                 continue
-            below = self._list(folder, real)
-            if below is None:
+            folders = self._list(folder, real)
+            if folders is None:
                 return
-            waiting.extend((entry, depth + 1) for entry in below)
+            waiting.extend((entry, depth + 1) for entry in folders)
 
     def _is_new(self, folder: Path) -> bool:
         """A folder can be reached twice, where a file system is mounted at two places."""
         try:
-            about = folder.stat()
+            status = folder.stat()
         except OSError as error:
             self.problems.append(Problem(f"cannot read {folder}: {error.strerror or error}"))
             return False
-        known = (about.st_dev, about.st_ino) in self.seen
-        self.seen.add((about.st_dev, about.st_ino))
-        return not known
+        identity = (status.st_dev, status.st_ino)
+        is_new = identity not in self.seen
+        self.seen.add(identity)
+        return is_new
 
     def _take(self, folder: Path) -> bool:
         """Keep `folder` if it is a run or a graph; there is nothing to look for inside of one."""
@@ -186,7 +187,7 @@ class _Walk:
 
         `top` is the real path of the folder that the walk began in.
         """
-        below: list[Path] = []
+        folders: list[Path] = []
         try:
             with os.scandir(folder) as entries:
                 for entry in entries:
@@ -204,12 +205,12 @@ class _Walk:
                         self._link(Path(entry.path), top)
                         continue
                     if entry.is_dir(follow_symlinks=False):
-                        below.append(folder / entry.name)
+                        folders.append(folder / entry.name)
                     elif self.archives and is_archive(folder / entry.name):
                         self._try(folder / entry.name)
         except OSError as error:
             self.problems.append(Problem(f"cannot list {folder}: {error.strerror or error}"))
-        return sorted(below, reverse=True)  # the last one is looked into first
+        return sorted(folders, reverse=True)  # the last one is looked into first
 
     def _link(self, link: Path, top: Path) -> None:
         """Tell of a link to a dump outside of the real folder `top`. A project has other links: no matter."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Literal
 
@@ -163,16 +163,8 @@ class DumpCheck:
 
 
 def _added(kind: str, files: Sequence[FileCheck]) -> FileCheck:
-    return FileCheck(
-        kind,
-        files=sum(file.files for file in files),
-        lines=sum(file.lines for file in files),
-        read=sum(file.read for file in files),
-        checked=sum(file.checked for file in files),
-        comments=sum(file.comments for file in files),
-        counted=sum(file.counted for file in files),
-        unread=sum(file.unread for file in files),
-    )
+    counts = [field.name for field in fields(FileCheck) if field.name != "kind"]
+    return FileCheck(kind, **{name: sum(getattr(file, name) for file in files) for name in counts})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -284,10 +284,8 @@ class RunDiff:
 
 def heaviest(facts: tuple[FactChange, ...]) -> Weight:
     """Return the weight of the weightiest fact; `cosmetic` when there is none."""
-    for weight in ("major", "minor"):
-        if any(fact.weight == weight for fact in facts):
-            return "major" if weight == "major" else "minor"
-    return "cosmetic"
+    weights = {fact.weight for fact in facts}
+    return "major" if "major" in weights else "minor" if "minor" in weights else "cosmetic"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -167,19 +167,23 @@ def _lay(part: str | Piece, width: int, tail: int, lines: list[str]) -> None:
     start = min(len(lines[-1]) + (part.hang or 0), width // 2)
     last = len(part.parts) - 1
     first_line = len(lines)
-    for at, inner in enumerate(part.parts):
+    for number, inner in enumerate(part.parts):
         if part.hang is None:
-            after = sum(len(_flat(following)) for following in part.parts[at + 1 :]) if at == last - 1 else 0
-            _lay(inner, width, after + tail if at >= last - 1 else 0, lines)
+            after = (
+                sum(len(_flat(following)) for following in part.parts[number + 1 :])
+                if number == last - 1
+                else 0
+            )
+            _lay(inner, width, after + tail if number >= last - 1 else 0, lines)
             continue
-        room = width - len(lines[-1]) - (tail if at == last else 0)
+        room = width - len(lines[-1]) - (tail if number == last else 0)
         full = len(_flat(inner)) > room or len(lines) > first_line  # beside a broken part nothing is found
-        breaks = bool(at) and full and len(lines[-1]) > start
+        breaks = bool(number) and full and len(lines[-1]) > start
         if breaks:
             lines[-1] = lines[-1].rstrip()
             lines.append(" " * start)
         first_line = len(lines)
-        _lay(_without_space(inner) if breaks else inner, width, tail if at == last else 0, lines)
+        _lay(_without_space(inner) if breaks else inner, width, tail if number == last else 0, lines)
 
 
 def _without_space(part: str | Piece) -> str | Piece:
@@ -195,8 +199,8 @@ def _piece(expression: Expression, least: int, tight: bool = False) -> Piece:
 
     `tight` leaves out the spaces around `*` and the like, as inductor writes an index.
     """
-    level, whole = _written(expression, tight)
-    return glued("(", whole, ")") if level < least else whole
+    level, text = _written(expression, tight)
+    return glued("(", text, ")") if level < least else text
 
 
 def _written(expression: Expression, tight: bool) -> tuple[int, Piece]:
@@ -214,8 +218,8 @@ def _written(expression: Expression, tight: bool) -> tuple[int, Piece]:
             places = [_piece(place, _ARGUMENT, tight=True) for place in subscripts]
             return _ATOM, _listed(buffer, places, "[]")
         case Call(function=function, arguments=arguments, keywords=keywords):
-            given = [_piece(argument, _ARGUMENT, tight) for argument in arguments]
-            return _ATOM, _listed(function, [*given, *_named(keywords)], "()")
+            positional = [_piece(argument, _ARGUMENT, tight) for argument in arguments]
+            return _ATOM, _listed(function, [*positional, *_named(keywords)], "()")
         case Part(of=Over() as over, part=part):
             return _ANYTHING, _over(over, _suffix(part))
         case Part(of=of, part=part):
@@ -267,9 +271,9 @@ def _named(keywords: Iterable[tuple[str, Expression]]) -> list[Piece]:
 def _listed(head: str, arguments: Sequence[Expression | Piece], brackets: str) -> Piece:
     items = [arg if isinstance(arg, Piece) else _piece(arg, _ARGUMENT) for arg in arguments]
     parts: list[str | Piece] = [head + brackets[0]]
-    for at, item in enumerate(items):
-        end = "," if at < len(items) - 1 else brackets[1]
-        parts.append(glued(" " if at else "", item, end))
+    for number, item in enumerate(items):
+        end = "," if number < len(items) - 1 else brackets[1]
+        parts.append(glued(" " if number else "", item, end))
     if not items:
         parts[0] = f"{head}{brackets}"
     return filled(parts, len(head) + 1)

@@ -170,8 +170,8 @@ class LoopBody:
         """Return the line that `op` was read from."""
         if self.span is None:
             return None
-        at = self.span.first + op.line
-        return Span(self.span.path, at, at)
+        line = self.span.first + op.line
+        return Span(self.span.path, line, line)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, TypeAlias
@@ -107,19 +107,20 @@ class Links:
 
     @cached_property  # which needs a `__dict__`, so this record has no slots
     def _by_kernel(self) -> dict[str, list[KernelFx]]:
-        pairs: dict[str, list[KernelFx]] = {}
-        for pair in self.kernel_fx:
-            pairs.setdefault(pair.kernel, []).append(pair)
-        return pairs
+        return _grouped((pair.kernel, pair) for pair in self.kernel_fx)
 
     @cached_property
     def _by_fx(self) -> dict[str, list[KernelFx]]:
-        pairs: dict[str, list[KernelFx]] = {}
-        for pair in self.kernel_fx:
-            pairs.setdefault(pair.fx, []).append(pair)
-        return pairs
+        return _grouped((pair.fx, pair) for pair in self.kernel_fx)
 
     @property
     def unlinked(self) -> tuple[NodeLink, ...]:
         """Nodes that must run somewhere, and whose kernel could not be proved."""
         return tuple(link for link in self.nodes.values() if link.is_unlinked)
+
+
+def _grouped(pairs: Iterable[tuple[str, KernelFx]]) -> dict[str, list[KernelFx]]:
+    groups: dict[str, list[KernelFx]] = {}
+    for name, pair in pairs:
+        groups.setdefault(name, []).append(pair)
+    return groups

@@ -34,5 +34,5 @@ def outputs() -> dict[str, type[Output]]:
     """Return the record of each verb that has one; all of `model` is imported for that."""
     for module in pkgutil.iter_modules(model.__path__):
         import_module(f"{model.__name__}.{module.name}")
-    found = {str(kind.__dataclass_fields__["verb"].default): kind for kind in Output.__subclasses__()}
-    return dict(sorted(found.items()))
+    verbs = {str(kind.__dataclass_fields__["verb"].default): kind for kind in Output.__subclasses__()}
+    return dict(sorted(verbs.items()))

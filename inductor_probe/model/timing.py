@@ -92,7 +92,7 @@ class Roofline:
 
     def peak(self, what: str, place: str) -> PeakRate | None:
         """Return a measured rate, None if there is none."""
-        return next((each for each in self.peaks if (each.what, each.place) == (what, place)), None)
+        return next((peak for peak in self.peaks if (peak.what, peak.place) == (what, place)), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,18 +27,16 @@ def tunings_to_csv(tunings: tuple[Tuning, ...]) -> str:
     writer = csv.writer(out, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
     writer.writerow(COLUMNS)
     for number, tuning in enumerate(tunings, 1):
-        own = [
+        shared = [
             number, tuning.operation, json.dumps(tuning.inputs), tuning.source, _FLAG_TEXTS[tuning.complete],
-            _FLAG_TEXTS[tuning.cached], tuning.kernel or "", tuning.generated or "",
+            _FLAG_TEXTS[tuning.cached], tuning.kernel, tuning.generated,
         ]  # fmt: skip
-        for choice in tuning.choices or (None,):
-            if choice is None:
-                writer.writerow([*own, *[""] * 6])
-                continue
-            ms = "" if choice.ms is None else choice.ms
+        for choice in tuning.choices:
             config = json.dumps(choice.config)
-            counts = ["" if count is None else count for count in (choice.registers, choice.spills)]
-            writer.writerow([*own, choice.name, ms, choice.kind or "", config, *counts])
+            cells = [*shared, choice.name, choice.ms, choice.kind, config, choice.registers, choice.spills]
+            writer.writerow("" if cell is None else cell for cell in cells)
+        if not tuning.choices:
+            writer.writerow([*("" if cell is None else cell for cell in shared), *[""] * 6])
     return out.getvalue()
 
 
@@ -57,14 +55,14 @@ def tunings_from_csv(text: str, path: Path | str = "table") -> tuple[Tuning, ...
         for row in reader:
             if len(row) != len(COLUMNS):
                 raise ValueError(f"{len(row)} cells instead of {len(COLUMNS)}")
-            number, own, (name, ms, kind, config, *counts) = row[0], row[1:8], row[8:]
-            choices = groups.setdefault(number, (own, []))[1]
+            number, shared, (name, ms, kind, config, *counts) = row[0], row[1:8], row[8:]
+            choices = groups.setdefault(number, (shared, []))[1]
             if name:
                 pairs = tuple((str(key), str(value)) for key, value in json.loads(config))
                 registers, spills = (int(count) if count else None for count in counts)
                 time = float(ms) if ms else None
                 choices.append(TemplateChoice(name, time, kind or None, pairs, registers, spills))
-        return tuple(_tuning(own, choices) for own, choices in groups.values())
+        return tuple(_tuning(shared, choices) for shared, choices in groups.values())
     except (ValueError, TypeError, KeyError, csv.Error) as error:
         raise UnreadableError(
             f"{path}:{reader.line_num}: not a table of template choices: {error}",
@@ -72,8 +70,8 @@ def tunings_from_csv(text: str, path: Path | str = "table") -> tuple[Tuning, ...
         ) from error
 
 
-def _tuning(own: list[str], choices: list[TemplateChoice]) -> Tuning:
-    operation, inputs, source, complete, cached, kernel, generated = own
+def _tuning(shared: list[str], choices: list[TemplateChoice]) -> Tuning:
+    operation, inputs, source, complete, cached, kernel, generated = shared
     named: dict[str, TuningSource] = {name: name for name in get_args(TuningSource)}
     return Tuning(
         operation=operation,

@@ -36,7 +36,10 @@ def other_writers(path: Path, status: os.stat_result | None = None) -> OtherWrit
     except OSError:
         return None
     if status.st_uid not in (os.geteuid(), 0):
-        return OtherWriters(path, owner=_user(status.st_uid))
+        try:
+            return OtherWriters(path, owner=f"user {pwd.getpwuid(status.st_uid).pw_name}")
+        except KeyError:
+            return OtherWriters(path, owner=f"user {status.st_uid}")
     by_group = status.st_mode & stat.S_IWGRP and not _is_private(status.st_gid)
     if not (by_group or status.st_mode & stat.S_IWOTH):
         return None
@@ -48,7 +51,7 @@ def other_writers(path: Path, status: os.stat_result | None = None) -> OtherWrit
 
 def first_other_writers(paths: Iterable[Path]) -> OtherWriters | None:
     """Return who else may have written the first such path of `paths`."""
-    return next((found for path in paths if (found := other_writers(path))), None)
+    return next(filter(None, map(other_writers, paths)), None)
 
 
 def _is_private(group: int) -> bool:
@@ -61,13 +64,6 @@ def _is_private(group: int) -> bool:
     except KeyError:
         return False
     return user.pw_gid == group and entry.gr_name == user.pw_name and set(entry.gr_mem) <= {user.pw_name}
-
-
-def _user(number: int) -> str:
-    try:
-        return f"user {pwd.getpwuid(number).pw_name}"
-    except KeyError:
-        return f"user {number}"
 
 
 COMPARED_FILES = (
@@ -139,8 +135,7 @@ def remember(
     as the same user, on that user's wish: it needs no such record to run code.
 
     Args:
-        graphs: their folders; those without code are left out.
-        run: the folder of their manifest.
+        graphs: their folders; those without code are left out. run: the folder of their manifest.
         record: see `record_path`.
         manifest: what `probe.json` will hold after this call; what it holds now if left out. Recording it
             first leaves no moment in which `probe.json` says what the record does not know.
@@ -155,12 +150,11 @@ def remember(
     for graph in graphs:
         if (graph / "output_code.py").is_file():
             texts = graph_texts(graph, run)
-            facts = _facts(texts) if manifest is None else _digest_of_facts(graph.name, manifest)
-            each = _each(texts)
-            entry = {"files": _digest(each), "facts": facts, "each": each, "machine": machine}
-            line = json.dumps({**entry, "folder": os.path.realpath(graph)}) + "\n"
-            if written is None or line not in written:
-                lines.append(line)
+            facts = _facts(texts) if manifest is None else _facts_digest(graph.name, manifest)
+            digests = _file_digests(texts)
+            entry = {"files": _digest(digests), "facts": facts, "each": digests, "machine": machine}
+            lines.append(json.dumps({**entry, "folder": os.path.realpath(graph)}) + "\n")
+    lines = [line for line in lines if written is None or line not in written]
     if not lines:
         return
     try:
@@ -189,20 +183,17 @@ def made_here(
     Raises:
         ProbeError: the graph cannot be read.
     """
-    record = record or record_path()
     texts = texts or graph_texts(graph, run)
-    lines, problem = _lines(record)
-    files, facts = _digest(_each(texts)), _facts(texts)
-    machine, folder = _machine(), os.path.realpath(graph)
-    mine = [line for line in lines if line.get("machine") == machine]
-    same = [line for line in mine if line.get("files") == files and facts in (None, line.get("facts"))]
-    there = [line for line in mine if line.get("folder") == folder]
+    entries, problem = _entries(record or record_path())
+    files, facts, folder = _digest(_file_digests(texts)), _facts(texts), Path(os.path.realpath(graph))
+    same = [entry for entry in entries if entry.get("files") == files and facts in (None, entry.get("facts"))]
+    compared = [*folders_of(folder), *(folder / name for name in COMPARED_FILES)]
     return MadeHere(
         same=bool(same),
-        place=any(line.get("folder") == folder for line in same),
-        changed=bool(there) and not same,
+        place=any(entry.get("folder") == str(folder) for entry in same),
+        changed=not same and any(entry.get("folder") == str(folder) for entry in entries),
         problem=problem,
-        others=first_other_writers(_written(Path(folder), run)),
+        others=first_other_writers([*compared, *([run / MANIFEST_NAME] if run else [])]),
     )
 
 
@@ -215,17 +206,16 @@ def edited_files(graphs: Iterable[Path], record: Path | None = None) -> dict[Pat
     Raises:
         ProbeError: a file cannot be read.
     """
-    machine = _machine()
     made = {
-        line["folder"]: line["each"]
-        for line in _lines(record or record_path())[0]
-        if line.get("machine") == machine and "folder" in line and isinstance(line.get("each"), dict)
+        entry["folder"]: entry["each"]
+        for entry in _entries(record or record_path())[0]
+        if "folder" in entry and isinstance(entry.get("each"), dict)
     }
     edited = {}
     for graph in graphs:
-        if then := made.get(os.path.realpath(graph)):
-            now = _each(graph_texts(graph, None))
-            edited[graph] = tuple(name for name in COMPARED_FILES if then.get(name) != now[name])
+        if before := made.get(os.path.realpath(graph)):
+            now = _file_digests(graph_texts(graph, None))
+            edited[graph] = tuple(name for name in COMPARED_FILES if before.get(name) != now[name])
     return edited
 
 
@@ -234,14 +224,7 @@ def folders_of(graph: Path) -> list[Path]:
     return [graph, *graph.parents[:2]] if graph.parent.name == "torchinductor" else [graph]
 
 
-def _written(graph: Path, run: Path | None) -> list[Path]:
-    """Return the folders and files that only the user may write."""
-    manifests = [run / MANIFEST_NAME] if run else []
-    return [*folders_of(graph), *(graph / name for name in COMPARED_FILES), *manifests]
-
-
-def _each(texts: GraphTexts) -> dict[str, str]:
-    """Return a digest of each file that a bench file is made from."""
+def _file_digests(texts: GraphTexts) -> dict[str, str]:
     return {
         name: "missing" if text is None else hashlib.sha256(text.encode()).hexdigest()
         for name, text in texts.files.items()
@@ -253,12 +236,12 @@ def _facts(texts: GraphTexts) -> str | None:
     if texts.manifest is None:
         return None
     try:
-        return _digest_of_facts(texts.graph.name, json.loads(texts.manifest))
+        return _facts_digest(texts.graph.name, json.loads(texts.manifest))
     except (ValueError, RecursionError, KeyError, TypeError):
         return "unreadable"
 
 
-def _digest_of_facts(name: str, manifest: Mapping[str, Any]) -> str:
+def _facts_digest(name: str, manifest: Mapping[str, Any]) -> str:
     return _digest([graph for graph in manifest["graphs"] if graph["name"] == name])
 
 
@@ -266,33 +249,34 @@ def _digest(data: Any) -> str:
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
 
 
-def _lines(record: Path) -> tuple[list[dict[str, Any]], str | None]:
-    """Return the record's entries, none where somebody else may have written them."""
+def _entries(record: Path) -> tuple[list[dict[str, Any]], str | None]:
+    """Return what the record holds of this machine; or why somebody else may have written it."""
     try:
         for path in (record.parent, record):
-            facts = path.stat()
-            if facts.st_uid != os.geteuid() or stat.S_IMODE(facts.st_mode) & 0o022:
+            status = path.stat()
+            if status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o022:
                 return [], f"{path} belongs to others, or others may write to it, so it proves nothing"
         text = read_text(record, from_dump=False)
     except FileNotFoundError:
         return [], None
     except (OSError, ProbeError) as error:
         return [], f"{record} cannot be read: {error}"
-    found = []
+    machine = _machine()
+    entries = []
     for line in text.splitlines():
         try:
             entry = json.loads(line)
         except ValueError:  # cut off: the disk was full
             continue
-        if isinstance(entry, dict):
-            found.append(entry)
-    return found, None
+        if isinstance(entry, dict) and entry.get("machine") == machine:
+            entries.append(entry)
+    return entries, None
 
 
 def _machine() -> str:
     """Return what tells this machine from others with the same home folder, without giving its id away."""
     try:
-        known = _MACHINE_ID.read_text(encoding="utf-8").strip()
+        name = _MACHINE_ID.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError):
-        known = ""
-    return hashlib.sha256(f"inductor_probe {known or platform.node()}".encode()).hexdigest()[:32]
+        name = ""
+    return hashlib.sha256(f"inductor_probe {name or platform.node()}".encode()).hexdigest()[:32]
