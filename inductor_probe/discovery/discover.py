@@ -301,9 +301,8 @@ class _Runs:
     def _graph(self, run: DebugDir, name: str) -> GraphDir:
         if graph := _pick(name, run.graphs, "graphs"):
             return graph
-        raise NotFoundError(
-            f"{run.path} has no graph {name}", near_names(name, [graph.name for graph in run.graphs])
-        )
+        names = [graph.name for graph in run.graphs]
+        raise NotFoundError(f"{run.path} has no graph {name}", near_names(name, names))
 
     def _numbered(self, run: DebugDir, number: int) -> GraphDir:
         graphs = [graph for graph in run.graphs if graph.order == number]

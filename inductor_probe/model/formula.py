@@ -169,12 +169,8 @@ def _lay(part: str | Piece, width: int, tail: int, lines: list[str]) -> None:
     first_line = len(lines)
     for number, inner in enumerate(part.parts):
         if part.hang is None:
-            after = (
-                sum(len(_flat(following)) for following in part.parts[number + 1 :])
-                if number == last - 1
-                else 0
-            )
-            _lay(inner, width, after + tail if number >= last - 1 else 0, lines)
+            rest = len(_flat(part.parts[last])) if number == last - 1 else 0
+            _lay(inner, width, rest + tail if number >= last - 1 else 0, lines)
             continue
         room = width - len(lines[-1]) - (tail if number == last else 0)
         full = len(_flat(inner)) > room or len(lines) > first_line  # beside a broken part nothing is found
