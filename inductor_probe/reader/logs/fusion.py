@@ -100,8 +100,9 @@ class _Round:
     notes: list[str] = field(default_factory=list)
 
     def record(self) -> FusionRound:
-        values: list[Any] = [getattr(self, column.name) for column in fields(self)]
-        return FusionRound(*(tuple(value) if isinstance(value, list) else value for value in values))
+        values = (getattr(self, column.name) for column in fields(self))
+        columns: list[Any] = [tuple(value) if isinstance(value, list) else value for value in values]
+        return FusionRound(*columns)
 
 
 class FusionReader:
