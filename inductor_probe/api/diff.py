@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from itertools import chain
 
-from inductor_probe.analysis.diff import code_diff, diff_graphs_of_runs, diff_runs, pair_graphs
+from inductor_probe.analysis.diff.graphs import diff_graphs_of_runs, diff_runs, pair_graphs
+from inductor_probe.analysis.diff.kernels import code_diff
 from inductor_probe.analysis.names import kernels_called
 from inductor_probe.api.on_disk import GraphOnDisk, RunOnDisk
 from inductor_probe.errors import NotFoundError, near_names

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from inductor_probe.analysis.diff import diff_graphs
+from inductor_probe.analysis.diff.graphs import diff_graphs
 from inductor_probe.model.diff import GraphDiff, MissingPart
 from tests.analysis.graphs import folder_of, read_at
 from tests.conftest import all_graph_dirs

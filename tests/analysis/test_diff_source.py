@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from inductor_probe.analysis.diff import code_diff
-from inductor_probe.analysis.diff.source import normal_source
+from inductor_probe.analysis.diff.kernels import code_diff
+from inductor_probe.analysis.diff.normal_forms import normal_source
 from inductor_probe.model.code import Kernel
 
 

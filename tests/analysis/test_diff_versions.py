@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inductor_probe.analysis.diff import diff_graphs, pair_graphs
-from inductor_probe.analysis.diff.order import moved
+from inductor_probe.analysis.diff.graphs import diff_graphs, pair_graphs
+from inductor_probe.analysis.diff.pairing import moved
 from inductor_probe.model.diff import GraphDiff
 from tests.analysis.graphs import folder_of, read_at
 

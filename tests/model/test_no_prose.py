@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from inductor_probe.analysis.check import check_graph
-from inductor_probe.analysis.diff import diff_runs
+from inductor_probe.analysis.diff.graphs import diff_runs
 from inductor_probe.analysis.formula.formula import formula
 from inductor_probe.analysis.fusion import fusion_of_graph, fusion_of_node, fusion_of_pair, match_log
 from inductor_probe.analysis.input_bounds import input_bounds

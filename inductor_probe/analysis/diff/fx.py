@@ -1,79 +1,63 @@
 """Which FX nodes and inputs of two graphs are the same.
 
 Two nodes are the same when they apply the same operation to the same values: values are numbered from the
-inputs on, in a table that both graphs share, so that equal numbers are a proof and not a guess.
+inputs on, in a table that both graphs share (global value numbering), so that equal numbers are a proof and
+not a guess. With inputs 0 and 1 in both, `mul = x * y` of A and `mul_3 = a * b` of B both are 2.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Hashable
 from dataclasses import dataclass
+from functools import partial
 
-from inductor_probe.analysis.diff.symbols import Symbols
+from inductor_probe.analysis.diff.normal_forms import Symbols
+from inductor_probe.analysis.diff.pairing import pair_equal
 from inductor_probe.analysis.operators import operator
 from inductor_probe.model.diff import Count
 from inductor_probe.model.fx import FxGraph, FxNode
 
 _NAME = re.compile(r"(?<![\w.'\"])[A-Za-z_]\w*")
 
-Table = dict[tuple[object, ...], int]
-
 
 @dataclass(frozen=True, slots=True)
 class FxMatch:
     """FX nodes and inputs of A by their partner in B.
 
-    `values_a` and `values_b` number what each node computes; a number that both have is the same value.
+    `outputs_a` and `outputs_b` have the number of each value that is returned, None for None; a number that
+    both have is the same value.
     """
 
     inputs: dict[str, str]
     nodes: dict[str, str]
-    values_a: dict[str, int]
-    values_b: dict[str, int]
-
-    def output_values(
-        self, a: FxGraph | None, b: FxGraph | None
-    ) -> tuple[list[int | None], list[int | None]]:
-        """Return the number of each returned value, None for None."""
-        return _returned(a, self.values_a), _returned(b, self.values_b)
-
-
-def _returned(graph: FxGraph | None, values: dict[str, int]) -> list[int | None]:
-    return [values.get(name) if name else None for name in graph.outputs] if graph else []
+    outputs_a: list[int | None]
+    outputs_b: list[int | None]
 
 
 def match_fx(a: FxGraph | None, b: FxGraph | None, symbols_a: Symbols, symbols_b: Symbols) -> FxMatch:
     """Match two FX graphs; nothing is matched when one is missing."""
     if a is None or b is None:
-        return FxMatch({}, {}, {}, {})
+        return FxMatch({}, {}, [None] * len(a.outputs if a else ()), [None] * len(b.outputs if b else ()))
     inputs = _match_inputs(a, b, symbols_a, symbols_b)
-    table: Table = {}
-    start_a: dict[str, int] = {}
-    start_b: dict[str, int] = {}
-    for name, other in inputs.items():
-        start_a[name] = start_b[other] = len(table)
-        table["input", name] = len(table)
-    values_a = _values(a, symbols_a, table, start_a, "a")
-    values_b = _values(b, symbols_b, table, start_b, "b")
-    by_value: dict[int, list[str]] = {}
-    for node in b.nodes:
-        by_value.setdefault(values_b[node.name], []).append(node.name)
-    nodes: dict[str, str] = {}
-    for waiting in by_value.values():
-        waiting.reverse()
-    for node in a.nodes:
-        if others := by_value.get(values_a[node.name]):
-            nodes[node.name] = others.pop()
-    return FxMatch(inputs, nodes, values_a, values_b)
+    table: dict[Hashable, int] = {name: number for number, name in enumerate(inputs)}
+    values_a = _values(a, symbols_a, table, {name: table[name] for name in inputs})
+    values_b = _values(b, symbols_b, table, {other: table[name] for name, other in inputs.items()})
+    names_a, names_b = ([node.name for node in graph.nodes] for graph in (a, b))
+    outputs_a, outputs_b = (
+        [values.get(name) if name else None for name in graph.outputs]
+        for graph, values in ((a, values_a), (b, values_b))
+    )
+    nodes = dict(pair_equal(names_a, names_b, values_a.get, values_b.get))
+    return FxMatch(inputs, nodes, outputs_a, outputs_b)
 
 
 def changed_operations(a: FxGraph | None, b: FxGraph | None) -> tuple[Count, ...]:
     """Return the operations that the graphs do not use equally often, with their counts."""
     if a is None or b is None:
         return ()
-    counts_a = Counter(str(operator(node.target)) for node in a.nodes)
-    counts_b = Counter(str(operator(node.target)) for node in b.nodes)
+    counts_a, counts_b = (Counter(str(operator(node.target)) for node in graph.nodes) for graph in (a, b))
     names = dict.fromkeys([*counts_a, *counts_b])
     return tuple(
         Count(name, counts_a[name], counts_b[name]) for name in names if counts_a[name] != counts_b[name]
@@ -82,53 +66,48 @@ def changed_operations(a: FxGraph | None, b: FxGraph | None) -> tuple[Count, ...
 
 def _match_inputs(a: FxGraph, b: FxGraph, symbols_a: Symbols, symbols_b: Symbols) -> dict[str, str]:
     """By place where the types agree all along; else by type and use, type and name, type, name, order."""
-    left_a, left_b = list(a.inputs), list(b.inputs)
-    types_a = [symbols_a.rename(node.type or "") for node in left_a]
-    if types_a == [symbols_b.rename(node.type or "") for node in left_b]:
-        return {mine.name: other.name for mine, other in zip(left_a, left_b, strict=True)}
+    types_a = {node.name: symbols_a.rename(node.type or "") for node in a.inputs}
+    types_b = {node.name: symbols_b.rename(node.type or "") for node in b.inputs}
+    if [*types_a.values()] == [*types_b.values()]:
+        return dict(zip(types_a, types_b, strict=True))
     uses_a, uses_b = _uses(a), _uses(b)
     matched: dict[str, str] = {}
-    for with_type, with_use, with_name in (
-        (True, True, True),
-        (True, True, False),
-        (True, False, True),
-        (True, False, False),
-        (False, False, True),
-        (False, False, False),
-    ):
-
-        def key(node: FxNode, symbols: Symbols, uses: dict[str, object]) -> tuple[object, ...]:
-            text = node.type or ""
-            kind = symbols.rename(text) if with_type else text[:3] == "Sym"  # noqa: B023 - used in this round
-            use = uses.get(node.name) if with_use else None  # noqa: B023
-            return kind, use, node.name if with_name else ""  # noqa: B023
-
-        waiting: dict[tuple[object, ...], list[FxNode]] = {}
-        for node in reversed(left_b):
-            waiting.setdefault(key(node, symbols_b, uses_b), []).append(node)
-        for node in left_a:
-            if others := waiting.get(key(node, symbols_a, uses_a)):
-                matched[node.name] = others.pop().name
-        taken = set(matched.values())
-        left_a = [node for node in left_a if node.name not in matched]
-        left_b = [node for node in left_b if node.name not in taken]
+    for key in ("type use name", "type use", "type name", "type", "number name", "number"):
+        parts = key.split()
+        left_a = [node for node in a.inputs if node.name not in matched]
+        left_b = [node for node in b.inputs if node.name not in matched.values()]
+        key_a = partial(_input_key, parts=parts, types=types_a, uses=uses_a)
+        key_b = partial(_input_key, parts=parts, types=types_b, uses=uses_b)
+        matched.update((node.name, other.name) for node, other in pair_equal(left_a, left_b, key_a, key_b))
     return matched
 
 
-def _uses(graph: FxGraph) -> dict[str, object]:
+def _input_key(node: FxNode, parts: list[str], types: dict[str, str], uses: dict[str, Hashable]) -> Hashable:
+    """What makes two inputs the same; `number` tells symbolic sizes from tensors."""
+    known = {
+        "type": types[node.name],
+        "use": uses.get(node.name),
+        "name": node.name,
+        "number": types[node.name][:3] == "Sym",
+    }
+    return tuple(known[part] for part in parts)
+
+
+def _uses(graph: FxGraph) -> dict[str, Hashable]:
     uses: dict[str, list[tuple[str, int]]] = {}
     for node in graph.nodes:
-        for at, name in enumerate(node.inputs):
-            uses.setdefault(name, []).append((str(operator(node.target)), at))
-    return {name: tuple(sorted(found)) for name, found in uses.items()}
+        for place, name in enumerate(node.inputs):
+            uses.setdefault(name, []).append((str(operator(node.target)), place))
+    return {name: tuple(sorted(places)) for name, places in uses.items()}
 
 
 def _values(
-    graph: FxGraph, symbols: Symbols, table: Table, values: dict[str, int], side: str
+    graph: FxGraph, symbols: Symbols, table: dict[Hashable, int], values: dict[str, int]
 ) -> dict[str, int]:
+    """Number what each input and node of a graph holds; inputs without a partner get numbers of their own."""
     for placeholder in graph.inputs:
         if placeholder.name not in values:
-            values[placeholder.name] = table.setdefault((side, placeholder.name), len(table))
+            values[placeholder.name] = table.setdefault((id(graph), placeholder.name), len(table))
     for node in graph.nodes:
         arguments = symbols.rename(node.arguments)
         text = _NAME.sub(lambda match: f"%{values.get(match[0], match[0])}", arguments)

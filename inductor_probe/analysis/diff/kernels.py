@@ -1,20 +1,33 @@
-"""Which kernels of two graphs do the same work, and what their texts say differently."""
+"""Which kernels of two graphs do the same work, what their texts say differently, and what they are passed.
+
+Fused groups and library calls of the two wrappers are compared here, too.
+"""
 
 from __future__ import annotations
 
+import ast
+import difflib
+import re
 from collections import Counter
-from collections.abc import Hashable, Iterable
-from dataclasses import replace
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import Literal
 
-from inductor_probe.analysis.diff.components import Component, components
 from inductor_probe.analysis.diff.fx import FxMatch
-from inductor_probe.analysis.diff.launches import Launches, launch_change, launches_of
 from inductor_probe.analysis.diff.matching import Matching
-from inductor_probe.analysis.diff.side import ComparedGraph
-from inductor_probe.analysis.diff.source import code_change, normal_source, normal_type
+from inductor_probe.analysis.diff.normal_forms import normal_source, normal_type
+from inductor_probe.analysis.diff.pairing import Groups, components, pair_equal
+from inductor_probe.analysis.diff.side import ComparedGraph, called
 from inductor_probe.analysis.graph import index_of
-from inductor_probe.model.code import Kernel
-from inductor_probe.model.diff import FactChange, KernelMatch, Relation, Weight, heaviest
+from inductor_probe.model.code import ExternCall, Kernel, Launch
+from inductor_probe.model.diff import (
+    CallChange,
+    CodeChange,
+    FactChange,
+    FusionChange,
+    KernelMatch,
+    Weight,
+    heaviest,
+)
 from inductor_probe.model.proof import Proof, inferred, read
 
 _WEIGHTS: dict[str, Weight] = {
@@ -23,49 +36,45 @@ _WEIGHTS: dict[str, Weight] = {
     "openmp": "minor", "size hints": "minor", "index type": "cosmetic",
 }  # fmt: skip
 """What a fact of a kernel is worth, in the order of showing; `minor` unless said here."""
+_NAME = re.compile(r"(?<![\w.'\"])[A-Za-z_]\w*")
+_STREAM = re.compile(r"stream\d+")
+_DEFAULTS = ("None", "out")
+_Kernels = dict[str, Kernel]
 
 
-def kernel_matches(found: Matching, fx: FxMatch) -> tuple[KernelMatch, ...]:
+def kernel_matches(matching: Matching, fx: FxMatch) -> tuple[KernelMatch, ...]:
     """Return every kernel of both sides, in the order of A, added ones last."""
-    a, b = (index_of(half.side.graph).kernels for half in (found.a, found.b))
-    parts = [(part, inferred("same-nodes")) for part in components(_ties(found, a, b))]
-    for proof, keys_a, keys_b in (
-        (read("same-code"), _codes(a), _codes(b)),
-        (inferred("same-fx-nodes"), _origins(found.a.side, fx.nodes), _origins(found.b.side, None)),
-        (inferred("only-kernel"), _only(a), _only(b)),
-    ):
-        left_a = _left(a, keys_a, {name for part, _ in parts for name in part.a})
-        left_b = _left(b, keys_b, {name for part, _ in parts for name in part.b})
-        for key, names in left_a.items():
-            for mine, other in zip(names, left_b.get(key, ()), strict=False):
-                parts.append((Component((mine,), (other,)), proof))
-    place = {name: at for at, name in enumerate(a)}
-    started = launches_of(found.a), launches_of(found.b)
-    result = [_with_launches(found, _match(part, proof, a, b), started) for part, proof in parts]
-    seen_a = {name for match in result for name in match.a}
-    seen_b = {name for match in result for name in match.b}
-    result += [KernelMatch("removed", (name,), ()) for name in a if name not in seen_a]
-    result.sort(key=lambda match: min(place[name] for name in match.a))
-    return (*result, *(KernelMatch("added", (), (name,)) for name in b if name not in seen_b))
+    a, b = index_of(matching.a.graph).kernels, index_of(matching.b.graph).kernels
+    groups = [(group, inferred("same-nodes")) for group in components(_ties(matching, a, b))]
+    origins_a, origins_b = _fx_nodes(matching.a, fx.nodes), _fx_nodes(matching.b, None)
+    is_only = len(a) == len(b) == 1
+    steps: tuple[tuple[Proof, Callable[[str], Hashable], Callable[[str], Hashable]], ...] = (
+        (read("same-code"), lambda name: normal_source(a[name]), lambda name: normal_source(b[name])),
+        (inferred("same-fx-nodes"), origins_a.get, origins_b.get),
+        (inferred("only-kernel"), lambda _: is_only or None, lambda _: is_only or None),
+    )
+    for proof, key_a, key_b in steps:
+        matched_a, matched_b = ({name for group, _ in groups for name in group[side]} for side in (0, 1))
+        left_a = [name for name in a if name not in matched_a]
+        left_b = [name for name in b if name not in matched_b]
+        groups += [(((name,), (other,)), proof) for name, other in pair_equal(left_a, left_b, key_a, key_b)]
+    matches = [_match(matching, group, proof, a, b) for group, proof in groups]
+    seen_a = {name for match in matches for name in match.a}
+    seen_b = {name for match in matches for name in match.b}
+    matches += [KernelMatch("removed", (name,), ()) for name in a if name not in seen_a]
+    place = {name: number for number, name in enumerate(a)}
+    matches.sort(key=lambda match: min(place[name] for name in match.a))
+    return (*matches, *(KernelMatch("added", (), (name,)) for name in b if name not in seen_b))
 
 
-def _ties(found: Matching, a: dict[str, Kernel], b: dict[str, Kernel]) -> Iterable[tuple[str, str]]:
-    links_a, links_b = found.a.side.links.nodes, found.b.side.links.nodes
-    for mine, other in found.partners():
-        kernel_a, kernel_b = links_a[mine].kernel, links_b[other].kernel
+def _ties(matching: Matching, a: _Kernels, b: _Kernels) -> Iterator[tuple[str, str]]:
+    for node, other in matching.partners():
+        kernel_a, kernel_b = matching.a.links.nodes[node].kernel, matching.b.links.nodes[other].kernel
         if kernel_a in a and kernel_b in b and kernel_a and kernel_b:
             yield kernel_a, kernel_b
 
 
-def _codes(kernels: dict[str, Kernel]) -> dict[str, Hashable]:
-    return {name: normal_source(kernel) for name, kernel in kernels.items()}
-
-
-def _only(kernels: dict[str, Kernel]) -> dict[str, Hashable]:
-    return dict.fromkeys(kernels, "only") if len(kernels) == 1 else {}
-
-
-def _origins(side: ComparedGraph, partners: dict[str, str] | None) -> dict[str, Hashable]:
+def _fx_nodes(side: ComparedGraph, partners: dict[str, str] | None) -> dict[str, Hashable]:
     """The FX nodes of each kernel, under the names that B has for them."""
     known = side.graph.provenance.kernels if side.graph.provenance else {}
     return {
@@ -74,69 +83,182 @@ def _origins(side: ComparedGraph, partners: dict[str, str] | None) -> dict[str, 
     }
 
 
-def _left(kernels: dict[str, Kernel], keys: dict[str, Hashable], seen: set[str]) -> dict[Hashable, list[str]]:
-    left: dict[Hashable, list[str]] = {}
-    for name in kernels:
-        if name not in seen and name in keys:
-            left.setdefault(keys[name], []).append(name)
-    return left
+def _relation(group: Groups) -> Literal["split", "merged", "regrouped"]:
+    return "split" if len(group[0]) == 1 else "merged" if len(group[1]) == 1 else "regrouped"
 
 
-def _match(part: Component, proof: Proof, a: dict[str, Kernel], b: dict[str, Kernel]) -> KernelMatch:
-    if len(part.a) == len(part.b) == 1:
-        return _one_to_one(a[part.a[0]], b[part.b[0]], proof)
-    relation: Relation = "regrouped"
-    if len(part.a) == 1:
-        relation = "split"
-    elif len(part.b) == 1:
-        relation = "merged"
-    return KernelMatch(relation, part.a, part.b, proof)
+def _match(matching: Matching, group: Groups, proof: Proof, a: _Kernels, b: _Kernels) -> KernelMatch:
+    if len(group[0]) != 1 or len(group[1]) != 1:
+        return KernelMatch(_relation(group), *group, proof)
+    kernel_a, kernel_b = a[group[0][0]], b[group[1][0]]
+    if kernel_a.backend != kernel_b.backend:
+        backends = FactChange("backend", kernel_a.backend, kernel_b.backend, "major")
+        return KernelMatch("changed", *group, proof, (backends,))
+    facts = (*_facts(dict(kernel_a.facts), dict(kernel_b.facts)), *_arguments(kernel_a, kernel_b))
+    code = code_change(kernel_a, kernel_b)
+    if code is None and heaviest(facts) == "cosmetic":  # where codes differ, that says why arguments do
+        launched = _launch_change(matching, kernel_a.name, kernel_b.name)
+        return KernelMatch("changed" if launched else "same", *group, proof, (*facts, *launched), code)
+    return KernelMatch("changed", *group, proof, facts, code)
 
 
-def _one_to_one(a: Kernel, b: Kernel, proof: Proof) -> KernelMatch:
-    if a.backend != b.backend:
-        facts: tuple[FactChange, ...] = (FactChange("backend", a.backend, b.backend, "major"),)
-        return KernelMatch("changed", (a.name,), (b.name,), proof, facts)
-    facts = (*_facts(dict(a.facts), dict(b.facts)), *_arguments(a, b))
-    code = code_change(a, b)
-    same = code is None and heaviest(facts) == "cosmetic"
-    return KernelMatch("same" if same else "changed", (a.name,), (b.name,), proof, facts, code)
+def _facts(a: dict[str, str], b: dict[str, str]) -> Iterator[FactChange]:
+    for name in dict.fromkeys([*_WEIGHTS, *a, *b]):
+        if a.get(name) != b.get(name):
+            yield FactChange(name, a.get(name), b.get(name), _WEIGHTS.get(name, "minor"))
 
 
-def _with_launches(found: Matching, match: KernelMatch, started: tuple[Launches, Launches]) -> KernelMatch:
-    """Add what the kernels are launched with. Where their codes differ, that says why arguments do."""
-    if len(match.a) != 1 or len(match.b) != 1 or match.code or match.relation == "changed":
-        return match
-    launches = started[0].get(match.a[0], []), started[1].get(match.b[0], [])
-    fact = launch_change(found, *launches)
-    return match if fact is None else replace(match, relation="changed", facts=(*match.facts, fact))
+def _arguments(a: Kernel, b: Kernel) -> Iterator[FactChange]:
+    """Compare how many arguments of each role there are, and which types they have."""
+    for role, word in (("in", "inputs"), ("out", "outputs"), ("inout", "in place")):
+        types_a, types_b = (
+            Counter(normal_type(argument.type or "?") for argument in kernel.args if argument.role == role)
+            for kernel in (a, b)
+        )
+        if types_a != types_b:
+            yield FactChange(word, _counted(types_a), _counted(types_b))
 
 
-def _facts(a: dict[str, str], b: dict[str, str]) -> tuple[FactChange, ...]:
-    names = dict.fromkeys([*_WEIGHTS, *a, *b])
+def _counted(types: Counter[str]) -> str:
+    """`2 const float*, 1 bool*`; the number alone where types are not printed."""
+    if set(types) <= {"?"}:
+        return str(types.total())
+    return ", ".join(f"{count} {name}" for name, count in sorted(types.items()))
+
+
+def code_change(a: Kernel, b: Kernel) -> CodeChange | None:
+    """Count the lines that only one of two kernels has; None when their normal forms are equal."""
+    lines_a, lines_b = normal_source(a), normal_source(b)
+    if lines_a == lines_b:
+        return None
+    counts_a, counts_b = Counter(lines_a), Counter(lines_b)
+    removed, added = (counts_a - counts_b).total(), (counts_b - counts_a).total()
+    if removed == added == 0:  # the same lines in another order
+        removed = added = sum(one != other for one, other in zip(lines_a, lines_b, strict=True))
+    return CodeChange(removed, added)
+
+
+def code_diff(a: Kernel, b: Kernel) -> tuple[str, ...]:
+    """Return the unified diff of the normal forms of two kernels."""
+    return tuple(difflib.unified_diff(normal_source(a), normal_source(b), a.name, b.name, lineterm=""))
+
+
+def _launch_change(matching: Matching, kernel_a: str, kernel_b: str) -> tuple[FactChange, ...]:
+    """Compare the launches of two kernels with equal code; empty when they pass the same, in any order."""
+    a, b = _launches(matching.a, kernel_a), _launches(matching.b, kernel_b)
+    counts_a, counts_b = (Counter(passed for _, passed in launches) for launches in (a, b))
+    if counts_a == counts_b:
+        return ()
+    only_a = next((launch for launch, passed in a if not counts_b[passed]), None)
+    only_b = next((launch for launch, passed in b if not counts_a[passed]), None)
+    if only_a is None or only_b is None:
+        return (FactChange("launches", str(len(a)), str(len(b)), "major"),)
+    return (FactChange("launched with", ", ".join(only_a.args), ", ".join(only_b.args), "major"),)
+
+
+def _launches(side: ComparedGraph, kernel: str) -> list[tuple[Launch, tuple[str, ...]]]:
+    launches = side.graph.code.launches if side.graph.code else ()
+    return [(launch, _passed(side, launch.args)) for launch in launches if launch.kernel == kernel]
+
+
+def _passed(side: ComparedGraph, texts: Iterable[str]) -> tuple[str, ...]:
+    """Return arguments with buffers by the number of their pair; one without a partner is like any other.
+
+    The spelling of an expression does not count; nor does it whether a symbol is called s0 or s77.
+    """
+
+    def number(match: re.Match[str]) -> str:
+        name = match[0]
+        if name in side.buffer_pairs:
+            return f"%{side.buffer_pairs[name]}"
+        return "%?" if name in side.placed else name
+
     return tuple(
-        FactChange(name, a.get(name), b.get(name), _WEIGHTS.get(name, "minor"))
-        for name in names
-        if a.get(name) != b.get(name)
+        _NAME.sub(number, _one_spelling(side.symbols.rename(text)))
+        for text in texts
+        if not _STREAM.fullmatch(text)
     )
 
 
-def _arguments(a: Kernel, b: Kernel) -> tuple[FactChange, ...]:
-    """Compare how many arguments of each role there are, and which types they have."""
-    facts = []
-    for role, word in (("in", "inputs"), ("out", "outputs"), ("inout", "in place")):
-        types_a, types_b = (
-            [normal_type(argument.type or "?") for argument in kernel.args if argument.role == role]
-            for kernel in (a, b)
+def _one_spelling(text: str) -> str:
+    try:
+        return ast.unparse(ast.parse(text, mode="eval").body)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return " ".join(text.split())
+
+
+def fusion_changes(matching: Matching) -> tuple[FusionChange, ...]:
+    """Return the fused groups whose nodes stand in other groups on the other side, in the order of A."""
+    a, b = matching.a, matching.b
+    members_a, members_b = index_of(a.graph).nodes.members, index_of(b.graph).nodes.members
+    ties = ((a.group[node], b.group[other]) for node, other in matching.nodes.items())
+    return tuple(
+        FusionChange(
+            _relation(group),
+            tuple(members_a[name] for name in group[0]),
+            tuple(members_b[name] for name in group[1]),
         )
-        if Counter(types_a) != Counter(types_b):
-            facts.append(FactChange(word, _counted(types_a), _counted(types_b)))
-    return tuple(facts)
+        for group in components(ties)
+        if len(group[0]) + len(group[1]) > 2
+    )
 
 
-def _counted(types: list[str]) -> str:
-    """`2 const float*, 1 bool*`; the number alone where types are not printed."""
-    counts = Counter(types)
-    if set(counts) <= {"?"}:
-        return str(len(types))
-    return ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
+def call_changes(matching: Matching) -> tuple[CallChange, ...]:
+    """Return the library calls that differ, in the order of A, then those that only B makes.
+
+    Calls are the same by what they write, then by target and arguments, then by target alone.
+    """
+    a, b = matching.a, matching.b
+    calls_a, calls_b = (
+        dict(enumerate(side.graph.code.externs if side.graph.code else ())) for side in (a, b)
+    )
+    passed_a, passed_b = (
+        {place: _passed(side, _values(call)) for place, call in calls.items()}
+        for side, calls in ((a, calls_a), (b, calls_b))
+    )
+    targets_a, targets_b = (
+        {place: called(call.target) for place, call in calls.items()} for calls in (calls_a, calls_b)
+    )
+    pairs: dict[int, int] = {}
+    for key_a, key_b in (
+        (lambda place: _written(a, calls_a[place]), lambda place: _written(b, calls_b[place])),
+        (
+            lambda place: (targets_a[place], passed_a[place]),
+            lambda place: (targets_b[place], passed_b[place]),
+        ),
+        (targets_a.get, targets_b.get),
+    ):
+        matched_b = set(pairs.values())
+        left_a = [place for place in calls_a if place not in pairs]
+        left_b = [place for place in calls_b if place not in matched_b]
+        pairs.update(pair_equal(left_a, left_b, key_a, key_b))
+    changes = []
+    for place, other in sorted(pairs.items()):
+        call, other_call = calls_a[place], calls_b[other]
+        facts: tuple[FactChange, ...] = ()
+        if targets_a[place] != targets_b[other]:
+            facts = (FactChange("target", call.target, other_call.target, "major"),)
+        elif passed_a[place] != passed_b[other]:
+            facts = (FactChange("arguments", ", ".join(call.args), ", ".join(other_call.args), "major"),)
+        if facts:
+            changes.append(CallChange(call.target, other_call.target, facts, call.span, other_call.span))
+    removed = (call for place, call in calls_a.items() if place not in pairs)
+    matched_b = set(pairs.values())
+    added = (call for place, call in calls_b.items() if place not in matched_b)
+    changes += [CallChange(call.target, None, (), call.span) for call in removed]
+    changes += [CallChange(None, call.target, (), None, call.span) for call in added]
+    return tuple(changes)
+
+
+def _written(side: ComparedGraph, call: ExternCall) -> int | None:
+    return next((side.buffer_pairs[name] for name in call.outputs if name in side.buffer_pairs), None)
+
+
+def _values(call: ExternCall) -> Iterator[str]:
+    """The values passed, without the names of arguments and those that only spell out a default."""
+    for text in call.args:
+        name, equals, value = text.partition("=")
+        is_keyword = bool(equals) and name.isidentifier()
+        shown = value if is_keyword else text
+        if shown not in _DEFAULTS and not (is_keyword and name in _DEFAULTS):
+            yield shown

@@ -1,64 +1,35 @@
-"""Partners among the nodes and buffers of two graphs, and how further ones are found beside them."""
+"""Matching the scheduler nodes and buffers of two graphs, strongest proof first.
+
+What a node computes is numbered from the inputs on (`ahead`), and what becomes of it from the outputs back
+(`behind`), in a table that both graphs share. A node that was changed keeps the numbers of what it reads and
+of its users, so that a single change in a deep graph leaves everything else matched. Every step is a lookup.
+
+    A: x -> sin -> mul 2 -> cos       ahead: sin, and with it all before it; mul differs, cos for that reason
+    B: x -> sin -> mul 3 -> cos       behind: cos and what comes after it; then mul, between the two
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 
-from inductor_probe.analysis.diff.side import ComparedGraph
-from inductor_probe.model.proof import Proof
+from inductor_probe.analysis.diff.fx import FxMatch
+from inductor_probe.analysis.diff.pairing import pair_equal
+from inductor_probe.analysis.diff.side import ComparedGraph, Labels
+from inductor_probe.model.proof import Proof, ProofCode, inferred
 
 _ROUNDS = 50
 
 Key = Callable[[str], Hashable]
 Accept = Callable[[str, str], bool]
-Labels = dict[int, tuple[int | None, int]]
-"""Positions of what a graph returns, each with a label that its partner on the other side has as well: the FX
-value that both return, None for others, and how many of the same stand before it."""
-
-
-@dataclass(slots=True)
-class Half:
-    """One side of a matching: the number of the pair that each of its nodes and buffers belongs to."""
-
-    side: ComparedGraph
-    nodes: dict[str, int] = field(default_factory=dict)
-    buffers: dict[str, int] = field(default_factory=dict)
-    labels: Labels = field(default_factory=dict)
-
-    def left(self) -> list[str]:
-        """Return the nodes without a partner, in order."""
-        return [name for name in self.side.nodes if name not in self.nodes]
-
-    def around(self, name: str, reading: bool, using: bool) -> Hashable | None:
-        """Return what stands before and after a node, as far as it is matched.
-
-        None when nothing of what is asked for is.
-        """
-        reads = self._reads(name) if reading else ()
-        uses = self._uses(name) if using else ()
-        known = (any(part is not None for part in parts) for parts in (reads, uses) if parts)
-        return (reads, uses) if (reads or uses) and all(known) else None
-
-    def _reads(self, name: str) -> tuple[int | None, ...]:
-        numbers = [self.buffers.get(buffer) for buffer in self.side.reads[name]]
-        return tuple(sorted(numbers, key=lambda number: -1 if number is None else number))
-
-    def _uses(self, name: str) -> tuple[Hashable | None, ...]:
-        written = self.side.writes[name]
-        readers = dict.fromkeys(reader for buffer in written for reader in self.side.readers.get(buffer, ()))
-        numbers = [self.nodes.get(reader) for reader in readers if reader != name]
-        numbers.sort(key=lambda number: -1 if number is None else number)
-        places = [place for buffer in written for place in self.side.returned_at.get(buffer, ())]
-        return (*numbers, *sorted(f"returned {self.labels.get(place)}" for place in places))
 
 
 @dataclass(slots=True)
 class Matching:
-    """Partners found so far, A to B. `proofs` has for each node of A what makes it the same."""
+    """Partners, A to B. `proofs` has for each node of A what makes it the same."""
 
-    a: Half
-    b: Half
+    a: ComparedGraph
+    b: ComparedGraph
     nodes: dict[str, str] = field(default_factory=dict)
     buffers: dict[str, str] = field(default_factory=dict)
     proofs: dict[str, Proof] = field(default_factory=dict)
@@ -66,66 +37,44 @@ class Matching:
     def partners(self) -> Iterator[tuple[str, str]]:
         """Yield the nodes that hold the same place: partners, and writers of the same buffer."""
         yield from self.nodes.items()
-        for mine, other in self.buffers.items():
-            a, b = self.a.side.producer.get(mine), self.b.side.producer.get(other)
+        for buffer, other in self.buffers.items():
+            a, b = self.a.producer.get(buffer), self.b.producer.get(other)
             if a is not None and b is not None and self.nodes.get(a) != b:
                 yield a, b
 
     def proved(self, buffer: str) -> bool:
         """Tell whether a buffer of A is an input, or holds what the same computation made."""
-        node = self.a.side.producer.get(buffer)
-        return node is None or self.a.side.work[node] == self.b.side.work.get(self.nodes.get(node, ""))
+        node = self.a.producer.get(buffer)
+        return node is None or self.a.work[node] == self.b.work.get(self.nodes.get(node, ""))
 
     def pair_buffers(self, a: str, b: str) -> None:
         """Take two buffers for the same, unless one has a partner already."""
-        if a not in self.a.buffers and b not in self.b.buffers:
-            self.a.buffers[a] = self.b.buffers[b] = len(self.buffers)
+        if a not in self.a.buffer_pairs and b not in self.b.buffer_pairs:
+            self.a.buffer_pairs[a] = self.b.buffer_pairs[b] = len(self.buffers)
             self.buffers[a] = b
 
-    def pair(self, a: str, b: str, proof: Proof) -> None:
-        """Take two nodes, and what they write, for the same."""
-        self.a.nodes[a] = self.b.nodes[b] = len(self.nodes)
-        self.nodes[a] = b
-        self.proofs[a] = proof
-        for mine, other in zip(self.a.side.writes[a], self.b.side.writes[b], strict=False):
-            self.pair_buffers(mine, other)
-
-    def comparable(self, a: str, b: str) -> bool:
-        """Tell whether one node may be the other, changed: no reduction is a pointwise computation."""
-        mine, other = self.a.side.texts.get(a), self.b.side.texts.get(b)
-        return mine is None or other is None or mine.reduces == other.reduces
-
-    def alike(self, a: str, b: str) -> bool:
-        """Tell whether two nodes have at least half of their operations in common."""
-        mine, other = self.a.side.texts.get(a), self.b.side.texts.get(b)
-        if mine is None or other is None:
-            return self.a.side.loose[a] == self.b.side.loose[b]
-        common = (mine.targets & other.targets).total()
-        most = max(mine.targets.total(), other.targets.total())
-        return mine.reduces == other.reduces and 2 * common >= most
-
     def by_key(
-        self, key_a: Key, key_b: Key, proof: Proof, *, only: bool = False, accept: Accept | None = None
+        self, key_a: Key, key_b: Key, proof: ProofCode, *, unique: bool = False, accept: Accept | None = None
     ) -> bool:
-        """Pair nodes with equal keys, in order; with `only`, where each side has a single one.
+        """Pair nodes with equal keys and what they write, but for what `accept` refuses: see `pair_equal`.
 
-        None is no key, and what `accept` refuses is no pair. Tells whether a pair was found.
+        Tells whether a pair was found.
         """
-        waiting_a, waiting_b = _buckets(self.a.left(), key_a), _buckets(self.b.left(), key_b)
         before = len(self.nodes)
-        for key, names in waiting_a.items():
-            others = waiting_b.get(key, [])
-            if not only or len(names) == len(others) == 1:
-                for mine, other in zip(names, others, strict=False):
-                    if accept is None or accept(mine, other):
-                        self.pair(mine, other, proof)
+        for a, b in pair_equal(self.a.unmatched(), self.b.unmatched(), key_a, key_b, unique=unique):
+            if accept is None or accept(a, b):
+                self.a.node_pairs[a] = self.b.node_pairs[b] = len(self.nodes)
+                self.nodes[a] = b
+                self.proofs[a] = inferred(proof)
+                for buffer, other in zip(self.a.writes[a], self.b.writes[b], strict=False):
+                    self.pair_buffers(buffer, other)
         return len(self.nodes) > before
 
     def by_neighbours(
         self,
         work_a: Key,
         work_b: Key,
-        proof: Proof,
+        proof: ProofCode,
         *,
         accept: Accept | None = None,
         alone: Accept | None = None,
@@ -136,25 +85,121 @@ class Matching:
         A chain of changed nodes is matched from its ends, so this is repeated while it helps.
         """
 
-        def keys(reading: bool, using: bool) -> tuple[Key, Key]:
-            def key(half: Half, work: Key, name: str) -> Hashable:
-                around = half.around(name, reading, using)
+        def key(side: ComparedGraph, work: Key, reading: bool, using: bool) -> Key:
+            def key_of(name: str) -> Hashable:
+                around = side.around(name, reading, using)
                 return None if around is None else (work(name), around)
 
-            return (lambda name: key(self.a, work_a, name)), (lambda name: key(self.b, work_b, name))
+            return key_of
 
         for _ in range(_ROUNDS):
-            found = self.by_key(*keys(True, True), proof, only=True, accept=accept)
-            for reading in (True, False):
-                found |= self.by_key(*keys(reading, not reading), proof, only=True, accept=alone)
+            found = False
+            for reading, using in ((True, True), (True, False), (False, True)):
+                keys = key(self.a, work_a, reading, using), key(self.b, work_b, reading, using)
+                check = accept if reading and using else alone
+                found |= self.by_key(*keys, proof, unique=True, accept=check)
             if not found:
                 return
 
+    def comparable(self, a: str, b: str) -> bool:
+        """Tell whether one node may be the other, changed: no reduction is a pointwise computation."""
+        text_a, text_b = self.a.texts.get(a), self.b.texts.get(b)
+        return text_a is None or text_b is None or text_a.reduces == text_b.reduces
 
-def _buckets(names: Iterable[str], key: Key) -> dict[Hashable, list[str]]:
-    buckets: dict[Hashable, list[str]] = {}
-    for name in names:
-        value = key(name)
-        if value is not None:
-            buckets.setdefault(value, []).append(name)
-    return buckets
+    def alike(self, a: str, b: str) -> bool:
+        """Tell whether two nodes have at least half of their operations in common."""
+        text_a, text_b = self.a.texts.get(a), self.b.texts.get(b)
+        if text_a is None or text_b is None:
+            return self.a.loose[a] == self.b.loose[b]
+        common = (text_a.targets & text_b.targets).total()
+        most = max(text_a.targets.total(), text_b.targets.total())
+        return text_a.reduces == text_b.reduces and 2 * common >= most
+
+
+def match_nodes(a: ComparedGraph, b: ComparedGraph, fx: FxMatch) -> Matching:
+    """Match the nodes of two graphs, and the buffers that they write."""
+    # Equal FX values share a label, wherever they are returned; the rest is told apart by its order.
+    shared = {value for value in fx.outputs_a if value is not None} & set(fx.outputs_b)
+    a.labels, b.labels = _labels(a, fx.outputs_a, shared), _labels(b, fx.outputs_b, shared)
+    matching = Matching(a, b)
+    for name, other in fx.inputs.items() or zip(a.inputs, b.inputs, strict=False):
+        matching.pair_buffers(name, other)
+    table: dict[Hashable, int] = {}
+    ahead_a, ahead_b = _ahead(a, table), _ahead(b, table)
+    behind_a, behind_b = _behind(a, table), _behind(b, table)
+    both_a = {name: (number, behind_a[name]) for name, number in ahead_a.items()}
+    both_b = {name: (number, behind_b[name]) for name, number in ahead_b.items()}
+    matching.by_key(both_a.get, both_b.get, "same-computation-and-inputs")
+    matching.by_key(ahead_a.get, ahead_b.get, "same-computation-and-inputs")
+    matching.by_key(behind_a.get, behind_b.get, "same-computation-and-users")
+    matching.by_neighbours(a.work.get, b.work.get, "same-computation")
+    matching.by_key(a.work.get, b.work.get, "same-computation")
+    matching.by_neighbours(a.loose.get, b.loose.get, "same-operations")
+    returned_a, returned_b = ({name: _returned_labels(side, name) for name in side.nodes} for side in (a, b))
+    matching.by_key(returned_a.get, returned_b.get, "same-returned-value")
+    origins_a, origins_b = _origins(a, fx.nodes), _origins(b, None)
+    matching.by_key(origins_a.get, origins_b.get, "same-fx-nodes", unique=True)
+    matching.by_neighbours(_any, _any, "same-neighbours", accept=matching.comparable, alone=matching.alike)
+    return matching
+
+
+def _any(_name: str) -> str:
+    return ""
+
+
+def _labels(side: ComparedGraph, values: list[int | None], shared: set[int]) -> Labels:
+    labels: Labels = {}
+    counts: dict[int | None, int] = {}
+    known = values if len(values) == len(side.returns) else [None] * len(side.returns)
+    for place, (value, (buffer, _)) in enumerate(zip(known, side.returns, strict=True)):
+        if buffer is not None:
+            label = value if value in shared else None
+            counts[label] = counts.get(label, -1) + 1
+            labels[place] = (label, counts[label])
+    return labels
+
+
+def _returned_labels(side: ComparedGraph, name: str) -> Hashable:
+    """The FX values that a node computes, by what the graphs return; None where it returns none."""
+    labels = [label for place in side.returned_places(name) if (label := side.labels[place])[0] is not None]
+    return tuple(sorted(labels, key=str)) or None
+
+
+def _origins(side: ComparedGraph, partners: dict[str, str] | None) -> dict[str, frozenset[str]]:
+    """The FX nodes of each node that has some, those of A under the names of their `partners` in B."""
+    return {
+        name: frozenset(link.fx if partners is None else (partners.get(fx, f"A {fx}") for fx in link.fx))
+        for name, link in side.links.nodes.items()
+        if link.fx
+    }
+
+
+def _ahead(side: ComparedGraph, table: dict[Hashable, int]) -> dict[str, int]:
+    """Number what each node computes, given what its inputs hold."""
+    held: dict[str, Hashable] = dict(side.buffer_pairs)
+    numbers: dict[str, int] = {}
+    for name in side.in_order():
+        inputs = [held.get(buffer) for buffer in side.reads[name]]
+        if name not in side.texts:
+            inputs.sort(key=str)  # the IR sorts what a library call depends on by its name
+        mutated = tuple(held.get(old) for buffer in side.nodes[name].outputs for old in buffer.mutations)
+        numbers[name] = table.setdefault((side.work[name], tuple(inputs), mutated), len(table))
+        held.update((buffer, (numbers[name], place)) for place, buffer in enumerate(side.writes[name]))
+    return numbers
+
+
+def _behind(side: ComparedGraph, table: dict[Hashable, int]) -> dict[str, int]:
+    """Number what each node computes, given what becomes of its outputs."""
+    numbers: dict[str, int] = {}
+    for name in reversed(side.in_order()):
+        uses: list[str] = []
+        for output, buffer in enumerate(side.writes[name]):
+            for reader in side.readers.get(buffer, ()):
+                if reader != name:
+                    place = side.reads[reader].index(buffer) if reader in side.texts else -1
+                    uses.append(f"{output} read by {numbers.get(reader)} at {place}")
+            returned = side.returned_at.get(buffer, ())
+            uses += [f"{output} returned as {side.labels.get(place)}" for place in returned]
+        key = ("behind", side.work[name], *sorted(uses))
+        numbers[name] = table.setdefault(key, len(table))
+    return numbers

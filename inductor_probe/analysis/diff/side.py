@@ -1,25 +1,50 @@
-"""One of the two graphs, indexed for the comparison."""
+"""One of the two graphs, indexed for the comparison: what each node does, and where each buffer lies.
+
+The IR says how a buffer was planned, the wrapper how it was allocated; a comparison needs both.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from inductor_probe.analysis.canonical import canonical
-from inductor_probe.analysis.diff.body import BodyText, body_text
-from inductor_probe.analysis.diff.placed import Placed, Returned, placed_buffers, returned_values
-from inductor_probe.analysis.diff.symbols import Symbols
-from inductor_probe.analysis.graph import index_of
+from inductor_probe.analysis.diff.normal_forms import BodyText, Symbols, body_text
+from inductor_probe.analysis.graph import buffer_in, index_of, view_of
 from inductor_probe.analysis.links import links
 from inductor_probe.analysis.operators import operator
 from inductor_probe.model.debug_dir import CompiledGraph
-from inductor_probe.model.ir import SchedulerNode, WeakDep
-from inductor_probe.model.links import Links
+from inductor_probe.model.ir import BufferLayout, SchedulerNode, WeakDep
+
+Labels = dict[int, tuple[int | None, int]]
+"""Positions of what a graph returns, each with a label that its partner on the other side has as well: the FX
+value that both return, None for others, and how many of the same stand before it."""
 
 
 @dataclass(frozen=True, slots=True)
+class PlacedBuffer:
+    """A buffer: its layout as planned and as allocated, and where its memory comes from.
+
+    `memory` is `new`, `reuse`, `view`, `alias`, `input`, or `none` for a buffer without memory of its own.
+    """
+
+    planned: BufferLayout | None
+    allocated: BufferLayout | None
+    memory: str | None
+
+    @property
+    def layout(self) -> BufferLayout | None:
+        """The planned layout, completed from the allocated one."""
+        if self.planned is None or self.planned.size is None:
+            return self.allocated or self.planned
+        if self.planned.dtype is None and self.allocated is not None:
+            return replace(self.planned, dtype=self.allocated.dtype, device=self.allocated.device)
+        return self.planned
+
+
 class ComparedGraph:
-    """A graph with everything that matching asks for by name.
+    """A graph with everything that matching asks for by name, and the pairs that its parts belong to.
 
     Attributes:
         nodes: unfused nodes in the order of the IR. group: the fused node that holds each.
@@ -29,111 +54,150 @@ class ComparedGraph:
         reads, writes: buffers of each node; those of a body in the order of first use.
         producer: the node that writes a buffer. readers: the nodes that read it.
         placed: buffers and inputs.
-        returns: what the graph returns. returned_at: the positions at which each buffer is returned.
+        returns: for each returned value its buffer (None for None and numbers), and the view of it, if any.
+        returned_at: the positions at which each buffer is returned. labels: see `Labels`.
+        node_pairs, buffer_pairs: the number of the pair that a node or buffer belongs to.
     """
 
-    graph: CompiledGraph
-    symbols: Symbols
-    nodes: dict[str, SchedulerNode]
-    group: dict[str, str]
-    texts: dict[str, BodyText]
-    work: dict[str, str]
-    loose: dict[str, str]
-    reads: dict[str, tuple[str, ...]]
-    writes: dict[str, tuple[str, ...]]
-    producer: dict[str, str]
-    readers: dict[str, tuple[str, ...]]
-    placed: dict[str, Placed]
-    returns: tuple[Returned, ...]
-    returned_at: dict[str, tuple[int, ...]]
-    links: Links
+    def __init__(self, graph: CompiledGraph) -> None:
+        self.graph = graph
+        self.symbols = Symbols(graph)
+        self.links = links(graph)
+        index = index_of(graph).nodes
+        self.nodes = index.leaf
+        self.group = {name: top.name for name, top in index.top.items()}
+        self.producer = index.producer
+        self.texts = {
+            name: body_text(node.body, self.symbols) for name, node in self.nodes.items() if node.body
+        }
+        self.loose = {name: _loose(node, self.texts.get(name)) for name, node in self.nodes.items()}
+        self.work = {name: canonical(node) or self.loose[name] for name, node in self.nodes.items()}
+        self.writes = {name: [buffer.name for buffer in node.outputs] for name, node in self.nodes.items()}
+        self.reads = {name: _reads(node, self.texts.get(name)) for name, node in self.nodes.items()}
+        self.readers: dict[str, list[str]] = {}
+        for name, buffers in self.reads.items():
+            for buffer in buffers:
+                self.readers.setdefault(buffer, []).append(name)
+        self.placed = _placed_buffers(graph)
+        self.returns = tuple(_returned_values(graph))
+        self.returned_at: dict[str, list[int]] = {}
+        for place, (returned, _) in enumerate(self.returns):
+            if returned is not None:
+                self.returned_at.setdefault(returned, []).append(place)
+        self.labels: Labels = {}
+        self.node_pairs: dict[str, int] = {}
+        self.buffer_pairs: dict[str, int] = {}
 
-    @property
+    @cached_property
+    def inputs(self) -> tuple[str, ...]:
+        """The graph's inputs in calling order."""
+        names = self.graph.code.inputs if self.graph.code else ()
+        return names or tuple(node.name for node in (self.graph.fx.inputs if self.graph.fx else ()))
+
+    @cached_property
     def devices(self) -> tuple[str, ...]:
-        """Return the devices of its nodes and buffers, each once, sorted."""
-        found = {node.device for node in self.nodes.values()}
-        found |= {placed.layout.device for placed in self.placed.values() if placed.layout}
-        return tuple(sorted(device for device in found if device))
+        """The devices of its nodes and buffers, each once, sorted."""
+        devices = {node.device for node in self.nodes.values()}
+        devices |= {placed.layout.device for placed in self.placed.values() if placed.layout}
+        return tuple(sorted(device for device in devices if device))
+
+    def layout(self, buffer: str | None) -> BufferLayout | None:
+        """Return how a buffer lies, None where that is not known."""
+        placed = self.placed.get(buffer or "")
+        return placed.layout if placed else None
+
+    def unmatched(self) -> list[str]:
+        """Return the nodes without a partner, in order."""
+        return [name for name in self.nodes if name not in self.node_pairs]
 
     def in_order(self) -> list[str]:
-        """Return the nodes, producers before readers, whatever the order of the file."""
-        waiting = {
+        """Return the nodes, producers before readers (Kahn's algorithm), whatever the order of the file."""
+        before = {
             name: {self.producer[read] for read in reads if read in self.producer} - {name}
             for name, reads in self.reads.items()
         }
-        counts = {name: len(before) for name, before in waiting.items()}
+        counts = {name: len(earlier) for name, earlier in before.items()}
         after: dict[str, list[str]] = {}
-        for name, before in waiting.items():
-            for earlier in before:
-                after.setdefault(earlier, []).append(name)
+        for name, earlier in before.items():
+            for producer in earlier:
+                after.setdefault(producer, []).append(name)
         ready = [name for name, count in counts.items() if not count]
         for name in ready:  # grows while it is walked
-            for later in after.get(name, ()):
-                counts[later] -= 1
-                if not counts[later]:
-                    ready.append(later)
-        done = set(ready)
-        return [*ready, *(name for name in self.nodes if name not in done)]  # a damaged dump can have a cycle
+            for reader in after.get(name, ()):
+                counts[reader] -= 1
+                if not counts[reader]:
+                    ready.append(reader)
+        return list(dict.fromkeys([*ready, *self.nodes]))  # a damaged dump can have a cycle
+
+    def around(self, name: str, reading: bool, using: bool) -> Hashable | None:
+        """Return the pairs of what stands before and after a node; None where nothing of that has one."""
+        reads = self._read_pairs(name) if reading else ()
+        uses = self._use_pairs(name) if using else ()
+        known = (any(part is not None for part in parts) for parts in (reads, uses) if parts)
+        return (reads, uses) if (reads or uses) and all(known) else None
+
+    def _read_pairs(self, name: str) -> tuple[Hashable, ...]:
+        return tuple(sorted(map(self.buffer_pairs.get, self.reads[name]), key=_none_first))
+
+    def _use_pairs(self, name: str) -> tuple[Hashable, ...]:
+        readers = dict.fromkeys(
+            reader for buffer in self.writes[name] for reader in self.readers.get(buffer, ())
+        )
+        pairs = sorted((self.node_pairs.get(reader) for reader in readers if reader != name), key=_none_first)
+        return (*pairs, *sorted(f"returned {self.labels.get(place)}" for place in self.returned_places(name)))
+
+    def returned_places(self, name: str) -> list[int]:
+        """Return the positions at which what a node writes is returned."""
+        return [place for buffer in self.writes[name] for place in self.returned_at.get(buffer, ())]
 
 
-def compared_graph(graph: CompiledGraph) -> ComparedGraph:
-    """Index a graph."""
-    symbols = Symbols(graph)
-    index = index_of(graph).nodes
-    nodes = index.leaf
-    texts = {name: body_text(node.body, symbols) for name, node in nodes.items() if node.body}
-    writes = {name: tuple(buffer.name for buffer in node.outputs) for name, node in nodes.items()}
-    reads = {name: tuple(_reads(node, texts.get(name))) for name, node in nodes.items()}
-    readers: dict[str, list[str]] = {}
-    for name, buffers in reads.items():
-        for buffer in buffers:
-            readers.setdefault(buffer, []).append(name)
-    returns = returned_values(graph)
-    returned_at: dict[str, list[int]] = {}
-    for at, value in enumerate(returns):
-        if value.buffer is not None:
-            returned_at.setdefault(value.buffer, []).append(at)
-    return ComparedGraph(
-        graph=graph,
-        symbols=symbols,
-        nodes=nodes,
-        group={name: top.name for name, top in index.top.items()},
-        texts=texts,
-        work={name: _work(node, texts.get(name)) for name, node in nodes.items()},
-        loose={name: _loose(node, texts.get(name)) for name, node in nodes.items()},
-        reads=reads,
-        writes=writes,
-        producer=index.producer,
-        readers={buffer: tuple(names) for buffer, names in readers.items()},
-        placed=placed_buffers(graph),
-        returns=returns,
-        returned_at={buffer: tuple(places) for buffer, places in returned_at.items()},
-        links=links(graph),
-    )
+def _none_first(number: int | None) -> int:
+    return -1 if number is None else number
 
 
-def _reads(node: SchedulerNode, text: BodyText | None) -> Iterator[str]:
+def _reads(node: SchedulerNode, text: BodyText | None) -> list[str]:
     """Buffers whose values a node uses: those that its body loads, else those that it depends on."""
     if text is not None:
-        yield from text.reads
-        return
-    own = {buffer.name for buffer in node.outputs}
-    yield from dict.fromkeys(
-        dep.name for dep in node.reads if not isinstance(dep, WeakDep) and dep.name not in own
-    )
-
-
-def _work(node: SchedulerNode, text: BodyText | None) -> str:
-    return canonical(node) or _loose(node, text)
+        return list(text.reads)
+    outputs = {buffer.name for buffer in node.outputs}
+    deps = (dep.name for dep in node.reads if not isinstance(dep, WeakDep) and dep.name not in outputs)
+    return list(dict.fromkeys(deps))
 
 
 def _loose(node: SchedulerNode, text: BodyText | None) -> str:
-    if text is not None:
-        return "\n".join(text.bare)
-    return f"{node.ir} {called(node.kernel)} {len(node.outputs)}"
+    return "\n".join(text.bare) if text else f"{node.ir} {called(node.kernel)} {len(node.outputs)}"
 
 
 def called(target: str | None) -> str:
     """Return a library call's target as all versions spell it: `aten.cumsum`, also of `default` and `out`."""
     call = operator(target or "")
     return call.packet if call.overload == "out" else call.signature
+
+
+def _placed_buffers(graph: CompiledGraph) -> dict[str, PlacedBuffer]:
+    """Return every buffer and input of the graph."""
+    index = index_of(graph)
+    planned, buffers, allocations = index.nodes.layouts, index.nodes.buffers, index.allocations
+    filled_by_calls = {name for call in (graph.code.externs if graph.code else ()) for name in call.outputs}
+    placed: dict[str, PlacedBuffer] = {}
+    for name in dict.fromkeys([*allocations, *planned, *buffers]):
+        mutated = buffers[name].mutations[:1] if name in buffers else ()
+        allocation = next((allocations[alias] for alias in (name, *mutated) if alias in allocations), None)
+        memory = None if graph.code is None else "new" if name in filled_by_calls else "none"
+        if allocation is None:
+            placed[name] = PlacedBuffer(planned.get(name), None, memory)
+        else:
+            placed[name] = PlacedBuffer(planned.get(name), allocation.layout, allocation.kind)
+    return placed
+
+
+def _returned_values(graph: CompiledGraph) -> Iterator[tuple[str | None, BufferLayout | None]]:
+    """Yield what the graph returns, in order; by the users of its buffers where there is no wrapper."""
+    if graph.code is None or graph.code.entry is None:
+        yield from ((name, None) for name in index_of(graph).nodes.returned)
+        return
+    for text in graph.code.returns:
+        view = view_of(text)
+        name = buffer_in(text)
+        is_buffer = name.isidentifier() and name != "None" and (view is not None or name == text)
+        yield name if is_buffer else None, view

@@ -1,0 +1,89 @@
+"""Algorithms on the things of two sides: pairs by equal keys, groups that are tied together, what moved."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import TypeVar
+
+A = TypeVar("A")
+B = TypeVar("B")
+Item = TypeVar("Item")
+Groups = tuple[tuple[str, ...], tuple[str, ...]]
+
+
+def pair_equal(
+    a: Iterable[A],
+    b: Iterable[B],
+    key_a: Callable[[A], Hashable],
+    key_b: Callable[[B], Hashable],
+    *,
+    unique: bool = False,
+) -> list[tuple[A, B]]:
+    """Pair the things of two sides that have equal keys, in order; None is no key.
+
+    By their first letter, [p1, q1, p2] and [q3, p4] give (p1, p4) and (q1, q3); with `unique`, where a key
+    has to be that of one thing on each side, (q1, q3) alone.
+    """
+    buckets_a, buckets_b = _buckets(a, key_a), _buckets(b, key_b)
+    return [
+        pair
+        for key, items in buckets_a.items()
+        if not unique or len(items) == len(buckets_b.get(key, ())) == 1
+        for pair in zip(items, buckets_b.get(key, ()), strict=False)
+    ]
+
+
+def _buckets(items: Iterable[Item], key: Callable[[Item], Hashable]) -> dict[Hashable, list[Item]]:
+    buckets: dict[Hashable, list[Item]] = {}
+    for item in items:
+        if (value := key(item)) is not None:
+            buckets.setdefault(value, []).append(item)
+    return buckets
+
+
+def components(ties: Iterable[tuple[str, str]]) -> list[Groups]:
+    """Return what ties from names of A to names of B hold together, directly or through others.
+
+    The connected components of a bipartite graph, in the order in which they are met: ties x-p, x-q, y-r give
+    (x; p, q) and (y; r).
+    """
+    neighbours: dict[tuple[str, str], dict[tuple[str, str], None]] = {}
+    for name_a, name_b in ties:
+        neighbours.setdefault(("a", name_a), {})["b", name_b] = None
+        neighbours.setdefault(("b", name_b), {})["a", name_a] = None
+    seen: set[tuple[str, str]] = set()
+    groups = []
+    for start in neighbours:
+        if start in seen:
+            continue
+        reached = {start: None}
+        waiting = [start]
+        for vertex in waiting:  # grows while it is walked
+            waiting += [other for other in neighbours[vertex] if other not in reached]
+            reached.update(dict.fromkeys(neighbours[vertex]))
+        seen |= reached.keys()
+        a, b = (tuple(name for side, name in reached if side == which) for which in ("a", "b"))
+        groups.append((a, b))
+    return groups
+
+
+def moved(places: Sequence[int]) -> set[int]:
+    """Return the fewest indices of `places` without which the rest ascends: what moved, not what gave way.
+
+    All but a longest increasing subsequence, found by patience sorting: of 0 3 1 2 it is index 1, the 3.
+    """
+    ends: list[int] = []
+    last: list[int] = []
+    before: list[int] = []
+    for index, place in enumerate(places):
+        length = bisect_left(ends, place)
+        before.append(last[length - 1] if length else -1)
+        ends[length : length + 1] = [place]
+        last[length : length + 1] = [index]
+    ascending: set[int] = set()
+    index = last[-1] if last else -1
+    while index >= 0:
+        ascending.add(index)
+        index = before[index]
+    return set(range(len(places))) - ascending
