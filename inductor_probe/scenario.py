@@ -19,8 +19,7 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import FunctionType
@@ -50,9 +49,8 @@ class Case:
     def with_knob(self, knob: str, text: str, choices: Sequence[Knob] = ()) -> Case:
         """Return the case with `knob` set from `text`, read as the type that the knob has now.
 
-        Raises:
-            NotFoundError: the case has no such knob, or it may not be set to that.
-            ProbeError: `text` is not of the knob's type.
+        Raises NotFoundError: the case has no such knob, or it may not be set to that. ProbeError:
+        `text` is not of the knob's type.
         """
         if knob not in self.knobs:
             raise NotFoundError(f"case {self.name} has no knob {knob!r}", near_names(knob, self.knobs))
@@ -142,16 +140,12 @@ class Scenario:
         width = max(len(case.name) for case in cases)
         status = ExitCode.OK
         for case in cases:
-            lacking = _lacking_device(case)
-            if lacking and chosen:
-                raise ProbeError(f"case {case.name} cannot run: {lacking}", "leave --case out to skip it")
-            if lacking:
-                print(f"{case.name:<{width}}  skipped: {lacking}")
-                continue
-            line, right = run_case(self, case)
+            missing = _missing_device(case)
+            if missing and chosen:
+                raise ProbeError(f"case {case.name} cannot run: {missing}", "leave --case out to skip it")
+            line, correct = (f"skipped: {missing}", True) if missing else run_case(self, case)
             print(f"{case.name:<{width}}  {line}", flush=True)
-            if not right:
-                status = ExitCode.MISMATCH
+            status = status if correct else ExitCode.MISMATCH
         return status
 
 
@@ -165,41 +159,38 @@ def current_case() -> Case | None:
 
 def run_case(scenario: Scenario, case: Case) -> tuple[str, bool]:
     """Compile and run `case`; return what came out in one line, and whether every reference agrees."""
+    global _current  # noqa: PLW0603 - what a recorder in this process reads through current_case()
     import torch
 
     torch.manual_seed(0)
-    with _as_current(case):
-        check = scenario.build(case)
-        compiled = torch.compile(_own_code(check.function, case.name), **{"dynamic": False, **check.options})
-        step = check.step or _call
-        # Eager goes first, on copies: a function may write into its inputs.
-        references: dict[str, Callable[..., Tensors]] = {"eager": partial(step, check.function)}
-        references.update(check.references)
-        expected = {name: _tensors(call(*_copy(check.inputs))) for name, call in references.items()}
-        got = _tensors(step(compiled, *check.inputs))
-    errors = {name: _max_error(got, tensors) for name, tensors in expected.items()}
-    right = all(error <= check.tolerance for error in errors.values())
-    shapes = "; ".join(
-        f"{str(out.dtype).removeprefix('torch.')} {list(out.shape)} stride {list(out.stride())}"
-        for out in got[:SHOWN_OUTPUTS]
-    )
-    if len(got) > SHOWN_OUTPUTS:
-        shapes += f"; {len(got) - SHOWN_OUTPUTS} more"
-    found = ", ".join(f"{name} {error:.3g}" for name, error in errors.items())
-    return f"{shapes}  max error: {found}  {'ok' if right else 'MISMATCH'}", right
-
-
-@contextmanager
-def _as_current(case: Case) -> Iterator[None]:
-    global _current  # noqa: PLW0603 - what a recorder in this process reads through current_case()
     _current = case
     try:
-        yield
+        check = scenario.build(case)
+        function = _with_own_code(check.function, case.name)
+        compiled = torch.compile(function, **{"dynamic": False, **check.options})
+        # Eager goes first, on copies: a function may write into its inputs.
+        references: dict[str, Callable[..., Tensors]] = {"eager": _stepping(check, check.function)}
+        references.update(check.references)
+        expected = {name: _tensors(call(*_copy(check.inputs))) for name, call in references.items()}
+        got = _tensors(_stepping(check, compiled)(*check.inputs))
     finally:
         _current = None
+    errors = {name: _max_error(got, tensors) for name, tensors in expected.items()}
+    correct = all(error <= check.tolerance for error in errors.values())
+    shapes = [
+        f"{str(out.dtype).removeprefix('torch.')} {list(out.shape)} stride {list(out.stride())}"
+        for out in got[:SHOWN_OUTPUTS]
+    ]
+    shapes += [f"{len(got) - SHOWN_OUTPUTS} more"] if len(got) > SHOWN_OUTPUTS else []
+    shown = ", ".join(f"{name} {error:.3g}" for name, error in errors.items())
+    return f"{'; '.join(shapes)}  max error: {shown}  {'ok' if correct else 'MISMATCH'}", correct
 
 
-def _own_code(function: FunctionType, case: str) -> FunctionType:
+def _stepping(check: Check, function: Callable[..., Tensors]) -> Callable[..., Tensors]:
+    return partial(check.step, function) if check.step else function
+
+
+def _with_own_code(function: FunctionType, case: str) -> FunctionType:
     """Return `function` with a code object of its own.
 
     Dynamo keeps compiled code and counts recompiles by code object. One of its own makes a case compile as if
@@ -215,10 +206,6 @@ def _own_code(function: FunctionType, case: str) -> FunctionType:
 
 def _tensors(value: Tensors) -> list[torch.Tensor]:
     return list(value) if isinstance(value, (tuple, list)) else [value]
-
-
-def _call(function: Callable[..., Tensors], *inputs: Any) -> Tensors:
-    return function(*inputs)
 
 
 def _copy(value: Any) -> Any:
@@ -237,7 +224,7 @@ def _max_error(got: Sequence[torch.Tensor], expected: Sequence[torch.Tensor]) ->
     return next(filter(math.isnan, errors), max(errors, default=0.0))
 
 
-def _lacking_device(case: Case) -> str | None:
+def _missing_device(case: Case) -> str | None:
     """Return why this machine cannot run `case`, or None."""
     import torch
 
@@ -283,12 +270,13 @@ class _Parser(argparse.ArgumentParser):
 
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(description="Compile the scenario's cases and check what comes out.")
-    parser.add_argument("--list", action="store_true", help="show the cases with their knobs, and stop")
-    parser.add_argument(
+    add = parser.add_argument
+    add("--list", action="store_true", help="show the cases with their knobs, and stop")
+    add(
         "--case", action="append", default=[], metavar="NAME", help="run this case (repeatable; default: all)"
     )
-    parser.add_argument(
+    add(
         "--set", action="append", default=[], metavar="KNOB=VALUE", help="change a knob of the cases that run"
     )
-    parser.add_argument("--threads", type=int, metavar="N", help="threads that torch uses on the CPU")
+    add("--threads", type=int, metavar="N", help="threads that torch uses on the CPU")
     return parser

@@ -83,8 +83,7 @@ def arguments(
 ) -> tuple[Memory | Scalar, ...]:
     """Return what a launch passes, in order, sizes as numbers.
 
-    Raises:
-        ProbeError: a layout or a size is not known.
+    Raises ProbeError: a layout or a size is not known.
     """
     passed_arguments = [(passed, _argument(passed, row, sizes)) for passed in launch.passed]
     numbers = {
@@ -113,7 +112,7 @@ def arguments(
 def _argument(passed: Passed, row: KernelRow, sizes: Mapping[str, int]) -> Memory | Scalar:
     if passed.arg is None or passed.arg.type is None:
         raise ProbeError(
-            f"{row.name} is passed {passed.text}, for which its text has no parameter",
+            f"{row.name} is passed {passed.text}, for which it has no parameter",
             "the dump may be cut off: probe check tells",
         )
     name, kind, text = passed.arg.name, passed.arg.type, passed.text
@@ -123,7 +122,7 @@ def _argument(passed: Passed, row: KernelRow, sizes: Mapping[str, int]) -> Memor
         return Scalar(name, kind, text, value)
     layout = passed.layout
     if layout is None or layout.size is None or layout.stride is None:
-        raise ProbeError(f"the dump does not tell how large {text} is, {name} of {row.name}")
+        raise ProbeError(f"the dump does not say how large {text} is, {name} of {row.name}")
     what = f"a size of {text}, {name} of {row.name},"
     size = tuple(_size(dim, sizes, what) for dim in layout.size)
     stride = tuple(_size(dim, sizes, what) for dim in layout.stride)
@@ -216,7 +215,7 @@ def _size(dim: Dim, sizes: Mapping[str, int], what: str) -> int:
         return value
     unknown = [name for name in dict.fromkeys(re.findall(r"\b[a-z]\w*\d+\b", str(dim))) if name not in sizes]
     raise ProbeError(
-        f"{what} is {dim}, and the dump does not tell what {' and '.join(unknown) or dim} was",
+        f"{what} is {dim}, and the dump does not say what {' and '.join(unknown) or dim} was",
         f"give it: --size {unknown[0]}=16" if unknown else None,
     )
 
@@ -259,15 +258,10 @@ def bounds(source: str, pointers: frozenset[str]) -> dict[str, Bounds]:
         if word.startswith("tmp")
         for pointer in _pointers_of(word, values, pointers)
     }
-    return {
-        # a number says more than the name of a size
-        pointer: Bounds(min(below.get(pointer, [None]), key=_numbers_first), pointer in index)
-        for pointer in below.keys() | index
-    }
-
-
-def _numbers_first(limit: int | str | None) -> tuple[bool, int]:
-    return (False, limit) if isinstance(limit, int) else (True, 0)
+    # the least number, which says more than the name of a size
+    numbers = {name: [limit for limit in limits if isinstance(limit, int)] for name, limits in below.items()}
+    least = {name: min(numbers[name]) if numbers[name] else limits[0] for name, limits in below.items()}
+    return {pointer: Bounds(least.get(pointer), pointer in index) for pointer in below.keys() | index}
 
 
 def _pointers_of(name: str, values: Mapping[str, str], pointers: frozenset[str]) -> Iterator[str]:

@@ -51,12 +51,11 @@ def cpp_program(
         torch_version: of the torch that made the dump, named where the headers are.
         annotated: the kernel's text with comments, if wanted: `#line` in it are counted anew.
 
-    Raises:
-        ProbeError: it is no C++ kernel, is never launched, or a size is not known.
+    Raises ProbeError: it is no C++ kernel, is never launched, or a size is not known.
     """
     if row.backend != "cpp":
         raise ProbeError(
-            f"{row.name} is no C++ kernel but {row.backend}", "probe kernels --only cpp lists those"
+            f"{row.name} is a {row.backend} kernel, not a C++ one", "probe kernels --only cpp lists those"
         )
     if not row.launches:
         raise ProbeError(f"{row.name} is never launched, so nothing tells the sizes of its buffers")
@@ -83,10 +82,10 @@ def _kernel(text: str, head: str) -> str:
     Torch before 2.8 included its header from a temporary folder, and gave shorter names to a few types.
     """
     portable, replaced = _INCLUDE.subn(
-        lambda found: _PREFIX.format(was=_plain(found["path"] or found["was"])), text, count=1
+        lambda match: _PREFIX.format(was=_plain(match["path"] or match["was"])), text, count=1
     )
     above = head.count("\n") + replaced * _PREFIX.count("\n")
-    return _LINE.sub(lambda found: f"#line {int(found['line']) + above} {found['file']}", portable)
+    return _LINE.sub(lambda match: f"#line {int(match['line']) + above} {match['file']}", portable)
 
 
 def _head(row: KernelRow, command: Sequence[str], torch_version: str | None) -> Iterator[str]:

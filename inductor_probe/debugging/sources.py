@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.machinery import ModuleSpec, PathFinder
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
 from inductor_probe.errors import NotFoundError, UnreadableError, near_names
+from inductor_probe.machine.facts import installed
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -141,10 +141,7 @@ def find_file(name: str, cwd: Path, script_folder: Path | None = None) -> Source
 
 def torch_version() -> str:
     """Return the version of the installed torch, from its metadata."""
-    try:
-        return version("torch")
-    except PackageNotFoundError:
-        return "(not installed)"
+    return installed("torch") or "(not installed)"
 
 
 def _module_name(parts: Sequence[str]) -> str:

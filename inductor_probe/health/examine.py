@@ -20,7 +20,7 @@ from inductor_probe.machine.cpu import CpuState, clock_source, cpu_state, hazard
 from inductor_probe.machine.facts import cxx_version, installed
 from inductor_probe.machine.gpu import GpuState, gpu_remarks, gpu_states, has_gpu
 from inductor_probe.machine.toolchain import torch_setup
-from inductor_probe.model.health import Diagnostic, Level, MachineHealth, TorchSetup, diagnostic
+from inductor_probe.model.health import Diagnostic, Fact, Level, MachineHealth, TorchSetup, diagnostic
 from inductor_probe.store.made_here import record_path
 
 _OLDEST = (2, 11)
@@ -162,23 +162,17 @@ def _vectors(setup: TorchSetup, environment: Mapping[str, str], processor: int |
 
 def limits_diagnostic(setup: TorchSetup) -> Diagnostic:
     """Return the limits of recompiles, and whether they are torch's own."""
-    values: dict[str, int | None] = {limit.name: limit.value for limit in setup.limits}
+    names = ("recompile_limit", "accumulated_recompile_limit")
+    values = {limit.name: limit.value for limit in setup.limits}
     defaults = {limit.name: limit.default for limit in setup.limits}
     verdict: tuple[Level, str] = ("ok", "limits")
     if not setup.limits:
         verdict = ("warning", "limits-not-available")
     elif any(limit.default not in (None, limit.value) for limit in setup.limits):
         verdict = ("warning", "limits-changed")
-    return diagnostic(
-        "recompiles",
-        *verdict,
-        recompile_limit=values.get("recompile_limit"),
-        accumulated_recompile_limit=values.get("accumulated_recompile_limit"),
-        recompile_limit_default=defaults.get("recompile_limit"),
-        accumulated_recompile_limit_default=defaults.get("accumulated_recompile_limit"),
-        torch=setup.version,
-        error=setup.error("limits"),
-    )
+    facts: dict[str, Fact] = {name: values.get(name) for name in names}
+    facts |= {f"{name}_default": defaults.get(name) for name in names}
+    return diagnostic("recompiles", *verdict, (), **facts, torch=setup.version, error=setup.error("limits"))
 
 
 def gpu_diagnostics(setup: TorchSetup, states: tuple[GpuState, ...]) -> Iterator[Diagnostic]:
@@ -202,21 +196,15 @@ def _gpu(setup: TorchSetup, index: int | None, state: GpuState, name: str | None
         verdict = ("warning", "gpu-amd" if setup.hip else "gpu-not-readable")
     elif remarks:
         verdict = ("warning", "gpu-hazards")
+    facts = ("driver", "sm_mhz", "max_sm_mhz", "power_w", "limit_w", "temperature_c", "busy", "idle")
     return diagnostic(
         "gpu",
         *verdict,
-        remarks=remarks,
+        remarks,
         index=index,
         name=name or state.name,
         usable=name is not None,
-        driver=state.driver,
-        sm_mhz=state.sm_mhz,
-        max_sm_mhz=state.max_sm_mhz,
-        power_w=state.power_w,
-        limit_w=state.limit_w,
-        temperature_c=state.temperature_c,
-        busy=state.busy,
-        idle=state.idle,
+        **{fact: getattr(state, fact) for fact in facts},
         throttled_by=state.reasons,
         processes=len(state.processes),
         error=error,
@@ -226,18 +214,9 @@ def _gpu(setup: TorchSetup, index: int | None, state: GpuState, name: str | None
 def processors_diagnostic(state: CpuState) -> Diagnostic:
     """Return what runs here, and what of it would spoil the times of a kernel on all processors."""
     remarks = hazards(_PARALLEL, state)
-    return diagnostic(
-        "processors",
-        "warning" if remarks else "ok",
-        "processors-hazards" if remarks else "processors",
-        remarks=remarks,
-        processors=state.processors,
-        busy=state.busy,
-        stolen=state.stolen,
-        quota=state.quota,
-        load=state.load,
-        governors=state.governors,
-    )
+    verdict: tuple[Level, str] = ("warning", "processors-hazards") if remarks else ("ok", "processors")
+    facts = ("processors", "busy", "stolen", "quota", "load", "governors")
+    return diagnostic("processors", *verdict, remarks, **{fact: getattr(state, fact) for fact in facts})
 
 
 def timer_diagnostic(step: float | None = None, source: str | None = None) -> Diagnostic:
@@ -297,18 +276,11 @@ def caches_diagnostic(setup: TorchSetup) -> Diagnostic:
     size, files, counted_all = folder_size(Path(caches.folder))
     remote = caches.remote and not caches.disabled
     verdict: tuple[Level, str] = ("warning", "caches-remote") if remote else ("ok", "caches")
+    settings = {
+        name: getattr(caches, name) for name in ("disabled", "fx_graph", "autograd", "autotune", "remote")
+    }
     return diagnostic(
-        "caches",
-        *verdict,
-        folder=caches.folder,
-        bytes=size,
-        files=files,
-        whole=counted_all,
-        disabled=caches.disabled,
-        fx_graph=caches.fx_graph,
-        autograd=caches.autograd,
-        autotune=caches.autotune,
-        remote=caches.remote,
+        "caches", *verdict, folder=caches.folder, bytes=size, files=files, whole=counted_all, **settings
     )
 
 

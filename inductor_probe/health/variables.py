@@ -74,9 +74,10 @@ def variable_diagnostics(
             name=None, value=None, known=None, setting=None, file=None, near=None, torch=setup.version,
         )  # fmt: skip
         return
-    folder = Path(setup.folder) if setup.folder else _folder_of("torch")
+    spec = None if setup.folder else importlib.util.find_spec("torch")
+    folder = setup.folder or (spec and spec.submodule_search_locations and spec.submodule_search_locations[0])
     unknown = any(name not in EFFECTS and name.startswith(_OURS) for name in names)
-    readers = variables_in(folder) if unknown and folder else {}
+    readers = variables_in(Path(folder)) if unknown and folder else {}
     for name in names:
         reader = readers.get(name)
         near = None
@@ -139,8 +140,3 @@ def _settings(module: str, text: str) -> dict[str, str]:
     except SyntaxError:  # of a later Python than this one
         return {}
     return settings
-
-
-def _folder_of(package: str) -> Path | None:
-    spec = importlib.util.find_spec(package)
-    return Path(spec.origin).parent if spec and spec.origin else None

@@ -189,7 +189,7 @@ def _text(path: Path) -> str:
 
 def fixed_threads(source: str) -> int | None:
     """Return the threads that a kernel's text fixes (`num_threads(2)`), None where OpenMP chooses."""
-    return max((int(found["number"]) for found in _FIXED_THREADS.finditer(source)), default=None)
+    return max((int(match["number"]) for match in _FIXED_THREADS.finditer(source)), default=None)
 
 
 def hazards(kernels: Mapping[str, str], state: CpuState, threads: int | None = None) -> tuple[Remark, ...]:

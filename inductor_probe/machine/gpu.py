@@ -133,11 +133,9 @@ def _by_nvml(nvml: Any, device: str) -> GpuState:
             except (AttributeError, nvml.NVMLError):
                 return None  # this GPU or this driver does not tell
 
-        used = ask("nvmlDeviceGetUtilizationRates")
-        bits = ask("nvmlDeviceGetCurrentClocksEventReasons")
-        if bits is None:  # its name before driver 535
-            bits = ask("nvmlDeviceGetCurrentClocksThrottleReasons") or 0
-        running = ask("nvmlDeviceGetComputeRunningProcesses") or ()
+        # its name before driver 535
+        throttle = ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons")
+        bits = next((bits for name in throttle if (bits := ask(name)) is not None), 0)
         return GpuState(
             "nvml",
             name=_text(ask("nvmlDeviceGetName")),
@@ -148,10 +146,12 @@ def _by_nvml(nvml: Any, device: str) -> GpuState:
             power_w=_number(ask("nvmlDeviceGetPowerUsage"), 1e-3),
             limit_w=_number(ask("nvmlDeviceGetEnforcedPowerLimit"), 1e-3),
             temperature_c=_number(ask("nvmlDeviceGetTemperature", nvml.NVML_TEMPERATURE_GPU)),
-            busy=None if used is None else _number(used.gpu, 0.01),
+            busy=_number(getattr(ask("nvmlDeviceGetUtilizationRates"), "gpu", None), 0.01),
             reasons=reasons_of(bits),
             idle=bool(bits & _IDLE),
-            processes=tuple(sorted(process.pid for process in running)),
+            processes=tuple(
+                sorted(process.pid for process in ask("nvmlDeviceGetComputeRunningProcesses") or ())
+            ),
             throttled_s=tuple(
                 (reason, float(status.violationTime) * 1e-9)
                 for policy, reason in _POLICIES.items()
@@ -207,8 +207,10 @@ def gpu_remarks(
         numbers: dict[str, Number | None] = {"reasons": ", ".join(reasons)}
         numbers |= {"mhz": slow[-1].sm_mhz, "max_mhz": slow[-1].max_sm_mhz} if slow else {}
         remarks.append(_hazard("gpu-throttled", numbers))
-    elif lasted := throttled_between(before, after):
-        remarks.append(_hazard("gpu-was-throttled", {f"{reason}_s": seconds for reason, seconds in lasted}))
+    elif durations := throttled_between(before, after):
+        remarks.append(
+            _hazard("gpu-was-throttled", {f"{reason}_s": seconds for reason, seconds in durations})
+        )
     if others := sorted(set(before.processes) - set(own)):
         pids = ", ".join(map(str, others[:_MOST_PIDS]))
         remarks.append(_hazard("gpu-shared", {"processes": len(others), "pids": pids}))
@@ -225,8 +227,8 @@ def throttled_between(before: GpuState, after: GpuState | None) -> list[tuple[st
     """Return what throttled the clocks between two states, and for how many seconds."""
     known = dict(before.throttled_s)
     later = after.throttled_s if after is not None else ()
-    lasted = [(reason, seconds - known[reason]) for reason, seconds in later if reason in known]
-    return [(reason, seconds) for reason, seconds in lasted if seconds >= _THROTTLED_S]
+    durations = [(reason, seconds - known[reason]) for reason, seconds in later if reason in known]
+    return [(reason, seconds) for reason, seconds in durations if seconds >= _THROTTLED_S]
 
 
 def _number(value: Any, factor: float = 1) -> float | None:

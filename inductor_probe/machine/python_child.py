@@ -57,8 +57,7 @@ def ask_torch(
     `child` may import this package, and prints one object in one line; `environment` is this process's if
     None.
 
-    Raises:
-        RunFailedError: it did not answer; says why, in the last line that it wrote or by its status.
+    Raises RunFailedError: it did not answer; says why, in the last line that it wrote or by its status.
     """
     variables = os.environ if environment is None else environment
     try:
@@ -74,13 +73,13 @@ def ask_torch(
                 check=False,
             )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise RunFailedError(f"torch could not be asked: {error}") from error
+        raise RunFailedError(f"cannot query torch: {error}") from error
     last = (ended.stdout.strip().splitlines() or [""])[-1]
     if ended.returncode or not last.startswith("{"):
         status = ended.returncode
         killed = f"killed by signal {-status}" if status < 0 else f"status {status}"
         why = (ended.stderr.strip().splitlines() or [killed])[-1]
         hint = next((hint for sign, hint in _HINTS if sign in ended.stderr), None)
-        raise RunFailedError(f"torch could not be asked: {why}", hint)
+        raise RunFailedError(f"cannot query torch: {why}", hint)
     answer: dict[str, Any] = json.loads(last)
     return answer

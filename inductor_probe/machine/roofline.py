@@ -30,8 +30,7 @@ def measure_roofline(
 
     `device` is `cpu` or `cuda`, `threads` are torch's, `environment` is the child's: this process's if None.
 
-    Raises:
-        RunFailedError: torch could not run there, or has no such device.
+    Raises RunFailedError: torch could not run there, or has no such device.
     """
     arguments = [device, str(threads), *dict.fromkeys(dtypes)]
     answer = ask_torch(_CHILD, *arguments, environment=environment, timeout_s=_TIMEOUT_S)

@@ -31,10 +31,12 @@ def main(device: str, threads: int, dtypes: list[str]) -> None:
     import torch
 
     torch.set_num_threads(threads)
-    cache, last = _caches(device, threads)
+    cache, last, beyond = _sizes(device, threads)
+    between = min(8 * cache, last // 4)
+    copies = {"memory": beyond, "cache": cache // 2} | ({"last cache": between} if between > cache else {})
     peaks: list[PeakRate] = []
     remarks: list[Remark] = []
-    for place, size in _copies(device, cache, last):
+    for place, size in copies.items():
         source = torch.ones(size // 8, device=device)
         target = torch.ones_like(source)
         seconds, calls = _fastest(partial(target.copy_, source), device)
@@ -73,44 +75,31 @@ def _product(name: str, device: str) -> PeakRate:
 
 def _fastest(run: Callable[[], object], device: str) -> tuple[float, int]:
     """Return the seconds of the fastest call, and how many there were."""
+    import torch
+
     run()
     _wait(device)
-    if device == "cuda":
-        run = _graph(run)
+    if cuda := device == "cuda":
+        # Calls recorded as a CUDA graph: so short copies do not wait for their launches.
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            for _ in range(_GRAPH_CALLS):
+                run()
+        start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     times: list[float] = []
     end = time.perf_counter() + _SECONDS
     while len(times) < _FEWEST or time.perf_counter() < end:
-        times.append(_event_seconds(run) / _GRAPH_CALLS if device == "cuda" else _wall_seconds(run))
-    return min(times), len(times)
-
-
-def _graph(run: Callable[[], object]) -> Callable[[], object]:
-    """Record calls as a CUDA graph: so short copies do not wait for their launches."""
-    import torch
-
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        for _ in range(_GRAPH_CALLS):
+        begin = time.perf_counter()
+        if cuda:
+            start.record()
+            graph.replay()
+            stop.record()
+            stop.synchronize()
+            times.append(start.elapsed_time(stop) / 1e3 / _GRAPH_CALLS)
+        else:
             run()
-    replay: Callable[[], object] = graph.replay
-    return replay
-
-
-def _event_seconds(run: Callable[[], object]) -> float:
-    import torch
-
-    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    start.record()
-    run()
-    end.record()
-    end.synchronize()
-    return float(start.elapsed_time(end)) / 1e3
-
-
-def _wall_seconds(run: Callable[[], object]) -> float:
-    begin = time.perf_counter()
-    run()
-    return time.perf_counter() - begin
+            times.append(time.perf_counter() - begin)
+    return min(times), len(times)
 
 
 def _wait(device: str) -> None:
@@ -120,33 +109,22 @@ def _wait(device: str) -> None:
         torch.cuda.synchronize()
 
 
-def _copies(device: str, cache: int, last: int) -> list[tuple[str, int]]:
-    """Return where the data of each copy lie, and the bytes of both of its buffers."""
-    copies = [("memory", _memory_size(device, last)), ("cache", cache // 2)]
-    between = min(8 * cache, last // 4)
-    return [*copies, ("last cache", between)] if between > cache else copies
+def _sizes(device: str, threads: int) -> tuple[int, int, int]:
+    """Return the bytes of a cache, of the last one, and of both buffers of a copy that no cache holds.
 
-
-def _memory_size(device: str, last: int) -> int:
-    """Return the bytes of both buffers of a copy that no cache holds, as far as memory allows."""
-    import torch
-
-    cuda = device == "cuda"
-    pages = 0 if cuda else os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    free = torch.cuda.mem_get_info()[0] if cuda else pages
-    return int(min(max(4 * last, _LEAST_COPIED), 2 * _MOST_COPIED, free // 4))
-
-
-def _caches(device: str, threads: int) -> tuple[int, int]:
-    """Return the bytes of a core's second level (for so many cores) and of the last one, or of a GPU's L2."""
+    The cache is the second level of as many cores; a GPU's L2 is both. Memory may be too small for the copy.
+    """
     import torch
 
     if device == "cuda":
-        size = int(torch.cuda.get_device_properties(torch.cuda.current_device()).L2_cache_size)
-        return size, size
-    sizes = cache_sizes()
-    second_level = sizes.get(2, 1 << 19) * threads
-    return second_level, max([second_level, *sizes.values()])
+        cache = last = int(torch.cuda.get_device_properties(torch.cuda.current_device()).L2_cache_size)
+        free = torch.cuda.mem_get_info()[0]
+    else:
+        sizes = cache_sizes()
+        cache = sizes.get(2, 1 << 19) * threads
+        last = max([cache, *sizes.values()])
+        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return cache, last, int(min(max(4 * last, _LEAST_COPIED), 2 * _MOST_COPIED, free // 4))
 
 
 if __name__ == "__main__":

@@ -34,9 +34,7 @@ def compile_command(
     `vector_bits` are those of the vectors that the kernel was written for, torch's own choice if None;
     `environment` goes on top of this process's: `flags_environment` for other flags.
 
-    Raises:
-        RunFailedError: torch could not be asked.
-        ProbeError: this torch has no such thing.
+    Raises RunFailedError: cannot query torch. ProbeError: this torch has no such thing.
     """
     bits = [str(vector_bits)] if vector_bits else []
     answer = ask_torch(_CHILD, "command", *bits, environment={**os.environ, **(environment or {})})
@@ -53,8 +51,7 @@ def flags_environment(
     Inductor reads no CXXFLAGS, but it runs the compiler that CXX names: that becomes a script in `folder`,
     which must stay while kernels are compiled. Its name tells the flags, so that caches keep results apart.
 
-    Raises:
-        ProbeError: one of `flags` is not a flag; the script cannot be written.
+    Raises ProbeError: one of `flags` is not a flag; the script cannot be written.
     """
     if not flags:
         return {}

@@ -94,13 +94,9 @@ def _setup() -> dict[str, Any]:
 def _torch() -> dict[str, Any]:
     import torch
 
-    return {
-        "version": torch.__version__,
-        "folder": str(Path(torch.__file__).parent),
-        "cuda": torch.version.cuda,
-        "hip": torch.version.hip,
-        "threads": torch.get_num_threads(),
-    }
+    folder, version = str(Path(torch.__file__).parent), torch.version
+    numbers = {"cuda": version.cuda, "hip": version.hip, "threads": torch.get_num_threads()}
+    return {"version": torch.__version__, "folder": folder, **numbers}
 
 
 def _devices() -> dict[str, Any]:
@@ -137,30 +133,26 @@ def _caches() -> dict[str, Any]:
         "autotuning": getattr(config, "autotune_remote_cache", None),
         "bundles of autotuning": getattr(config, "bundled_autotune_remote_cache", None),
     }
-    return {
-        "caches": {
-            "folder": os.environ.get("TORCHINDUCTOR_CACHE_DIR") or default_cache_dir(),
-            "disabled": bool(getattr(config, "force_disable_caches", False)),
-            "fx_graph": getattr(config, "fx_graph_cache", None),
-            "autograd": getattr(functorch, "enable_autograd_cache", None),
-            "autotune": getattr(config, "autotune_local_cache", None),
-            "remote": [name for name, on in remote.items() if on],
-        }
+    caches = {
+        "folder": os.environ.get("TORCHINDUCTOR_CACHE_DIR") or default_cache_dir(),
+        "disabled": bool(getattr(config, "force_disable_caches", False)),
+        "fx_graph": getattr(config, "fx_graph_cache", None),
+        "autograd": getattr(functorch, "enable_autograd_cache", None),
+        "autotune": getattr(config, "autotune_local_cache", None),
+        "remote": [name for name, on in remote.items() if on],
     }
+    return {"caches": caches}
 
 
 def _limits() -> dict[str, Any]:
     from torch._dynamo import config
 
     entries: dict[str, Any] = getattr(config, "_config", {})
-    names = ("recompile_limit", "accumulated_recompile_limit")
-    defaults = {name: getattr(entries.get(name), "default", None) for name in names}
-    return {
-        "limits": [
-            {"name": name, "value": getattr(config, name), "default": default}
-            for name, default in defaults.items()
-        ]
-    }
+    limits = []
+    for name in ("recompile_limit", "accumulated_recompile_limit"):
+        default = getattr(entries.get(name), "default", None)
+        limits.append({"name": name, "value": getattr(config, name), "default": default})
+    return {"limits": limits}
 
 
 _QUESTIONS: dict[str, Callable[[], dict[str, Any]]] = {

@@ -50,7 +50,7 @@ class Diagnostic:
 
 
 def diagnostic(
-    about: str, level: Level, code: str, /, *, remarks: tuple[Remark, ...] = (), **facts: Fact
+    about: str, level: Level, code: str, remarks: tuple[Remark, ...] = (), /, **facts: Fact
 ) -> Diagnostic:
     """Return a diagnostic with its facts as keywords."""
     return Diagnostic(about, level, code, tuple(facts.items()), remarks)

@@ -46,7 +46,8 @@ class Ablation(Rewrite):
         language = _language(kernel)
         sources = {}
         source = kernel.source
-        if _reduces(kernel):
+        details = kernel.backend.read(kernel.source).details
+        if details.reductions if isinstance(details, CppFacts) else _TRITON_REDUCTION.search(kernel.source):
             source = sources["no_reduction"] = language.without_reduction(kernel)
         sources["no_loads"] = _with_indices(replace(kernel, source=source), loads=True)
         sources["store_only"] = _with_indices(kernel, loads=False)
@@ -78,7 +79,9 @@ class NoEpilogue(Rewrite):
         try:
             source = without_epilogue(kernel.source)
         except ValueError as error:
-            raise ProbeError(f"{kernel.name} cannot be stripped of an epilogue: {error}", BY_HAND) from error
+            raise ProbeError(
+                f"{kernel.name} cannot be written without its epilogue: {error}", BY_HAND
+            ) from error
         return code.with_sources({kernel.name: source}, comment, kind="ablation", ablation="no_epilogue")
 
 
@@ -89,13 +92,6 @@ def _language(kernel: KernelCode) -> ModuleType:
             "name a C++ or Triton kernel",
         )
     return _LANGUAGES[kernel.backend.name]
-
-
-def _reduces(kernel: KernelCode) -> bool:
-    details = kernel.backend.read(kernel.source).details
-    if isinstance(details, CppFacts):
-        return bool(details.reductions)
-    return _TRITON_REDUCTION.search(kernel.source) is not None
 
 
 def _with_indices(kernel: KernelCode, *, loads: bool) -> str:

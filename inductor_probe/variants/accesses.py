@@ -63,8 +63,7 @@ def body_start(source: str, language: str) -> int:
 def accesses(kernel: KernelCode, pointer: str) -> Iterator[Access]:
     """Yield every use of `pointer` in the statements of a kernel, in order; aliases of it are their own.
 
-    Raises:
-        ProbeError: a use is in no known form; names its line.
+    Raises ProbeError: a use is in no known form; names its line.
     """
     source, language = kernel.source, kernel.backend.name
     word = re.compile(rf"(?<![\w.]){re.escape(pointer)}(?!\w)")

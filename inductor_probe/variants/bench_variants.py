@@ -49,11 +49,10 @@ def add_variant(source: str, name: str, text: str | None = None, path: str = "ou
             `call` the function, or the class `Runner`, with functions that it needs. None: a copy of the
             pristine code, unless the variant is there already.
 
-    Raises:
-        NotFoundError: `name` is not that of a variant of `call` or of a kernel of the file.
-        VariantTextError: `text` is not of a form named above, or does not have the parameters of the kernel.
-        ProbeError: the variant is there and was edited, so that the text would overwrite the edit.
-        UnreadableError: the bench file is not Python.
+    Raises NotFoundError: `name` is not that of a variant of `call` or of a kernel of the file.
+    VariantTextError: `text` is not of a form named above, or does not have the parameters of the kernel.
+    ProbeError: the variant is there and was edited, so that the text would overwrite the edit.
+    UnreadableError: the bench file is not Python.
     """
     code = read_code(source, path)
     base, number = _split(name, code)
@@ -65,7 +64,7 @@ def add_variant(source: str, name: str, text: str | None = None, path: str = "ou
         noted = _FROM_FILE.search(users.comment) if users else None
         if users and not (noted and noted[1] == _digest(users.text)):
             raise ProbeError(
-                f"{path}:{users.start}: {name} is there already, and was edited",
+                f"{path}:{users.start}: {name} already exists, and was edited",
                 "delete it there, or give the new one another number; nothing was changed",
             )
     if base == "call":
@@ -83,8 +82,7 @@ def add_variant(source: str, name: str, text: str | None = None, path: str = "ou
 def _split(name: str, code: Code) -> tuple[str, int]:
     """Return the kernel, or `call`, that the variant `name` is one of, and its number.
 
-    Raises:
-        NotFoundError: says which part of the name does not fit.
+    Raises NotFoundError: says which part of the name does not fit.
     """
     bases = ["call", *code.kernels]
     split, number = split_name(name), code.next_number
@@ -120,7 +118,10 @@ def _wrapper_from(name: str, text: str, number: int) -> str:
         ),
         None,
     )
-    names = {each.name: each.name if split_name(each.name) else f"{each.name}_v{number}" for each in defined}
+    names = {
+        definition.name: definition.name if split_name(definition.name) else f"{definition.name}_v{number}"
+        for definition in defined
+    }
     entries = {f"call_v{number}", f"Runner_v{number}"} & set(names.values())
     if strange is not None or not entries or any(map(kernel_code, defined)):
         raise VariantTextError(
@@ -204,8 +205,7 @@ def _parsed(name: str, text: str) -> tuple[Definition, ...]:
 def add_variants(source: str, variants: Iterable[NewVariant]) -> str:
     """Return a bench file with variants added, each below what it is a copy of.
 
-    Raises:
-        SyntaxError: `source` is not Python.
+    Raises SyntaxError: `source` is not Python.
     """
     for variant in variants:
         source = _put(source, variant.name, f"# {variant.name}: {variant.comment}\n{variant.text}")
@@ -233,10 +233,10 @@ def _put(source: str, name: str, text: str) -> str:
         return "\n".join(lines)
     is_kernel = "async_compile." in text
     family = [
-        each.last
-        for each in by_name.values()
-        if (is_kernel and pristine(each.name) == pristine(name))
-        or (not is_kernel and (pristine(each.name) == "call" or _is_of_wrapper(each)))
+        definition.last
+        for definition in by_name.values()
+        if pristine(definition.name) == (pristine(name) if is_kernel else "call")
+        or (not is_kernel and split_name(definition.name) and not kernel_code(definition))
     ]
     if family:
         lines[family[-1] : family[-1]] = ["", "", *new]
@@ -246,17 +246,13 @@ def _put(source: str, name: str, text: str) -> str:
     return "\n".join(lines)
 
 
-def _is_of_wrapper(definition: Definition) -> bool:
-    return split_name(definition.name) is not None and kernel_code(definition) is None
-
-
 def _digest(text: str) -> str:
     return hashlib.sha256(text.strip().encode()).hexdigest()[:12]
 
 
 def ablations(source: str) -> dict[str, str]:
     """Return the table of ablations of a bench file: what each variant in it leaves out."""
-    node = next((each.node for each in definitions(source) if each.name == ABLATIONS), None)
+    node = next((definition.node for definition in definitions(source) if definition.name == ABLATIONS), None)
     try:
         table = ast.literal_eval(getattr(node, "value", None) or "{}")
     except (SyntaxError, ValueError):
@@ -269,8 +265,7 @@ def users_variants(source: str) -> tuple[Definition, ...]:
 
     A `_v2` that says what its pristine code says in the same file is a copy that nobody touched.
 
-    Raises:
-        SyntaxError, ValueError: `source` is not Python.
+    Raises SyntaxError, ValueError: `source` is not Python.
     """
     by_name = {definition.name: definition for definition in definitions(source)}
     names = names_of(_FIRST, by_name)
@@ -283,7 +278,11 @@ def users_variants(source: str) -> tuple[Definition, ...]:
         comments = ("", made, original.comment)
         return variant.comment in comments or with_words(variant.comment, names) == original.comment
 
-    return tuple(each for each in by_name.values() if is_variant(each.name) and not is_untouched(each))
+    return tuple(
+        definition
+        for definition in by_name.values()
+        if is_variant(definition.name) and not is_untouched(definition)
+    )
 
 
 def carry_over(fresh: str, users: tuple[Definition, ...]) -> str:
@@ -296,8 +295,7 @@ def carry_over(fresh: str, users: tuple[Definition, ...]) -> str:
 def orphaned_variants(source: str) -> tuple[str, ...]:
     """Return the variants of kernels that a bench file no longer has: nothing checks or times them.
 
-    Raises:
-        SyntaxError, ValueError: `source` is not Python.
+    Raises SyntaxError, ValueError: `source` is not Python.
     """
     kernels = [definition.name for definition in definitions(source) if kernel_code(definition)]
     return tuple(name for name in kernels if pristine(name) not in kernels)
@@ -309,8 +307,7 @@ def variant_diffs(source: str, path: str = "output_code_bench.py") -> tuple[Vari
     A name that is that of a copy of the same number counts as that of what it copies, so that an untouched
     copy has no difference, and `call_v3` is not different for launching a `_v3`.
 
-    Raises:
-        UnreadableError: the file is not Python, or has no `call`.
+    Raises UnreadableError: the file is not Python, or has no `call`.
     """
     code = read_code(source, path)
     by_name = {definition.name: definition for definition in definitions(source)}
@@ -320,8 +317,10 @@ def variant_diffs(source: str, path: str = "output_code_bench.py") -> tuple[Vari
     for number in sorted({split[1] for name in by_name if (split := split_name(name))}):
         if (name := f"call_v{number}") in by_name:
             copy = read_code(source, path, number).wrapper
-            text = with_words("".join(each.text for each in copy), names_of(number, by_name))
-            kind: VariantKind = "rewrite" if any(MADE_BY in each.comment for each in copy) else "edit"
+            text = with_words("".join(definition.text for definition in copy), names_of(number, by_name))
+            kind: VariantKind = (
+                "rewrite" if any(MADE_BY in definition.comment for definition in copy) else "edit"
+            )
             wrappers.append(VariantDiff(name, "call", kind, _diff("call", name, wrapper, text)))
     for name, definition in by_name.items():
         split = split_name(name)

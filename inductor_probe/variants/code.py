@@ -1,4 +1,3 @@
-# ruff: noqa: N802 - libcst names the methods of a transformer
 """The generated code in a file: what stands at its top level, and the kernels and the wrapper of it."""
 
 from __future__ import annotations
@@ -70,14 +69,12 @@ class Code:
 
     Attributes:
         path: what an error names.
-        number: of the copies: 0 for the pristine code, 3 for `call_v3` and each `NAME_v3` there is.
         kernels: the kernel that is in force under each pristine name, in order.
         wrapper: the definitions that make up `call`, in order.
         known: every name that the file defines.
     """
 
     path: str
-    number: int
     kernels: Mapping[str, KernelCode]
     wrapper: tuple[Definition, ...]
     known: tuple[str, ...]
@@ -90,8 +87,7 @@ class Code:
     def kernel(self, name: str) -> KernelCode:
         """Return the kernel whose pristine name is `name` or, alone of all, starts so.
 
-        Raises:
-            NotFoundError: there is none. ProbeError: there are several.
+        Raises NotFoundError: there is none. ProbeError: there are several.
         """
         names = (
             [name] if name in self.kernels else [other for other in self.kernels if other.startswith(name)]
@@ -129,9 +125,11 @@ class Code:
         if wrapper is not None or any(split_name(definition.name) for definition in self.wrapper):
             # without a `call` of their own, variants of kernels are run by the pristine one
             number = self.next_number
-            names = {each.name: f"{pristine(each.name)}_v{number}" for each in self.wrapper}
+            names = {definition.name: f"{pristine(definition.name)}_v{number}" for definition in self.wrapper}
             names |= copies if wrapper is None else {}
-            text = "".join((wrapper or {}).get(each.name, each.text) for each in self.wrapper)
+            text = "".join(
+                (wrapper or {}).get(definition.name, definition.text) for definition in self.wrapper
+            )
             variants.append(NewVariant(f"call_v{number}", with_names(text, names), comment, "rewrite"))
         return tuple(variants)
 
@@ -153,10 +151,13 @@ class Rewrite(ABC):
     def apply(self, code: Code, arguments: str, comment: str) -> tuple[NewVariant, ...]:
         """Return the variants of `code` that it makes, each with the comment.
 
-        Raises:
-            NotFoundError: `arguments` name what is not there.
-            ProbeError: the rewrite does not apply, in a sentence with the line.
+        Raises NotFoundError: `arguments` name what is not there. ProbeError: the rewrite does not
+        apply, in a sentence with the line.
         """
+
+    def invalid(self, arguments: str, hint: str) -> ProbeError:
+        """Return the error for arguments that are not of the form of `self.arguments`."""
+        return ProbeError(f"invalid arguments {arguments!r} of {self.name}: write {self.arguments}", hint)
 
     def candidates(self, code: Code) -> Iterator[str]:
         """Yield arguments to try when the rewrites that apply to a file are listed."""
@@ -166,8 +167,7 @@ class Rewrite(ABC):
 def read_code(source: str, path: str = "output_code_bench.py", number: int = 0) -> Code:
     """Read the generated code in a file: the pristine code, or with the copies of that number in force.
 
-    Raises:
-        UnreadableError: it is not Python, or has no `call`. NotFoundError: no copies of that number.
+    Raises UnreadableError: it is not Python, or has no `call`. NotFoundError: no copies of that number.
     """
     try:
         by_name = {definition.name: definition for definition in definitions(source)}
@@ -183,7 +183,7 @@ def read_code(source: str, path: str = "output_code_bench.py", number: int = 0) 
         raise UnreadableError(
             f"{path} has no call", "dump the script again, or delete the file to have it made afresh"
         )
-    kernels = {name: kernel for name, each in by_name.items() if (kernel := kernel_code(each))}
+    kernels = {name: kernel for name, definition in by_name.items() if (kernel := kernel_code(definition))}
     in_force = {
         name: replace(kernels.get(f"{name}_v{number}", kernel), path=path)
         for name, kernel in kernels.items()
@@ -202,8 +202,10 @@ def read_code(source: str, path: str = "output_code_bench.py", number: int = 0) 
             ):
                 reached.add(name)
                 waiting.append(name)
-    wrapper = tuple(each for name, each in by_name.items() if name in reached and name not in kernels)
-    return Code(path, number, in_force, wrapper, tuple(by_name))
+    wrapper = tuple(
+        definition for name, definition in by_name.items() if name in reached and name not in kernels
+    )
+    return Code(path, in_force, wrapper, tuple(by_name))
 
 
 def kernel_code(definition: Definition) -> KernelCode | None:
@@ -215,7 +217,7 @@ def kernel_code(definition: Definition) -> KernelCode | None:
             backend = backend_of(maker)
         case _:
             return None
-    texts = [each for each in args if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+    texts = [node for node in args if isinstance(node, ast.Constant) and isinstance(node.value, str)]
     if backend is None or not texts:
         return None
     start, end = span(definition.text, max(texts, key=lambda text: len(str(text.value))), definition.start)
@@ -229,16 +231,12 @@ def kernel_code(definition: Definition) -> KernelCode | None:
 
 def wait_line(source: str) -> int | None:
     """Return the line of the last `async_compile.wait`, which needs every kernel above it."""
-    waits = (each for each in ast.parse(source).body if ast.unparse(each).startswith("async_compile.wait("))
-    return max((each.lineno for each in waits), default=None)
+    waits = (node for node in ast.parse(source).body if ast.unparse(node).startswith("async_compile.wait("))
+    return max((node.lineno for node in waits), default=None)
 
 
 def definitions(source: str) -> tuple[Definition, ...]:
-    """Return what `source` defines at its top level, in order.
-
-    Raises:
-        SyntaxError, ValueError: it is not Python.
-    """
+    """Return what `source` defines at its top level, in order (SyntaxError, ValueError: it is not Python)."""
     lines = [f"{line}\n" for line in source.split("\n")]  # as Python counts them
     bound = []
     for node in ast.parse(source).body:
@@ -261,8 +259,7 @@ def definitions(source: str) -> tuple[Definition, ...]:
 def frame(source: str) -> str:
     """Return the lines of a bench file that are not its variants, without blank ones.
 
-    Raises:
-        SyntaxError, ValueError: it is not Python.
+    Raises SyntaxError, ValueError: it is not Python.
     """
     lines: list[str | None] = list(source.split("\n"))
     for definition in definitions(source):
@@ -320,41 +317,31 @@ def renamed(node: Node, names: Mapping[str, str], words: Iterable[str] = ()) -> 
 class _Renamer(cst.CSTTransformer):
     def __init__(self, names: Mapping[str, str], words: Mapping[str, str]) -> None:
         super().__init__()
-        self.names = names
-        self.words = words
+        self.names, self.words = names, words
         self.classes = 0
 
-    def visit_ClassDef(self, node: cst.ClassDef) -> None:
-        self.classes += 1
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        self.classes += isinstance(node, cst.ClassDef)
+        return True
 
-    def leave_ClassDef(self, original_node: cst.ClassDef, updated_node: cst.ClassDef) -> cst.ClassDef:
-        self.classes -= 1
+    def on_leave(  # type: ignore[override] # it removes nothing
+        self, original_node: cst.CSTNode, updated_node: cst.CSTNode
+    ) -> cst.CSTNode:
+        self.classes -= isinstance(original_node, cst.ClassDef)
+        match original_node:
+            case cst.Name(value=name) if name in self.names:
+                return updated_node.with_changes(value=self.names[name])
+            case cst.Attribute(attr=name):
+                return updated_node.with_changes(attr=name)
+            case cst.Arg(keyword=name):
+                return updated_node.with_changes(keyword=name)
+            case cst.Param(name=name):
+                return updated_node.with_changes(name=name)
+            case cst.FunctionDef(name=name) if self.classes:
+                return updated_node.with_changes(name=name)
+            case cst.SimpleString(value=text) | cst.Comment(value=text):
+                return updated_node.with_changes(value=with_words(text, self.words))
         return updated_node
-
-    def leave_FunctionDef(
-        self, original_node: cst.FunctionDef, updated_node: cst.FunctionDef
-    ) -> cst.FunctionDef:
-        return updated_node.with_changes(name=original_node.name) if self.classes else updated_node
-
-    def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.Name:
-        return updated_node.with_changes(value=self.names.get(original_node.value, original_node.value))
-
-    def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.Attribute:
-        return updated_node.with_changes(attr=original_node.attr)
-
-    def leave_Arg(self, original_node: cst.Arg, updated_node: cst.Arg) -> cst.Arg:
-        return updated_node.with_changes(keyword=original_node.keyword)
-
-    def leave_Param(self, original_node: cst.Param, updated_node: cst.Param) -> cst.Param:
-        return updated_node.with_changes(name=original_node.name)
-
-    def leave_SimpleString(
-        self, original_node: cst.SimpleString, updated_node: cst.SimpleString
-    ) -> cst.SimpleString:
-        return updated_node.with_changes(value=with_words(updated_node.value, self.words))
-
-    def leave_Comment(self, original_node: cst.Comment, updated_node: cst.Comment) -> cst.Comment:
-        return updated_node.with_changes(value=with_words(updated_node.value, self.words))
 
 
 def mentioned(node: ast.AST) -> Iterator[str]:

@@ -44,8 +44,7 @@ def python_text(text: str, language: Language) -> str:
 def sum_of(text: str) -> Sum:
     """Read an expression in Python's syntax.
 
-    Raises:
-        ValueError: not a sum of integers and of products of an integer and something else.
+    Raises ValueError: not a sum of integers and of products of an integer and something else.
     """
     try:
         tree = ast.parse(text.strip(), mode="eval").body
@@ -163,8 +162,7 @@ def coordinates(index: Sum, layout: Layout, range_of: Callable[[str], Range]) ->
 
     `range_of` returns the least and largest value of a factor, or raises UnprovedError.
 
-    Raises:
-        UnprovedError: no proof was found; says why.
+    Raises UnprovedError: no proof was found; says why.
     """
     size, stride, order = layout.size, layout.stride, layout.by_stride()
     parts = [_Coordinate() for _ in size]
@@ -173,7 +171,7 @@ def coordinates(index: Sum, layout: Layout, range_of: Callable[[str], Range]) ->
         """Give a term to the dimension of the largest stride that divides it, or to all that it runs over."""
         dim = next((dim for dim in order if value % stride[dim] == 0 and abs(value) >= stride[dim]), None)
         if dim is None:
-            raise UnprovedError(f"{value}*{factor} is no multiple of a stride")
+            raise UnprovedError(f"{value}*{factor} is not a multiple of a stride")
         step = value // stride[dim]
         if abs(step) * (high - low) < size[dim] or step < 0 or low < 0:
             parts[dim].terms.append((factor, step))

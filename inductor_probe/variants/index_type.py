@@ -46,9 +46,7 @@ class IndexType(Rewrite):
         """Refuse a kernel that has that width, or buffers that may be too large for it."""
         name, _, width = (part.strip() for part in arguments.strip().partition(" "))
         if width not in _TYPES:
-            raise ProbeError(
-                f"index wants KERNEL int32 or KERNEL int64, not {arguments!r}", "index:KERNEL int64"
-            )
+            raise self.invalid(arguments, "index:KERNEL int64")
         kernel = code.kernel(name)
         if width == "int32":
             _check_extents(code, kernel)

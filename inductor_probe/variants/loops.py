@@ -48,14 +48,12 @@ class SwapLoops(Rewrite):
         """Refuse what is named above; `nest=2` is needed where several nests have both loops."""
         match = _ARGUMENTS.fullmatch(arguments)
         if match is None:
-            raise ProbeError(
-                f"loops wants KERNEL x1,x2 [nest=N], not {arguments!r}", "loops:cpp_fused_add_0 x1,x2"
-            )
+            raise self.invalid(arguments, "loops:cpp_fused_add_0 x1,x2")
         kernel = code.kernel(match["kernel"])
         details = kernel.backend.read(kernel.source).details
         if not isinstance(details, CppFacts):
             raise ProbeError(
-                f"{kernel.name} is no C++ kernel: it has no loops to swap",
+                f"{kernel.name} is not a C++ kernel, so it has no loops to swap",
                 "triton:KERNEL sets the blocks of a Triton kernel",
             )
         variables = {match["first"], match["second"]}

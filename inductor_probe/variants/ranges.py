@@ -51,12 +51,11 @@ class Ranges:
     def of(self, factor: str) -> Range:
         """Return the least and largest value of a factor of an index.
 
-        Raises:
-            UnprovedError: the text does not prove them.
+        Raises UnprovedError: the text does not prove them.
         """
         low, high = self._value(ast.parse(factor, mode="eval").body, 0)
         if isinf(low) or isinf(high):
-            raise UnprovedError(f"nothing in the kernel says between which values {factor} is")
+            raise UnprovedError(f"the text of the kernel does not bound {factor}")
         return int(low), int(high)
 
     @cached_property

@@ -28,10 +28,8 @@ def rewrite_variants(source: str, spec: str, path: str = "output_code_bench.py")
         source: the file's text. `path` is what an error names.
         spec: `NAME:ARGUMENTS`, or `NAME@v3:ARGUMENTS` to rewrite the variants of that number.
 
-    Raises:
-        NotFoundError: no such rewrite, kernel, buffer or number.
-        ProbeError: it does not apply; says where and why.
-        UnreadableError: the file is not Python, or has no `call`.
+    Raises NotFoundError: no such rewrite, kernel, buffer or number. ProbeError: it does not apply; says
+    where and why. UnreadableError: the file is not Python, or has no `call`.
     """
     match = _SPEC.fullmatch(spec.strip())
     name = match["name"] if match else spec
@@ -55,8 +53,7 @@ def applicable(source: str, path: str) -> tuple[RewriteRow, ...]:
     Each is tried with the arguments that its form allows. For a file with the C++ kernel `cpp_fused_add_0`
     whose only nest has loops over x0 and x1, `loops` is tried with `cpp_fused_add_0 x0,x1`.
 
-    Raises:
-        UnreadableError: the file is not Python, or has no `call`.
+    Raises UnreadableError: the file is not Python, or has no `call`.
     """
     code = read_code(source, path)
     return tuple(

@@ -48,10 +48,7 @@ class Stride(Rewrite):
         """Refuse strides that do not fit the buffer's size, and places that cannot follow."""
         match = _ARGUMENTS.fullmatch(arguments)
         if match is None:
-            raise ProbeError(
-                f"stride wants BUFFER=(strides), channels_last or contiguous, not {arguments!r}",
-                "stride:buf1=channels_last",
-            )
+            raise self.invalid(arguments, "stride:buf1=channels_last")
         name = match["buffer"]
         buffer = WrapperBuffer(code, name)
         old = buffer.layout
@@ -65,7 +62,7 @@ class Stride(Rewrite):
             kernel = code.kernels[launch.kernel]
             if positions.setdefault(launch.kernel, launch.positions) != launch.positions:
                 raise ProbeError(
-                    f"{code.path}:{launch.line}: {kernel.name} is handed {name} in several ways", BY_HAND
+                    f"{code.path}:{launch.line}: {kernel.name} is passed {name} in several ways", BY_HAND
                 )
             renamed[launch.line] = (kernel.name, f"{launch.kernel}_v{code.next_number}")
         sources = {}
@@ -103,7 +100,7 @@ def _strides(text: str, old: Layout, buffer: str) -> tuple[int, ...]:
     orders = {"contiguous": tuple(range(rank)), "channels_last": (0, *range(2, rank), 1)}
     if text not in orders or (text == "channels_last" and rank not in (4, 5)):
         raise ProbeError(
-            f"{text} is no memory format for {buffer} of size {old.size}",
+            f"{text} is not a memory format of {buffer} of size {old.size}",
             "contiguous, channels_last (4-D and 5-D), or strides",
         )
     strides_by_dim, step = {}, 1
@@ -116,8 +113,7 @@ def _strides(text: str, old: Layout, buffer: str) -> tuple[int, ...]:
 def _with_layout(kernel: KernelCode, pointer: str, before: Layout, after: Layout) -> str:
     """Return the source of a kernel that reaches the buffer behind `pointer` by the strides of `after`.
 
-    Raises:
-        ProbeError: a place is in no known form, or its coordinates are not proved; names its line.
+    Raises ProbeError: a place is in no known form, or its coordinates are not proved; names its line.
     """
     source = kernel.source
     for alias in ALIAS.finditer(source):
@@ -129,7 +125,9 @@ def _with_layout(kernel: KernelCode, pointer: str, before: Layout, after: Layout
         try:
             text = _Move(kernel, access, before, after).text(pointer)
         except (UnprovedError, ValueError) as error:
-            raise kernel.refusal(access.line, f"where {pointer} is reached is not proved: {error}") from error
+            raise kernel.refusal(
+                access.line, f"cannot prove which elements {pointer} reaches: {error}"
+            ) from error
         edits.append((access.start, access.end, text))
     return edited(source, edits)
 

@@ -87,8 +87,7 @@ def without_epilogue(source: str) -> str:
     The parameters stay, so that it is launched with the same arguments. What it computes is not what the
     graph asks for: it is for timing.
 
-    Raises:
-        ValueError: it is no template of this form, or has no epilogue; says which.
+    Raises ValueError: it is no template of this form, or has no epilogue; says which.
     """
     lines = source.split("\n")
     markers = [row for row, line in enumerate(lines, 1) if line.strip() == MARKER]
@@ -107,7 +106,7 @@ def without_epilogue(source: str) -> str:
                 stores.append((row, call))
     if len(stores) != 1:
         raise ValueError(
-            f"its suffix has {len(stores)} stores at its top level: which is the template's is not told"
+            f"its suffix has {len(stores)} stores at its top level: cannot tell which one is the template's"
         )
     row, store = stores[0]
     pointer, value, *rest = [*store.args, *(keyword.value for keyword in store.keywords)]

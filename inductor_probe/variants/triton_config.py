@@ -44,10 +44,7 @@ class TritonConfig(Rewrite):
         name, _, rest = arguments.strip().partition(" ")
         settings = {key: int(value) for key, value in _SETTING.findall(rest)}
         if not settings or _SETTING.sub("", rest).replace(",", " ").strip():
-            raise ProbeError(
-                f"triton wants KERNEL XBLOCK=256 num_warps=8 num_stages=2, not {arguments!r}",
-                "name each block size, num_warps and num_stages as NAME=NUMBER",
-            )
+            raise self.invalid(arguments, "name each block size, num_warps and num_stages as NAME=NUMBER")
         kernel = code.kernel(name)
         function, call = decorated(kernel)
         blocks = constexprs(function)
@@ -74,12 +71,11 @@ class TritonConfig(Rewrite):
 def decorated(kernel: KernelCode) -> tuple[ast.FunctionDef, ast.Call]:
     """Return the kernel's function and the call that decorates it, `triton_heuristics.pointwise(...)`.
 
-    Raises:
-        ProbeError: it is no Triton kernel, or is written in another form (torch before 2.2).
+    Raises ProbeError: it is not a Triton kernel, or is written in another form (torch before 2.2).
     """
     if kernel.backend.name != "triton":
         raise ProbeError(
-            f"{kernel.name} is no Triton kernel", "loops:KERNEL x1,x2 swaps loops of a C++ kernel"
+            f"{kernel.name} is not a Triton kernel", "loops:KERNEL x1,x2 swaps loops of a C++ kernel"
         )
     try:
         tree = ast.parse(kernel.source)
@@ -117,10 +113,10 @@ def _check(kernel: KernelCode, heuristic: str, blocks: tuple[str, ...], settings
             raise NotFoundError(f"{kernel.name} takes no {key}", near_names(key, known))
         if key != "num_stages" and (value < 1 or value & (value - 1)):
             raise ProbeError(
-                f"{key}={value} is no power of two, which Triton needs", f"{key}={1 << value.bit_length()}"
+                f"{key}={value} is not a power of two, which Triton needs", f"{key}={1 << value.bit_length()}"
             )
     if missing := [block for block in blocks if block not in settings]:
         raise ProbeError(
-            f"{kernel.name} takes {', '.join(missing)} as well, for which nothing is given",
+            f"{kernel.name} takes {', '.join(missing)} as well: give a value for each",
             f"give {' '.join(f'{block}=...' for block in missing)}",
         )

@@ -31,9 +31,8 @@ class WrapperBuffer:
         launches: those that `follow` met.
         edits: those that `follow` made: (start, end, new text) in the text of each definition, by name.
 
-    Raises:
-        NotFoundError: no statement makes such a buffer.
-        ProbeError: the layout is symbolic, or a library function's choice.
+    Raises NotFoundError: no statement makes such a buffer. ProbeError: the layout is symbolic, or a
+    library function's choice.
     """
 
     def __init__(self, code: Code, buffer: str) -> None:
@@ -66,15 +65,14 @@ class WrapperBuffer:
         except ValueError as error:
             raise self.code.refusal(statement, "its size or stride is symbolic") from error
         if layout.overlaps():
-            why = "its dimensions do not nest, so a flat index does not tell them"
+            why = "its strides overlap, so an index does not determine the coordinates"
             raise self.code.refusal(statement, why)
         return layout
 
     def follow(self, stride: tuple[int, ...]) -> None:
         """Collect the launches that are handed the buffer, and the edits that give it its new strides.
 
-        Raises:
-            ProbeError: a statement cannot follow; says which and why.
+        Raises ProbeError: a statement cannot follow; says which and why.
         """
         new = Layout(self.layout.size, stride)
         for after, statement in self._statements():
@@ -90,17 +88,17 @@ class WrapperBuffer:
                 case ast.Expr(value=ast.Call() as call):
                     self._follow_call(statement, call, new)
                 case ast.Return():
-                    promised = f"callers were promised its stride {self.layout.stride}"
+                    promised = f"callers rely on its stride {self.layout.stride}"
                     raise self.code.refusal(statement, f"{self.buffer} is returned, and {promised}")
                 case _:
                     raise self.code.refusal(statement, self._unknown)
 
     @property
     def _unknown(self) -> str:
-        return f"what this does with another layout of {self.buffer} is not known"
+        return f"cannot tell what this does with another layout of {self.buffer}"
 
     def _replace(self, node: ast.expr, text: str) -> None:
-        definition = next(each for each in self.code.wrapper if each.start <= node.lineno <= each.last)
+        definition = next(other for other in self.code.wrapper if other.start <= node.lineno <= other.last)
         start, end = span(definition.text, node, definition.start)
         self.edits.setdefault(definition.name, []).append((start, end, text))
 
@@ -159,10 +157,10 @@ class WrapperBuffer:
                 keyword.arg == "out" for keyword in call.keywords
             ):
                 arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
-                passed = sum(isinstance(each, ast.Name) and each.id == self.buffer for each in arguments)
+                passed = sum(isinstance(node, ast.Name) and node.id == self.buffer for node in arguments)
                 if passed != list(mentioned(call)).count(self.buffer):
                     raise self.code.refusal(
-                        statement, f"a library function is handed a view of {self.buffer}"
+                        statement, f"a library function is passed a view of {self.buffer}"
                     )
             case _:
                 raise self.code.refusal(statement, self._unknown)
@@ -179,7 +177,7 @@ class WrapperBuffer:
                 case ast.Call(func=ast.Name("reinterpret_tensor"), args=[_, _, _, *rest]) if _is_zero(rest):
                     pass
                 case _:
-                    raise self.code.refusal(statement, f"{kernel} is handed a part of {self.buffer}")
+                    raise self.code.refusal(statement, f"{kernel} is passed a part of {self.buffer}")
             positions.append(position)
         if any(position >= len(roles) for position in positions):
             raise self.code.refusal(statement, f"the parameters of {kernel} are not known")

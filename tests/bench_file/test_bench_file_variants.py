@@ -171,7 +171,7 @@ def test_blank_lines_around_copies_are_no_edit(graph_dir: Path) -> None:
 
 
 def test_variants_and_rewrites_are_written_at_once_or_not_at_all(graph_dir: Path) -> None:
-    with pytest.raises(ProbeError, match="wants KERNEL"):
+    with pytest.raises(ProbeError, match="write KERNEL"):
         write_bench_file(graph_dir, variants=((f"{KERNEL}_v3", None),), rewrites=("loops:nothing",))
     assert not (graph_dir / "output_code_bench.py").exists()
     with pytest.raises(NotFoundError, match="no rewrite loop"):

@@ -207,7 +207,7 @@ def test_annotated_text_is_compiled_with_the_flags_of_the_program(
 
 def test_only_cpp_kernels_that_are_launched(read: Callable[..., CompiledGraph]) -> None:
     row = cpp_row(read("torch-2.13.0-cpu/hflip_cl"))
-    with pytest.raises(ProbeError, match="is no C\\+\\+ kernel but triton"):
+    with pytest.raises(ProbeError, match="is a triton kernel, not a C\\+\\+ one"):
         cpp_program(replace(row, backend="triton"))
     with pytest.raises(ProbeError, match="is never launched"):
         cpp_program(replace(row, launches=()))

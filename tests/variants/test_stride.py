@@ -86,15 +86,15 @@ def test_only_the_launches_of_that_buffer_run_the_copy(bench_text: Text) -> None
 @pytest.mark.parametrize(
     ("name", "part", "spec", "why"),
     [
-        (ANTIALIAS, "", "stride:buf3=channels_last", "callers were promised its stride"),
+        (ANTIALIAS, "", "stride:buf3=channels_last", "callers rely on its stride"),
         (ANTIALIAS, "", "stride:buf1=(1,2,3,4)", "share a place, or interleave"),
         (ANTIALIAS, "", "stride:buf1=(1,2,3)", "has 4 dimensions"),
-        (ANTIALIAS, "", "stride:buf1=channels_first", "no memory format"),
-        (ANTIALIAS, "", "stride:buf0=channels_last", "no memory format"),
+        (ANTIALIAS, "", "stride:buf1=channels_first", "is not a memory format"),
+        (ANTIALIAS, "", "stride:buf0=channels_last", "is not a memory format"),
         (ANTIALIAS, "", "stride:buf1=(264960,256,768,1)", "already"),
-        (ANTIALIAS, "", "stride:buf1", "wants BUFFER=(strides)"),
+        (ANTIALIAS, "", "stride:buf1", "write BUFFER=(strides)"),
         ("torch-2.13.0-cpu/dynamic_shapes", "", "stride:buf2=contiguous", "symbolic"),
-        ("torch-2.13.0-cpu/mlp_train", "forward", "stride:buf1=(2,)", "is not known: aten.randint"),
+        ("torch-2.13.0-cpu/mlp_train", "forward", "stride:buf1=(2,)", "another layout of buf1: aten.randint"),
     ],
 )  # fmt: skip
 def test_what_cannot_follow_is_refused_with_its_line(
@@ -121,6 +121,6 @@ def test_an_index_that_nothing_bounds_is_refused(bench_text: Text) -> None:
     source = re.sub(r"min_propagate_nan\((tmp\d+), tmp\d+\)", r"\1", bench_text(ANTIALIAS))
     with pytest.raises(ProbeError) as caught:
         rewrite_variants(source, "stride:buf1=channels_last")
-    assert "nothing in the kernel says between which values tmp" in caught.value.message
+    assert "the text of the kernel does not bound tmp" in caught.value.message
     line = int(re.match(r"output_code_bench\.py:(\d+): in cpp_", caught.value.message)[1])  # type: ignore[index]
     assert "loadu(out_ptr1" in source.split("\n")[line - 1]

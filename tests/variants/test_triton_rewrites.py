@@ -1,4 +1,4 @@
-"""Rewrites of Triton kernels as text; Triton's own compiler takes what they make, for a GPU not here."""
+"""Rewrites of Triton kernels, as text."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 from inductor_probe.errors import NotFoundError, ProbeError
+from inductor_probe.reader.debug_dir import read_graph, read_run
 from inductor_probe.variants.bench_variants import ablations
 from inductor_probe.variants.code import read_code
 from inductor_probe.variants.registry import apply_rewrite, rewrite_variants
+from inductor_probe.variants.triton_ablation import MARKER, without_epilogue
 
 NORM = "torch-2.11.0-cuda/layernorm_grad"
 ADAM = "torch-2.11.0-cuda/foreach_adam"
@@ -97,13 +99,17 @@ def test_a_kernel_of_several_has_no_block_to_set(bench_text: Text, kernel_text: 
     ("spec", "error", "why"),
     [
         (f"triton:{LOOPED} XBLOCK=8", ProbeError, "takes R0_BLOCK as well"),
-        (f"triton:{LOOPED} XBLOCK=8 R0_BLOCK=100", ProbeError, "R0_BLOCK=100 is no power of two"),
+        (f"triton:{LOOPED} XBLOCK=8 R0_BLOCK=100", ProbeError, "R0_BLOCK=100 is not a power of two"),
         (f"triton:{LOOPED} XBLOCK=8 R0_BLOCK=64 YBLOCK=2", NotFoundError, "takes no YBLOCK"),
-        (f"triton:{LOOPED} num_warps=3 XBLOCK=8 R0_BLOCK=64", ProbeError, "num_warps=3 is no power of two"),
-        (f"triton:{LOOPED}", ProbeError, "wants KERNEL XBLOCK=256"),
-        (f"triton:{LOOPED} XBLOCK", ProbeError, "wants KERNEL XBLOCK=256"),
+        (
+            f"triton:{LOOPED} num_warps=3 XBLOCK=8 R0_BLOCK=64",
+            ProbeError,
+            "num_warps=3 is not a power of two",
+        ),
+        (f"triton:{LOOPED}", ProbeError, "write KERNEL XBLOCK=256"),
+        (f"triton:{LOOPED} XBLOCK", ProbeError, "write KERNEL XBLOCK=256"),
         ("triton:triton_nothing XBLOCK=8", NotFoundError, "no kernel triton_nothing"),
-        (f"index:{LOOPED} int16", ProbeError, "wants KERNEL int32"),
+        (f"index:{LOOPED} int16", ProbeError, "write KERNEL int32"),
         (f"index:{LOOPED} int32", ProbeError, "indexes with int32 already"),
     ],
 )
@@ -117,7 +123,7 @@ def test_what_does_not_apply_is_refused(
 
 
 def test_a_cpp_kernel_has_no_blocks(bench_text: Text) -> None:
-    with pytest.raises(ProbeError, match="is no Triton kernel"):
+    with pytest.raises(ProbeError, match="is not a Triton kernel"):
         rewrite_variants(bench_text("torch-2.13.0-cpu/hflip_cl"), "triton:cpp_fused_flip_0 XBLOCK=8")
 
 
@@ -186,3 +192,58 @@ def test_a_persistent_reduction_loses_its_shuffles(
     assert "ld.global" in reduced
     assert "ld.global" not in loaded
     assert "ld.global" not in stored
+
+
+@pytest.fixture(scope="module")
+def bare(corpus: Path) -> str:
+    """The text of a real mm template, with nothing fused into it."""
+    (run,) = (corpus / "torch-2.11.0-cuda" / "mm_epilogue_maxautotune").glob("**/run_*")
+    graph = read_graph(read_run(run).graphs[0])
+    assert graph.code is not None
+    kernel = graph.code.kernel("triton_tem_fused_mm_0")
+    assert kernel is not None
+    return kernel.source
+
+
+@pytest.fixture(scope="module")
+def fused(bare: str) -> str:
+    """The same with a bias and a relu behind the product, as inductor writes them."""
+    store = "    tl.store(out_ptr0 + (tl.broadcast_to(xindex, [BLOCK_M, BLOCK_N])), acc, mask)\n"
+    assert store in bare
+    epilogue = (
+        "    tmp0 = tl.load(in_ptr2 + (tl.broadcast_to(idx_n, [BLOCK_M, BLOCK_N])), mask, "
+        "eviction_policy='evict_last')\n"
+        "    tmp1 = acc + tmp0\n"
+        "    tmp2 = tl.full([1, 1], 0, tl.int32)\n"
+        "    tmp3 = triton_helpers.maximum(tmp2, tmp1)\n"
+    )
+    return bare.replace(store, epilogue + store.replace("acc,", "tmp3,")).replace(
+        "(arg_A, arg_B, out_ptr0)", "(arg_A, arg_B, in_ptr2, out_ptr0)"
+    )
+
+
+def test_only_the_store_of_the_accumulator_is_left(bare: str, fused: str) -> None:
+    cut = without_epilogue(fused)
+    ast.parse(cut)
+    suffix = [line.strip() for line in cut.split(MARKER)[1].strip().splitlines()]
+    assert suffix == [
+        "xindex = idx_n + 256 * idx_m".replace(" * ", "*"),
+        "tl.store(out_ptr0 + tl.broadcast_to(xindex, [BLOCK_M, BLOCK_N]), acc, mask)",
+    ]
+    same_arguments = bare.replace("(arg_A, arg_B, out_ptr0)", "(arg_A, arg_B, in_ptr2, out_ptr0)")
+    assert same_arguments != bare
+    assert ast.dump(ast.parse(cut)) == ast.dump(ast.parse(same_arguments))  # but for a pair of brackets
+
+
+def test_a_template_without_an_epilogue_is_said(bare: str) -> None:
+    with pytest.raises(ValueError, match="it has no epilogue"):
+        without_epilogue(bare)
+
+
+def test_another_kernel_is_refused() -> None:
+    with pytest.raises(ValueError, match="not a template with one suffix: 0 lines"):
+        without_epilogue("@triton.jit\ndef triton_poi_0(in_ptr0):\n    pass\n")
+    with pytest.raises(ValueError, match="has 2 stores"):
+        without_epilogue(
+            f"def f(a, b, acc):\n    {MARKER}\n    tl.store(a, acc + 1, None)\n    tl.store(b, acc, None)\n"
+        )

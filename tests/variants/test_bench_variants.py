@@ -114,7 +114,7 @@ def test_a_file_given_again_replaces_itself_but_never_an_edit(bench_text: Text, 
     assert "second" in kernel_text(second, KERNEL, 3)
     edited = second.replace("auto second", "auto  second", 1)
     assert edited != second
-    with pytest.raises(ProbeError, match="is there already, and was edited"):
+    with pytest.raises(ProbeError, match="already exists, and was edited"):
         add_variant(edited, f"{KERNEL}_v3", pristine)
     untouched = add_variant(bench_text(FLIP), f"{KERNEL}_v2", pristine.replace("tmp0", "mine"))
     assert "mine" in kernel_text(untouched, KERNEL, 2)

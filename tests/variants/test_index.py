@@ -73,7 +73,7 @@ def test_a_flat_index_in_another_layout(index: str, sizes: dict[str, int], expec
         ("x2 + x1", {"x1": 3, "x2": 256}, Layout((2, 3, 256), (768, 256, 1)), "outside of its size 256"),
         ("x2 - 1", {"x2": 10}, Layout((2, 10), (10, 1)), "left over"),
         ("2*x0", {"x0": 9}, Layout((6, 3), (3, 1)), "runs over the end of dimension 1"),
-        ("x0", {"x0": 3}, Layout((2, 4), (8, 2)), "no multiple of a stride"),
+        ("x0", {"x0": 3}, Layout((2, 4), (8, 2)), "not a multiple of a stride"),
     ],
 )
 def test_what_is_not_proved_is_refused(index: str, sizes: dict[str, int], layout: Layout, why: str) -> None:
