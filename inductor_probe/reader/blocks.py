@@ -1,26 +1,40 @@
 """Splitting an IR file into nodes, fields and loop bodies, by structure alone.
 
-The structure is the same in every torch version: a header line `name: Kind(IR)`, fields `name.key = value`
-whose value may go on over several lines, `name.outputs = [` up to its `]`, layout lines, a loop body, and
-`name.snodes[i] =` before each child of a fused node. Children are indented in some versions and flat in
-others; only the `.snodes[` line tells whose child a node is.
+The structure is the same in every torch version (torch/_inductor/debug.py, DebugFormatter._write_ir): for
+each node a header line `name: Kind(IR)`, fields `name.key = value` whose value may go on over several lines,
+`name.outputs = [` up to its `]`, layout lines, a loop body, and `name.snodes[i] =` before each child of a
+fused node:
+
+    op0_op1: FusedSchedulerNode(SchedulerNode,SchedulerNode)
+    op0_op1.writes = [MemoryDep('buf0', c0, {c0: 8}), MemoryDep('buf1', c0, {c0: 8})]
+    op0_op1.snodes[0] =
+    op0: SchedulerNode(ComputedBuffer)
+    op0.writes = [MemoryDep('buf0', c0, {c0: 8})]
+    class op0_loop_body:
+        var_ranges = {p0: 8}
+    op0_op1.snodes[1] =
+    op1: SchedulerNode(ComputedBuffer)
+
+Children are indented until torch 2.4, and flat since: only the `.snodes[` line tells whose child a node is.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 from inductor_probe.model.span import MOST_PROBLEMS
+from inductor_probe.reader.values import balance
 
+# torch/_inductor/scheduler.py: BaseSchedulerNode.debug_str and FusedSchedulerNode.debug_str
 _HEADER = re.compile(r"\s*(?P<name>\w+): (?P<kind>\w+)\((?P<ir>.*)\)")
-_SNODE = re.compile(r"\s*(?P<parent>\w+)\.snodes\[\d+\] =\s*")
 _FIELD = re.compile(r"\s*(?P<owner>\w+)\.(?P<key>[\w.]+) = ?(?P<value>.*)")
-_LAYOUT = re.compile(r"\s*(?P<owner>\w+)_layout = (?P<value>.*)")
-_OUTPUT = re.compile(r"\s*(?P<owner>\w+): (?P<value>\w+)")
-_BODY = re.compile(r"\s*class (?P<owner>\w+)_loop_body:")
-_DEVICE_CODE = re.compile(r"\s*(?P<owner>\w+) (?P<what>Triton code:|Unfinalized multi template buffer)")
+_SNODE = re.compile(r"\s*(?P<parent>\w+)\.snodes\[\d+\] =\s*")  # FusedSchedulerNode.debug_str_extra
+_LAYOUT = re.compile(r"\s*(?P<owner>\w+)_layout = (?P<value>.*)")  # SchedulerNode.debug_str_extra, torch 2.4
+_OUTPUT = re.compile(r"\s*(?P<owner>\w+): (?P<value>\w+)")  # SchedulerBuffer.debug_str, torch 2.5
+_BODY = re.compile(r"\s*class (?P<owner>\w+)_loop_body:")  # SchedulerNode.debug_str_extra
+# torch/_inductor/codegen/triton.py, debug_triton_code
+_DEVICE_CODE = re.compile(r"\s*\w+ (?:Triton code:|Unfinalized multi template buffer)")
 _DEEPEST = 50
 """Nodes in nodes: torch fuses into groups, and puts groups into a foreach node, which is three."""
 _OPEN, _CLOSE = "([{", ")]}"
@@ -55,7 +69,6 @@ class NodeBlock:
     outputs: list[Statement] = field(default_factory=list)
     body: list[str] = field(default_factory=list)
     body_first: int = 0
-    device_code: list[str] = field(default_factory=list)
     children: list[NodeBlock] = field(default_factory=list)
 
 
@@ -64,7 +77,7 @@ class IrBlocks:
     """The nodes of a file, the lines (number, text) that belong to no known form, and every piece.
 
     `stopped` is the first line that was not read, since too many before it were in no known form. A piece is
-    what consecutive lines were taken for, and the last of them; the next one begins behind it.
+    what consecutive lines are, and the last of them; the next one begins behind it.
     """
 
     nodes: list[NodeBlock] = field(default_factory=list)
@@ -81,8 +94,8 @@ def split(text: str) -> IrBlocks:
 class _Splitter:
     """Walks the lines once; `stack` holds the open node and the fused nodes around it.
 
-    Nearly every field begins as the one before: `op3.`, or `    buf3.`. What such a beginning stands for is
-    kept, so that most lines are told without a pattern, which would take half of the time of all reading.
+    Of the lines above, `op0_op1.snodes[1] =` finds the stack [op0_op1, op0]: it closes what lies above
+    op0_op1, and the next header is a child of that.
     """
 
     def __init__(self, lines: list[str]) -> None:
@@ -90,142 +103,115 @@ class _Splitter:
         self.blocks = IrBlocks()
         self.stack: list[NodeBlock] = []
         self.expects_child = False
-        self.beginning = "\n"  # which no line begins with
-        self.owner = ""
-        self.keys: set[str] = set()
 
     def split(self) -> IrBlocks:
-        at, end = 0, len(self.lines)
+        index, end = 0, len(self.lines)
         take, pieces = self._take, self.blocks.pieces
-        while at < end:
-            what, after = take(at)
+        while index < end:
+            what, after = take(index)
             pieces.append((what, after))
             if what in ("unread", "outputs cut off"):
-                self.blocks.unread.append((at + 1, self.lines[at]))
-            at = after
-            if len(self.blocks.unread) >= MOST_PROBLEMS and at < end:
-                pieces.append(("not read", end))
-                self.blocks.stopped, at = at + 1, end
+                self.blocks.unread.append((index + 1, self.lines[index]))
+                if len(self.blocks.unread) >= MOST_PROBLEMS and after < end:
+                    pieces.append(("not read", end))
+                    self.blocks.stopped, after = after + 1, end
+            index = after
         self._leave(0, end)
         return self.blocks
 
-    def _leave(self, depth: int, at: int) -> None:
-        """Close the nodes above `depth`: they end before line index `at`."""
+    def _leave(self, depth: int, index: int) -> None:
+        """Close the nodes above `depth`: they end before line `index`."""
         for node in self.stack[depth:]:
-            node.last = at
+            node.last = index
         del self.stack[depth:]
 
-    def _take(self, at: int) -> tuple[str, int]:
-        """Take what begins at line index `at`; return what it is and the index after it."""
-        line = self.lines[at]
+    def _take(self, index: int) -> tuple[str, int]:
+        """Take what begins at line `index`; return what it is and the index after it."""
+        line = self.lines[index]
         if not line or line.isspace():
-            self._leave(0, at)
+            self._leave(0, index)
             self.expects_child = False
-            return "empty", at + 1
-        is_start = not self.stack or (self.expects_child and len(self.stack) < _DEEPEST)
-        if is_start and (match := _HEADER.fullmatch(line)):
-            node = NodeBlock(match["name"], match["kind"], match["ir"], at + 1, at + 1)
+            return "empty", index + 1
+        may_start = not self.stack or (self.expects_child and len(self.stack) < _DEEPEST)
+        if may_start and (match := _HEADER.fullmatch(line)):
+            node = NodeBlock(match["name"], match["kind"], match["ir"], index + 1, index + 1)
             (self.stack[-1].children if self.stack else self.blocks.nodes).append(node)
             self.stack.append(node)
             self.expects_child = False
-            return "header", at + 1
-        if not self.stack:
-            return "unread", at + 1
-        return self._take_part(self.stack[-1], line, at)
+            return "header", index + 1
+        return self._take_part(self.stack[-1], line, index) if self.stack else ("unread", index + 1)
 
-    def _take_child_mark(self, parent: str, at: int) -> tuple[str, int]:
-        depth = next(
-            (depth for depth in range(len(self.stack), 0, -1) if self.stack[depth - 1].name == parent), 0
-        )
-        if not depth:
-            return "unread", at + 1
-        self._leave(depth, at)
-        self.expects_child = True
-        return "child", at + 1
-
-    def _take_part(self, node: NodeBlock, line: str, at: int) -> tuple[str, int]:
-        """Take the layout, field, outputs block, child, loop body or device code at `at` into `node`."""
+    def _take_part(self, node: NodeBlock, line: str, index: int) -> tuple[str, int]:
+        """Take the layout, field, outputs block, child, loop body or device code at `index` into `node`."""
         if "_layout = " in line and (match := _LAYOUT.fullmatch(line)):
-            statement = self._statement(match["owner"], LAYOUT_LINE, match["value"], at)
-            node.statements.append(statement)
-            return "layout", statement.last
-        if found := self._field(line):
-            key, value = found
-            if self.owner != node.name:
-                return "unread", at + 1
+            node.statements.append(self._statement(match["owner"], LAYOUT_LINE, match["value"], index))
+            return "layout", node.statements[-1].last
+        if match := _FIELD.fullmatch(line):
+            owner, key, value = match.groups()
+            if owner != node.name:
+                return "unread", index + 1
             if key == "outputs":
-                return self._take_outputs(node, at)
-            statement = self._statement(self.owner, key, value, at)
-            node.statements.append(statement)
-            return "field", statement.last
+                return self._take_outputs(node, index)
+            node.statements.append(self._statement(owner, key, value, index))
+            return "field", node.statements[-1].last
         if ".snodes[" in line and (match := _SNODE.fullmatch(line)):
-            return self._take_child_mark(match["parent"], at)
+            names = [parent.name for parent in self.stack]
+            if match["parent"] not in names:
+                return "unread", index + 1
+            self._leave(len(names) - names[::-1].index(match["parent"]), index)
+            self.expects_child = True
+            return "child", index + 1
         if _BODY.fullmatch(line) and not node.body:
-            after = self._deeper(at)
-            node.body, node.body_first = self.lines[at:after], at + 1
+            after = self._deeper(index)
+            node.body, node.body_first = self.lines[index:after], index + 1
             return "body", after
         if _DEVICE_CODE.fullmatch(line):
-            after = self._deeper(at, over_empty=True)
-            node.device_code = self.lines[at:after]
-            return "device code", after
-        return "unread", at + 1
+            return "device code", self._deeper(index, over_empty=True)
+        return "unread", index + 1
 
-    def _field(self, line: str) -> tuple[str, str] | None:
-        """Return key and value of `owner.key = value`, and keep its owner; None for any other line."""
-        if line.startswith(self.beginning):
-            key, equals, value = line[len(self.beginning) :].partition(" = ")
-            if equals and key in self.keys:
-                return key, value
-        match = _FIELD.fullmatch(line)
-        if match is None:
-            return None
-        self.owner, self.beginning = match["owner"], line[: match.start("key")]
-        self.keys.add(match["key"])
-        return match["key"], match["value"]
-
-    def _take_outputs(self, node: NodeBlock, at: int) -> tuple[str, int]:
-        after = self._deeper(at)
-        inside = at + 1
+    def _take_outputs(self, node: NodeBlock, index: int) -> tuple[str, int]:
+        after = self._deeper(index)
+        inside = index + 1
         while inside < after:
-            statement = self._output_statement(inside, after)
-            node.outputs.append(statement)
-            inside = statement.last
+            node.outputs.append(self._output_statement(inside, after))
+            inside = node.outputs[-1].last
         closed = after < len(self.lines) and self.lines[after].strip() == "]"
         return ("outputs", after + 1) if closed else ("outputs cut off", after)
 
-    def _output_statement(self, at: int, end: int) -> Statement:
-        line = self.lines[at]
-        if found := self._field(line):
-            return self._statement(self.owner, *found, at, end)
+    def _output_statement(self, index: int, end: int) -> Statement:
+        line = self.lines[index]
+        if match := _FIELD.fullmatch(line):
+            return self._statement(match["owner"], match["key"], match["value"], index, end)
         if match := _OUTPUT.fullmatch(line):
-            return Statement(match["owner"], OUTPUT_HEADER, match["value"], at + 1, at + 1)
-        return Statement("", "?", line.strip(), at + 1, at + 1)
+            return Statement(match["owner"], OUTPUT_HEADER, match["value"], index + 1, index + 1)
+        return Statement("", "?", line.strip(), index + 1, index + 1)
 
-    def _statement(self, owner: str, key: str, value: str, at: int, end: int | None = None) -> Statement:
-        """Join lines from `at` until brackets balance and a value is there.
+    def _statement(self, owner: str, key: str, value: str, index: int, end: int | None = None) -> Statement:
+        """Join lines from `index` until brackets balance and a value is there.
 
-        A line that goes on is indented deeper or closes a bracket; anything else ends a value that was cut
-        off.
+        `pformat` breaks lists of more than 80 characters: `op1.met_dependencies = ` and
+        `    [   StarDep(name='arg0_1', mode=None),`, `        StarDep(name='arg2_1', mode=None)]`. A line
+        that goes on is indented deeper or closes a bracket; anything else ends a value that was cut off.
         """
         lines = self.lines
         end = len(lines) if end is None else end
-        last = at + 1
+        last = index + 1
         if last >= end or lines[last][:1].isidentifier():
             return Statement(owner, key, value, last, last)
-        indent = _indent(lines[at])
-        depth, bare = _balance(value), not value or value.isspace()
-        while last < end and (depth > 0 or bare) and _goes_on(lines[last], indent):
-            if bare and lines[last].lstrip()[0] not in _OPEN:
+        indent = _indent(lines[index])
+        depth, is_empty = balance(value), not value or value.isspace()
+        while last < end and (depth > 0 or is_empty) and _goes_on(lines[last], indent):
+            if is_empty and lines[last].lstrip()[0] not in _OPEN:
                 break
-            depth += _balance(lines[last])
-            bare = False
+            depth += balance(lines[last])
+            is_empty = False
             last += 1
-        return Statement(owner, key, "\n".join([value, *lines[at + 1 : last]]), at + 1, last)
+        return Statement(owner, key, "\n".join([value, *lines[index + 1 : last]]), index + 1, last)
 
-    def _deeper(self, at: int, over_empty: bool = False) -> int:
-        """Return the index after the lines below `at` that are indented deeper than it."""
-        lines, prefix = self.lines, " " * (_indent(self.lines[at]) + 1)
-        after = at + 1
+    def _deeper(self, index: int, over_empty: bool = False) -> int:
+        """Return the index after the lines below `index` that are indented deeper than it."""
+        lines, prefix = self.lines, " " * (_indent(self.lines[index]) + 1)
+        after = index + 1
         while after < len(lines):
             line = lines[after]
             if not line.startswith(prefix) or line.isspace():
@@ -240,21 +226,9 @@ class _Splitter:
         return after
 
 
-def joined(text: str, blocks: IrBlocks) -> str:
-    """Return the lines of the pieces of `text` joined again: `text` itself, or lines were lost or doubled."""
-    lines = text.split("\n")
-    ends = [0, *(last for _, last in blocks.pieces)]
-    return "\n".join(line for first, last in pairwise(ends) for line in lines[first:last])
-
-
 def _goes_on(line: str, indent: int) -> bool:
     text = line.lstrip()
     return bool(text) and (len(line) - len(text) > indent or text[0] in _CLOSE)
-
-
-def _balance(line: str) -> int:
-    count = line.count
-    return count("(") + count("[") + count("{") - count(")") - count("]") - count("}")
 
 
 def _indent(line: str) -> int:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from inductor_probe.files import read_text
-from inductor_probe.model.ir import Buffer, BufferLayout, LoopBody, NodeUser, SchedulerNode
+from inductor_probe.model.ir import Block, Buffer, BufferLayout, Dim, LoopBody, Op, Ref, SchedulerNode, Value
 from inductor_probe.model.span import MOST_PROBLEMS, Problem, Span, too_many_problems
 from inductor_probe.reader import blocks, values
-from inductor_probe.reader.loop_body import parse_loop_body
+from inductor_probe.reader.python_text import parse_expression
 
-# key in the file -> (attribute of SchedulerNode, reader of its value). An unknown key is kept verbatim.
+# Key in the file -> (attribute of SchedulerNode, reader of its value). An unknown key is kept verbatim.
+# torch/_inductor/scheduler.py: BaseSchedulerNode.debug_str and debug_str_extra of SchedulerNode and
+# ExternKernelSchedulerNode; the distances since torch 2.12.
 _FIELDS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "writes": ("writes", values.deps),
     "unmet_dependencies": ("unmet_dependencies", values.deps),
@@ -25,7 +30,7 @@ _FIELDS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "max_input_distance": ("max_input_distance", values.count),
     "node.kernel": ("kernel", lambda text: None if text == "None" else text),
 }
-# The same facts stand in the outputs block (torch 2.5 and later) or on the node itself (before).
+# SchedulerBuffer.debug_str, in the outputs block, since torch 2.5; on the node itself before.
 _BUFFER_FIELDS: dict[str, Callable[[str], Any]] = {
     "layout": values.layout,
     "users": values.users,
@@ -35,6 +40,20 @@ _BUFFER_FIELDS: dict[str, Callable[[str], Any]] = {
 _CHILD_NAMES = "snodes"
 # What reading a value that is cut off or of a new form raises.
 _NOT_READ = (ValueError, RecursionError)
+
+# Statements of a loop body, a line each: torch/_inductor/loop_body.py, LoopBody.debug_str and
+# LoopBodyBlock.debug_str, whose text is made by the code generator of torch.fx: `load = ops.load('arg0_1',
+# get_index)`.
+_CALL = re.compile(r"(?P<result>\w+) = (?P<target>[A-Za-z_][\w.]*)\((?P<arguments>.*)\)")
+_ITEM = re.compile(r"(?P<result>\w+) = (?P<base>[A-Za-z_]\w*)\[(?P<index>\d{1,9})\]")
+_NAME_OR_STRING = r"(?:(?!(?:True|False|inf|nan)\b)[A-Za-z_]\w*|'\w*')"
+_NAMES_AND_STRINGS = re.compile(rf"{_NAME_OR_STRING}(?:, {_NAME_OR_STRING})*")
+"""Of most operations: `'buf0', get_index, mul, None`. To parse them all makes reading a tenth slower."""
+_DEFINITION = re.compile(r"def (?P<name>\w+)\((?P<params>[\w, ]*)\):")
+_RETURN = re.compile(r"return(?: (?P<value>.+))?")
+_ASSIGNMENT = re.compile(r"(?P<name>[A-Za-z_]\w*) = (?P<value>.+)")
+
+Arguments: TypeAlias = tuple[tuple[Value, ...], tuple[tuple[str, Value], ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +78,8 @@ def parse_ir(text: str, path: Path) -> IrFile:
     """Read the text of an IR file; `path` is what spans and problems name."""
     split = blocks.split(text)
     problems = [
-        Problem(f"not understood: {values.shorten(line.strip())}", Span(path, at, at))
-        for at, line in split.unread
+        Problem(f"not understood: {values.shorten(line.strip())}", Span(path, number, number))
+        for number, line in split.unread
     ]
     reader = _NodeReader(path, problems)
     nodes = []
@@ -68,8 +87,8 @@ def parse_ir(text: str, path: Path) -> IrFile:
         if reader.stopped is not None:
             break
         nodes.append(reader.node(block))
-    if stops := [line for line in (split.stopped, reader.stopped) if line is not None]:
-        problems.append(too_many_problems(path, min(stops), text))
+    if stopped := [line for line in (split.stopped, reader.stopped) if line is not None]:
+        problems.append(too_many_problems(path, min(stopped), text))
     problems.sort(key=lambda problem: problem.span.first if problem.span else 0)
     return IrFile(tuple(nodes), tuple(problems))
 
@@ -110,16 +129,6 @@ def _child_names(node: SchedulerNode) -> tuple[str, ...]:
 
 
 @dataclass(slots=True)
-class _OutputDraft:
-    """A buffer of an outputs block while its lines are read."""
-
-    name: str
-    kind: str
-    first: int
-    facts: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
 class _NodeReader:
     """Turns blocks into nodes; what cannot be read goes to `problems`.
 
@@ -133,7 +142,7 @@ class _NodeReader:
     def node(self, block: blocks.NodeBlock) -> SchedulerNode:
         """Read the lines of one node and of its children."""
         attributes: dict[str, Any] = {}
-        own: dict[str, Any] = {}
+        buffer: dict[str, Any] = {}
         layouts: dict[str, tuple[BufferLayout, Span]] = {}
         fields: list[tuple[str, str]] = []
         for statement in block.statements:
@@ -147,78 +156,127 @@ class _NodeReader:
                 elif known := _FIELDS.get(key):
                     attributes[known[0]] = known[1](statement.value.strip())
                 elif key in _BUFFER_FIELDS:
-                    own[key] = _BUFFER_FIELDS[key](statement.value)
+                    buffer[key] = _BUFFER_FIELDS[key](statement.value)
                 else:
                     fields.append((key, statement.value.strip()))
             except _NOT_READ as error:
-                self._problem(error, statement)
+                self._add(str(error), self._span(statement))
+        span = Span(self.path, block.first, block.last)
         children = tuple(self.node(child) for child in block.children)
         outputs = self._outputs(block.outputs)
         if not outputs and not children:
-            layout = layouts.get(block.name)
-            own.setdefault("layout", layout[0] if layout else None)
-            span = layout[1] if layout else Span(self.path, block.first, block.last)
-            outputs = (_buffer(block.name, block.ir, own, span),)
+            layout, layout_span = layouts.get(block.name, (None, span))
+            facts = {"layout": layout, **buffer}
+            outputs = (_buffer(block.name, block.ir, facts, layout_span),)
         return SchedulerNode(
             name=block.name,
             kind=block.kind,
             ir=block.ir,
             outputs=outputs,
             layouts=tuple((name, layout, span) for name, (layout, span) in layouts.items()),
-            body=self._body(block),
+            body=self._body(block.body, block.body_first) if block.body else None,
             children=children,
             fields=tuple(fields),
-            span=Span(self.path, block.first, block.last),
+            span=span,
             **attributes,
         )
 
-    def _body(self, block: blocks.NodeBlock) -> LoopBody | None:
-        if not block.body:
-            return None
-
-        def bad_line(line: int, message: str) -> None:
-            at = block.body_first + line
-            self._add(Problem(message, Span(self.path, at, at)), at)
-
-        return parse_loop_body(block.body, self.path, block.body_first, bad_line)
-
     def _outputs(self, statements: list[blocks.Statement]) -> tuple[Buffer, ...]:
-        drafts: list[_OutputDraft] = []
+        outputs: list[tuple[blocks.Statement, dict[str, Any]]] = []
         for statement in statements:
             if statement.key == blocks.OUTPUT_HEADER:
-                drafts.append(_OutputDraft(statement.owner, statement.value, statement.first))
+                outputs.append((statement, {}))
                 continue
             try:
-                if not drafts or statement.key not in _BUFFER_FIELDS:
+                if not outputs or statement.key not in _BUFFER_FIELDS:
                     raise ValueError(f"not understood: {values.shorten(statement.value)}")
-                drafts[-1].facts[statement.key] = _BUFFER_FIELDS[statement.key](statement.value)
+                outputs[-1][1][statement.key] = _BUFFER_FIELDS[statement.key](statement.value)
             except _NOT_READ as error:
-                self._problem(error, statement)
+                self._add(str(error), self._span(statement))
         return tuple(
-            _buffer(draft.name, draft.kind, draft.facts, Span(self.path, draft.first, draft.first))
-            for draft in drafts
+            _buffer(header.owner, header.value, facts, self._span(header)) for header, facts in outputs
         )
+
+    def _body(self, lines: list[str], first: int) -> LoopBody:
+        """Read the lines of a `class op0_loop_body:`, the first of which is line `first` of the file.
+
+        Bodies are most of what an IR file holds, and the same lines occur over and over in them, so an
+        operation is read once and remembered, and so is what stands between the brackets of a call.
+        """
+        ranges: tuple[tuple[str, Dim], ...] = ()
+        indexes: list[tuple[str, str]] = []
+        functions: list[tuple[re.Match[str], list[Op]]] = []
+        results: list[Value] = []
+        for number, line in enumerate(lines[1:], start=1):
+            text = line.strip()
+            try:
+                if functions and (op := _op(text, number)):
+                    functions[-1][1].append(op)
+                elif not functions and (match := _ASSIGNMENT.fullmatch(text)):
+                    if match["name"] == "var_ranges":
+                        ranges = values.ranges(match["value"])
+                    else:
+                        indexes.append((match["name"], match["value"]))
+                elif match := _DEFINITION.fullmatch(text):
+                    functions.append((match, []))
+                    results.append(None)
+                elif functions and (match := _RETURN.fullmatch(text)):
+                    results[-1] = values.operand_text(match["value"]) if match["value"] else None
+                elif text != "pass":
+                    raise ValueError(f"not understood: {values.shorten(text)}")
+            except _NOT_READ as error:
+                self._add(str(error), Span(self.path, first + number, first + number))
+        body = tuple(
+            Block(definition["name"], tuple(definition["params"].split(", ")), tuple(ops), result)
+            for (definition, ops), result in zip(functions, results, strict=True)
+        )
+        return LoopBody(ranges, tuple(indexes), body, Span(self.path, first, first + len(lines) - 1))
 
     def _span(self, statement: blocks.Statement) -> Span:
         return Span(self.path, statement.first, statement.last)
 
-    def _problem(self, error: Exception, statement: blocks.Statement) -> None:
-        self._add(Problem(str(error), self._span(statement)), statement.first)
-
-    def _add(self, problem: Problem, line: int) -> None:
+    def _add(self, message: str, span: Span) -> None:
         if len(self.problems) < MOST_PROBLEMS:
-            self.problems.append(problem)
+            self.problems.append(Problem(message, span))
         elif self.stopped is None:
-            self.stopped = line
+            self.stopped = span.first
+
+
+@lru_cache(maxsize=16384)
+def _op(text: str, line: int) -> Op | None:
+    if match := _CALL.fullmatch(text):
+        result, target, arguments = match.groups()
+        args, kwargs = _arguments(arguments)
+        return Op(result, target, args, kwargs, line)
+    if match := _ITEM.fullmatch(text):
+        return Op(match["result"], "[]", (Ref(match["base"]), int(match["index"])), (), line)
+    return None
+
+
+@lru_cache(maxsize=16384)
+def _arguments(text: str) -> Arguments:
+    """Read `'buf0', get_index, src_dtype = torch.float32`."""
+    if _NAMES_AND_STRINGS.fullmatch(text):
+        parts = text.split(", ")
+        return tuple(
+            part[1:-1] if part[0] == "'" else None if part == "None" else Ref(part) for part in parts
+        ), ()
+    call = parse_expression(f"f({text})")
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):  # `f(1).g(2)`
+        raise ValueError(f"not the arguments of one call: {values.shorten(text)}")
+    args = tuple(values.operand(argument) for argument in call.args)
+    kwargs = tuple((kw.arg, values.operand(kw.value)) for kw in call.keywords if kw.arg is not None)
+    if len(kwargs) != len(call.keywords):
+        raise ValueError(f"unknown argument: {values.shorten(text)}")
+    return args, kwargs
 
 
 def _buffer(name: str, kind: str, facts: dict[str, Any], span: Span) -> Buffer:
-    users: tuple[NodeUser, ...] = facts.get("users", ())
     return Buffer(
         name=name,
         kind=kind,
         layout=facts.get("layout"),
-        users=users,
+        users=facts.get("users", ()),
         aliases=facts.get("aliases", ()),
         mutations=facts.get("mutations", ()),
         span=span,

@@ -97,8 +97,7 @@ def parse_expression(text: str) -> ast.expr:
         ValueError: not a Python expression, too long or nested too deeply to be one of inductor's, or there
             were too many before; its message says which of these.
     """
-    if len(text) > LARGEST_EXPRESSION:
-        raise ValueError(f"not read: a value of {len(text):,} characters, more than {LARGEST_EXPRESSION:,}")
+    check_length(text)
     left = _left.get(None)
     if left is not None:
         left[0] -= len(text)
@@ -124,6 +123,12 @@ def without_long_numbers(text: str, path: Path) -> tuple[str, tuple[Problem, ...
     message = "a number of more than 1,000 digits, not read"
     problems = tuple(Problem(message, Span(path, line, line)) for line in dict.fromkeys(lines))
     return LONG_NUMBER.sub(_NOT_READ, text), problems
+
+
+def check_length(text: str) -> None:
+    """Raise ValueError where a value is too long to be one of inductor's."""
+    if len(text) > LARGEST_EXPRESSION:
+        raise ValueError(f"not read: a value of {len(text):,} characters, more than {LARGEST_EXPRESSION:,}")
 
 
 def _tree(text: str) -> ast.Module:

@@ -1,10 +1,12 @@
-"""Values as inductor prints them: deps, layouts, users, sizes. Nearly all of them are Python expressions.
+"""Values as inductor prints them: deps, layouts, users, sizes, operands.
 
-They are read with `ast` and never evaluated. `parse` gives an `Expression`; the functions below turn its
-nodes into records. Every one raises ValueError on a form it does not know.
+Values are read by their brackets and commas, and never evaluated: `MemoryDep('buf0', 3*c0, {c0: 256})` is a
+kind with arguments. What is symbolic in them (an index, a size that is no number), and the operands of a
+loop body, must be Python expressions, which `ast` tells. Every function raises ValueError on a form it does
+not know.
 
 A dump says the same things many times (in the file before fusion and the one after, of a fused node and of
-each of its children, for every graph of a run), so what was parsed is remembered by its text. The records
+each of its children, for every graph of a run), so what was read is remembered by its text. The records
 are frozen: sharing them saves memory as well.
 """
 
@@ -12,9 +14,9 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 
+from inductor_probe.backends.brackets import unwrapped
 from inductor_probe.model.ir import (
     BufferLayout,
     Dep,
@@ -26,64 +28,108 @@ from inductor_probe.model.ir import (
     StarDep,
     Value,
     WeakDep,
-    dim_of,
+    as_dim,
 )
-from inductor_probe.reader import usual
-from inductor_probe.reader.python_text import parse_expression
+from inductor_probe.reader.python_text import check_length, parse_expression
+
+_CALL = re.compile(r"(?P<kind>\w+)\((?P<arguments>.*)\)", re.DOTALL)
+_STRING = re.compile(r"'([^'\\]*)'")
+_SUM = re.compile(r"[\w*+ -]+")
+"""Most indices: `3*c0 + c1`. To parse each takes longer than all the rest of a dep."""
+_BETWEEN_DEPS = re.compile(r",\s+(?=\w+Dep\()")
+_BETWEEN_USERS = re.compile(r",\s+(?=NodeUser\()")
 
 
-@dataclass(frozen=True, slots=True)
-class Expression:
-    """A parsed expression together with its text, so that parts can be quoted verbatim."""
-
-    text: str
-    encoded: bytes
-    node: ast.expr
-
-    def quote(self, node: ast.expr) -> str:
-        """Return the text of `node`, which is part of this expression."""
-        return self.encoded[node.col_offset : node.end_col_offset].decode()
+def balance(text: str) -> int:
+    """Return how many more brackets a text opens than it closes."""
+    count = text.count
+    return count("(") + count("[") + count("{") - count(")") - count("]") - count("}")
 
 
-def parse(text: str) -> Expression:
-    """Parse one expression; line breaks inside it do not matter.
+def _split(text: str) -> list[str]:
+    """Split at the commas outside of brackets: `size=[2, 3], offset=5` gives `size=[2, 3]` and `offset=5`.
 
-    Raises:
-        ValueError: see `parse_expression`.
+    Split at every comma, then joined again until brackets balance: `size=[2` opens one, ` 3]` closes it.
     """
-    line = " ".join(text.split("\n")).strip()
-    return Expression(line, line.encode(), parse_expression(line))
+    pieces = text.split(",")
+    parts: list[str] = []
+    start = depth = 0
+    for end, piece in enumerate(pieces, 1):
+        depth += balance(piece)
+        if not depth:
+            parts.append(",".join(pieces[start:end]).strip())
+            start = end
+    if depth:
+        raise ValueError(f"brackets do not match: {shorten(text)}")
+    return parts if parts[-1] else parts[:-1]
 
 
-def dim(expression: Expression, node: ast.expr) -> Dim:
-    """Read a size or stride: an int, or the text of a symbolic expression."""
-    text = expression.quote(node)
-    return dim_of(node.value, text) if isinstance(node, ast.Constant) and type(node.value) is int else text
+def _items(text: str, brackets: str, what: str) -> list[str]:
+    """Return what a list, tuple or dictionary holds."""
+    check_length(text)
+    if not (text.startswith(brackets[0]) and text.endswith(brackets[1])):
+        raise ValueError(f"not {what}: {shorten(text)}")
+    return _split(text[1:-1])
 
 
-def dims(expression: Expression, node: ast.expr) -> tuple[Dim, ...]:
-    """Read a list or tuple of sizes or strides."""
-    if not isinstance(node, ast.List | ast.Tuple):
-        raise ValueError(f"not a list of sizes: {expression.quote(node)}")
-    return tuple(dim(expression, element) for element in node.elts)
+def _call(text: str) -> tuple[str, list[str], dict[str, str]]:
+    """Take `Kind(1, key=2)` apart: kind, positional and keyword arguments."""
+    check_length(text)
+    match = _CALL.fullmatch(text)
+    if match is None:
+        raise ValueError(f"not of the form Kind(...): {shorten(text)}")
+    positional: list[str] = []
+    keywords: dict[str, str] = {}
+    for argument in _split(match["arguments"]):
+        name, equals, value = argument.partition("=")
+        if equals and name.isidentifier():
+            keywords[name] = value
+        else:
+            positional.append(argument)
+    return match["kind"], positional, keywords
 
 
-def ranges(expression: Expression, node: ast.expr | None = None) -> tuple[tuple[str, Dim], ...]:
-    """Read `{c0: 256, c1: s77}` in its order; `node` is the part of the expression, all of it if None."""
-    node = expression.node if node is None else node
-    if not isinstance(node, ast.Dict):
-        raise ValueError(f"not ranges: {shorten(expression.quote(node))}")
-    return tuple(
-        (expression.quote(key), dim(expression, value))
-        for key, value in zip(node.keys, node.values, strict=True)
-        if key is not None
-    )
+def _one_line(text: str) -> str:
+    """Join a value that `pprint` broke into lines."""
+    return " ".join(text.split("\n")).strip() if "\n" in text else text.strip()
 
 
 @lru_cache(maxsize=8192)
-def ranges_text(text: str) -> tuple[tuple[str, Dim], ...]:
-    """Read the text of ranges: `{p0: 256, p1: s77}`."""
-    return ranges(parse(text))
+def dim(text: str) -> Dim:
+    """Read a size or stride: an int, or the text of a symbolic expression (`s77*s27`, `2*u0`)."""
+    if text.isdecimal():
+        return as_dim(text)
+    parse_expression(text)
+    return unwrapped(text)
+
+
+def _index(text: str) -> str:
+    """Read the index of a dep: `100*c0 + 50*((c1//3)) + (ModularIndexing(c1, 1, 3))`."""
+    if not _SUM.fullmatch(text):
+        parse_expression(text)
+        return unwrapped(text)
+    return text
+
+
+def dims(text: str) -> tuple[Dim, ...]:
+    """Read a list or tuple of sizes or strides: `[8, s77]`, `(8, 3)`, `(8,)`, `()`."""
+    if not (text.startswith("[") or _is_tuple(text)):
+        raise ValueError(f"not a list of sizes: {shorten(text)}")
+    return tuple(map(dim, _items(text, "()" if text[0] == "(" else "[]", "a list of sizes")))
+
+
+def _is_tuple(text: str) -> bool:
+    """Tell `(8, 3)`, `(8,)` and `()` from `((s0//2))`, which is one size."""
+    return text == "()" or (text.startswith("(") and (text.endswith(",)") or len(_split(text[1:-1])) > 1))
+
+
+@lru_cache(maxsize=8192)
+def ranges(text: str) -> tuple[tuple[str, Dim], ...]:
+    """Read `{c0: 256, c1: s77}` in its order."""
+    pairs = [part.partition(":") for part in _items(_one_line(text), "{}", "ranges")]
+    if not all(colon and name.isidentifier() for name, colon, _ in pairs):
+        raise ValueError(f"not ranges: {shorten(text)}")
+    return tuple((name, dim(size.strip())) for name, _, size in pairs)
 
 
 @lru_cache(maxsize=8192)
@@ -93,41 +139,32 @@ def deps(text: str) -> tuple[Dep, ...]:
     if not (inner.startswith("[") and inner.endswith("]")):
         raise ValueError(f"not a list of deps: {shorten(text)}")
     inner = inner[1:-1].strip()
-    return tuple(map(dep, _BETWEEN_DEPS.split(inner))) if inner else ()
-
-
-_BETWEEN_DEPS = re.compile(r",\s+(?=\w+Dep\()")
+    return tuple(map(_dep, _BETWEEN_DEPS.split(inner))) if inner else ()
 
 
 @lru_cache(maxsize=8192)
-def dep(text: str) -> Dep:
-    """Read one dep."""
-    if known := usual.memory_dep(text) or usual.star_dep(text):
-        return known
-    expression = parse(text)
-    return _dep(expression, expression.node)
-
-
-def _dep(expression: Expression, node: ast.expr) -> Dep:
-    name, args, kwargs = _call(expression, node)
-    match name:
+def _dep(text: str) -> Dep:
+    """Read one dep; torch/_inductor/dependencies.py prints it."""
+    kind, args, kwargs = _call(_one_line(text))
+    match kind:
+        # MemoryDep.__repr__: the mode unquoted; torch 2.4 and 2.5 print `None`, too.
         case "MemoryDep":
             if len(args) < 3:
-                raise ValueError(
-                    f"a MemoryDep without name, index or ranges: {shorten(expression.quote(node))}"
-                )
-            mode = _mode(expression, args[3]) if len(args) > 3 else None
-            return MemoryDep(_string(args[0]), expression.quote(args[1]), ranges(expression, args[2]), mode)
+                raise ValueError(f"a MemoryDep without name, index or ranges: {shorten(text)}")
+            mode = _mode(args[3]) if len(args) > 3 else None
+            return MemoryDep(_string(args[0]), _index(args[1]), ranges(args[2]), mode)
+        # Of the dataclasses, by their fields: the mode quoted. `mode` since torch 2.4, `mutating_buf` since
+        # 2.5, `is_fake` since 2.9.
         case "StarDep":
-            return StarDep(_string(_argument(kwargs, "name", name)), _mode(expression, kwargs.get("mode")))
+            return StarDep(_string(_argument(kwargs, "name", kind)), _mode(kwargs.get("mode", "None")))
         case "WeakDep":
-            mutating, fake = kwargs.get("mutating_buf"), kwargs.get("is_fake")
+            mutating, is_fake = kwargs.get("mutating_buf"), kwargs.get("is_fake")
             return WeakDep(
-                _string(_argument(kwargs, "name", name)),
+                _string(_argument(kwargs, "name", kind)),
                 None if mutating is None else _string(mutating),
-                None if fake is None else _bool(fake),
+                None if is_fake is None else _bool(is_fake),
             )
-    raise ValueError(f"unknown dep {name}")
+    raise ValueError(f"unknown dep {kind}")
 
 
 _LAYOUT_KEYS = ("device", "size", "stride", "offset")
@@ -135,51 +172,52 @@ _LAYOUT_KEYS = ("device", "size", "stride", "offset")
 
 @lru_cache(maxsize=8192)
 def layout(text: str) -> BufferLayout:
-    """Read `FixedLayout('cpu', torch.float32, size=[2, 3], stride=[3, 1])` and its kin."""
-    if known := usual.layout(text):
-        return known
-    expression = parse(text)
-    kind, args, kwargs = _call(expression, expression.node)
+    """Read `FixedLayout('cpu', torch.float32, size=[2, 3], stride=[3, 1])` (torch/_inductor/ir.py,
+    Layout.__str__).
+
+    MultiOutputLayout and NoneLayout are dataclasses: `MultiOutputLayout(device=device(type='cpu'))`.
+    """
+    kind, args, kwargs = _call(_one_line(text))
     device = args[0] if args else kwargs.get("device")
     size, stride, offset = kwargs.get("size"), kwargs.get("stride"), kwargs.get("offset")
     return BufferLayout(
         kind=kind,
-        device=None if device is None else _device(expression, device),
-        dtype=expression.quote(args[1]).removeprefix("torch.") if len(args) > 1 else None,
-        size=None if size is None else dims(expression, size),
-        stride=None if stride is None else dims(expression, stride),
-        offset=0 if offset is None else dim(expression, offset),
-        extras=tuple((key, expression.quote(at)) for key, at in kwargs.items() if key not in _LAYOUT_KEYS),
+        device=None if device is None else _device(device),
+        dtype=args[1].removeprefix("torch.") if len(args) > 1 else None,
+        size=None if size is None else dims(size),
+        stride=None if stride is None else dims(stride),
+        offset=0 if offset is None else dim(offset),
+        extras=tuple((key, value) for key, value in kwargs.items() if key not in _LAYOUT_KEYS),
     )
 
 
 @lru_cache(maxsize=8192)
 def users(text: str) -> tuple[NodeUser, ...]:
-    """Read `[NodeUser(node=SchedulerNode(name='op1'), can_inplace=False, is_weak=False)]`, or `None`."""
-    if (known := usual.users(text)) is not None:
-        return known
-    expression = parse(text)
-    if isinstance(expression.node, ast.Constant) and expression.node.value is None:
+    """Read `[NodeUser(node=SchedulerNode(name='op1'), can_inplace=False, is_weak=False)]`, or `None`.
+
+    torch/_inductor/scheduler.py, SchedulerBuffer.debug_str; several users are on lines of their own.
+    """
+    text = text.strip()
+    if text == "None":
         return ()  # fused nodes of torch 2.1
-    if not isinstance(expression.node, ast.List):
+    if not (text.startswith("[") and text.endswith("]")):
         raise ValueError(f"not a list of users: {shorten(text)}")
-    found = []
-    for element in expression.node.elts:
-        user, _, kwargs = _call(expression, element)
-        node = _argument(kwargs, "node", user)
-        kind: str | None = None
-        if isinstance(node, ast.Call):
-            kind, _, inner = _call(expression, node)
-            if "name" in inner:
-                name = _string(inner["name"])
-            else:
-                name = expression.quote(_argument(inner, "nodes", kind))
-        else:
-            name = expression.quote(node)
-        weak = kwargs.get("is_weak")  # torch 2.1 and later
-        can_inplace = _bool(_argument(kwargs, "can_inplace", user))
-        found.append(NodeUser(name, kind, can_inplace, None if weak is None else _bool(weak)))
-    return tuple(found)
+    inner = text[1:-1].strip().removesuffix(",")
+    return tuple(map(_user, _BETWEEN_USERS.split(inner))) if inner else ()
+
+
+@lru_cache(maxsize=8192)
+def _user(text: str) -> NodeUser:
+    user, _, kwargs = _call(text)
+    node, kind = _argument(kwargs, "node", user), None
+    if node.endswith(")"):  # BaseSchedulerNode.__repr__; of fused nodes `FusedSchedulerNode(nodes=op0_op1)`
+        kind, _, arguments = _call(node)
+        node = _string(arguments["name"]) if "name" in arguments else _argument(arguments, "nodes", kind)
+    if not node.isidentifier():
+        raise ValueError(f"not a name: {shorten(node)}")
+    is_weak = kwargs.get("is_weak")  # torch 2.1 and later
+    can_inplace = _bool(_argument(kwargs, "can_inplace", user))
+    return NodeUser(node, kind, can_inplace, None if is_weak is None else _bool(is_weak))
 
 
 def count(text: str) -> int:
@@ -191,39 +229,26 @@ def count(text: str) -> int:
 
 def names(text: str) -> tuple[str, ...]:
     """Read `['buf0', 'buf2']`."""
-    if known := usual.names(text):
-        return known
-    expression = parse(text)
-    if not isinstance(expression.node, ast.List):
-        raise ValueError(f"not a list of names: {shorten(text)}")
-    return tuple(_string(element) for element in expression.node.elts)
+    return tuple(map(_string, _items(_one_line(text), "[]", "a list of names")))
 
 
 @lru_cache(maxsize=8192)
 def sizes(text: str) -> tuple[tuple[Dim, ...], ...]:
     """Read `([1024], [768])` or `((1024,), (768,))`: iteration sizes, then reduction sizes."""
-    expression = parse(text)
-    if not isinstance(expression.node, ast.Tuple):
-        raise ValueError(f"not sizes: {shorten(text)}")
-    return tuple(dims(expression, element) for element in expression.node.elts)
+    return tuple(map(dims, _items(_one_line(text), "()", "sizes")))
 
 
 @lru_cache(maxsize=8192)
 def iteration(text: str) -> tuple[Dim | tuple[Dim, ...], ...]:
-    """Read a group's `((1024,), (768,))` (C++) or `(1024, 768)` (Triton)."""
-    expression = parse(text)
-    if not isinstance(expression.node, ast.Tuple):
-        raise ValueError(f"not a group's sizes: {shorten(text)}")
-    return tuple(
-        dims(expression, element) if isinstance(element, ast.Tuple | ast.List) else dim(expression, element)
-        for element in expression.node.elts
-    )
+    """Read a group's `((1024,), (768,))` (C++) or `(1024, 768)` (Triton; `((s0//2))` is one size)."""
+    parts = _items(_one_line(text), "()", "a group's sizes")
+    return tuple(dims(part) if part.startswith("[") or _is_tuple(part) else dim(part) for part in parts)
 
 
 @lru_cache(maxsize=8192)
 def operand_text(text: str) -> Value:
     """Read the text of an operand, as behind the `return` of a block."""
-    return operand(parse(text).node)
+    return operand(parse_expression(text))
 
 
 def operand(node: ast.expr) -> Value:
@@ -255,46 +280,36 @@ def dotted(node: ast.expr) -> str:
     return ast.unparse(node)
 
 
-def _call(expression: Expression, node: ast.expr) -> tuple[str, list[ast.expr], dict[str, ast.expr]]:
-    if not isinstance(node, ast.Call):
-        raise ValueError(f"not of the form Kind(...): {shorten(expression.quote(node))}")
-    kwargs = {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg is not None}
-    return expression.quote(node.func), node.args, kwargs
-
-
-def _argument(kwargs: dict[str, ast.expr], key: str, of: str) -> ast.expr:
+def _argument(kwargs: dict[str, str], key: str, of: str) -> str:
     """Return a keyword argument that every form of a value has."""
     if key not in kwargs:
         raise ValueError(f"{of} without {key}")
     return kwargs[key]
 
 
-def _mode(expression: Expression, node: ast.expr | None) -> str | None:
-    """A mode is printed unquoted in MemoryDep and quoted in StarDep."""
-    if node is None or (isinstance(node, ast.Constant) and node.value is None):
-        return None
-    return _string(node) if isinstance(node, ast.Constant) else expression.quote(node)
+def _mode(text: str) -> str | None:
+    return None if text == "None" else text.strip("'")
 
 
-def _device(expression: Expression, node: ast.expr) -> str:
+def _device(text: str) -> str:
     """`'cuda:0'`, or `device(type='cuda', index=0)`."""
-    if isinstance(node, ast.Constant):
-        return _string(node)
-    _, args, kwargs = _call(expression, node)
+    if text.startswith("'"):
+        return _string(text)
+    _, args, kwargs = _call(text)
     kind = _string(args[0] if args else _argument(kwargs, "type", "device"))
-    return f"{kind}:{expression.quote(kwargs['index'])}" if "index" in kwargs else kind
+    return f"{kind}:{kwargs['index']}" if "index" in kwargs else kind
 
 
-def _string(node: ast.expr) -> str:
-    if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        return node.value
-    raise ValueError(f"not a name: {shorten(ast.unparse(node))}")
+def _string(text: str) -> str:
+    if match := _STRING.fullmatch(text):
+        return match[1]
+    raise ValueError(f"not a name: {shorten(text)}")
 
 
-def _bool(node: ast.expr) -> bool:
-    if isinstance(node, ast.Constant) and isinstance(node.value, bool):
-        return node.value
-    raise ValueError(f"not a bool: {shorten(ast.unparse(node))}")
+def _bool(text: str) -> bool:
+    if text in ("True", "False"):
+        return text == "True"
+    raise ValueError(f"not a bool: {shorten(text)}")
 
 
 def shorten(text: str) -> str:

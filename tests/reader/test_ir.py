@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,8 +12,8 @@ from hypothesis import strategies as st
 
 from inductor_probe.errors import UnreadableError
 from inductor_probe.model.debug_dir import CompiledGraph
-from inductor_probe.model.ir import BufferLayout, MemoryDep, NodeUser, StarDep, WeakDep
-from inductor_probe.reader import blocks, values
+from inductor_probe.model.ir import BufferLayout, Dep, MemoryDep, NodeUser, Op, Ref, StarDep, WeakDep
+from inductor_probe.reader import blocks, ir, values
 from inductor_probe.reader.ir import parse_ir, read_ir
 from tests.conftest import all_graph_dirs
 
@@ -168,3 +169,67 @@ def test_layouts_round_trip(device: str, size: list[int | str]) -> None:
 def test_blocks_keep_lines_that_stand_outside_nodes() -> None:
     split = blocks.split("junk\nop0: SchedulerNode(ComputedBuffer)\nnot.a.snode.snodes[0] =\n")
     assert split.unread == [(1, "junk"), (3, "not.a.snode.snodes[0] =")]
+
+
+def test_arguments_read_by_pattern_and_those_parsed_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    files = [
+        folder / name for folder in all_graph_dirs() for name in ("ir_pre_fusion.txt", "ir_post_fusion.txt")
+    ]
+
+    def read_all() -> list[object]:
+        ir._arguments.cache_clear()
+        ir._op.cache_clear()
+        return [parse_ir(file.read_text(), file).nodes for file in files]
+
+    by_pattern = read_all()
+    monkeypatch.setattr(ir, "_NAMES_AND_STRINGS", re.compile(r"(?!)"))
+    assert read_all() == by_pattern
+    ir._arguments.cache_clear()
+    ir._op.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (
+            "MemoryDep('buf0', ModularIndexing(c0, 1, 3), {c0: 8})",
+            MemoryDep("buf0", "ModularIndexing(c0, 1, 3)", (("c0", 8),)),
+        ),
+        ("MemoryDep('buf0', c0, {c0: s77})", MemoryDep("buf0", "c0", (("c0", "s77"),))),
+        ("MemoryDep('buf0', c0, {c0: 8}, atomic_add)", MemoryDep("buf0", "c0", (("c0", 8),), "atomic_add")),
+        ("StarDep(name='buf0', mode='atomic_add')", StarDep("buf0", "atomic_add")),
+    ],
+)
+def test_deps_of_every_form(text: str, value: Dep) -> None:
+    assert values.deps(f"[{text}]") == (value,)
+
+
+def test_a_constant_is_no_name() -> None:
+    line = "store = ops.store('buf0', load, None, inf, True, -1, (x, 2.0), dtype = torch.float32)"
+    op = ir._op(line, 1)
+    assert isinstance(op, Op)
+    assert op.args == ("buf0", Ref("load"), None, float("inf"), True, -1, (Ref("x"), 2.0))
+    assert [name for name, _ in op.kwargs] == ["dtype"]
+
+
+def test_sizes_in_brackets_are_no_tuples() -> None:
+    assert values.iteration("(((s0//2)), 768)") == ("s0//2", 768)
+    assert values.iteration("((2, s0), ())") == ((2, "s0"), ())
+    assert values.sizes("([8, ((s0//2))], (3,))") == ((8, "s0//2"), (3,))
+
+
+@pytest.mark.parametrize("text", ["([8, 2 2], [])", "([8, 3)", "[8]", "8", "", "(8)", "([8],, [])"])
+def test_sizes_that_are_damaged(text: str) -> None:
+    with pytest.raises(ValueError, match="not"):
+        values.sizes(text)
+
+
+@pytest.mark.parametrize("damaged", ["[NodeUser(node=OUTPUT, can_inplace=False", "[NodeUser()]", "[x]"])
+def test_damaged_users_are_not_read_by_halves(damaged: str) -> None:
+    with pytest.raises(ValueError, match=r"not|without"):
+        values.users(damaged)
+
+
+def test_paths_do_not_matter(tmp_path: Path) -> None:
+    text = (all_graph_dirs()[0] / "ir_post_fusion.txt").read_text()
+    assert parse_ir(text, tmp_path).nodes == parse_ir(text, Path("elsewhere")).nodes
