@@ -22,7 +22,7 @@ from inductor_probe.machine.toolchain import flags_environment
 from inductor_probe.model.autotuning import ConfigSweep
 from inductor_probe.model.bench import BenchResult, BenchSettings
 from inductor_probe.model.codec import ShapeError, from_json, to_json
-from inductor_probe.model.remark import Remark, Subject, measured
+from inductor_probe.model.remark import Remark, Subject, measured, reported
 from inductor_probe.model.timing import KernelWork, Samples
 from inductor_probe.reader.python_source import read_python_source
 from inductor_probe.store.samples import process_of, samples_text
@@ -155,8 +155,11 @@ def sweep_configs(
     options = [*_options(settings, settings.budget), "--configs", text]
     result = run_once(path, _source(path) if source is None else source, options)
     try:
+        for config in (config for sweep in result["configs"] for config in sweep["configs"]):
+            if config.get("note") is not None:  # written by the harness of an older probe
+                config["remark"] = to_json(reported(str(config["note"]), Subject("kernel", "")))
         return tuple(from_json(ConfigSweep, sweep) for sweep in result["configs"])
-    except (KeyError, TypeError, ShapeError) as error:
+    except (KeyError, TypeError, AttributeError, ShapeError) as error:
         raise RunFailedError(
             f"{path} wrote times of configs that cannot be read: {error}",
             f"if its harness was edited, restore it, or delete {path.name} to have it made afresh",

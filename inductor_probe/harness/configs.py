@@ -48,7 +48,7 @@ class ConfigTime:
     shared: int | None = None
     correct: bool | None = None
     samples: list[float] = field(default_factory=list)
-    note: str | None = None
+    remark: Remark | None = None
 
     def plain(self) -> dict[str, Any]:
         """Return it for JSON."""
@@ -167,8 +167,8 @@ def time_configs(
     _check(arguments, list(trials.values()), expected)
     limit = kernel.inductor_meta.get("spill_threshold", 16)
     for trial in trials.values():
-        if trial.result.note is None and not kernel.custom_kernel and (trial.result.spills or 0) > limit:
-            trial.result.note = f"inductor leaves it out: more than {limit} words are spilled"
+        if trial.result.remark is None and not kernel.custom_kernel and (trial.result.spills or 0) > limit:
+            trial.result.remark = remark("config-left-out", limit=limit)
     _time(arguments, [trial for trial in trials.values() if trial.result.correct], clock, seconds)
     results = [trial.result for trial in trials.values()]
     return sorted(results, key=lambda result: result.plain()["median"] or float("inf"))
@@ -276,7 +276,7 @@ def compiled_trial(tuner: Any, config: Any, origin: str) -> Trial:
         return _trial(config, origin, tuner._precompile_config(config).make_launcher())
     except Exception as error:  # each of triton's passes has exceptions of its own
         trial = _trial(config, origin, None)
-        trial.result.note = f"does not compile: {_root_cause(error)}"
+        trial.result.remark = remark("config-not-compiled", error=_root_cause(error))
         return trial
     finally:
         log.disabled = quiet
@@ -313,7 +313,7 @@ def _check(arguments: ConfigArguments, trials: list[Trial], expected: list[Any])
         try:
             values = arguments.outputs(trial.launcher)
         except Exception as error:  # a launch may fail in as many ways as a compile
-            trial.result.note = f"does not run: {_root_cause(error)}"
+            trial.result.remark = remark("config-not-run", error=_root_cause(error))
             continue
         outputs.append((trial.result, values))
         if trial.result.origin != "asked":
@@ -323,10 +323,13 @@ def _check(arguments: ConfigArguments, trials: list[Trial], expected: list[Any])
         check = compare(str(result.values), values, expected, slack)
         result.correct = check.correct
         if not check.correct:
-            index = ", ".join(map(str, check.first_bad or ()))
-            result.note = (
-                f"WRONG in {check.mismatches} of {check.elements} elements, first at [{index}]: "
-                f"{check.value} instead of {check.expected}"
+            result.remark = remark(
+                "config-wrong",
+                mismatches=check.mismatches,
+                elements=check.elements,
+                index=", ".join(map(str, check.first_bad or ())),
+                value=str(check.value),
+                expected=str(check.expected),
             )
 
 

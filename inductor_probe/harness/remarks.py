@@ -25,6 +25,11 @@ SENTENCES = {  # by the type of the subject, a sentence for each code
     "kernel": {
         "foreign-pointers": "{subject} is not timed alone: its launches pass " + OTHERS,
         "scaled-configs-missing": "configs with smaller reduction blocks are missing: {error}",
+        "config-not-compiled": "does not compile: {error}",
+        "config-not-run": "does not run: {error}",
+        "config-left-out": "inductor leaves it out: more than {limit} words are spilled",
+        "config-wrong": "WRONG in {mismatches} of {elements} elements, first at [{index}]: "
+        "{value} instead of {expected}",
         "autotune-cache-in-use": "{function} is not available on torch {torch}: the cache may hide configs",
     },
     "variant": {

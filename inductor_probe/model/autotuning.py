@@ -102,7 +102,7 @@ class ConfigTime:
         registers, spills: of a thread; spills are words of 4 bytes in local memory. shared: bytes a block.
         correct: whether it computes what the chosen one does; None when it did not run.
         samples: seconds a call, one a block; empty when it was not timed.
-        note: why it has no time, or what inductor makes of it.
+        remark: why it has no time, or what inductor makes of it.
         median, mad: of the samples, seconds a call; mad is the median absolute deviation.
     """
 
@@ -114,7 +114,7 @@ class ConfigTime:
     shared: int | None = None
     correct: bool | None = None
     samples: tuple[float, ...] = ()
-    note: str | None = None
+    remark: Remark | None = None
     median: float | None = None
     mad: float | None = None
 

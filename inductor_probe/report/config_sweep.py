@@ -31,7 +31,7 @@ class ConfigSweepTable:
                 Column("", folds=False),
                 *(Column(title, right=True, folds=False) for title in (*keys, *titles)),
                 Column("from", folds=False),
-                *([Column("note")] if any(config.note for config in configs) else []),
+                *([Column("note")] if any(config.remark for config in configs) else []),
             ],
             list(_rows(configs, keys)),
         )
@@ -42,7 +42,7 @@ class ConfigSweepTable:
 
 def _rows(configs: Sequence[ConfigTime], keys: Sequence[str]) -> Iterator[list[Cell]]:
     chosen = next((config.median for config in configs if config.chosen), None)
-    noted = any(config.note for config in configs)
+    noted = any(config.remark for config in configs)
     for config in configs:
         values = dict(config.values)
         yield [
@@ -56,7 +56,7 @@ def _rows(configs: Sequence[ConfigTime], keys: Sequence[str]) -> Iterator[list[C
                 for count in (config.registers, config.spills, config.shared)
             ),
             config.origin,
-            *([config.note or ""] if noted else []),
+            *([sentence(config.remark) if config.remark else ""] if noted else []),
         ]
 
 

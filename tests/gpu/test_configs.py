@@ -15,7 +15,7 @@ from inductor_probe.harness.configs import ConfigTime, time_configs
 from inductor_probe.harness.gpu_clock import GpuClock, GpuStream
 from inductor_probe.harness.inputs import changed, clone
 from inductor_probe.harness.launches import Launch, record
-from inductor_probe.harness.remarks import Remark
+from inductor_probe.harness.remarks import Remark, sentence
 from tests.conftest import DUMPS
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
@@ -67,7 +67,7 @@ def test_every_config_is_checked_and_timed(clock: GpuClock, graph: str, kind: st
     assert chosen.correct
     assert chosen.samples
     for each in found:
-        assert each.samples or each.note, each
+        assert each.samples or each.remark, each
         if each.origin != "asked":
             assert each.correct, each
         if each.samples:
@@ -80,7 +80,11 @@ def test_every_config_is_checked_and_timed(clock: GpuClock, graph: str, kind: st
 def test_a_block_too_large_is_refused_before_it_reads_beyond_its_buffers(clock: GpuClock) -> None:
     _, kernel, launch = launch_of(module_of("layernorm_grad/*/*/*forward*"), "triton_per")
     found = time_configs(kernel, launch, "XBLOCK=3,65536", clock=clock, seconds=0.1, remarks=[])
-    reasons = {each.values["XBLOCK"]: each.note for each in found if each.origin == "asked"}
+    reasons = {
+        each.values["XBLOCK"]: sentence(each.remark) if each.remark else None
+        for each in found
+        if each.origin == "asked"
+    }
     print(reasons)
     assert all(reasons[block] and "does not compile" in str(reasons[block]) for block in (3, 65536))
 

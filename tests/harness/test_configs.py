@@ -27,7 +27,7 @@ from inductor_probe.harness.configs import (
     time_configs,
 )
 from inductor_probe.harness.launches import Launch
-from inductor_probe.harness.remarks import Remark
+from inductor_probe.harness.remarks import Remark, sentence
 from tests.conftest import DUMPS
 
 
@@ -133,6 +133,10 @@ class Clock:
         return self.kernel.last.kwargs["XBLOCK"] * 1e-6
 
 
+def said(config: ConfigTime) -> str:
+    return sentence(config.remark) if config.remark else ""
+
+
 def found_for(kernel: Kernel, extra: str = "") -> tuple[dict[int, ConfigTime], list[Any]]:
     args = (torch.randn(1000), torch.zeros(1000), torch.zeros(3), 1000)
     kept = deepcopy(args)
@@ -165,7 +169,7 @@ def test_one_that_spills_is_timed_like_the_others_and_named() -> None:
     found, _ = found_for(Kernel(Config({"XBLOCK": 512}), Config({"XBLOCK": 1024})))
     assert found[1024].spills == 40
     assert found[1024].samples
-    assert found[1024].note == "inductor leaves it out: more than 16 words are spilled"
+    assert said(found[1024]) == "inductor leaves it out: more than 16 words are spilled"
 
 
 @pytest.mark.parametrize(
@@ -180,14 +184,14 @@ def test_a_wrong_config_gets_no_time(block: int, says: str) -> None:
     found, _ = found_for(Kernel(Config({"XBLOCK": 512})), f"XBLOCK={block}")
     assert found[block].correct is False
     assert not found[block].samples
-    assert re.match(says, found[block].note or ""), found[block].note
+    assert re.match(says, said(found[block])), said(found[block])
 
 
 def test_what_does_not_compile_or_run_is_listed_with_the_reason() -> None:
     found, order = found_for(Kernel(Config({"XBLOCK": 512})), "XBLOCK=3,2048,8192")
-    assert found[3].note == "does not compile: ValueError: arange's range must be a power of 2"
-    assert found[2048].note == "does not run: RuntimeError: out of resources: shared memory"
-    assert "too large" in (found[8192].note or "")  # torch's own limit, for which it leaves masks out
+    assert said(found[3]) == "does not compile: ValueError: arange's range must be a power of 2"
+    assert said(found[2048]) == "does not run: RuntimeError: out of resources: shared memory"
+    assert "too large" in said(found[8192])  # torch's own limit, for which it leaves masks out
     assert [bool(each.samples) for each in order] == [True, False, False, False]
 
 
@@ -275,9 +279,9 @@ def test_real_configs_compile_for_a_gpu_and_a_bad_one_is_refused(
         base = tuner.configs[0]
         asked = asked_configs("XBLOCK=1,3,1048576", base, list(tuner.fn.arg_names))
         one, three, huge = (compiled_trial(tuner, config, "asked") for config in asked)
-    assert one.result.note is None
+    assert one.result.remark is None
     assert one.result.shared is not None
     assert one.launcher is not None
-    assert "power of 2" in (three.result.note or "")
-    assert "too large" in (huge.result.note or "")
+    assert "power of 2" in said(three.result)
+    assert "too large" in said(huge.result)
     print(f"compiled in {time.perf_counter() - begin:.1f} s")

@@ -25,7 +25,7 @@ CONFIGS = [
         samples=[1e-6],
     ),
     Timed({"XBLOCK": 8, "num_warps": 4}, "inductor", chosen=True, correct=True, samples=[2e-6, 2e-6, 3e-6]),
-    Timed({"XBLOCK": 512}, "scaled", note="out of resource: shared memory"),
+    Timed({"XBLOCK": 512}, "scaled", remark=remark("config-not-run", error="out of resource: shared memory")),
 ]
 
 
