@@ -14,7 +14,7 @@ from inductor_probe.discovery.walk import everything_below
 from inductor_probe.errors import NotFoundError
 from inductor_probe.reader.debug_dir import read_graph, read_run
 from tests.conftest import DUMPS, all_graph_dirs
-from tests.discovery.test_shapes import HFLIP, graph_of, run_of, scenario
+from tests.discovery.test_discover import HFLIP, graph_of, run_of, scenario
 
 
 def paths(path: Path, *, archives: bool = True) -> list[str]:

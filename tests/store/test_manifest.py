@@ -15,7 +15,7 @@ from inductor_probe.model.manifest import (
     LimitHit,
     Manifest,
 )
-from inductor_probe.store.manifest import manifest_from_json, manifest_to_json, read_manifest
+from inductor_probe.store.manifest import manifest_to_json, parse_manifest, read_manifest
 
 TENSOR = InputFact("arg0_1", "tensor", None, (2, 3), (3, 1), 4, "int64", "cuda:0", -1, 9, "arg0_1.bin")
 SYMINT = InputFact("s0", "symint", 5)
@@ -57,7 +57,7 @@ def as_read() -> dict[str, Any]:
 
 
 def test_what_was_written_is_what_is_read() -> None:
-    assert manifest_from_json(as_read(), PATH) == MANIFEST
+    assert parse_manifest(json.dumps(as_read()), PATH) == MANIFEST
 
 
 def test_pairs_are_objects_and_the_format_is_numbered() -> None:
@@ -69,12 +69,12 @@ def test_keys_of_a_later_version_are_ignored_and_defaults_may_be_missing() -> No
     data = as_read()
     data["colour"] = data["graphs"][0]["colour"] = "blue"
     del data["notes"], data["graphs"][0]["guards"]
-    read = manifest_from_json(data, PATH)
+    read = parse_manifest(json.dumps(data), PATH)
     assert (read.notes, read.graphs[0].guards, read.graphs[0].inputs) == ((), (), (TENSOR, SYMINT))
 
 
 def test_whole_seconds_are_a_duration() -> None:
-    assert manifest_from_json({**as_read(), "duration_s": 3}, PATH).duration_s == 3.0
+    assert parse_manifest(json.dumps({**as_read(), "duration_s": 3}), PATH).duration_s == 3.0
 
 
 @pytest.mark.parametrize(
@@ -98,12 +98,18 @@ def test_whole_seconds_are_a_duration() -> None:
 )
 def test_wrong_value_is_named(change: dict[str, Any], complaint: str) -> None:
     with pytest.raises(UnreadableError, match=f"^run/probe.json is not a manifest: {complaint}"):
-        manifest_from_json({**as_read(), **change}, PATH)
+        parse_manifest(json.dumps({**as_read(), **change}), PATH)
+
+
+def test_a_manifest_of_a_later_format_names_it() -> None:
+    with pytest.raises(UnreadableError, match=r"written by a newer probe \(format 2\)") as error:
+        parse_manifest(json.dumps({**as_read(), "format": 2}), PATH)
+    assert error.value.hint == "update inductor_probe"
 
 
 def test_list_instead_of_an_object_is_refused() -> None:
     with pytest.raises(UnreadableError, match="the value is a list, not an object"):
-        manifest_from_json([], PATH)
+        parse_manifest(json.dumps([]), PATH)
 
 
 def test_file_that_is_gone_or_damaged_is_said(tmp_path: Path) -> None:
