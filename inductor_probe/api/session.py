@@ -14,7 +14,7 @@ from inductor_probe.model.runs import DumpOutput
 from inductor_probe.notebook.shown import Renderable, Shown
 
 if TYPE_CHECKING:
-    from inductor_probe.analysis.fusion import Matched
+    from inductor_probe.analysis.fusion.log import Matched
     from inductor_probe.api.bench import Bench, ConfigSweeps, RewriteRows, WrittenBenchFile
     from inductor_probe.api.diff import Diff
     from inductor_probe.api.drawing import Drawing
@@ -72,7 +72,8 @@ class Session(Shown):
         Raises:
             ProbeError: both names mean one node.
         """
-        from inductor_probe.analysis.fusion import fusion_of_graph, fusion_of_node, fusion_of_pair
+        from inductor_probe.analysis.fusion.overview import fusion_of_graph, fusion_of_node
+        from inductor_probe.analysis.fusion.pair import fusion_of_pair
         from inductor_probe.api.rows import FusionRows
 
         def answer(graph: GraphOnDisk) -> Iterable[FusionRow]:
@@ -133,7 +134,7 @@ class Session(Shown):
 
 def _matched(graph: GraphOnDisk) -> Matched:
     """Return the part of the run's fusion log that is about a graph."""
-    from inductor_probe.analysis.fusion import match_log
+    from inductor_probe.analysis.fusion.log import match_log
 
     graphs = graph.run.graphs
     place = next(number for number, other in enumerate(graphs) if other.path == graph.path)

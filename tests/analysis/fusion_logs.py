@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from inductor_probe.analysis.fusion import Matched, match_log
+from inductor_probe.analysis.fusion.log import Matched, match_log
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.logs import CompilerLogs
 from inductor_probe.reader.debug_dir import read_graph, read_run

@@ -6,13 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from inductor_probe.analysis.fusion import (
-    Matched,
-    fusion_of_graph,
-    fusion_of_node,
-    fusion_of_pair,
-    match_log,
-)
+from inductor_probe.analysis.fusion.log import Matched, match_log
+from inductor_probe.analysis.fusion.overview import fusion_of_graph, fusion_of_node
+from inductor_probe.analysis.fusion.pair import fusion_of_pair
 from inductor_probe.analysis.graph import index_of
 from inductor_probe.errors import NotFoundError, ProbeError
 from inductor_probe.model.fusion import FusionDecision, LogMatch

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from inductor_probe.analysis.fusion import Matched, fusion_of_graph, fusion_of_pair, match_log
-from inductor_probe.analysis.fusion.matching import ends_with
-from inductor_probe.analysis.fusion.replay import replay, start_of
+from inductor_probe.analysis.fusion.log import Matched, ends_with, match_log, replay
+from inductor_probe.analysis.fusion.overview import fusion_of_graph
+from inductor_probe.analysis.fusion.pair import fusion_of_pair
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.fusion import LogMatch
 from inductor_probe.reader.debug_dir import read_graph, read_run
@@ -30,8 +30,7 @@ def test_nodes_after_fusion_are_what_the_log_fuses() -> None:
 def assert_replays(graph: CompiledGraph, found: Matched) -> None:
     assert found.log is not None
     assert ends_with(found.log, graph)
-    tops = [tuple(leaf.name for leaf in top.leaves()) for top in graph.pre]
-    played = replay(found.log, start_of(found.log) or tops)
+    played = replay(found.log, graph)
     after = {frozenset(leaf.name for leaf in top.leaves()) for top in graph.post}
     assert not played.gaps
     if played.logged:

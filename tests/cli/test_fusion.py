@@ -151,7 +151,7 @@ def test_a_log_and_ir_that_disagree_are_warned_of(probe: Probe, tmp_path: Path) 
     assert ran.status == 2
     assert "before fusion; it ends with others" in ran.out
     assert "warning: " in ran.err
-    assert "and no line before makes them" in ran.err
+    assert "but no earlier line creates them" in ran.err
 
 
 def test_a_strangers_log_cannot_act_on_the_terminal(probe: Probe, tmp_path: Path) -> None:

@@ -18,7 +18,9 @@ import pytest
 from inductor_probe.analysis.check import check_graph
 from inductor_probe.analysis.diff.graphs import diff_runs
 from inductor_probe.analysis.formula.formula import formula
-from inductor_probe.analysis.fusion import fusion_of_graph, fusion_of_node, fusion_of_pair, match_log
+from inductor_probe.analysis.fusion.log import match_log
+from inductor_probe.analysis.fusion.overview import fusion_of_graph, fusion_of_node
+from inductor_probe.analysis.fusion.pair import fusion_of_pair
 from inductor_probe.analysis.input_bounds import input_bounds
 from inductor_probe.analysis.kernels import kernel_rows
 from inductor_probe.analysis.launch_check import check_launches

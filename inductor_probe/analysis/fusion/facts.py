@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from math import prod
+from typing import TypeAlias
 
-from inductor_probe.analysis.fusion.accesses import shared_buffers
-from inductor_probe.analysis.fusion.loops import fit_loops
 from inductor_probe.analysis.fusion.refusals import is_reduction
 from inductor_probe.analysis.graph import GraphIndex, index_of
 from inductor_probe.analysis.links import links
+from inductor_probe.analysis.memory_format import ITEM_BYTES
 from inductor_probe.analysis.names import resolve
 from inductor_probe.errors import NotFoundError
 from inductor_probe.model.debug_dir import CompiledGraph
-from inductor_probe.model.fusion import NodeKind, Order, PairFacts, PairMember
-from inductor_probe.model.ir import SchedulerNode
+from inductor_probe.model.fusion import NodeKind, Order, PairFacts, PairMember, Relation, SharedBuffer
+from inductor_probe.model.ir import BufferLayout, Dep, Dim, MemoryDep, SchedulerNode, WeakDep
+from inductor_probe.model.proof import LoopsCode, Proof, inferred
 
 _OUTER_LOOPS_SINCE = (2, 4)
+_SYMBOL = re.compile(r"[A-Za-z_]\w*")
+_INDIRECT = re.compile(r"(?:tmp|indirect)\d+")
 
-Origins = Mapping[str, tuple[str, ...]]
+Dims: TypeAlias = tuple[Dim, ...]
+LoopFit: TypeAlias = tuple[bool | None, Proof]
+"""Whether loops fit, None when it is not known, and what shows that."""
 
 
 def members_of(graph: CompiledGraph, name: str) -> tuple[str, ...]:
@@ -28,7 +34,7 @@ def members_of(graph: CompiledGraph, name: str) -> tuple[str, ...]:
     A log names nodes together (`op3_op4`) that no file of the dump has as one.
 
     Raises:
-        NotFoundError: nothing of that name; near names are offered.
+        NotFoundError: nothing of that name; similar names are offered.
     """
     index = index_of(graph)
     before = index.before
@@ -43,87 +49,79 @@ def members_of(graph: CompiledGraph, name: str) -> tuple[str, ...]:
         return members
     resolve(graph, name, ("node", "buffer"))
     raise NotFoundError(
-        f"{name} is an input of {graph.name}: no node makes it, so that none can be fused"
+        f"{name} is an input of {graph.name}: no node writes it, so none can be fused"
         if name in before.readers
         else f"{name} of {graph.name} is neither a node before fusion nor written by one",
         "name a node (op3) or a buffer that one writes (buf3)",
     )
 
 
-def pair_facts(graph: CompiledGraph, first: str, second: str, origins: Origins) -> PairFacts:
+def pair_facts(
+    graph: CompiledGraph, first: str, second: str, origins: Mapping[str, tuple[str, ...]]
+) -> PairFacts:
     """Compare the nodes called `first` and `second`; `origins` are FX nodes that the log names.
 
     Raises:
         NotFoundError: a name that the graph does not have.
     """
     index = index_of(graph)
-    members = (members_of(graph, first), members_of(graph, second))
+    nodes = (members_of(graph, first), members_of(graph, second))
     one, other = (
-        _member(graph, name, inside, origins) for name, inside in zip((first, second), members, strict=True)
+        _member(graph, name, members, origins) for name, members in zip((first, second), nodes, strict=True)
     )
-    order: Order = "none"
-    direct, path = _way(index, *members)
-    if direct or path:
-        order = "first"
-    else:
-        direct, path = _way(index, members[1], members[0])
+    order: Order = "first"
+    direct, path = _path(index, *nodes)
+    if not (direct or path):
+        direct, path = _path(index, nodes[1], nodes[0])
         order = "second" if direct or path else "none"
-    places = index.before.place
-    reversed_places = places[members[1][0]] < places[members[0][0]]
-    swapped = order == "second" or (order == "none" and reversed_places)
+    position = index.before.place
+    swapped = order == "second" or (order == "none" and position[nodes[1][0]] < position[nodes[0][0]])
+    version = re.match(r"(\d+)\.(\d+)", graph.torch_version or "")
+    # A torch whose version is not known is a late one.
+    outer_loops = version is None or (int(version[1]), int(version[2])) >= _OUTER_LOOPS_SINCE
     earlier, later = (other, one) if swapped else (one, other)
-    fits, loops = fit_loops(
-        earlier, later, dependent=order != "none", outer_loops=_joins_outer_loops(graph.torch_version)
-    )
+    fits, loops = fit_loops(earlier, later, dependent=order != "none", outer_loops=outer_loops)
+    leaves = [[index.before.leaf[name] for name in members] for members in nodes]
     return PairFacts(
         first=one,
         second=other,
         order=order,
         direct=direct,
         path=path,
-        shared=shared_buffers(
-            [index.before.leaf[name] for name in members[0]],
-            [index.before.leaf[name] for name in members[1]],
-            index.before.layouts,
-        ),
+        shared=shared_buffers(leaves[0], leaves[1], index.before.layouts),
         loops_fit=fits,
         loops=loops,
     )
 
 
-def _joins_outer_loops(version: str | None) -> bool:
-    """Whether a torch can join the outer loops of C++ code alone; one that is not known is a late one."""
-    match = re.match(r"(\d+)\.(\d+)", version or "")
-    return match is None or (int(match[1]), int(match[2])) >= _OUTER_LOOPS_SINCE
-
-
-def _member(graph: CompiledGraph, name: str, members: tuple[str, ...], origins: Origins) -> PairMember:
+def _member(
+    graph: CompiledGraph, name: str, members: tuple[str, ...], origins: Mapping[str, tuple[str, ...]]
+) -> PairMember:
     index = index_of(graph)
     leaves = [index.before.leaf[member] for member in members]
     tops = {top.name for member in members if (top := index.post.top.get(member))}
     lead = next((leaf for leaf in leaves if is_reduction(leaf)), leaves[0])
     linked = [link for member in members if (link := links(graph).nodes.get(member))]
-    found = [origin for member in members for origin in origins.get(member, ())]
-    if not found:
-        found = [origin for link in linked for origin in link.fx or link.fx_candidates]
+    logged = [origin for member in members for origin in origins.get(member, ())]
     kernels = {link.kernel for link in linked}
     return PairMember(
         name=name,
         nodes=members,
         buffers=tuple(buffer.name for leaf in leaves for buffer in leaf.outputs),
         top=tops.pop() if len(tops) == 1 else None,
-        kinds=tuple(dict.fromkeys(kind_of(leaf) for leaf in leaves)),
+        kinds=tuple(dict.fromkeys(map(_kind, leaves))),
         device=lead.device,
         iteration=lead.iteration,
         sizes=lead.sizes,
-        origins=tuple(dict.fromkeys(found)),
+        origins=tuple(
+            dict.fromkeys(logged or (name for link in linked for name in link.fx or link.fx_candidates))
+        ),
         kernel=kernels.pop() if len(kernels) == 1 else None,
         span=lead.span,
     )
 
 
-def kind_of(node: SchedulerNode) -> NodeKind:
-    """`extern`, `nop`, `template`, `reduction` or `pointwise`."""
+def _kind(node: SchedulerNode) -> NodeKind:
     if node.kind.startswith("Extern"):
         return "extern"
     if node.kind.startswith("Nop"):
@@ -133,35 +131,189 @@ def kind_of(node: SchedulerNode) -> NodeKind:
     return "reduction" if is_reduction(node) else "pointwise"
 
 
-def _way(index: GraphIndex, before: tuple[str, ...], after: tuple[str, ...]) -> tuple[bool, tuple[str, ...]]:
-    """Tell whether a node of `after` reads what one of `before` writes, and the shortest way through others.
+def _path(index: GraphIndex, before: tuple[str, ...], after: tuple[str, ...]) -> tuple[bool, tuple[str, ...]]:
+    """Tell whether a node of `after` reads what one of `before` writes, and the shortest path through others.
 
-    The way names nodes and buffers in turn: `op0`, `buf0`, `op1`, `buf1`, `op4`.
+    A breadth-first search backwards from `after`. The path names nodes and buffers in turn: `op0`, `buf0`,
+    `op1`, `buf1`, `op4`.
     """
-    starts, direct = set(before), False
-    came: dict[str, tuple[str, str]] = {}
+    direct = False
+    reached: dict[str, tuple[str, str]] = {}  # by producer, the buffer and the node that led there
     queue = deque(after)
-    inside = set(after)
     while queue:
         name = queue.popleft()
         leaf = index.before.leaf[name]
         for dep in leaf.unmet_dependencies + leaf.met_dependencies:
             producer = index.before.producer.get(dep.name)
-            if producer is None or producer == name or producer in inside or producer in came:
+            if producer is None or producer == name or producer in after or producer in reached:
                 continue
-            if producer in starts:
-                if name in inside:
-                    direct = True
-                    continue
-                return direct, _steps(name, (producer, dep.name), came)
-            came[producer] = (dep.name, name)
-            queue.append(producer)
+            if producer not in before:
+                reached[producer] = (dep.name, name)
+                queue.append(producer)
+            elif name in after:
+                direct = True
+            else:
+                path = [producer, dep.name, name]
+                while name in reached:
+                    buffer, name = reached[name]
+                    path += [buffer, name]
+                return direct, tuple(path)
     return direct, ()
 
 
-def _steps(name: str, start: tuple[str, str], came: dict[str, tuple[str, str]]) -> tuple[str, ...]:
-    way = [*start, name]
-    while name in came:
-        buffer, name = came[name]
-        way += [buffer, name]
-    return tuple(way)
+def fit_loops(first: PairMember, second: PairMember, *, dependent: bool, outer_loops: bool = True) -> LoopFit:
+    """Tell whether the loops of two nodes can be one nest, by the rules of the backend in torch 2.13.
+
+    What the rules need of the nodes besides loops is not considered.
+
+    Args:
+        first, second: `first` runs first.
+        dependent: `second` reads of what `first` writes.
+        outer_loops: whether this torch can join the outer loops of C++ code alone (2.4 and later).
+    """
+    for member in (first, second):
+        if member.iteration is None:
+            return None, inferred("no-generated-loops", node=member.name)
+    match first.iteration, second.iteration:
+        case (tuple(vars1), tuple(reduced1)), (tuple(vars2), tuple(reduced2)):
+            names = first.name, second.name
+            one, other = (vars1, reduced1), (vars2, reduced2)
+            return _fit_cpp(one, other, *names, dependent=dependent, outer_loops=outer_loops)
+        case ((tuple(), tuple()), _) | (_, (tuple(), tuple())):
+            return False, inferred("backends-differ")
+        case (numel1, rnumel1), (numel2, rnumel2):
+            return _fit_triton(numel1, rnumel1, numel2, rnumel2)
+    return None, inferred("loops-not-known")
+
+
+def _fit_cpp(
+    one: tuple[Dims, Dims],
+    other: tuple[Dims, Dims],
+    first: str,
+    second: str,
+    *,
+    dependent: bool,
+    outer_loops: bool,
+) -> LoopFit:
+    """The rules of `can_fuse_vertical` and `_can_fuse_horizontal_impl` in `codegen/cpp.py`.
+
+    For example `((512, 1000), ())` fits `((512,), (1000,))`: the loops of the second with its reduction. With
+    the reduction first and its result used by the pointwise node they have one outer loop in common
+    (`can_fuse_vertical_outer_loop`): the sum of a row is complete only after the row.
+    """
+    (vars1, reduced1), (vars2, reduced2) = one, other
+    outer_only = dependent and reduced1 != ()
+    if one == other and not outer_only:
+        return True, inferred("same-loops")
+    if not reduced1 and vars1 == vars2 + reduced2:
+        return True, inferred("loops-with-reduction", pointwise=first, reduction=second)
+    if not reduced1 + reduced2 and 1 in (len(vars1), len(vars2)) and _elements(vars1) == _elements(vars2):
+        return None, inferred("equal-elements")
+    depth = min(len(vars1), len(vars2))
+    if dependent and depth and vars1[:depth] == vars2[:depth]:
+        if outer_only:
+            code: LoopsCode = (
+                "common-outer-loops-reduction" if outer_loops else "no-common-outer-loops-reduction"
+            )
+            return outer_loops, inferred(code, depth=depth, reduction=first)
+        return outer_loops, inferred(
+            "common-outer-loops" if outer_loops else "no-common-outer-loops", depth=depth
+        )
+    return False, inferred("dependent-loops-differ" if dependent else "independent-loops-differ")
+
+
+def _elements(dims: Dims) -> int | str:
+    numbers = [dim for dim in dims if isinstance(dim, int)]
+    return prod(numbers) if len(numbers) == len(dims) else "*".join(map(str, dims))
+
+
+def _fit_triton(numel1: Dim | Dims, rnumel1: Dim | Dims, numel2: Dim | Dims, rnumel2: Dim | Dims) -> LoopFit:
+    """The rules of `can_fuse` in `codegen/simd.py`: one grid and one reduction for a whole kernel."""
+    if (numel1, rnumel1) == (numel2, rnumel2):
+        return True, inferred("same-numel")
+    if rnumel1 == 1 and rnumel2 == 1:
+        return False, inferred("numels-differ")
+    if rnumel1 != 1 and rnumel2 != 1:
+        return False, inferred("reductions-differ")
+    pointwise, results, reduced = (numel1, numel2, rnumel2) if rnumel1 == 1 else (numel2, numel1, rnumel1)
+    if pointwise == results:
+        return True, inferred("numel-of-result")
+    if isinstance(pointwise, int) and isinstance(results, int) and isinstance(reduced, int):
+        fits = pointwise == results * reduced
+        return fits, inferred("numel-of-input" if fits else "numel-of-neither")
+    return None, inferred("symbolic-numels")
+
+
+class _Uses:
+    """The deps of some nodes by buffer, each once: those that move data, and those of order alone."""
+
+    def __init__(self, nodes: Iterable[SchedulerNode]) -> None:
+        self.reads: dict[str, dict[Dep, None]] = {}
+        self.writes: dict[str, dict[Dep, None]] = {}
+        self.orders: dict[str, dict[Dep, None]] = {}
+        for node in nodes:
+            for dep in node.reads:
+                kind = self.orders if isinstance(dep, WeakDep) else self.reads
+                kind.setdefault(dep.name, {})[dep] = None
+            for dep in node.writes:
+                self.writes.setdefault(dep.name, {})[dep] = None
+        self.names = dict.fromkeys((*self.writes, *self.reads, *self.orders))
+
+
+def shared_buffers(
+    first: Iterable[SchedulerNode], second: Iterable[SchedulerNode], layouts: Mapping[str, BufferLayout]
+) -> tuple[SharedBuffer, ...]:
+    """Return the buffers that both of two sets of nodes use, those with most bytes in common first."""
+    one, other = _Uses(first), _Uses(second)
+    rows: list[SharedBuffer] = []
+    for name in one.names:
+        if name not in other.names:
+            continue
+        firsts, seconds = (uses.writes.get(name, {}) | uses.reads.get(name, {}) for uses in (one, other))
+        equal = [dep for dep in firsts if dep in seconds]
+        row = SharedBuffer(
+            buffer=name,
+            relation=_relation(name, one, other),
+            first=tuple(firsts or one.orders.get(name, {})),
+            second=tuple(seconds or other.orders.get(name, {})),
+            matches=bool(equal),
+            bytes=total_bytes(_bytes(dep, layouts.get(name)) for dep in equal) if equal else None,
+        )
+        rows.append(row)
+    return tuple(sorted(rows, key=lambda row: (not row.matches, -(row.bytes or 0))))
+
+
+def total_bytes(sizes: Iterable[int | None]) -> int | None:
+    """Return the sum, None if one of them is not known."""
+    total = 0
+    for size in sizes:
+        if size is None:
+            return None
+        total += size
+    return total
+
+
+def _relation(name: str, one: _Uses, other: _Uses) -> Relation:
+    if name in one.writes:
+        if name in other.reads:
+            return "first_writes_second_reads"
+        return "first_writes_second_writes" if name in other.writes else "first_writes_second_waits"
+    if name in other.writes:
+        return "second_writes_first_reads" if name in one.reads else "second_writes_first_waits"
+    return "both_read" if name in one.reads and name in other.reads else "order_only"
+
+
+def _bytes(dep: Dep, layout: BufferLayout | None) -> int | None:
+    """Bytes of an access by torch's count: each element of the loops in its index once."""
+    if layout is None or layout.dtype not in ITEM_BYTES:
+        return None
+    sizes: Iterable[Dim] | None = layout.size
+    if isinstance(dep, MemoryDep) and not _INDIRECT.search(dep.index):
+        used = set(_SYMBOL.findall(dep.index))
+        sizes = [size for name, size in dep.ranges if name in used]
+    total = ITEM_BYTES[layout.dtype]
+    for size in sizes if sizes is not None else (None,):
+        if not isinstance(size, int):
+            return None
+        total *= size
+    return total

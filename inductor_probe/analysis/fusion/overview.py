@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from inductor_probe.analysis.fusion.accesses import shared_buffers
-from inductor_probe.analysis.fusion.facts import members_of
-from inductor_probe.analysis.fusion.matching import Matched
-from inductor_probe.analysis.fusion.mentions import round_attempts
+from inductor_probe.analysis.fusion.facts import members_of, shared_buffers, total_bytes
+from inductor_probe.analysis.fusion.log import Matched, replay, round_attempts
 from inductor_probe.analysis.fusion.refusals import settings_for, traits_of
-from inductor_probe.analysis.fusion.replay import Replay, replay, start_of
 from inductor_probe.analysis.graph import index_of
 from inductor_probe.analysis.links import links
 from inductor_probe.model.debug_dir import CompiledGraph
@@ -24,26 +21,35 @@ from inductor_probe.model.fusion import (
     RoundRow,
     UnfusedPair,
 )
+from inductor_probe.model.ir import SchedulerNode
 from inductor_probe.model.logs import FusionLog
 from inductor_probe.model.span import Problem
+
+_MOST_COUNTED = 2000
+"""Pairs whose shared bytes are counted from the IR."""
 
 
 def fusion_of_graph(graph: CompiledGraph, matched: Matched) -> GraphFusion:
     """Return what was fused in the graph and what was refused; `matched` is its part of the log."""
     index = index_of(graph)
-    played = replayed(graph, matched.log) if matched.log else None
+    log = matched.log
+    steps = replay(log, graph).steps if log else ()
+    made_by: dict[str, list[int]] = {}
+    for step in steps:
+        if top := index.post.top.get(step.nodes[0]):
+            made_by.setdefault(top.name, []).append(step.number)
     pairs = _Pairs(graph)
-    for part in matched.log.rounds if matched.log else ():
-        for attempt in round_attempts(part, index.before.producer):
+    for row in log.rounds if log else ():
+        for attempt in round_attempts(row, index.before.producer):
             pairs.add(attempt)
     return GraphFusion(
         graph=graph.name,
         nodes_before=len(graph.pre),
         nodes_after=len(graph.post),
         log=matched.match,
-        rounds=tuple(_rounds(matched.log)) if matched.log else (),
-        steps=played.steps if played else (),
-        groups=tuple(_groups(graph, played)),
+        rounds=tuple(_rounds(log)) if log else (),
+        steps=steps,
+        groups=tuple(_group(graph, top, *made_by.get(top.name, ())) for top in graph.post),
         refusals=tuple(pairs.counts()),
         unfused=tuple(pairs.unfused()),
         problems=tuple(log_problems(graph, matched)),
@@ -57,18 +63,18 @@ def fusion_of_node(graph: CompiledGraph, matched: Matched, name: str) -> NodeFus
         NotFoundError: the graph has nothing of that name.
     """
     members = members_of(graph, name)
-    whole = fusion_of_graph(graph, matched)
-    groups = [group for group in whole.groups if not set(members).isdisjoint(group.nodes)]
+    fusion = fusion_of_graph(graph, matched)
+    groups = [group for group in fusion.groups if not set(members).isdisjoint(group.nodes)]
     names = {group.name for group in groups}
     return NodeFusion(
         graph=graph.name,
         name=name,
         nodes=members,
-        log=whole.log,
+        log=fusion.log,
         group=groups[0] if len(groups) == 1 else None,
-        steps=tuple(step for step in whole.steps if not set(members).isdisjoint(step.nodes)),
-        unfused=tuple(pair for pair in whole.unfused if pair.first in names or pair.second in names),
-        problems=whole.problems,
+        steps=tuple(step for step in fusion.steps if not set(members).isdisjoint(step.nodes)),
+        unfused=tuple(pair for pair in fusion.unfused if pair.first in names or pair.second in names),
+        problems=fusion.problems,
     )
 
 
@@ -78,67 +84,37 @@ def group_of(graph: CompiledGraph, members: frozenset[str]) -> FusionGroup | Non
     tops = {top.name: top for name in members if (top := after.top.get(name))}
     if len(tops) != 1 or any(name not in after.top for name in members):
         return None
-    top = next(iter(tops.values()))
-    return FusionGroup(top.name, top.kind, after.members[top.name], _kernel(graph, top.name))
+    return _group(graph, next(iter(tops.values())))
 
 
-def replayed(graph: CompiledGraph, log: FusionLog) -> Replay:
-    """Play the log's fusions on the nodes it starts from."""
-    return replay(log, start_of(log) or list(index_of(graph).before.members.values()))
-
-
-def log_origins(log: FusionLog | None) -> dict[str, tuple[str, ...]]:
-    """Return the FX nodes that the log names for each unfused node."""
-    first = next((part for part in log.rounds if part.candidates), None) if log else None
-    if first is None:
-        return {}
-    return {member.node: member.origins for candidate in first.candidates for member in candidate.members}
+def _group(graph: CompiledGraph, top: SchedulerNode, *steps: int) -> FusionGroup:
+    nodes = index_of(graph).post.members[top.name]
+    linked = links(graph).nodes
+    kernels = {link.kernel for name in nodes if (link := linked.get(name))}
+    return FusionGroup(top.name, top.kind, nodes, kernels.pop() if len(kernels) == 1 else None, steps)
 
 
 def log_problems(graph: CompiledGraph, matched: Matched) -> Iterator[Problem]:
     """Yield where the log and the IR after fusion disagree, group by group."""
     if matched.log is None or matched.match.state != "disagrees":
         return
-    played = replayed(graph, matched.log)
-    for step in played.gaps:
+    result = replay(matched.log, graph)
+    for step in result.gaps:
         yield Problem(
-            f"the log fuses {step.first} with {step.second}, and no line before makes them", step.span
+            f"the log fuses {step.first} with {step.second}, but no earlier line creates them", step.span
         )
     index = index_of(graph)
     after = set(map(frozenset, index.post.members.values()))
-    for group in sorted(played.groups - after, key=sorted):
+    for group in sorted(result.groups - after, key=sorted):
         name = "_".join(sorted(group, key=lambda member: index.before.place.get(member, 0)))
-        yield Problem(f"the log ends with {name}, and the IR has no such node", matched.match.span)
+        yield Problem(f"the log ends with {name}, but the IR has no such node", matched.match.span)
 
 
 def _rounds(log: FusionLog) -> Iterator[RoundRow]:
-    for part in log.rounds:
-        outcomes = [attempt.outcome for attempt in part.attempts]
-        yield RoundRow(
-            part.number,
-            part.nodes_before,
-            part.nodes_after,
-            part.found,
-            outcomes.count("fused"),
-            outcomes.count("refused"),
-        )
-
-
-def _groups(graph: CompiledGraph, played: Replay | None) -> Iterator[FusionGroup]:
-    after = index_of(graph).post
-    made_by: dict[str, list[int]] = {}
-    for step in played.steps if played else ():
-        if top := after.top.get(step.nodes[0]):
-            made_by.setdefault(top.name, []).append(step.number)
-    for top in after.tops:
-        steps = tuple(made_by.get(top.name, ()))
-        yield FusionGroup(top.name, top.kind, after.members[top.name], _kernel(graph, top.name), steps)
-
-
-def _kernel(graph: CompiledGraph, top: str) -> str | None:
-    linked = links(graph).nodes
-    kernels = {link.kernel for name in index_of(graph).post.members[top] if (link := linked.get(name))}
-    return kernels.pop() if len(kernels) == 1 else None
+    for row in log.rounds:
+        outcomes = [attempt.outcome for attempt in row.attempts]
+        counts = outcomes.count("fused"), outcomes.count("refused")
+        yield RoundRow(row.number, row.nodes_before, row.nodes_after, row.found, *counts)
 
 
 @dataclass(slots=True)
@@ -190,11 +166,12 @@ class _Pairs:
 
     def _names(self, attempt: PairAttempt) -> tuple[str, str] | None:
         """The nodes after fusion on both sides, in order; None when they ended up in one."""
-        tops = [self._top(attempt.first), self._top(attempt.second)]
-        if tops[0] is None or tops[1] is None or tops[0] == tops[1]:
+        one, other = self._top(attempt.first), self._top(attempt.second)
+        if one is None or other is None or one == other:
             return None
-        one, other = sorted((top for top in tops if top), key=self._place)
-        return one, other
+        position = self.index.before.place
+        first, second = (position.get(top.partition("_")[0], 0) for top in (one, other))
+        return (other, one) if second < first else (one, other)
 
     def _top(self, name: str) -> str | None:
         if name not in self._tops:
@@ -202,9 +179,6 @@ class _Pairs:
             tops = {after[part].name for part in name.split("_") if part in after}
             self._tops[name] = tops.pop() if len(tops) == 1 else None
         return self._tops[name]
-
-    def _place(self, top: str) -> int:
-        return self.index.before.place.get(top.partition("_")[0], 0)
 
     def counts(self) -> Iterator[RefusalCount]:
         """Yield the reasons, those of most unfused pairs first, with settings for these pairs."""
@@ -215,8 +189,8 @@ class _Pairs:
             settings = settings_for(row.refusal.form, pairs, self.graph.runnable)
             yield RefusalCount(row.refusal, len(row.pairs), row.lines, len(row.unfused), settings)
 
-    def unfused(self) -> Iterator[UnfusedPair]:
-        """Yield the pairs, those that share most first."""
+    def unfused(self) -> list[UnfusedPair]:
+        """Return the pairs, those that share most first."""
         rows = [
             UnfusedPair(
                 *names,
@@ -226,18 +200,14 @@ class _Pairs:
             )
             for names, pair in self.by_pair.items()
         ]
-        yield from sorted(rows, key=lambda row: -(row.shared or 0))
+        return sorted(rows, key=lambda row: -(row.shared or 0))
 
     def _shared(self, pair: tuple[str, str]) -> int | None:
         """What the IR shows the two to share, by torch's count: before torch 2.5 no log has it."""
         if len(self.by_pair) > _MOST_COUNTED:
             return None
         before = self.index.before
-        sides = [[leaf for name in top.split("_") if (leaf := before.leaf.get(name))] for top in pair]
-        rows = shared_buffers(sides[0], sides[1], before.layouts)
-        sizes = [row.bytes for row in rows if row.matches]
-        known = [size for size in sizes if size is not None]
-        return sum(known) if len(known) == len(sizes) else None
-
-
-_MOST_COUNTED = 2000
+        first, second = (
+            [before.leaf[name] for name in top.split("_") if name in before.leaf] for top in pair
+        )
+        return total_bytes(row.bytes for row in shared_buffers(first, second, before.layouts) if row.matches)

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from inductor_probe.analysis.fusion.accesses import shared_buffers
-from inductor_probe.analysis.fusion.facts import pair_facts
-from inductor_probe.analysis.fusion.matching import Matched
-from inductor_probe.analysis.fusion.mentions import BENCHMARK, mentions
-from inductor_probe.analysis.fusion.overview import group_of, log_origins, log_problems, replayed
+from inductor_probe.analysis.fusion.facts import pair_facts, shared_buffers
+from inductor_probe.analysis.fusion.log import BENCHMARK, Matched, mentions, replay
+from inductor_probe.analysis.fusion.overview import group_of, log_problems
 from inductor_probe.analysis.fusion.refusals import settings_for, traits_of
-from inductor_probe.analysis.fusion.replay import step_that_joins
 from inductor_probe.analysis.graph import index_of
 from inductor_probe.errors import ProbeError
 from inductor_probe.model.debug_dir import CompiledGraph
@@ -42,23 +39,26 @@ def fusion_of_pair(graph: CompiledGraph, matched: Matched, first: str, second: s
     Raises:
         NotFoundError: a name that the graph does not have. ProbeError: both name the same node.
     """
-    facts = pair_facts(graph, first, second, log_origins(matched.log))
+    log = matched.log
+    candidates = next((row.candidates for row in log.rounds if row.candidates), ()) if log else ()
+    origins = {member.node: member.origins for candidate in candidates for member in candidate.members}
+    facts = pair_facts(graph, first, second, origins)
     one, other = frozenset(facts.first.nodes), frozenset(facts.second.nodes)
     if one & other:
         both = ", ".join(sorted(one & other))
         raise ProbeError(f"{first} and {second} both name {both}", "name two different nodes or buffers")
-    steps = replayed(graph, matched.log).steps if matched.log else ()
-    pair = PairEvidence(
+    before = index_of(graph).before
+    steps = replay(log, graph).steps if log else ()
+    pair = _PairEvidence(
         graph=graph,
         facts=facts,
         group=group_of(graph, one | other),
-        step=step_that_joins(steps, one | other),
-        attempts=mentions(matched.log, one, other, index_of(graph).before.producer) if matched.log else (),
+        step=next((step for step in steps if (one | other).issubset(step.nodes)), None),
+        attempts=mentions(log, one, other, before.producer) if log else (),
     )
-    outcome = _outcome(pair, matched.log)
+    outcome = _outcome(pair, log)
     refusal = pair.refusal if outcome == "refused" else None
-    leaves = index_of(graph).before.leaf
-    traits = traits_of(leaves[name] for name in one), traits_of(leaves[name] for name in other)
+    traits = traits_of(before.leaf[name] for name in one), traits_of(before.leaf[name] for name in other)
     return FusionDecision(
         graph=graph.name,
         outcome=outcome,
@@ -76,7 +76,7 @@ def fusion_of_pair(graph: CompiledGraph, matched: Matched, first: str, second: s
 
 
 @dataclass(frozen=True, slots=True)
-class PairEvidence:
+class _PairEvidence:
     """All that is known of a pair: the IR's facts, the node that holds both, and what the log says."""
 
     graph: CompiledGraph
@@ -107,10 +107,9 @@ class PairEvidence:
 
     def _fused_with(self, member: PairMember) -> list[SchedulerNode]:
         index = index_of(self.graph)
-        names = dict.fromkeys(member.nodes)
-        for name in member.nodes:
-            if top := index.post.top.get(name):
-                names.update(dict.fromkeys(index.post.members[top.name]))
+        tops = (index.post.top.get(name) for name in member.nodes)
+        fused = (name for top in tops if top for name in index.post.members[top.name])
+        names = dict.fromkeys((*member.nodes, *fused))
         return [index.before.leaf[name] for name in names if name in index.before.leaf]
 
     @property
@@ -119,13 +118,15 @@ class PairEvidence:
         return next((attempt.refusal for attempt in reversed(self.attempts) if attempt.refusal), None)
 
 
-def _outcome(pair: PairEvidence, log: FusionLog | None) -> Outcome:
+def _outcome(pair: _PairEvidence, log: FusionLog | None) -> Outcome:
     if pair.group is not None:
         return "fused"
     if log is None:
         return "no_log" if pair.groups_share else "never_tried"
     if not pair.attempts:
-        tried = pair.groups_share and not pair.without_loops and not _tells_of_all(log)
+        # What a pair shares is logged of every pair that is tried (torch 2.5).
+        logs_every_pair = any(row.shared for row in log.rounds)
+        tried = pair.groups_share and not pair.without_loops and not logs_every_pair
         return "not_logged" if tried else "never_tried"
     last = pair.attempts[-1]
     if last.what == "refused" or any(_timed_out(attempt, last) for attempt in pair.attempts):
@@ -140,77 +141,68 @@ def _timed_out(attempt: PairAttempt, last: PairAttempt) -> bool:
     return same and not last.without_reason and refusal is not None and refusal.form.startswith(BENCHMARK)
 
 
-def _tells_of_all(log: FusionLog) -> bool:
-    """Whether every pair that was tried is in the log: what a pair shares is logged for all (torch 2.5)."""
-    return any(part.shared for part in log.rounds)
-
-
-def _contradictions(pair: PairEvidence) -> Iterator[Problem]:
+def _contradictions(pair: _PairEvidence) -> Iterator[Problem]:
     """Where log and IR say different things of the pair."""
     facts = pair.facts
-    names_text = f"{facts.first.name} and {facts.second.name}"
+    both = f"{facts.first.name} and {facts.second.name}"
     if pair.step is not None and pair.group is None and pair.graph.post:
-        yield Problem(f"the log fuses {names_text}, and the IR after fusion does not", pair.step.span)
+        yield Problem(f"the log fuses {both}, but the IR after fusion does not", pair.step.span)
     if len(facts.first.nodes) != 1 or len(facts.second.nodes) != 1:
         return
-    names = {*facts.first.nodes, *facts.second.nodes}
+    shares = any(row.bytes for row in facts.shared if row.matches)
     for attempt in pair.attempts:
-        if attempt.refusal is None or {attempt.first, attempt.second} != names:
+        form = attempt.refusal.form if attempt.refusal else ""
+        if {attempt.first, attempt.second} != {*facts.first.nodes, *facts.second.nodes}:
             continue
-        if attempt.refusal.form == "no shared data" and any(row.bytes for row in facts.shared if row.matches):
+        if form == "no shared data" and shares:
             yield Problem(
-                f"the log says that {names_text} share no data, the IR shows that they do", attempt.span
+                f"the log says that {both} share no data, but the IR shows that they do", attempt.span
             )
-        if attempt.refusal.form.startswith("intermediate nodes") and not facts.path:
-            yield Problem(
-                f"the log says that nodes run between {names_text}, the IR shows none", attempt.span
-            )
+        if form.startswith("intermediate nodes") and not facts.path:
+            yield Problem(f"the log says that nodes run between {both}, but the IR shows none", attempt.span)
 
 
-def _reasons(pair: PairEvidence, outcome: Outcome) -> Iterator[Proof]:
+def _reasons(pair: _PairEvidence, outcome: Outcome) -> Iterator[Proof]:
     """Yield what is concluded of the pair beside its outcome."""
-    if pair.group is not None:
-        yield from _fused(pair, pair.group)
+    facts, group, without_loops = pair.facts, pair.group, pair.without_loops
+    if group is not None:
+        if group.kind == "OuterLoopFusedSchedulerNode":
+            yield read("outer-loops-fused")
+        elif group.kind == "ForeachKernelSchedulerNode":
+            yield read("combo-kernel")
+        names = {*facts.first.nodes, *facts.second.nodes}
+        before = index_of(pair.graph).before.members
+        if any(names <= {*before[top.name]} for top in pair.graph.pre if top.children):
+            yield read("grouped-before-fusion")
         return
-    facts, without_loops = pair.facts, pair.without_loops
-    yield from _of_outcome(pair, outcome)
-    if without_loops is not None:
-        code: FusionCode = "library-call" if without_loops.kinds == ("extern",) else "no-kernel-node"
-        yield read(code, node=without_loops.name)
-    elif outcome in ("refused_without_reason", "not_logged", "no_log"):
-        if not facts.shared and pair.groups_share:
-            yield read("fused-nodes-share")
-        if facts.path:
-            yield read("nodes-between")
-        if facts.loops_fit is not True:
-            yield inferred("loops-do-not-fit")
-        if facts.shared and not any(row.matches for row in facts.shared):
-            yield read("no-equal-access")
-        if facts.first.device != facts.second.device:
-            yield read("devices-differ")
-    elif pair.refusal is not None and pair.refusal.form.startswith("intermediate") and facts.path:
-        yield read("nodes-between")
-    if pair.same_kernel:
-        yield read("same-function", kernel=pair.same_kernel)
-
-
-def _fused(pair: PairEvidence, group: FusionGroup) -> Iterator[Proof]:
-    if group.kind == "OuterLoopFusedSchedulerNode":
-        yield read("outer-loops-fused")
-    elif group.kind == "ForeachKernelSchedulerNode":
-        yield read("combo-kernel")
-    names = {*pair.facts.first.nodes, *pair.facts.second.nodes}
-    before = index_of(pair.graph).before.members
-    if any(names <= {*before[top.name]} for top in pair.graph.pre if top.children):
-        yield read("grouped-before-fusion")
-
-
-def _of_outcome(pair: PairEvidence, outcome: Outcome) -> Iterator[Proof]:
     if outcome == "refused_without_reason":
         yield inferred("backend-logs-nothing")
     elif outcome == "not_logged":
         yield read("outcome-not-logged" if pair.attempts else "pair-not-logged")
     elif outcome == "never_tried" and not pair.groups_share:
         yield read("no-common-buffer")
-    elif outcome == "never_tried" and pair.without_loops is None:
+    elif outcome == "never_tried" and without_loops is None:
         yield inferred("common-buffer-not-tried")
+    if without_loops is not None:
+        code: FusionCode = "library-call" if without_loops.kinds == ("extern",) else "no-kernel-node"
+        yield read(code, node=without_loops.name)
+    elif outcome in ("refused_without_reason", "not_logged", "no_log"):
+        yield from _obstacles(pair)
+    elif pair.refusal is not None and pair.refusal.form.startswith("intermediate") and facts.path:
+        yield read("nodes-between")
+    if pair.same_kernel:
+        yield read("same-function", kernel=pair.same_kernel)
+
+
+def _obstacles(pair: _PairEvidence) -> Iterator[Proof]:
+    facts = pair.facts
+    if not facts.shared and pair.groups_share:
+        yield read("fused-nodes-share")
+    if facts.path:
+        yield read("nodes-between")
+    if facts.loops_fit is not True:
+        yield inferred("loops-do-not-fit")
+    if facts.shared and not any(row.matches for row in facts.shared):
+        yield read("no-equal-access")
+    if facts.first.device != facts.second.device:
+        yield read("devices-differ")

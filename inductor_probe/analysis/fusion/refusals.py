@@ -1,4 +1,4 @@
-"""Torch's reasons not to fuse: the numbers that stand in them, and the settings that may change them.
+"""Torch's reasons not to fuse: the numbers in them, and the settings that may change them.
 
 What a reason means is in `report/words/fusion.py`. "First" and "second" are the nodes of `cannot fuse <first>
 with <second>`: the first would run before the second in the fused kernel.
@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from typing import NamedTuple
 
 from inductor_probe.model.fusion import FusionSetting, NumberName, Refusal
 from inductor_probe.model.fx import Runnable
@@ -20,7 +20,7 @@ _CONFIG = "torch._inductor.config"
 
 _NUMELS: tuple[NumberName, ...] = ("first_numel", "second_numel", "first_rnumel", "second_rnumel")
 
-# Reasons with something put in, a `%s` each, as `WhyNoFuse` in `torch/_inductor/scheduler.py` logs them; of
+# Reasons with operands, a `%s` each, as `WhyNoFuse` in `torch/_inductor/scheduler.py` logs them; of
 # numels and tilings those of `can_fuse` in `codegen/simd.py`, of CUTLASS those of
 # `codegen/cutlass/scheduling.py`.
 NUMBERS: Mapping[str, tuple[NumberName, ...]] = {
@@ -48,16 +48,14 @@ _FIXED = ("node1 is not TritonTemplateBuffer",)
 """Reasons without numbers that a form with a `%s` would fit as well."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Change:
+class _Change(NamedTuple):
     """A value of a setting that may change a refusal.
 
     Attributes:
         value: as torch's source spells it; None where another number may.
-        gpu: only code for GPUs asks for the setting. pointwise: it does nothing for reductions.
+        gpu: only code for GPUs reads the setting. pointwise: it does nothing for reductions.
         fitting: the backend refuses all the same where the loops of both do not fit one kernel.
-        unset: it is offered only where the dump says that the setting has another value: torch's default is
-            the value already.
+        unset: False where the value is torch's default, so that it is offered only if the dump has another.
     """
 
     value: str | None
@@ -112,15 +110,56 @@ _SETTINGS_OF: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 
+def _pattern(form: str) -> re.Pattern[str]:
+    """Make a form a pattern: the `%s` of a tuple are one group, to be split at its commas."""
+    text = re.sub(r"%s(?:, %s)+", "%s", form)
+    return re.compile("(.*?)".join(re.escape(part) for part in text.split("%s")), re.DOTALL)
+
+
+_PATTERNS = tuple((_pattern(form), form) for form in NUMBERS)
+
+
 @lru_cache(maxsize=4096)
 def explain(reason: str) -> Refusal:
     """Return a reason with its numbers; one of an unknown form is its own form."""
     headline = reason.partition("\n")[0].strip()
-    if headline not in _FIXED:
-        for pattern, form in _PATTERNS:
-            if match := pattern.fullmatch(headline):
-                return Refusal(reason, form, tuple(zip(NUMBERS[form], _values(match.groups()), strict=False)))
+    for pattern, form in _PATTERNS if headline not in _FIXED else ():
+        if match := pattern.fullmatch(headline):
+            values = (value for group in match.groups() for value in _values(group))
+            return Refusal(reason, form, tuple(zip(NUMBERS[form], values, strict=False)))
     return Refusal(reason, headline)
+
+
+def _values(group: str) -> list[str]:
+    """Split `256, 1280`, the numbers of a tuple: one may be `Max(1, s0)`, so it is parsed."""
+    if "," not in group:
+        return [group]
+    encoded = f"({group})".encode()
+    try:
+        node = ast.parse(encoded, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return [group]
+    if not isinstance(node, ast.Tuple) or not node.elts:
+        return [group]
+    return [encoded[part.col_offset : part.end_col_offset].decode() for part in node.elts]
+
+
+class PairTraits(NamedTuple):
+    """What decides whether a setting does anything for a node: where it runs, and whether it reduces."""
+
+    on_cpu: bool
+    reduces: bool
+
+
+def traits_of(leaves: Iterable[SchedulerNode]) -> PairTraits:
+    """Return the traits of a node that is made of `leaves`."""
+    rows = list(leaves)
+    return PairTraits(any(leaf.device == "cpu" for leaf in rows), any(map(is_reduction, rows)))
+
+
+def is_reduction(node: SchedulerNode) -> bool:
+    """Whether an unfused node reduces: its loops are `((512,), (1000,))` in C++, `(512, 1000)` in Triton."""
+    return node.iteration is not None and len(node.iteration) > 1 and node.iteration[1] not in ((), 1)
 
 
 def settings_for(
@@ -133,83 +172,25 @@ def settings_for(
 
     Args:
         form: of the refusal.
-        pairs: what is asked of both nodes of each pair that is refused so.
+        pairs: the traits of both nodes of each pair that is refused so.
         runnable: of the graph: it has the settings that are not torch's default.
         loops_fit: whether the loops of the pairs fit one kernel, None where that is not known.
     """
-    names = _SETTINGS_OF.get(form, ())
-    if not names:
-        return ()
     kinds = set(pairs)
-    return tuple(
-        setting
-        for name in names
-        if not (SETTINGS[name].fitting and loops_fit is False)
-        and any(_applies(SETTINGS[name], *pair) for pair in kinds)
-        and (setting := _setting(name, runnable)) is not None
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class PairTraits:
-    """What decides whether a setting does anything for a node: where it runs, and whether it reduces."""
-
-    on_cpu: bool
-    reduces: bool
-
-
-def traits_of(leaves: Iterable[SchedulerNode]) -> PairTraits:
-    """Return the traits of a node that is made of `leaves`."""
-    rows = list(leaves)
-    return PairTraits(any(leaf.device == "cpu" for leaf in rows), any(is_reduction(leaf) for leaf in rows))
-
-
-def is_reduction(node: SchedulerNode) -> bool:
-    """Whether an unfused node reduces: its loops are `((512,), (1000,))` in C++, `(512, 1000)` in Triton."""
-    if node.iteration is None or len(node.iteration) < 2:
-        return False
-    return node.iteration[1] not in ((), 1)
+    settings: list[FusionSetting] = []
+    for name in _SETTINGS_OF.get(form, ()):
+        change = SETTINGS[name]
+        if (change.fitting and loops_fit is False) or not any(_applies(change, *pair) for pair in kinds):
+            continue
+        full = f"{_CONFIG}.{name}"
+        value = dict(runnable.settings).get(full, "default") if runnable else None
+        is_set = value not in ("default", None)
+        if (value is None or value != change.value) and (change.unset or is_set):
+            settings.append(FusionSetting(full, change.value, value))
+    return tuple(settings)
 
 
 def _applies(change: _Change, first: PairTraits, second: PairTraits) -> bool:
     if change.gpu and (first.on_cpu or second.on_cpu):
         return False
     return not (change.pointwise and (first.reduces or second.reduces))
-
-
-def _setting(name: str, runnable: Runnable | None) -> FusionSetting | None:
-    """The setting, unless the dump has the value that would be offered."""
-    change = SETTINGS[name]
-    full = f"{_CONFIG}.{name}"
-    value = dict(runnable.settings).get(full, "default") if runnable else None
-    if value is not None and value == change.value:
-        return None
-    return (
-        FusionSetting(full, change.value, value) if change.unset or value not in ("default", None) else None
-    )
-
-
-def _values(groups: tuple[str, ...]) -> Iterator[str]:
-    """Take apart `256, 1280`: the numbers of a tuple; one may be `Max(1, s0)`, so commas do not tell."""
-    for group in groups:
-        yield from (_tuple_parts(group) if "," in group else None) or [group]
-
-
-def _tuple_parts(text: str) -> list[str] | None:
-    encoded = f"({text})".encode()
-    try:
-        node = ast.parse(encoded, mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-    if not isinstance(node, ast.Tuple):
-        return None
-    return [encoded[part.col_offset : part.end_col_offset].decode() for part in node.elts]
-
-
-def _pattern(form: str) -> re.Pattern[str]:
-    """Make a form a pattern: the `%s` of a tuple are one group, to be taken apart by its commas."""
-    text = re.sub(r"%s(?:, %s)+", "%s", form)
-    return re.compile("(.*?)".join(re.escape(part) for part in text.split("%s")), re.DOTALL)
-
-
-_PATTERNS = tuple((_pattern(form), form) for form in NUMBERS)

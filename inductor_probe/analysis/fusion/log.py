@@ -1,0 +1,287 @@
+"""The fusion log of a graph: its part of the run's log, the fusions replayed, and what it says of pairs.
+
+One log holds many graphs, and names none. A part fits a graph when it starts from the graph's nodes, and when
+its fusions lead to the nodes after fusion. Parts and graphs are in the order of compilation; where more than
+one part can be a graph's and they do not say the same, none is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from inductor_probe.analysis.fusion.refusals import explain
+from inductor_probe.analysis.graph import index_of
+from inductor_probe.model.debug_dir import CompiledGraph
+from inductor_probe.model.fusion import FusionStep, LogMatch, PairAttempt
+from inductor_probe.model.logs import CompilerLogs, FusionLog, FusionRound
+from inductor_probe.model.proof import inferred, read
+
+BENCHMARK = "(benchmark)"
+"""The start of the reason of a pair that was refused because it was timed."""
+_JOINED_OUTSIDE = ("ForeachKernelSchedulerNode", "GroupedSchedulerNode", "FusedMixOrderReductions")
+
+
+class Matched(NamedTuple):
+    """A graph's part of the log, None when it is not known, and what shows that."""
+
+    log: FusionLog | None
+    match: LogMatch
+
+
+def match_log(
+    graph: CompiledGraph,
+    position: int,
+    logs: CompilerLogs,
+    graphs: Callable[[], Sequence[CompiledGraph]],
+    count: int,
+) -> Matched:
+    """Find the part of `logs` that is about `graph`.
+
+    Args:
+        graph: as read.
+        position: among the run's graphs, in the order of compilation.
+        logs: of the run.
+        graphs: reads all graphs of the run; called only where order and names of one do not tell.
+        count: how many graphs the run has.
+    """
+    parts = logs.fusions
+    if not parts:
+        version = graph.torch_version or ""
+        if version.startswith("2.1."):
+            return Matched(None, LogMatch("none", read("torch-logs-no-fusion", version=version)))
+        return Matched(None, LogMatch("none", read("no-fusion-lines" if logs.files else "no-log")))
+    if len(parts) == count and _fits(parts[position], graph):
+        operands = {"part": position + 1, "parts": count}
+        proof = inferred("log-position-and-groups" if graph.post else "log-position", **operands)
+        return Matched(parts[position], LogMatch("proved", proof, parts[position].at.span))
+    index = _Parts(parts)
+    numbers = index.fitting(graph)
+    if len(numbers) > 1:
+        numbers = _by_order(numbers, position, index, graphs())
+    fitting = [parts[number] for number in numbers]
+    if fitting and all(one.rounds == other.rounds for one, other in pairwise(fitting)):
+        one = inferred("only-log-part")
+        proof = one if len(fitting) == 1 else inferred("equal-log-parts", parts=len(fitting))
+        return Matched(fitting[0], LogMatch("proved", proof, fitting[0].at.span))
+    if fitting:
+        lines = tuple(str(part.at.span.first) for part in fitting)
+        proof = inferred("differing-log-parts", parts=len(fitting), lines=lines)
+        return Matched(None, LogMatch("ambiguous", proof))
+    # A part that starts from the graph's nodes, and ends with others than the graph has.
+    named = [parts[number] for number in index.alike(graph) if _starts_from(parts[number], graph)]
+    if len(named) == 1:
+        return Matched(named[0], LogMatch("disagrees", inferred("log-part-by-names"), named[0].at.span))
+    if named:
+        return Matched(None, LogMatch("ambiguous", inferred("log-parts-by-names", parts=len(named))))
+    return Matched(None, LogMatch("none", read("no-log-part")))
+
+
+class _Parts:
+    """The parts of a log by what they start from, so that few have to be compared with a graph."""
+
+    def __init__(self, parts: Sequence[FusionLog]) -> None:
+        self.parts = parts
+        self._by_start: dict[object, list[int]] = {}  # names of nodes, how many there are, or None
+        for number, part in enumerate(parts):
+            first = part.rounds[0] if part.rounds and part.rounds[0].number == 1 else None
+            count = first.nodes_before if first else None
+            self._by_start.setdefault(_start_names(part) or count, []).append(number)
+
+    def alike(self, graph: CompiledGraph) -> list[int]:
+        """Return the parts that start from as many nodes, or from nodes of the same names."""
+        keys = (frozenset(index_of(graph).before.leaf), len(graph.pre or graph.post), None)
+        return sorted(number for key in keys for number in self._by_start.get(key, ()))
+
+    def fitting(self, graph: CompiledGraph) -> list[int]:
+        """Return the parts that can be the graph's, in order."""
+        return [number for number in self.alike(graph) if _fits(self.parts[number], graph)]
+
+
+def _by_order(fitting: list[int], position: int, index: _Parts, graphs: Sequence[CompiledGraph]) -> list[int]:
+    """Remove the parts that other graphs need: parts and graphs are in one order.
+
+    Each graph gets the first part that fits behind that of the graph before, and the last one before that of
+    the graph behind; what lies between is possible. A graph that no part fits was not logged. If parts 0, 1
+    and 2 fit each of three graphs, graph 1 can have none but part 1.
+    """
+    if position >= len(graphs):
+        return fitting
+    earliest, latest = -1, len(index.parts)
+    for graph in graphs[:position]:
+        earliest = next((number for number in index.fitting(graph) if number > earliest), earliest)
+    for graph in reversed(graphs[position + 1 :]):
+        latest = next((number for number in reversed(index.fitting(graph)) if number < latest), latest)
+    return [number for number in fitting if earliest < number < latest] or fitting
+
+
+def _fits(part: FusionLog, graph: CompiledGraph) -> bool:
+    return _starts_from(part, graph) and (not graph.post or ends_with(part, graph))
+
+
+def _starts_from(part: FusionLog, graph: CompiledGraph) -> bool:
+    """Whether a part starts from the graph's nodes, and is of the same compile as far as that is known."""
+    compile_id = graph.record.compile_id if graph.record else None
+    trace_id = part.at.trace_id  # a restart adds `_1`
+    if compile_id and trace_id and trace_id.partition("_")[0] != compile_id.partition("_")[0]:
+        return False
+    names = index_of(graph).before.leaf.keys()
+    if start := _start_names(part):
+        return start == names
+    first = part.rounds[0] if part.rounds else None
+    count = first.nodes_before if first and first.number == 1 else None
+    if count is not None and count != len(graph.pre or graph.post):
+        return False
+    attempts = (attempt for row in part.rounds for attempt in row.attempts)
+    return {name for row in attempts for side in (row.first, row.second) for name in side.split("_")} <= names
+
+
+def _start(log: FusionLog) -> list[tuple[str, ...]]:
+    """Return the groups that the first round starts from, where the log lists its candidates."""
+    first = next((row for row in log.rounds if row.candidates), None)
+    candidates = first.candidates if first else ()
+    return [tuple(member.node for member in candidate.members) for candidate in candidates]
+
+
+def _start_names(log: FusionLog) -> frozenset[str]:
+    return frozenset(name for members in _start(log) for name in members)
+
+
+def ends_with(part: FusionLog, graph: CompiledGraph) -> bool:
+    """Whether the part's fusions lead to the graph's nodes after fusion.
+
+    Foreach kernels and combo kernels join nodes outside of the rounds: each may hold several groups.
+    """
+    result = replay(part, graph)
+    if not result.logged:  # torch 2.2 tells only how many are left
+        last = next((row.nodes_after for row in reversed(part.rounds) if row.nodes_after is not None), None)
+        return last is None or last == len(graph.post)
+    if result.gaps:
+        return False
+    members = index_of(graph).post.members
+    after = {frozenset(members[top.name]): top.kind for top in graph.post}
+    group_of = {member: group for group in after for member in group}
+    for group in result.groups:
+        target = group_of.get(next(iter(group)), frozenset())
+        if not group <= target or (group != target and after[target] not in _JOINED_OUTSIDE):
+            return False
+    return True
+
+
+class Replay(NamedTuple):
+    """What the log's fusions make of the nodes it starts from.
+
+    Attributes:
+        steps: the fusions in order.
+        groups: sets of unfused nodes at the end.
+        logged: False when this torch lists only what it could fuse (2.2): `groups` are those at the start.
+        gaps: fusions of what the steps before do not make: lines are missing from the log.
+    """
+
+    steps: tuple[FusionStep, ...]
+    groups: frozenset[frozenset[str]]
+    logged: bool
+    gaps: tuple[FusionStep, ...]
+
+
+def replay(log: FusionLog, graph: CompiledGraph) -> Replay:
+    """Replay the fusions of `log` on the groups it starts from, those of the graph where it lists none.
+
+    From `op0`, `op1`, `op2`, the lines `fusing op0 with op1` and `fusing op0_op1 with op2` make one group.
+    """
+    start = _start(log) or list(index_of(graph).before.members.values())
+    groups = {name: frozenset(members) for members in start for name in members}
+    steps: list[FusionStep] = []
+    gaps: list[FusionStep] = []
+    for row in log.rounds:
+        shared = {(score.first, score.second): score.amount for score in row.shared}
+        for attempt in row.attempts:
+            if attempt.outcome != "fused":
+                continue
+            joined: frozenset[str] = frozenset()
+            sides = [frozenset(side.split("_")) for side in (attempt.first, attempt.second)]
+            known = all(groups.get(name) == side for side in sides for name in side)
+            joined = joined.union(*(groups.get(name, {name}) for side in sides for name in side))
+            groups.update(dict.fromkeys(joined, joined))
+            named = dict.fromkeys((*attempt.first.split("_"), *attempt.second.split("_")))
+            step = FusionStep(
+                number=len(steps) + 1,
+                round=row.number,
+                first=attempt.first,
+                second=attempt.second,
+                nodes=(*named, *sorted(joined - named.keys())),
+                shared=shared.get((attempt.first, attempt.second)),
+                span=attempt.span,
+            )
+            steps.append(step)
+            if not known:
+                gaps.append(step)
+    logged = not any(attempt.outcome == "possible" for row in log.rounds for attempt in row.attempts)
+    return Replay(tuple(steps), frozenset(groups.values()), logged, tuple(gaps))
+
+
+def mentions(
+    log: FusionLog, first: frozenset[str], second: frozenset[str], producers: Mapping[str, str]
+) -> tuple[PairAttempt, ...]:
+    """Return what the log says of pairs that have a node of `first` and one of `second` on their sides."""
+
+    def is_about(attempt: PairAttempt) -> bool:
+        one, other = frozenset(attempt.first.split("_")), frozenset(attempt.second.split("_"))
+        if any(side & first and side & second for side in (one, other)):
+            return False
+        return bool((one & first and other & second) or (other & first and one & second))
+
+    attempts = (attempt for row in log.rounds for attempt in round_attempts(row, producers))
+    return tuple(attempt for attempt in attempts if is_about(attempt))
+
+
+def round_attempts(row: FusionRound, producers: Mapping[str, str]) -> Iterator[PairAttempt]:
+    """Yield every pair of a round in the order of the log.
+
+    What a pair shares is logged before it is refused or fused, in another log: both are one entry. Where each
+    log has a file of its own, lines of one millisecond have no order, so that only names and rounds are used.
+    `producers` names the node that writes each buffer: a pair that was timed is named by its buffers.
+    """
+    shared = {(score.first, score.second): score for score in row.shared}
+    decided = {(attempt.first, attempt.second) for attempt in row.attempts}
+    entries: list[tuple[int, PairAttempt]] = []
+    for attempt in row.attempts:
+        score = shared.get((attempt.first, attempt.second))
+        entry = PairAttempt(
+            round=row.number,
+            first=attempt.first,
+            second=attempt.second,
+            what=attempt.outcome,
+            refusal=explain(attempt.reason) if attempt.reason is not None else None,
+            shared=score.amount if score else None,
+            applying=attempt.applying,
+            span=attempt.span,
+        )
+        entries.append((attempt.order, entry))
+    present = {candidate.name for candidate in row.candidates}
+    for pair, score in shared.items():
+        if pair in decided or (row.found == 0 and present and not present.issuperset(pair)):
+            continue  # the latter is a late line of the round before
+        without_reason = row.found == 0
+        entry = PairAttempt(
+            row.number, *pair, "scored", None, score.amount, without_reason=without_reason, span=score.span
+        )
+        entries.append((score.order, entry))
+    for timed in row.benchmarks:
+        first, second = (
+            "_".join(producers.get(name, name) for name in side) for side in (timed.first, timed.second)
+        )
+        refusal = None if timed.faster else explain(f"{BENCHMARK} cause {timed.factor:g}x slowdown")
+        entry = PairAttempt(
+            row.number,
+            first,
+            second,
+            "possible" if timed.faster else "refused",
+            refusal,
+            applying=True,
+            span=timed.span,
+        )
+        entries.append((timed.order, entry))
+    entries.sort(key=lambda entry: entry[0])
+    yield from (attempt for _, attempt in entries)
