@@ -232,12 +232,12 @@ def _missing_device(case: Case) -> str | None:
     try:
         kind = torch.device(device).type
     except RuntimeError:
-        return f"torch knows no device {device!r}"
+        return f"torch has no device {device!r}"
     if kind == "cpu":
         return None
     backend = getattr(torch, kind, None)
     if backend is None or not hasattr(backend, "is_available"):
-        return f"torch cannot tell whether {kind} is there"
+        return f"torch cannot say whether {kind} is there"
     return None if backend.is_available() else f"{kind} is not available"
 
 
@@ -265,7 +265,7 @@ def _table(cases: Sequence[Case]) -> str:
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        raise ProbeError(message, f"{self.prog} --help tells what it takes")
+        raise ProbeError(message, f"{self.prog} --help lists its options")
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -196,7 +196,7 @@ class Graph(GraphOnDisk, Session):
         return Diff(self, other)
 
     def tunings(self) -> Tunings:
-        """Return what was autotuned in the graph; empty where nobody wrote it down."""
+        """Return what was autotuned in the graph; empty where it was not recorded."""
         from inductor_probe.api.tunings import tunings_of
 
         return tunings_of(self)

@@ -29,7 +29,7 @@ class Tunings(Rows[Tuning]):
     record = TuningsOutput
     noun = "tuning"
     nothing = (
-        "nothing was autotuned in it, or nobody wrote it down: dump what calls "
+        "nothing was autotuned in it, or it was not recorded: dump what calls "
         "torch.compile(mode='max-autotune')"
     )
 
@@ -55,7 +55,7 @@ def tunings_of_table(table: Path) -> Tunings:
 
 
 def tunings_of(graph: GraphOnDisk) -> Tunings:
-    """Return what was autotuned in a graph; empty where nobody wrote it down."""
+    """Return what was autotuned in a graph; empty where it was not recorded."""
     found = read_tunings(graph.path)
     problems = list(found.problems)
     kernels = graph.generated.code.kernels if graph.generated.code else ()

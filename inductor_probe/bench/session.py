@@ -36,12 +36,12 @@ _COMPILER = re.compile(r"(?:^|: )(?:fatal )?error: ")
 _HINTS = (
     (
         ("InvalidCxxCompiler", "No working C++ compiler"),
-        "install a C++ compiler (apt install g++); `probe doctor` tells more",
+        "install a C++ compiler (apt install g++); `probe doctor` says more",
     ),
-    (("No module named 'torch'",), "run it with a Python that has torch; `probe doctor` tells more"),
+    (("No module named 'torch'",), "run it with a Python that has torch; `probe doctor` says more"),
     (
         ("No module named 'triton'", "Cannot find a working triton"),
-        "install triton, or run it where a GPU is; `probe doctor` tells more",
+        "install triton, or run it where a GPU is; `probe doctor` says more",
     ),
     (
         ("Torch not compiled with CUDA", "No CUDA GPUs", "no NVIDIA driver"),
@@ -162,7 +162,7 @@ def sweep_configs(
     except (KeyError, TypeError, AttributeError, ShapeError) as error:
         raise RunFailedError(
             f"{path} wrote times of configs that cannot be read: {error}",
-            f"if its harness was edited, restore it, or delete {path.name} to have it made afresh",
+            f"if its harness was edited, restore it, or delete {path.name} to have it written again",
         ) from error
 
 
@@ -235,7 +235,7 @@ def run_once(
     except (ValueError, RecursionError) as error:
         raise RunFailedError(
             f"{path} wrote results that cannot be read: {error}",
-            f"if its harness was edited, restore it, or delete {path.name} to have it made afresh",
+            f"if its harness was edited, restore it, or delete {path.name} to have it written again",
         ) from error
     return result
 

@@ -208,7 +208,7 @@ def _no_python(error: Exception, path: Path) -> UnreadableError:
     line = getattr(error, "lineno", None) or 1
     return UnreadableError(
         f"{path}:{line}: your edit is not Python: {getattr(error, 'msg', error)}",
-        f"the file was kept as it is; mend that line, or delete {path.name} to have it made afresh",
+        f"the file was kept as it is; fix that line, or delete {path.name} to have it written again",
     )
 
 

@@ -229,7 +229,7 @@ def _values(
         elif not (bound and bound.lost):
             guess = _FREE.get(each.dtype, _FREE_SIGNED)
         else:
-            note = f"{each.name}: the dump does not tell its range; indices may need a larger one."
+            note = f"{each.name}: the dump does not record its range; indices may need a larger one."
             return [f"low={guess[0]}", f"high={guess[1]}", *form], [note]
         low, high = map(str, guess)
     return [*(f"{end}={text}" for end, text in (("low", low), ("high", high)) if text is not None), *form], []

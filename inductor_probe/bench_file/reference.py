@@ -30,7 +30,7 @@ class ReferenceSource:
 def reference_source(runnable: str | None, readable: str | None = None) -> ReferenceSource:
     """Take the module out of the text of `fx_graph_runnable.py`; modules inside it out of `readable`."""
     if runnable is None:
-        return ReferenceSource(None, "there is no fx_graph_runnable.py beside output_code.py")
+        return ReferenceSource(None, "there is no fx_graph_runnable.py next to output_code.py")
     try:
         # What follows the module is no Python where the graph has no inputs: `load_args` has no body then.
         text, inside = with_submodules(_LOAD_ARGS.split(runnable)[0], readable)

@@ -68,7 +68,7 @@ def remove(removal: Removal) -> None:
     except OSError as error:
         raise ProbeError(
             f"{removal.run} is removed in part only: {error.filename or ''}: {error.strerror or error}",
-            "something was written there meanwhile, or may not be removed; look and remove the rest by hand",
+            "something was written there during the removal, or may not be removed; remove the rest by hand",
         ) from error
 
 

@@ -26,7 +26,7 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "runs": ("runs", "The runs below here; remove some of them."),
         "check": ("runs", "Is everything in a dump there and understood?"),
         "nodes": ("graphs", "The scheduler's nodes in a table."),
-        "kernels": ("graphs", "The generated kernels in a table, with what their text tells."),
+        "kernels": ("graphs", "The generated kernels in a table, with what their code shows."),
         "show": ("graphs", "One graph, node, buffer or kernel on one page."),
     },
     "Why": {

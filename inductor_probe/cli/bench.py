@@ -61,7 +61,7 @@ def _show_all_options(ctx: click.Context, parameter: click.Parameter, chosen: bo
         help="Add a copy of a kernel, or FILE's text.",
     ),
     click.option(
-        "--copies", is_flag=True, hidden=True, help="Time copies that nobody edited, too: A against A."
+        "--copies", is_flag=True, hidden=True, help="Time unedited copies, too: A against A."
     ),
     shared_option("--margin", default="1%", hidden=True, help="A smaller difference counts as none.  [1%]"),
     click.option(

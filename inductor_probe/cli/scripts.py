@@ -65,7 +65,7 @@ def dump(script: str, *, output_format: OutputFormat, **options: Any) -> int:
     project's scenarios. Its own arguments follow after --.
     """
     if sys.stderr.isatty():
-        say(f"running {script} with empty caches: every kernel is compiled anew")
+        say(f"running {script} with empty caches: every kernel is compiled again")
     with _signals_left_to_the_dump():
         return _show_run(ip.dump(script, stdout_to_stderr=output_format == "json", **options), output_format)
 
@@ -207,5 +207,5 @@ def _failure(manifest: Manifest, has_graphs: bool) -> ProbeError:
     if manifest.outcome == "interrupted":
         hint = "`probe check` says which parts of it are complete" if has_graphs else None
     elif manifest.ended_by == "SIGKILL":
-        hint = "if nobody killed it, the kernel did, for lack of memory: see `dmesg`"
+        hint = "unless you killed it, consistent with the out-of-memory killer: see `dmesg`"
     return RunFailedError(f"{manifest.script} {how_it_ended(manifest)}; {dumped}", hint)

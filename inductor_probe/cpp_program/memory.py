@@ -113,7 +113,7 @@ def _argument(passed: Passed, row: KernelRow, sizes: Mapping[str, int]) -> Memor
     if passed.arg is None or passed.arg.type is None:
         raise ProbeError(
             f"{row.name} is passed {passed.text}, for which it has no parameter",
-            "the dump may be cut off: probe check tells",
+            "the dump may be cut off: probe check says",
         )
     name, kind, text = passed.arg.name, passed.arg.type, passed.text
     pointer = _POINTER.fullmatch(kind)

@@ -51,14 +51,14 @@ def cpp_program(
         torch_version: of the torch that made the dump, named where the headers are.
         annotated: the kernel's text with comments, if wanted: `#line` in it are counted anew.
 
-    Raises ProbeError: it is no C++ kernel, is never launched, or a size is not known.
+    Raises ProbeError: it is not a C++ kernel, is never launched, or a size is not known.
     """
     if row.backend != "cpp":
         raise ProbeError(
             f"{row.name} is a {row.backend} kernel, not a C++ one", "probe kernels --only cpp lists those"
         )
     if not row.launches:
-        raise ProbeError(f"{row.name} is never launched, so nothing tells the sizes of its buffers")
+        raise ProbeError(f"{row.name} is never launched, so the sizes of its buffers are not known")
     entry = _ENTRY.search(row.source)
     if entry is None:
         raise ProbeError(

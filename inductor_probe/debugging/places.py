@@ -118,7 +118,7 @@ def _locations_of_subject(subject: str) -> Iterator[Location]:
         yield from _operation(subject)
     else:
         raise ProbeError(
-            f"invalid subject --break-on {subject}: it is no buffer, node, pair of nodes or kernel",
+            f"invalid subject --break-on {subject}: it is not a buffer, node, pair of nodes or kernel",
             "for example buf3, op3, op3,op4 or cpp_fused_add_0; places in the code go to --break",
         )
 

@@ -289,7 +289,7 @@ class _ArchiveWriter:
         except _DAMAGE as error:
             problem = UnreadableError(
                 f"cannot read {self.archive}: {error or 'it is damaged'}",
-                "it was cut short, or is no .tar or .zip; make or fetch it again",
+                "it was cut short, or is not a .tar or .zip; make or fetch it again",
             )
         if problem and not self._count:
             raise problem

@@ -58,7 +58,7 @@ def path_of(target: str, cwd: Path) -> Path:
         NotFoundError: no file can be called that.
     """
     if "\0" in target:
-        raise NotFoundError(f"{target} is no name of a file")
+        raise NotFoundError(f"{target} is not the name of a file")
     return Path(os.path.realpath(cwd / os.path.expanduser(target)))  # noqa: PTH111 - does not raise for `~nobody`
 
 
@@ -92,9 +92,7 @@ def _in_archive(archive: Path, rest: Path) -> Target:
     unpacked = unpack(archive)
     path = unpacked.folder / rest
     if not os.path.exists(path):  # noqa: PTH110 - no name is too long for it
-        raise NotFoundError(
-            f"{archive} holds no dump at {rest}", f"probe check {archive} tells what it holds"
-        )
+        raise NotFoundError(f"{archive} holds no dump at {rest}", f"probe check {archive} says what is in it")
     target = _of_folder(path, archive / rest) if path.is_dir() else _of_file(path)
     return replace(target, run=replace(target.run, problems=(*unpacked.problems, *target.run.problems)))
 

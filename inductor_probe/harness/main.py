@@ -59,7 +59,7 @@ def parse(bench: Bench, argv: list[str] | None) -> argparse.Namespace:
     add("--size", action="append", default=[], metavar="s77=128", help="bind a symbolic size")
     add("--copies-first", action="store_true", help="set up candidates before baselines")
     add("--seed", type=int, default=0, help="of inputs, their places, and the order of timing (0)")
-    add("--copies", action="store_true", help="time copies that nobody edited, too: A against A")
+    add("--copies", action="store_true", help="time unedited copies, too: A against A")
     add("--check-only", action="store_true", help="check the variants, time nothing")
     options = parser.parse_args(argv)
     if options.kernel and options.kernel not in bench.kernels:

@@ -19,9 +19,9 @@ _TIMEOUT_S = 600
 _WRITE_FILES = ("TORCH_TRACE", "TORCH_COMPILE_DEBUG")
 """Variables that would have the child write where the user's own runs write."""
 _HINTS = (
-    ("No module named 'torch'", "run probe with a Python that has torch; `probe doctor` tells more"),
-    ("InvalidCxxCompiler", "install a C++ compiler (apt install g++); `probe doctor` tells more"),
-    ("No working C++ compiler", "install a C++ compiler (apt install g++); `probe doctor` tells more"),
+    ("No module named 'torch'", "run probe with a Python that has torch; `probe doctor` says more"),
+    ("InvalidCxxCompiler", "install a C++ compiler (apt install g++); `probe doctor` says more"),
+    ("No working C++ compiler", "install a C++ compiler (apt install g++); `probe doctor` says more"),
 )
 _START = (
     "import sys; getattr(sys.flags, 'safe_path', False) or sys.path.pop(0); sys.argv.pop(0); "

@@ -197,7 +197,7 @@ class BenchSettings:
         inputs: `random`, `zeros`, `sequential`, or `real` where the dump holds them.
         sizes: symbolic sizes to bind otherwise than they were recorded: `("s77", 128)`.
         cxxflags: flags of the C++ compiler behind inductor's own.
-        copies: time copies that nobody edited, too.
+        copies: time unedited copies, too.
         imports: modules, or Python files, that register operators which the graph calls; run first.
     """
 

@@ -31,7 +31,7 @@ _OF_ALL = ("op_name", "cuda_device_name", "cuda_device_count", "input_nodes", "a
 
 
 def read_tunings(folder: Path) -> TuningsRead:
-    """Read what was autotuned in the graph of `folder`; empty where nobody wrote it down."""
+    """Read what was autotuned in the graph of `folder`; empty where it was not recorded."""
     problems: list[Problem] = []
     for name, read in ((CHOICES_NAME, _by_probe), (TORCHS_NAME, _by_torch)):
         path = folder / name

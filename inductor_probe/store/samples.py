@@ -69,7 +69,7 @@ def read_samples(path: Path) -> Samples:
         NotFoundError, UnreadableError: there is none, or it is something else.
     """
     if not path.exists():
-        raise NotFoundError(f"{path} does not exist", "probe bench-kernel writes it beside output_code.py")
+        raise NotFoundError(f"{path} does not exist", "probe bench-kernel writes it next to output_code.py")
     text = read_text(path, largest=LARGEST_JSON)
     try:
         data = json.loads(text)

@@ -127,7 +127,7 @@ def _wrapper_from(name: str, text: str, number: int) -> str:
         raise VariantTextError(
             name,
             strange.lineno if strange else 1,
-            "a statement that is no function, class or assignment"
+            "a statement that is not a function, class or assignment"
             if strange
             else "neither a function `call` nor a class `Runner` is defined",
             "give the wrapper as output_code.py has it: class Runner, runner, call, or def call(args)",
@@ -172,7 +172,7 @@ def _kernel_from(name: str, text: str, kernel: KernelCode) -> str:
         raise VariantTextError(
             name,
             source[: source.index(quotes)].count("\n"),
-            f"{quotes} would end the text that the kernel stands in",
+            f"{quotes} would end the string literal that holds the kernel",
             "write it otherwise: as two literals, or with other quotes",
         )
     if "\\" in source and not re.search(r"\br['\"]+$", kernel.before):

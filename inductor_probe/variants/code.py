@@ -181,7 +181,7 @@ def read_code(source: str, path: str = "output_code_bench.py", number: int = 0) 
     entry = f"call_v{number}" if f"call_v{number}" in by_name else "call"
     if entry not in by_name:
         raise UnreadableError(
-            f"{path} has no call", "dump the script again, or delete the file to have it made afresh"
+            f"{path} has no call", "dump the script again, or delete the file to have it written again"
         )
     kernels = {name: kernel for name, definition in by_name.items() if (kernel := kernel_code(definition))}
     in_force = {

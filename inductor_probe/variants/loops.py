@@ -65,7 +65,7 @@ class SwapLoops(Rewrite):
         above, below = lines[outer.line - 1], lines[inner.line - 1]
         first, second = _HEADER.search(above), _HEADER.search(below)
         if first is None or second is None:
-            raise kernel.refusal(outer.line, "the loop does not stand on one line")
+            raise kernel.refusal(outer.line, "the loop header is not on one line")
         lines[outer.line - 1] = above.replace(first[0], second[0])
         lines[inner.line - 1] = below.replace(second[0], first[0])
         return code.with_sources({kernel.name: "\n".join(lines)}, comment)
@@ -92,8 +92,8 @@ def _check(kernel: KernelCode, nest: LoopNest, outer: Loop, inner: Loop) -> None
     lines = kernel.source.split("\n")
     between = [loop for loop in nest.order if outer.line <= loop.line <= inner.line]
     for upper, lower in pairwise(between):
-        above = f"stands between the loops over {upper.variable} and {lower.variable}"
-        behind = f"stands behind the loop over {lower.variable}, inside that over {upper.variable}"
+        above = f"is between the loops over {upper.variable} and {lower.variable}"
+        behind = f"follows the loop over {lower.variable}, inside that over {upper.variable}"
         places = [(number, above) for number in range(upper.line + 1, lower.line)]
         places += [(number, behind) for number in range(lower.last + 1, upper.last + 1)]
         for number, where in places:

@@ -36,7 +36,7 @@ class Stride(Rewrite):
 
     name = "stride"
     arguments = "BUFFER=(strides)|channels_last|contiguous"
-    help = "lay a buffer out anew: its allocation, its writer and all its readers"
+    help = "give a buffer another layout: its allocation, its writer and all its readers"
 
     def candidates(self, code: Code) -> Iterator[str]:
         """Yield both memory formats for each buffer that the wrapper allocates."""
@@ -119,7 +119,7 @@ def _with_layout(kernel: KernelCode, pointer: str, before: Layout, after: Layout
     for alias in ALIAS.finditer(source):
         if alias["pointer"] == pointer:
             line = source.count("\n", 0, alias.start("pointer")) + 1
-            raise kernel.refusal(line, f"{pointer} stands for two buffers")
+            raise kernel.refusal(line, f"{pointer} names two buffers")
     edits = []
     for access in accesses(kernel, pointer):
         try:

@@ -104,8 +104,8 @@ def constexprs(function: ast.FunctionDef) -> tuple[str, ...]:
 def _check(kernel: KernelCode, heuristic: str, blocks: tuple[str, ...], settings: Mapping[str, int]) -> None:
     if heuristic == "user_autotune":
         raise ProbeError(
-            f"{kernel.name} is a kernel of the user's own, whose grid goes with its configurations",
-            "set them where @triton.autotune stands in the user's code",
+            f"{kernel.name} is a kernel of the user's own, whose grid depends on its configurations",
+            "set them at @triton.autotune in the user's code",
         )
     known = (*blocks, *_DEFAULTS)
     for key, value in settings.items():

@@ -47,7 +47,7 @@ class WrapperBuffer:
                 layout = self._layout_made(statement)
         if layout is None:
             hint = near_names(buffer, [name for name in names if name.startswith("buf")])
-            raise NotFoundError(f"the wrapper makes no buffer {buffer}", hint)
+            raise NotFoundError(f"the wrapper allocates no buffer {buffer}", hint)
         self.layout = layout
 
     def _layout_made(self, statement: ast.Assign) -> Layout:
@@ -124,11 +124,13 @@ class WrapperBuffer:
                 self._replace(value, f"reinterpret_tensor({self.buffer}, {old.size}, {old.stride}, 0)")
             case ast.Call(func=ast.Name("reinterpret_tensor"), args=[first, *_]):
                 if not (isinstance(first, ast.Name) and _deletes(after, self.buffer)):
-                    raise self.code.refusal(statement, f"a view of {self.buffer} goes by its strides")
+                    raise self.code.refusal(statement, f"a view of {self.buffer} uses its strides")
             case _:
                 raise self.code.refusal(statement, self._unknown)
         if new.extent < old.extent:
-            raise self.code.refusal(statement, f"what takes over the memory needs {old.extent} elements")
+            raise self.code.refusal(
+                statement, f"the buffer that reuses the memory needs {old.extent} elements"
+            )
         # A kernel that reads a buffer and writes the one that takes it over needs both in one layout.
         for later in _targets(statement):
             calls = (

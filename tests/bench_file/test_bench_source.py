@@ -156,7 +156,7 @@ def test_unknown_integer_ranges_are_narrow_and_said() -> None:
     text = (graph("torch-2.13.0-cpu/hflip_cl") / "output_code.py").read_text()
     source = bench_source(text.replace("dtype=torch.uint8)", "dtype=torch.int64)"), None, "g")
     assert "low=0, high=2)" in source
-    assert "arg0_1: the dump does not tell its range" in source
+    assert "arg0_1: the dump does not record its range" in source
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,7 @@ def test_integers_that_pick_nothing_are_larger_and_of_both_signs() -> None:
 def test_integers_of_which_nothing_is_known_are_small_and_that_is_said(bounds: Any) -> None:
     source = written(f"{PROGRAMS}/scatters", bounds=bounds).source
     assert "low=0, high=3)" in source
-    assert "arg2_1: the dump does not tell its range" in source
+    assert "arg2_1: the dump does not record its range" in source
 
 
 def test_what_was_recorded_wins_over_what_is_concluded() -> None:

@@ -94,7 +94,7 @@ def test_no_debugger_came(script: Path) -> None:
             "LoopLevel.lines",
         ),
         (["--break", f"{LINES} if slf"], "there is no slf at", "it has self"),
-        (["--break-on", "nothing"], "it is no buffer, node, pair of nodes or kernel", "for example buf3"),
+        (["--break-on", "nothing"], "it is not a buffer, node, pair of nodes or kernel", "for example buf3"),
         (["--listen", "here"], "invalid address --listen here: write [HOST:]PORT", "--listen 5678"),
         (["--pdb", "--listen", "5678"], "exclude each other", "--pdb stays"),
         (["--pdb"], "pdb has nowhere to stop", "--break fusion"),

@@ -222,7 +222,7 @@ def test_a_name_that_the_body_binds_is_not_there_at_its_entry() -> None:
 
 @pytest.mark.parametrize("subject", ["buf", "3", "op3,", "op3;op4", "my_kernel", "triton_poi"])
 def test_a_subject_is_a_buffer_node_pair_or_kernel(subject: str) -> None:
-    with pytest.raises(ProbeError, match="it is no buffer, node, pair of nodes or kernel"):
+    with pytest.raises(ProbeError, match="it is not a buffer, node, pair of nodes or kernel"):
         planned(subjects=[subject])
 
 

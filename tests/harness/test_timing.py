@@ -123,7 +123,7 @@ def test_a_ring_is_as_large_as_it_should_be_and_says_when_it_cannot(monkeypatch:
     assert said == []
     monkeypatch.setattr("inductor_probe.harness.timing.last_level_cache", lambda: 64 << 20)
     assert len(make_ring([x], True, rng, said.append).slots) == 4096
-    assert sentences(said) == "data are not wholly cold: the ring holds 16 MiB, the cache 64"
+    assert sentences(said) == "data are only partly cold: the ring holds 16 MiB, the cache 64"
 
 
 def test_quads_are_guarded_every_sixth_time_and_score_b_over_a() -> None:

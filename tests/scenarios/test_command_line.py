@@ -77,8 +77,8 @@ def test_mismatch_is_shown_and_exits_1(capsys: pytest.CaptureFixture[str]) -> No
         (["--set", "wrong=maybe"], "knob wrong cannot be 'maybe'", "it takes true or false"),
         (["--set", "dtype=float16"], "knob dtype cannot be 'float16'", "did you mean float64 or float32?"),
         (["--set", "size"], "--set 'size' is not knob=value", "for example --set device=cuda"),
-        (["--set", "device=abacus", "--case", "small"], "case small cannot run: torch knows no device", ""),
-        (["--colour"], "unrecognized arguments: --colour", "--help tells what it takes"),
+        (["--set", "device=abacus", "--case", "small"], "case small cannot run: torch has no device", ""),
+        (["--colour"], "unrecognized arguments: --colour", "--help lists its options"),
     ],
 )
 def test_bad_arguments_get_a_sentence_and_a_hint(

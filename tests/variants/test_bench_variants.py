@@ -94,7 +94,7 @@ def test_a_wrapper_is_a_function_or_a_runner(bench_text: Text) -> None:
         (f"{KERNEL}_v3", "# mine\nx = async_compile.cpp_pybinding([], r'''", VariantTextError,
          f"line 2 of the text for {KERNEL}_v3: not Python"),
         ("call_v3", "def call(args): pass\nprint(1)\n", VariantTextError,
-         "line 2 of the text for call_v3: a statement that is no function"),
+         "line 2 of the text for call_v3: a statement that is not a function"),
         ("call_v3", "def run(args): pass\n", VariantTextError, "neither a function `call` nor"),
     ],
 )  # fmt: skip

@@ -225,7 +225,7 @@ class _Annotator:
             names = dict.fromkeys(
                 name for origin in inside if origin for name in (*origin.nodes, *origin.shared)
             )
-            nodes = ", ".join(names) or "no node could be told"
+            nodes = ", ".join(names) or "the node is not known"
             headings[line] = f"loop nest {number} of {len(nests)}, {nest.kind}: {nodes}"
         return headings
 

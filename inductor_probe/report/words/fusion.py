@@ -179,8 +179,8 @@ _ALONE: Mapping[str, str] = {
     "register spilling of the second kernel": "Benchmarked by torch: the second kernel alone spills "
     "registers.",
     "register spilling of the fused kernel": "Benchmarked by torch: the fused kernel spills registers.",
-    "(benchmark) cause %sx slowdown": "Benchmarked by torch: the fused kernel takes so many times as long as "
-    "the two (inf: it could not be built).",
+    "(benchmark) cause %sx slowdown": "Benchmarked by torch: the fused kernel takes that many times as long "
+    "as the two (inf: it could not be built).",
     "numel/rnumel mismatch (reduce) (%s, %s), (%s, %s)": "Both are reductions, of different sizes: a kernel "
     "has one grid and one reduction loop.",
     "numel/rnumel mismatch (non-reduce) (%s, %s), (%s, %s)": "They compute different numbers of elements: a "
