@@ -129,7 +129,7 @@ class WrapperBuffer:
                 raise self.code.refusal(statement, self._unknown)
         if new.extent < old.extent:
             raise self.code.refusal(
-                statement, f"the buffer that reuses the memory needs {old.extent} elements"
+                statement, f"the buffer that reuses it needs {old.extent} elements"
             )
         # A kernel that reads a buffer and writes the one that takes it over needs both in one layout.
         for later in _targets(statement):
