@@ -128,9 +128,7 @@ class WrapperBuffer:
             case _:
                 raise self.code.refusal(statement, self._unknown)
         if new.extent < old.extent:
-            raise self.code.refusal(
-                statement, f"the buffer that reuses it needs {old.extent} elements"
-            )
+            raise self.code.refusal(statement, f"the buffer that reuses it needs {old.extent} elements")
         # A kernel that reads a buffer and writes the one that takes it over needs both in one layout.
         for later in _targets(statement):
             calls = (
