@@ -21,7 +21,7 @@ from hashlib import blake2b
 
 from inductor_probe.analysis.formula.body import read_body
 from inductor_probe.analysis.formula.values import COMMUTATIVE, Effect, Indexing, Value
-from inductor_probe.model.ir import MemoryDep, SchedulerNode, StarDep
+from inductor_probe.model.ir import LoopBody, MemoryDep, SchedulerNode, StarDep
 
 _DIGEST_BYTES = 16
 
@@ -34,10 +34,9 @@ def canonical(node: SchedulerNode) -> str | None:
     effects = [effect for effect in read.effects if effect.kind != "unused"]
     indexing = Indexing(read.values, {})
     ranges = [indexing.text(str(size)) for _, size in node.body.var_ranges]
-    known = {dep.name for dep in (*node.reads, *node.writes) if isinstance(dep, MemoryDep | StarDep)}
-    keys = _Keys(read.values.table, [name for name, _ in node.body.var_ranges], known, ranges, effects)
+    keys = _Keys(node, node.body, read.values.table, ranges, effects)
     parts: list[Hashable] = [tuple(len(sizes) for sizes in node.sizes) if node.sizes else None]
-    parts += [keys.of_value[at] for at in ranges]
+    parts += [keys.of_value[number] for number in ranges]
     parts += [keys.effect(effect) for effect in effects]
     return _digest(parts)
 
@@ -47,42 +46,38 @@ class _Keys:
 
     def __init__(
         self,
+        node: SchedulerNode,
+        body: LoopBody,
         table: list[Value],
-        loops: list[str],
-        known: set[str],
         ranges: list[int],
         effects: list[Effect],
     ) -> None:
-        """`known` are names that are sure to be buffers; loads and stores tell of others."""
-        self._loops = {name: at for at, name in enumerate(loops)}
+        self._loops = {name: number for number, (name, _) in enumerate(body.var_ranges)}
         self._symbols: dict[str, int] = {}
-        self._buffers: dict[str, int] = {}
-        self._known = known
-        self._known |= {str(value.detail[0]) for value in table if value.kind == "load"}
-        self._known |= {str(effect.detail[0]) for effect in effects if effect.kind == "store"}
-        wanted = [False] * len(table)
-        for at in (*ranges, *(at for effect in effects for at in effect.needs)):
-            wanted[at] = True
-        for at in range(len(table) - 1, -1, -1):
-            if wanted[at]:
-                for arg in table[at].args:
-                    wanted[arg] = True
+        self._numbers: dict[str, int] = {}
+        deps = (*node.reads, *node.writes)
+        self._buffers = {dep.name for dep in deps if isinstance(dep, MemoryDep | StarDep)}
+        self._buffers |= {str(value.detail[0]) for value in table if value.kind == "load"}
+        self._buffers |= {str(effect.detail[0]) for effect in effects if effect.kind == "store"}
+        needed = {*ranges, *(number for effect in effects for number in effect.needs)}
+        for number in reversed(range(len(table))):  # arguments stand before what they are taken by
+            if number in needed:
+                needed.update(table[number].args)
+        for number in ranges:
+            self._number_symbols(table, number)
         self.of_value: dict[int, str] = {}
-        for at in ranges:
-            self._see_symbols(table, at)
-        for at, value in enumerate(table):
-            if wanted[at]:
-                self.of_value[at] = self._value(value)
+        for number in sorted(needed):
+            self.of_value[number] = self._value(table[number])
 
     def effect(self, effect: Effect) -> Hashable:
         """Return what tells an effect from others."""
-        args = tuple(self.of_value[at] for at in effect.args)
+        args = tuple(self.of_value[number] for number in effect.args)
         under = None if effect.under is None else self.of_value[effect.under]
         return (effect.kind, args, self._renamed(effect.detail), under)
 
-    def _see_symbols(self, table: list[Value], at: int) -> None:
+    def _number_symbols(self, table: list[Value], size: int) -> None:
         """Number the symbols of a range, so that they count by the loops they are the sizes of."""
-        waiting = [at]
+        waiting = [size]
         while waiting:
             value = table[waiting.pop()]
             if value.kind == "symbol":
@@ -111,8 +106,8 @@ class _Keys:
         if isinstance(part, tuple):
             return tuple(self._renamed(inner) for inner in part)
         text = part[1:-1] if isinstance(part, str) and part[:1] == part[-1:] == "'" else part
-        if isinstance(text, str) and text in self._known:
-            return ("buffer", self._buffers.setdefault(text, len(self._buffers)))
+        if isinstance(text, str) and text in self._buffers:
+            return ("buffer", self._numbers.setdefault(text, len(self._numbers)))
         return part
 
 

@@ -251,25 +251,20 @@ class _LaunchCheck:
         return numel * rnumel == points * reduced or (rnumel == 1 and numel == points)
 
     def _assignments(self, texts: list[str]) -> Iterator[Mapping[str, int]]:
-        """Yield values for the symbols in `texts`, and for what the wrapper computes from them."""
-        names = sorted({name for text in texts for name in self._symbols(text)})
+        """Yield values for the symbols in `texts`, and for what the wrapper computes from symbols."""
+        computed = {
+            name: text
+            for name, text in self._computed.items()
+            if SYMBOL.search(text) and not re.fullmatch(r"[suz]\d+", name)
+        }
+        names = {name for text in (*texts, *computed.values()) for name in _NAME.findall(text)}
+        names = {name for name in names if name not in computed}
         for shift in (0, 5) if names else (0,):
-            values = prime_values(names, shift)
-            for name, text in self._computed.items():
-                if name not in values and (value := value_of(text, values)) is not None:
+            values = prime_values(sorted(names), shift)
+            for name, text in computed.items():
+                if (value := value_of(text, values)) is not None:
                     values[name] = value
             yield values
-
-    def _symbols(self, text: str) -> set[str]:
-        """The symbols in a text, and in what the wrapper computes the names in it from."""
-        names: set[str] = set()
-        for name in _NAME.findall(text):
-            source = self._computed.get(name)
-            if source is None or not SYMBOL.search(source) or re.fullmatch(r"[suz]\d+", name):
-                names.add(name)
-            elif source != name:
-                names |= self._symbols(source)
-        return names
 
     def _grid(self) -> Iterator[_Comparison]:
         kind = dict(self.facts.meta).get("grid_type", "")

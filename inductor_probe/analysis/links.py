@@ -6,7 +6,7 @@ Only what is proved is linked, and every link says its proof. Where several are 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 
 from inductor_probe.analysis.graph import GraphIndex, buffer_in, index_of, once_per_graph, view_of
@@ -21,35 +21,19 @@ from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.ir import BufferLayout, SchedulerNode
 from inductor_probe.model.kernels import KernelLaunch, Passed
 from inductor_probe.model.links import Links, NodeLink
-from inductor_probe.model.manifest import BufferOrigin
 
 _KEYWORD = re.compile(r"\w+=(?!=)")
 _BUFFER_NAMES = ("buf", "arg", "primals", "_")
 
 
-def links(graph: CompiledGraph, origins: Mapping[str, BufferOrigin] | None = None) -> Links:
-    """Link every unfused node of `graph`. They are worked out once, but for `origins`.
-
-    Args:
-        graph: as read.
-        origins: FX origins of buffers from elsewhere (the compiler's logs), by buffer; what `probe dump`
-            recorded goes before them.
-    """
-    return _link_graph(graph, origins) if origins else _links_of_dump(graph)
-
-
 @once_per_graph
-def _links_of_dump(graph: CompiledGraph) -> Links:
-    return _link_graph(graph, {})
-
-
-def _link_graph(graph: CompiledGraph, origins: Mapping[str, BufferOrigin]) -> Links:
-    known = dict(origins)
-    known.update((origin.buffer, origin) for origin in (graph.record.origins if graph.record else ()))
+def links(graph: CompiledGraph) -> Links:
+    """Link every unfused node of `graph`."""
+    recorded = {origin.buffer: origin for origin in (graph.record.origins if graph.record else ())}
     index = index_of(graph)
     runs = node_runs(index.nodes, read_steps(graph.code))
     fx = fx_index(graph)
-    linked = link_fx(graph, fx, runs, known) if fx else FxLinks({}, {}, {})
+    linked = link_fx(graph, fx, runs, recorded) if fx else FxLinks({}, {}, {})
     nodes = {
         name: _link(leaf, runs[name], linked.nodes.get(name, Computed()), index)
         for name, leaf in index.nodes.leaf.items()

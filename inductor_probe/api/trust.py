@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from inductor_probe.errors import NotFoundError, ProbeError
+from inductor_probe.model.runs import MadeHere, Trust
 
 if TYPE_CHECKING:
     from inductor_probe.api.on_disk import GraphOnDisk
     from inductor_probe.model.bench import BenchSettings
-    from inductor_probe.model.manifest import InputFact
-    from inductor_probe.model.runs import MadeHere
+    from inductor_probe.model.manifest import InputFact, Manifest
     from inductor_probe.store.made_here import GraphTexts
 
 
@@ -52,7 +52,6 @@ def require_trust(
     Raises:
         ProbeError: says why, and what to do. UnreadableError: the bench file is not Python text in UTF-8.
     """
-    from inductor_probe.analysis.trust import trust_of
     from inductor_probe.bench_file import existing_bench_file
     from inductor_probe.report.words.runs import refusal
     from inductor_probe.store.made_here import graph_texts, made_here, other_writers
@@ -76,6 +75,31 @@ def require_trust(
         raise ProbeError(*refusal(decided))
     _refuse_imports(graph, imports, made)
     return text
+
+
+def trust_of(graph: Path, made: MadeHere, manifest: Manifest | None = None, *, edited: bool = False) -> Trust:
+    """Decide whether the code of a graph may run.
+
+    It may if the user's own record shows that `probe dump` made these files on this machine, and nobody else
+    may write to them. What a dump says about itself decides nothing: it may be forged.
+
+    Args:
+        graph: its folder.
+        made: what the record says of it.
+        manifest: of its run, for what it claims.
+        edited: its bench file holds, or would hold, anything but what is made from these files: then it
+            must lie where probe made it, too.
+    """
+    if made.same and made.others:
+        return Trust("other-writers", graph, others=made.others)
+    if made.same and (made.place or not edited):
+        return Trust("made-here", graph)
+    if made.same:
+        return Trust("moved-and-edited", graph)
+    if made.changed:
+        return Trust("changed", graph)
+    claims = None if manifest is None else manifest.machine
+    return Trust("not-recorded", graph, problem=made.problem, claims=claims)
 
 
 def refuse_archive(graph: GraphOnDisk) -> None:

@@ -183,10 +183,8 @@ class DumpOutput(Output):
     summary: RunSummary
 
 
-TrustReason: TypeAlias = Literal[
-    "trusted", "made-here", "other-writers", "moved-and-edited", "changed", "not-recorded"
-]
-"""The user said so; the record of dumps shows it; others may have changed it; it was moved, and its bench
+TrustReason: TypeAlias = Literal["made-here", "other-writers", "moved-and-edited", "changed", "not-recorded"]
+"""The record of dumps shows it; others may have changed it; it was moved, and its bench
 file holds somebody's variants; its files are not those that were made; nothing shows that it was made
 here."""
 
@@ -238,4 +236,4 @@ class Trust:
     @property
     def allowed(self) -> bool:
         """Whether it may run."""
-        return self.reason in ("trusted", "made-here")
+        return self.reason == "made-here"

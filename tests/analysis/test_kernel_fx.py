@@ -18,7 +18,7 @@ from inductor_probe.analysis.operators import operator
 from inductor_probe.analysis.pages import fx_trace
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.links import Links, NodeLink
-from inductor_probe.model.manifest import BufferOrigin
+from inductor_probe.model.manifest import BufferOrigin, GraphRecord
 from inductor_probe.model.pages import Absence
 from inductor_probe.model.proof import DATA_FLOW, PROVENANCE_FILE, RECORDED, inferred
 from inductor_probe.reader.debug_dir import graph_dir, read_graph
@@ -205,12 +205,13 @@ def test_what_torch_lists_and_no_body_computes_is_said(read: Read) -> None:
     (kernel,) = (name for name in graph.provenance.kernels if name.startswith("cpp_fused_"))
     linked = links(graph)
     assert not [pair for pair in linked.kernel_fx if pair.conflict]
-    origins = {
-        buffer: BufferOrigin(buffer, link.fx[-1], tuple(name for name in link.fx if name != "erf"))
+    origins = tuple(
+        BufferOrigin(buffer, link.fx[-1], tuple(name for name in link.fx if name != "erf"))
         for link in linked.of_kernel(kernel)
         for buffer in link.buffers
-    }
-    pairs = {pair.fx: pair for pair in links(graph, origins).fx_of_kernel(kernel)}
+    )
+    recorded = replace(graph, record=GraphRecord(graph.name, None, None, origins=origins))
+    pairs = {pair.fx: pair for pair in links(recorded).fx_of_kernel(kernel)}
     assert (pairs["erf"].proofs, pairs["erf"].conflict) == ((PROVENANCE_FILE,), "not-computed")
     assert pairs["gt"].proofs[0] == RECORDED
 

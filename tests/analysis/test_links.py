@@ -14,7 +14,7 @@ from inductor_probe.analysis.links import links
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.ir import SchedulerNode
 from inductor_probe.model.links import Links
-from inductor_probe.model.manifest import BufferOrigin
+from inductor_probe.model.manifest import BufferOrigin, GraphRecord
 from inductor_probe.model.proof import KERNEL_COMMENT, RECORDED, Proof, inferred
 from inductor_probe.model.proof import read as read_in_dump
 from inductor_probe.reader.debug_dir import graph_dir, read_graph, read_run
@@ -225,7 +225,8 @@ def test_corpus_cases_checked_by_hand(corpus: Path) -> None:
 
 def test_recorded_origins_go_before_everything_else(read: Read) -> None:
     graph = read("torch-2.13.0-cpu/hflip_cl")
-    linked = links(graph, {"buf0": BufferOrigin("buf0", "rev", ("rev",))})
+    origins = (BufferOrigin("buf0", "rev", ("rev",)),)
+    linked = links(replace(graph, record=GraphRecord(graph.name, None, None, origins=origins)))
     assert linked.origins["buf0"].proofs == (RECORDED,)
     assert linked.nodes["op0"].fx_proofs == (RECORDED,)
     assert links(graph).origins["buf0"].proofs == (read_in_dump("returned-position"),)

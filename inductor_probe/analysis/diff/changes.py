@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import zip_longest
 from typing import Literal
@@ -69,36 +70,19 @@ def _trip_counts(side: ComparedGraph, name: str) -> str:
     return _dims_text(tuple(dim for _, dim in body.var_ranges) if body else ())
 
 
+_Positions = Mapping[int, tuple[str | None, BufferLayout | None]]
+
+
 def input_changes(matching: Matching) -> tuple[BufferChange, ...]:
     """Return the inputs that differ, moved, came or went, in the order of A."""
     a, b = matching.a, matching.b
-    order_a = {name: place for place, name in enumerate(a.inputs)}
-    order_b = {name: place for place, name in enumerate(b.inputs)}
-    partners = {name: other for name in order_a if (other := matching.buffers.get(name)) in order_b and other}
-    names = list(partners)
-    elsewhere = {names[index] for index in moved([order_b[other] for other in partners.values()])}
-    changes = []
-    for name, place in order_a.items():
-        other = partners.get(name)
-        if other is None:
-            changes.append(BufferChange(name, None, "input", (), None, place, None, a.layout(name)))
-            continue
-        layouts = a.layout(name), b.layout(other)
-        facts = _layout_facts(matching, *layouts, "minor")
-        if name in elsewhere:
-            facts.append(FactChange("position", str(place), str(order_b[other])))
-        if facts:
-            places = place, order_b[other]
-            changes.append(
-                BufferChange(name, other, "input", tuple(facts), read("same-input"), *places, *layouts)
-            )
-    matched = {matching.buffers.get(name) for name in order_a}
-    changes += [
-        BufferChange(None, name, "input", (), None, None, place, None, b.layout(name))
-        for name, place in order_b.items()
-        if name not in matched
-    ]
-    return tuple(changes)
+    place_b = {name: place for place, name in enumerate(b.inputs)}
+    partners = {place: matching.buffers.get(name, "") for place, name in enumerate(a.inputs)}
+    pairs = {place: place_b[other] for place, other in partners.items() if other in place_b}
+    inputs_a, inputs_b = (
+        {place: (name, side.layout(name)) for place, name in enumerate(side.inputs)} for side in (a, b)
+    )
+    return tuple(_changes(matching, "input", inputs_a, inputs_b, pairs))
 
 
 def pair_outputs(matching: Matching) -> dict[int, int]:
@@ -117,33 +101,10 @@ def output_changes(matching: Matching, pairs: dict[int, int]) -> tuple[BufferCha
 
     `value`: A returns what B computes as the first buffer named, and B returns the second.
     """
-    a, b = matching.a, matching.b
-    order = sorted(pairs)
-    elsewhere = {order[index] for index in moved([pairs[place] for place in order])}
-    changes = []
-    for place in a.labels:
-        other = pairs.get(place)
-        name, layout_a = _output(a, place)
-        if other is None:
-            changes.append(BufferChange(name, None, "output", (), None, place, None, layout_a))
-            continue
-        name_b, layout_b = _output(b, other)
-        facts = _layout_facts(matching, layout_a, layout_b, "minor")
-        partner = matching.buffers.get(name or "")
-        if partner not in (None, name_b) and matching.proved(name or ""):
-            facts.insert(0, FactChange("value", partner, name_b, "major"))
-        if place in elsewhere:
-            facts.append(FactChange("position", str(place), str(other)))
-        if facts:
-            proof = read("same-return-position") if place == other else inferred("same-fx-value")
-            layouts = layout_a, layout_b
-            changes.append(BufferChange(name, name_b, "output", tuple(facts), proof, place, other, *layouts))
-    matched = set(pairs.values())
-    for other in b.labels:
-        if other not in matched:
-            name_b, layout_b = _output(b, other)
-            changes.append(BufferChange(None, name_b, "output", (), None, None, other, None, layout_b))
-    return tuple(changes)
+    outputs_a, outputs_b = (
+        {place: _output(side, place) for place in side.labels} for side in (matching.a, matching.b)
+    )
+    return tuple(_changes(matching, "output", outputs_a, outputs_b, pairs))
 
 
 def _output(side: ComparedGraph, place: int) -> tuple[str | None, BufferLayout | None]:
@@ -153,6 +114,39 @@ def _output(side: ComparedGraph, place: int) -> tuple[str | None, BufferLayout |
     if view is None:
         return buffer, layout
     return buffer, replace(view, device=layout.device, dtype=layout.dtype) if layout else view
+
+
+def _changes(
+    matching: Matching,
+    role: Literal["input", "output"],
+    a: _Positions,
+    b: _Positions,
+    pairs: dict[int, int],
+) -> Iterator[BufferChange]:
+    """Compare buffers by position, given the position in B of each that both have."""
+    order = sorted(pairs)
+    elsewhere = {order[index] for index in moved([pairs[place] for place in order])}
+    for place, (name, layout_a) in a.items():
+        other = pairs.get(place)
+        if other is None:
+            yield BufferChange(name, None, role, (), None, place, None, layout_a)
+            continue
+        name_b, layout_b = b[other]
+        facts = _layout_facts(matching, layout_a, layout_b, "minor")
+        partner = matching.buffers.get(name or "")
+        if partner not in (None, name_b) and matching.proved(name or ""):
+            facts.insert(0, FactChange("value", partner, name_b, "major"))
+        if place in elsewhere:
+            facts.append(FactChange("position", str(place), str(other)))
+        proof = read("same-input") if role == "input" else read("same-return-position")
+        if role == "output" and place != other:
+            proof = inferred("same-fx-value")
+        if facts:
+            yield BufferChange(name, name_b, role, tuple(facts), proof, place, other, layout_a, layout_b)
+    matched = set(pairs.values())
+    for other, (name_b, layout_b) in b.items():
+        if other not in matched:
+            yield BufferChange(None, name_b, role, (), None, None, other, None, layout_b)
 
 
 def buffer_changes(matching: Matching, pairs: dict[int, int]) -> tuple[BufferChange, ...]:

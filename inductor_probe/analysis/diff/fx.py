@@ -11,13 +11,12 @@ import re
 from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass
-from functools import partial
 
 from inductor_probe.analysis.diff.normal_forms import Symbols
-from inductor_probe.analysis.diff.pairing import pair_equal
+from inductor_probe.analysis.diff.pairing import pair_by_levels, pair_equal
 from inductor_probe.analysis.operators import operator
 from inductor_probe.model.diff import Count
-from inductor_probe.model.fx import FxGraph, FxNode
+from inductor_probe.model.fx import FxGraph
 
 _NAME = re.compile(r"(?<![\w.'\"])[A-Za-z_]\w*")
 
@@ -66,39 +65,24 @@ def changed_operations(a: FxGraph | None, b: FxGraph | None) -> tuple[Count, ...
 
 def _match_inputs(a: FxGraph, b: FxGraph, symbols_a: Symbols, symbols_b: Symbols) -> dict[str, str]:
     """By place where the types agree all along; else by type and use, type and name, type, name, order."""
-    types_a = {node.name: symbols_a.rename(node.type or "") for node in a.inputs}
-    types_b = {node.name: symbols_b.rename(node.type or "") for node in b.inputs}
-    if [*types_a.values()] == [*types_b.values()]:
-        return dict(zip(types_a, types_b, strict=True))
-    uses_a, uses_b = _uses(a), _uses(b)
-    matched: dict[str, str] = {}
-    for key in ("type use name", "type use", "type name", "type", "number name", "number"):
-        parts = key.split()
-        left_a = [node for node in a.inputs if node.name not in matched]
-        left_b = [node for node in b.inputs if node.name not in matched.values()]
-        key_a = partial(_input_key, parts=parts, types=types_a, uses=uses_a)
-        key_b = partial(_input_key, parts=parts, types=types_b, uses=uses_b)
-        matched.update((node.name, other.name) for node, other in pair_equal(left_a, left_b, key_a, key_b))
-    return matched
+    keys_a, keys_b = _input_keys(a, symbols_a), _input_keys(b, symbols_b)
+    if [keys[3] for keys in keys_a.values()] == [keys[3] for keys in keys_b.values()]:
+        return dict(zip(keys_a, keys_b, strict=True))
+    return pair_by_levels(keys_a, keys_b)
 
 
-def _input_key(node: FxNode, parts: list[str], types: dict[str, str], uses: dict[str, Hashable]) -> Hashable:
-    """What makes two inputs the same; `number` tells symbolic sizes from tensors."""
-    known = {
-        "type": types[node.name],
-        "use": uses.get(node.name),
-        "name": node.name,
-        "number": types[node.name][:3] == "Sym",
-    }
-    return tuple(known[part] for part in parts)
-
-
-def _uses(graph: FxGraph) -> dict[str, Hashable]:
+def _input_keys(graph: FxGraph, symbols: Symbols) -> dict[str, tuple[Hashable, ...]]:
     uses: dict[str, list[tuple[str, int]]] = {}
     for node in graph.nodes:
         for place, name in enumerate(node.inputs):
             uses.setdefault(name, []).append((str(operator(node.target)), place))
-    return {name: tuple(sorted(places)) for name, places in uses.items()}
+    keys: dict[str, tuple[Hashable, ...]] = {}
+    for node in graph.inputs:
+        name, type_ = node.name, symbols.rename(node.type or "")
+        use, is_number = tuple(sorted(uses.get(name, ()))), type_[:3] == "Sym"
+        by_type = (type_, use, name), (type_, use), (type_, name), type_
+        keys[name] = (*by_type, (is_number, name), is_number)
+    return keys
 
 
 def _values(

@@ -18,7 +18,7 @@ from inductor_probe.analysis.diff.fx import changed_operations, match_fx
 from inductor_probe.analysis.diff.kernels import call_changes, fusion_changes, kernel_matches
 from inductor_probe.analysis.diff.matching import match_nodes
 from inductor_probe.analysis.diff.normal_forms import Symbols
-from inductor_probe.analysis.diff.pairing import pair_equal
+from inductor_probe.analysis.diff.pairing import pair_by_levels
 from inductor_probe.analysis.diff.side import ComparedGraph, called
 from inductor_probe.analysis.memory_format import size_bytes
 from inductor_probe.model.debug_dir import CompiledGraph, DebugDir
@@ -210,14 +210,8 @@ def pair_graphs(a: Sequence[CompiledGraph], b: Sequence[CompiledGraph]) -> dict[
     The same FX operations on the same types of inputs; then the same inputs; then the kind (inference,
     forward, backward); each in order. Names differ from torch to torch.
     """
-    pairs: dict[int, int] = {}
-    keys_a, keys_b = [_graph_keys(graph) for graph in a], [_graph_keys(graph) for graph in b]
-    for level in range(3):
-        left_a = [(place, keys[level]) for place, keys in enumerate(keys_a) if place not in pairs]
-        left_b = [(place, keys[level]) for place, keys in enumerate(keys_b) if place not in pairs.values()]
-        found = pair_equal(left_a, left_b, lambda item: item[1], lambda item: item[1])
-        pairs.update((place, other) for (place, _), (other, _) in found)
-    return pairs
+    keys_a, keys_b = ({place: _graph_keys(graph) for place, graph in enumerate(side)} for side in (a, b))
+    return pair_by_levels(keys_a, keys_b)
 
 
 def _graph_keys(graph: CompiledGraph) -> tuple[Hashable, Hashable, Hashable]:

@@ -15,7 +15,7 @@ from typing import Literal
 from inductor_probe.analysis.diff.fx import FxMatch
 from inductor_probe.analysis.diff.matching import Matching
 from inductor_probe.analysis.diff.normal_forms import normal_source, normal_type
-from inductor_probe.analysis.diff.pairing import Groups, components, pair_equal
+from inductor_probe.analysis.diff.pairing import Groups, components, pair_by_levels, pair_equal
 from inductor_probe.analysis.diff.side import ComparedGraph, called
 from inductor_probe.analysis.graph import index_of
 from inductor_probe.model.code import ExternCall, Kernel, Launch
@@ -212,33 +212,17 @@ def call_changes(matching: Matching) -> tuple[CallChange, ...]:
     calls_a, calls_b = (
         dict(enumerate(side.graph.code.externs if side.graph.code else ())) for side in (a, b)
     )
-    passed_a, passed_b = (
-        {place: _passed(side, _values(call)) for place, call in calls.items()}
-        for side, calls in ((a, calls_a), (b, calls_b))
-    )
-    targets_a, targets_b = (
-        {place: called(call.target) for place, call in calls.items()} for calls in (calls_a, calls_b)
-    )
-    pairs: dict[int, int] = {}
-    for key_a, key_b in (
-        (lambda place: _written(a, calls_a[place]), lambda place: _written(b, calls_b[place])),
-        (
-            lambda place: (targets_a[place], passed_a[place]),
-            lambda place: (targets_b[place], passed_b[place]),
-        ),
-        (targets_a.get, targets_b.get),
-    ):
-        matched_b = set(pairs.values())
-        left_a = [place for place in calls_a if place not in pairs]
-        left_b = [place for place in calls_b if place not in matched_b]
-        pairs.update(pair_equal(left_a, left_b, key_a, key_b))
+    keys_a = {place: _call_keys(a, call) for place, call in calls_a.items()}
+    keys_b = {place: _call_keys(b, call) for place, call in calls_b.items()}
+    pairs = pair_by_levels(keys_a, keys_b)
     changes = []
     for place, other in sorted(pairs.items()):
         call, other_call = calls_a[place], calls_b[other]
+        (target, passed), (other_target, other_passed) = keys_a[place][1], keys_b[other][1]
         facts: tuple[FactChange, ...] = ()
-        if targets_a[place] != targets_b[other]:
+        if target != other_target:
             facts = (FactChange("target", call.target, other_call.target, "major"),)
-        elif passed_a[place] != passed_b[other]:
+        elif passed != other_passed:
             facts = (FactChange("arguments", ", ".join(call.args), ", ".join(other_call.args), "major"),)
         if facts:
             changes.append(CallChange(call.target, other_call.target, facts, call.span, other_call.span))
@@ -250,8 +234,10 @@ def call_changes(matching: Matching) -> tuple[CallChange, ...]:
     return tuple(changes)
 
 
-def _written(side: ComparedGraph, call: ExternCall) -> int | None:
-    return next((side.buffer_pairs[name] for name in call.outputs if name in side.buffer_pairs), None)
+def _call_keys(side: ComparedGraph, call: ExternCall) -> tuple[int | None, tuple[str, tuple[str, ...]], str]:
+    pairs = (side.buffer_pairs[name] for name in call.outputs if name in side.buffer_pairs)
+    target = called(call.target)
+    return next(pairs, None), (target, _passed(side, _values(call))), target
 
 
 def _values(call: ExternCall) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 A = TypeVar("A")
@@ -32,6 +32,17 @@ def pair_equal(
         if not unique or len(items) == len(buckets_b.get(key, ())) == 1
         for pair in zip(items, buckets_b.get(key, ()), strict=False)
     ]
+
+
+def pair_by_levels(a: Mapping[A, Sequence[Hashable]], b: Mapping[B, Sequence[Hashable]]) -> dict[A, B]:
+    """Pair things that have several keys by the first, those that are left then by the next, and so on."""
+    pairs: dict[A, B] = {}
+    for level in range(max(map(len, a.values()), default=0)):
+        matched = set(pairs.values())
+        left_a = {item: keys[level] for item, keys in a.items() if item not in pairs}
+        left_b = {item: keys[level] for item, keys in b.items() if item not in matched}
+        pairs.update(pair_equal(left_a, left_b, left_a.get, left_b.get))
+    return pairs
 
 
 def _buckets(items: Iterable[Item], key: Callable[[Item], Hashable]) -> dict[Hashable, list[Item]]:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from inductor_probe.analysis.trust import trust_of
+from inductor_probe.api.trust import trust_of
 from inductor_probe.model.manifest import Manifest
 from inductor_probe.model.runs import MadeHere, OtherWriters
 from inductor_probe.report.words.runs import refusal
@@ -34,7 +34,6 @@ def test_only_what_was_made_here_runs_unasked(found: MadeHere, edited: bool, all
     decided = trust_of(GRAPH, found, CLAIMS, edited=edited)
     assert decided.allowed is allowed
     assert allowed or "--trust" in refusal(decided)[1]
-    assert trust_of(GRAPH, found, CLAIMS, edited=edited, trusted=True).allowed
 
 
 def test_a_manifest_that_names_this_machine_is_a_claim_and_no_proof() -> None:
