@@ -10,6 +10,7 @@ from inductor_probe.analysis.formula.values import (
     INDEX,
     INTEGERS,
     OWN_KINDS,
+    Access,
     Effect,
     Indexing,
     Terms,
@@ -41,16 +42,14 @@ class BodyValues(NamedTuple):
 
 
 def read_body(
-    body: LoopBody,
-    dtypes: Mapping[str, str],
-    subscripts: Mapping[tuple[str, str, str], tuple[Terms, ...]] | None = None,
+    body: LoopBody, dtypes: Mapping[str, str], subscripts: Mapping[Access, tuple[Terms, ...]] | None = None
 ) -> BodyValues:
     """Walk a body once.
 
     Args:
         body: as read.
         dtypes: of buffers, as far as known.
-        subscripts: by buffer, index and block; other accesses keep the flat index.
+        subscripts: of accesses; others keep the flat index.
     """
     reader = _Reader(body, dtypes, subscripts or {})
     if body.blocks:
@@ -89,10 +88,7 @@ class _Scope:
 
 class _Reader:
     def __init__(
-        self,
-        body: LoopBody,
-        dtypes: Mapping[str, str],
-        subscripts: Mapping[tuple[str, str, str], tuple[Terms, ...]],
+        self, body: LoopBody, dtypes: Mapping[str, str], subscripts: Mapping[Access, tuple[Terms, ...]]
     ) -> None:
         self.values = Values()
         self.effects: list[Effect] = []

@@ -19,15 +19,13 @@ from itertools import pairwise
 from math import prod
 from typing import NamedTuple, TypeAlias
 
-from inductor_probe.analysis.formula.values import Terms, index_of
+from inductor_probe.analysis.formula.values import Access, Terms, index_of
 from inductor_probe.analysis.index import parse_expression
 from inductor_probe.model.formula import View
 from inductor_probe.model.ir import BufferLayout, Dim, LoopBody, Op, Ref, Value
 
 Range: TypeAlias = tuple[int, int]
 """The smallest and the largest value."""
-Access: TypeAlias = tuple[str, str, str]
-"""A buffer, an index and the block it is in."""
 
 _ACCESSES = ("ops.load", "ops.store", "ops.store_reduction")
 # What a comparison with a number adds to it to be the largest or the smallest value: p0 < 8 is p0 <= 7.
@@ -50,8 +48,8 @@ class _Group(NamedTuple):
     stride: int
 
 
-_At: TypeAlias = dict[tuple[str, str], tuple[Terms, ...]]
-"""Subscripts by index and block."""
+_Subscripts: TypeAlias = dict[tuple[str, str], tuple[Terms, ...]]
+"""By index and block."""
 
 
 def body_subscripts(
@@ -79,9 +77,9 @@ def body_subscripts(
             proved = _proved(layout, list(accesses.values()), dict(body.var_ranges))
         except RecursionError:  # no compiler nests an index so deep
             proved = None
-        shape, order, at = proved or (None, None, {})
+        shape, order, proved_subscripts = proved or (None, None, {})
         views.append(View(buffer, layout.size, layout.dtype, shape, order))
-        subscripts.update({(buffer, *access): terms for access, terms in at.items()})
+        subscripts.update({(buffer, *access): terms for access, terms in proved_subscripts.items()})
     return tuple(views), subscripts
 
 
@@ -192,7 +190,7 @@ def _quotient(base: ast.expr, divisor: int, ranges: Mapping[str, Range]) -> Rang
 
 def _proved(
     layout: BufferLayout, reaches: Sequence[_Reach], loops: Mapping[str, Dim]
-) -> tuple[tuple[Dim, ...], tuple[int, ...] | None, _At] | None:
+) -> tuple[tuple[Dim, ...], tuple[int, ...] | None, _Subscripts] | None:
     """Return the shape that subscripts run over, the order of its dimensions if it is another, and them."""
     size = [dim for dim in layout.size or () if isinstance(dim, int)]
     stride = [dim for dim in layout.stride or () if isinstance(dim, int)]
@@ -200,8 +198,8 @@ def _proved(
     if rank != len(layout.stride or ()):
         return None
     if len(size) != rank or len(stride) != rank or not isinstance(layout.offset, int):
-        at = _symbolic(layout, reaches, loops)
-        return None if at is None else (layout.size or (), None, at)
+        symbolic = _symbolic(layout, reaches, loops)
+        return None if symbolic is None else (layout.size or (), None, symbolic)
     as_printed = tuple(range(rank))
     in_memory = tuple(sorted(as_printed, key=lambda dim: -stride[dim]))
     for order in dict.fromkeys((as_printed, in_memory)):
@@ -214,7 +212,7 @@ def _proved(
 
 def _numeric(
     dims: Sequence[_Group], offset: int, reaches: Sequence[_Reach]
-) -> tuple[tuple[Dim, ...], _At] | None:
+) -> tuple[tuple[Dim, ...], _Subscripts] | None:
     groups = [dim for dim in dims if dim.size != 1]
     # Two elements of the buffer may be one in memory (expanded or hand-made strides).
     by_stride = sorted(groups, key=lambda group: group.stride)
@@ -222,8 +220,8 @@ def _numeric(
     if overlap or any(group.stride <= 0 or group.size < 1 for group in groups):
         return None
     unmerged = len(groups)
-    at: _At = {}
-    while len(at) < len(reaches):
+    placed: _Subscripts = {}
+    while len(placed) < len(reaches):
         for reach in reaches:
             terms = _subscripts(reach, groups, offset)
             if isinstance(terms, int):  # the group that a subscript would leave is merged with the one before
@@ -231,15 +229,15 @@ def _numeric(
                     return None
                 size = groups[terms - 1].size * groups[terms].size
                 groups[terms - 1 : terms + 1] = [_Group(size, groups[terms].stride)]
-                at = {}
+                placed = {}
                 break
-            at[reach.text, reach.block] = terms
+            placed[reach.text, reach.block] = terms
     if len(groups) != unmerged:
-        return tuple(group.size for group in groups), at
-    for access, terms in at.items():
+        return tuple(group.size for group in groups), placed
+    for access, terms in placed.items():
         subscripts = iter(terms)
-        at[access] = tuple(() if dim.size == 1 else next(subscripts) for dim in dims)
-    return tuple(dim.size for dim in dims), at
+        placed[access] = tuple(() if dim.size == 1 else next(subscripts) for dim in dims)
+    return tuple(dim.size for dim in dims), placed
 
 
 def _subscripts(reach: _Reach, groups: list[_Group], offset: int) -> tuple[Terms, ...] | int:
@@ -289,11 +287,13 @@ def _subscripts(reach: _Reach, groups: list[_Group], offset: int) -> tuple[Terms
     return 0 if constant else tuple(map(tuple, terms))
 
 
-def _symbolic(layout: BufferLayout, reaches: Sequence[_Reach], loops: Mapping[str, Dim]) -> _At | None:
+def _symbolic(
+    layout: BufferLayout, reaches: Sequence[_Reach], loops: Mapping[str, Dim]
+) -> _Subscripts | None:
     """With symbolic sizes: each dimension must be one loop variable that runs over just its size."""
     strides = [index_of(str(step)) for step in layout.stride or ()]
     sizes = layout.size or ()
-    at: _At = {}
+    placed: _Subscripts = {}
     for reach in reaches:
         index = index_of(reach.text)
         if index is None or layout.offset != 0:
@@ -320,8 +320,8 @@ def _symbolic(layout: BufferLayout, reaches: Sequence[_Reach], loops: Mapping[st
             subscripts.append((((variable,), 1),))
         if rest:
             return None
-        at[reach.text, reach.block] = tuple(subscripts)
-    return at
+        placed[reach.text, reach.block] = tuple(subscripts)
+    return placed
 
 
 def _same(one: Dim, other: Dim) -> bool:

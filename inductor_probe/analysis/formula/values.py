@@ -36,6 +36,8 @@ LIGHT = LEAVES | {"sum", "product"}
 
 Terms = tuple[tuple[tuple[str, ...], int], ...]
 """A sum: products of factors (names, or the text of what is no sum) and their coefficients."""
+Access = tuple[str, str, str]
+"""A buffer, an index expression and the block it is in."""
 
 _REMAINDERS = {"Mod", "PythonMod"}
 

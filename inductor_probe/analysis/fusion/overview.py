@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
 
 from inductor_probe.analysis.fusion.facts import members_of, shared_buffers, total_bytes
 from inductor_probe.analysis.fusion.log import Matched, replay, round_attempts
@@ -16,13 +15,12 @@ from inductor_probe.model.fusion import (
     GraphFusion,
     NodeFusion,
     PairAttempt,
-    Refusal,
     RefusalCount,
     RoundRow,
     UnfusedPair,
 )
 from inductor_probe.model.ir import SchedulerNode
-from inductor_probe.model.logs import FusionLog
+from inductor_probe.model.logs import FusionRound
 from inductor_probe.model.span import Problem
 
 _MOST_COUNTED = 2000
@@ -38,16 +36,16 @@ def fusion_of_graph(graph: CompiledGraph, matched: Matched) -> GraphFusion:
     for step in steps:
         if top := index.post.top.get(step.nodes[0]):
             made_by.setdefault(top.name, []).append(step.number)
-    pairs = _Pairs(graph)
-    for row in log.rounds if log else ():
-        for attempt in round_attempts(row, index.before.producer):
-            pairs.add(attempt)
+    rounds = log.rounds if log else ()
+    pairs = _Pairs(
+        graph, (attempt for row in rounds for attempt in round_attempts(row, index.before.producer))
+    )
     return GraphFusion(
         graph=graph.name,
         nodes_before=len(graph.pre),
         nodes_after=len(graph.post),
         log=matched.match,
-        rounds=tuple(_rounds(log)) if log else (),
+        rounds=tuple(map(_round, rounds)),
         steps=steps,
         groups=tuple(_group(graph, top, *made_by.get(top.name, ())) for top in graph.post),
         refusals=tuple(pairs.counts()),
@@ -110,59 +108,26 @@ def log_problems(graph: CompiledGraph, matched: Matched) -> Iterator[Problem]:
         yield Problem(f"the log ends with {name}, but the IR has no such node", matched.match.span)
 
 
-def _rounds(log: FusionLog) -> Iterator[RoundRow]:
-    for row in log.rounds:
-        outcomes = [attempt.outcome for attempt in row.attempts]
-        counts = outcomes.count("fused"), outcomes.count("refused")
-        yield RoundRow(row.number, row.nodes_before, row.nodes_after, row.found, *counts)
-
-
-@dataclass(slots=True)
-class _Pair:
-    """Two nodes after fusion, while the log is walked."""
-
-    refusals: dict[Refusal, None] = field(default_factory=dict)
-    shared: int | bool | None = None
-    without_reason: bool = False
-
-
-@dataclass(slots=True)
-class _Reason:
-    """A form of refusal, while the log is walked."""
-
-    refusal: Refusal
-    pairs: set[frozenset[str]] = field(default_factory=set)
-    lines: int = 0
-    unfused: set[tuple[str, str]] = field(default_factory=set)
+def _round(row: FusionRound) -> RoundRow:
+    outcomes = [attempt.outcome for attempt in row.attempts]
+    counts = outcomes.count("fused"), outcomes.count("refused")
+    return RoundRow(row.number, row.nodes_before, row.nodes_after, row.found, *counts)
 
 
 class _Pairs:
-    """Collects what the log has of pairs, by the nodes after fusion that hold them."""
+    """The mentions of pairs in the log, by the nodes after fusion that hold them, and by form of refusal."""
 
-    def __init__(self, graph: CompiledGraph) -> None:
+    def __init__(self, graph: CompiledGraph, attempts: Iterable[PairAttempt]) -> None:
         self.graph = graph
         self.index = index_of(graph)
-        self.by_pair: dict[tuple[str, str], _Pair] = {}
-        self.by_form: dict[str, _Reason] = {}
+        self.by_pair: dict[tuple[str, str], list[PairAttempt]] = {}
+        self.by_form: dict[str, list[PairAttempt]] = {}
         self._tops: dict[str, str | None] = {}
-
-    def add(self, attempt: PairAttempt) -> None:
-        """Add one mention of a pair."""
-        names = self._names(attempt)
-        if attempt.refusal is not None:
-            reason = self.by_form.setdefault(attempt.refusal.form, _Reason(attempt.refusal))
-            reason.lines += 1
-            reason.pairs.add(frozenset((attempt.first, attempt.second)))
-            if names is not None:
-                reason.unfused.add(names)
-        if names is None:
-            return
-        pair = self.by_pair.setdefault(names, _Pair())
-        pair.without_reason = attempt.without_reason
-        if attempt.refusal is not None:
-            pair.refusals[attempt.refusal] = None
-        if attempt.shared is not None:
-            pair.shared = max(attempt.shared, pair.shared or 0)
+        for attempt in attempts:
+            if attempt.refusal is not None:
+                self.by_form.setdefault(attempt.refusal.form, []).append(attempt)
+            if names := self._names(attempt):
+                self.by_pair.setdefault(names, []).append(attempt)
 
     def _names(self, attempt: PairAttempt) -> tuple[str, str] | None:
         """The nodes after fusion on both sides, in order; None when they ended up in one."""
@@ -180,26 +145,27 @@ class _Pairs:
             self._tops[name] = tops.pop() if len(tops) == 1 else None
         return self._tops[name]
 
-    def counts(self) -> Iterator[RefusalCount]:
-        """Yield the reasons, those of most unfused pairs first, with settings for these pairs."""
+    def counts(self) -> list[RefusalCount]:
+        """Return the reasons, those of most unfused pairs first, with settings for these pairs."""
         traits = {top.name: traits_of(top.leaves()) for top in self.graph.post}
-        rows = sorted(self.by_form.values(), key=lambda row: (-len(row.unfused), -len(row.pairs)))
-        for row in rows:
-            pairs = ((traits[first], traits[second]) for first, second in row.unfused)
-            settings = settings_for(row.refusal.form, pairs, self.graph.runnable)
-            yield RefusalCount(row.refusal, len(row.pairs), row.lines, len(row.unfused), settings)
+        rows: list[RefusalCount] = []
+        for form, attempts in self.by_form.items():
+            unfused = {names for attempt in attempts if (names := self._names(attempt))}
+            pairs = {frozenset((attempt.first, attempt.second)) for attempt in attempts}
+            kinds = ((traits[first], traits[second]) for first, second in unfused)
+            settings = settings_for(form, kinds, self.graph.runnable)
+            refusals = (attempt.refusal for attempt in attempts if attempt.refusal)
+            rows.append(RefusalCount(next(refusals), len(pairs), len(attempts), len(unfused), settings))
+        return sorted(rows, key=lambda row: (-row.unfused, -row.pairs))
 
     def unfused(self) -> list[UnfusedPair]:
         """Return the pairs, those that share most first."""
-        rows = [
-            UnfusedPair(
-                *names,
-                tuple(pair.refusals),
-                self._shared(names) if pair.shared is None else pair.shared,
-                pair.without_reason,
-            )
-            for names, pair in self.by_pair.items()
-        ]
+        rows: list[UnfusedPair] = []
+        for names, attempts in self.by_pair.items():
+            refusals = dict.fromkeys(attempt.refusal for attempt in attempts if attempt.refusal)
+            logged = [attempt.shared for attempt in attempts if attempt.shared is not None]
+            shared = max(logged) if logged else self._shared(names)
+            rows.append(UnfusedPair(*names, tuple(refusals), shared, attempts[-1].without_reason))
         return sorted(rows, key=lambda row: -(row.shared or 0))
 
     def _shared(self, pair: tuple[str, str]) -> int | None:

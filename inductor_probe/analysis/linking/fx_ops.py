@@ -62,31 +62,22 @@ REDUCTIONS = _words(
     "all amax amin any argmax argmin logsumexp max mean min prod std sum var var_mean xor_sum _softmax "
     "prepare_softmax_online"
 )
-REDUCED_BY = {
-    "sum": _words("sum"),
+REDUCED_BY = {name: frozenset({name}) for name in ("sum", "prod", "argmax", "argmin", "xor_sum")} | {
     "amax": _words("max"),
     "amin": _words("min"),
     "max": _words("max argmax"),
     "min": _words("min argmin"),
-    "prod": _words("prod"),
     "any": _words("any max"),
     "all": _words("any prod min"),
-    "argmax": _words("argmax"),
-    "argmin": _words("argmin"),
-    "xor_sum": _words("xor_sum"),
 }
 """FX reduction -> kinds of `ops.reduction` that one node of it may leave."""
 
-_VARIANCE = _words("sum welford_reduce welford_combine")
-_SOFTMAX = _words("max sum online_softmax_reduce")
 PARTED = {
     "mean": _words("sum"),
-    "var": _VARIANCE,
-    "std": _VARIANCE,
-    "var_mean": _VARIANCE,
-    "logsumexp": _SOFTMAX,
-    "_softmax": _SOFTMAX,
-    "prepare_softmax_online": _SOFTMAX,
+    **dict.fromkeys(("var", "std", "var_mean"), _words("sum welford_reduce welford_combine")),
+    **dict.fromkeys(
+        ("logsumexp", "_softmax", "prepare_softmax_online"), _words("max sum online_softmax_reduce")
+    ),
 }
 """The same for reductions that inductor makes of several nodes: the first one writes no FX node's value."""
 

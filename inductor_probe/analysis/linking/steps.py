@@ -28,14 +28,9 @@ _SPLIT = ("ForeachKernelSchedulerNode", "GroupedSchedulerNode")
 """Groups whose members may run in different steps: torch cuts a long list into several launches."""
 _GENERATED_EXTERN = "UserDefinedTritonKernel"
 _STATEMENTS = (
-    "AssertScalar",
-    "Conditional",
-    "DynamicScalar",
-    "DynamicSelectStorageOffset",
-    "DynamicSliceSize",
-    "InvokeSubgraph",
-    "WhileLoop",
-)
+    "AssertScalar", "Conditional", "DynamicScalar", "DynamicSelectStorageOffset", "DynamicSliceSize",
+    "InvokeSubgraph", "WhileLoop",
+)  # fmt: skip
 """Library nodes that are statements of the wrapper, not calls."""
 _NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
 
