@@ -21,6 +21,7 @@ from inductor_probe.machine.facts import cxx_version, installed
 from inductor_probe.machine.gpu import GpuState, gpu_remarks, gpu_states, has_gpu
 from inductor_probe.machine.toolchain import torch_setup
 from inductor_probe.model.health import Diagnostic, Fact, Level, MachineHealth, TorchSetup, diagnostic
+from inductor_probe.model.remark import Remark
 from inductor_probe.store.made_here import record_path
 
 _OLDEST = (2, 11)
@@ -186,15 +187,16 @@ def gpu_diagnostics(setup: TorchSetup, states: tuple[GpuState, ...]) -> Iterator
 
 
 def _gpu(setup: TorchSetup, index: int | None, state: GpuState, name: str | None) -> Diagnostic:
-    error, remarks = state.why_not, gpu_remarks(state)
+    error = state.why_not
+    remarks: tuple[Remark, ...] = ()
     verdict: tuple[Level, str] = ("ok", "gpu")
     if index is None:
         verdict = ("ok", "gpu-none")
     elif name is None and setup.version is not None and (setup.cuda or setup.hip):
-        verdict, error, remarks = ("warning", "gpu-not-usable"), setup.error("devices"), ()
+        verdict, error = ("warning", "gpu-not-usable"), setup.error("devices")
     elif state.source is None:
         verdict = ("warning", "gpu-amd" if setup.hip else "gpu-not-readable")
-    elif remarks:
+    elif remarks := gpu_remarks(state):
         verdict = ("warning", "gpu-hazards")
     facts = ("driver", "sm_mhz", "max_sm_mhz", "power_w", "limit_w", "temperature_c", "busy", "idle")
     return diagnostic(

@@ -47,7 +47,7 @@ def test_rewrites_of_rewrites_start_from_their_variants(bench_text: Text, kernel
         (ANTIALIAS, "", "loops:cpp_other x1,x2", NotFoundError, "no kernel cpp_other"),
         (ANTIALIAS, "", "loops:cpp_fused", ProbeError, "write KERNEL x1,x2"),
         ("torch-2.13.0-cpu/mlp_train", "backward", "loops:cpp_fused_gelu x0,x1", ProbeError, "tmp_acc0"),
-        ("torch-2.11.0-cuda/foreach_adam", "", "loops:triton_for_fused_0 x0,x1", ProbeError, "is not a C++ kernel"),
+        ("torch-2.11.0-cuda/foreach_adam", "", "loops:triton_for_fused_0 x0,x1", ProbeError, "not a C++"),
         (
             "torch-2.13.0-cpu-programs/scatters", "", "loops:cpp_fused_expand x0,x1 nest=2", ProbeError,
             "atomic additions come in another order",
