@@ -111,7 +111,7 @@ COMMAND = TorchSetup(version="2.13", compiler="g++", openmp="-fopenmp", isa="avx
     [
         ("kernel.cpp:1:10: fatal error: Python.h: No such file or directory", "python3-dev"),
         ("/usr/bin/ld: cannot find -lgomp", "libgomp1"),
-        ('kernel.cpp:4:2: error: #error "torch/csrc/inductor/cpp_prefix.h is missing"', "torch anew"),
+        ('kernel.cpp:4:2: error: #error "torch/csrc/inductor/cpp_prefix.h is missing"', "reinstall torch"),
         ("what was compiled cannot be loaded: failed to map segment", "TMPDIR"),
         ("something new", "g++"),
     ],
