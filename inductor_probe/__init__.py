@@ -49,106 +49,39 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_HOMES = {
-    "Bench": "api.bench",
-    "BenchSettings": "model.bench",
-    "Check": "api.check",
-    "ConfigSweeps": "api.bench",
-    "CppProgram": "api.programs",
-    "Diff": "api.diff",
-    "FusionRows": "api.rows",
-    "Graph": "api.session",
-    "Health": "api.doctor",
-    "KernelRows": "api.rows",
-    "LayoutRows": "api.rows",
-    "NodeRows": "api.rows",
-    "NotFoundError": "errors",
-    "Page": "api.show",
-    "Pages": "api.show",
-    "ProbeError": "errors",
-    "RewriteRows": "api.bench",
-    "Run": "api.session",
-    "RunList": "api.runs",
-    "Tunings": "api.tunings",
-    "WrittenBenchFile": "api.bench",
-    "bench_kernel": "api.verbs",
-    "check": "api.check",
-    "debug": "api.verbs",
-    "diff": "api.verbs",
-    "doctor": "api.doctor",
-    "dump": "api.verbs",
-    "export_cpp": "api.verbs",
-    "fusion": "api.verbs",
-    "kernels": "api.verbs",
-    "layouts": "api.verbs",
-    "nodes": "api.verbs",
-    "open_graph": "api.verbs",
-    "open_kernel": "api.verbs",
-    "open_run": "api.verbs",
-    "plan_removal": "api.runs",
-    "remove_run": "api.runs",
-    "rewrite": "api.verbs",
-    "rewrites": "api.verbs",
-    "runs": "api.runs",
-    "show": "api.verbs",
-    "sweep_configs": "api.verbs",
-    "tunings": "api.verbs",
-    "verdict": "api.verbs",
-}
 __all__ = [
-    "Bench",
-    "BenchSettings",
-    "Check",
-    "ConfigSweeps",
-    "CppProgram",
-    "Diff",
-    "FusionRows",
-    "Graph",
-    "Health",
-    "KernelRows",
-    "LayoutRows",
-    "NodeRows",
-    "NotFoundError",
-    "Page",
-    "Pages",
-    "ProbeError",
-    "RewriteRows",
-    "Run",
-    "RunList",
-    "Tunings",
-    "WrittenBenchFile",
-    "bench_kernel",
-    "check",
-    "debug",
-    "diff",
-    "doctor",
-    "dump",
-    "export_cpp",
-    "fusion",
-    "kernels",
-    "layouts",
-    "nodes",
-    "open_graph",
-    "open_kernel",
-    "open_run",
-    "plan_removal",
-    "remove_run",
-    "rewrite",
-    "rewrites",
-    "runs",
-    "show",
-    "sweep_configs",
-    "tunings",
+    "Bench", "BenchSettings", "Check", "ConfigSweeps", "CppProgram", "Diff", "FusionRows", "Graph", "Health",
+    "KernelRows", "LayoutRows", "NodeRows", "NotFoundError", "Page", "Pages", "ProbeError", "RewriteRows",
+    "Run", "RunList", "Tunings", "WrittenBenchFile", "bench_kernel", "check", "debug", "diff", "doctor",
+    "dump", "export_cpp", "fusion", "kernels", "layouts", "nodes", "open_graph", "open_kernel", "open_run",
+    "plan_removal", "remove_run", "rewrite", "rewrites", "runs", "show", "sweep_configs", "tunings",
     "verdict",
-]
+]  # fmt: skip
+
+_MODULES = {
+    "api.bench": "Bench ConfigSweeps RewriteRows WrittenBenchFile",
+    "api.check": "Check check",
+    "api.diff": "Diff",
+    "api.doctor": "Health doctor",
+    "api.programs": "CppProgram",
+    "api.rows": "FusionRows KernelRows LayoutRows NodeRows",
+    "api.runs": "RunList plan_removal remove_run runs",
+    "api.session": "Graph Run",
+    "api.show": "Page Pages",
+    "api.tunings": "Tunings",
+    "errors": "NotFoundError ProbeError",
+    "model.bench": "BenchSettings",
+}
+"""Where each name is defined; those that are not here are verbs of `api.verbs`."""
 
 
 def __getattr__(name: str) -> "Any":
-    if name not in _HOMES:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module  # noqa: PLC0415 - only when a name is asked for
 
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    module = next((module for module, names in _MODULES.items() if name in names.split()), "api.verbs")
+    return getattr(import_module(f"{__name__}.{module}"), name)
 
 
 def __dir__() -> "list[str]":

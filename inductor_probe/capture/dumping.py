@@ -70,14 +70,7 @@ def dump(
     kept; the manifest's `outcome`, `exit_status` and `ended_by` say how. It ends when this process does: a
     supervisor between the two sees to that, and writes the run down even if this process was killed.
 
-    Args:
-        script: any Python script that calls `torch.compile`.
-        args: its own arguments.
-        cases, knobs: of a scenario: which cases to run, and the knobs to set in them.
-        label: a name for the run, kept in the manifest.
-        save_inputs: keep the bytes of the storages that every graph was first called with.
-        out: folder for `torch_compile_debug`; else TORCH_COMPILE_DEBUG_DIR, else the working folder.
-        stdout_to_stderr: send what the script prints to stderr.
+    Args: see `inductor_probe.dump`. Without `out`, TORCH_COMPILE_DEBUG_DIR is used, else the working folder.
         program: what runs the script in the child, if not `child.py` itself.
 
     Raises:
@@ -100,15 +93,6 @@ def dump(
         stdout_to_stderr=stdout_to_stderr,
         program=program or Program(),
     )
-    return _supervised(request)
-
-
-def _supervised(request: Request) -> DumpResult:
-    """Have a supervisor do `request`; return its answer.
-
-    Raises:
-        ProbeError: as the supervisor raised it; it could not be started, or was killed.
-    """
     their_control, control = os.pipe()
     answer, their_answer = os.pipe()
     for stream in (sys.stdout, sys.stderr):

@@ -66,12 +66,10 @@ class EventReader:
         if not ended:
             data = data[: data.rfind(b"\n") + 1]
         self._read += len(data)
-        return [_event(line) for line in data.splitlines()]
-
-
-def _event(line: bytes) -> dict[str, Any]:
-    try:
-        event: dict[str, Any] = json.loads(line)
-    except ValueError:
-        return {"event": "note", "text": "an event was cut short, and is lost"}
-    return event
+        events: list[dict[str, Any]] = []
+        for line in data.splitlines():
+            try:
+                events.append(json.loads(line))
+            except ValueError:
+                events.append({"event": "note", "text": "an event was cut short, and is lost"})
+        return events

@@ -67,9 +67,9 @@ def script_arguments(
         ProbeError: cases or knobs for a script that is not a scenario.
     """
     if (cases or knobs) and not is_scenario(script):
-        given = "--case" if cases else "--set"
+        option = "--case" if cases else "--set"
         raise ProbeError(
-            f"{given} is for scenarios, and {script} does not import inductor_probe.scenario",
+            f"{option} is for scenarios, and {script} does not import inductor_probe.scenario",
             "pass the script's own arguments after --",
         )
     chosen = [word for case in cases for word in ("--case", case)]

@@ -16,9 +16,7 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any, TypeVar
-
-_Function = TypeVar("_Function", bound=Callable[..., Any])
+from typing import Any
 
 RECORD = "record"
 
@@ -27,10 +25,8 @@ RECORD = "record"
 class TorchPlace:
     """A function or method of torch.
 
-    Attributes:
-        module: that defines it. name: its qualified name there.
-        decides: what it decides or makes known, for whoever stops or records there.
-        topics: see the module's docstring.
+    `name` is its qualified name in `module`, `decides` what it decides or makes known; for `topics` see the
+    module's docstring.
     """
 
     module: str
@@ -49,24 +45,19 @@ _FEATURES = "torch._inductor.codegen.simd_kernel_features"
 _TRITON = "torch._inductor.codegen.triton"
 _GRAPH = "torch._inductor.graph"
 _IR = "torch._inductor.ir"
+_DEBUG = "torch._inductor.debug"
+_OUTPUT_CODE = "torch._inductor.output_code"
+_CHOICES = "torch._inductor.select_algorithm"
 
 PLACES: tuple[TorchPlace, ...] = (
-    TorchPlace(
-        "torch._logging._internal", "configure_artifact_log", "which logs of the compiler are kept", (RECORD,)
-    ),
+    TorchPlace("torch._logging._internal", "configure_artifact_log", "which logs are kept", (RECORD,)),
     TorchPlace("torch._dynamo.guards", "is_recompiles_enabled", "whether dynamo logs recompiles", (RECORD,)),
-    TorchPlace("torch._inductor.debug", "DebugContext.__enter__", "the folder of a graph", (RECORD,)),
-    TorchPlace("torch._inductor.debug", "DebugContext.__exit__", "that a graph's folder is whole", (RECORD,)),
-    TorchPlace(
-        "torch._inductor.debug", "DebugFormatter.ir_post_fusion", "scheduler nodes after fusion", (RECORD,)
-    ),
-    TorchPlace(
-        "torch._inductor.output_code", "CompiledFxGraph.__init__", "names of a graph's inputs", (RECORD,)
-    ),
-    TorchPlace("torch._inductor.output_code", "CompiledFxGraph.__call__", "a graph's real inputs", (RECORD,)),
-    TorchPlace(
-        "torch._inductor.select_algorithm", "add_feedback_saver", "autotuning choices with times", (RECORD,)
-    ),
+    TorchPlace(_DEBUG, "DebugContext.__enter__", "the folder of a graph", (RECORD,)),
+    TorchPlace(_DEBUG, "DebugContext.__exit__", "that a graph's folder is complete", (RECORD,)),
+    TorchPlace(_DEBUG, "DebugFormatter.ir_post_fusion", "scheduler nodes after fusion", (RECORD,)),
+    TorchPlace(_OUTPUT_CODE, "CompiledFxGraph.__init__", "names of a graph's inputs", (RECORD,)),
+    TorchPlace(_OUTPUT_CODE, "CompiledFxGraph.__call__", "a graph's real inputs", (RECORD,)),
+    TorchPlace(_CHOICES, "add_feedback_saver", "autotuning choices with times", (RECORD,)),
     TorchPlace(_GRAPH, "GraphLowering.decide_layout_opt", "channels-last for the whole graph", ("layout",)),
     TorchPlace(_GRAPH, "GraphLowering.call_function", "the lowering of an FX node", ("lowering",)),
     TorchPlace(_IR, "StorageBox.should_realize_on_reuse", "realise or inline, by users", ("lowering",)),
@@ -88,9 +79,7 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace(_SIMD, "SIMDScheduling.can_fuse", "Triton: numel and tiling of a pair", ("fusion",)),
     TorchPlace(_GRAPH, "GraphLowering.codegen", "code of the whole graph", ("codegen",)),
     TorchPlace(_CPP, "CppScheduling.codegen_node", "C++ code of a node", ("codegen",)),
-    TorchPlace(
-        _CPP, "TilingSelect.select_tiling", "C++: loops that are vectorised", ("vectorisation", "tiling")
-    ),
+    TorchPlace(_CPP, "TilingSelect.select_tiling", "C++: vectorised loops", ("vectorisation", "tiling")),
     TorchPlace(_CPP, "TilingSelect._select_tiling_indices", "C++: candidate loops", ("tiling",)),
     TorchPlace(_CPP, "CppVecKernel.load", "a vector load", ("vectorisation",)),
     TorchPlace(_CPP, "CppVecKernel.store", "a vector store", ("vectorisation",)),
@@ -103,9 +92,7 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace(_SIMD, "SIMDScheduling.codegen_node_schedule", "Triton code of nodes in order", ("codegen",)),
     TorchPlace(_SIMD, "SIMDScheduling.get_tiling_and_scores", "Triton: tiling and its score", ("tiling",)),
     TorchPlace(_SIMD, "SIMDScheduling.candidate_tilings", "Triton: candidate tilings", ("tiling",)),
-    TorchPlace(
-        _FEATURES, "SIMDKernelFeatures.get_reduction_hint", "Triton: INNER, OUTER, DEFAULT", ("tiling",)
-    ),
+    TorchPlace(_FEATURES, "SIMDKernelFeatures.get_reduction_hint", "Triton: INNER or OUTER", ("tiling",)),
     TorchPlace(_TRITON, "TritonKernel.load", "a Triton load", ("tiling",)),
     TorchPlace(_TRITON, "TritonScheduling.define_kernel", "the text of a Triton kernel", ("codegen",)),
 )

@@ -25,9 +25,10 @@ from inductor_probe.cli.screen import (
     say_warning,
     show,
     show_json,
+    write_output,
 )
 from inductor_probe.errors import ExitCode, ProbeError, VariantTextError
-from inductor_probe.files import read_text, write_whole
+from inductor_probe.files import read_text
 from inductor_probe.model.bench import INPUTS, BenchFile, BenchKernelOutput, BenchSettings, RewriteOutput
 from inductor_probe.report.bench import VariantDiffs, bench_file_text
 from inductor_probe.report.bench_settings import SettingsTable
@@ -277,12 +278,8 @@ def export_cpp(
     """
     graph, kernel = resolve(words, 1, ip.open_kernel)
     path = output or Path(f"{kernel}.cpp")
-    if path.exists() and not force:
-        raise ProbeError(
-            f"{path} exists already", "choose another name with -o, or overwrite it with --force"
-        )
     program = graph.export_cpp(kernel, path.name, sizes=dict(sizes), cxxflags=cxxflags)
-    write_whole(path, program.text)
+    write_output(path, program.text, force=force)
     say(f"written: {relative(path)}; compile it with")
     if output_format == "json":
         show_json(replace(program.output, path=path))

@@ -79,9 +79,8 @@ def _runs_and_graphs(ctx: click.Context, incomplete: str) -> Iterator[str]:
 
 def _nodes(ctx: click.Context, incomplete: str) -> Iterator[str]:
     """Nodes, fused or not."""
-    for graph in _graphs(ctx):
-        for top in graph.nodes:
-            yield from (node.name for node in (top, *top.children, *top.leaves()))
+    tops = [top for graph in _graphs(ctx) for top in graph.nodes]
+    yield from (node.name for top in tops for node in (top, *top.children, *top.leaves()))
 
 
 def _buffers(ctx: click.Context, incomplete: str) -> Iterator[str]:
@@ -94,8 +93,8 @@ def _buffers(ctx: click.Context, incomplete: str) -> Iterator[str]:
 
 
 def _kernels(ctx: click.Context, incomplete: str) -> Iterator[str]:
-    for graph in _graphs(ctx):
-        yield from (kernel.name for kernel in graph.code.kernels) if graph.code else ()
+    codes = [graph.code for graph in _graphs(ctx) if graph.code]
+    yield from (kernel.name for code in codes for kernel in code.kernels)
 
 
 def _graphs(ctx: click.Context) -> list[CompiledGraph]:
@@ -121,26 +120,21 @@ def _typed(ctx: click.Context) -> list[str]:
     return [str(word) for word in words] or list(ctx.args)
 
 
-def _cases(ctx: click.Context, incomplete: str) -> Iterator[str]:
-    yield from _keys_of_scenario(ctx, "cases")
+def _keys_of_scenario(argument: str, suffix: str = "") -> Source:
+    """Return a source of the keys of `Scenario(..., cases={...})` in the script: it is parsed, not run."""
 
+    def keys(ctx: click.Context, incomplete: str) -> Iterator[str]:
+        from inductor_probe.capture.scripts import find_script
 
-def _knobs(ctx: click.Context, incomplete: str) -> Iterator[str]:
-    yield from (f"{knob}=" for knob in _keys_of_scenario(ctx, "defaults"))
+        tree = ast.parse((Path.cwd() / find_script(_typed(ctx)[0], Path.cwd())).read_bytes())
+        calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+        keywords = [key for call in calls if ast.unparse(call.func) == "Scenario" for key in call.keywords]
+        for keyword in keywords:
+            if keyword.arg == argument and isinstance(keyword.value, ast.Dict):
+                constants = (key for key in keyword.value.keys if isinstance(key, ast.Constant))
+                yield from (f"{constant.value!s}{suffix}" for constant in constants)
 
-
-def _keys_of_scenario(ctx: click.Context, argument: str) -> Iterator[str]:
-    """Keys of `Scenario(..., cases={...})` in the script, which is parsed and not run."""
-    from inductor_probe.capture.scripts import find_script
-
-    script = find_script(_typed(ctx)[0], Path.cwd())
-    for node in ast.walk(ast.parse((Path.cwd() / script).read_bytes())):
-        match node:
-            case ast.Call(func=ast.Name(id="Scenario"), keywords=keywords):
-                for keyword in keywords:
-                    if keyword.arg == argument and isinstance(keyword.value, ast.Dict):
-                        keys = (key for key in keyword.value.keys if isinstance(key, ast.Constant))
-                        yield from (str(key.value) for key in keys)
+    return keys
 
 
 def _specs(ctx: click.Context, incomplete: str) -> Iterator[str]:
@@ -184,6 +178,6 @@ SUBJECT = Words("subject", _nodes, _buffers, _kernels)
 VARIANT = Words("variant", _variants)
 MODULE = Words("module", _python_files)
 PLACE = Words("place", _topics)
-CASE = Words("case", _cases)
-KNOB = Words("setting", _knobs)
+CASE = Words("case", _keys_of_scenario("cases"))
+KNOB = Words("setting", _keys_of_scenario("defaults", "="))
 REWRITE = Words("rewrite", _specs, _runs_and_graphs, _paths)

@@ -225,9 +225,5 @@ def _annotate(pages: ip.Pages, output: Path | None, *, line_directives: bool, fo
     if output is None:
         sys.stdout.write(visible(text))  # source code: no line of it may be broken
         return
-    if output.exists() and not force:
-        raise ProbeError(f"{output} exists already", "choose another name, or overwrite it with --force")
-    from inductor_probe.files import write_whole
-
-    write_whole(output, text)
+    screen.write_output(output, text, force=force)
     screen.say(f"written: {screen.relative(output)}")

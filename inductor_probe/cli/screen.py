@@ -84,6 +84,21 @@ def relative(path: Path) -> Path:
     return path.relative_to(here) if path.is_relative_to(here) else path
 
 
+def write_output(path: Path, text: str, *, force: bool) -> None:
+    """Write the file that `-o` names; one that exists only with --force.
+
+    Raises:
+        ProbeError: it exists, or cannot be written.
+    """
+    from inductor_probe.files import write_whole  # slow to import, and most verbs write no file
+
+    if path.exists() and not force:
+        raise ProbeError(
+            f"{path} exists already", "choose another name with -o, or overwrite it with --force"
+        )
+    write_whole(path, text)
+
+
 def complain(error: ProbeError) -> None:
     """Print an error with its next step."""
     say(Text.assemble(("error: ", "bold red"), _indented(error.message)))

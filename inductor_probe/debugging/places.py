@@ -191,7 +191,7 @@ def _resolved(location: Location, cwd: Path, script_folder: Path | None) -> Iter
         if statement_or_none is None:
             lacks = "no return at its end" if location.at_return else "no statement to stop at"
             raise NotFoundError(f"{place} has {lacks} on torch {torch_version()}")
-        names = function.names if location.at_return else frozenset(function.arguments)
+        names = function.names if location.at_return else function.arguments
         yield _breakpoint(location, source, statement_or_none, place, names)
 
 

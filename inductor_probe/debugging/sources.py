@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from importlib.machinery import ModuleSpec, PathFinder
+from importlib.machinery import PathFinder
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -32,16 +33,16 @@ class Function:
     names: frozenset[str]
 
     @property
-    def arguments(self) -> tuple[str, ...]:
-        """Names of its arguments, in order."""
+    def arguments(self) -> frozenset[str]:
+        """Names of its arguments."""
         args = self.node.args
-        named = [*args.posonlyargs, *args.args, *args.kwonlyargs]
-        return tuple(arg.arg for arg in [*named, args.vararg, args.kwarg] if arg is not None)
+        nodes = [*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg]
+        return frozenset(node.arg for node in nodes if node is not None)
 
     @property
     def first_line(self) -> int:
         """Where it starts, with its decorators."""
-        return min([self.node.lineno, *(decorator.lineno for decorator in self.node.decorator_list)])
+        return min(node.lineno for node in (self.node, *self.node.decorator_list))
 
     @property
     def entry(self) -> ast.stmt | None:
@@ -71,14 +72,14 @@ class Source:
     functions: tuple[Function, ...]
     names: frozenset[str] | None
 
-    def named(self, name: str) -> tuple[Function, ...]:
+    def named(self, name: str) -> list[Function]:
         """Return the functions of that qualified name; `@overload` declares, and is left out."""
-        return tuple(
+        return [
             function
             for function in self.functions
             if function.name == name
-            and not any(ast.unparse(d).endswith("overload") for d in function.node.decorator_list)
-        )
+            and not any(ast.unparse(item).endswith("overload") for item in function.node.decorator_list)
+        ]
 
     def around(self, line: int) -> Function | None:
         """Return the innermost function that `line` belongs to."""
@@ -94,21 +95,23 @@ def find_module(name: str, script_folder: Path | None = None) -> Source:
         UnreadableError: its source cannot be read.
     """
     top, *rest = name.split(".")
-    spec = _top_spec(top, script_folder)
+    # Of a package or module without a parent: finding it imports nothing.
+    spec = PathFinder.find_spec(top, [str(script_folder)]) if script_folder is not None else None
+    with suppress(ValueError):  # __main__, or what a test has put into sys.modules
+        spec = spec or find_spec(top)
     if spec is None or not spec.origin:
         raise NotFoundError(f"there is no module {top}", "is it installed in this environment?")
     path = Path(spec.origin)
     for depth, part in enumerate(rest):
         folder = path.parent
-        candidates = (folder / part / "__init__.py", folder / f"{part}.py")
-        file = next((candidate for candidate in candidates if candidate.is_file()), None)
-        if path.name != "__init__.py" or file is None:
-            known = [module.stem for module in folder.glob("*.py")] + [
-                package.parent.name for package in folder.glob("*/__init__.py")
-            ]
+        candidates = [folder / part / "__init__.py", folder / f"{part}.py"]
+        files = [candidate for candidate in candidates if candidate.is_file()]
+        if path.name != "__init__.py" or not files:
+            known = {file.stem for file in folder.glob("*.py")}
+            known |= {file.parent.name for file in folder.glob("*/__init__.py")}
             parent = ".".join([top, *rest[:depth]])
             raise NotFoundError(f"{parent} has no module {part}", near_names(part, sorted(known)))
-        path = file
+        path = files[0]
     return _parsed(name, path)
 
 
@@ -119,6 +122,7 @@ def find_file(name: str, cwd: Path, script_folder: Path | None = None) -> Source
         NotFoundError: there is no such file, or Python would not import it under any name.
         UnreadableError: it cannot be read.
     """
+    failure = NotFoundError(f"there is no file {name}")
     if not Path(name).is_absolute():
         try:
             return find_module(_module_name(Path(name).parts), script_folder)
@@ -126,7 +130,7 @@ def find_file(name: str, cwd: Path, script_folder: Path | None = None) -> Source
             failure = error
     path = (cwd / name).resolve()
     if not path.is_file():
-        raise failure if not Path(name).is_absolute() else NotFoundError(f"there is no file {name}")
+        raise failure
     top = path
     while (top.parent / "__init__.py").is_file():
         top = top.parent
@@ -150,16 +154,6 @@ def _module_name(parts: Sequence[str]) -> str:
     return ".".join(folders if stem == "__init__" and folders else [*folders, stem])
 
 
-def _top_spec(name: str, script_folder: Path | None) -> ModuleSpec | None:
-    """Return the spec of a package or module without a parent: finding it imports nothing."""
-    if script_folder is not None and (spec := PathFinder.find_spec(name, [str(script_folder)])):
-        return spec
-    try:
-        return find_spec(name)
-    except ValueError:  # __main__, or what a test has put into sys.modules
-        return None
-
-
 @cache
 def _parsed(module: str, path: Path) -> Source:
     try:
@@ -169,23 +163,19 @@ def _parsed(module: str, path: Path) -> Source:
     except (SyntaxError, ValueError) as error:
         raise UnreadableError(f"{path} is not Python: {error}") from error
     functions = sorted(_functions(tree, ""), key=lambda function: function.first_line)
-    starred = any(
-        isinstance(node, ast.ImportFrom) and any(alias.name == "*" for alias in node.names)
-        for node in ast.walk(tree)
-    )
-    names = None if starred else frozenset(_bound(tree)) | frozenset(dir(builtins))
+    has_star_import = any(isinstance(node, ast.alias) and node.name == "*" for node in ast.walk(tree))
+    names = None if has_star_import else frozenset(_bound(tree)) | frozenset(dir(builtins))
     return Source(module, path, tuple(functions), names)
 
 
 def _functions(parent: ast.AST, prefix: str) -> Iterator[Function]:
     for node in ast.iter_child_nodes(parent):
+        inner = prefix  # of a function under an `if` or in a `try`
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            inner = f"{prefix}{node.name}."
         if isinstance(node, _Function):
             yield Function(prefix + node.name, node, frozenset(_bound(node)))
-            yield from _functions(node, f"{prefix}{node.name}.")
-        elif isinstance(node, ast.ClassDef):
-            yield from _functions(node, f"{prefix}{node.name}.")
-        else:
-            yield from _functions(node, prefix)  # a function under an `if` or in a `try`
+        yield from _functions(node, inner)
 
 
 def _bound(scope: ast.AST) -> Iterator[str]:

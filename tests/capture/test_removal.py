@@ -115,7 +115,7 @@ def assert_kept(run: Path, root: Path, named: str) -> None:
     found = plan(run)
     assert found.blockers
     assert any(named in blocker_text(blocker) for blocker in found.blockers), found.blockers
-    with pytest.raises(ProbeError, match="is kept"):
+    with pytest.raises(ProbeError, match="is not removed"):
         remove(found)
     assert dict(everything(root)) == before
 
