@@ -37,10 +37,7 @@ def accesses(
 ) -> Iterator[tuple[str, Direction, Access]]:
     """Yield every access of an unfused node with its buffer; the same access twice is one with its count.
 
-    Args:
-        node: a node without children.
-        kernel: the kernel it runs in, for the records.
-        dtypes: dtype of each buffer, as far as known: decides how long a run must be to fill a cache line.
+    `dtypes` of buffers, as far as known, decide how long a run must be to fill a cache line.
     """
     body = _Body(node.body) if node.body else None
     counts: dict[tuple[str, Direction, str | None], int] = {}

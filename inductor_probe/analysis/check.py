@@ -22,10 +22,7 @@ _FX_FILES = ("fx_graph_readable.py", "fx_graph_transformed.py")
 def check_graph(graph: CompiledGraph, texts: Mapping[str, str], unopened: Sequence[Path] = ()) -> GraphCheck:
     """Count what was read of `graph`, and list what is missing, damaged, unknown or unlinked.
 
-    Args:
-        graph: read with everything in it.
-        texts: of its files, by name; of a file that is not among them the lines are only counted.
-        unopened: files in its folder that nothing reads.
+    `texts` are those of its files by name, of others the lines are only counted; nothing reads `unopened`.
     """
     linked = links(graph)
     checked = check_files(graph, texts)

@@ -62,9 +62,7 @@ class GeneratedAccesses:
     def of(self, access: Access, buffer: str, direction: Direction, local: bool) -> GeneratedAccess | None:
         """Return how the kernel that runs the node makes this access, None where that cannot be told.
 
-        Args:
-            access: of a node's loop body. buffer, direction: what it reaches.
-            local: the wrapper has no memory for the buffer.
+        The wrapper has no memory for a `local` buffer.
         """
         kernel = self._index.kernels.get(access.kernel or "")
         if kernel is None or not isinstance(kernel.details, CppFacts | TritonFacts):
@@ -74,9 +72,8 @@ class GeneratedAccesses:
             return GeneratedAccess("none") if local else None
         if kernel.name not in self._uses:
             self._uses[kernel.name] = tuple(_read(kernel))
-        uses = [
-            use for use in self._uses[kernel.name] if use.pointer in pointers and use.direction == direction
-        ]
+        uses = [use for use in self._uses[kernel.name] if use.pointer in pointers]
+        uses = [use for use in uses if use.direction == direction]
         if not uses:
             return GeneratedAccess("none") if direction == "read" else None
         return _same(uses, access)

@@ -50,10 +50,9 @@ def once_per_graph(derive: Callable[[CompiledGraph], Derived]) -> Callable[[Comp
 
 
 class NodeIndex:
-    """The scheduler's nodes of one IR file. Of two of one name, as a damaged dump has, the last counts.
+    """The scheduler's nodes of one IR file, `tops` as they stand there: fused ones with their children.
 
-    Args:
-        tops: the nodes as they stand in the file, fused ones with their children.
+    Of two of one name, as a damaged dump has, the last counts.
     """
 
     def __init__(self, tops: Sequence[SchedulerNode]) -> None:

@@ -14,8 +14,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
-from inductor_probe.analysis.operators import operator
+from inductor_probe.analysis.operators import Operator, operator
 from inductor_probe.analysis.symbols import INTEGERS, TensorType, numel, parse_type
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.fx import FxNode
@@ -73,13 +74,14 @@ def _tighter(a: Dim | None, b: Dim | None, choose: str) -> Dim | None:
 
 
 _Needs = Iterator[tuple[str, _Need]]
+Rule = TypeVar("Rule")
 
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """A call of an operator in an FX graph: its name, its arguments parsed, and the types of the graph."""
+    """A call of an operator in an FX graph: its arguments parsed, and the types of the graph."""
 
-    op: str
+    operator: Operator
     args: tuple[ast.expr, ...]
     named: Mapping[str, ast.expr]
     types: Mapping[str, TensorType]
@@ -88,7 +90,7 @@ class _Call:
     @property
     def kind(self) -> str:
         """The operator, whether it works in place or not."""
-        return self.op.removesuffix("_")
+        return self.operator.name.removesuffix("_")
 
     def argument(self, place: int, name: str = "") -> ast.expr | None:
         """Return an argument by its place, or by its name."""
@@ -138,7 +140,9 @@ def input_bounds(graph: CompiledGraph) -> tuple[InputBound, ...]:
         call = _call(node, types)
         need = needs.get(node.name)
         before = [] if need is None else list(_before(node, call, need))
-        for name, other in (*(_needs(call) if call else ()), *before):
+        packet = operator(node.target).packet
+        of_call = ((name, replace(other, operator=packet)) for name, other in _needs(call))
+        for name, other in (*of_call, *before):
             needs[name] = needs.get(name, _Need()).both(other)
         lost.update(name for name, other in before if other == _Need())
         if need is None and node.name in lost:
@@ -162,7 +166,7 @@ def _call(node: FxNode, types: dict[str, TensorType]) -> _Call | None:
     if not isinstance(tree, ast.Call):
         return None
     named = {keyword.arg: keyword.value for keyword in tree.keywords if keyword.arg}
-    return _Call(operator(node.target).name, tuple(tree.args), named, types, types.get(node.name))
+    return _Call(operator(node.target), tuple(tree.args), named, types, types.get(node.name))
 
 
 def _before(node: FxNode, call: _Call | None, need: _Need) -> _Needs:
@@ -220,11 +224,12 @@ def _times(value: Dim | None, number: int) -> Dim | None:
     return value * number if isinstance(value, int) else f"({value})*{number}"
 
 
-def _needs(call: _Call) -> _Needs:
+def _needs(call: _Call | None) -> _Needs:
     """Yield what the operator asks of tensors among its arguments, by their names."""
+    if call is None:
+        return
     if call.kind in _FIXED:
         place, need = _FIXED[call.kind]
-        need = replace(need, operator=f"aten.{call.op}")
         yield from ((name, need) for name in call.names(call.argument(place)))
     elif call.kind in _BELOW:
         place, limit = _BELOW[call.kind]
@@ -237,17 +242,22 @@ def _below(call: _Call, argument: ast.expr | None, size: Dim | None, low: int = 
     """Bound each tensor in `argument` that holds whole numbers: from `low` to below `size`."""
     if size is not None:
         high = max(size - 1, low) if isinstance(size, int) else f"{size} - 1"
-        yield from ((name, _Need(low, high, f"aten.{call.op}")) for name in call.integers(argument))
+        yield from ((name, _Need(low, high)) for name in call.integers(argument))
 
 
-_FIXED = {
-    **dict.fromkeys(("bincount", "poisson", "multinomial"), (0, _Need(0))),
+def _table(rows: dict[str, Rule]) -> dict[str, Rule]:
+    """Return the rule of each operator, of rows by the names of several."""
+    return {name: rule for names, rule in rows.items() for name in names.split()}
+
+
+_FIXED = _table({
+    "bincount poisson multinomial": (0, _Need(0)),
     "normal": (1, _Need(0)),
     "bernoulli": (0, _Need(0, 1)),
     "bucketize": (1, _Need(form="sorted")),
     "searchsorted": (0, _Need(form="sorted")),
-    **dict.fromkeys(("cholesky", "linalg_cholesky_ex"), (0, _Need(form="positive definite"))),
-}
+    "cholesky linalg_cholesky_ex": (0, _Need(form="positive definite")),
+})  # fmt: skip
 """By operator, the place of an argument and what it needs whatever the others are."""
 
 
@@ -283,7 +293,7 @@ def _classes(call: _Call, place: int) -> Dim | None:
 
 def _window(call: _Call, _: int) -> Dim | None:
     """Backward of pooling: its last argument is a place in the last dimensions of the input."""
-    return numel(call.size(1)[-3 if "3d" in call.op else -2 :]) if call.names(call.argument(1)) else None
+    return numel(call.size(1)[-3 if "3d" in call.kind else -2 :]) if call.names(call.argument(1)) else None
 
 
 def _unpooled(call: _Call, _: int) -> Dim | None:
@@ -297,32 +307,27 @@ def _bits(call: _Call, _: int) -> Dim | None:
     return INTEGERS.get(call.result.dtype) if call.result else None
 
 
-_BELOW: dict[str, tuple[int, Callable[[_Call, int], Dim | None]]] = {
-    **dict.fromkeys(("gather", "scatter", "scatter_add", "scatter_reduce"), (2, _size_along_dim)),
-    **dict.fromkeys(("index_select", "index_add", "index_copy", "index_fill"), (2, _size_along_dim)),
-    "index_reduce": (2, _size_along_dim),
-    **dict.fromkeys(("embedding", "embedding_dense_backward"), (1, _rows)),
-    **dict.fromkeys(("take", "put"), (1, _elements_of_first)),
-    **dict.fromkeys(
-        ("nll_loss", "nll_loss_forward", "nll_loss2d_forward", "multi_margin_loss"), (1, _classes)
-    ),
+_BELOW: dict[str, tuple[int, Callable[[_Call, int], Dim | None]]] = _table({
+    "gather scatter scatter_add scatter_reduce index_select index_add index_copy": (2, _size_along_dim),
+    "index_fill index_reduce": (2, _size_along_dim),
+    "embedding embedding_dense_backward": (1, _rows),
+    "take put": (1, _elements_of_first),
+    "nll_loss nll_loss_forward nll_loss2d_forward multi_margin_loss": (1, _classes),
     "multilabel_margin_loss_forward": (1, _classes),
-    **dict.fromkeys(
-        ("nll_loss_backward", "nll_loss2d_backward", "multi_margin_loss_backward"), (2, _classes)
-    ),
-    **dict.fromkeys(("max_pool2d_with_indices_backward", "max_pool3d_with_indices_backward"), (-1, _window)),
-    **dict.fromkeys(("adaptive_max_pool2d_backward", "adaptive_max_pool3d_backward"), (-1, _window)),
-    **dict.fromkeys(("fractional_max_pool2d_backward", "fractional_max_pool3d_backward"), (-1, _window)),
-    **dict.fromkeys(("max_unpool2d", "max_unpool3d"), (1, _unpooled)),
-    **dict.fromkeys(("bitwise_left_shift", "bitwise_right_shift", "__lshift__", "__rshift__"), (1, _bits)),
-}
+    "nll_loss_backward nll_loss2d_backward multi_margin_loss_backward": (2, _classes),
+    "max_pool2d_with_indices_backward max_pool3d_with_indices_backward": (-1, _window),
+    "adaptive_max_pool2d_backward adaptive_max_pool3d_backward": (-1, _window),
+    "fractional_max_pool2d_backward fractional_max_pool3d_backward": (-1, _window),
+    "max_unpool2d max_unpool3d": (1, _unpooled),
+    "bitwise_left_shift bitwise_right_shift __lshift__ __rshift__": (1, _bits),
+})  # fmt: skip
 """By operator, the place of an argument that holds indices, and the size that they are below."""
 
 
 def _indexed(call: _Call) -> _Needs:
     """`index(self, [i, None, j])`: each bounded by a dimension of self; a mask takes as many as it has."""
     size, dim = call.size(0), 0
-    place = 2 if call.op.startswith("_unsafe_masked") else 1
+    place = 2 if call.kind.startswith("_unsafe_masked") else 1
     for element in _elements(call.argument(place, "indices")):
         names = call.names(element)
         if dim < len(size):
@@ -352,7 +357,7 @@ def _pool_offsets(call: _Call) -> _Needs:
             last = (size - 1 + padding - (made - 1) * stride) // dilation
             span = max(min(last, places - 1) - first, 0)
     for name in call.names(call.argument(0)) if count else ():
-        yield name, _Need(low, low + span, f"prims.{call.op}")
+        yield name, _Need(low, low + span)
 
 
 def _start(call: _Call) -> _Needs:
@@ -361,51 +366,50 @@ def _start(call: _Call) -> _Needs:
     if dim is None or not isinstance(start, ast.Name):
         return
     size = _at(call.size(0), dim)
-    length = 1 if call.op == "select" or call.result is None else _at(call.result.size, dim)
+    length = 1 if call.kind == "select" or call.result is None else _at(call.result.size, dim)
     if size is not None and length is not None:
         both = isinstance(size, int) and isinstance(length, int)
         high = int(size) - int(length) if both else f"{size} - {length}"
-        yield start.id, _Need(0, high, f"aten.{call.op}")
+        yield start.id, _Need(0, high)
 
 
 def _mask_of_source(call: _Call) -> _Needs:
     """`masked_scatter(self, mask, source)`: the mask takes no more than source has."""
     for name in call.names(call.argument(1)) if call.names(call.argument(2)) else ():
-        yield name, _Need(0, numel(call.size(2)), f"aten.{call.op}", "true")
+        yield name, _Need(0, numel(call.size(2)), form="true")
 
 
 def _divisor(call: _Call) -> _Needs:
     """Whole numbers are not divided by zero."""
     if call.result is None or call.result.dtype in INTEGERS:
-        yield from ((name, _Need(1, None, f"aten.{call.op}")) for name in call.integers(call.argument(1)))
+        yield from ((name, _Need(1)) for name in call.integers(call.argument(1)))
 
 
 def _segments(call: _Call) -> _Needs:
     """`segment_reduce(data, reduce, lengths=..., offsets=..., axis=0)`; in its backward data comes third."""
-    size = call.size(2 if call.op.endswith("backward") else 0)
+    size = call.size(2 if call.kind.endswith("backward") else 0)
     axis = _number(call.named.get("axis")) or 0
     forms: tuple[tuple[str, Form], ...] = (("lengths", "parts"), ("offsets", "offsets"))
     for argument, form in forms if axis < len(size) else ():
         for name in call.names(call.named.get(argument)):
-            yield name, _Need(0, size[axis], f"aten.{call.op}", form)
+            yield name, _Need(0, size[axis], form=form)
 
 
 def _bags(call: _Call) -> _Needs:
     """`_embedding_bag(weight, indices, offsets)`; the gradient comes first in that of the sample weights."""
     place = 2 if call.kind == "_embedding_bag_per_sample_weights_backward" else 1
     weight, indices = call.size(place - 1), call.size(place)
-    rows = _number(call.argument(6)) if call.op.endswith("g_backward") else weight[0] if weight else None
+    rows = _number(call.argument(6)) if call.kind.endswith("g_backward") else weight[0] if weight else None
     yield from _below(call, call.argument(place), rows)
     for name in call.names(call.argument(place + 1)) if len(indices) == 1 else ():
-        yield name, _Need(0, indices[0], f"aten.{call.op}", "offsets")
+        yield name, _Need(0, indices[0], form="offsets")
 
 
 def _repeats(call: _Call) -> _Needs:
     """`repeat_interleave(repeats, output_size=...)`."""
     total = _number(call.named.get("output_size"))
     need = _Need(0, 3) if total is None else _Need(0, total, form="parts")
-    for name in call.names(call.argument(0)):
-        yield name, replace(need, operator=f"aten.{call.op}")
+    yield from ((name, need) for name in call.names(call.argument(0)))
 
 
 def _pivots(call: _Call) -> _Needs:
@@ -416,16 +420,16 @@ def _pivots(call: _Call) -> _Needs:
         yield from _below(call, call.argument(1), above, low=1)
 
 
-_RULES: dict[str, Callable[[_Call], _Needs]] = {
-    **dict.fromkeys(("index", "_unsafe_index", "index_put", "_unsafe_index_put"), _indexed),
-    **dict.fromkeys(("_unsafe_masked_index", "_unsafe_masked_index_put_accumulate"), _indexed),
-    **dict.fromkeys(("_embedding_bag", "_embedding_bag_forward_only", "_embedding_bag_backward"), _bags),
+_RULES: dict[str, Callable[[_Call], _Needs]] = _table({
+    "index _unsafe_index index_put _unsafe_index_put": _indexed,
+    "_unsafe_masked_index _unsafe_masked_index_put_accumulate": _indexed,
+    "_embedding_bag _embedding_bag_forward_only _embedding_bag_backward": _bags,
     "_embedding_bag_per_sample_weights_backward": _bags,
-    **dict.fromkeys(("segment_reduce", "_segment_reduce_backward"), _segments),
+    "segment_reduce _segment_reduce_backward": _segments,
     "repeat_interleave": _repeats,
     "_low_memory_max_pool_offsets_to_indices": _pool_offsets,
-    **dict.fromkeys(("slice", "select"), _start),
+    "slice select": _start,
     "masked_scatter": _mask_of_source,
-    **dict.fromkeys(("remainder", "fmod", "floor_divide", "div"), _divisor),
-    **dict.fromkeys(("lu_unpack", "linalg_lu_solve", "linalg_ldl_solve"), _pivots),
-}
+    "remainder fmod floor_divide div": _divisor,
+    "lu_unpack linalg_lu_solve linalg_ldl_solve": _pivots,
+})  # fmt: skip

@@ -53,11 +53,8 @@ class _Slow(NamedTuple):
 def with_remarks(rows: Mapping[str, LayoutRow], looping: Collection[str]) -> dict[str, LayoutRow]:
     """Return the rows with their remarks, most bytes at stake first.
 
-    A remark about a layout change is one of both buffers.
-
-    Args:
-        rows: by buffer, with the accesses of all nodes that reach them.
-        looping: nodes with a loop body. What a library call does to memory is not known.
+    A remark about a layout change is one of both buffers. Nodes that are not `looping`, in loop bodies, are
+    left out: what a library call does to memory is not known.
     """
     about: dict[str, list[Remark]] = {name: [] for name in rows}
     writers: dict[str, list[LayoutRow]] = {}

@@ -26,10 +26,8 @@ _TYPES: tuple[NameType, ...] = ("buffer", "node")
 def layouts(graph: CompiledGraph, name: str | None = None) -> tuple[LayoutRow, ...]:
     """Return a row for each buffer of the graph, inputs first, then in the order they are written.
 
-    Args:
-        graph: as read.
-        name: a buffer or input (`buf3`, `arg0_1`), or a node (`op3`, `op3_op4`): then the buffers it writes
-            come first, and those it reads follow.
+    Of a buffer or input alone if it is named (`buf3`, `arg0_1`), of a node (`op3`, `op3_op4`) the buffers
+    that it writes, then those that it reads.
 
     Raises:
         NotFoundError: the graph has nothing of that name; near names are offered.

@@ -23,13 +23,10 @@ _LINE = re.compile(r"(?P<path>.*):(?P<line>\d{1,18})")
 
 
 def resolve(graph: CompiledGraph, name: str, types: Sequence[NameType] = EVERY_TYPE) -> Subject:
-    """Return what `name` means in a graph: see `names_of` for what has a name.
+    """Return what `name` means in a graph, with its complete name; of `types` the first is preferred.
 
-    Args:
-        graph: as read.
-        name: `op3`, `op3_op4`, `buf3`, `arg0_1`, a kernel or the start of its name that no other has, an FX
-            node (`add_1`), or a line of the user's (`file.py:12`). The subject's name is complete.
-        types: what may be meant, the preferred one first.
+    A node (`op3`, `op3_op4`), a buffer (`buf3`, `arg0_1`), a kernel or the start of its name that no other
+    has, an FX node (`add_1`), or a line of the user's (`file.py:12`).
 
     Raises:
         NotFoundError: nothing of these types is called that; near names are offered.
@@ -45,9 +42,8 @@ def resolve(graph: CompiledGraph, name: str, types: Sequence[NameType] = EVERY_T
     if len(kernels) == 1:
         return Subject("kernel", kernels[0])
     if kernels:
-        raise ProbeError(
-            f"{len(kernels)} kernels of {graph.name} start with {name}", near_names(name, kernels)
-        )
+        message = f"{len(kernels)} kernels of {graph.name} start with {name}"
+        raise ProbeError(message, near_names(name, kernels))
     raise not_found(graph, name, types)
 
 

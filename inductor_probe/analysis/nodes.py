@@ -18,9 +18,7 @@ from inductor_probe.model.proof import read
 def node_rows(graph: CompiledGraph, pre: bool = False) -> tuple[NodeRow, ...]:
     """Return a row for each unfused node, in the order of the IR file.
 
-    Args:
-        graph: as read.
-        pre: the nodes before fusion, with those that were removed since; they are linked all the same.
+    With `pre` those before fusion, also what was removed since; they are linked all the same.
     """
     return _rows_before(graph) if pre else _rows_after(graph)
 

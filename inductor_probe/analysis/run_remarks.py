@@ -26,24 +26,20 @@ def run_remarks(run: DebugDir, compiled: bool) -> tuple[Remark, ...]:
 
     How its script ended is a remark where something was `compiled`; else it is why the run is empty.
     """
-    if run.manifest is None:
+    manifest = run.manifest
+    if manifest is None:
         return ()
-    ending = cut_short(run.manifest, run.name) if compiled else None
-    return (*([ending] if ending else []), *_of_dynamo(run.manifest, run.name))
-
-
-def _of_dynamo(manifest: Manifest, run: str) -> Iterator[Remark]:
+    ending = cut_short(manifest, run.name) if compiled else None
+    remarks = [ending] if ending else []
     for hit in manifest.limit_hits:
-        yield _remark(run, "recompile-limit", "missed", ("function", hit.function), *_where(hit.where))
+        place = ("where", hit.where or None)
+        remarks.append(_remark(run.name, "recompile-limit", "missed", ("function", hit.function), place))
     breaks = Counter((broken.where, broken.reason.splitlines()[0]) for broken in manifest.graph_breaks)
     for (where, reason), times in breaks.items():
-        yield _remark(run, "graph-break", "missed", ("reason", reason), ("times", times), *_where(where))
-    for text in manifest.notes:
-        yield _remark(run, "not-recorded", "analysis", ("text", text))
-
-
-def _where(place: str | None) -> tuple[tuple[str, Number], ...]:
-    return (("where", place),) if place else ()
+        numbers = (("reason", reason), ("times", times), ("where", where or None))
+        remarks.append(_remark(run.name, "graph-break", "missed", *numbers))
+    remarks += [_remark(run.name, "not-recorded", "analysis", ("text", text)) for text in manifest.notes]
+    return tuple(remarks)
 
 
 def cut_short(manifest: Manifest, run: str) -> Remark | None:
@@ -63,21 +59,25 @@ def why_empty(run: DebugDir) -> Remark:
     """Return why nothing was dumped, as far as the manifest tells."""
     manifest = run.manifest
     if run.empty_graphs:
-        return _empty(run, "empty-graphs", "read")
+        return _remark(run.name, "empty-graphs", "analysis", knowledge="read")
     if manifest is None:
-        return _empty(run, "no-dump", "inferred")
+        return _remark(run.name, "no-dump", "analysis", knowledge="inferred")
     if manifest.outcome != "ok":
-        return _empty(run, "ended-before-compile", "recorded", *manifest.ending)
+        return _remark(run.name, "ended-before-compile", "analysis", *manifest.ending)
     if manifest.compiled_frames:
-        return _empty(run, "other-backend", "inferred", ("frames", manifest.compiled_frames))
+        frames = ("frames", manifest.compiled_frames)
+        return _remark(run.name, "other-backend", "analysis", frames, knowledge="inferred")
     if manifest.limit_hits or manifest.graph_breaks:
-        return _empty(run, "ran-eagerly", "recorded")
-    return _empty(run, "nothing-compiled", "inferred")
+        return _remark(run.name, "ran-eagerly", "analysis")
+    return _remark(run.name, "nothing-compiled", "analysis", knowledge="inferred")
 
 
-def _empty(run: DebugDir, code: RemarkCode, knowledge: Knowledge, *numbers: tuple[str, Number]) -> Remark:
-    return Remark(code, "analysis", Subject("run", run.name), numbers, knowledge=knowledge)
-
-
-def _remark(run: str, code: RemarkCode, kind: RemarkKind, *numbers: tuple[str, Number]) -> Remark:
-    return Remark(code, kind, Subject("run", run), numbers, knowledge="recorded")
+def _remark(
+    run: str,
+    code: RemarkCode,
+    kind: RemarkKind,
+    *numbers: tuple[str, Number | None],
+    knowledge: Knowledge = "recorded",
+) -> Remark:
+    known = tuple((name, value) for name, value in numbers if value is not None)
+    return Remark(code, kind, Subject("run", run), known, knowledge=knowledge)

@@ -146,13 +146,10 @@ def kernel_work(
     flops: Sequence[FlopCount] | None,
     sizes: Mapping[str, int] | None = None,
 ) -> tuple[KernelWork, ...]:
-    """Return the work of each kernel that is launched, in the order of `rows`.
+    """Return the work of each kernel that is launched, in the order of `rows`: see `kernel_rows`.
 
-    Args:
-        graph: what `rows` are of.
-        rows: see `kernel_rows`.
-        flops: of each operator that registers a count, in the order of the graph.
-        sizes: symbolic sizes that are bound otherwise than they were when the graph was compiled.
+    `flops` are of each operator that registers a count, in the order of the graph; `sizes` are symbolic ones
+    that are bound otherwise than they were when the graph was compiled.
     """
     counts = flops_by_node(graph.fx, flops) if graph.fx is not None and flops is not None else {}
     index = index_of(graph)

@@ -9,13 +9,15 @@ from pathlib import Path
 import pytest
 
 from inductor_probe.analysis.kernels import kernel_rows
-from inductor_probe.analysis.summary import summarise
+from inductor_probe.analysis.summary import next_steps, summarise
 from inductor_probe.model.debug_dir import CompiledGraph, DebugDir
 from inductor_probe.model.manifest import GraphBreak, LimitHit, Manifest
 from inductor_probe.model.remark import Subject
-from inductor_probe.model.runs import GraphSummary, RunSummary
+from inductor_probe.model.runs import GraphSummary, NextStep, RunSummary
+from inductor_probe.model.span import Problem
 from inductor_probe.report.kernels import KernelTable
 from inductor_probe.report.shown import to_text
+from inductor_probe.report.summary import next_text
 from inductor_probe.report.words.remarks import folded, sentence
 
 Read = Callable[..., CompiledGraph]
@@ -127,3 +129,45 @@ def test_what_is_so_for_many_kernels_takes_one_line(read: Read) -> None:
     lines = to_text(KernelTable(rows), 100).splitlines()
     (line,) = [line for line in lines if "scalar" in line]
     assert line.strip().startswith("! kernel_0, kernel_1, kernel_2 and 2 more: 1 of 1 loop nest is scalar")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("torch-2.13.0-cpu/hflip_cl", ["probe kernels --only scalar (1 kernel has scalar loops)"]),
+        (
+            "torch-2.13.0-cpu/aa_separable_cl",
+            ["probe fusion op1 op3 (they share 4.04 MiB, and were not fused)"],
+        ),
+        (
+            "torch-2.1.2-cpu/layernorm_grad",
+            [
+                "probe kernels --only scalar (1 kernel has scalar loops)",
+                "probe fusion buf4 buf5 (they share 3 MiB, and were not fused)",
+            ],
+        ),
+        ("torch-2.13.0-cpu-programs/reductions", ["probe bench-kernel"]),
+        # two nodes share 144 B: not worth a question
+        ("torch-2.13.0-cpu-programs/mutations", ["probe bench-kernel"]),
+    ],
+)
+def test_the_next_step_is_that_of_the_graph(read: Read, name: str, said: list[str]) -> None:
+    summary = summarise(DebugDir(Path("run_x"), (), None), [read(name, at) for at in range(1)])
+    assert [next_text(step, "") for step in summary.next] == said
+
+
+def test_an_empty_dump_leads_to_doctor_and_a_damaged_one_to_check(read: Read) -> None:
+    assert next_steps((), ()) == (NextStep("doctor"),)
+    damaged = replace(read("torch-2.13.0-cpu/hflip_cl"), problems=(Problem("cut off"),))
+    (step,) = next_steps((), [damaged])
+    assert next_text(step, "g") == "probe check g (parts of the dump could not be read)"
+
+
+def test_of_several_graphs_the_one_with_most_at_stake_is_named(read: Read) -> None:
+    graphs = [read("torch-2.13.0-cpu/aa_separable_cl"), read("torch-2.11.0-cuda/layernorm_grad")]
+    (step,) = next_steps((), graphs)
+    assert (step.kind, step.graph, step.names) == ("apart", graphs[0].name, ("op1", "op3"))
+    names = tuple(f"op{at}_op{at + 1}_op{at + 2}_op{at + 3}_op{at + 4}_op{at + 5}" for at in (100, 200))
+    assert next_text(NextStep("apart", "g", names, 2048), "g") == (
+        "probe fusion g (two nodes share 2 KiB, and were not fused)"
+    )

@@ -35,12 +35,8 @@ _MOST = 4
 def annotate(graph: CompiledGraph, kernel: str, *, line_directives: bool = True) -> str:
     """Return the text of a generated kernel with its origins as comments, ready to paste.
 
-    Only what is proved is said: what cannot be told apart is marked AMBIGUOUS with its candidates.
-
-    Args:
-        graph: as read.
-        kernel: its name, or the start of it.
-        line_directives: write `#line` before C++ lines of which one line of the user's is proved.
+    Only what is proved is said: what cannot be told apart is marked AMBIGUOUS with its candidates. With
+    `line_directives` there is a `#line` before C++ lines of which one line of the user's is proved.
 
     Raises:
         NotFoundError: the graph has no such kernel, or it is a library function; near names are offered.

@@ -83,11 +83,8 @@ def line_origins(
 ) -> dict[int, LineOrigin]:
     """Return what is known of each statement, by its first line.
 
-    Args:
-        statements: of the kernel's text.
-        uses: what its lines do through pointers.
-        leaves: the unfused nodes that a launch runs, in order.
-        buffers: the names of the buffers behind each pointer, that of the launch first.
+    `leaves` are the unfused nodes that a launch runs, in order, and `buffers` the names of the buffers behind
+    each pointer, that of the launch first.
     """
     return _Origins(statements, uses, _Nodes(leaves, buffers)).lines()
 
