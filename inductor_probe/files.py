@@ -50,7 +50,7 @@ def read_text(path: Path, *, from_dump: bool = True, largest: int = LARGEST_BYTE
     lines = data.count(b"\n") + data.count(b"\r")
     if from_dump and lines > MOST_LINES:
         raise UnreadableError(
-            f"cannot read {path}: of {lines:,} lines, more than the {MOST_LINES:,} that are read of a "
+            f"cannot read {path}: it has {lines:,} lines, more than the limit of {MOST_LINES:,} for a "
             "file of a dump; if torch wrote it, cut it to the part that matters"
         )
     return decoded(data, path)
@@ -106,8 +106,8 @@ def read_bytes(path: Path, largest: int = LARGEST_BYTES) -> tuple[bytes, os.stat
                 raise UnreadableError(f"cannot read {path}: not a regular file")
             if facts.st_size > largest:
                 raise UnreadableError(
-                    f"cannot read {path}: of {facts.st_size:,} bytes, more than the {largest:,} that are "
-                    "read of such a file of a dump; if torch wrote it, cut it to the part that matters"
+                    f"cannot read {path}: it has {facts.st_size:,} bytes, more than the limit of {largest:,} "
+                    "for such a file of a dump; if torch wrote it, cut it to the part that matters"
                 )
             # No more if it grows meanwhile; a buffer of `largest` bytes for each small file takes its time.
             return file.read(min(largest, facts.st_size)), facts

@@ -155,7 +155,7 @@ def _run_or_graph(folder: Path) -> Target | None:
         return None
     if is_empty(folder):
         raise NotFoundError(
-            f"{folder} is empty: so inductor leaves the folder of a graph that computes nothing",
+            f"{folder} is empty: inductor makes an empty folder for a graph that computes nothing",
             "the other graphs of the run have what was compiled",
         )
     run = folder.parent.parent

@@ -58,8 +58,8 @@ def way_to_graphs(run: DebugDir) -> str:
         folders = debug_folders(cache)
         if folders:
             return (
-                f"inductor's cache {cache} holds {len(folders)} graphs of earlier compiles, which nothing "
-                f"ties to this run; the latest is {folders[0]}. {_FRESH}"
+                f"inductor's cache {cache} holds {len(folders)} graphs of earlier compiles, none of "
+                f"them known to be of this run; the latest is {folders[0]}. {_FRESH}"
             )
     return _FRESH
 

@@ -150,7 +150,7 @@ class _Walk:
             if not self._is_new(folder) or self._take(folder):
                 continue
             if depth == MAX_DEPTH:
-                self.problems.append(Problem(f"{folder}: not looked into, it lies {depth} folders down"))
+                self.problems.append(Problem(f"{folder}: not searched, it lies {depth} folders deep"))
                 continue
             folders = self._list(folder, real)
             if folders is None:

@@ -7,7 +7,7 @@ of a body is left out: each statement names the lines of the body that it stands
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from inductor_probe.model.codec import AS_TEXT
@@ -120,15 +120,20 @@ _ATOM = 13
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Text on one line if there is room.
+    """Text on one line if there is room, as in Oppen's pretty printer ("Prettyprinting", TOPLAS 1980).
+
+    With a width of 16, `filled(["max(", "arg0_1[p0], ", "arg1_1[p0])"], hang=4)` becomes
+
+        max(arg0_1[p0],
+            arg1_1[p0])
 
     Attributes:
-        parts: text, or further pieces. flat: all of it on one line.
+        flat: all of it on one line. parts: what it can be broken into; none for a word.
         hang: how far behind its first column it goes on when broken before a part; None if it may not be.
     """
 
-    parts: tuple[str | Piece, ...]
     flat: str
+    parts: tuple[Piece, ...] = ()
     hang: int | None = None
 
 
@@ -139,55 +144,51 @@ def piece(expression: Expression) -> Piece:
 
 def glued(*parts: str | Piece) -> Piece:
     """Join parts between which no line ends."""
-    return Piece(parts, "".join(map(_flat, parts)))
+    pieces = tuple(Piece(part) if isinstance(part, str) else part for part in parts)
+    return Piece("".join(part.flat for part in pieces), pieces)
 
 
 def filled(parts: Sequence[str | Piece], hang: int = 0) -> Piece:
     """Join parts between which a line may end. A space that begins a part is dropped at a line's begin."""
-    return Piece(tuple(parts), "".join(map(_flat, parts)), hang)
+    return replace(glued(*parts), hang=hang)
 
 
-def broken(whole: Piece, width: int) -> list[str]:
-    """Return the lines of `whole`, at most `width` columns long where that can be."""
+def broken(text: Piece, width: int) -> list[str]:
+    """Return the lines of `text`, at most `width` columns long where that can be."""
     lines = [""]
-    _lay(whole, width, 0, lines)
+    _append(text, width, 0, lines)
     return lines
 
 
-def _flat(part: str | Piece) -> str:
-    return part if isinstance(part, str) else part.flat
-
-
-def _lay(part: str | Piece, width: int, tail: int, lines: list[str]) -> None:
-    """Append `part`; `tail` columns of what follows must stand on its last line."""
-    text = _flat(part)
-    if isinstance(part, str) or len(lines[-1]) + len(text) + tail <= width:
-        lines[-1] += text if lines[-1].strip() else text.lstrip()
+def _append(text: Piece, width: int, tail: int, lines: list[str]) -> None:
+    """Append `text` to the last line and new ones; `tail` columns behind it must fit on the last one, too."""
+    if not text.parts or len(lines[-1]) + len(text.flat) + tail <= width:
+        lines[-1] += text.flat if lines[-1].strip() else text.flat.lstrip()
         return
-    start = min(len(lines[-1]) + (part.hang or 0), width // 2)
-    last = len(part.parts) - 1
+    start = min(len(lines[-1]) + (text.hang or 0), width // 2)
     first_line = len(lines)
-    for number, inner in enumerate(part.parts):
-        if part.hang is None:
-            rest = len(_flat(part.parts[last])) if number == last - 1 else 0
-            _lay(inner, width, rest + tail if number >= last - 1 else 0, lines)
+    for number, part in enumerate(text.parts):
+        following = text.parts[number + 1 :]
+        if text.hang is None:  # a bracket or comma that follows stays on the line
+            part_tail = sum(len(part.flat) for part in following) + tail if len(following) < 2 else 0
+            _append(part, width, part_tail, lines)
             continue
-        room = width - len(lines[-1]) - (tail if number == last else 0)
-        full = len(_flat(inner)) > room or len(lines) > first_line  # beside a broken part nothing is found
-        breaks = bool(number) and full and len(lines[-1]) > start
-        if breaks:
+        part_tail = 0 if following else tail
+        room = width - len(lines[-1]) - part_tail
+        is_full = len(part.flat) > room or len(lines) > first_line  # nothing goes beside a broken part
+        if number and is_full and len(lines[-1]) > start:
             lines[-1] = lines[-1].rstrip()
             lines.append(" " * start)
+            part = _without_space(part)  # noqa: PLW2901 - it begins a line now
         first_line = len(lines)
-        _lay(_without_space(inner) if breaks else inner, width, tail if number == last else 0, lines)
+        _append(part, width, part_tail, lines)
 
 
-def _without_space(part: str | Piece) -> str | Piece:
-    if isinstance(part, str):
-        return part.lstrip()
-    if not part.parts or not part.flat.startswith(" "):
-        return part
-    return Piece((_without_space(part.parts[0]), *part.parts[1:]), part.flat.lstrip(), part.hang)
+def _without_space(text: Piece) -> Piece:
+    if not text.flat.startswith(" "):
+        return text
+    parts = (_without_space(text.parts[0]), *text.parts[1:]) if text.parts else ()
+    return Piece(text.flat.lstrip(), parts, text.hang)
 
 
 def _piece(expression: Expression, least: int, tight: bool = False) -> Piece:
@@ -241,16 +242,13 @@ def _operated(expression: Unary | Binary | Chain, tight: bool) -> tuple[int, Pie
             space = "" if tight and level == _LEVELS["*"] else " "
             terms = [glued(f"{space}{sign}{space}", _piece(term, level + 1, tight)) for sign, term in rest]
             head = _piece(first, level, tight)
-            return level, filled([Piece(head.parts, head.flat, 2) if _runs_on(first) else head, *terms])
+            if isinstance(first, Chain | Binary):  # it has no parentheses, and may be broken at an operator
+                head = replace(head, hang=2)
+            return level, filled([head, *terms])
 
 
 def _suffix(part: str) -> str:
     return f"[{part}]" if part.isdecimal() else f".{part}"
-
-
-def _runs_on(expression: Expression) -> bool:
-    """Whether it stands without parentheses in a chain and may itself be broken at an operator."""
-    return isinstance(expression, Chain | Binary)
 
 
 def _over(over: Over, part: str) -> Piece:
@@ -266,13 +264,9 @@ def _named(keywords: Iterable[tuple[str, Expression]]) -> list[Piece]:
 
 def _listed(head: str, arguments: Sequence[Expression | Piece], brackets: str) -> Piece:
     items = [arg if isinstance(arg, Piece) else _piece(arg, _ARGUMENT) for arg in arguments]
-    parts: list[str | Piece] = [head + brackets[0]]
-    for number, item in enumerate(items):
-        end = "," if number < len(items) - 1 else brackets[1]
-        parts.append(glued(" " if number else "", item, end))
-    if not items:
-        parts[0] = f"{head}{brackets}"
-    return filled(parts, len(head) + 1)
+    ends = [","] * (len(items) - 1) + [brackets[1]]
+    parts = [glued(" " if number else "", item, ends[number]) for number, item in enumerate(items)]
+    return filled([head + brackets[0], *parts] if parts else [head + brackets], len(head) + 1)
 
 
 @dataclass(frozen=True, slots=True)

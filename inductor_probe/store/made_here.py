@@ -165,7 +165,7 @@ def remember(
             file.write("".join(lines).encode())
     except OSError as error:
         raise ProbeError(
-            f"cannot write down in {record} that the dump was made here: {error.strerror or error}",
+            f"cannot record in {record} that the dump was made here: {error.strerror or error}",
             "running its code will need --trust",
         ) from error
     if written is not None:
@@ -255,7 +255,10 @@ def _entries(record: Path) -> tuple[list[dict[str, Any]], str | None]:
         for path in (record.parent, record):
             status = path.stat()
             if status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o022:
-                return [], f"{path} belongs to others, or others may write to it, so it proves nothing"
+                return (
+                    [],
+                    f"{path} belongs to another user, or others may write to it, so it is not used as proof",
+                )
         text = read_text(record, from_dump=False)
     except FileNotFoundError:
         return [], None

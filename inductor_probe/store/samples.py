@@ -138,8 +138,8 @@ def overhead_samples(data: Any, where: str = "overheads") -> OverheadSamples:
     samples = from_json(OverheadSamples, data, where)
     parts, cuda, place = samples.parts, samples.device != "cpu", f"{where}.parts"
     for kind, least in (("call", 1), ("compiled", 0), ("guards", 0)):
-        if not least <= sum(part.kind == kind for part in parts) <= 1:
-            raise ValueError(f"{place} has not one time of {kind}")
+        if not least <= (count := sum(part.kind == kind for part in parts)) <= 1:
+            raise ValueError(f"{place} has {count} times of {kind} instead of 1")
     for part in parts:  # `overheads_of` takes differences round by round
         needed = {part.seconds} if part.kind != "compiled" or not cuda else set()
         needed |= {part.host} if part.kind == "guards" or cuda else set()

@@ -123,7 +123,7 @@ def test_on_cuda_each_side_adds_up_and_the_slower_one_bounds() -> None:
 @pytest.mark.parametrize(
     ("broken", "said"),
     [
-        (written(), "not one time of call"),
+        (written(), "has 0 times of call instead of 1"),
         (written(part("call", "call", [1.0]), part("kernel", "k", [1.0, 2.0])), "different length"),
         (written(part("call", "call", [-1.0])), r"parts\[0\].seconds\[0\] is not between"),
         (

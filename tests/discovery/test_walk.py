@@ -107,7 +107,7 @@ def test_what_is_too_deep_or_too_much_is_said(tmp_path: Path, monkeypatch: pytes
     deep = tmp_path.joinpath(*["d"] * (walk.MAX_DEPTH + 2))
     deep.mkdir(parents=True)
     (problem,) = everything_below(tmp_path).problems
-    assert "not looked into, it lies 24 folders down" in problem.message
+    assert "not searched, it lies 24 folders deep" in problem.message
     monkeypatch.setattr(walk, "MAX_ENTRIES", 20)
     for number in range(30):
         (tmp_path / f"f{number}").touch()

@@ -130,7 +130,7 @@ def test_many_dumps_at_a_time_keep_their_lines(run: Path, record: Path) -> None:
 
 def test_a_record_that_cannot_be_written(run: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(ProbeError, match=r"cannot write down in .* that the dump was made here") as caught:
+    with pytest.raises(ProbeError, match=r"cannot record in .* that the dump was made here") as caught:
         remember([graph_of(run)], run, tmp_path / "file" / "made_here.jsonl")
     assert "--trust" in str(caught.value.hint)
 

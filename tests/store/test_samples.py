@@ -306,7 +306,7 @@ def timed(kind: str, seconds: list[float], host: list[float]) -> dict[str, Any]:
     [
         ([overheads(timed("call", [], []))], "overheads.parts has no times of call"),
         ([overheads(timed("call", [1.0], []), timed("guards", [1.0], []))], "has no times of guards"),
-        ([overheads(timed("call", [1.0], []), timed("call", [1.0], []))], "has not one time of call"),
+        ([overheads(timed("call", [1.0], []), timed("call", [1.0], []))], "has 2 times of call instead of 1"),
         ([overheads(timed("call", [1.0], []), device="cuda")], "has no times of call"),
         (
             [overheads(timed("call", [1.0], [])), overheads(timed("call", [1.0], [1.0]), device="cuda")],
