@@ -42,6 +42,7 @@ from inductor_probe.model.runs import Removal, RunFacts, RunSummary
 from inductor_probe.reader.debug_dir import read_graph, read_run, texts_of, unopened_files
 from inductor_probe.reader.logs.run_logs import read_logs
 from tests.conftest import DUMPS
+from tests.model.test_codec import records as records_of_model
 
 ROOTS = (
     *(KernelRow, NodeRow, LayoutRow, RunSummary, LaunchCheck, DumpCheck, Formula, RunFacts, Removal),
@@ -127,6 +128,30 @@ def test_no_field_is_called_as_prose_is() -> None:
     names = {f"{kind.__name__}.{field.name}" for kind in record_types() for field in dataclasses.fields(kind)}
     assert len(names) > 150  # the walk goes into the records
     assert {name for name in names if name.partition(".")[2] in PROSE_NAMES} == set()
+
+
+NOT_PROSE = {
+    "FusionRound.notes": "lines of a log, verbatim",
+    "Manifest.notes": "what a hook could not record, in the words of probe.json",
+    "TracePage.holds": "names of buffers",
+}
+
+
+def test_no_record_of_model_has_text_in_a_field_that_is_called_as_prose_is() -> None:
+    """`ConfigTime.note` held a sentence of the harness."""
+    text = {
+        f"{kind.__name__}.{field.name}"
+        for kind in records_of_model()
+        for field in dataclasses.fields(kind)
+        if field.name in PROSE_NAMES and holds_text(typing.get_type_hints(kind)[field.name])
+    }
+    assert text == NOT_PROSE.keys()
+
+
+def holds_text(hint: object) -> bool:
+    if typing.get_origin(hint) is typing.Literal:
+        return False
+    return hint is str or any(map(holds_text, typing.get_args(hint)))
 
 
 def run_folders() -> list[Path]:
