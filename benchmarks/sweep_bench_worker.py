@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from inductor_probe.analysis.input_bounds import input_bounds
-from inductor_probe.bench_file import bench_source
 from inductor_probe.bench_file.compile_settings import in_todays_places
+from inductor_probe.bench_file.source import bench_source
 from inductor_probe.files import read_text
 from inductor_probe.harness.remarks import sentences
 from inductor_probe.reader.debug_dir import graph_dir, read_graph

@@ -91,7 +91,7 @@ def _apply(function: str, numbers: list[int]) -> int | None:
             return left - right
         case "Mult", [left, right]:
             return left * right
-        case ("FloorDiv", [left, right]) if right:
+        case ("FloorDiv" | "CleanDiv", [left, right]) if right:
             return left // right
         case ("Div", [left, right]) if right and not left % right:
             return left // right

@@ -89,8 +89,8 @@ def write_bench_file(
     graph: GraphOnDisk, variants: Sequence[tuple[str, str | None]], rewrites: Sequence[str]
 ) -> WrittenBenchFile:
     """Write a graph's bench file: see `Graph.write_bench_file`."""
-    from inductor_probe import bench_file
     from inductor_probe.analysis.input_bounds import input_bounds
+    from inductor_probe.bench_file import bench_file
 
     refuse_archive(graph)
     bounds = input_bounds(graph.generated)

@@ -52,7 +52,7 @@ def require_trust(
     Raises:
         ProbeError: says why, and what to do. UnreadableError: the bench file is not Python text in UTF-8.
     """
-    from inductor_probe.bench_file import existing_bench_file
+    from inductor_probe.bench_file.bench_file import existing_bench_file
     from inductor_probe.report.words.runs import refusal
     from inductor_probe.store.made_here import graph_texts, made_here, other_writers
 
@@ -140,7 +140,7 @@ def _refuse_imports(graph: GraphOnDisk, imports: Sequence[str], made: MadeHere) 
 def _is_generated(graph: GraphOnDisk, texts: GraphTexts, text: str, *, rewriting: bool) -> bool:
     """Tell whether `text` is the bench file that `texts` make."""
     from inductor_probe.analysis.input_bounds import input_bounds
-    from inductor_probe.bench_file import is_generated
+    from inductor_probe.bench_file.bench_file import is_generated
     from inductor_probe.model.manifest import MANIFEST_NAME
     from inductor_probe.store.manifest import parse_manifest
 

@@ -7,7 +7,7 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from inductor_probe.bench_file.sections import cut
 from inductor_probe.bench_file.source import bench_source
@@ -31,6 +31,7 @@ BENCH_NAME = "output_code_bench.py"
 _GRAPHS = ("fx_graph_runnable.py", "fx_graph_readable.py")
 _SEAL = "# Made by inductor_probe; sha256 of the rest as made: {}, without its variants: {}"
 _SEALED = re.compile(re.escape(_SEAL).replace(r"\{\}", r"(\w+)") + r"(?=\n)")
+_State: TypeAlias = Literal["written", "rewritten", "kept"]
 _TRIES = 5
 """How often variants are added once more to a file that was saved by another program meanwhile."""
 
@@ -67,19 +68,20 @@ def write_bench_file(
             f"{graph_dir} has no output_code.py, so there is nothing to make a bench file from",
             "the compile may have failed before it was written; dump the script again",
         )
-    texts = {code.name: read_text(code), **{name: _text(graph_dir / name) for name in _GRAPHS}}
+    paths = [code, *(path for name in _GRAPHS if (path := graph_dir / name).exists())]
+    texts = {path.name: read_text(path) for path in paths}
     fresh = _fresh(graph_dir, texts, facts, bounds)
-    target, kernels = graph_dir / BENCH_NAME, cut(texts[code.name] or "", code).names
-    state: Literal["written", "rewritten", "kept"]
+    target, kernels = graph_dir / BENCH_NAME, cut(texts[code.name], code).names
+    state: _State
     reread = False
     for _ in range(_TRIES):
         existing = existing_bench_file(graph_dir)
-        state, wanted = ("written", fresh) if existing is None else _again(existing.text, fresh, target)
-        for name, given in variants:
-            wanted = add_variant(wanted, name, given, str(target))
+        state, source = ("written", fresh) if existing is None else _again(existing.text, fresh, target)
+        for name, text in variants:
+            source = add_variant(source, name, text, str(target))
         for spec in rewrites:
-            wanted = apply_rewrite(wanted, spec, str(target))
-        sealed = _sealed(fresh, wanted)
+            source = apply_rewrite(source, spec, str(target))
+        sealed = _sealed(fresh, source)
         if existing is not None and sealed == existing.text:
             break
         if replace_unchanged(target, sealed, existing.data if existing else None):
@@ -151,11 +153,7 @@ def _fresh(
     return bench_source(text, runnable, graph_dir.name, facts, code, bounds=bounds, readable=readable)
 
 
-def _text(path: Path) -> str | None:
-    return read_text(path) if path.exists() else None
-
-
-def _again(old: str, fresh: str, path: Path) -> tuple[Literal["rewritten", "kept"], str]:
+def _again(old: str, fresh: str, path: Path) -> tuple[_State, str]:
     """Return what becomes of a bench file that is there: its text, with its seal where it is kept."""
     if old == seal(fresh, fresh):
         return "rewritten", old
@@ -169,8 +167,8 @@ def _again(old: str, fresh: str, path: Path) -> tuple[Literal["rewritten", "kept
     return "rewritten", carry_over(fresh, users)
 
 
-def _sealed(fresh: str, wanted: str) -> str:
-    return wanted if _SEALED.match(wanted) else seal(fresh, wanted)
+def _sealed(fresh: str, source: str) -> str:
+    return source if _SEALED.match(source) else seal(fresh, source)
 
 
 def seal(made: str, source: str) -> str:
@@ -197,10 +195,9 @@ def edited_names(old: str, fresh: str, path: Path) -> tuple[str, ...]:
         UnreadableError: the edited file is not Python; says the line.
     """
     try:
-        now = _definitions(old)
+        now, before = _definitions(old), _definitions(fresh)
     except (SyntaxError, ValueError) as error:
         raise _no_python(error, path) from error
-    before = _definitions(fresh)
     return tuple(name for name in {**before, **now} if before.get(name) != now.get(name))
 
 
@@ -213,7 +210,7 @@ def _no_python(error: Exception, path: Path) -> UnreadableError:
 
 
 def _definitions(source: str) -> dict[str, str]:
-    found: dict[str, str] = {}
+    definitions: dict[str, str] = {}
     for statement in ast.parse(source).body:
         match statement:
             case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
@@ -224,5 +221,5 @@ def _definitions(source: str) -> dict[str, str]:
                 key = "imports"
             case _:
                 key = "statements"
-        found[key] = found.get(key, "") + ast.dump(statement)
-    return found
+        definitions[key] = definitions.get(key, "") + ast.dump(statement)
+    return definitions

@@ -13,7 +13,7 @@ from inductor_probe.reader.runnable import parse_runnable
 _CPP = "torch._inductor.config.cpp."
 # Settings that are not in the kernels' text and change what the compiler makes of it. Others stay as they are
 # here: some name programs of the machine that the dump comes from.
-_KEPT = ("simdlen", "enable_unsafe_math_opt_flag", "enable_floating_point_contract_flag")
+_SETTINGS = ("simdlen", "enable_unsafe_math_opt_flag", "enable_floating_point_contract_flag")
 _FLOAT_BITS = 32
 
 # Before torch 2.7 kernels included a header by its place in the cache of the machine that made the dump.
@@ -31,7 +31,7 @@ def compile_settings(code: OutputCode, runnable: str | None) -> str:
     past the ends of its buffers.
     """
     settings = dict(parse_runnable(runnable or "", Path()).settings)
-    chosen = {name: value for name in _KEPT if _plain(value := settings.get(_CPP + name))}
+    chosen = {name: value for name in _SETTINGS if _plain(value := settings.get(_CPP + name))}
     bits = vector_bits(kernel.details for kernel in code.kernels)
     if bits is not None:
         chosen.setdefault("simdlen", str(bits))
@@ -58,12 +58,12 @@ def in_todays_places(output_code: str) -> str:
 
 
 def vector_bits(kernels: Iterable[KernelDetails | None]) -> int | None:
-    """Return how wide the vectors are that C++ kernels are written for; None if that cannot be told.
+    """Return the vector width that C++ kernels are written for, in bits; None if it is unknown.
 
     A loop steps over as many elements as a vector has floats, whatever it loads. Some releases go further
     where all are 16-bit floats, so the shortest step tells.
     """
-    found = [
+    widths = [
         loop.step * _FLOAT_BITS
         for kernel in kernels
         if isinstance(kernel, CppFacts)
@@ -72,7 +72,7 @@ def vector_bits(kernels: Iterable[KernelDetails | None]) -> int | None:
         for loop in nest.loops
         if isinstance(loop.step, int) and loop.step > 1 and not loop.within
     ]
-    bits = min(found, default=0)
+    bits = min(widths, default=0)
     return bits if bits in (128, 256, 512) else None
 
 

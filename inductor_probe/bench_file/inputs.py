@@ -9,9 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import libcst as cst
-import libcst.matchers as m
 
-from inductor_probe.bench_file.load_args import LoadedInput, parse_load_args, python_of
+from inductor_probe.analysis.index import evaluate, parse_expression
 from inductor_probe.bench_file.sections import Statement
 from inductor_probe.errors import UnreadableError
 from inductor_probe.model.ir import Dim
@@ -20,18 +19,22 @@ from inductor_probe.model.manifest import INPUTS_DIR, InputFact
 
 # Where nothing is known of an integer. Indices may be among the wide ones, so they stay small: below the
 # smallest dimension there is. Where it is known that they pick nothing, they show more when they are larger.
-_WHOLE_RANGE = {"uint8": (0, 255), "int8": (-128, 127)}
+_FULL_RANGE = {"uint8": (0, 255), "int8": (-128, 127)}
 _FREE = {"uint16": (0, 1000), "uint32": (0, 1000), "uint64": (0, 1000)}
 _FREE_SIGNED = (-1000, 1000)
-_CALL = m.Call(func=m.Name("call"), args=[m.Arg(value=m.SaveMatchedNode(m.List(), "inputs"))])
+_NOT_ANALYSED = InputBound("", lost=True)  # anything may be an index
+
 _SYMBOL = re.compile(r"[a-z]+\d+")
+_LOAD_ARGS = re.compile(r"^def load_args\(reader\):\n((?:[ \t].*\n|\"\"\"\n|\n)*)", re.MULTILINE)
+_COMMENT = re.compile(r"#\s*(\w+)\s*$")
+_MODULO, _FLOOR = ("Mod", "PythonMod"), ("FloorDiv", "CleanDiv")  # functions of torch.utils._sympy
 
 
 @dataclass(frozen=True, slots=True)
 class _Input:
     """An input: `code` as `output_code.py` makes it, and of a tensor the layout, in texts of Python.
 
-    `recorded` are its sizes in numbers.
+    `recorded` are its sizes in numbers; `value` is that of an integer.
     """
 
     name: str
@@ -46,11 +49,20 @@ class _Input:
 
 
 @dataclass(frozen=True, slots=True)
-class InputsSource:
-    """The function `make_inputs` as source, and what sizes may be given to it, with their recorded values."""
+class LoadedInput:
+    """An input as `load_args` makes it; sizes are texts of Python, in which size symbols may stand.
 
-    source: str
-    symbols: Mapping[str, int]
+    Attributes:
+        symbol: of an integer: what it is called in the sizes of others, if torch wrote it.
+        size, stride, offset: of a tensor, in elements; `stride` is None where it is contiguous.
+        storage: name of the file in `storages/` with the bytes of its memory, if torch saved them.
+    """
+
+    symbol: str | None = None
+    size: tuple[str, ...] | None = None
+    stride: tuple[str, ...] | None = None
+    offset: str = "0"
+    storage: str | None = None
 
 
 def make_inputs_source(
@@ -58,90 +70,110 @@ def make_inputs_source(
     runnable: str | None,
     facts: Sequence[InputFact],
     bounds: Sequence[InputBound] | None,
-) -> InputsSource:
-    """Write the function `make_inputs(seed, kind, sizes)`.
+) -> str:
+    """Return the source of the function `make_inputs(seed, kind, sizes)`.
 
     Sizes and strides are those of `facts` if they tell every input, else those of the examples in `tail`;
     in symbols where `load_args` of the text `runnable` has them so. Values of integers come from `facts`,
     then from `bounds` (None if nobody looked for any), and are small where neither tells.
     """
-    function = next((each for each in tail if isinstance(each, cst.FunctionDef)), None)
+    function = next((statement for statement in tail if isinstance(statement, cst.FunctionDef)), None)
     if function is None:
         raise UnreadableError("output_code.py has no example inputs", "dump the script again")
-    lines = [line for line in function.body.body if isinstance(line, cst.SimpleStatementLine)]
-    examples = [_example(line) for line in lines if m.matches(line.body[0], m.Assign())]
-    order = _order(function)
-    shared = [each.name for each in examples if each.name not in order and each.size is not None]
+    tree = ast.parse(cst.Module(body=[function]).code.strip())
+    order = _order(tree)
+    inputs = [example for line in tree.body[0].body if (example := _example(line))]  # type: ignore[attr-defined]
+    constants = [example.name for example in inputs if example.name not in order and example.size is not None]
     known = {fact.name: fact for fact in facts}
-    if all(name in known and _whole(known[name]) for name in order):
-        examples = [_as_it_was(each, known[each.name]) if each.name in order else each for each in examples]
+    if all(name in known and _is_complete(known[name]) for name in order):
+        inputs = [_as_recorded(each, known[each.name]) if each.name in order else each for each in inputs]
     loaded = parse_load_args(runnable)
-    symbols = _symbols(examples, loaded)
-    smallest = min((n for each in examples for n in each.recorded if n > 1), default=2)
+    symbols = _symbols(inputs, loaded)
+    smallest = min((size for each in inputs for size in each.recorded if size > 1), default=2)
     limits = {bound.name: bound for bound in bounds or ()}
-    lost = InputBound("", lost=True)  # nobody looked: anything may be an index
-    body, notes = [], []
-    for each in examples:
-        if each.name in (*order, *shared):
-            named = _in_symbols(each, loaded.get(each.name), symbols)
-            bound = limits.get(each.name) if bounds is not None else lost
-            values, note = _values(each, known.get(each.name), bound, symbols, smallest)
-            file = _file(known.get(each.name), loaded.get(each.name))
-            body.append(_line(named, values, file))
-            notes += note
-    return InputsSource(_function(symbols, order, shared, body, notes), symbols)
+    lines, notes = list[str](), list[str]()
+    for recorded in inputs:
+        name = recorded.name
+        if name not in (*order, *constants):
+            continue
+        if recorded.size is not None:
+            bound = limits.get(name) if bounds is not None else _NOT_ANALYSED
+            values, note = _values(recorded, known.get(name), bound, symbols, smallest)
+            notes += [note] if note else []
+        source = loaded.get(name)
+        example = _in_symbols(recorded, source, symbols) if source else recorded
+        if example.size is None:
+            lines.append(example.code)
+            continue
+        layout = [repr(name), _tuple(example.size), _tuple(example.stride), f"torch.{example.dtype}"]
+        layout += [repr(example.device), *values]
+        layout += [f"offset={example.offset}"] if example.offset != "0" else []
+        if name in known and known[name].saved is not None:
+            layout.append(f"file={f'{INPUTS_DIR}/{known[name].saved}'!r}")
+        elif source and source.storage:
+            layout.append(f"file={f'storages/{source.storage}'!r}")
+        lines.append(f"{name} = inputs.tensor({', '.join(layout)})")
+    return _function(symbols, order, constants, lines, notes)
 
 
 def _function(
-    symbols: Mapping[str, int], order: list[str], shared: list[str], body: list[str], notes: list[str]
+    symbols: Mapping[str, int], order: list[str], constants: list[str], lines: list[str], notes: list[str]
 ) -> str:
-    doc = ["Return fresh inputs for the graph, the same for the same seed."]
-    if notes:
-        doc += ["", *dict.fromkeys(notes), ""]
-    statements = [f"global {', '.join(shared)}"] if shared else []
+    doc = '"""Return fresh inputs for the graph, the same for the same seed.'
+    doc += "\n".join(["", "", *dict.fromkeys(notes), ""]) if notes else ""
+    statements = [f"global {', '.join(constants)}"] if constants else []
     recorded = "".join(f", {name}={value}" for name, value in symbols.items())
     targets = ", ".join(symbols) + ("," if len(symbols) == 1 else "")
     statements.append(f"{targets} = bind(sizes{recorded})" if symbols else "bind(sizes)")
-    if any("inputs.tensor(" in line for line in body):
+    if any("inputs.tensor(" in line for line in lines):
         statements.append("inputs = Inputs(seed, kind, sizes)")
-    if any("rand_strided" in line for line in body):
+    if any("rand_strided" in line for line in lines):
         statements.append("from torch._dynamo.testing import rand_strided")
-    statements += [*body, f"return [{', '.join(order)}]"]
-    text = "\n".join([f'"""{doc[0]}', *doc[1:]]) + '"""'
-    return 'def make_inputs(seed, kind="random", sizes=None):\n' + textwrap.indent(
-        "\n".join([text, *statements]), "    "
-    )
+    body = [doc + '"""', *statements, *lines, f"return [{', '.join(order)}]"]
+    return 'def make_inputs(seed, kind="random", sizes=None):\n' + textwrap.indent("\n".join(body), "    ")
 
 
-def _order(function: cst.FunctionDef) -> list[str]:
+def _order(tree: ast.Module) -> list[str]:
     """Read the calling order: `return [arg0_1]` of `get_args`, or `call([arg0_1])` before torch 2.11."""
-    returned = m.extractall(function, m.Return(value=m.SaveMatchedNode(m.List(), "inputs")))
-    found = returned or m.extractall(function, _CALL)
-    if not found:
+    calls: list[ast.List] = []
+    for node in ast.walk(tree):
+        match node:
+            case ast.Return(value=ast.List() as inputs):
+                return [ast.unparse(element) for element in inputs.elts]
+            case ast.Call(func=ast.Name("call"), args=[ast.List() as inputs]):
+                calls.append(inputs)
+    if not calls:
         raise UnreadableError("output_code.py does not say in which order it takes its inputs")
-    inputs = cst.ensure_type(found[0]["inputs"], cst.List)
-    return [_code(element.value) for element in inputs.elements]
+    return [ast.unparse(element) for element in calls[0].elts]
 
 
-def _example(line: cst.SimpleStatementLine) -> _Input:
-    assign = cst.ensure_type(line.body[0], cst.Assign)
-    name, code = _code(assign.targets[0].target), _code(assign)
-    match ast.parse(_code(assign.value), mode="eval").body:
+def _example(statement: ast.stmt) -> _Input | None:
+    """Read `arg0_1 = 5`, or `arg0_1 = rand_strided((3, 4), (4, 1), device='cpu', dtype=torch.float32)`."""
+    if not isinstance(statement, ast.Assign):
+        return None
+    name, code = ast.unparse(statement.targets[0]), ast.unparse(statement)
+    match statement.value:
         case ast.Constant(value=int() as value):
             return _Input(name, code, value=value)
         case ast.Call(func=ast.Name("rand_strided"), args=[size, stride, *_], keywords=keywords):
             named = {keyword.arg: keyword.value for keyword in keywords}
             try:
-                numbers, strides = ast.literal_eval(size), ast.literal_eval(stride)
+                sizes, strides = ast.literal_eval(size), ast.literal_eval(stride)
                 device = ast.literal_eval(named["device"])
                 dtype = ast.unparse(named["dtype"]).removeprefix("torch.")
             except (ValueError, KeyError):  # not plain numbers: the line is used as it stands
                 return _Input(name, code)
-            return _Input(name, code, _texts(numbers), _texts(strides), "0", device, dtype, None, numbers)
+            return _Input(name, code, _texts(sizes), _texts(strides), "0", device, dtype, None, sizes)
     return _Input(name, code)
 
 
-def _as_it_was(example: _Input, fact: InputFact) -> _Input:
+def _is_complete(fact: InputFact) -> bool:
+    if fact.kind == "symint":
+        return fact.value is not None
+    return None not in (fact.size, fact.stride, fact.dtype, fact.device)
+
+
+def _as_recorded(example: _Input, fact: InputFact) -> _Input:
     """Return the input as the manifest has it."""
     if fact.kind == "symint":
         return replace(example, code=f"{example.name} = {fact.value}", value=fact.value)
@@ -158,117 +190,159 @@ def _as_it_was(example: _Input, fact: InputFact) -> _Input:
     )
 
 
-def _symbols(examples: Sequence[_Input], loaded: Mapping[str, LoadedInput]) -> dict[str, int]:
-    """Return the size symbols with their recorded values: whole numbers among the inputs, and plain sizes."""
+def _symbols(inputs: Sequence[_Input], loaded: Mapping[str, LoadedInput]) -> dict[str, int]:
+    """Return the size symbols with their recorded values: integers among the inputs, and plain sizes."""
     symbols: dict[str, int] = {}
-    for each in examples:
-        source = loaded.get(each.name)
-        if source is None:
-            continue
-        texts = (source.symbol,) if each.value is not None else source.size or ()
-        numbers = (each.value,) if each.value is not None else each.recorded
-        for text, number in zip(texts, numbers, strict=False):
+    for example in inputs:
+        source = loaded.get(example.name, LoadedInput())
+        integer = example.value is not None
+        texts = (source.symbol,) if integer else source.size or ()
+        for text, number in zip(texts, (example.value,) if integer else example.recorded, strict=False):
             if text and number is not None and _SYMBOL.fullmatch(text):
                 symbols.setdefault(text, number)
     return symbols
 
 
-def _in_symbols(each: _Input, loaded: LoadedInput | None, symbols: Mapping[str, int]) -> _Input:
+def _in_symbols(example: _Input, loaded: LoadedInput, symbols: Mapping[str, int]) -> _Input:
     """Return the input with its sizes in symbols, if that gives what was recorded."""
-    if loaded is None:
-        return each
-    if each.offset == "0" and (offset := python_of(loaded.offset, symbols)):
-        each = replace(each, offset=offset[0])
+    if example.offset == "0" and (offset := python_of(loaded.offset, symbols)):
+        example = replace(example, offset=offset[0])
     if not symbols:
-        return each
-    if each.value is not None:
-        found = python_of(loaded.symbol or "", symbols)
-        fits = found is not None and found[1] == each.value
-        return replace(each, code=f"{each.name} = {found[0]}") if found and fits else each
-    if each.size is None or loaded.size is None:
-        return each
+        return example
+    if example.value is not None:
+        size = python_of(loaded.symbol or "", symbols)
+        fits = size is not None and size[1] == example.value
+        return replace(example, code=f"{example.name} = {size[0]}") if size and fits else example
+    if example.size is None or loaded.size is None:
+        return example
     texts = (*loaded.size, *(loaded.stride or _contiguous(loaded.size)))
-    dims = [found for text in texts if (found := python_of(text, symbols))]
-    if [str(value) for _, value in dims] != [*each.size, *each.stride]:
-        return each
-    size, stride = dims[: len(each.size)], dims[len(each.size) :]
-    return replace(each, size=tuple(text for text, _ in size), stride=tuple(text for text, _ in stride))
+    dims = [dim for text in texts if (dim := python_of(text, symbols))]
+    if [str(value) for _, value in dims] != [*example.size, *example.stride]:
+        return example
+    python, rank = tuple(text for text, _ in dims), len(example.size)
+    return replace(example, size=python[:rank], stride=python[rank:])
 
 
 def _contiguous(size: Sequence[str]) -> list[str]:
+    """Return the strides of a contiguous tensor: of `s0, 4, s1 + 1` they are `4*(s1 + 1), (s1 + 1), 1`."""
     strides: list[str] = []
-    for at in range(len(size)):
-        rest = [text if text.isalnum() else f"({text})" for text in size[at + 1 :] if text != "1"]
-        strides.append("*".join(rest) or "1")
+    for index in range(len(size)):
+        inner = [text if text.isalnum() else f"({text})" for text in size[index + 1 :] if text != "1"]
+        strides.append("*".join(inner) or "1")
     return strides
 
 
 def _values(
-    each: _Input,
+    example: _Input,
     fact: InputFact | None,
     bound: InputBound | None,
     symbols: Mapping[str, int],
     smallest: int,
-) -> tuple[list[str], list[str]]:
-    """Return the keywords that bound the values of an input, and a note where they are but a guess."""
+) -> tuple[list[str], str]:
+    """Return the keywords that bound the values of a tensor, and a note where they are but a guess."""
     form = [f"form={bound.form!r}"] if bound and bound.form != "any" else []
-    if each.size is None or (each.dtype == "bool" and not form):
-        return [], []
-    whole = each.dtype.startswith(("uint", "int"))
     low = _bound(bound.low if bound else None, symbols)
     high = _bound(bound.high if bound else None, symbols)
-    if each.dtype == "bool":
-        return [f"high={high}", *form] if high is not None else [], []
+    note = ""
+    if example.dtype == "bool":
+        return [f"high={high}", *form] if form and high is not None else [], note
     if fact is not None and fact.minimum is not None and fact.maximum is not None:
         resizable = high is not None and not high.lstrip("-").isdigit()
-        return [f"low={fact.minimum}", f"high={high if resizable else fact.maximum}", *form], []
-    if low is None and high is None and whole:
+        low, high = str(fact.minimum), high if resizable else str(fact.maximum)
+    elif low is None and high is None and example.dtype.startswith(("uint", "int")):
         guess = (0, smallest - 1)
-        if each.dtype in _WHOLE_RANGE:
-            guess = _WHOLE_RANGE[each.dtype]
+        if example.dtype in _FULL_RANGE:
+            guess = _FULL_RANGE[example.dtype]
         elif not (bound and bound.lost):
-            guess = _FREE.get(each.dtype, _FREE_SIGNED)
+            guess = _FREE.get(example.dtype, _FREE_SIGNED)
         else:
-            note = f"{each.name}: the dump does not record its range; indices may need a larger one."
-            return [f"low={guess[0]}", f"high={guess[1]}", *form], [note]
+            note = f"{example.name}: the dump does not record its range; indices may need a larger one."
         low, high = map(str, guess)
-    return [*(f"{end}={text}" for end, text in (("low", low), ("high", high)) if text is not None), *form], []
+    limits = [f"{end}={text}" for end, text in (("low", low), ("high", high)) if text is not None]
+    return [*limits, *form], note
 
 
 def _bound(value: Dim | None, symbols: Mapping[str, int]) -> str | None:
     if value is None or isinstance(value, int):
         return None if value is None else str(value)
-    found = python_of(value, symbols)
-    return found[0] if found else None
+    python = python_of(value, symbols)
+    return python[0] if python else None
 
 
-def _file(fact: InputFact | None, loaded: LoadedInput | None) -> str | None:
-    """Say where the bytes of an input are, relative to the graph's folder."""
-    if fact is not None and fact.saved is not None:
-        return f"{INPUTS_DIR}/{fact.saved}"
-    return f"storages/{loaded.storage}" if loaded is not None and loaded.storage else None
+def parse_load_args(runnable: str | None) -> dict[str, LoadedInput]:
+    """Return the inputs of `load_args` in the text of `fx_graph_runnable.py` by name; none without it.
+
+    Its lines come from `InputWriter` of torch/_dynamo/debug_utils.py:
+
+        buf0 = reader.storage('0beef', 400)
+        reader.tensor(buf0, (s77, 5), is_leaf=True)  # arg1_1
+    """
+    match = _LOAD_ARGS.search(runnable or "")
+    try:
+        tree = ast.parse(match[0] if match else "")
+    except (SyntaxError, ValueError):  # an old torch wrote what is no Python for some inputs
+        return {}
+    lines = match[0].split("\n") if match else []
+    storages: dict[str, str | None] = {}
+    loaded = {}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Assign(
+                targets=[ast.Name(id=buffer)],
+                value=ast.Call(func=ast.Attribute(attr="storage"), args=[ast.Constant(value=digest), *_]),
+            ):
+                storages[buffer] = digest if isinstance(digest, str) else None
+            case ast.Call(func=ast.Attribute(attr="tensor" | "symint" as kind)):
+                name = _COMMENT.search(lines[(node.end_lineno or node.lineno) - 1])
+                if name:
+                    loaded[name[1]] = _tensor(node, storages) if kind == "tensor" else _symint(node)
+    return loaded
 
 
-def _line(each: _Input, values: list[str], file: str | None) -> str:
-    if each.size is None:
-        return each.code
-    parts = [
-        repr(each.name),
-        _tuple(each.size),
-        _tuple(each.stride),
-        f"torch.{each.dtype}",
-        repr(each.device),
+def _tensor(call: ast.Call, storages: Mapping[str, str | None]) -> LoadedInput:
+    named = {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords}
+    buffer = ast.unparse(call.args[0]) if call.args else ""
+    layout = [
+        tuple(map(ast.unparse, dims.elts)) if isinstance(dims, ast.Tuple) else None for dims in call.args[1:3]
     ]
-    parts += values
-    parts += [f"offset={each.offset}"] if each.offset != "0" else []
-    parts += [f"file={file!r}"] if file else []
-    return f"{each.name} = inputs.tensor({', '.join(parts)})"
+    size, stride, *_ = (*layout, None, None)
+    return LoadedInput(None, size, stride, named.get("storage_offset", "0"), storages.get(buffer))
 
 
-def _whole(fact: InputFact) -> bool:
-    if fact.kind == "symint":
-        return fact.value is not None
-    return None not in (fact.size, fact.stride, fact.dtype, fact.device)
+def _symint(call: ast.Call) -> LoadedInput:
+    for keyword in call.keywords:
+        if keyword.arg == "expr" and isinstance(keyword.value, ast.Constant):
+            return LoadedInput(str(keyword.value.value))
+    return LoadedInput(ast.unparse(call.args[0]) if call.args else None)
+
+
+def python_of(text: str, symbols: Mapping[str, int]) -> tuple[str, int] | None:
+    """Turn a size as sympy prints it into Python, with its value; None if it needs more than `symbols`.
+
+    With `s77` at 6, `FloorDiv(s77, 2)` gives `("s77 // 2", 3)`.
+    """
+    try:
+        tree = parse_expression(text)
+        value = evaluate(tree, symbols)
+        return None if value is None else (ast.unparse(_Python().visit(tree)), value)
+    except (ValueError, RecursionError):
+        return None
+
+
+class _Python(ast.NodeTransformer):
+    """Writes sympy's functions as Python's operators."""
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        exact = isinstance(node.op, ast.Div)  # `evaluate` refuses a division with a rest
+        return ast.BinOp(self.visit(node.left), ast.FloorDiv() if exact else node.op, self.visit(node.right))
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        name, arguments = ast.unparse(node.func), [self.visit(argument) for argument in node.args]
+        if name in (*_MODULO, *_FLOOR):
+            return ast.BinOp(arguments[0], ast.Mod() if name in _MODULO else ast.FloorDiv(), arguments[1])
+        if name.lower() in ("max", "min"):
+            return ast.Call(ast.Name(name.lower()), arguments, [])
+        raise ValueError(f"{name} is not a function of Python")
 
 
 def _texts(numbers: Sequence[int]) -> tuple[str, ...]:
@@ -277,7 +351,3 @@ def _texts(numbers: Sequence[int]) -> tuple[str, ...]:
 
 def _tuple(texts: Sequence[str]) -> str:
     return f"({', '.join(texts)}{',' if len(texts) == 1 else ''})"
-
-
-def _code(node: cst.CSTNode) -> str:
-    return cst.Module(body=[]).code_for_node(node)

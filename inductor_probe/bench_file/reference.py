@@ -1,15 +1,19 @@
-"""The reference: the graph as aten operations, from the `Repro` module of `fx_graph_runnable.py`."""
+"""The reference: the graph as aten operations, from the `Repro` module of `fx_graph_runnable.py`.
+
+For modules inside it (branches of a conditional, bodies of loops) that file has only `self.true_graph_0 =
+<lambda>()`, which is not Python: those come from `fx_graph_readable.py`.
+"""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+import textwrap
+from dataclasses import dataclass, field
 
 import libcst as cst
 import libcst.matchers as m
 
 from inductor_probe.bench_file.sections import parse
-from inductor_probe.bench_file.submodules import with_submodules
 from inductor_probe.errors import UnreadableError
 
 # fx writes small state as `torch.tensor(...)`, and large state as random numbers in its place.
@@ -17,6 +21,10 @@ _LOST_STATE = re.compile(r"torch\.rand(?:n|int)\(|torch\.load\(")
 _LOAD_ARGS = re.compile(r"^def load_args\(", re.MULTILINE)
 # fx leaves one for each line of state that there is not.
 _BLANK_LINES = re.compile(r"\n(?:[ \t]*\n)+")
+
+_CLASS = re.compile(r"(?P<indent> *)class (?P<name>\S+)\(torch\.nn\.Module\):")
+_SUBMODULE = re.compile(r"self\.(?P<name>\w+) = (?:<lambda>|GraphModule)\((?:\n.*?\n)?\)", re.DOTALL)
+_INDENT = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,27 +35,77 @@ class ReferenceSource:
     why_not: str = ""
 
 
+@dataclass(slots=True)
+class _Module:
+    name: str
+    lines: list[str] = field(default_factory=list)
+    children: list[_Module] = field(default_factory=list)
+
+
 def reference_source(runnable: str | None, readable: str | None = None) -> ReferenceSource:
     """Take the module out of the text of `fx_graph_runnable.py`; modules inside it out of `readable`."""
     if runnable is None:
         return ReferenceSource(None, "there is no fx_graph_runnable.py next to output_code.py")
     try:
         # What follows the module is no Python where the graph has no inputs: `load_args` has no body then.
-        text, inside = with_submodules(_LOAD_ARGS.split(runnable)[0], readable)
+        text, submodules = _with_submodules(_LOAD_ARGS.split(runnable)[0], readable)
         module = parse(text, "fx_graph_runnable.py")
     except UnreadableError as error:
         return ReferenceSource(None, error.message)
-    found = [each for each in module.body if m.matches(each, m.ClassDef(name=m.Name("Repro")))]
-    if not found:
+    repro = next((each for each in module.body if m.matches(each, m.ClassDef(name=m.Name("Repro")))), None)
+    if repro is None:
         return ReferenceSource(None, "fx_graph_runnable.py has no module Repro")
-    repro = cst.ensure_type(found[0], cst.ClassDef)
-    methods = {
-        each.name.value: module.code_for_node(each)
-        for each in repro.body.body
-        if isinstance(each, cst.FunctionDef)
-    }
-    if _LOST_STATE.search(methods.get("__init__", "")):
-        return ReferenceSource(None, "the graph has constants whose values the dump does not hold")
-    graph = repro.with_changes(name=cst.Name("AtenGraph"), leading_lines=[])
-    own = _BLANK_LINES.sub("\n\n", module.code_for_node(graph).strip())
-    return ReferenceSource(f"{inside}\n\n\n{own}" if inside else own)
+    for statement in cst.ensure_type(repro, cst.ClassDef).body.body:
+        is_init = m.matches(statement, m.FunctionDef(name=m.Name("__init__")))
+        if is_init and _LOST_STATE.search(module.code_for_node(statement)):
+            return ReferenceSource(None, "the graph has constants whose values the dump does not hold")
+    graph = module.code_for_node(repro.with_changes(name=cst.Name("AtenGraph"), leading_lines=[]))
+    return ReferenceSource("\n\n\n".join([*submodules, _BLANK_LINES.sub("\n\n", graph.strip())]))
+
+
+def _with_submodules(repro: str, readable: str | None) -> tuple[str, list[str]]:
+    """Return the text of the module `Repro` with its submodules made, and the classes that it needs for that.
+
+    `self.true_graph_0 = <lambda>()` becomes `self.true_graph_0 = AtenGraph_true_graph_0()`.
+    """
+    if not _SUBMODULE.search(repro) or readable is None:
+        return repro, []
+    children = _parse(readable).children
+    names, classes = {child.name for child in children}, list[str]()
+    for child in children:
+        _write(child, "AtenGraph", classes)
+
+    def made(match: re.Match[str]) -> str:
+        name = match["name"]
+        return f"self.{name} = AtenGraph_{name}()" if name in names else match[0]
+
+    return _SUBMODULE.sub(made, repro), classes
+
+
+def _parse(readable: str) -> _Module:
+    """Read which classes stand in which, by their indentation; the outermost is the graph itself."""
+    top = _Module("")
+    enclosing: list[_Module] = [top]
+    for line in readable.split("\n"):
+        if match := _CLASS.fullmatch(line):
+            del enclosing[len(match["indent"]) // _INDENT + 1 :]
+            module = _Module(match["name"])
+            enclosing[-1].children.append(module)
+            enclosing.append(module)
+        else:
+            enclosing[-1].lines.append(line)
+    return top.children[0] if top.children else top
+
+
+def _write(module: _Module, parent: str, classes: list[str]) -> None:
+    """Write a module as a class of its own, after those inside it."""
+    name = f"{parent}_{module.name}"
+    for child in module.children:
+        _write(child, name, classes)
+    lines = [line for line in module.lines if not line.lstrip().startswith("#")]
+    body = textwrap.dedent("\n".join(lines)).strip("\n")
+    if module.children:
+        made = [f"self.{child.name} = {name}_{child.name}()" for child in module.children]
+        init = textwrap.indent("\n".join(["super().__init__()", *made]), " " * _INDENT)
+        body = f"def __init__(self):\n{init}\n\n{body}"
+    classes.append(f"class {name}(torch.nn.Module):\n{textwrap.indent(body, ' ' * _INDENT)}")

@@ -1,24 +1,29 @@
-"""The text of a bench file: `output_code.py`, copies to edit, a reference, inputs, a harness."""
+"""The text of a bench file: `output_code.py`, copies to edit, a reference, inputs, the pasted harness."""
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 import libcst as cst
 import libcst.matchers as m
 
+import inductor_probe.harness
 from inductor_probe.bench_file.compile_settings import compile_settings, in_todays_places
 from inductor_probe.bench_file.inputs import make_inputs_source
-from inductor_probe.bench_file.paste import harness
 from inductor_probe.bench_file.reference import ReferenceSource, reference_source
 from inductor_probe.bench_file.sections import WAIT, Sections, Statement, cut, defined, kernel_name
+from inductor_probe.harness import CORE, ONLY_ON_GPU, REST
 from inductor_probe.model.layouts import InputBound
 from inductor_probe.model.manifest import InputFact
 from inductor_probe.reader.output_code import parse_output_code
 from inductor_probe.reader.runnable import torch_version
 from inductor_probe.variants.code import renamed
 
+_FOR_OUR_TOOLS = re.compile(r"  # (?:noqa|type: ignore)\b[^\n]*")
 _DOC = '''"""Bench file of {graph}: check and time its kernels, and edited copies of them.
 
 Made from output_code.py{by}; needs torch{triton} only.
@@ -66,25 +71,24 @@ def bench_source(
     sections = cut(output_code, path)
     reference = reference_source(runnable, readable)
     version = torch_version(runnable or "")
-    inputs = make_inputs_source(sections.tail, runnable, facts, bounds)
     imports, code = harness(gpu="'cuda" in output_code)
     dumped = _code(sections.imports)
     settings = compile_settings(parse_output_code(output_code, Path(path)), runnable)
-    own = [line for line in imports if line not in dumped.splitlines()]
-    triton = "triton" if "async_compile.triton(" in output_code else ""
+    triton = " and triton" if "async_compile.triton(" in output_code else ""
+    title = graph
+    if set(graph) & set('"\\') or not graph.isprintable():  # else it would end or change the text around it
+        title = repr(graph)[1:-1].replace('"', '\\"')
     parts = [
-        _DOC.format(
-            graph=_in_docstring(graph),
-            by=f" of torch {version}" if version else "",
-            triton=triton and " and triton",
+        _DOC.format(graph=title, by=f" of torch {version}" if version else "", triton=triton),
+        "\n".join(
+            ["from __future__ import annotations\n", *(i for i in imports if i not in dumped.splitlines())]
         ),
-        "from __future__ import annotations\n\n" + "\n".join(own),
         _titled("As output_code.py has it: imports and names", dumped),
         *([_titled("How the C++ below has to be compiled", settings)] if settings else []),
         _titled("Kernels, each with a copy to edit", _kernels(sections)),
         _titled("The wrapper, with a copy to edit", _wrapper(sections)),
         _titled("The reference: the graph as aten operations", _reference(reference)),
-        _titled("Inputs", inputs.source),
+        _titled("Inputs", make_inputs_source(sections.tail, runnable, facts, bounds)),
         _titled("The harness: nothing below depends on the graph", code),
         _main(graph, sections.names, reference),
     ]
@@ -101,15 +105,15 @@ def _kernels(sections: Sections) -> str:
             blank = cst.EmptyLine(indent=False)
             title = cst.EmptyLine(comment=cst.Comment(f"# {name}_v2: a copy of the kernel above, to edit"))
             body.append(copy.with_changes(leading_lines=[blank, blank, title]))
-    waits = [at for at, statement in enumerate(body) if m.matches(statement, WAIT)]
     if sections.names:
+        waits = [index for index, statement in enumerate(body) if m.matches(statement, WAIT)]
         body.insert(waits[-1], cst.parse_statement(_COPIES_FIRST))
     return _code(body)
 
 
 def _wrapper(sections: Sections) -> str:
-    own = [name for statement in sections.wrapper for name in defined(statement)]
-    names = {name: f"{name}_v2" for name in (*sections.names, *own)}
+    wrapper_names = [name for statement in sections.wrapper for name in defined(statement)]
+    names = {name: f"{name}_v2" for name in (*sections.names, *wrapper_names)}
     copies = [
         renamed(statement, names, sections.names)
         for statement in sections.wrapper
@@ -140,14 +144,49 @@ if __name__ == "__main__":
     sys.exit(main(BENCH))"""
 
 
-def _in_docstring(name: str) -> str:
-    """Write a name so that no quote or backslash in it ends or changes the text around it."""
-    return repr(name)[1:-1].replace('"', '\\"') if set(name) & set('"\\') or not name.isprintable() else name
-
-
 def _titled(title: str, code: str) -> str:
     return f"{_RULE}\n# {title}\n{_RULE}\n\n\n{code}"
 
 
 def _code(statements: Sequence[Statement]) -> str:
     return cst.Module(body=list(statements)).code.strip()
+
+
+@cache
+def harness(gpu: bool) -> tuple[tuple[str, ...], str]:
+    """Return the import statements of the harness, one for each module, and its code.
+
+    Two modules that say `from typing import Any` and `from typing import TypeAlias` make one line of both.
+    `gpu`: for a graph that runs on one.
+    """
+    folder = Path(inductor_probe.harness.__file__).parent
+    names: dict[str, set[str]] = {}
+    parts = []
+    for stem in (*CORE, *REST):
+        if stem in ONLY_ON_GPU and not gpu:
+            continue
+        text, end = (folder / f"{stem}.py").read_text(encoding="utf-8"), 0
+        tree = ast.parse(text)
+        for node in tree.body:
+            if not isinstance(node, ast.Import | ast.ImportFrom):
+                continue
+            end = node.end_lineno or end
+            module = (node.module or "") if isinstance(node, ast.ImportFrom) else node.names[0].name
+            if module.partition(".")[0] not in ("inductor_probe", "__future__"):
+                imported = {alias.name for alias in node.names} if isinstance(node, ast.ImportFrom) else ()
+                names.setdefault(module, set()).update(imported)
+        title = "\n".join(f"# {line}".rstrip() for line in (ast.get_docstring(tree) or "").splitlines())
+        code = "\n".join(text.split("\n")[end:]).strip()
+        parts.append(f"{title}\n\n\n{_FOR_OUR_TOOLS.sub('', code)}")
+    lines = [
+        f"from {module} import {', '.join(sorted(imported, key=str.swapcase))}"
+        if imported
+        else f"import {module}"
+        for module, imported in names.items()
+    ]
+    return tuple(sorted(lines, key=_isort)), "\n\n\n".join(parts)
+
+
+def _isort(line: str) -> tuple[bool, bool, str]:
+    """Sort as isort does: the standard library before torch, `import` before `from`."""
+    return line.split(maxsplit=2)[1].startswith("torch"), line.startswith("from"), line

@@ -13,7 +13,7 @@ import pytest
 
 from inductor_probe.bench.session import run_bench_file, run_once
 from inductor_probe.bench.verdict import result_of
-from inductor_probe.bench_file import write_bench_file
+from inductor_probe.bench_file.bench_file import write_bench_file
 from inductor_probe.errors import NotFoundError, RunFailedError
 from inductor_probe.model.bench import BenchResult, BenchSettings
 from inductor_probe.model.timing import Variant

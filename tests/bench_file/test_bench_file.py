@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from inductor_probe.bench_file import write_bench_file
-from inductor_probe.bench_file.bench_file import is_as_made
+from inductor_probe.bench_file.bench_file import is_as_made, write_bench_file
 from inductor_probe.errors import NotFoundError, ProbeError, UnreadableError
 from tests.conftest import DUMPS
 

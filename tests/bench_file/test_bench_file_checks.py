@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from inductor_probe.analysis.input_bounds import input_bounds
-from inductor_probe.bench_file import bench_source
+from inductor_probe.bench_file.source import bench_source
 from inductor_probe.reader.debug_dir import graph_dir, read_graph
 from tests.conftest import DUMPS
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from inductor_probe import files
-from inductor_probe.bench_file import bench_file, write_bench_file
-from inductor_probe.bench_file.bench_file import is_as_made
+from inductor_probe.bench_file import bench_file
+from inductor_probe.bench_file.bench_file import is_as_made, write_bench_file
 from inductor_probe.errors import NotFoundError, ProbeError
 from inductor_probe.report.bench import bench_file_text
 from inductor_probe.variants.bench_variants import ablations, add_variant, orphaned_variants, variant_diffs

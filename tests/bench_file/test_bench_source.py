@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from inductor_probe.bench_file import bench_source
-from inductor_probe.bench_file.paste import harness
 from inductor_probe.bench_file.sections import cut
+from inductor_probe.bench_file.source import bench_source, harness
 from inductor_probe.errors import UnreadableError
 from inductor_probe.harness import CORE, ONLY_ON_GPU, REST
 from inductor_probe.model.manifest import InputFact

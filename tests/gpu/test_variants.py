@@ -18,7 +18,7 @@ import pytest
 import torch
 
 import inductor_probe as ip
-from inductor_probe.bench_file import write_bench_file
+from inductor_probe.bench_file.bench_file import write_bench_file
 from inductor_probe.errors import ProbeError
 from inductor_probe.variants.bench_variants import ablations
 from inductor_probe.variants.code import read_code

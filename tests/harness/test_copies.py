@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from inductor_probe.bench_file import bench_source
 from inductor_probe.bench_file.sections import cut
+from inductor_probe.bench_file.source import bench_source
 from inductor_probe.harness.bench import Bench, unedited
 from inductor_probe.variants.bench_variants import add_variant
 from inductor_probe.variants.registry import apply_rewrite

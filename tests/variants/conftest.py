@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from inductor_probe.bench_file import bench_source
+from inductor_probe.bench_file.source import bench_source
 from inductor_probe.variants.code import read_code
 from tests.conftest import DUMPS
 
