@@ -109,10 +109,10 @@ def t_distribution(value: float, freedom: int) -> float:
     Functions, 26.7.3 and 26.7.4.
     """
     angle = math.atan(value / math.sqrt(freedom))
-    odd = freedom % 2
-    term, total = (math.cos(angle), 0.0) if odd else (1.0, 0.0)
-    for power in range(2 + odd, freedom + 1, 2):
+    first = 2 + freedom % 2
+    term, total = (math.cos(angle) if freedom % 2 else 1.0), 0.0
+    for power in range(first, freedom + 1, 2):
         total += term
         term *= math.cos(angle) ** 2 * (power - 1) / power
-    central = 2 / math.pi * (angle + math.sin(angle) * total) if odd else math.sin(angle) * total
+    central = 2 / math.pi * (angle + math.sin(angle) * total) if freedom % 2 else math.sin(angle) * total
     return 0.5 + central / 2

@@ -86,10 +86,10 @@ def make_inputs_source(
     constants = [example.name for example in inputs if example.name not in order and example.size is not None]
     known = {fact.name: fact for fact in facts}
     if all(name in known and _is_complete(known[name]) for name in order):
-        inputs = [_as_recorded(each, known[each.name]) if each.name in order else each for each in inputs]
+        inputs = [_as_recorded(item, known[item.name]) if item.name in order else item for item in inputs]
     loaded = parse_load_args(runnable)
     symbols = _symbols(inputs, loaded)
-    smallest = min((size for each in inputs for size in each.recorded if size > 1), default=2)
+    smallest = min((size for item in inputs for size in item.recorded if size > 1), default=2)
     limits = {bound.name: bound for bound in bounds or ()}
     lines, notes = list[str](), list[str]()
     for recorded in inputs:

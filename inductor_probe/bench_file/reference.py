@@ -52,7 +52,7 @@ def reference_source(runnable: str | None, readable: str | None = None) -> Refer
         module = parse(text, "fx_graph_runnable.py")
     except UnreadableError as error:
         return ReferenceSource(None, error.message)
-    repro = next((each for each in module.body if m.matches(each, m.ClassDef(name=m.Name("Repro")))), None)
+    repro = next((node for node in module.body if m.matches(node, m.ClassDef(name=m.Name("Repro")))), None)
     if repro is None:
         return ReferenceSource(None, "fx_graph_runnable.py has no module Repro")
     for statement in cst.ensure_type(repro, cst.ClassDef).body.body:

@@ -49,8 +49,8 @@ def cut(text: str, path: Path | str = "output_code.py") -> Sections:
         UnreadableError: it is not Python, or has no wrapper.
     """
     body = parse(text, path).body
-    waits = [at for at, statement in enumerate(body) if m.matches(statement, WAIT)]
-    tail = next((at for at, statement in enumerate(body) if m.matches(statement, _TAIL)), len(body))
+    waits = [index for index, statement in enumerate(body) if m.matches(statement, WAIT)]
+    tail = next((index for index, node in enumerate(body) if m.matches(node, _TAIL)), len(body))
     if not waits or waits[-1] >= tail:
         raise UnreadableError(
             f"{path} is not a whole output_code.py: no async_compile.wait before its wrapper",
@@ -59,8 +59,8 @@ def cut(text: str, path: Path | str = "output_code.py") -> Sections:
     end = waits[-1] + 1
     while m.matches(body[end], m.SimpleStatementLine(body=[m.Del()])) if end < tail else False:
         end += 1
-    named = [(at, kernel_name(statement)) for at, statement in enumerate(body[:end])]
-    kernels = [(at, name) for at, name in named if name]
+    names = [kernel_name(statement) for statement in body[:end]]
+    kernels = [(index, name) for index, name in enumerate(names) if name]
     start = kernels[0][0] if kernels else waits[0]
     if not any(name in ("call", "Runner") for statement in body[end:tail] for name in defined(statement)):
         raise UnreadableError(f"{path} has no call and no Runner", "dump the script again")

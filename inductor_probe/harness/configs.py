@@ -285,11 +285,11 @@ def compiled_trial(tuner: Any, config: Any, origin: str) -> Trial:
 def _scaled(tuner: Any, trials: list[Trial], remarks: list[Remark]) -> list[Any]:
     """Return launchers of the configs that inductor adds because others use many registers."""
     scale = getattr(tuner, "_dynamic_scale_rblock", None)
-    own = [trial for trial in trials if trial.launcher and trial.result.origin == "inductor"]
-    if scale is None or not own:
+    tried = [trial for trial in trials if trial.launcher and trial.result.origin == "inductor"]
+    if scale is None or not tried:
         return []
     try:
-        tuner.compile_results = [tuner._precompile_config(trial.config) for trial in own]
+        tuner.compile_results = [tuner._precompile_config(trial.config) for trial in tried]
         tuner.launchers = []
         tuner._make_launchers()
         scale()

@@ -161,18 +161,18 @@ def check_all(bench: Bench, seed: int) -> tuple[list[Round], Check, list[Check]]
         return bool(record(bench, variant.wrapper, variant.name, rounds[0].inputs))
 
     for variant in bench.variants():
-        own = checks.get(variant.wrapper) if variant.swaps and variant.wrapper != "call_v2" else None
-        if own and launched_by_own_wrapper(variant):
+        wrapper = checks.get(variant.wrapper) if variant.swaps and variant.wrapper != "call_v2" else None
+        if wrapper and launched_by_own_wrapper(variant):
             # Made for the buffers of its own wrapper: inside `call` it might write past the end of one.
-            inside = [remark("own-wrapper", variant.name, wrapper=own.name)]
-            checks[variant.name] = replace(own, name=variant.name, remarks=inside)
+            inside = [remark("own-wrapper", variant.name, wrapper=wrapper.name)]
+            checks[variant.name] = replace(wrapper, name=variant.name, remarks=inside)
         else:
             checks[variant.name] = judge(bench, variant, rounds)
     for variant in bench.variants():
-        own = checks.get(variant.wrapper) if variant.swaps and not checks[variant.name].correct else None
+        wrapper = checks.get(variant.wrapper) if variant.swaps and not checks[variant.name].correct else None
         # It may need buffers that its own wrapper lays out differently, and be right as part of that.
-        if own and own.correct and launched_by_own_wrapper(variant):
-            needed = remark("own-wrapper-needed", variant.name, wrapper=own.name)
+        if wrapper and wrapper.correct and launched_by_own_wrapper(variant):
+            needed = remark("own-wrapper-needed", variant.name, wrapper=wrapper.name)
             checks[variant.name] = Check(variant.name, remarks=[needed])
     same = unedited(bench)
     return rounds, pristine, [replace(check, unedited=name in same) for name, check in checks.items()]

@@ -179,11 +179,11 @@ def kernel_pairs(
     for variant in bench.variants():
         if kernel in variant.swaps and variant.name in right:
             entry = variant.wrapper
-            own = record(bench, entry, variant.name, inputs) if entry in right else []
-            if own and len(own) != len(launches):
-                warn(remark("other-launch-count", variant.name, entry=entry, launches=len(own)))
+            launched = record(bench, entry, variant.name, inputs) if entry in right else []
+            if launched and len(launched) != len(launches):
+                warn(remark("other-launch-count", variant.name, entry=entry, launches=len(launched)))
             else:
-                copies[variant.name] = own or launches
+                copies[variant.name] = launched or launches
     for name in bench.ablations():
         if re.fullmatch(rf"{kernel}_v\d+", name):
             copies[name] = launches
@@ -191,8 +191,8 @@ def kernel_pairs(
         suffix = " alone" if len(launches) == 1 else f" alone #{number + 1}"
         values = launch.values()
         base = Subject(kernel + suffix, launch.starter(bench.namespace[kernel]), values)
-        for name, own in copies.items():
-            theirs = values if launch.fits(own[number]) else own[number].values()
+        for name, copied in copies.items():
+            theirs = values if launch.fits(copied[number]) else copied[number].values()
             yield base, Subject(name + suffix, launch.starter(bench.namespace[name]), theirs)
         if not copies:
             yield base, None

@@ -7,7 +7,7 @@ import operator
 import random
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -57,7 +57,7 @@ class Part:
     """One thing that is timed in every round: seconds a call, one number a round in each list.
 
     `seconds` is wall time on a CPU, and on CUDA the time that the GPU is busy. `host` is the launch cost: on
-    a CPU the same call of an empty kernel, on CUDA the time to enqueue. `wall` is, on CUDA, of calls one
+    a CPU the same call of an `empty` kernel, on CUDA the time to enqueue. `wall` is, on CUDA, of calls one
     after the other until the last has ended. For `guards`, `seconds` is with them and `host` without, and
     the wrapper in neither. `repeated` blocks were taken again because something else had run on our cores;
     of `disturbed` ones the last try was no better.
@@ -65,32 +65,29 @@ class Part:
 
     kind: str
     name: str
+    side: Side
+    empty: Side | None = None
     seconds: list[float] = field(default_factory=list)
     host: list[float] = field(default_factory=list)
     wall: list[float] = field(default_factory=list)
     repeated: int = 0
     disturbed: int = 0
 
-
-@dataclass
-class Timer:
-    """A part, and how it is called."""
-
-    part: Part
-    side: Side
-    empty: Side | None = None
+    def plain(self) -> dict[str, Any]:
+        """Return it for JSON."""
+        return {name: value for name, value in vars(self).items() if name not in ("side", "empty")}
 
     def on_cpu(self, number: int) -> None:
         """Time a block of it, and one of the empty kernel."""
-        self.part.seconds.append(self._block(self.side, number))
+        self.seconds.append(self._block(self.side, number))
         if self.empty:
-            self.part.host.append(self._block(self.empty, number))
+            self.host.append(self._block(self.empty, number))
 
     def _block(self, side: Side, number: int) -> float:
         """Time a block; once more where something else had our core meanwhile, a few times at most."""
         seconds = 0.0
         for again in range(TRIES):
-            self.part.repeated += again > 0
+            self.repeated += again > 0
             side.once(number)  # inside the wrapper its data are warm from the step before, too
             switches, wall, cpu = involuntary_switches(), time.perf_counter(), time.process_time()
             seconds = min(side.block(number) for _ in range(2))
@@ -98,23 +95,23 @@ class Timer:
             if cpu >= BUSY * wall and involuntary_switches() == switches:
                 break
         else:
-            self.part.disturbed += 1
+            self.disturbed += 1
         return seconds
 
     def on_cuda(self, number: int, clock: GpuClock) -> None:
         """Time it on the device, on the host, and where it is a whole graph, both together."""
         slots = self.side.ring.take(number, 1)
         run = self.side.runs[slots[0]]
-        if self.part.kind != "compiled":  # on the device it is what `call` is
-            self.part.seconds.append(clock(run, DEVICE_CALLS))
-        self.part.host.append(host_seconds(run, clock.stream.wait, 5))
-        if self.part.kind in ("call", "compiled"):
+        if self.kind != "compiled":  # on the device it is what `call` is
+            self.seconds.append(clock(run, DEVICE_CALLS))
+        self.host.append(host_seconds(run, clock.stream.wait, 5))
+        if self.kind in ("call", "compiled"):
             clock.stream.wait()
             begin = time.perf_counter()
             for _ in range(DEVICE_CALLS):
                 run()
             clock.stream.wait()
-            self.part.wall.append((time.perf_counter() - begin) / DEVICE_CALLS)
+            self.wall.append((time.perf_counter() - begin) / DEVICE_CALLS)
         self.side.ring.restore(slots, self.side.drifting)
 
 
@@ -249,33 +246,35 @@ def measure_overheads(bench: Bench, inputs: list[Any], seconds: float, rng: rand
         steps = steps_of(bench, inputs, remarks)
         clock = gpu_clock(str(gpu.device), False) if gpu is not None else None
         try:
-            timers = timers_of(steps, rng, remarks, empties=gpu is None)
+            parts = parts_of(steps, rng, remarks, empties=gpu is None)
         except Exception as error:  # a library call may not be one to repeat: of its own, or out of memory
-            timers = []
+            parts = []
             remarks.append(remark("kernels-not-timed", error=first_line(error)))
         ring = Ring(inputs, 2, False, rng)
         call = Subject("call", lambda values: lambda: entry(list(values)), inputs)
-        timers.append(Timer(Part("call", "call"), make_side(call, ring)))
+        parts.append(Part("call", "call", make_side(call, ring)))
         guarded = None
         try:
             guarded = Guarded(entry, inputs)
             compiled = Subject("compiled", caller(guarded.with_wrapper), inputs)
-            timers.append(Timer(Part("compiled", "compiled"), make_side(compiled, ring)))
-            sides = [host_side(run, ring) for run in (guarded.without_wrapper, guarded.without_guards)]
-            timers.append(Timer(Part("guards", "guards"), *sides))
+            parts.append(Part("compiled", "compiled", make_side(compiled, ring)))
+            behind, without = (
+                host_side(run, ring) for run in (guarded.without_wrapper, guarded.without_guards)
+            )
+            parts.append(Part("guards", "guards", behind, without))
         except Exception as error:  # dynamo has many ways to refuse
             remarks.append(remark("guards-not-timed", error=first_line(error)))
         # All of them once a round, in random order, so that differences are taken within a round.
         end, number = time.perf_counter() + seconds, 0
         while number < FEWEST_ROUNDS or time.perf_counter() < end:
-            for timer in rng.sample(timers, len(timers)):
-                if clock and timer.part.kind != "guards":
-                    timer.on_cuda(number, clock)
+            for part in rng.sample(parts, len(parts)):
+                if clock and part.kind != "guards":
+                    part.on_cuda(number, clock)
                 else:
-                    timer.on_cpu(number)
+                    part.on_cpu(number)
             number += 1
         if guarded and guarded.times_compiled > 1:
-            timers = [timer for timer in timers if timer.part.kind not in ("compiled", "guards")]
+            parts = [part for part in parts if part.kind not in ("compiled", "guards")]
             remarks.append(remark("guards-recompiled", times=guarded.times_compiled))
         allocated: list[Any] = []
         with watched_allocators(bench.namespace, allocated.append):
@@ -283,7 +282,7 @@ def measure_overheads(bench: Bench, inputs: list[Any], seconds: float, rng: rand
         return {
             "device": "cpu" if gpu is None else "cuda",
             "allocations": len(allocated),
-            "parts": [asdict(timer.part) for timer in timers],
+            "parts": [part.plain() for part in parts],
             "flops": flops_of(bench, inputs, remarks),
             "remarks": remarks + (clock.remarks if clock else []),
         }
@@ -326,9 +325,9 @@ def steps_of(bench: Bench, inputs: list[Any], remarks: list[Remark]) -> list[Ste
     return steps
 
 
-def timers_of(steps: list[Step], rng: random.Random, remarks: list[Remark], *, empties: bool) -> list[Timer]:
-    """Make a timer for each step; with `empties` beside an empty C++ kernel that takes the same arguments."""
-    timers = []
+def parts_of(steps: list[Step], rng: random.Random, remarks: list[Remark], *, empties: bool) -> list[Part]:
+    """Make a part of each step; with `empties` beside an empty C++ kernel that takes the same arguments."""
+    parts = []
     signatures = [signature(step.launch) for step in steps if step.kind == "kernel"] if empties else []
     try:
         ranked = sorted(set(signatures), key=lambda letters: (-signatures.count(letters), letters))
@@ -339,16 +338,16 @@ def timers_of(steps: list[Step], rng: random.Random, remarks: list[Remark], *, e
     for step in steps:
         values = step.launch.values()
         subject = Subject(step.name, step.launch.starter(step.run), values)
-        timer = Timer(Part(step.kind, step.name), make_side(subject, Ring(values, 2, False, rng)))
+        part = Part(step.kind, step.name, make_side(subject, Ring(values, 2, False, rng)))
         if kernels and step.kind == "kernel":
             exact, launch = signature(step.launch), step.launch
             nearest = min(kernels, key=lambda letters: (letters != exact, abs(len(letters) - len(exact))))
             if nearest != exact:  # not that call; the difference is some ten nanoseconds an argument
                 launch = Launch(None, tuple(_argument(letter) for letter in nearest), {})
             empty = Subject("empty", launch.starter(kernels[nearest]), launch.values())
-            timer.empty = make_side(empty, Ring(empty.values, 2, False, rng))
-        timers.append(timer)
-    return timers
+            part.empty = make_side(empty, Ring(empty.values, 2, False, rng))
+        parts.append(part)
+    return parts
 
 
 def signature(launch: Launch) -> str:
