@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
+from typing import NamedTuple
 
 from inductor_probe.analysis.completeness import Defect, ir, wrapper
 from inductor_probe.analysis.completeness.fx import (
@@ -30,8 +30,7 @@ _MOST = 100
 """Problems that are reported of a file: one missing line causes fewer."""
 
 
-@dataclass(frozen=True, slots=True)
-class FilesCheck:
+class FilesCheck(NamedTuple):
     """What became of the lines of each file, and what the files lack."""
 
     files: tuple[FileCheck, ...]

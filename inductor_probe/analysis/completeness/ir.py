@@ -219,7 +219,7 @@ def _written(leaf: SchedulerNode, nodes: NodeIndex) -> Iterator[Defect]:
         for user in buffer.users:
             if _OPERATION.match(user.node) and user.node not in nodes.leaf:
                 message = f"{buffer.name} has the user {user.node}, which is not in the file"
-                yield _first(buffer.span), message
+                yield buffer.span, message
 
 
 def _fused(top: SchedulerNode) -> Iterator[str]:
@@ -265,7 +265,7 @@ def _readers(nodes: NodeIndex, mutated: Set[str]) -> Iterator[Defect]:
                 and user.kind != "NopKernelSchedulerNode"
                 and user.node not in readers[buffer.name]
             ):
-                yield _first(buffer.span), f"{buffer.name} has the user {user.node}, which does not read it"
+                yield buffer.span, f"{buffer.name} has the user {user.node}, which does not read it"
 
 
 def _body_defects(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from inductor_probe.analysis.fusion.refusals import explain
 from inductor_probe.analysis.graph import index_of
@@ -205,15 +205,9 @@ def replay(log: FusionLog, graph: CompiledGraph) -> Replay:
             joined = joined.union(*(groups.get(name, {name}) for side in sides for name in side))
             groups.update(dict.fromkeys(joined, joined))
             named = dict.fromkeys((*attempt.first.split("_"), *attempt.second.split("_")))
-            step = FusionStep(
-                number=len(steps) + 1,
-                round=row.number,
-                first=attempt.first,
-                second=attempt.second,
-                nodes=(*named, *sorted(joined - named.keys())),
-                shared=shared.get((attempt.first, attempt.second)),
-                span=attempt.span,
-            )
+            pair = attempt.first, attempt.second
+            nodes = (*named, *sorted(joined - named.keys()))
+            step = FusionStep(len(steps) + 1, row.number, *pair, nodes, shared.get(pair), attempt.span)
             steps.append(step)
             if not known:
                 gaps.append(step)
@@ -247,16 +241,11 @@ def round_attempts(row: FusionRound, producers: Mapping[str, str]) -> Iterator[P
     decided = {(attempt.first, attempt.second) for attempt in row.attempts}
     entries: list[tuple[int, PairAttempt]] = []
     for attempt in row.attempts:
-        score = shared.get((attempt.first, attempt.second))
+        pair = attempt.first, attempt.second
+        refusal = explain(attempt.reason) if attempt.reason is not None else None
+        amount = shared[pair].amount if pair in shared else None
         entry = PairAttempt(
-            round=row.number,
-            first=attempt.first,
-            second=attempt.second,
-            what=attempt.outcome,
-            refusal=explain(attempt.reason) if attempt.reason is not None else None,
-            shared=score.amount if score else None,
-            applying=attempt.applying,
-            span=attempt.span,
+            row.number, *pair, attempt.outcome, refusal, amount, attempt.applying, span=attempt.span
         )
         entries.append((attempt.order, entry))
     present = {candidate.name for candidate in row.candidates}
@@ -273,15 +262,8 @@ def round_attempts(row: FusionRound, producers: Mapping[str, str]) -> Iterator[P
             "_".join(producers.get(name, name) for name in side) for side in (timed.first, timed.second)
         )
         refusal = None if timed.faster else explain(f"{BENCHMARK} cause {timed.factor:g}x slowdown")
-        entry = PairAttempt(
-            row.number,
-            first,
-            second,
-            "possible" if timed.faster else "refused",
-            refusal,
-            applying=True,
-            span=timed.span,
-        )
+        what: Literal["possible", "refused"] = "possible" if timed.faster else "refused"
+        entry = PairAttempt(row.number, first, second, what, refusal, applying=True, span=timed.span)
         entries.append((timed.order, entry))
     entries.sort(key=lambda entry: entry[0])
     yield from (attempt for _, attempt in entries)

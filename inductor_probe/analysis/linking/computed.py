@@ -62,7 +62,7 @@ def link_fx(
         run = runs[leaf.name]
         within = kernels.of(run.step)
         path = values.follow(leaf, run.kernel, None if within is None else frozenset(within))
-        computed = _by_data(leaf, fx, values, path, frozenset(within or ()), listed=within is not None)
+        computed = _by_data(leaf, fx, values, path, None if within is None else frozenset(within))
         recorded = [
             name for buffer in leaf.outputs if buffer.name in origins for name in origins[buffer.name].origins
         ]
@@ -80,7 +80,7 @@ def link_fx(
 
 
 def _by_data(
-    leaf: SchedulerNode, fx: FxIndex, values: Values, path: Path, within: Set[str], *, listed: bool
+    leaf: SchedulerNode, fx: FxIndex, values: Values, path: Path, within: Set[str] | None
 ) -> Computed:
     """Return the FX nodes that lie between what `leaf` reads and writes: those on all of several paths."""
 
@@ -90,11 +90,8 @@ def _by_data(
         allowed = set(may_compute(fx, leaf, rest))
         return Computed(fx.sorted(names), (inferred(code),), fx.sorted(allowed or rest), frozenset(names))
 
-    ways = [
-        _names(cone, leaf, fx, within if listed else None, path.complete)
-        for cone in path.cones
-        if cone.closed
-    ]
+    ways = [_names(cone, leaf, fx, within, path.complete) for cone in path.cones]
+    within = within or frozenset()
     possible = set().union(*ways)
     written = [values.written[buffer.name] for buffer in leaf.outputs]
     if path.continues or is_nop(leaf) or not ways:  # only the last of the path is certainly computed here

@@ -90,13 +90,11 @@ class Cone:
     Attributes:
         nodes: in the order of the graph, `value` last; empty when `value` is in memory itself.
         reached: the values in memory that it starts from.
-        closed: False when it needs something else from memory, or very many nodes: the others are empty then.
     """
 
     value: str
-    nodes: tuple[str, ...] = ()
+    nodes: tuple[str, ...]
     reached: frozenset[str] = frozenset()
-    closed: bool = True
 
 
 class FxIndex:
@@ -169,8 +167,11 @@ class FxIndex:
         node = self.nodes[name]
         return node.inputs[0] if node.target == ITEM and node.inputs else name
 
-    def cone(self, value: str, known: Collection[str]) -> Cone:
-        """Walk back from `value` to the values in `known`, which are in memory (its cone of influence)."""
+    def cone(self, value: str, known: Collection[str]) -> Cone | None:
+        """Walk back from `value` to the values in `known`, which are in memory (its cone of influence).
+
+        None when it needs something else from memory, or very many nodes.
+        """
         inside: set[str] = set()
         reached: set[str] = set()
         stack = [value]
@@ -186,7 +187,7 @@ class FxIndex:
             stack.extend(self.needs.get(name, ()))
             is_memory = name not in self.needs or (name in self.roots and name not in self.free)
             if is_memory or len(inside) > _FAR:
-                return Cone(value, closed=False)
+                return None
         return Cone(value, self.sorted(inside), frozenset(reached))
 
     def reachable(self, known: Collection[str], within: Collection[str] | None) -> tuple[str, ...]:

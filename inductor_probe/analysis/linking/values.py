@@ -118,7 +118,8 @@ class Values:
             if buffer.name in self.proved:
                 node, proof = self.proved[buffer.name]
                 value = Value((node,), proof, self._through_views(node))
-                more = [self.fx.cone(node, frozenset().union(*reads) - {node})]
+                cone = self.fx.cone(node, frozenset().union(*reads) - {node})
+                more = [cone] if cone else []
             elif leaf.ir == ITEM_OF_CALL:
                 value, more = self._item(shape, values[0] if values else Value())
             elif complete and shape.numel != 0:
@@ -237,7 +238,7 @@ class _Search:
         for name in self.reachable:
             if name not in fx.inputs and self._fits(name, buffer, shape):
                 cone = Cone(name, (name,)) if name in fx.seeds else fx.cone(name, self.known)
-                if cone.closed and cone.nodes and self._uses_all(cone) and self._computes(cone):
+                if cone and cone.nodes and self._uses_all(cone) and self._computes(cone):
                     cones.append(cone)
         if self.continues:
             cones = [cone for cone in cones if fx.op[fx.result(cone.value)] not in COPIES]
@@ -246,8 +247,8 @@ class _Search:
     def parts(self) -> list[Cone]:
         """Return what a reducing node may be a part of: half of a variance holds no FX node's value."""
         names = (name for name in self.reachable if PARTED.get(self.fx.op[name], frozenset()) & self.kinds)
-        cones = [self.fx.cone(name, self.known) for name in names]
-        return [cone for cone in cones if cone.closed and self._uses_all(cone)]
+        cones = (self.fx.cone(name, self.known) for name in names)
+        return [cone for cone in cones if cone and self._uses_all(cone)]
 
     def _fits(self, name: str, buffer: Buffer, shape: Shape) -> bool:
         fx = self.fx
