@@ -14,7 +14,7 @@ from inductor_probe.errors import ProbeError
 from inductor_probe.model.bench import NewVariant
 from inductor_probe.model.code import CppFacts
 from inductor_probe.variants import cpp_ablation, triton_ablation
-from inductor_probe.variants.accesses import accesses
+from inductor_probe.variants.accesses import accesses, pointer_types
 from inductor_probe.variants.code import BY_HAND, Code, KernelCode, Rewrite, edited
 
 _LANGUAGES = {"cpp": cpp_ablation, "triton": triton_ablation}
@@ -101,7 +101,7 @@ def _with_indices(kernel: KernelCode, *, loads: bool) -> str:
     """
     language = _language(kernel)
     edits: list[tuple[int, int, str]] = []
-    for pointer, kind in language.pointers(kernel).items():
+    for pointer, kind in pointer_types(kernel).items():
         for access in accesses(kernel, pointer):
             if access.writes is None:
                 raise kernel.refusal(access.line, "an atomic operation loads and stores")

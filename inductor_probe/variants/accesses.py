@@ -50,6 +50,18 @@ class Access:
     writes: bool | None = False
 
 
+def pointer_types(kernel: KernelCode) -> dict[str, str]:
+    """Return the element type behind each pointer (`float`, `*fp32`): of parameters, and of their aliases."""
+    args = kernel.backend.read(kernel.source).args
+    types = {
+        arg.name: arg.type.removeprefix("const ").rstrip("* ") for arg in args if arg.type and "*" in arg.type
+    }
+    for match in ALIAS.finditer(kernel.source):
+        if match["pointer"] in types:
+            types[match["alias"]] = types[match["pointer"]]
+    return types
+
+
 def body_start(source: str, language: str) -> int:
     """Return where the statements of a kernel start: behind its parameters."""
     if language == "triton":

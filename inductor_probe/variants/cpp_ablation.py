@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from inductor_probe.variants.accesses import ALIAS, Access
+from inductor_probe.variants.accesses import Access
 from inductor_probe.variants.code import KernelCode
 
 CHECK = re.compile(r"^\s*(?:AOTI_)?TORCH_CHECK\(.*index out of bounds")
@@ -19,17 +19,6 @@ _DEFINED = re.compile(r"\s*auto (?P<name>\w+) = (?P<text>.*);")
 _STORE = re.compile(r"\s*(?P<value>\w+)\.store\((?P<pointer>\w+) \+ |\s*(?P<to>\w+)\[.*\] = (?P<scalar>\w+);")
 _OTHER_STORE = re.compile(r"\s*\w+\[.*\] [-+*/]?= |.*\.store\(|.*\batomic_add")
 _CONVERT = re.compile(r"(?P<head>(?:at::vec::convert|c10::convert)<[^()]*>\()(?P<value>\w+)(?P<rest>[,)].*)")
-
-
-def pointers(kernel: KernelCode) -> dict[str, str]:
-    """Return the element type behind each pointer: the parameters, and names that stand for them."""
-    args = kernel.backend.read(kernel.source).args
-    types = {arg.name: (arg.type or "").removeprefix("const ") for arg in args}
-    kinds = {name: kind.rstrip("* ") for name, kind in types.items() if kind.endswith("*")}
-    for match in ALIAS.finditer(kernel.source):
-        if match["pointer"] in kinds:
-            kinds[match["alias"]] = kinds[match["pointer"]]
-    return kinds
 
 
 def without_reduction(kernel: KernelCode) -> str:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from inductor_probe.errors import ProbeError
 from inductor_probe.model.bench import NewVariant
 from inductor_probe.model.code import CppFacts, Loop
-from inductor_probe.variants.accesses import ALIAS, Access, accesses
+from inductor_probe.variants.accesses import ALIAS, Access, accesses, pointer_types
 from inductor_probe.variants.code import BY_HAND, Code, KernelCode, Rewrite, edited, span
 from inductor_probe.variants.index import (
     Language,
@@ -189,8 +189,7 @@ class _Move:
         As torch/_inductor/codegen/cpp.py does, CppVecKernel._load_or_store_non_contiguous.
         """
         access, source = self.access, self.kernel.source
-        types = {arg.name: arg.type or "" for arg in self.kernel.backend.read(source).args}
-        kind = types.get(pointer, "").removeprefix("const ").rstrip("* ")
+        kind = pointer_types(self.kernel).get(pointer)
         if not kind:
             raise UnprovedError(f"the type of {pointer} is not clear")
         count = access.count if access.count is not None else lane.step

@@ -29,14 +29,6 @@ MARKER = "# inductor generates a suffix"
 _ACCUMULATOR = "acc"
 
 
-def pointers(kernel: KernelCode) -> dict[str, str]:
-    """Return the type of each parameter that points to memory: `*fp32`."""
-    args = kernel.backend.read(kernel.source).args
-    return {
-        arg.name: arg.type for arg in args if arg.role != "size" and arg.type and arg.type.startswith("*")
-    }
-
-
 def without_reduction(kernel: KernelCode) -> str:
     """Return the source without the combination across the threads of a block, which costs the most.
 
