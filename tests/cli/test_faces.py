@@ -199,6 +199,7 @@ def complaint(ran: Ran) -> list[str]:
         (["layouts", "--jsn"], "No such option '--jsn'", "probe layouts --help"),
         (["layout"], "unknown verb layout", "did you mean layouts"),
         (["bench-kernel"], "no run in", "probe dump"),
+        (["bench-kernel", "--cxxflags", "'-O2"], "No closing quotation", "probe bench-kernel --help"),
         (["dump", "no_such_script.py"], "no_such_script.py", None),
         (["dump"], "Missing argument 'SCRIPT'", "probe dump --help"),
         (
