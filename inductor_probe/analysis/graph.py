@@ -20,7 +20,7 @@ from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.fx import FxNode
 from inductor_probe.model.ir import Buffer, BufferLayout, MemoryDep, SchedulerNode, StarDep
 from inductor_probe.model.span import SourceLine
-from inductor_probe.reader.tensor_calls import view_layout
+from inductor_probe.reader.wrapper import view_layout
 
 Derived = TypeVar("Derived")
 

@@ -13,8 +13,7 @@ from inductor_probe.errors import ProbeError
 from inductor_probe.files import LARGEST_JSON, read_text
 from inductor_probe.model.autotuning import Tuning, TuningsOutput
 from inductor_probe.notebook.shown import Renderable
-from inductor_probe.reader.best_config import cached_configs, logged_configs
-from inductor_probe.reader.template_choices import read_tunings, tuning_of_log
+from inductor_probe.reader.tunings import cached_configs, logged_configs, read_tunings, tuning_of_log
 from inductor_probe.store.choices import tunings_from_csv, tunings_to_csv
 
 if TYPE_CHECKING:

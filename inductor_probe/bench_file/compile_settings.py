@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from inductor_probe.model.code import CppFacts, KernelDetails, OutputCode
-from inductor_probe.reader.runnable import parse_runnable
+from inductor_probe.reader.fx import parse_runnable
 
 _CPP = "torch._inductor.config.cpp."
 # Settings that are not in the kernels' text and change what the compiler makes of it. Others stay as they are

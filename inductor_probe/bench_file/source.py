@@ -19,8 +19,8 @@ from inductor_probe.bench_file.sections import WAIT, Sections, Statement, cut, d
 from inductor_probe.harness import CORE, ONLY_ON_GPU, REST
 from inductor_probe.model.layouts import InputBound
 from inductor_probe.model.manifest import InputFact
+from inductor_probe.reader.fx import torch_version
 from inductor_probe.reader.output_code import parse_output_code
-from inductor_probe.reader.runnable import torch_version
 from inductor_probe.variants.code import renamed
 
 _FOR_OUR_TOOLS = re.compile(r"  # (?:noqa|type: ignore)\b[^\n]*")

@@ -17,8 +17,8 @@ from inductor_probe.model.debug_dir import DebugDir, GraphDir
 from inductor_probe.model.remark import Remark, Subject
 from inductor_probe.model.runs import RunFacts, RunState
 from inductor_probe.reader.debug_dir import is_run
+from inductor_probe.reader.fx import torch_version
 from inductor_probe.reader.logs.lines import pid_of
-from inductor_probe.reader.runnable import torch_version
 
 _DEVICE = re.compile(r"\.group\.device = ([a-z]\w*)|Layout\('([a-z]\w*)")
 _FIRST_GRAPHS = 8

@@ -17,13 +17,11 @@ from inductor_probe.model.debug_dir import CompiledGraph, DebugDir, FileRead, Gr
 from inductor_probe.model.fx import FxGraph
 from inductor_probe.model.manifest import MANIFEST_NAME, Manifest
 from inductor_probe.model.span import Problem
-from inductor_probe.reader.fx import parse_fx_graph
+from inductor_probe.reader.fx import PROVENANCE_FILES, parse_fx_graph, parse_provenance, parse_runnable
 from inductor_probe.reader.ir import IrFile, names_children, parse_ir, with_children
 from inductor_probe.reader.link import leads_to, not_followed
 from inductor_probe.reader.output_code import parse_output_code
-from inductor_probe.reader.provenance import PROVENANCE_FILES, parse_provenance
 from inductor_probe.reader.python_text import expressions_bounded, without_long_numbers
-from inductor_probe.reader.runnable import parse_runnable
 from inductor_probe.store.manifest import read_manifest
 
 # `model__0_inference_0.0`; torch before 2.4 leaves the middle out: `model___9.0`.

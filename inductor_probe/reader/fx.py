@@ -1,16 +1,28 @@
-"""`fx_graph_transformed.py` and `fx_graph_readable.py` to FX nodes, line by line.
+"""The files around the FX graph: the graph itself, the runnable of it, and which kernels its nodes became.
 
-The files are not Python (`class <lambda>`), and every node is one line; comments above the lines say which
-line of the user's program they came from.
+`fx_graph_transformed.py` and `fx_graph_readable.py` are not Python (`class <lambda>`), and every node is one
+line; comments above the lines say which line of the user's program they came from (torch/fx/graph_module.py,
+_print_readable, around what torch/fx/graph.py, CodeGen._gen_python_code writes):
+
+    class <lambda>(torch.nn.Module):
+        def forward(self, arg0_1: "u8[1, 3]"):
+            # File: /repro/a.py:34 in <lambda>, code: return x.flip(-1)
+            rev: "u8[1, 3]" = torch.ops.prims.rev.default(arg0_1, [1]);  arg0_1 = None
+            return (rev,)
+
+Torch 2.1 writes types without quotes; `in <lambda>` is there since 2.3.
 """
 
 from __future__ import annotations
 
 import ast
+import json
 import re
 from pathlib import Path
 
-from inductor_probe.model.fx import FxGraph, FxNode
+from inductor_probe.backends.brackets import split_arguments
+from inductor_probe.errors import UnreadableError
+from inductor_probe.model.fx import FxGraph, FxNode, Names, Provenance, Runnable
 from inductor_probe.model.span import MOST_PROBLEMS, Problem, SourceLine, Span, too_many_problems
 from inductor_probe.reader.python_text import parse_expression
 from inductor_probe.reader.values import shorten
@@ -26,7 +38,6 @@ _ATTRIBUTE = re.compile(r"self(?P<arguments>(?:\.\w+)+)|getattr\(self, (?P<name>
 _ITEM = re.compile(r"(?P<arguments>\w+\[.*\])")
 _OPERATOR = re.compile(r"[\w.]+ (?P<operator>[-+*/%<>=!&|^]+) [\w.]+|(?P<sign>[-~])[\w.]+")
 _USED = re.compile(r"(?<![\w.'\"])[A-Za-z_]\w*")
-_MARK = re.compile(r"[\"\[\](),]")
 _RETURN = re.compile(r"\s+return (?P<value>.*)")
 # A class with anything for a name (`class <lambda>(torch.nn.Module):`), or a comment.
 _FRAME = re.compile(r"\s*(?:class .+\(torch\.nn\.Module\):|#.*|\"\"\".*)")
@@ -53,11 +64,16 @@ def parse_fx_graph(text: str, path: Path) -> FxGraph:
             returned = _outputs(match["value"])
             outputs = returned if outputs is None else outputs
         elif match := _NODE.fullmatch(line):
-            span = Span(path, number, number)
-            nodes.append(_node(match, source, known, span))
+            nodes.append(_node(match, source, known, Span(path, number, number)))
             known.add(match["name"])
         elif match := _FORWARD.fullmatch(line):
-            params = _params(match["params"] or "", Span(path, number, number))
+            params = tuple(
+                FxNode(
+                    param["name"], "placeholder", _type(param["type"]), None, span=Span(path, number, number)
+                )
+                for part in split_arguments(match["params"] or "")
+                if (param := _PARAM.fullmatch(part))
+            )
             inputs = params if inputs is None else inputs
             known.update(param.name for param in params)
         elif not _FRAME.fullmatch(line):
@@ -84,33 +100,8 @@ def _node(line: re.Match[str], source: SourceLine | None, known: set[str], span:
     return FxNode(line["name"], target, _type(line["type"]), source, arguments, used, span)
 
 
-def _params(text: str, span: Span) -> tuple[FxNode, ...]:
-    return tuple(
-        FxNode(param["name"], "placeholder", _type(param["type"]), None, span=span)
-        for part in split_parameters(text)
-        if (param := _PARAM.fullmatch(part.strip()))
-    )
-
-
 def _type(text: str | None) -> str | None:
     return None if text is None else text.strip().strip('"')
-
-
-def split_parameters(text: str) -> list[str]:
-    """Split parameters at commas that are neither in brackets (`f32[2, 3]`) nor in quotes."""
-    parts, depth, quoted, start = [], 0, False, 0
-    for found in _MARK.finditer(text):
-        mark = found[0]
-        if mark == '"':
-            quoted = not quoted
-        elif mark in "[(":
-            depth += 1
-        elif mark in "])":
-            depth -= 1
-        elif not depth and not quoted:
-            parts.append(text[start : found.start()])
-            start = found.end()
-    return [*parts, text[start:]]
 
 
 def _outputs(text: str) -> tuple[str | None, ...]:
@@ -122,3 +113,86 @@ def _outputs(text: str) -> tuple[str | None, ...]:
     elements = node.elts if isinstance(node, ast.Tuple | ast.List) else [node]
     texts = (ast.unparse(element) for element in elements)
     return tuple(None if value == "None" else value for value in texts)
+
+
+# `fx_graph_runnable.py` is a program, but not always Python (`<lambda>()` stands for a branch of a
+# conditional), so the lines that say something beside the graph are read as text.
+# torch/_dynamo/repro/after_aot.py, generate_compiler_repro_string and save_graph_repro;
+# torch/_dynamo/debug_utils.py, generate_config_string and generate_env_vars_string (torch 2.9). Each begins
+# with plain text, line end included: only that is found without a test of every character.
+_VERSION = re.compile(r"\n# torch (?P<what>version|cuda version|git version): (?P<text>\S+)")
+_SETTING = re.compile(r"\n(?P<name>torch\.\w[\w.]*\._?config\.[\w.]+) = (?P<value>.*)")
+_VARIABLE = re.compile(r"\nos\.environ\['(?P<name>\w+)'\] = '(?P<value>.*)'")
+_SYMBOL = re.compile(r"\n(?P<name>[su]\d+) = (?P<value>\d{1,18})(?=\n)")  # `s77 = 3`, from `hint_lines`
+_END = "run_repro("
+
+
+def parse_runnable(text: str, path: Path) -> Runnable:
+    """Read the text of `fx_graph_runnable.py`; it is neither imported nor run."""
+    text = f"\n{text}"
+    versions = {match["what"]: match["text"] for match in _VERSION.finditer(text)}
+    problems: tuple[Problem, ...] = ()
+    if _END not in text:
+        last = text.count("\n")
+        problems = (Problem("cut off: the part that runs the graph is missing", Span(path, last, last)),)
+    cuda = versions.get("cuda version")
+    return Runnable(
+        torch_version=versions.get("version"),
+        cuda_version=None if cuda == "None" else cuda,
+        git_version=versions.get("git version"),
+        settings=tuple((match["name"], match["value"]) for match in _SETTING.finditer(text)),
+        environment=tuple((match["name"], match["value"]) for match in _VARIABLE.finditer(text)),
+        symbols=tuple((match["name"], int(match["value"])) for match in _SYMBOL.finditer(text)),
+        problems=problems,
+    )
+
+
+def torch_version(text: str) -> str | None:
+    """Return the version of the torch that wrote an `fx_graph_runnable.py`; every release notes it there."""
+    return parse_runnable(text, Path()).torch_version
+
+
+# torch/_inductor/debug.py, create_mapping_pre_post_grad_nodes and create_node_mapping_kernel_to_post_grad.
+# Torch 2.8 wrote two files and 2.7 another one, with the kernels alone; the first that is there tells most.
+PROVENANCE_FILES = (
+    "inductor_provenance_tracking_node_mappings.json",
+    "inductor_generated_kernel_to_post_grad_nodes.json",
+    "inductor_triton_kernel_to_post_grad_nodes.json",
+)
+
+
+def parse_provenance(text: str, path: Path) -> Provenance:
+    """Read `{"preToPost": {...}, "cppCodeToPost": {"cpp_fused_flip_0:1": ["rev"]}}`; `path` is what errors
+    name.
+
+    Raises:
+        UnreadableError: it is not what torch writes.
+    """
+    try:
+        data = json.loads(text)
+        launches = _names(data.get("cppCodeToPost", {}) if "preToPost" in data else data)
+        pre_to_post = _names(data.get("preToPost", {}))
+    except (ValueError, RecursionError) as error:
+        raise UnreadableError(f"{path}: not a provenance mapping of torch ({error})") from error
+    except (TypeError, AttributeError) as error:
+        message = "not a provenance mapping of torch (names with lists of names are)"
+        raise UnreadableError(f"{path}: {message}") from error
+    kernels: dict[str, dict[str, None]] = {}
+    for key, nodes in launches.items():
+        kernels.setdefault(_kernel(key), {}).update(dict.fromkeys(nodes))
+    return Provenance(
+        kernels={kernel: tuple(nodes) for kernel, nodes in kernels.items()},
+        launches={key: nodes for key, nodes in launches.items() if _kernel(key) != key},
+        pre_to_post=pre_to_post,
+        span=Span(path, 1, text.count("\n") + 1),
+    )
+
+
+def _kernel(key: str) -> str:
+    """Drop the number of a launch, which torch 2.9 and later append: `cpp_fused_flip_0:1`."""
+    kernel, _, number = key.rpartition(":")
+    return kernel if kernel and number.isdigit() else key
+
+
+def _names(data: dict[str, list[str]]) -> Names:
+    return {str(key): tuple(str(name) for name in names) for key, names in data.items()}

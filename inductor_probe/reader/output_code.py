@@ -1,4 +1,10 @@
-"""`output_code.py` to records: read with `ast`, never imported."""
+"""`output_code.py` to records: read with `ast`, never imported.
+
+torch/_inductor/codegen/wrapper.py, `PythonWrapperCodegen.generate`, prints its parts in this order: imports
+and aliases, kernels (`cpp_fused_flip_0 = async_compile.cpp_pybinding([...], r'''...''')`),
+`async_compile.wait(globals())`, the wrapper (`def call(args):` until torch 2.8, then a method of `class
+Runner:`), example inputs.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +20,6 @@ from inductor_probe.model.ir import BufferLayout
 from inductor_probe.model.span import MOST_PROBLEMS, Problem, Span
 from inductor_probe.reader.kernel_comments import kernel_comment
 from inductor_probe.reader.python_text import parse_readable_part
-from inductor_probe.reader.shorthand import shortened
 from inductor_probe.reader.values import dotted, shorten
 from inductor_probe.reader.wrapper import WrapperReader
 
@@ -23,7 +28,6 @@ _CONSTANT = re.compile(
     r"\((?P<size>[\d, ]{0,200})\) \((?P<stride>[\d, ]{0,200})\) "
 )
 
-_AFTER_KERNELS = "async_compile.wait(globals())"
 LARGEST_KERNEL = 1 << 21
 """Characters. Kernels of networks have up to 100,000, those of a foreach optimizer most of all."""
 _EXAMPLES = ("get_args", "benchmark_compiled_module")
@@ -44,29 +48,22 @@ def parse_output_code(text: str, path: Path) -> OutputCode:
     Of a file that was cut off, what stands before the cut is read; the rest is a problem.
     """
     text = unix_lines(text)
-    kernels_text, after_kernels, wrapper_text = text.partition(_AFTER_KERNELS)
-    wrapper_text, usual = shortened(wrapper_text)
-    module = parse_readable_part(f"{kernels_text}{after_kernels}{wrapper_text}", path)
+    module = parse_readable_part(text, path)
     problems = list(module.problems)
     if written_in_cpp := _cpp_wrapper(module.tree, path):
         return OutputCode(None, (), (), (), (), (), (), problems=(*problems, written_in_cpp))
     lines = text.split("\n")
     kernels = _kernels(module.tree, path, lines, problems)
-    functions = {
-        statement.name: statement for statement in module.tree.body if isinstance(statement, ast.FunctionDef)
-    }
-    runner = next(
-        (at for at in module.tree.body if isinstance(at, ast.ClassDef) and at.name == "Runner"), None
-    )
-    methods = {at.name: at for at in runner.body if isinstance(at, ast.FunctionDef)} if runner else {}
+    functions = _functions(module.tree.body)
+    classes = (part for part in module.tree.body if isinstance(part, ast.ClassDef) and part.name == "Runner")
+    methods = _functions(runner.body) if (runner := next(classes, None)) else {}
     call = functions.get("call") or methods.get("call")
-    others = [at for at in functions.values() if at is not call and at.name not in _EXAMPLES]
+    others = [part for part in functions.values() if part is not call and part.name not in _EXAMPLES]
     reader = WrapperReader(
         path,
         lines,
         frozenset(kernels),
         frozenset(function.name for function in others),
-        usual,
         problems=problems,
     )
     for function in others:
@@ -99,6 +96,10 @@ def parse_output_code(text: str, path: Path) -> OutputCode:
         functions=tuple(function.name for function in others),
         problems=tuple(problems),
     )
+
+
+def _functions(body: list[ast.stmt]) -> dict[str, ast.FunctionDef]:
+    return {part.name: part for part in body if isinstance(part, ast.FunctionDef)}
 
 
 def _cpp_wrapper(tree: ast.Module, path: Path) -> Problem | None:
@@ -147,7 +148,7 @@ def _kernel(name: str, maker: str, call: ast.Call, span: Span, problems: list[Pr
 
 def _choosing(kernel: Kernel, call: ast.Call, kernels: dict[str, Kernel]) -> Kernel:
     """Complete a kernel that runs one of several (`multi_kernel`); it has the parameters of the first."""
-    names = tuple(at.id for at in ast.walk(call) if isinstance(at, ast.Name) and at.id in kernels)
+    names = tuple(part.id for part in ast.walk(call) if isinstance(part, ast.Name) and part.id in kernels)
     if not names:
         return kernel
     facts = (*kernel.facts, ("chooses among", ", ".join(names)))

@@ -1,21 +1,23 @@
-"""The statements of a wrapper: what it allocates, launches and calls."""
+"""The statements of a wrapper: what it allocates, launches and calls.
+
+torch/_inductor/codegen/wrapper.py prints them; each form names the method of PythonWrapperCodegen that does.
+"""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from inductor_probe.model.code import Allocation, ExternCall, KernelComment, Launch, SizeSymbol
-from inductor_probe.model.ir import BufferLayout, Dim
+from inductor_probe.model.ir import LARGEST_DIM, BufferLayout, Dim, dim_of
 from inductor_probe.model.span import Problem, Span
-from inductor_probe.reader import tensor_calls
 from inductor_probe.reader.kernel_comments import kernel_comment
-from inductor_probe.reader.shorthand import sizes
 from inductor_probe.reader.values import dotted, shorten
 
+# generate_extern_kernel_out, generate_extern_kernel_alloc, generate_fallback_kernel: `aten.cumsum` until
+# torch 2.4, `torch.ops.aten.cumsum.default` since.
 _EXTERN = ("extern_kernels.", "aten.", "torch.ops.", "quantized.", "_quantized.", "inductor_ops.")
 _SYMBOL = re.compile(r"[suz]\d+")
 # Calls that neither compute nor name memory: devices, streams, guards, events, lists of a loop, profiling.
@@ -25,28 +27,25 @@ _PLUMBING = re.compile(
     r"|[\w\[\]]+\.(?:append|extend|wait_stream|wait_event|record_event|precompile|save_gpu_kernel)"
     r"|print|record_function"
 )
-# Names, numbers, tuples of numbers, and one call of such: there is one way to write them.
-_ATOM = r"(?:[A-Za-z_][\w.]*|\d{1,18}|\(\)|\(\d{1,18}(?:, \d{1,18})+\))"
-_AS_UNPARSED = re.compile(rf"{_ATOM}|[A-Za-z_][\w.]*\((?:{_ATOM}(?:, {_ATOM})*)?\)")
 # Methods of a tensor that make another one: `buf0[0] = arg0_1.clone()` before a loop.
 _COPIES = ("clone", "copy_", "unsqueeze", "contiguous")
 # Statements that hold nothing a reader asks for.
 _SILENT = (ast.Delete, ast.Assert, ast.Pass, ast.Raise, ast.Import, ast.ImportFrom, ast.Global, ast.Break)
+# make_allocation: `empty_strided(...)` until torch 2.2, `empty_strided_cpu(...)` since.
+_EMPTY_STRIDED = re.compile(r"empty_strided(_(?P<device>\w+?)(?:_pinned|_p2p)?)?")
 
 
 @dataclass(slots=True)
 class WrapperReader:
     """Collects what the statements of a wrapper say, in order.
 
-    `kernels` are the names that are launched, `functions` those of the wrapper's other functions. `usual` are
-    the statements that numbers stand for in the tree: see `shorthand`.
+    `kernels` are the names that are launched, `functions` those of the wrapper's other functions.
     """
 
     path: Path
     lines: list[str]
     kernels: frozenset[str]
     functions: frozenset[str] = frozenset()
-    usual: Sequence[re.Match[str]] = ()
     inputs: tuple[str, ...] = ()
     launches: list[Launch] = field(default_factory=list)
     externs: list[ExternCall] = field(default_factory=list)
@@ -58,16 +57,19 @@ class WrapperReader:
     comments: dict[int, KernelComment | None] = field(default_factory=dict)
 
     def entry(self, body: list[ast.stmt]) -> None:
-        """Read the statements of `call`."""
+        """Read the statements of `call`, also below a device guard.
+
+        `arg0_1, = args` (write_args), ..., `return (buf0, )` (generate_return).
+        """
         for statement in body:
             match statement:
                 case ast.Assign(targets=[target], value=ast.Name(id="args")):
                     elements = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
-                    self.inputs = tuple(ast.unparse(element) for element in elements)
+                    self.inputs = tuple(map(text, elements))
                 case ast.With(body=inner):
                     self.entry(inner)
                 case ast.Return(value=ast.Tuple(elts=elements) | ast.List(elts=elements)):
-                    self.returns = tuple(tensor_calls.text(element) for element in elements)
+                    self.returns = tuple(map(text, elements))
                 case _:
                     self._statement(statement)
 
@@ -82,48 +84,24 @@ class WrapperReader:
 
     def _statement(self, statement: ast.stmt) -> None:
         match statement:
-            case ast.With(body=inner):
-                self.function(inner)
             case ast.If(body=inner, orelse=other) | ast.While(body=inner, orelse=other):
                 self.function([*inner, *other])
-            case ast.For(body=inner):
+            case ast.With(body=inner) | ast.For(body=inner):
                 self.function(inner)
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
                 self._assign(name, value, statement)
             case ast.Assign(targets=[ast.Tuple(elts=elements)], value=ast.Call() as call):
-                self._call(call, tuple(tensor_calls.text(element) for element in elements), statement)
+                self._call(call, tuple(map(text, elements)), statement)
             case ast.Assign(targets=[ast.Attribute()]):
                 pass  # a switch of a kernel object
             case ast.Assign(targets=[ast.Subscript() as item], value=ast.Name() | ast.Call()):
                 self._assign(ast.unparse(item), statement.value, statement)
             case ast.Expr(value=ast.Call() as call):
                 self._call(call, (), statement)
-            case ast.Expr(value=ast.Constant(value=value)):
-                if usual := self._usual(value, statement):
-                    self._usual_statement(usual, statement)
-            case ast.Return():
+            case ast.Expr(value=ast.Constant()) | ast.Return():
                 pass
             case _ if not isinstance(statement, _SILENT):
                 self._unknown(statement)
-
-    def _usual(self, number: object, statement: ast.stmt) -> re.Match[str] | None:
-        """Return what a number in the tree stands for; None where the number itself stands in the text."""
-        if type(number) is not int or not 0 <= number < len(self.usual):
-            return None
-        usual = self.usual[number]
-        return usual if self.lines[statement.lineno - 1] == usual[0] else None
-
-    def _usual_statement(self, usual: re.Match[str], statement: ast.stmt) -> None:
-        if usual["asserted"]:
-            size, stride = sizes(usual["asserted_size"]), sizes(usual["asserted_stride"])
-            self._sized(usual["asserted"], size, stride, self._span(statement))
-        elif usual["new"]:
-            size, stride = sizes(usual["new_size"]), sizes(usual["new_stride"])
-            device = tensor_calls.device_named(usual["new_device"])
-            layout = BufferLayout("Allocation", device, usual["new_dtype"], size, stride)
-            self._allocate(Allocation(usual["new"], "new", layout, None, self._span(statement)))
-        else:  # an example input, outside of the functions that make them
-            self._unknown(statement)
 
     def _assign(self, name: str, value: ast.expr, statement: ast.stmt) -> None:
         span = self._span(statement)
@@ -131,10 +109,12 @@ class WrapperReader:
             case ast.Name(id=other):
                 known = self.allocations.get(other)
                 if known is None and _SYMBOL.fullmatch(name):
+                    # codegen_input_symbol_assignment: `s77 = arg0_1`
                     self.symbols.append(SizeSymbol(name, other, span))
-                else:
+                else:  # make_buffer_reuse: `buf3 = buf1; del buf1  # reuse`
                     self._allocate(Allocation(name, "reuse", known.layout if known else None, other, span))
             case ast.Subscript(value=ast.Name(id=other), slice=ast.Constant()):
+                # codegen_multi_output: `buf1 = buf0[0]`
                 self._allocate(Allocation(name, "alias", None, other, span))
             case ast.Call() as call:
                 self._assign_call(name, call, statement)
@@ -146,17 +126,16 @@ class WrapperReader:
     def _assign_call(self, name: str, call: ast.Call, statement: ast.stmt) -> None:
         target, span = dotted(call.func), self._span(statement)
         if target in ("reinterpret_tensor", "alloc_from_pool") and call.args:
-            of = tensor_calls.text(call.args[0])
+            of = text(call.args[0])
             base = self.allocations.get(of)
             known = base.layout if base else self.examples.get(of)
-            layout = tensor_calls.view_layout(target, call, known)
-            self._allocate(Allocation(name, "view", layout, of, span))
-        elif layout := tensor_calls.empty_layout(target, call):
+            self._allocate(Allocation(name, "view", view_layout(target, call, known), of, span))
+        elif layout := _empty_layout(target, call):
             self._allocate(Allocation(name, "new", layout, None, span))
         elif target == "copy_if_misaligned" and call.args:
             known_input = self.allocations.get(name)
             layout = known_input.layout if known_input else None
-            self._allocate(Allocation(name, "copy", layout, tensor_calls.text(call.args[0]), span))
+            self._allocate(Allocation(name, "copy", layout, text(call.args[0]), span))
         elif target.endswith((".item", ".size", ".stride", ".numel")) or target in ("max", "min", "int"):
             self.symbols.append(SizeSymbol(name, ast.unparse(call), span))
         else:
@@ -166,93 +145,70 @@ class WrapperReader:
         self.allocations[allocation.name] = allocation
 
     def _call(self, call: ast.Call, targets: tuple[str, ...], statement: ast.stmt) -> None:
-        span, func, target = self._span(statement), call.func, dotted(call.func)
+        span, target = self._span(statement), dotted(call.func)
         kernel, _, method = target.rpartition(".")
-        if (isinstance(func, ast.Name) and target in self.kernels) or (
+        # _generate_kernel_call_helper: `cpp_fused_flip_0(arg0_1, buf0)`, `triton_poi_0.run(arg0_1, 512)`
+        if (isinstance(call.func, ast.Name) and target in self.kernels) or (
             kernel in self.kernels and method == "run"
         ):
-            args = tuple(tensor_calls.pointer(argument) for argument in call.args)
+            args = tuple(map(_pointer, call.args))
             keywords = tuple((kw.arg, ast.unparse(kw.value)) for kw in call.keywords if kw.arg)
             self.launches.append(
                 Launch(kernel or target, args, span, keywords, comment=self._comment(statement))
             )
-        elif target == "assert_size_stride":
+        elif target == "assert_size_stride":  # codegen_input_size_asserts
             if len(call.args) >= 3 and isinstance(call.args[0], ast.Name):
-                size, stride = tensor_calls.dims(call.args[1]), tensor_calls.dims(call.args[2])
-                self._sized(call.args[0].id, size, stride, span)
+                self._sized(call.args[0].id, _dims(call.args[1]), _dims(call.args[2]), span)
         elif target.startswith(_EXTERN) or method in _COPIES or (targets and _is_torch(target)):
             outputs = tuple(ast.unparse(kw.value) for kw in call.keywords if kw.arg == "out") or targets
-            args = tuple(map(self._text, call.args))
-            args += tuple(
-                f"{kw.arg}={self._text(kw.value)}" if kw.arg else ast.unparse(kw) for kw in call.keywords
-            )
+            args = (*map(text, call.args), *map(ast.unparse, call.keywords))
             if method in _COPIES:
                 outputs, args = outputs or (kernel,), (kernel, *args)
             self.externs.append(ExternCall(target, args, outputs, span, comment=self._comment(statement)))
         elif not (target in self.functions or "partitions[" in target or _PLUMBING.fullmatch(target)):
             self._unknown(statement)
 
-    def _text(self, node: ast.expr) -> str:
-        """Return the text of an argument as `ast.unparse` writes it, which is slow where it is not asked."""
-        line = self.lines[node.lineno - 1]
-        if node.end_lineno == node.lineno and line.isascii():  # columns are counted in bytes
-            text = line[node.col_offset : node.end_col_offset]
-            if _AS_UNPARSED.fullmatch(text):
-                return text
-        return ast.unparse(node)
-
     def _unknown(self, statement: ast.stmt) -> None:
-        text = shorten(self.lines[statement.lineno - 1].strip())
-        self.problems.append(Problem(f"unknown statement of the wrapper: {text}", self._span(statement)))
+        line = shorten(self.lines[statement.lineno - 1].strip())
+        self.problems.append(Problem(f"unknown statement of the wrapper: {line}", self._span(statement)))
 
     def _sized(
         self, name: str, size: tuple[Dim, ...] | None, stride: tuple[Dim, ...] | None, span: Span
     ) -> None:
         """`assert_size_stride` tells the layout of an input, or of what a library kernel returned."""
         known = self.allocations.get(name)
-        is_input = name in self.inputs
-        layout = BufferLayout("Input" if is_input else "Allocation", None, None, size, stride)
-        if is_input:
+        if name in self.inputs:
+            layout = BufferLayout("Input", None, None, size, stride)
             self._allocate(Allocation(name, "input", layout, None, span))
         elif known is None or known.layout is None:
-            how, of = (known.kind, known.of) if known else ("new", None)
-            self._allocate(Allocation(name, how, layout, of, span))
+            kind, of = (known.kind, known.of) if known else ("new", None)
+            layout = BufferLayout("Allocation", None, None, size, stride)
+            self._allocate(Allocation(name, kind, layout, of, span))
 
     def example_inputs(self, function: ast.FunctionDef) -> None:
-        """`arg0_1 = rand_strided(size, stride, device=..., dtype=...)`: dtype and device of inputs."""
+        """Read dtype and device of inputs: `arg0_1 = rand_strided(size, stride, device=..., dtype=...)`.
+
+        benchmark_compiled_module; in a function `get_args` since torch 2.11.
+        """
         for statement in function.body:
             match statement:
                 case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=func) as call):
                     if dotted(func) == "rand_strided" and len(call.args) >= 2:
-                        device, dtype = tensor_calls.device_and_dtype(call)
-                        size, stride = tensor_calls.dims(call.args[0]), tensor_calls.dims(call.args[1])
+                        device, dtype = _device_and_dtype(call)
+                        size, stride = _dims(call.args[0]), _dims(call.args[1])
                         self.examples[name] = BufferLayout("Input", device, dtype, size, stride)
-                case ast.Expr(value=ast.Constant(value=value)):
-                    if (usual := self._usual(value, statement)) and (name := usual["example"]):
-                        self.examples[name] = BufferLayout(
-                            "Input",
-                            usual["example_device"],
-                            usual["example_dtype"],
-                            sizes(usual["example_size"]),
-                            sizes(usual["example_stride"]),
-                        )
 
     def complete_inputs(self) -> None:
-        """Call last: gives inputs the dtype and device of the example inputs."""
+        """Call last: joins what the wrapper asserts (symbolic sizes) with the examples (dtype, device)."""
         for name in self.inputs:
-            self._complete_input(name)
-
-    def _complete_input(self, name: str) -> None:
-        """Join what the wrapper asserts (symbolic sizes) with what the example inputs tell (dtype)."""
-        asserted, example = self.allocations.get(name), self.examples.get(name)
-        if example is None:
-            return
-        if asserted is None or asserted.layout is None:
-            self._allocate(Allocation(name, "input", example))
-            return
-        layout = asserted.layout
-        joined = BufferLayout("Input", example.device, example.dtype, layout.size, layout.stride)
-        self._allocate(Allocation(name, "input", joined, None, asserted.span))
+            asserted, example = self.allocations.get(name), self.examples.get(name)
+            if example is None:
+                continue
+            if asserted is None or asserted.layout is None:
+                self._allocate(Allocation(name, "input", example))
+                continue
+            layout = replace(example, size=asserted.layout.size, stride=asserted.layout.stride)
+            self._allocate(Allocation(name, "input", layout, None, asserted.span))
 
     def _comment(self, statement: ast.stmt) -> KernelComment | None:
         """Return the comment above a statement; many may stand in one line, below a long comment."""
@@ -267,3 +223,89 @@ class WrapperReader:
 
 def _is_torch(target: str) -> bool:
     return target.startswith("torch.") and not _PLUMBING.fullmatch(target)
+
+
+def _empty_layout(target: str, call: ast.Call) -> BufferLayout | None:
+    """Return the layout of `empty`, `empty_strided` or `empty_strided_cuda`; None for any other call."""
+    match = _EMPTY_STRIDED.fullmatch(target)
+    if not (target == "empty" or match) or not call.args:
+        return None
+    size = _dims(call.args[0]) or ()
+    device, dtype = _device_and_dtype(call)
+    if target == "empty" or len(call.args) < 2:  # torch 2.2 writes contiguous buffers so
+        return BufferLayout("Allocation", device, dtype, size, _contiguous_stride(size))
+    if match and match["device"]:
+        device = match["device"]
+        dtype = dotted(call.args[2]).removeprefix("torch.") if len(call.args) > 2 else dtype
+    return BufferLayout("Allocation", device, dtype, size, _dims(call.args[1]))
+
+
+def view_layout(target: str, call: ast.Call, base: BufferLayout | None) -> BufferLayout | None:
+    """Return the layout of a view of a buffer that lies as `base`.
+
+    `reinterpret_tensor(buf, size, stride, offset)`, in elements (codegen_reinterpret_view);
+    `alloc_from_pool(pool, offset, dtype, size, stride)`, whose offset is in bytes and so is not one of the
+    layout (codegen_alloc_from_pool).
+    """
+    device, dtype = (base.device, base.dtype) if base else (None, None)
+    match target, call.args:
+        case "reinterpret_tensor", [_, size, stride, *rest]:
+            offset = dim(rest[0]) if rest else 0
+            return BufferLayout("Allocation", device, dtype, _dims(size), _dims(stride), offset)
+        case "alloc_from_pool", [_, _, kind, size, stride]:
+            dtype = dotted(kind).removeprefix("torch.")
+            return BufferLayout("Allocation", device, dtype, _dims(size), _dims(stride))
+    return None
+
+
+def _contiguous_stride(size: tuple[Dim, ...]) -> tuple[Dim, ...]:
+    """Return the row-major stride of `size`, in elements: of (2, s0, 3) it is (s0*3, 3, 1)."""
+    stride: list[Dim] = []
+    step: Dim = 1
+    for length in reversed(size):
+        stride.append(step)
+        if isinstance(length, int) and isinstance(step, int):
+            product = step * max(length, 1)
+            step = dim_of(product, str(product))
+        else:
+            factor = str(length) if str(length).isidentifier() else f"({length})"
+            step = str(length) if step == 1 else f"{step}*{factor}"
+    return tuple(reversed(stride))
+
+
+def _device_and_dtype(call: ast.Call) -> tuple[str | None, str | None]:
+    """Return the keyword arguments `device` and `dtype` (without `torch.`), None where they are not given."""
+    device = dtype = None
+    for keyword in call.keywords:
+        if keyword.arg == "device" and isinstance(keyword.value, ast.Constant):
+            device = str(keyword.value.value)
+        elif keyword.arg == "dtype":
+            dtype = dotted(keyword.value).removeprefix("torch.")
+    return device, dtype
+
+
+def _pointer(node: ast.expr) -> str:
+    """Unwrap `c_void_p(buf0.data_ptr())` and `c_long(s0)`, which torch before 2.3 passes to C++ kernels."""
+    match node:
+        case ast.Call(func=ast.Name(id="c_void_p"), args=[ast.Call(func=ast.Attribute(value=inner))]):
+            return text(inner)
+        case ast.Call(func=ast.Name(id="c_long" | "c_int" | "c_float" | "c_double"), args=[inner]):
+            return text(inner)
+    return text(node)
+
+
+def dim(node: ast.expr) -> Dim:
+    """Read a size or stride: a number, or the text of a symbolic one."""
+    if isinstance(node, ast.Constant) and type(node.value) is int and abs(node.value) <= LARGEST_DIM:
+        return node.value
+    return ast.unparse(node)
+
+
+def _dims(node: ast.expr) -> tuple[Dim, ...] | None:
+    """Read a tuple or list of sizes or strides; None for anything else."""
+    return tuple(map(dim, node.elts)) if isinstance(node, ast.Tuple | ast.List) else None
+
+
+def text(node: ast.expr) -> str:
+    """Return the source of an expression (names, most of what a wrapper passes, without `ast.unparse`)."""
+    return node.id if isinstance(node, ast.Name) else ast.unparse(node)

@@ -14,7 +14,7 @@ from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.reader.debug_dir import read_graph, read_run
 from inductor_probe.reader.logs.run_logs import read_logs
 from inductor_probe.reader.output_code import parse_output_code
-from inductor_probe.reader.template_choices import tuning_of_log
+from inductor_probe.reader.tunings import tuning_of_log
 from inductor_probe.report.templates import (
     TuningTable,
     tuning_sentence,

@@ -15,7 +15,7 @@ import inductor_probe as ip
 from inductor_probe.analysis.links import linked_tunings
 from inductor_probe.model.bench import BenchSettings
 from inductor_probe.reader.debug_dir import graph_dir, read_graph
-from inductor_probe.reader.template_choices import read_tunings
+from inductor_probe.reader.tunings import read_tunings
 from inductor_probe.report.templates import TuningTable
 
 pytestmark = [

@@ -9,7 +9,7 @@ import pytest
 
 from inductor_probe.model.code import Kernel, KernelComment
 from inductor_probe.model.span import Problem
-from inductor_probe.reader.best_config import DESCENT, cached_configs, logged_configs
+from inductor_probe.reader.tunings import DESCENT, cached_configs, logged_configs
 
 NAME = "triton_poi_fused_add_0"
 CODE = "cabc4defghijklmnopqrstuvwxyz.py"

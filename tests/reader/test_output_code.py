@@ -185,3 +185,18 @@ def call(args):
 @given(st.text())
 def test_reading_never_runs_or_chokes_on_text(text: str) -> None:
     parse_output_code(text, Path("output_code.py"))
+
+
+def test_a_number_in_a_wrapper_is_no_statement() -> None:
+    text = """async_compile.wait(globals())
+def call(args):
+    arg0_1, = args
+    assert_size_stride(arg0_1, (4, ), (1, ))
+    0
+    return (arg0_1, )
+"""
+    code = parse_output_code(text, Path("output_code.py"))
+    (allocation,) = code.allocations
+    assert allocation.span is not None
+    assert (allocation.name, allocation.span.first) == ("arg0_1", 4)
+    assert code.problems == ()

@@ -13,7 +13,7 @@ from inductor_probe.errors import UnreadableError
 from inductor_probe.model.autotuning import CHOICES_NAME, TemplateChoice, Tuning
 from inductor_probe.reader.debug_dir import read_run
 from inductor_probe.reader.logs.run_logs import read_logs
-from inductor_probe.reader.template_choices import TORCHS_NAME, config_of, read_tunings, tuning_of_log
+from inductor_probe.reader.tunings import TORCHS_NAME, config_of, read_tunings, tuning_of_log
 from inductor_probe.store.choices import tunings_from_csv, tunings_to_csv
 
 # Two lines of a real compile of torch 2.13 on a CPU: `mode="max-autotune"`, `freezing = True`.

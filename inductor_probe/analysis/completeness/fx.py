@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from inductor_probe.analysis.completeness import Defect, words
 from inductor_probe.analysis.completeness.python_names import expression_names, undefined_names
-from inductor_probe.reader.fx import split_parameters
+from inductor_probe.backends.brackets import split_arguments
 from inductor_probe.reader.python_text import parse_readable_part
 from inductor_probe.reader.values import shorten
 
@@ -112,7 +112,7 @@ def fx_modules(text: str) -> list[FxModule]:
         if forward and module.forward is None:
             module.forward = number
             if forward["params"]:
-                module.params = [param.strip() for param in split_parameters(forward["params"])]
+                module.params = split_arguments(forward["params"])
         elif returned and not module.returned:
             module.returned = (number, returned["value"].strip())
         elif node:
