@@ -24,7 +24,7 @@ from inductor_probe.model.bench import BenchResult, BenchSettings
 from inductor_probe.model.codec import ShapeError, from_json, to_json
 from inductor_probe.model.remark import Remark, Subject, measured, reported
 from inductor_probe.model.timing import KernelWork, Samples
-from inductor_probe.reader.python_source import read_python_source
+from inductor_probe.reader.python_text import read_python_source
 from inductor_probe.store.samples import process_of, samples_text
 
 Works = Callable[[BenchResult], Sequence[KernelWork]]

@@ -16,7 +16,7 @@ from inductor_probe.files import read_text, replace_unchanged
 from inductor_probe.model.bench import BenchFile
 from inductor_probe.model.layouts import InputBound
 from inductor_probe.model.manifest import InputFact
-from inductor_probe.reader.python_source import PythonSource, read_python_source
+from inductor_probe.reader.python_text import PythonSource, read_python_source
 from inductor_probe.variants.bench_variants import (
     add_variant,
     carry_over,

@@ -13,8 +13,7 @@ from inductor_probe.discovery.dump_files import is_archive
 from inductor_probe.errors import NotFoundError, ProbeError, UnreadableError
 from inductor_probe.model.debug_dir import TREE, DebugDir, GraphDir
 from inductor_probe.model.span import Problem
-from inductor_probe.reader.debug_dir import graph_dir, is_empty, is_run, read_run
-from inductor_probe.reader.link import leads_to, not_followed
+from inductor_probe.reader.debug_dir import graph_dir, is_empty, is_run, leads_to, not_followed, read_run
 
 _STAMP = re.compile(r"run_(\d{4}(?:_\d{2}){5}_\d{6})", re.ASCII)
 

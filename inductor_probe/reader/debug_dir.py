@@ -19,7 +19,6 @@ from inductor_probe.model.manifest import MANIFEST_NAME, Manifest
 from inductor_probe.model.span import Problem
 from inductor_probe.reader.fx import PROVENANCE_FILES, parse_fx_graph, parse_provenance, parse_runnable
 from inductor_probe.reader.ir import IrFile, names_children, parse_ir, with_children
-from inductor_probe.reader.link import leads_to, not_followed
 from inductor_probe.reader.output_code import parse_output_code
 from inductor_probe.reader.python_text import expressions_bounded, without_long_numbers
 from inductor_probe.store.manifest import read_manifest
@@ -37,6 +36,21 @@ _BENCH = "output_code_bench."
 _SHOWN_LINKS = 5
 
 _Part = TypeVar("_Part")
+
+
+def leads_to(path: Path, top: Path) -> Path | None:
+    """Return where `path` leads, if it is a link that leads out of the folder `top`; else None."""
+    if not os.path.islink(path):  # noqa: PTH114 - no name is too long for it
+        return None
+    real = Path(os.path.realpath(path))
+    return None if real.is_relative_to(os.path.realpath(top)) else real
+
+
+def not_followed(link: Path, real: Path) -> Problem:
+    """Return the problem of a link that leads out of a dump."""
+    return Problem(
+        f"{link}: a link to {real}, which is not part of this dump and not read; name it by itself"
+    )
 
 
 def graph_dir(path: Path) -> GraphDir | None:

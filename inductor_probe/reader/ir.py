@@ -10,7 +10,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from inductor_probe.files import read_text
 from inductor_probe.model.ir import Block, Buffer, BufferLayout, Dim, LoopBody, Op, Ref, SchedulerNode, Value
 from inductor_probe.model.span import MOST_PROBLEMS, Problem, Span, too_many_problems
 from inductor_probe.reader import blocks, values
@@ -62,16 +61,6 @@ class IrFile:
 
     nodes: tuple[SchedulerNode, ...]
     problems: tuple[Problem, ...]
-
-
-def read_ir(path: Path) -> IrFile:
-    """Read an IR file.
-
-    Raises:
-        NotFoundError, UnreadableError: the file is missing, not readable or not text. A damaged part of a
-            readable file is a problem in the result, not an error.
-    """
-    return parse_ir(read_text(path), path)
 
 
 def parse_ir(text: str, path: Path) -> IrFile:

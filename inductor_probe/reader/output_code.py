@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from inductor_probe.backends import backend_of, source_text
-from inductor_probe.files import read_text, unix_lines
+from inductor_probe.files import unix_lines
 from inductor_probe.model.code import Allocation, Kernel, OutputCode
 from inductor_probe.model.ir import BufferLayout
 from inductor_probe.model.span import MOST_PROBLEMS, Problem, Span
@@ -31,15 +31,6 @@ _CONSTANT = re.compile(
 LARGEST_KERNEL = 1 << 21
 """Characters. Kernels of networks have up to 100,000, those of a foreach optimizer most of all."""
 _EXAMPLES = ("get_args", "benchmark_compiled_module")
-
-
-def read_output_code(path: Path) -> OutputCode:
-    """Read a wrapper file.
-
-    Raises:
-        NotFoundError, UnreadableError: the file is missing, not readable or not text.
-    """
-    return parse_output_code(read_text(path), path)
 
 
 def parse_output_code(text: str, path: Path) -> OutputCode:

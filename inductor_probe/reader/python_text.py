@@ -3,11 +3,23 @@
 A tree takes much more memory than its text: 900 bytes for each byte of `x` on lines of their own, 700 of
 `f()` and 470 of `(a, a, ...)` (CPython 3.11), and a second for 300 kB. So the words are counted before. That
 takes as long as reading the rest of a wrapper, and so is done for large texts only: small ones do no harm.
+
+`read_python_source` is for a file that is going to be run. Python decodes a file by the encoding that a
+comment in its first two lines names (PEP 263), so the same bytes can be other code than they show. With
+`raw_unicode_escape`, this comment ends in the middle:
+
+    # -*- coding: raw_unicode_escape -*-
+    # harmless \\u000aimport os; os.system("...")
+
+What is read here is UTF-8, and is handed to `compile` as text: that ignores such a comment, so what was
+compared is what is compiled. The comment is refused all the same, since `python FILE` obeys it.
 """
 
 from __future__ import annotations
 
 import ast
+import codecs
+import os
 import re
 import warnings
 from collections.abc import Iterator
@@ -16,7 +28,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 
-from inductor_probe.files import LONG_NUMBER
+from inductor_probe.errors import UnreadableError
+from inductor_probe.files import LONG_NUMBER, decoded, read_bytes
 from inductor_probe.model.span import Problem, Span
 
 MOST_WORDS = 300_000
@@ -54,20 +67,18 @@ class ParsedText:
 def parse_readable_part(text: str, path: Path) -> ParsedText:
     """Parse `text`; where it is cut off, damaged or too large, parse what stands before that."""
     readable = text
-    damaged = 0
-    too_much = _too_much(text)
-    why = "cut off, or not Python,"
-    if too_much is not None:
-        damaged, why = too_much.line, too_much.what
+    damaged, why = _too_much(text) or (0, "cut off, or not Python,")
+    if damaged:
         readable = _before(text, damaged)
     for _ in range(_MOST_TRIES):
         try:
-            tree = _tree(readable)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # an invalid escape in a string is torch's affair
+                tree = ast.parse(readable)
         except (SyntaxError, ValueError) as error:
             line = getattr(error, "lineno", None) or 1
         except (RecursionError, MemoryError):
-            deep = _too_much(readable, _DEEPER_THAN_THIS)
-            line = deep.line if deep else 1
+            line, _ = _too_much(readable, _DEEPER_THAN_THIS) or (1, "")
             why = "nested too deeply to be read"
         else:
             problems = (_unread(text, path, damaged, why, tree),) if damaged else ()
@@ -131,22 +142,8 @@ def check_length(text: str) -> None:
         raise ValueError(f"not read: a value of {len(text):,} characters, more than {LARGEST_EXPRESSION:,}")
 
 
-def _tree(text: str) -> ast.Module:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # an invalid escape in a string is torch's affair
-        return ast.parse(text)
-
-
-@dataclass(frozen=True, slots=True)
-class _TooMuch:
-    """The first line that goes beyond a bound, and which."""
-
-    line: int
-    what: str
-
-
-def _too_much(text: str, of_statement: int = MOST_WORDS_OF_STATEMENT) -> _TooMuch | None:
-    """Return where a text has more words than a tree may be made of; None where it is small enough.
+def _too_much(text: str, of_statement: int = MOST_WORDS_OF_STATEMENT) -> tuple[int, str] | None:
+    """Return the first line beyond a bound of what a tree may be made of, and which bound; None below all.
 
     A string is one word, and each escape in it one more. Behind the first f-string each word of a string
     counts: in `f"{a["b"]}"` Python 3.11 sees the strings `f"{a["` and `"]}"`, 3.12 sees one. A line outside
@@ -176,7 +173,7 @@ def _too_much(text: str, of_statement: int = MOST_WORDS_OF_STATEMENT) -> _TooMuc
         elif word == "\n" and (depth <= 0 or has_fstring):
             before, first = words, position
         if why := _excess(words, words - before, of_statement, fstrings):
-            return _TooMuch(text.count("\n", 0, first) + 1, f"not read: {why}, which no wrapper has,")
+            return text.count("\n", 0, first) + 1, f"not read: {why}, which no wrapper has,"
     return None
 
 
@@ -209,6 +206,52 @@ def _before(text: str, line: int) -> str:
 
 def _unread(text: str, path: Path, line: int, why: str, tree: ast.Module | None) -> Problem:
     last = text.count("\n") + 1
-    read_to = max((at.end_lineno or 0 for at in tree.body), default=0) if tree else 0
+    read_to = max((statement.end_lineno or 0 for statement in tree.body), default=0) if tree else 0
     first = min(max(read_to + 1, 1), last)
     return Problem(f"{why} from line {line} on", Span(path, first, last))
+
+
+# `get_coding_spec` of CPython's tokenizer: in a comment that has its line to itself, of line 1 or 2.
+_COOKIE = re.compile(r"[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)", re.ASCII)
+_BOM = "\ufeff"
+
+
+@dataclass(frozen=True, slots=True)
+class PythonSource:
+    """A Python file as it was when it was read.
+
+    Attributes:
+        text: what is to be compiled: lines end in `\\n`, and there is no byte order mark.
+        data: the bytes it was read from.
+        status: owner and mode of the very file that was read, whatever lies at `path` since.
+    """
+
+    path: Path
+    text: str
+    data: bytes
+    status: os.stat_result
+
+
+def read_python_source(path: Path) -> PythonSource:
+    """Read a Python file as Python will compile it.
+
+    Raises:
+        NotFoundError, UnreadableError: see `read_text`; or it names an encoding other than UTF-8.
+    """
+    data, status = read_bytes(path)
+    text = decoded(data, path).removeprefix(_BOM)
+    for number, line in enumerate(text.split("\n", 2)[:2], 1):
+        cookie = _COOKIE.match(line)
+        if cookie and not _is_utf8(cookie[1]):
+            raise UnreadableError(
+                f"{path}:{number}: names the encoding {cookie[1]}: to Python it is other code than it shows",
+                "the file is read as UTF-8; delete that line if it is yours",
+            )
+    return PythonSource(path, text, data, status)
+
+
+def _is_utf8(name: str) -> bool:
+    try:
+        return codecs.lookup(name).name == "utf-8"
+    except LookupError:
+        return False

@@ -15,7 +15,8 @@ A log at debug level (`TORCH_LOGS=+inductor`) has every config of a kernel with 
     XBLOCK: 256, num_warps: 4, num_ctas: 1, num_stages: 1: 0.0173, nreg 16, nspill 0, #shared-mem 0
     Best config for triton_poi_fused_add_0: XBLOCK: 256, ...
 
-A `.best_config` of inductor's cache (runtime/autotune_cache.py, AutotuneCache.save) has the best, and no time.
+A `.best_config` in inductor's cache has the best one, without times (runtime/autotune_cache.py,
+AutotuneCache.save).
 """
 
 from __future__ import annotations

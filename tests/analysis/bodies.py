@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from inductor_probe.model.ir import SchedulerNode
-from inductor_probe.reader.ir import read_ir
+from inductor_probe.reader.ir import parse_ir
 from tests.conftest import DUMPS
 
 MORE_DUMPS = "PROBE_MORE_DUMPS"
@@ -27,7 +27,7 @@ def more_bodies(folder: Path) -> Iterator[tuple[str, SchedulerNode]]:
 
 def _bodies(folder: Path) -> Iterator[tuple[str, SchedulerNode]]:
     for path in sorted(folder.rglob("ir_pre_fusion.txt")):
-        for top in read_ir(path).nodes:
+        for top in parse_ir(path.read_text(), path).nodes:
             for node in top.leaves():
                 if node.body is not None:
                     yield f"{path.parent.relative_to(folder)}/{node.name}", node

@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inductor_probe.errors import UnreadableError
+from inductor_probe.files import read_text
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.ir import BufferLayout, Dep, MemoryDep, NodeUser, Op, Ref, StarDep, WeakDep
 from inductor_probe.reader import blocks, ir, values
-from inductor_probe.reader.ir import parse_ir, read_ir
+from inductor_probe.reader.ir import parse_ir
 from tests.conftest import all_graph_dirs
 
 Read = Callable[..., CompiledGraph]
@@ -23,7 +24,7 @@ Read = Callable[..., CompiledGraph]
 @pytest.mark.parametrize("folder", all_graph_dirs(), ids=lambda folder: "/".join(folder.parts[-5:-3]))
 @pytest.mark.parametrize("name", ["ir_pre_fusion.txt", "ir_post_fusion.txt"])
 def test_every_line_of_every_fixture_is_read(folder: Path, name: str) -> None:
-    file = read_ir(folder / name)
+    file = parse_ir((folder / name).read_text(), folder / name)
     assert file.problems == ()
     assert file.nodes
 
@@ -131,7 +132,7 @@ def test_a_binary_file_is_named_with_its_line(tmp_path: Path) -> None:
     file = tmp_path / "ir_post_fusion.txt"
     file.write_bytes(b"op0: SchedulerNode(ComputedBuffer)\nop0.writes = \xff\xfe[]\n")
     with pytest.raises(UnreadableError, match=r"ir_post_fusion\.txt:2: not text"):
-        read_ir(file)
+        read_text(file)
 
 
 @given(st.text())

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inductor_probe.reader.kernel_comments import kernel_comment, parse_kernel_comment
-from inductor_probe.reader.output_code import read_output_code
+from inductor_probe.reader.output_code import parse_output_code
 from tests.conftest import DUMPS
 
 TYPE = '"f32[8, 128][128, 1]cuda:0"'
@@ -73,7 +73,7 @@ def test_every_comment_line_of_the_gpu_fixtures_is_read() -> None:
     known = 0
     for path in sorted((DUMPS / "torch-2.11.0-cuda").glob("*/run_*/torchinductor/*/output_code.py")):
         lines = path.read_text().split("\n")
-        code = read_output_code(path)
+        code = parse_output_code(path.read_text(), path)
         for kernel in code.kernels:
             assert kernel.comment is not None
             assert kernel.comment.span is not None

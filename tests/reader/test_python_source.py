@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from inductor_probe.errors import NotFoundError, UnreadableError
-from inductor_probe.reader.python_source import read_python_source
+from inductor_probe.reader.python_text import read_python_source
 
 HIDDEN = b"# harmless \\u000araise SystemExit('ran')\n"
 

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from inductor_probe.analysis.formula.formula import formula
 from inductor_probe.model.codec import to_json
-from inductor_probe.reader.ir import read_ir
+from inductor_probe.reader.ir import parse_ir
 from inductor_probe.report.formula import FormulaText, formula_lines, formula_text
 from tests.analysis.bodies import all_bodies
 from tests.conftest import DUMPS, FIXTURES
@@ -35,7 +35,7 @@ def formulas_of(case: str, width: int) -> str:
     """Return the formulas of all graphs of a run, in the order of its nodes."""
     pages = []
     for path in sorted((DUMPS / case).glob("run_*/torchinductor/*/ir_pre_fusion.txt")):
-        for top in read_ir(path).nodes:
+        for top in parse_ir(path.read_text(), path).nodes:
             for node in top.leaves():
                 if node.body is not None:
                     pages.append(f"{path.parent.name} {node.name}\n{formula_text(formula(node), width)}\n")
