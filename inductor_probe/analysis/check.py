@@ -75,7 +75,7 @@ def _unfinished(graph: CompiledGraph) -> Iterator[Problem]:
     path = graph.folder.path
     files = {file.path.name for file in graph.files}
     if graph.record and not graph.record.finished:
-        yield Problem(f"{path}: its compile did not come to its end")
+        yield Problem(f"{path}: its compile did not finish")
     for name in _FX_FILES:
         if name not in files:
             yield Problem(f"{path / name} does not exist")

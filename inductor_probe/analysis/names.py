@@ -17,7 +17,7 @@ NameType: TypeAlias = Literal["node", "buffer", "kernel", "fx", "line"]
 EVERY_TYPE: tuple[NameType, ...] = ("node", "buffer", "kernel", "fx", "line")
 """In the order in which they are preferred: torch before 2.5 calls nodes after their buffers."""
 
-_WORDS = {"node": "node", "buffer": "buffer", "kernel": "kernel", "fx": "FX node", "line": "line of yours"}
+_WORDS = {"node": "node", "buffer": "buffer", "kernel": "kernel", "fx": "FX node", "line": "source line"}
 _OPERATION = re.compile(r"op(?P<number>\d{1,18})")
 _LINE = re.compile(r"(?P<path>.*):(?P<line>\d{1,18})")
 

@@ -50,7 +50,7 @@ def cut_short(manifest: Manifest, run: str) -> Remark | None:
 
 
 def unfinished(graph: CompiledGraph) -> Iterator[Remark]:
-    """Yield a remark where the compile of a graph did not come to its end."""
+    """Yield a remark where the compile of a graph did not finish."""
     if graph.record and not graph.record.finished:
         yield Remark("unfinished-compile", "hazard", Subject("graph", graph.name), (), knowledge="recorded")
 

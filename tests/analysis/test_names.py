@@ -79,6 +79,6 @@ def test_a_line_that_no_fx_node_names_is_not_found(read: Read) -> None:
     (line, *_) = source_lines(graph)
     file = line.path.rpartition("/")[2]
     assert resolve(graph, f"{file}:{line.line}") == Subject("line", str(line))
-    with pytest.raises(NotFoundError, match=f"has no line of yours {file}:99999") as caught:
+    with pytest.raises(NotFoundError, match=f"has no source line {file}:99999") as caught:
         resolve(graph, f"{file}:99999")
     assert f"{file}:{line.line}" in (caught.value.hint or "")

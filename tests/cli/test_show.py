@@ -207,7 +207,7 @@ def test_json_has_the_text_of_a_kernel_where_it_is_asked_for(probe: Probe) -> No
     [
         (["show", "buf9", ANTIALIAS], "has no node, buffer, kernel or FX node buf9", "buf3"),
         (["show", "op2", OLD], "has no node op2", "torch before 2.5 calls nodes after their buffers: buf2"),
-        (["show", "capture.py:1", ANTIALIAS], "has no line of yours capture.py:1", "capture.py:"),
+        (["show", "capture.py:1", ANTIALIAS], "has no source line capture.py:1", "capture.py:"),
         (["show", "op99", TRAINING], "none of the 2 graphs", None),
         (["show", "op0", FLIP, "--annotate"], "--annotate needs the name of a kernel", "probe kernels"),
         (["show", "op0", FLIP, "-o", "x.cpp"], "-o needs --annotate", "--annotate -o FILE"),

@@ -167,7 +167,7 @@ class _Annotator:
                 yield f"  {name:{width}}  {passed.text}{kind}"
         for leaf in self._leaves:
             buffers = ", ".join(buffer.name for buffer in leaf.outputs)
-            yield f"{leaf.name} computes {buffers or 'nothing that has a name'}"
+            yield f"{leaf.name} computes {buffers or 'no buffer'}"
             for line in self._sources(leaf.name):
                 yield f"  {line}{f' in {line.function}' if line.function else ''}: {line.code}"
 

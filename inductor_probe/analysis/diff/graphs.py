@@ -164,7 +164,7 @@ def diff_runs(
         for fact in (diffs[0].environment if diffs else ())
         if fact.name not in (*_GRAPH_FACTS, *of_runs) and all(fact in diff.environment for diff in diffs)
     ]
-    said = of_runs.union(fact.name for fact in shared) - {*_GRAPH_FACTS}
+    run_facts = of_runs.union(fact.name for fact in shared) - {*_GRAPH_FACTS}
     counts = [("graphs", len(a.graphs), len(b.graphs))]
     if a.manifest and b.manifest:
         counts.append(("graph_breaks", len(a.manifest.graph_breaks), len(b.manifest.graph_breaks)))
@@ -175,7 +175,7 @@ def diff_runs(
         environment=(*environment, *shared),
         counts=tuple(Count(*count) for count in counts),
         graphs=tuple(
-            replace(diff, environment=tuple(fact for fact in diff.environment if fact.name not in said))
+            replace(diff, environment=tuple(fact for fact in diff.environment if fact.name not in run_facts))
             for diff in diffs
         ),
         removed=tuple(graph.name for place, graph in enumerate(graphs_a) if place not in pairs),

@@ -93,12 +93,12 @@ class Matching:
             return key_of
 
         for _ in range(_ROUNDS):
-            found = False
+            is_paired = False
             for reading, using in ((True, True), (True, False), (False, True)):
                 keys = key(self.a, work_a, reading, using), key(self.b, work_b, reading, using)
                 check = accept if reading and using else alone
-                found |= self.by_key(*keys, proof, unique=True, accept=check)
-            if not found:
+                is_paired |= self.by_key(*keys, proof, unique=True, accept=check)
+            if not is_paired:
                 return
 
     def comparable(self, a: str, b: str) -> bool:
