@@ -133,7 +133,7 @@ def _named(target: str, here: Path, problems: list[Problem], *, exact: bool) -> 
         if exact and len(below.runs) != 1:
             raise ProbeError(
                 f"{path} is not a run: it holds {len(below.runs)}",
-                "name one, or say with --older-than or --empty which of them",
+                "name one, or select runs with --older-than or --empty",
             )
         yield from below
 

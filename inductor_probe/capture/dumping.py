@@ -114,7 +114,7 @@ def dump(
             status = supervisor.wait()
     if not data:
         raise RunFailedError(
-            f"the supervisor of {request.script} ended with status {status} before the run was written down",
+            f"the supervisor of {request.script} ended with status {status} before the run was recorded",
             "what was dumped by then is in torch_compile_debug; the next `probe dump` adds the logs to it",
         )
     reply: dict[str, Any] = json.loads(data)

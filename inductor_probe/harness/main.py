@@ -46,7 +46,7 @@ def parse(bench: Bench, argv: list[str] | None) -> argparse.Namespace:
     add("--json", nargs="?", const="-", metavar="FILE", help="write results to FILE, or to stdout")
     limit = "for all comparisons: 500ms, 3s, 2m (3s)"
     add("--budget", type=seconds_of, default=3.0, metavar="TIME", help=limit)
-    add("--precision", type=float, default=0.0025, metavar="W", help="end one that is known so well (0.0025)")
+    add("--precision", type=float, default=0.0025, metavar="W", help="precision to stop at (0.0025)")
     add("--kernel", metavar="NAME", help="time this kernel only")
     add("--threads", type=int, default=1, metavar="N", help="threads of torch and of OpenMP (1)")
     cached = "do calls find their data in a cache? (warm; cold on a GPU, where the L2 is flushed)"

@@ -18,7 +18,7 @@ SENTENCES = {  # by the type of the subject, a sentence for each code
         "data-not-cold": "data are only partly cold: the ring holds {ring_mib} MiB, the cache {cache_mib}",
         "sleep-not-available": "torch.cuda._sleep is not available on torch {torch}: gaps may be timed",
         "host-waits": "the host waits for the GPU in it, or is slow: gaps are part of the time",
-        "profiler-empty": "torch.profiler sees no kernels here: times hold what events add to them",
+        "profiler-empty": "torch.profiler sees no kernels here: times include what events add",
         "not-replayed": BY_EVENTS + "{error}",
         "other-stream": BY_EVENTS + "it launches on another stream than the current one",
     },

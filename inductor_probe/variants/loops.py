@@ -132,7 +132,7 @@ def _check_stores(kernel: KernelCode, between: list[Loop]) -> None:
                 why = f"every {loop.variable} stores to the same place, and the last one stays"
                 raise kernel.refusal(use.line, why)
         if use.kind == "atomic":
-            raise kernel.refusal(use.line, "atomic additions come in another order then")
+            raise kernel.refusal(use.line, "atomic additions would run in another order")
         stored[use.pointer] = use
     for use in uses:
         if use.kind == "load" and use.pointer in stored and use.index != stored[use.pointer].index:

@@ -8,7 +8,6 @@ from inductor_probe.model.fusion import (
     FusionDecision,
     FusionSetting,
     LogMatch,
-    NumberName,
     Outcome,
     PairFacts,
     PairMember,
@@ -19,6 +18,7 @@ from inductor_probe.model.ir import Dep, Dim, MemoryDep, StarDep
 from inductor_probe.model.proof import ProofCode
 from inductor_probe.report.words.templates import fill
 
+_DOES = {"waits": "comes after"}
 OUTCOMES: Mapping[Outcome, str] = {
     "fused": "fused",
     "refused": "refused",
@@ -48,28 +48,6 @@ _EFFECTS: Mapping[str, str] = {
     "triton.native_matmul": "leaves matmuls to templates and libraries",
     "triton.tiling_prevents_pointwise_fusion": "fuses although a tiling in two dimensions is lost",
     "triton.tiling_prevents_reduction_fusion": "fuses although a tiling in two dimensions is lost",
-}
-
-_NUMBERS: Mapping[NumberName, str] = {
-    "first_device": "first runs on",
-    "second_device": "second runs on",
-    "slowdown": "slower by a factor of",
-    "first_numel": "elements of the first",
-    "second_numel": "elements of the second",
-    "first_rnumel": "reduced elements of the first",
-    "second_rnumel": "reduced elements of the second",
-    "prologue_numel": "elements of the fused prologue",
-    "prologue_rnumel": "reduced elements of the fused prologue",
-    "first_tiling": "tiling of the first",
-    "second_tiling": "tiling of the second",
-    "fused_tiling": "tiling of both",
-    "node": "node",
-    "second": "second",
-    "second_size": "size of the second",
-    "template": "template",
-    "template_size": "size of the template",
-    "cause": "cause",
-    "operation": "operation",
 }
 
 _TEMPLATES: Mapping[str, Mapping[str, str]] = {  # what is true of all reasons of a group, then each
@@ -321,8 +299,8 @@ def meaning(refusal: Refusal) -> str:
 
 
 def number_lines(refusal: Refusal) -> list[str]:
-    """`elements of the first: 256`: what stands in a reason."""
-    return [f"{_NUMBERS[name]}: {value}" for name, value in refusal.numbers]
+    """`first numel: 256`: the values in a reason."""
+    return [f"{name.replace('_', ' ')}: {value}" for name, value in refusal.numbers]
 
 
 def setting_text(setting: FusionSetting) -> str:
@@ -378,16 +356,14 @@ def member_loops(member: PairMember) -> str:
 
 def relation_text(row: SharedBuffer, facts: PairFacts) -> str:
     """`op1 writes, op3 reads`: what two nodes do with a buffer."""
-    first, second = facts.first.name, facts.second.name
-    return {
-        "both_read": "both read",
-        "order_only": "order only",
-        "first_writes_second_reads": f"{first} writes, {second} reads",
-        "first_writes_second_writes": f"{first} writes, {second} writes",
-        "first_writes_second_waits": f"{first} writes, {second} comes after",
-        "second_writes_first_reads": f"{second} writes, {first} reads",
-        "second_writes_first_waits": f"{second} writes, {first} comes after",
-    }[row.relation]
+    match row.relation.split("_"):
+        case ["first", first_does, "second", second_does]:
+            members = ((facts.first, first_does), (facts.second, second_does))
+        case ["second", second_does, "first", first_does]:
+            members = ((facts.second, second_does), (facts.first, first_does))
+        case words:
+            return " ".join(words)
+    return ", ".join(f"{member.name} {_DOES.get(verb, verb)}" for member, verb in members)
 
 
 def access_text(dep: Dep) -> str:

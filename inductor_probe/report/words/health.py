@@ -15,7 +15,6 @@ _MOST_SHOWN = 60
 
 _EAGER = "torch.compile does nothing: no dump, and timings are of eager"
 _SEARCH = "choices are timed while compiling: dumps take longer, and may differ from run to run"
-_SYNC = "each launch on a GPU waits for its end: timings with several kernels are too long"
 _OWN = "; probe dump sets its own"
 
 VARIABLE_WORDS = {
@@ -77,7 +76,7 @@ VARIABLE_WORDS = {
     "TORCHINDUCTOR_PROFILE": "Triton kernels are timed as they run: longer calls",
     "TORCHINDUCTOR_CPP_ENABLE_KERNEL_PROFILE": "each C++ kernel reports to the profiler: longer calls",
     "TORCHINDUCTOR_DEBUG_COMPILE": "C++ kernels are compiled for a debugger, without optimisation",
-    "CUDA_LAUNCH_BLOCKING": _SYNC,
+    "CUDA_LAUNCH_BLOCKING": "each launch on a GPU is synchronous: timings of several kernels are too long",
     "PYTORCH_NO_CUDA_MEMORY_CACHING": "each allocation asks the driver: much longer calls",
     "CUDA_VISIBLE_DEVICES": "torch sees these GPUs only",
     "LD_PRELOAD": "another allocator or OpenMP may run than torch's own",
@@ -166,14 +165,8 @@ HEALTH_WORDS: Mapping[str, tuple[str, str]] = {  # what was seen, and what to do
         "pip install triton, the version that this torch was released with",
     ),
     "debugpy": ("{version}", ""),
-    "debugpy-not-installed": (
-        "not installed: stepping into the compiler needs it",
-        "pip install debugpy",
-    ),
-    "compiler": (
-        _COMPILER + "; compiled, linked and ran a kernel as inductor does in {seconds:.1f} s",
-        "",
-    ),
+    "debugpy-not-installed": ("not installed: stepping into the compiler needs it", "pip install debugpy"),
+    "compiler": (_COMPILER + "; compiled, linked and ran a kernel as inductor does in {seconds:.1f} s", ""),
     "compiler-not-found": ("there is no {name} on the PATH", _INSTALL),
     "compiler-not-tried": (_COMPILER + "; not tried, without torch's flags", ""),
     "compile-command-not-available": (
@@ -196,10 +189,7 @@ HEALTH_WORDS: Mapping[str, tuple[str, str]] = {  # what was seen, and what to do
     ),
     "caches-not-available": (_NOT_AVAILABLE, "look for them yourself; probe dump has caches of its own"),
     "limits": ("{limits} (torch's defaults), after that eager", ""),
-    "limits-changed": (
-        "{limits}; torch's defaults: {changed}",
-        "look for what sets them when Python starts",
-    ),
+    "limits-changed": ("{limits}; torch's defaults: {changed}", "look for what sets them when Python starts"),
     "limits-not-available": (_NOT_AVAILABLE, "watch for limits that probe dump says were hit"),
     "variables-none": ("none of torch, inductor, triton or OpenMP is set", ""),
     "variable-harmless": ("{assignment}: has the same effect as not setting it", ""),
