@@ -23,8 +23,8 @@ import nbformat
 from markdown_it import MarkdownIt
 from nbclient import NotebookClient
 
-from inductor_probe.notebook.code import code
-from inductor_probe.notebook.page import STYLE
+from inductor_probe.report import html as document_html
+from inductor_probe.report.document import Code
 
 NOTEBOOKS = Path(__file__).parent
 BUILD = NOTEBOOKS.parent / "build" / "notebooks"
@@ -66,7 +66,7 @@ def run(path: Path, folder: Path) -> nbformat.NotebookNode:
 def html(notebook: nbformat.NotebookNode, title: str) -> str:
     """Return a notebook that was run as one page."""
     cells = "\n".join(part for cell in notebook.cells for part in _cell(cell))
-    return _PAGE.format(title=escape(title), style=STYLE, body=cells)
+    return _PAGE.format(title=escape(title), style=document_html.STYLE, body=cells)
 
 
 def main() -> None:
@@ -98,7 +98,7 @@ def _cell(cell: nbformat.NotebookNode) -> Iterator[str]:
     if cell.cell_type == "markdown":
         yield MarkdownIt().render(cell.source)
         return
-    yield f'<div class="ip">{code(cell.source, "python")}</div>'
+    yield f'<div class="ip">{document_html.html([Code(cell.source, "python")])}</div>'
     for output in cell.outputs:
         yield f'<div class="output">{_output(output)}</div>'
 

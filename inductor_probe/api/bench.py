@@ -22,8 +22,15 @@ from inductor_probe.model.bench import (
     VerdictOutput,
 )
 from inductor_probe.model.output import Output
-from inductor_probe.notebook.shown import Renderable, Shown
-from inductor_probe.report.bench import BenchTable
+from inductor_probe.report.document import Document, Fold
+from inductor_probe.report.pages.bench import (
+    bench_page,
+    config_sweeps,
+    rewrite_list,
+    variant_diffs,
+    written_file,
+)
+from inductor_probe.report.shown import Shown
 from inductor_probe.report.words.bench import result_sentence
 
 if TYPE_CHECKING:
@@ -57,13 +64,13 @@ class Bench(Shown):
             return VerdictOutput(result=self.result, summary=said)
         return BenchKernelOutput(file=self.file, results=(self.result,), summary=(said,))
 
-    def __rich__(self) -> Renderable:
-        return BenchTable(self.result)
-
-    def _repr_html_(self) -> str:
-        from inductor_probe.notebook.bench import bench_html
-
-        return bench_html(self.__rich__(), self.result, self.samples, self.file)
+    @property
+    def document(self) -> Document:
+        """The report, and how variants differ to unfold."""
+        yield from bench_page(self.result, self.samples)
+        if self.file and self.file.diffs:
+            diffs = self.file.diffs
+            yield Fold("how variants differ from what they are copies of", lambda: variant_diffs(diffs))
 
 
 class WrittenBenchFile(BenchFile, Shown):
@@ -74,11 +81,11 @@ class WrittenBenchFile(BenchFile, Shown):
         """What `--json` prints, as a record."""
         return BenchKernelOutput(file=self)
 
-    def __rich__(self) -> Renderable:
-        from inductor_probe.report.bench import WrittenFileText
-
+    @property
+    def document(self) -> Document:
+        """What happened to the file, and how its variants differ."""
         here = Path.cwd()
-        return WrittenFileText(
+        return written_file(
             self, self.path.relative_to(here) if self.path.is_relative_to(here) else self.path
         )
 
@@ -139,11 +146,8 @@ class ConfigSweeps(Rows[ConfigSweep]):
     noun = "kernel"
     nothing = "no Triton kernel of the graph is launched"
 
-    def _view(self) -> Renderable:
-        from inductor_probe.report.config_sweep import ConfigSweepTable
-        from inductor_probe.report.page_list import PageList
-
-        return PageList([ConfigSweepTable(sweep) for sweep in self])
+    def _view(self) -> Document:
+        return config_sweeps(self)
 
 
 def sweep_configs(
@@ -170,10 +174,8 @@ class RewriteRows(Rows[RewriteRow]):
         """What `--json` prints, as a record."""
         return RewriteOutput(rewrites=self)
 
-    def _view(self) -> Renderable:
-        from inductor_probe.report.rewrites import RewriteTable
-
-        return RewriteTable(self)
+    def _view(self) -> Document:
+        return rewrite_list(self)
 
 
 def rewrites_of(graph: GraphOnDisk) -> RewriteRows:

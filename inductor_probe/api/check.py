@@ -16,10 +16,11 @@ from inductor_probe.model.check import CheckOutput, DumpCheck, GraphCheck
 from inductor_probe.model.debug_dir import DebugDir, GraphDir
 from inductor_probe.model.output import Output
 from inductor_probe.model.span import Problem
-from inductor_probe.notebook.shown import Renderable, Shown
 from inductor_probe.reader.debug_dir import read_graph, texts_of, unopened_files
 from inductor_probe.reader.logs.run_logs import read_logs
-from inductor_probe.report.check import CheckText
+from inductor_probe.report.document import Document
+from inductor_probe.report.pages.check import check_page
+from inductor_probe.report.shown import Shown
 from inductor_probe.report.words.remarks import sentence
 
 
@@ -31,8 +32,10 @@ class Check(DumpCheck, Shown):
         """What `--json` prints, as a record."""
         return CheckOutput(check=self, problems=self.problems)
 
-    def __rich__(self) -> Renderable:
-        return CheckText(self)
+    @property
+    def document(self) -> Document:
+        """What was read and what is wrong."""
+        return check_page(self)
 
     __repr__ = Shown.__repr__
 

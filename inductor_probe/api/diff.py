@@ -12,8 +12,9 @@ from inductor_probe.errors import NotFoundError, near_names
 from inductor_probe.model.diff import DiffOutput, GraphDiff, RunDiff
 from inductor_probe.model.output import Output
 from inductor_probe.model.span import Problem
-from inductor_probe.notebook.shown import Renderable, Shown
-from inductor_probe.report.diff import DiffPage
+from inductor_probe.report.document import Document
+from inductor_probe.report.pages.diff import diff_page
+from inductor_probe.report.shown import Shown
 from inductor_probe.report.words.diff import summary_words
 
 Compared = GraphOnDisk | RunOnDisk
@@ -83,13 +84,14 @@ class Diff(Shown):
         """What `--json` prints, as a record."""
         return DiffOutput(diff=self.result, summary=summary_words(self.result), problems=self.problems)
 
-    def __rich__(self) -> Renderable:
-        return DiffPage(self.result)
+    @property
+    def document(self) -> Document:
+        """What changed, weightiest first."""
+        return self.page()
 
-    def _repr_html_(self) -> str:
-        from inductor_probe.notebook.diff import diff_html
-
-        return diff_html(self.__rich__(), self.code())
+    def page(self, *, everything: bool = False) -> Document:
+        """Return what changed; with `everything` also what did not, and lists to their end."""
+        return diff_page(self.result, self.code, everything=everything)
 
 
 def _compare(a: Compared, b: Compared) -> tuple[GraphDiff | RunDiff, list[tuple[GraphOnDisk, GraphOnDisk]]]:

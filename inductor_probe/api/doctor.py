@@ -7,8 +7,9 @@ from pathlib import Path
 from inductor_probe.health.examine import examine
 from inductor_probe.model.health import DoctorOutput, MachineHealth
 from inductor_probe.model.output import Output
-from inductor_probe.notebook.shown import Renderable, Shown
-from inductor_probe.report.health import HealthText
+from inductor_probe.report.document import Document
+from inductor_probe.report.pages.check import health_page
+from inductor_probe.report.shown import Shown
 
 
 class Health(MachineHealth, Shown):
@@ -19,8 +20,10 @@ class Health(MachineHealth, Shown):
         """What `--json` prints, as a record."""
         return DoctorOutput(health=self)
 
-    def __rich__(self) -> Renderable:
-        return HealthText(self)
+    @property
+    def document(self) -> Document:
+        """The diagnostics, and whether the machine is fit."""
+        return health_page(self)
 
     __repr__ = Shown.__repr__
 

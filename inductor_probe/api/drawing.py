@@ -14,8 +14,11 @@ from inductor_probe.api.show import page
 from inductor_probe.errors import NotFoundError, ProbeError
 from inductor_probe.model.nodes import NodesOutput
 from inductor_probe.model.output import Output
-from inductor_probe.notebook.outline import Outline, outline
-from inductor_probe.notebook.shown import Renderable, Shown
+from inductor_probe.report.document import Document, Line, Picture
+from inductor_probe.report.html import escaped, html
+from inductor_probe.report.pages.nodes import node_table
+from inductor_probe.report.plots.drawing import MOST_UNITS, Outline, drawing_html, outline_of, too_many
+from inductor_probe.report.shown import Shown
 
 if TYPE_CHECKING:
     from inductor_probe.api.on_disk import GraphOnDisk
@@ -37,41 +40,45 @@ class Drawing(Shown):
     def outline(self) -> Outline:
         """What is drawn."""
         graph = self.graph.generated
-        return outline(node_rows(graph), layouts(graph), self.around)
+        return outline_of(node_rows(graph), layouts(graph), self.around)
 
     @property
     def output(self) -> Output:
         """What `--json` prints, as a record."""
         return NodesOutput(rows=tuple(row for unit in self.outline.units for row in unit.rows))
 
-    def __rich__(self) -> Renderable:
-        from inductor_probe.report.nodes import NodeTable
+    @property
+    def document(self) -> Document:
+        """The drawing where pictures are shown, and its nodes in a table."""
+        outline = self.outline
+        if len(outline.units) > MOST_UNITS:
+            yield Line((too_many(outline), "dim"))
+        else:
+            yield Picture(lambda: self.html)
+        yield from node_table([row for unit in outline.units for row in unit.rows])
 
-        return NodeTable([row for unit in self.outline.units for row in unit.rows])
-
-    def _repr_html_(self) -> str:
-        from inductor_probe.notebook.drawing import MOST_UNITS, drawing_html
-
-        panels = dict(self._panels()) if len(self.outline.units) <= MOST_UNITS else {}
-        return drawing_html(self.outline, panels)
+    @property
+    def html(self) -> str:
+        """The drawing alone, with the page of each box to choose; empty where it would have too many."""
+        if len(self.outline.units) > MOST_UNITS:
+            return ""
+        return drawing_html(self.outline, dict(self._panels()))
 
     def _panels(self) -> Iterator[tuple[str, str]]:
         """Yield what there is to say about each box of the drawing, by what it is."""
-        found = self.outline
-        for unit in found.units:
+        outline = self.outline
+        for unit in outline.units:
             yield f"node {unit.name}", self._page(unit.name)
-        for row in found.buffers:
+        for row in outline.buffers:
             yield f"buffer {row.buffer}", self._page(row.buffer)
-        kernels = {unit.kernel for unit in found.units}
+        kernels = {unit.kernel for unit in outline.units}
         for kernel in kernel_rows(self.graph.generated):
             if kernel.name in kernels:
                 yield f"kernel {kernel.name}", self._page(kernel.name)
 
     def _page(self, name: str) -> str:
         """Return the page of a name, or why there is none: it does not take the drawing away."""
-        from inductor_probe.notebook.page import escaped
-
         try:
-            return page(self.graph, name).html
+            return html(page(self.graph, name).document)
         except ProbeError as error:
             return escaped(str(error))

@@ -18,7 +18,8 @@ from inductor_probe.files import read_text
 from inductor_probe.machine.toolchain import compile_command
 from inductor_probe.model.cpp_program import ExportCppOutput
 from inductor_probe.model.kernels import KernelRow
-from inductor_probe.notebook.shown import Renderable, Shown
+from inductor_probe.report.document import Code, Document
+from inductor_probe.report.shown import Shown
 
 if TYPE_CHECKING:
     from inductor_probe.api.on_disk import GraphOnDisk
@@ -43,10 +44,10 @@ class CppProgram(Shown):
         """What `--json` prints, as a record."""
         return ExportCppOutput(kernel=self.kernel, path=Path(self.file), command=self.command, text=self.text)
 
-    def __rich__(self) -> Renderable:
-        from inductor_probe.report.facts import code_text
-
-        return code_text(f"{self.text}\n// {shlex.join(self.command)}", "")
+    @property
+    def document(self) -> Document:
+        """The program, and the command that compiles it."""
+        return (Code(f"{self.text}\n// {shlex.join(self.command)}", "cpp"),)
 
 
 def cpp_program(

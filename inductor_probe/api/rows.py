@@ -15,7 +15,8 @@ from inductor_probe.model.layouts import LayoutRow, LayoutsOutput
 from inductor_probe.model.nodes import NodeKind, NodeRow, NodesOutput
 from inductor_probe.model.output import Output
 from inductor_probe.model.span import Problem
-from inductor_probe.notebook.shown import Renderable, Shown
+from inductor_probe.report.document import Document, Line, apart
+from inductor_probe.report.shown import Shown
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -111,14 +112,12 @@ class Rows(tuple[Row, ...], Shown, Generic[Row]):
         made.__dict__.update(self.__dict__)
         return made
 
-    def __rich__(self) -> Renderable:
-        if self:
-            return self._view()
-        from rich.text import Text
+    @property
+    def document(self) -> Document:
+        """The rows, or why there are none."""
+        return self._view() if self else (Line(self.empty),)
 
-        return Text(self.empty)
-
-    def _view(self) -> Renderable:
+    def _view(self) -> Document:
         raise NotImplementedError
 
     __repr__ = Shown.__repr__
@@ -139,16 +138,10 @@ class LayoutRows(Rows[LayoutRow]):
         made.named = True
         return made
 
-    def _view(self) -> Renderable:
-        from inductor_probe.report.layouts import LayoutPage, LayoutTable
-        from inductor_probe.report.page_list import PageList
+    def _view(self) -> Document:
+        from inductor_probe.report.pages.layouts import layout_page, layout_table
 
-        return PageList([LayoutPage(row) for row in self]) if self.named else LayoutTable(self)
-
-    def _repr_html_(self) -> str:
-        from inductor_probe.notebook.layouts import layouts_html
-
-        return super()._repr_html_() if self.named or not self else layouts_html(self)
+        return apart(map(layout_page, self)) if self.named else layout_table(self)
 
 
 def _points(row: NodeRow) -> tuple[int, int]:
@@ -242,10 +235,10 @@ class NodeRows(Rows[NodeRow]):
         common = set.intersection(*({id(row) for row in rows} for rows in picked)) if picked else None
         return self if common is None else self._with(row for row in self if id(row) in common)
 
-    def _view(self) -> Renderable:
-        from inductor_probe.report.nodes import NodeTable
+    def _view(self) -> Document:
+        from inductor_probe.report.pages.nodes import node_table
 
-        return NodeTable(self)
+        return node_table(self)
 
 
 TRAITS = (
@@ -299,15 +292,10 @@ class KernelRows(Rows[KernelRow]):
             self._picked(_BY_TRAIT, trait)
         return self._with(row for row in self if set(traits) <= set(row.traits))
 
-    def _view(self) -> Renderable:
-        from inductor_probe.report.kernels import KernelTable
+    def _view(self) -> Document:
+        from inductor_probe.report.pages.kernels import kernel_table
 
-        return KernelTable(self)
-
-    def _repr_html_(self) -> str:
-        from inductor_probe.notebook.kernels import kernels_html
-
-        return kernels_html(self)
+        return kernel_table(self)
 
 
 FusionRow: TypeAlias = GraphFusion | NodeFusion | FusionDecision
@@ -328,7 +316,11 @@ class FusionRows(Rows[FusionRow]):
         rows = tuple(rows)
         return super().__new__(cls, rows, (*problems, *(problem for row in rows for problem in row.problems)))
 
-    def _view(self) -> Renderable:
-        from inductor_probe.report.fusion import FusionPages
+    def _view(self) -> Document:
+        return self.page()
 
-        return FusionPages(self)
+    def page(self, *, everything: bool = False) -> Document:
+        """Return each answer on a page of its own; with `everything` lists to their end."""
+        from inductor_probe.report.pages.fusion import fusion_pages
+
+        return fusion_pages(self, everything=everything)

@@ -22,8 +22,8 @@ from inductor_probe.model.debug_dir import TREE, DebugDir
 from inductor_probe.model.remark import Remark, Subject
 from inductor_probe.model.runs import Removal, RunFacts, RunsOutput
 from inductor_probe.model.span import Problem
-from inductor_probe.notebook.shown import Renderable
 from inductor_probe.reader.debug_dir import is_run, read_run
+from inductor_probe.report.document import Document
 
 _NAMED = 4
 
@@ -40,10 +40,10 @@ class RunList(Rows[RunFacts]):
         """Why there are none."""
         return f"no run below {self.root}"
 
-    def _view(self) -> Renderable:
-        from inductor_probe.report.runs import RunsTable
+    def _view(self) -> Document:
+        from inductor_probe.report.pages.runs import runs_table
 
-        return RunsTable(self, self.root, time.time())
+        return runs_table(self, self.root, time.time())
 
 
 def runs(

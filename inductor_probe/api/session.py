@@ -11,7 +11,8 @@ from inductor_probe.errors import NotFoundError, near_names
 from inductor_probe.model.debug_dir import DebugDir, GraphDir
 from inductor_probe.model.output import Output
 from inductor_probe.model.runs import DumpOutput
-from inductor_probe.notebook.shown import Renderable, Shown
+from inductor_probe.report.document import Document, Picture
+from inductor_probe.report.shown import Shown
 
 if TYPE_CHECKING:
     from inductor_probe.analysis.fusion.log import Matched
@@ -311,14 +312,14 @@ class Graph(GraphOnDisk, Session):
         """What `--json` prints, as a record."""
         return self.pages().output
 
-    def __rich__(self) -> Renderable:
+    @property
+    def document(self) -> Document:
+        """The graph in a line, its remarks, and where pictures are shown a drawing of it."""
         from inductor_probe.analysis.summary import summarise
-        from inductor_probe.report.summary import SummaryTable
+        from inductor_probe.report.pages.runs import summary_page
 
-        return SummaryTable(summarise(self.run.debug_dir, [self.compiled]))
-
-    def _repr_html_(self) -> str:
-        return super()._repr_html_() + self.draw()._repr_html_()
+        yield from summary_page(summarise(self.run.debug_dir, [self.compiled]))
+        yield Picture(lambda: self.draw().html)
 
 
 class Run(RunOnDisk, Session):
@@ -374,7 +375,9 @@ class Run(RunOnDisk, Session):
             summary=self.summary,
         )
 
-    def __rich__(self) -> Renderable:
-        from inductor_probe.report.summary import SummaryTable
+    @property
+    def document(self) -> Document:
+        """The graphs in a table, and remarks."""
+        from inductor_probe.report.pages.runs import summary_page
 
-        return SummaryTable(self.summary)
+        return summary_page(self.summary)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -25,11 +25,11 @@ from inductor_probe.model.pages import (
 )
 from inductor_probe.model.runs import RunSummary
 from inductor_probe.model.span import Problem
-from inductor_probe.notebook.shown import Renderable, Shown
+from inductor_probe.report.document import Document, apart
+from inductor_probe.report.shown import Shown
 
 if TYPE_CHECKING:
     from inductor_probe.api.on_disk import GraphOnDisk, RunOnDisk
-    from inductor_probe.report.node_page import Lines
 
 _WIDTH = 100
 """Columns of a formula in JSON."""
@@ -75,7 +75,7 @@ class Page(Shown):
         return ShowOutput(pages=(self.shown,))
 
     @cached_property
-    def lines(self) -> Lines:
+    def lines(self) -> Mapping[str, Sequence[tuple[int, str]]]:
         """The dumped text of the nodes on the page, as numbered lines by node."""
         texts: dict[Path, list[str]] = {}
         found: dict[str, Sequence[tuple[int, str]]] = {}
@@ -109,40 +109,12 @@ class Page(Shown):
                 return (part,)
         return ()
 
-    def __rich__(self) -> Renderable:
-        match self.record:
-            case NodePage():
-                from inductor_probe.report.node_page import NodePageText
-
-                return NodePageText(self.record, self.lines if self.raw else None)
-            case BufferPage():
-                from inductor_probe.report.buffer_page import BufferPageText
-
-                return BufferPageText(self.record, self.lines if self.raw else None)
-            case TracePage():
-                from inductor_probe.report.trace_page import TracePageText
-
-                return TracePageText(self.record)
-            case KernelRow():
-                from inductor_probe.report.kernel_page import KernelPage
-
-                return KernelPage(self.record, code=self.code)
-            case GraphPage():
-                from inductor_probe.report.graph_page import GraphPageText
-
-                return GraphPageText(self.record)
-
-    def _repr_html_(self) -> str:
-        from inductor_probe.notebook.page import page
-
-        return page(self.html)
-
     @property
-    def html(self) -> str:
-        """What a notebook shows, without the frame and the style around it."""
-        from inductor_probe.notebook.pages import page_html
+    def document(self) -> Document:
+        """The page."""
+        from inductor_probe.report.pages.show import page_blocks
 
-        return page_html(self.record, self.lines, raw=self.raw, text=self.code)
+        return page_blocks(self.record, lambda: self.lines, raw=self.raw, code=self.code)
 
 
 class Pages(Rows[Page]):
@@ -158,21 +130,12 @@ class Pages(Rows[Page]):
         """The pages as the record that `--json` prints."""
         return ShowOutput(pages=tuple(page.shown for page in self), problems=self.problems)
 
-    def _view(self) -> Renderable:
+    def _view(self) -> Document:
         if self.outline is not None:
-            from inductor_probe.report.summary import SummaryTable
+            from inductor_probe.report.pages.runs import summary_page
 
-            return SummaryTable(self.outline)
-        from inductor_probe.report.page_list import PageList
-
-        return PageList(self)
-
-    def _repr_html_(self) -> str:
-        from inductor_probe.notebook.page import page
-
-        if self.outline is not None or not self:
-            return super()._repr_html_()
-        return page(*(each.html for each in self))
+            return summary_page(self.outline)
+        return apart(page.document for page in self)
 
 
 def pages_of(run: RunOnDisk, pages: Sequence[Page], problems: Iterable[Problem]) -> Pages:

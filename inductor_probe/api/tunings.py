@@ -12,8 +12,8 @@ from inductor_probe.api.rows import Rows
 from inductor_probe.errors import ProbeError
 from inductor_probe.files import LARGEST_JSON, read_text
 from inductor_probe.model.autotuning import Tuning, TuningsOutput
-from inductor_probe.notebook.shown import Renderable
 from inductor_probe.reader.tunings import cached_configs, logged_configs, read_tunings, tuning_of_log
+from inductor_probe.report.document import Document
 from inductor_probe.store.choices import tunings_from_csv, tunings_to_csv
 
 if TYPE_CHECKING:
@@ -37,11 +37,10 @@ class Tunings(Rows[Tuning]):
         """The tunings as a small table, which `tunings` reads back."""
         return tunings_to_csv(self)
 
-    def _view(self) -> Renderable:
-        from inductor_probe.report.page_list import PageList
-        from inductor_probe.report.templates import TuningTable
+    def _view(self) -> Document:
+        from inductor_probe.report.pages.tunings import tuning_tables
 
-        return PageList([TuningTable(tuning) for tuning in self])
+        return tuning_tables(self)
 
 
 def tunings_of_table(table: Path) -> Tunings:

@@ -30,8 +30,8 @@ from inductor_probe.cli.screen import (
 from inductor_probe.errors import ExitCode, ProbeError, VariantTextError
 from inductor_probe.files import read_text
 from inductor_probe.model.bench import INPUTS, BenchFile, BenchKernelOutput, BenchSettings, RewriteOutput
-from inductor_probe.report.bench import VariantDiffs, bench_file_text
-from inductor_probe.report.bench_settings import SettingsTable
+from inductor_probe.report.document import Code
+from inductor_probe.report.pages.bench import bench_file_lines, settings_table, variant_diffs
 from inductor_probe.report.words.bench import result_sentence
 from inductor_probe.report.words.remarks import sentence
 
@@ -135,13 +135,13 @@ def _bench(
         bench = graph.run_bench_file(file, settings, trust=trust, progress=progress)
         _say_bench_warnings(bench)
         if output_format != "json":
-            show(bench)
+            show(bench.document, output_format)
         benches.append(bench)
     results = tuple(bench.result for bench in benches)
     if output_format == "json":
         show_json(BenchKernelOutput(file=file, results=results, summary=tuple(map(result_sentence, results))))
     elif len(benches) > 1:
-        show(SettingsTable(list(results)))
+        show(settings_table(results), output_format)
     return ExitCode.OK if all(bench.correct for bench in benches) else ExitCode.MISMATCH
 
 
@@ -153,9 +153,10 @@ def _say_bench_warnings(bench: ip.Bench) -> None:
 
 def _show_written(file: ip.WrittenBenchFile, output_format: OutputFormat) -> None:
     """Say what happened to a bench file, and show how its variants differ from what they are copies of."""
-    say(bench_file_text(file, relative(file.path)))
+    for line in bench_file_lines(file, relative(file.path)):
+        say(line.text)
     if file.diffs and output_format != "json":
-        show(VariantDiffs(file.diffs))
+        show(variant_diffs(file.diffs), output_format)
 
 
 def _variant_files(texts: tuple[str, ...]) -> dict[str, Path | None]:
@@ -284,7 +285,7 @@ def export_cpp(
     if output_format == "json":
         show_json(replace(program.output, path=path))
     else:
-        sys.stdout.write(f"{shlex.join(program.command)}\n")
+        show([Code(shlex.join(program.command))], output_format)
     return ExitCode.OK
 
 

@@ -103,10 +103,8 @@ def fusion(words: tuple[str, ...], *, everything: bool, output_format: OutputFor
     A and B are nodes (op3), fused ones (op3_op4) or buffers (buf3): fused when, or not why? With A alone:
     what it was fused with and what not. Without names: all of the graph.
     """
-    from inductor_probe.report.fusion import FusionPages
-
     rows = resolve(words, 2, ip.fusion)
-    return give_rows(rows, output_format, text=FusionPages(rows, everything))
+    return give_rows(rows, output_format, document=rows.page(everything=everything))
 
 
 @command(
@@ -157,15 +155,15 @@ def diff(
     The exit status is 0 when both compute the same with the same code, 1 when they differ, 2 when something
     could not be read.
     """
-    from inductor_probe.report.diff import CodePage, DiffPage
+    from inductor_probe.report.pages.diff import code_page
 
     if code not in (None, _EVERY_KERNEL) and a is not None and b is None:
         a, b, code = code, a, _EVERY_KERNEL  # `--code A B`: an option's value cannot be told from an argument
     diff = ip.diff(a, b)
-    text: CodePage | DiffPage = DiffPage(diff.result, everything)
+    document = diff.page(everything=everything)
     if code is not None and output_format != "json":
-        text = CodePage(diff.code(None if code == _EVERY_KERNEL else code))
-    status = give(diff, output_format, text=text, ok=diff.equal)
+        document = code_page(diff.code(None if code == _EVERY_KERNEL else code))
+    status = give(diff, output_format, document=document, ok=diff.equal)
     return screen.warn(diff.problems) or status
 
 

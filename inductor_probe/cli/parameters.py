@@ -6,14 +6,16 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Sequence
+from functools import wraps
 from inspect import cleandoc
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import click
 from click.shell_completion import CompletionItem
 
 from inductor_probe.cli.completion import MODULE
+from inductor_probe.cli.screen import OutputFormat
 from inductor_probe.discovery.discover import find
 from inductor_probe.errors import NotFoundError, ProbeError
 
@@ -29,21 +31,32 @@ _TARGETS = {
 }
 """The word for a target in the usage line of a verb -> the last paragraph of its help."""
 
-_JSON: Decorator[Any] = click.option(
-    "--json", "output_format", flag_value="json", default="terminal", help="Print JSON with stable keys."
+_FORMAT: tuple[Decorator[Any], ...] = (
+    click.option(
+        "--format",
+        "output_format",
+        type=click.Choice(get_args(OutputFormat)),
+        default="terminal",
+        help="Print markdown, to paste into an issue, or JSON.",
+    ),
+    click.option("--json", is_flag=True, help="Print JSON with stable keys: --format json."),
 )
 
 
 def command(*parameters: Decorator[Any], **attributes: Any) -> Callable[[Callable[..., int]], click.Command]:
-    """Make a verb of a function: its parameters in this order, --json, and how a target is named in its help.
+    """Make a verb of a function: its parameters in this order, --format, and in its help what a target is.
 
-    The function gets the value of --json as `output_format`: see `screen.OutputFormat`.
+    The function gets the value of --format, or `json` with --json, as `output_format`.
     """
 
     def decorate(verb: Callable[..., int]) -> click.Command:
-        for parameter in reversed((*parameters, _JSON)):
-            verb = parameter(verb)
-        made: click.Command = click.command(**attributes)(verb)
+        @wraps(verb)
+        def run(*, json: bool, output_format: OutputFormat, **values: Any) -> int:
+            return verb(**values, output_format="json" if json else output_format)
+
+        for parameter in reversed((*parameters, *_FORMAT)):
+            run = parameter(run)
+        made: click.Command = click.command(**attributes)(run)
         made.help = cleandoc(verb.__doc__ or "")
         metavars = [parameter.metavar or "" for parameter in made.params]
         for target, sentence in _TARGETS.items():

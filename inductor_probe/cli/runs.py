@@ -15,7 +15,7 @@ from inductor_probe.cli.parameters import command
 from inductor_probe.cli.screen import OutputFormat, complain, give, give_rows, say, show, show_json
 from inductor_probe.errors import ExitCode, ProbeError
 from inductor_probe.model.runs import Removal, RemovalResult, RunsOutput
-from inductor_probe.report.runs import RemovalText
+from inductor_probe.report.pages.runs import removal_lines
 from inductor_probe.report.units import bytes_text, counted
 
 
@@ -87,9 +87,9 @@ def _remove(runs: ip.RunList, *, dry_run: bool, yes: bool, json: bool) -> int:
     removable = [plan for plan in plans if not plan.blockers]
     removed: list[Removal] = []
     if not json and not plans:
-        show(runs)
+        show(runs.document)
     elif not json and (dry_run or not yes or not removable):
-        show(RemovalText(plans, "would remove"))
+        show(removal_lines(plans, "would remove"))
     if removable and not dry_run:
         if yes or _confirmed(removable):
             removed = list(_removed(removable))
@@ -100,7 +100,7 @@ def _remove(runs: ip.RunList, *, dry_run: bool, yes: bool, json: bool) -> int:
         results = tuple(RemovalResult(plan, plan in removed) for plan in plans)
         show_json(RunsOutput(rows=runs, removals=results, problems=runs.problems))
     elif removed and yes:
-        show(RemovalText([plan for plan in plans if plan.blockers or plan in removed], "removed"))
+        show(removal_lines([plan for plan in plans if plan.blockers or plan in removed], "removed"))
     elif removed:
         say(f"removed {_total(removed)}")
     all_done = not any(plan.blockers for plan in plans) and (dry_run or len(removed) == len(removable))

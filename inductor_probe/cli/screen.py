@@ -9,21 +9,21 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
-from rich.console import RenderableType
-from rich.text import Text
+from rich.console import Console
 
 from inductor_probe.errors import ExitCode, ProbeError
 from inductor_probe.model.codec import to_json
 from inductor_probe.model.output import Output
 from inductor_probe.model.span import Problem
-from inductor_probe.report.shown import plain_console
-from inductor_probe.report.visible import VisibleConsole, visible
+from inductor_probe.report.document import Document, Inline, Line
+from inductor_probe.report.markdown import to_markdown
+from inductor_probe.report.shown import Shown
+from inductor_probe.report.terminal import Terminal, plain_console
 
 if TYPE_CHECKING:
     from inductor_probe.api.rows import Rows
-    from inductor_probe.notebook.shown import Shown
 
-OutputFormat = Literal["terminal", "json"]
+OutputFormat = Literal["terminal", "markdown", "json"]
 """How a verb prints its result."""
 
 _PIPE_WIDTH = 10_000
@@ -31,35 +31,36 @@ _PIPE_WIDTH = 10_000
 
 
 def give(
-    view: Shown, output_format: OutputFormat, *, text: RenderableType | None = None, ok: bool = True
+    view: Shown, output_format: OutputFormat, *, document: Document | None = None, ok: bool = True
 ) -> ExitCode:
-    """Print a view; return MISMATCH unless `ok`. `text` takes its place where it is not printed as JSON."""
+    """Print a view; return MISMATCH unless `ok`. `document` takes its place unless it is printed as JSON."""
     if output_format == "json":
         show_json(view.output)
     else:
-        show(view if text is None else text)
+        show(view.document if document is None else document, output_format)
     return ExitCode.OK if ok else ExitCode.MISMATCH
 
 
-def give_rows(
-    rows: Rows[Any], output_format: OutputFormat, *, text: RenderableType | None = None
-) -> ExitCode:
+def give_rows(rows: Rows[Any], output_format: OutputFormat, *, document: Document | None = None) -> ExitCode:
     """Print rows, or why there are none, then what could not be read; return FAILED if there is such."""
     if rows or output_format == "json":
-        give(rows, output_format, text=text)
+        give(rows, output_format, document=document)
     else:
         say(rows.empty)
     return warn(rows.problems)
 
 
-def show(renderable: RenderableType) -> None:
+def show(document: Document, output_format: OutputFormat = "terminal") -> None:
     """Print a result. Tables pad their lines with spaces; nobody wants those in a pipe.
 
     Lines of code are longer than a terminal is wide: rich would crop them, the terminal wraps them.
     """
+    if output_format == "markdown":
+        sys.stdout.write(to_markdown(document))
+        return
     console = _console(sys.stdout)
     with console.capture() as captured:
-        console.print(renderable, crop=False)
+        console.print(Terminal(document), crop=False)
     sys.stdout.write("".join(f"{line.rstrip(' ')}\n" for line in captured.get().splitlines()))
 
 
@@ -68,14 +69,15 @@ def show_json(output: Output) -> None:
     sys.stdout.write(json.dumps(to_json(output), indent=2) + "\n")
 
 
-def say(text: RenderableType) -> None:
+def say(text: Inline) -> None:
     """Print what is not a result: progress, notes, errors."""
-    _console(sys.stderr).print(text, soft_wrap=True)  # a path cut in two cannot be copied
+    console = plain_console(file=sys.stderr, width=_PIPE_WIDTH)  # a path cut in two cannot be copied
+    console.print(Terminal([Line(text)]), crop=False)
 
 
-def say_warning(text: str | Text) -> None:
+def say_warning(text: str) -> None:
     """Print a warning."""
-    say(Text.assemble(("warning: ", "bold yellow"), text))
+    say([("warning: ", "bold yellow"), text])
 
 
 def relative(path: Path) -> Path:
@@ -101,9 +103,9 @@ def write_output(path: Path, text: str, *, force: bool) -> None:
 
 def complain(error: ProbeError) -> None:
     """Print an error with its next step."""
-    say(Text.assemble(("error: ", "bold red"), _indented(error.message)))
+    say([("error: ", "bold red"), _indented(error.message)])
     if error.hint:
-        say(Text.assemble(("hint: ", "bold cyan"), _indented(error.hint)))
+        say([("hint: ", "bold cyan"), _indented(error.hint)])
 
 
 def warn(problems: Iterable[Problem]) -> ExitCode:
@@ -116,13 +118,10 @@ def warn(problems: Iterable[Problem]) -> ExitCode:
 
 
 def _indented(message: str) -> str:
-    """Indent what follows the first line: a name with a line end in it cannot pose as a message of ours.
-
-    Acting characters are made visible here already: rich drops some of them, and a name is shown whole.
-    """
-    return visible(message).replace("\n", "\n  ")
+    """Indent what follows the first line: a name with a line end in it cannot pose as a message of ours."""
+    return message.replace("\n", "\n  ")
 
 
-def _console(stream: TextIO) -> VisibleConsole:
+def _console(stream: TextIO) -> Console:
     known_width = stream.isatty() or "COLUMNS" in os.environ
     return plain_console(file=stream, width=None if known_width else _PIPE_WIDTH)

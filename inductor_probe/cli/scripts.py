@@ -19,7 +19,7 @@ from inductor_probe.cli.screen import OutputFormat, complain, give, relative, sa
 from inductor_probe.errors import ExitCode, ProbeError, RunFailedError
 from inductor_probe.model.manifest import Manifest
 from inductor_probe.model.runs import NextStep
-from inductor_probe.report.summary import next_text
+from inductor_probe.report.pages.runs import next_text
 from inductor_probe.report.words.runs import how_it_ended
 
 if TYPE_CHECKING:

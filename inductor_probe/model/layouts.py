@@ -197,6 +197,18 @@ class LayoutRow:
     recorded_bytes: int | None = None
     symbols: tuple[Symbol, ...] = ()
 
+    @property
+    def noncontiguous_readers(self) -> frozenset[str]:
+        """The nodes that read it non-contiguously, as its remarks say."""
+        about = (self.buffer, "read")
+        return frozenset(
+            subject.name
+            for remark in self.remarks
+            if remark.code == "noncontiguous-access"
+            and (remark.number("buffer"), remark.number("direction")) == about
+            for subject in remark.subjects
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class LayoutsOutput(Output):

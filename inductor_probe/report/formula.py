@@ -1,11 +1,8 @@
-"""A formula: as lines of text, and as a rich renderable."""
+"""A formula as lines of text."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-
-from rich.console import Console, ConsoleOptions, RenderResult
-from rich.text import Text
 
 from inductor_probe.model.formula import (
     BoundsCheck,
@@ -24,22 +21,6 @@ from inductor_probe.report.units import dims_text
 from inductor_probe.report.words.layouts import CONVENTIONS
 
 _COMMENT = "#"
-
-
-class FormulaText:
-    """A formula for a terminal of any width."""
-
-    def __init__(self, formula: Formula) -> None:
-        self.formula = formula
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        for line in formula_lines(self.formula, options.max_width):
-            yield _styled(line)
-
-
-def formula_text(formula: Formula, width: int = 100) -> str:
-    """Return a formula as plain text."""
-    return "\n".join(formula_lines(formula, width))
 
 
 def formula_lines(formula: Formula, width: int) -> list[str]:
@@ -139,13 +120,3 @@ def _wrapped(text: str, width: int, hang: str) -> list[str]:
         else:
             lines[-1] += f" {word}" if lines[-1] else word
     return lines
-
-
-def _styled(line: str) -> Text:
-    text = Text(line, overflow="fold")
-    if not line.startswith((" ", _COMMENT)):
-        text.stylize("bold")
-    at = line.find(f"{_COMMENT} ")
-    if at >= 0:
-        text.stylize("dim", at)
-    return text

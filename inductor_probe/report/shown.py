@@ -1,41 +1,54 @@
-"""Objects that show themselves as text in a Python prompt."""
+"""Objects that show themselves: as text in a Python prompt, as HTML in a notebook, as markdown."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from io import StringIO
-from typing import Any
+from typing import TYPE_CHECKING
 
-from rich.console import RenderableType as Renderable
+from inductor_probe.model.codec import Json, to_json
+from inductor_probe.model.output import Output
+from inductor_probe.report.document import Document
 
-from inductor_probe.report.visible import VisibleConsole
-
-__all__ = ["Renderable", "Shown", "plain_console", "to_text"]
-
-_NOTEBOOK_WIDTH = 140
-
-
-def plain_console(**options: Any) -> VisibleConsole:
-    """Return a console that takes text as it is: `[s77, s27]` is a size here, not rich markup.
-
-    In a notebook it writes to its file like anywhere else, where rich's own would show everything there.
-    """
-    return VisibleConsole(markup=False, highlight=False, emoji=False, force_jupyter=False, **options)
-
-
-def to_text(renderable: Renderable, width: int = _NOTEBOOK_WIDTH) -> str:
-    """Render without colours for `width` columns; a longer line of code stays whole."""
-    file = StringIO()
-    plain_console(file=file, width=width, color_system=None).print(renderable, crop=False)
-    return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
+if TYPE_CHECKING:
+    from inductor_probe.report.terminal import Terminal
 
 
 class Shown(ABC):
-    """Gives an object its looks from one rich renderable."""
+    """Gives an object all of its looks from one document, and its JSON from one record."""
 
+    @property
     @abstractmethod
-    def __rich__(self) -> Renderable:
-        """Return what is shown."""
+    def document(self) -> Document:
+        """What is shown."""
+
+    @property
+    @abstractmethod
+    def output(self) -> Output:
+        """What `--json` prints of it, as a record."""
+
+    @property
+    def json(self) -> Json:
+        """What `--json` prints of it, ready for `json.dumps`."""
+        return to_json(self.output)
+
+    @property
+    def markdown(self) -> str:
+        """What `--format markdown` prints."""
+        from inductor_probe.report.markdown import to_markdown  # noqa: PLC0415 - one back end is enough
+
+        return to_markdown(self.document)
+
+    def __rich__(self) -> Terminal:
+        from inductor_probe.report.terminal import Terminal  # noqa: PLC0415 - as above
+
+        return Terminal(self.document)
 
     def __repr__(self) -> str:
-        return to_text(self.__rich__())
+        from inductor_probe.report.terminal import to_text  # noqa: PLC0415 - as above
+
+        return to_text(self.document)
+
+    def _repr_html_(self) -> str:
+        from inductor_probe.report.html import page  # noqa: PLC0415 - as above
+
+        return page(self.document)

@@ -73,6 +73,12 @@ def shorten(name: str, room: int) -> str:
     return f"{name[:head]}…{name[len(name) - (room - 1 - head) :]}"
 
 
+def first_names(names: Sequence[str], most: int = 24) -> str:
+    """`a, b and 3 more`."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
 def counted(number: int, one: str, many: str | None = None) -> str:
     """`1 node`, `2 nodes`, `12,345 lines`."""
     return f"{number:,} {one if number == 1 else many or f'{one}s'}"

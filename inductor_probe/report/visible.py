@@ -8,13 +8,6 @@ it has; a lone surrogate (a byte of a file's name that is not UTF-8) cannot be p
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from collections.abc import Iterable
-from typing import Any
-
-from rich.console import Console, ConsoleOptions, RenderableType
-from rich.segment import Segment
-from rich.text import Span, Text
 
 _BYTES = "\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 but tab and newline, delete, C1
 _MARKS = "\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\ufffb"
@@ -37,39 +30,3 @@ def _escape(match: re.Match[str]) -> str:
     if code < 0x100:
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
-
-
-class VisibleConsole(Console):
-    """A console through which no text can act on the terminal. rich's own colours still do."""
-
-    def render_str(self, text: str, **options: Any) -> Text:
-        """Turn a string into rich's `Text`, which would drop some acting characters without a trace."""
-        return super().render_str(visible(text), **options)
-
-    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Render with acting characters as escapes, before lines are broken where that can be done."""
-        if isinstance(renderable, Text) and _ACTING.search(renderable.plain):
-            renderable = _visible_text(renderable)
-        for segment in super().render(renderable, options):
-            if segment.control or segment.text.isprintable() or not _ACTING.search(segment.text):
-                yield segment
-            else:
-                yield Segment(visible(segment.text), segment.style)
-
-
-def _visible_text(text: Text) -> Text:
-    """Return `text` with escapes in it, its styles where they were."""
-    grown = 0
-    ends, shifts = [0], [0]
-    for match in _ACTING.finditer(text.plain):
-        grown += len(_escape(match)) - 1
-        ends.append(match.end())
-        shifts.append(grown)
-
-    def moved(offset: int) -> int:
-        return offset + shifts[bisect_right(ends, offset) - 1]
-
-    shown = text.copy()
-    shown.plain = visible(text.plain)
-    shown.spans = [Span(moved(span.start), moved(span.end), span.style) for span in text.spans]
-    return shown

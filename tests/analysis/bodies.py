@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from inductor_probe.model.formula import Formula
 from inductor_probe.model.ir import SchedulerNode
 from inductor_probe.reader.ir import parse_ir
+from inductor_probe.report.formula import formula_lines
 from tests.conftest import DUMPS
 
 MORE_DUMPS = "PROBE_MORE_DUMPS"
@@ -36,3 +38,7 @@ def _bodies(folder: Path) -> Iterator[tuple[str, SchedulerNode]]:
 def more_dumps() -> Path | None:
     named = os.environ.get(MORE_DUMPS)
     return Path(named) if named else None
+
+
+def formula_text(formula: Formula, width: int = 100) -> str:
+    return "\n".join(formula_lines(formula, width))

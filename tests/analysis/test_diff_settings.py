@@ -10,7 +10,7 @@ from pathlib import Path
 import inductor_probe as ip
 from inductor_probe.model.diff import FactChange
 from inductor_probe.model.manifest import Manifest
-from inductor_probe.report.shown import to_text
+from inductor_probe.report.terminal import to_text
 from inductor_probe.store.manifest import manifest_to_json, read_manifest
 from tests.conftest import DUMPS
 
@@ -59,9 +59,9 @@ def test_a_setting_of_the_run_is_said_once(tmp_path: Path) -> None:
     )
     assert [graph.environment for graph in diff.graphs] == [(), ()]
     assert diff.equal
-    lines = to_text(diff.__rich__(), 80).splitlines()
+    lines = to_text(diff.document, 80).splitlines()
     assert f"  {TILING}: default -> False" in lines
-    narrow = to_text(diff.__rich__(), 40).splitlines()
+    narrow = to_text(diff.document, 40).splitlines()
     assert narrow[0].startswith("A plain  …")
     assert narrow[1].startswith("B tiled  …")
     assert narrow[1].endswith("/run_tiled")

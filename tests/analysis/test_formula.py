@@ -14,8 +14,8 @@ from inductor_probe.analysis.formula.formula import formula
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.formula import Call, Definition, Effect, Formula, Number, Store
 from inductor_probe.model.ir import Block, BufferLayout, Dotted, Op, Ref, SchedulerNode
-from inductor_probe.report.formula import formula_lines, formula_text
-from tests.analysis.bodies import MORE_DUMPS, all_bodies, more_bodies, more_dumps
+from inductor_probe.report.formula import formula_lines
+from tests.analysis.bodies import MORE_DUMPS, all_bodies, formula_text, more_bodies, more_dumps
 from tests.analysis.evaluation import BodyMachine, FormulaMachine, NotEvaluatedError, World, points
 from tests.analysis.made_bodies import F32, LOAD, body_node, op, store
 

@@ -16,8 +16,8 @@ from inductor_probe.model.layouts import LayoutRow, Pattern
 from inductor_probe.model.remark import Subject
 from inductor_probe.reader.debug_dir import graph_dir, read_graph
 from inductor_probe.reader.output_code import parse_output_code
-from inductor_probe.report.layouts import LayoutTable
-from inductor_probe.report.shown import to_text
+from inductor_probe.report.pages.layouts import layout_table
+from inductor_probe.report.terminal import to_text
 from tests.conftest import DUMPS, all_graph_dirs
 
 Read = Callable[..., CompiledGraph]
@@ -232,10 +232,10 @@ def test_a_packed_weight_is_said_to_be_one(read: Read) -> None:
     assert code is not None
     weight = next(each.layout for each in code.allocations if each.name == "_frozen_param19")
     row = replace(layouts(graph)[0], buffer="_frozen_param19", layout=weight, memory_format="unknown")
-    shown = " ".join(to_text(LayoutTable([row]), 80).split())
+    shown = " ".join(to_text(layout_table([row]), 80).split())
     assert "_frozen_param19: a constant with the stride [1, 0, 0, 0], which cannot be that of its" in shown
 
 
 def test_the_result_of_a_call_with_several_values_has_no_layout_of_its_own(read: Read) -> None:
-    shown = to_text(LayoutTable(layouts(read("torch-2.13.0-cpu-programs/training"))), 160)
+    shown = to_text(layout_table(layouts(read("torch-2.13.0-cpu-programs/training"))), 160)
     assert "buf6: the result of a call whose values are buffers of their own: those have layouts" in shown

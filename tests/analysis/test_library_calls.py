@@ -11,7 +11,7 @@ from inductor_probe.analysis.kernels import kernel_rows
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.span import SourceLine, own_lines
 from inductor_probe.reader.debug_dir import graph_dir, read_graph
-from inductor_probe.report.shown import to_text
+from inductor_probe.report.terminal import to_text
 from tests.conftest import DUMPS, all_graph_dirs
 
 Read = Callable[..., CompiledGraph]
@@ -68,8 +68,8 @@ def test_lines_of_torch_are_not_counted_as_the_user_s() -> None:
     )
     assert own_lines((other, own)) == [own]
     assert own_lines((other,)) == (other,)
-    page = to_text(ip.show(None, DUMPS / "torch-2.13.0-cpu-programs" / "optimizer").__rich__(), 160)
+    page = to_text(ip.show(None, DUMPS / "torch-2.13.0-cpu-programs" / "optimizer").document, 160)
     assert "from lines of installed packages\n" in page
     assert "from your lines" not in page
-    page = to_text(ip.show(None, DUMPS / "torch-2.13.0-cpu-programs" / "training").__rich__(), 160)
+    page = to_text(ip.show(None, DUMPS / "torch-2.13.0-cpu-programs" / "training").document, 160)
     assert "from your lines\n" in page

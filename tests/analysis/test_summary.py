@@ -15,9 +15,9 @@ from inductor_probe.model.manifest import GraphBreak, LimitHit, Manifest
 from inductor_probe.model.remark import Subject
 from inductor_probe.model.runs import GraphSummary, NextStep, RunSummary
 from inductor_probe.model.span import Problem
-from inductor_probe.report.kernels import KernelTable
-from inductor_probe.report.shown import to_text
-from inductor_probe.report.summary import next_text
+from inductor_probe.report.pages.kernels import kernel_table
+from inductor_probe.report.pages.runs import next_text
+from inductor_probe.report.terminal import to_text
 from inductor_probe.report.words.remarks import folded, sentence
 
 Read = Callable[..., CompiledGraph]
@@ -126,7 +126,7 @@ def test_what_is_so_for_many_kernels_takes_one_line(read: Read) -> None:
         )
         for name in (f"kernel_{number}" for number in range(5))
     ]
-    lines = to_text(KernelTable(rows), 100).splitlines()
+    lines = to_text(kernel_table(rows), 100).splitlines()
     (line,) = [line for line in lines if "scalar" in line]
     assert line.strip().startswith("! kernel_0, kernel_1, kernel_2 and 2 more: 1 of 1 loop nest is scalar")
 

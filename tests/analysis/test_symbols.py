@@ -13,7 +13,7 @@ from inductor_probe.analysis.work import kernel_work
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.layouts import Symbol
 from inductor_probe.model.manifest import GraphRecord, InputFact
-from inductor_probe.report.shown import to_text
+from inductor_probe.report.terminal import to_text
 from inductor_probe.report.units import symbols_text
 from tests.conftest import DUMPS
 
@@ -83,8 +83,8 @@ def test_pages_and_tables_say_once_what_symbols_stand_for() -> None:
         ip.layouts(None, DUMPS / DYNAMIC),
         ip.show(kernels[0].name, DUMPS / DYNAMIC),
     ):
-        assert to_text(shown.__rich__(), 200).count(said) == 1
-    page = to_text(ip.show(kernels[0].name, DUMPS / DYNAMIC).__rich__(), 200)
+        assert to_text(shown.document, 200).count(said) == 1
+    page = to_text(ip.show(kernels[0].name, DUMPS / DYNAMIC).document, 200)
     assert f"{kernels[0].bytes_read} B (" in page
     assert " with s77 = 33" in page
 

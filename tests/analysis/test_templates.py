@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from inductor_probe.analysis.links import linked_tunings
 from inductor_probe.model.autotuning import TemplateChoice, Tuning
@@ -15,17 +14,8 @@ from inductor_probe.reader.debug_dir import read_graph, read_run
 from inductor_probe.reader.logs.run_logs import read_logs
 from inductor_probe.reader.output_code import parse_output_code
 from inductor_probe.reader.tunings import tuning_of_log
-from inductor_probe.report.templates import (
-    TuningTable,
-    tuning_sentence,
-)
-
-
-def shown(renderable: object) -> str:
-    console = Console(width=110, record=True)
-    with console.capture() as capture:
-        console.print(renderable)
-    return capture.get()
+from inductor_probe.report.pages.tunings import tuning_sentence, tuning_tables
+from inductor_probe.report.terminal import to_text
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +68,7 @@ def test_a_library_call_is_linked_by_its_name(tuned: tuple[CompiledGraph, Tuning
 def test_the_table_marks_what_runs(tuned: tuple[CompiledGraph, Tuning]) -> None:
     graph, tuning = tuned
     (linked,) = linked_tunings(graph, [tuning])
-    lines = shown(TuningTable(linked)).splitlines()
+    lines = to_text(tuning_tables([linked]), 110).splitlines()
     assert lines[0] == "mm(256x256 float32, 256x256 float32) -> triton_tem_fused_mm_0"
     assert lines[1].startswith("the best 10 choices (torch prints no more)")
     assert lines[3].split()[:5] == ["*", "triton_mm_4", "16.80", "1.00x", "triton"]
@@ -99,7 +89,7 @@ def test_a_winner_that_was_changed_by_what_is_fused_into_it_is_said(
     )
     failed = replace(tuning, choices=(TemplateChoice("a", None),), generated=None)
     assert tuning_sentence(failed) == "no choice has a time"
-    assert "failed" in shown(TuningTable(failed))
+    assert "failed" in to_text(tuning_tables([failed]), 110)
 
 
 def test_configs_of_a_triton_kernel_are_shown_with_what_they_take() -> None:
@@ -110,7 +100,7 @@ def test_configs_of_a_triton_kernel_are_shown_with_what_they_take() -> None:
         ),
     )
     tuning = Tuning("triton_poi_0", (), choices, "log", True, False, "triton_poi_0", "config_2")
-    lines = [" ".join(line.split()) for line in shown(TuningTable(tuning)).splitlines()]
+    lines = [" ".join(line.split()) for line in to_text(tuning_tables([tuning]), 110).splitlines()]
     assert lines == [
         "triton_poi_0",
         "2 configs, as torch printed it; timed in this run",
@@ -125,7 +115,7 @@ def test_configs_of_a_triton_kernel_are_shown_with_what_they_take() -> None:
 def test_a_cached_config_is_a_hit_for_the_next_compile_and_has_no_time() -> None:
     choice = TemplateChoice("config_1", None, None, (("XBLOCK", "256"), ("num_warps", "8")))
     tuning = Tuning("triton_poi_0", (), (choice,), "cache", False, None, "triton_poi_0", "config_1")
-    lines = shown(TuningTable(tuning)).splitlines()
+    lines = to_text(tuning_tables([tuning]), 110).splitlines()
     assert lines[1] == (
         "1 config, a .best_config in inductor's cache; the next compile finds it (a hit), and times nothing"
     )

@@ -17,8 +17,8 @@ from inductor_probe.bench_file.bench_file import write_bench_file
 from inductor_probe.errors import NotFoundError, RunFailedError
 from inductor_probe.model.bench import BenchResult, BenchSettings
 from inductor_probe.model.timing import Variant
-from inductor_probe.report.bench import BenchTable
-from inductor_probe.report.shown import to_text
+from inductor_probe.report.pages.bench import bench_page
+from inductor_probe.report.terminal import to_text
 from inductor_probe.store.samples import read_samples
 
 pytestmark = pytest.mark.compiles
@@ -90,7 +90,7 @@ def test_copies_that_nobody_edited_are_checked_and_not_timed(graph_dir: Path) ->
     }
     assert [each.candidate.name for each in result.comparisons] == ["Compiled call"]
     assert [each.name for each in result.alone] == [f"{kernel} alone"]
-    shown = to_text(BenchTable(result), 200)
+    shown = to_text(bench_page(result), 200)
     assert f"checked, and not timed since nobody edited them: call_v2, {kernel}_v2" in shown
 
     edit_copy(file.path, "auto tmp0 =", "auto tmp0 = /* mine */")

@@ -12,7 +12,8 @@ from inductor_probe import files
 from inductor_probe.bench_file import bench_file
 from inductor_probe.bench_file.bench_file import is_as_made, write_bench_file
 from inductor_probe.errors import NotFoundError, ProbeError
-from inductor_probe.report.bench import bench_file_text
+from inductor_probe.report.pages.bench import bench_file_lines
+from inductor_probe.report.terminal import to_text
 from inductor_probe.variants.bench_variants import ablations, add_variant, orphaned_variants, variant_diffs
 from tests.conftest import DUMPS
 
@@ -115,7 +116,7 @@ def test_an_edit_that_is_saved_while_a_variant_is_added_stays_beside_it(
     assert (edits, file.reread, file.edited) == (1, True, (f"{KERNEL}_v2", f"{KERNEL}_v3"))
     assert definition(path, f"{KERNEL}_v3")
     assert "/* mine */" in definition(path, f"{KERNEL}_v2")
-    said = bench_file_text(file, path).plain
+    said = to_text(bench_file_lines(file, path))
     assert "another program saved it meanwhile: it was read again, and what was saved stays in it" in said
     assert not write_bench_file(graph_dir).reread
 

@@ -16,8 +16,8 @@ import pytest
 import inductor_probe as ip
 from inductor_probe.model.codec import to_json
 from inductor_probe.model.health import Diagnostic, MachineHealth
-from inductor_probe.report.health import HealthText
-from inductor_probe.report.shown import to_text
+from inductor_probe.report.pages.check import health_page
+from inductor_probe.report.terminal import to_text
 from inductor_probe.report.words.health import text_and_remedy
 from tests.conftest import REPOSITORY, Ran
 
@@ -114,6 +114,6 @@ def test_the_last_line_says_what_is_needed() -> None:
             Diagnostic("debugpy", "warning", "debugpy-not-installed", ()),
         )
     )
-    lines = to_text(HealthText(health), 110).splitlines()
+    lines = to_text(health_page(health), 110).splitlines()
     assert lines[0].startswith("error    torch    not installed in /bin/python; pip install torch")
     assert lines[-1] == "not fit: see torch, disk; 1 warning above"

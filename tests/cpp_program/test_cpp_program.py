@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from inductor_probe.analysis.annotation.annotate import annotate
+from inductor_probe.analysis.index import value_of
 from inductor_probe.analysis.kernels import kernel_rows
-from inductor_probe.analysis.symbols import value_of
 from inductor_probe.bench_file.compile_settings import vector_bits
 from inductor_probe.cpp_program.memory import Bounds, bounds, recorded_sizes
 from inductor_probe.cpp_program.program import cpp_program

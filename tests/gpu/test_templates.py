@@ -16,7 +16,7 @@ from inductor_probe.analysis.links import linked_tunings
 from inductor_probe.model.bench import BenchSettings
 from inductor_probe.reader.debug_dir import graph_dir, read_graph
 from inductor_probe.reader.tunings import read_tunings
-from inductor_probe.report.templates import TuningTable
+from inductor_probe.report.pages.tunings import tuning_tables
 
 pytestmark = [
     pytest.mark.compiles,
@@ -57,7 +57,7 @@ def test_every_choice_is_kept_with_its_time_and_linked(tmp_path: Path) -> None:
     assert not read.problems
     assert read.tunings, "probe dump kept no choices"
     (tuning,) = linked_tunings(read_graph(graph_dir(folder)), read.tunings)
-    Console(width=140).print(TuningTable(tuning))
+    Console(width=140).print(tuning_tables(tuning))
     assert tuning.complete
     assert tuning.cached is False
     assert {choice.kind for choice in tuning.choices} >= {"triton", "extern"}

@@ -26,8 +26,8 @@ from inductor_probe.machine.facts import installed
 from inductor_probe.machine.gpu import GpuState, gpu_states, has_gpu
 from inductor_probe.machine.toolchain import torch_setup
 from inductor_probe.model.health import BuiltKernel, Diagnostic, Limit, MachineHealth, TorchCaches, TorchSetup
-from inductor_probe.report.health import HealthText
-from inductor_probe.report.shown import to_text
+from inductor_probe.report.pages.check import health_page
+from inductor_probe.report.terminal import to_text
 from tests.health.words import remedy, text
 
 
@@ -253,7 +253,7 @@ def test_doctor_has_one_row_for_each_subject() -> None:
         Diagnostic("triton", "ok", "triton-not-asked", ()),
         Diagnostic("triton", "ok", "triton-not-needed", ()),
     )
-    assert to_text(HealthText(MachineHealth(diagnostics)), 105).splitlines()[:-2] == [
+    assert to_text(health_page(MachineHealth(diagnostics)), 105).splitlines()[:-2] == [
         "warning  variables  TRITON_DEBUG=1: Triton kernels check as they run: other code, longer times; "
         "unset",
         "                    TRITON_DEBUG, unless that is what you want",

@@ -10,8 +10,9 @@ from inductor_probe.model.bench import Ablation, BenchResult, Comparison, Measur
 from inductor_probe.model.codec import from_json, to_json
 from inductor_probe.model.remark import Remark, Subject, measured, reported
 from inductor_probe.model.timing import FlopCount, Variant
-from inductor_probe.report.bench import BenchTable, duration
-from inductor_probe.report.shown import to_text
+from inductor_probe.report.pages.bench import bench_page
+from inductor_probe.report.terminal import to_text
+from inductor_probe.report.units import duration
 from inductor_probe.report.words.bench import clause, result_sentence, wrong_words
 from inductor_probe.report.words.remarks import sentence
 
@@ -77,7 +78,7 @@ def test_the_report_ends_with_one_sentence() -> None:
         "k_v2 is 1.9 % slower than k (1.6 to 2.2 %, 3 processes, 412 quads, 5 disturbed ones left out); "
         "2 others take the same time within 1 %."
     )
-    assert to_text(BenchTable(result(same, slower, same)), 400).splitlines()[-1] == said
+    assert to_text(bench_page(result(same, slower, same)), 400).splitlines()[-1] == said
     wrong = Variant("k_v3", False, None, 3, 9)
     assert result_sentence(result(variants=(wrong,))) == "k_v3 is wrong and not timed."
     assert result_sentence(result()) == "Nothing was compared."
@@ -92,7 +93,7 @@ def test_the_report_ends_with_one_sentence() -> None:
 @pytest.mark.parametrize("width", [80, 120, 10_000])
 def test_the_table_fits_its_terminal_and_tells_long_names_apart(width: int) -> None:
     long = comparison(1.016, 1.022, "SLOWER", names=(f"{KERNEL} alone", f"{KERNEL}_v2 alone"))
-    shown = to_text(BenchTable(result(long)), width)
+    shown = to_text(bench_page(result(long)), width)
     lines = shown.splitlines()
     assert max(map(len, lines)) <= max(width, 80)
     (base,) = [line for line in lines if "10.00 us" in line]
@@ -107,7 +108,7 @@ def test_remarks_and_why_nothing_is_decided_stand_below_the_table() -> None:
     reason = measured("too-few-quads", "analysis", subject, {"seconds": 3})
     drift = measured("drift", "hazard", subject, {"change": -0.02})
     lines = to_text(
-        BenchTable(result(comparison(0.9, 1.1, "UNDECIDED", reason=reason, remarks=(drift,)))), 200
+        bench_page(result(comparison(0.9, 1.1, "UNDECIDED", reason=reason, remarks=(drift,)))), 200
     ).splitlines()
     assert (
         "remark: times drift: k_v2 alone became 2.0% faster within a process, and the baseline with it"
@@ -118,7 +119,7 @@ def test_remarks_and_why_nothing_is_decided_stand_below_the_table() -> None:
 
 def test_wrong_variants_are_said_and_have_no_time() -> None:
     wrong = Variant("k_v2", False, 0.25, 3, 9, (1, 2), 0, value=1.25, expected=1.0)
-    shown = to_text(BenchTable(result(variants=(wrong,))), 200)
+    shown = to_text(bench_page(result(variants=(wrong,))), 200)
     assert (
         "k_v2: WRONG: 3 of 9 elements are wrong, the largest error is 0.25; "
         "the first, output 0[1, 2], is 1.25 instead of 1; not timed\n"

@@ -11,9 +11,9 @@ import pytest
 
 import inductor_probe as ip
 from inductor_probe.model.bench import VariantDiff
-from inductor_probe.report.bench import VariantDiffs
-from inductor_probe.report.diff import CodePage
-from inductor_probe.report.shown import to_text
+from inductor_probe.report.pages.bench import variant_diffs
+from inductor_probe.report.pages.diff import code_page
+from inductor_probe.report.terminal import to_text
 from tests.conftest import DUMPS
 
 FLIP = DUMPS / "torch-2.13.0-cpu" / "hflip_cl"
@@ -29,11 +29,11 @@ def longest_line_of_the_kernel() -> str:
 def test_code_of_a_kernel_is_not_cropped(width: int) -> None:
     line = longest_line_of_the_kernel()
     assert len(line) > 80
-    assert line in to_text(ip.show("cpp_fused_flip_0", FLIP, code=True).__rich__(), width).splitlines()
+    assert line in to_text(ip.show("cpp_fused_flip_0", FLIP, code=True).document, width).splitlines()
 
 
 def test_dumped_text_is_not_cropped() -> None:
-    shown = to_text(ip.show("op0", FLIP, raw=True).__rich__(), 40)
+    shown = to_text(ip.show("op0", FLIP, raw=True).document, 40)
     (file,) = FLIP.glob("run_*/torchinductor/*/ir_post_fusion.txt")
     longest = max(re.findall(r"^ +\w+ = .*", file.read_text(), re.MULTILINE), key=len)
     assert len(longest) > 40
@@ -41,9 +41,9 @@ def test_dumped_text_is_not_cropped() -> None:
 
 
 def test_code_is_not_cropped_in_diffs() -> None:
-    kernels = CodePage([("a -> b", (f"-{LINE}", f"+{LINE}  "))])
+    kernels = code_page([("a -> b", (f"-{LINE}", f"+{LINE}  "))])
     assert f"-{LINE}\n+{LINE}" in to_text(kernels, 80)
-    variants = VariantDiffs([VariantDiff("k_v2", "k", "edit", (f"+{LINE}",))])
+    variants = variant_diffs([VariantDiff("k_v2", "k", "edit", (f"+{LINE}",))])
     assert f"  +{LINE}" in to_text(variants, 80).splitlines()
 
 

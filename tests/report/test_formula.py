@@ -7,16 +7,16 @@ difference before keeping it.
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from inductor_probe.analysis.formula.formula import formula
 from inductor_probe.model.codec import to_json
 from inductor_probe.reader.ir import parse_ir
-from inductor_probe.report.formula import FormulaText, formula_lines, formula_text
-from tests.analysis.bodies import all_bodies
+from inductor_probe.report.document import FormulaBlock
+from inductor_probe.report.formula import formula_lines
+from inductor_probe.report.terminal import to_text
+from tests.analysis.bodies import all_bodies, formula_text
 from tests.conftest import DUMPS, FIXTURES
 
 KEPT = FIXTURES / "formulas"
@@ -60,13 +60,9 @@ def test_lines_fit_the_terminal() -> None:
             assert not long, where
 
 
-def test_a_terminal_shows_what_the_text_says(tmp_path: Path) -> None:
+def test_a_terminal_shows_what_the_text_says() -> None:
     _, node = all_bodies()[0]
-    console = Console(width=60, file=(tmp_path / "out").open("w"), color_system=None)
-    console.print(FormulaText(formula(node)))
-    console.file.close()
-    shown = [line.rstrip() for line in (tmp_path / "out").read_text().splitlines()]
-    assert shown == formula_lines(formula(node), 60)
+    assert to_text([FormulaBlock(formula(node), 0)], 60).splitlines() == formula_lines(formula(node), 60)
 
 
 def test_json_says_all_that_the_text_says() -> None:

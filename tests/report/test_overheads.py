@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import io
-
-from rich.console import Console
-
 from inductor_probe.model.bench import OverheadRow, Overheads, Side
 from inductor_probe.model.remark import Subject, reported
-from inductor_probe.report.overheads import OverheadTable, overhead_sentence
+from inductor_probe.report.pages.bench import overhead_sentence, overhead_table
+from inductor_probe.report.terminal import to_text
 
 
 def row(
@@ -45,10 +42,7 @@ CUDA = Overheads(
 
 
 def shown(found: Overheads) -> str:
-    console = Console(file=io.StringIO(), width=80)
-    console.print(OverheadTable(found))
-    assert isinstance(console.file, io.StringIO)
-    return console.file.getvalue()
+    return to_text(overhead_table(found), 80)
 
 
 def test_a_cpu_in_one_sentence() -> None:

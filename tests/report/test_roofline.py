@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import io
-
-from rich.console import Console
-
 from inductor_probe.model.bench import RooflineRow
 from inductor_probe.model.remark import Subject, measured
 from inductor_probe.model.timing import KernelWork, PeakRate, Roofline
-from inductor_probe.report.roofline import RooflineTable, rate_text, roofline_sentence
+from inductor_probe.report.pages.bench import rate_text, roofline_sentence, roofline_table
+from inductor_probe.report.terminal import to_text
 
 NO_INT4 = measured(
     "matmul-not-measured", "analysis", Subject("machine", "cpu"), {"dtype": "int4", "error": "there is none"}
@@ -41,10 +38,7 @@ def test_the_machine_in_one_sentence() -> None:
 
 
 def test_every_kernel_has_its_rates_and_remarks() -> None:
-    console = Console(file=io.StringIO(), width=80)
-    console.print(RooflineTable(MACHINE, ROWS))
-    assert isinstance(console.file, io.StringIO)
-    text = console.file.getvalue()
+    text = to_text(roofline_table(MACHINE, ROWS), 80)
     for said in (
         "cpp_fused_a_0",
         "1 MiB",

@@ -8,11 +8,23 @@ from io import StringIO
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.table import Table
-from rich.text import Text
 
-from inductor_probe.notebook.shown import Shown
-from inductor_probe.report.shown import plain_console, to_text
+from inductor_probe.model.output import Output
+from inductor_probe.report.document import (
+    Code,
+    Column,
+    Document,
+    Facts,
+    Heading,
+    Line,
+    Name,
+    RemarkLine,
+    Table,
+)
+from inductor_probe.report.html import html
+from inductor_probe.report.markdown import to_markdown
+from inductor_probe.report.shown import Shown
+from inductor_probe.report.terminal import Terminal, plain_console, to_text
 from inductor_probe.report.visible import visible
 
 HOSTILE = [
@@ -54,54 +66,62 @@ def test_nothing_acting_is_left_whatever_the_text(text: str) -> None:
     visible(text).encode("utf-8")
 
 
-def rendered(renderable: object, *, colours: bool) -> str:
+def rendered(document: Document, *, colours: bool) -> str:
     file = StringIO()
     console = plain_console(
         file=file, width=60, force_terminal=colours, color_system="standard" if colours else None
     )
-    console.print(renderable)
+    console.print(Terminal(document))
     return file.getvalue()
 
 
-def table_of(text: str) -> Table:
-    table = Table("plain", "styled", title=text)
-    table.add_row(text, Text.assemble((text, "red"), "after"))
-    table.add_row(Text(text, style="bold"), "x")
-    return table
+def document_of(text: str) -> Document:
+    return [
+        Heading((text, "bold")),
+        Facts([(text, [(text, "red"), "after"])]),
+        Table([Column(text)], [[text], [[(text, "red"), Name(text)]]]),
+        RemarkLine("hazard", text),
+        Code(text, "diff"),
+        Line(text),
+    ]
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_tables_titles_and_styled_text_are_shown_harmless(text: str) -> None:
-    out = rendered(table_of(text), colours=False)
+def test_every_block_is_shown_harmless(text: str) -> None:
+    out = rendered(document_of(text), colours=False)
     assert not ACTING.search(out)
-    assert "\\" in out
+    assert out.count("\\") >= 8
+    assert not ACTING.search(to_markdown(document_of(text)))
+    assert not ACTING.search(html(document_of(text)))
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_only_richs_own_colours_come_through(text: str) -> None:
-    out = rendered(table_of(text), colours=True)
-    assert set(re.findall("\x1b.[^a-z]*[a-z]", out)) <= {"\x1b[0m", "\x1b[1m", "\x1b[3m", "\x1b[31m"}
+def test_only_our_own_colours_come_through(text: str) -> None:
+    out = rendered(document_of(text), colours=True)
+    assert set(re.findall("\x1b.[^a-z]*[a-z]", out)) <= {
+        f"\x1b[{code}m" for code in ("0", "1", "2", "31", "1;31")
+    }
     assert not ACTING.search(out.replace("\x1b", ""))
     assert "\x1b[31m" in out
 
 
 def test_styles_stay_on_their_letters() -> None:
-    out = rendered(Text.assemble(("a\x1bb", "red"), ("c", "green")), colours=True)
+    out = rendered([Line([("a\x1bb", "red"), ("c", "green")])], colours=True)
     assert out == "\x1b[31ma\\x1bb\x1b[0m\x1b[32mc\x1b[0m\n"
 
 
 def test_a_line_break_counts_the_escapes() -> None:
-    assert all(len(line) <= 60 for line in rendered(Text("\x1b" * 40), colours=False).splitlines())
+    assert all(len(line) <= 60 for line in rendered([Line("\x1b" * 40)], colours=False).splitlines())
 
 
 class _Object(Shown):
-    def __rich__(self) -> Text:
-        return Text("<b>\x1b[31m\u202e</b>")
+    document = (Line("<b>\x1b[31m\u202e</b>"),)
+    output = Output(verb="none")
 
 
 def test_notebook_objects_are_harmless() -> None:
     assert repr(_Object()) == r"<b>\x1b[31m\u202e</b>"
-    html = _Object()._repr_html_()
-    assert r"&lt;b&gt;\x1b[31m\u202e&lt;/b&gt;" in html
-    assert not ACTING.search(html)
-    assert to_text("\x1b]0;t\x07") == r"\x1b]0;t\x07"
+    assert r"&lt;b&gt;\x1b[31m\u202e&lt;/b&gt;" in _Object()._repr_html_()
+    assert not ACTING.search(_Object()._repr_html_())
+    assert _Object().markdown == "\\<b>\\\\x1b[31m\\\\u202e\\</b>\n"
+    assert to_text([Line("\x1b]0;t\x07")]) == r"\x1b]0;t\x07"

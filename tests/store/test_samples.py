@@ -12,8 +12,8 @@ from inductor_probe.errors import NotFoundError, UnreadableError
 from inductor_probe.harness.remarks import TYPES, remark
 from inductor_probe.model.codec import to_json
 from inductor_probe.model.timing import KernelWork, PeakRate, Roofline
-from inductor_probe.report.bench import BenchTable
-from inductor_probe.report.shown import to_text
+from inductor_probe.report.pages.bench import bench_page
+from inductor_probe.report.terminal import to_text
 from inductor_probe.report.words.remarks import sentence
 from inductor_probe.store.samples import read_samples, samples_text
 
@@ -91,7 +91,7 @@ def test_a_roofline_is_kept_so_that_the_same_report_can_be_made_again(tmp_path: 
     (row,) = result.roofline_rows
     assert (row.work.name, row.place) == ("k", "cache")
     assert row.share == pytest.approx((1 << 20) / (1e-4 - 1e-7) / 5e10, rel=1e-3)
-    shown = to_text(BenchTable(result), 200)
+    shown = to_text(bench_page(result), 200)
     assert "this machine copies 50 GB/s in cache (2 MiB)" in shown
     assert to_json(result)["roofline_rows"][0]["work"]["name"] == "k"  # type: ignore[call-overload, index]
 
@@ -112,7 +112,7 @@ def test_what_triton_kernels_take_is_read_and_shown(tmp_path: Path) -> None:
     }
     result = result_of(read_samples(kept(tmp_path, {**PROCESS, "resources": taken})))
     assert to_json(result)["resources"] == taken  # type: ignore[call-overload, index]
-    (line,) = [line for line in to_text(BenchTable(result), 100).splitlines() if "32768" in line]
+    (line,) = [line for line in to_text(bench_page(result), 100).splitlines() if "32768" in line]
     assert line.split() == ["k", "168", "4", "32768"]
 
 
@@ -183,7 +183,7 @@ def test_sentences_of_schema_1_are_quoted(tmp_path: Path) -> None:
         "busy",
     ]
     assert samples.roofline.peaks[0].rate == 5e10
-    shown = to_text(BenchTable(result_of(samples)), 200)
+    shown = to_text(bench_page(result_of(samples)), 200)
     assert "remark: guards are not timed: x" in shown
 
 
@@ -290,7 +290,7 @@ def test_processes_that_differ_by_far_have_a_ratio_and_an_interval(tmp_path: Pat
             quad["seconds"] = seconds
     result = result_of(read_samples(kept(tmp_path, slow, fast)))
     json.loads(json.dumps(to_json(result), allow_nan=False))
-    assert "UNDECIDED" in to_text(BenchTable(result), 100)
+    assert "UNDECIDED" in to_text(bench_page(result), 100)
 
 
 def overheads(*parts: dict[str, Any], device: str = "cpu") -> dict[str, Any]:

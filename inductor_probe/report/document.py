@@ -1,0 +1,166 @@
+"""What a view consists of, before anything says how it looks.
+
+`report/pages` makes a document of a record, once; `terminal`, `html` and `markdown` write it. A document has
+no widths: it says what may be cut or left out where there is no room (`Name`, `Column`), and what only some
+back ends show (`Picture`, `Fold`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from inductor_probe.model.formula import Formula
+from inductor_probe.model.remark import Remark, RemarkKind
+from inductor_probe.model.span import SourceLine, Span
+from inductor_probe.report.words.remarks import folded
+
+
+class Name(str):
+    """The name of a kernel or fused node. A terminal cuts its middle where it has no room: `cpp_fu…lip_0`."""
+
+    __slots__ = ()
+
+
+Piece: TypeAlias = "str | tuple[str, str]"
+"""A text, or a text with its style: words of `bold`, `dim`, `red`, `green`, `yellow`, `cyan`."""
+Inline: TypeAlias = "Piece | list[Piece]"
+"""A text in one style or in several; line ends in it are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """Something that only HTML shows; `html` makes it."""
+
+    html: Callable[[], str]
+
+
+Cell: TypeAlias = "Inline | Picture"
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """The title of what follows: of a whole view (1) or of a part of it (2)."""
+
+    text: Inline
+    level: Literal[1, 2] = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A sentence; what goes on in a further line is indented as the first. An empty one sets parts off."""
+
+    text: Inline = ""
+    indent: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RemarkLine:
+    """A sentence about a subject, behind the sign of its kind."""
+
+    kind: RemarkKind
+    text: str
+    indent: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Names, and what there is to say of each. Rows with an empty text are left out."""
+
+    rows: Iterable[tuple[str, Inline]]
+    indent: int = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table.
+
+    Attributes:
+        title: its head. right: texts end at its right edge.
+        most: width on a terminal from which texts go on in the next line; None for no such width.
+        fold: where a terminal has no room, texts go on in the next line behind a word (`words`), lose their
+            middle (`middle`: names) or the start of their first word (`path`: `…/model.py:12 +3`); `never`
+            keeps the column as wide as it is.
+        rank: columns with a rank are left out where a terminal has no room, the highest first.
+        least: of a column with names, the width below which others are left out rather.
+    """
+
+    title: str
+    right: bool = False
+    most: int | None = None
+    fold: Literal["words", "middle", "path", "never"] = "words"
+    rank: int = 0
+    least: int = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of cells under titles; of long ones the first `most` are shown, and `more` says where all are."""
+
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Cell]]
+    indent: int = 0
+    most: int | None = None
+    more: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """Text of which no line is broken. `language` is what pygments calls it; `first` numbers the lines."""
+
+    text: str
+    language: str = ""
+    indent: int = 0
+    first: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FormulaBlock:
+    """What a node computes, laid out for the width there is."""
+
+    formula: Formula
+    indent: int = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """What is shown when its title is clicked; a terminal leaves it out. Made only where it is shown."""
+
+    title: str
+    inside: Callable[[], Document]
+    is_open: bool = False
+
+
+Block: TypeAlias = Heading | Line | RemarkLine | Facts | Table | Code | FormulaBlock | Picture | Fold
+Document: TypeAlias = Iterable[Block]
+
+
+def remark_lines(remarks: Iterable[Remark], indent: int = 0, about: str | None = None) -> list[RemarkLine]:
+    """Return a line for each remark, repeated ones as one; `about` is a name that needs no saying again."""
+    return [RemarkLine(kind, text, indent) for kind, text in folded(remarks, about)]
+
+
+def name_style(remarks: Iterable[Remark]) -> str:
+    """Return the style of a name in a table: red for one with a remark that is more than a fact."""
+    return "bold red" if any(remark.kind in ("missed", "hazard") for remark in remarks) else "bold"
+
+
+def place(span: Span | None) -> str:
+    """`output_code.py:12`: the folder is the graph's, which the page names."""
+    return str(span).rpartition(os.sep)[2] if span else "?"
+
+
+def source_text(source: SourceLine) -> str:
+    """`/home/u/a.py:12 in f: x = y + 1`."""
+    inside = f" in {source.function}" if source.function else ""
+    return f"{source}{inside}: {source.code}"
+
+
+def apart(documents: Iterable[Document]) -> Document:
+    """Yield documents below each other, set off by an empty line."""
+    for number, document in enumerate(documents):
+        if number:
+            yield Line()
+        yield from document

@@ -1,0 +1,173 @@
+"""Runs on disk: a table, what is removed, and what one run compiled, with the next step."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from inductor_probe.model.runs import GraphSummary, NextStep, Removal, RunFacts, RunSummary
+from inductor_probe.report.document import (
+    Block,
+    Cell,
+    Column,
+    Line,
+    RemarkLine,
+    Table,
+    name_style,
+    remark_lines,
+)
+from inductor_probe.report.units import bytes_text, bytes_were, counted
+from inductor_probe.report.words.remarks import sentence
+from inductor_probe.report.words.runs import blocker_text, compile_reason
+
+_STAMP = len("run_2026_01_31_12_00_00")
+_STYLES = {"failed": "red", "interrupted": "red", "empty": "yellow", "running": "green"}
+_AGES = ((365 * 86400, "y"), (86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
+_LONGEST_NAMES = 60
+"""Names of nodes that are longer are those of large fused ones: nobody types them."""
+
+
+def runs_table(runs: Sequence[RunFacts], root: Path, now: float) -> Iterator[Block]:
+    """Yield a row per run, then why runs are empty or failed. `now`: seconds since the epoch."""
+    if not runs:
+        yield Line(f"no run below {root}")
+        return
+    names = _names(runs, root)
+    with_scenario = any(run.scenario for run in runs)
+    with_state = any(run.state not in ("ok", "unknown") for run in runs)
+    columns = [
+        Column("run", fold="path"),
+        *([Column("scenario"), Column("cases", rank=1)] if with_scenario else []),
+        *(Column(title, fold="never") for title in ("torch", "device")),
+        *(Column(title, right=True, fold="never") for title in ("graphs", "size", "age")),
+        *([Column("state", fold="never")] if with_state else []),
+    ]
+    rows: list[list[Cell]] = []
+    for run in runs:
+        state = "-" if run.state == "unknown" else run.state
+        rows.append(
+            [
+                (names[run.path], "bold"),
+                *([run.scenario or "-", ", ".join(run.cases) or "-"] if with_scenario else []),
+                (run.torch or "?").partition("+")[0],
+                ", ".join(run.devices) or "-",
+                str(run.graphs),
+                bytes_text(run.size),
+                age_text(now - run.made),
+                *([(state, _STYLES.get(state, ""))] if with_state else []),
+            ]
+        )
+    yield Table(columns, rows)
+    for run in runs:
+        if run.remark:
+            yield Line([("! ", "bold red"), (names[run.path], "bold"), f": {sentence(run.remark)}"])
+
+
+def _names(runs: Sequence[RunFacts], root: Path) -> dict[Path, str]:
+    """Return what to call each run: something that means it, and it alone, to every verb.
+
+    That is its label; else, in one tree, the start of its folder's name (all of it if others start so); else
+    the way to it, as short as it still leads to one run only.
+    """
+    labels = Counter(run.label for run in runs)
+    starts = Counter(run.name[:_STAMP] for run in runs)
+    below = Counter(folder for run in runs for folder in (run.path, *run.path.parents))
+    one_tree = len({run.path.parent for run in runs}) == 1
+    names = {}
+    for run in runs:
+        start, path = run.name[:_STAMP], run.path
+        if run.label and labels[run.label] == 1:
+            names[path] = run.label
+        elif one_tree:
+            names[path] = run.name if starts[start] > 1 else start
+        else:
+            while path.parent != root and below[path.parent] == 1:
+                path = path.parent
+            names[run.path] = str(path.relative_to(root) if path.is_relative_to(root) else path)
+    return names
+
+
+def age_text(seconds: float) -> str:
+    """`3 h`, `2 d`: the largest unit that fits."""
+    return next((f"{int(seconds // length)} {unit}" for length, unit in _AGES if seconds >= length), "0 s")
+
+
+def removal_lines(removals: Sequence[Removal], verb: str) -> Iterator[Block]:
+    """Say what goes, or went (`verb`), and what is kept because of what."""
+    for removal in removals:
+        if not removal.blockers:
+            files = counted(len(removal.files) + len(removal.beside), "file")
+            yield Line(f"{verb} {removal.run} ({files}, {bytes_text(removal.size)})")
+    for removal in removals:
+        if removal.blockers:
+            blockers = "; ".join(map(blocker_text, removal.blockers))
+            yield Line([(f"kept {removal.run}: ", "bold yellow"), blockers])
+
+
+def summary_page(summary: RunSummary) -> Iterator[Block]:
+    """Yield a row per graph, then the remarks about each, and about the run."""
+    if summary.empty:
+        yield Line([("empty run: ", "bold red"), sentence(summary.empty)])
+    else:
+        yield _graphs(summary.graphs)
+    for graph in summary.graphs:
+        if graph.problems or graph.remarks:
+            yield Line([(graph.graph, "bold"), ":"])
+        yield from _remarks(graph)
+    if summary.problems or summary.remarks:
+        yield Line(("the run:", "bold"))
+    yield from _remarks(summary)
+
+
+def _remarks(summary: GraphSummary | RunSummary) -> Iterator[Block]:
+    yield from (RemarkLine("hazard", str(problem), 2) for problem in summary.problems)
+    yield from remark_lines(summary.remarks, 2)
+
+
+def _graphs(graphs: Sequence[GraphSummary]) -> Table:
+    with_case = any(graph.case for graph in graphs)
+    with_why = any(graph.compile_kind not in (None, "first") for graph in graphs)
+    columns = [
+        Column("graph"),
+        *([Column("case")] if with_case else []),
+        *([Column("why")] if with_why else []),
+        Column("nodes", fold="never"),
+        Column("kernels", fold="never"),
+        *(Column(title, right=True) for title in ("extern", "buffers", "bytes")),
+    ]
+    rows: list[list[Cell]] = [
+        [
+            (graph.graph, "bold red" if graph.problems else name_style(graph.remarks)),
+            *([graph.case or "-"] if with_case else []),
+            *([compile_reason(graph) or "-"] if with_why else []),
+            f"{graph.nodes_before} -> {graph.nodes_after}",
+            ", ".join(f"{count} {backend}" for backend, count in graph.kernels) or "-",
+            str(graph.externs),
+            str(graph.buffers),
+            bytes_were(graph.buffer_bytes, graph.recorded_bytes),
+        ]
+        for graph in graphs
+    ]
+    return Table(columns, rows)
+
+
+def next_text(step: NextStep, target: str) -> str:
+    """Return the command of a next step, and why it is that one; an empty `target` is the latest run."""
+    where = f" {target}" if target else ""
+    match step.kind:
+        case "doctor":
+            return "probe doctor"
+        case "unread":
+            return f"probe check{where} (parts of the dump could not be read)"
+        case "scalar":
+            have = "1 kernel has" if len(step.names) == 1 else f"{len(step.names)} kernels have"
+            return f"probe kernels{where} --only scalar ({have} scalar loops)"
+        case "apart":
+            nodes = " ".join(step.names)
+            shared = bytes_text(step.bytes)
+            if len(nodes) > _LONGEST_NAMES:
+                return f"probe fusion{where} (two nodes share {shared}, and were not fused)"
+            return f"probe fusion {nodes}{where} (they share {shared}, and were not fused)"
+        case "measure":
+            return f"probe bench-kernel{where}"

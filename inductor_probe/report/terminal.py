@@ -1,0 +1,336 @@
+"""Documents for a terminal or a pipe: what has no room is cut, left out, or goes on in the next line.
+
+rich's own tables measure, wrap and render each cell by itself, which takes seconds for thousands of rows.
+Here a cell that fits is written as it is, and only others become rich's `Text`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from io import StringIO
+from typing import Any, NamedTuple
+
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.segment import Segment
+from rich.text import Text
+
+from inductor_probe.model.remark import RemarkKind
+from inductor_probe.report.document import (
+    Block,
+    Cell,
+    Code,
+    Column,
+    Document,
+    Facts,
+    Fold,
+    FormulaBlock,
+    Heading,
+    Inline,
+    Line,
+    Name,
+    Picture,
+    RemarkLine,
+    Table,
+)
+from inductor_probe.report.formula import formula_lines
+from inductor_probe.report.units import shorten
+from inductor_probe.report.visible import visible
+
+PIPE = 1000
+"""From so many columns on nothing is cut or left out: it is a pipe, where `grep` sees whole lines."""
+_GAP = 2
+_NAME = 24
+"""So many columns of a name are enough to recognise it in a sentence."""
+_NARROWEST = 6
+_SIGNS: dict[RemarkKind, tuple[str, str]] = {
+    "passed": ("+ ", "green"),
+    "missed": ("! ", "bold yellow"),
+    "analysis": ("- ", "cyan"),
+    "hazard": ("! ", "bold red"),
+}
+_DIFF = {"+": "green", "-": "red", "@": "cyan"}
+
+Pieces = list[tuple[str, str]]
+
+
+def plain_console(**options: Any) -> Console:
+    """Return a console that takes text as it is: `[s77, s27]` is a size here, not rich markup.
+
+    In a notebook it writes to its file like anywhere else, where rich's own would show everything there.
+    """
+    return Console(markup=False, highlight=False, emoji=False, force_jupyter=False, **options)
+
+
+def to_text(document: Document, width: int = 140) -> str:
+    """Return a document without colours for `width` columns; a longer line of code stays whole."""
+    file = StringIO()
+    plain_console(file=file, width=width, color_system=None).print(Terminal(document), crop=False)
+    return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
+
+
+class Terminal:
+    """A document as something that rich prints."""
+
+    def __init__(self, document: Document) -> None:
+        self.document = document
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for block in self.document:
+            yield from _block(block, console, options.max_width)
+
+
+def _block(block: Block, console: Console, width: int) -> Iterator[Segment]:
+    match block:
+        case Heading(text=text):
+            yield from _hanging(_pieces(text), console, width)
+        case Line(text=text, indent=indent):
+            yield from _hanging(_pieces(text), console, width, [(" " * indent, "")])
+        case RemarkLine(kind=kind, text=text, indent=indent):
+            yield from _hanging(_pieces(text), console, width, [(" " * indent, ""), _SIGNS[kind]])
+        case Facts(rows=rows, indent=indent):
+            facts = [(visible(name), _pieces(text)) for name, text in rows if text]
+            widest = max((cell_len(name) for name, _ in facts), default=0)
+            for name, pieces in facts:
+                space = " " * (widest - cell_len(name) + _GAP)
+                yield from _hanging(pieces, console, width, [(" " * indent, ""), (name, "dim"), (space, "")])
+        case Table():
+            yield from _table(block, console, width)
+        case Code():
+            yield from _code(block, console)
+        case FormulaBlock(formula=formula, indent=indent):
+            for line in formula_lines(formula, width - indent):
+                yield from _formula_line(visible(line), console, indent)
+        case Picture() | Fold():
+            return
+
+
+def _pieces(inline: Inline) -> Pieces:
+    """Return the parts of a text with their styles; what would act on a terminal is shown as an escape."""
+    pieces = inline if isinstance(inline, list) else [inline]
+    styled = [(piece, "") if isinstance(piece, str) else piece for piece in pieces]
+    return [
+        (Name(visible(text)) if isinstance(text, Name) else visible(text), style) for text, style in styled
+    ]
+
+
+def _hanging(
+    pieces: Pieces, console: Console, width: int, head: Sequence[tuple[str, str]] = ()
+) -> Iterator[Segment]:
+    """Write a text behind `head`; its further lines begin where its first one does."""
+    hang = sum(cell_len(text) for text, _ in head)
+    for number, line in enumerate(_wrapped(pieces, console, max(width - hang, 1))):
+        yield from (_segment(piece, console) for piece in (head if number == 0 else [(" " * hang, "")]))
+        yield from (_segment(piece, console) for piece in line)
+        yield Segment.line()
+
+
+def _segment(piece: tuple[str, str], console: Console) -> Segment:
+    text, style = piece
+    return Segment(text, console.get_style(style) if style else None)
+
+
+def _wrapped(pieces: Pieces, console: Console, room: int) -> list[Pieces]:
+    """Return the lines that a text takes: names lose their middle first, then lines end behind words."""
+    if not any("\n" in text or "\t" in text for text, _ in pieces):
+        pieces = _with_cut_names(pieces, room)
+        if sum(cell_len(text) for text, _ in pieces) <= room:
+            return [pieces]
+    text = Text.assemble(*pieces)
+    lines = text.wrap(console, room, overflow="fold", tab_size=8)
+    return [[(part.text, str(part.style or "")) for part in line.render(console)] for line in lines]
+
+
+def _with_cut_names(pieces: Pieces, room: int) -> Pieces:
+    """Shorten the longest names until the text fits, if that leaves enough of them to be recognised.
+
+    Of names of 30 and 50 columns with 60 there are 30 and 30; with 30 they stay, and the text gets two lines.
+    """
+    names = [index for index, (text, _) in enumerate(pieces) if isinstance(text, Name)]
+    over = sum(cell_len(text) for text, _ in pieces) - room
+    if room >= PIPE or not names or over <= 0:
+        return pieces
+    lengths = {index: len(pieces[index][0]) for index in names}
+    if over > sum(max(length - _NAME, 0) for length in lengths.values()):
+        lengths = {index: min(length, room) for index, length in lengths.items()}
+        over = 0
+    while over > 0:
+        first, *others = sorted(names, key=lambda index: -lengths[index])
+        level = max(lengths[others[0]] if others else 0, _NAME)
+        step = min(max(lengths[first] - level, 1), over)
+        lengths[first] -= step
+        over -= step
+    return [
+        (shorten(text, lengths[index]), style) if index in lengths else (text, style)
+        for index, (text, style) in enumerate(pieces)
+    ]
+
+
+class _Cell(NamedTuple):
+    """A cell of a table: its texts, the width of the widest of its lines, and whether it has several."""
+
+    pieces: Pieces
+    width: int
+    lines: bool = False
+
+
+_EMPTY = _Cell([("", "")], 0)
+
+
+def _cell(cell: Cell) -> _Cell:
+    if isinstance(cell, Picture):
+        return _EMPTY
+    if isinstance(cell, str) and cell.isascii() and cell.isprintable():  # nearly all of them
+        return _Cell([(cell, "")], len(cell))
+    pieces = _pieces(cell)
+    lines = "".join(text for text, _ in pieces).expandtabs(8).split("\n")
+    return _Cell(pieces, max(map(cell_len, lines)), len(lines) > 1)
+
+
+def _table(table: Table, console: Console, width: int) -> Iterator[Segment]:
+    pipe = width >= PIPE
+    rows = table.rows if pipe or table.most is None else table.rows[: table.most]
+    if not rows:
+        return
+    pictures = {index for index, cell in enumerate(rows[0]) if isinstance(cell, Picture)}
+    numbers = [index for index in range(len(table.columns)) if index not in pictures]
+    columns = [table.columns[index] for index in numbers]
+    cells = [[_cell(row[index]) for index in numbers] for row in rows]
+    widest = [max(row[index].width for row in cells) for index in range(len(columns))]
+    if pipe:
+        columns = [Column(column.title, column.right, None, "never") for column in columns]
+    widths, shown, gap = _widths(columns, widest, width - table.indent)
+    titles = [_cell([(column.title, "dim")]) for column in columns]
+    head = [titles] if any(column.title for column in columns) else []
+    for row in (*head, *cells):
+        for line in _row(
+            [row[index] for index in shown], [columns[index] for index in shown], widths, console
+        ):
+            yield Segment(" " * table.indent)
+            last = len(line) - 1
+            for number, (pieces, column, room) in enumerate(
+                zip(line, (columns[i] for i in shown), widths, strict=True)
+            ):
+                pad = " " * (room - sum(cell_len(text) for text, _ in pieces))
+                if column.right:
+                    yield Segment(pad)
+                yield from (_segment(piece, console) for piece in pieces)
+                yield Segment(
+                    ("" if column.right or number == last else pad) + ("" if number == last else gap)
+                )
+            yield Segment.line()
+    if len(rows) < len(table.rows):
+        more = f"and {len(table.rows) - len(rows)} more{f': {table.more}' if table.more else ''}"
+        yield from _hanging([(more, "dim")], console, width, [(" " * (table.indent or _GAP), "")])
+    if left_out := [column.title for index, column in enumerate(columns) if index not in shown]:
+        text = f"left out at {width} columns: {', '.join(left_out)} (a pipe has them)"
+        yield from _hanging([(text, "dim")], console, width)
+
+
+def _widths(columns: Sequence[Column], widest: Sequence[int], room: int) -> tuple[list[int], list[int], str]:
+    """Return widths and numbers of the columns that are shown, and the gap between them.
+
+    What does not fit is left out by rank, then names lose their middle, then the widest texts are broken. A
+    table of `kernel` (30 columns of names), `nodes` (5) and `from` (20, rank 1) gets 30 + 2 + 5 + 2 + 20 = 59
+    columns; at 50 `from` goes, at 30 the names are cut to 30 - 2 - 5 = 23.
+    """
+    widths = {
+        index: max(len(column.title), size if column.most is None else min(size, column.most))
+        for index, (column, size) in enumerate(zip(columns, widest, strict=True))
+    }
+
+    def over(gap: int, least: bool) -> int:
+        wanted = [min(size, columns[index].least) if least else size for index, size in widths.items()]
+        return sum(wanted) + gap * (len(widths) - 1) - room
+
+    while over(_GAP, least=True) > 0 and (rank := max((columns[index].rank for index in widths), default=0)):
+        widths = {index: size for index, size in widths.items() if columns[index].rank < rank}
+    # Names of runs are there to be copied: columns stand closer before one of them is cut.
+    tight = columns[0].fold == "path" and not any(column.fold == "middle" for column in columns)
+    gap = 1 if tight and over(_GAP, least=False) > 0 else _GAP
+    for kind in ("middle", "words", "path"):
+        least = _NARROWEST if kind != "middle" else 18
+        while (missing := over(gap, least=False)) > 0:
+            folding = [index for index in widths if columns[index].fold == kind and widths[index] > least]
+            if not folding:
+                break
+            first, *others = sorted(folding, key=lambda index: -widths[index])
+            level = max(widths[others[0]] if others else 0, least)
+            widths[first] -= min(max(widths[first] - level, 1), missing)
+    return list(widths.values()), list(widths), " " * gap
+
+
+def _row(
+    cells: Sequence[_Cell], columns: Sequence[Column], widths: Sequence[int], console: Console
+) -> Iterator[list[Pieces]]:
+    """Lay out a row: one line, or several where a text is wider than its column."""
+    if all(cell.width <= width and not cell.lines for cell, width in zip(cells, widths, strict=True)):
+        yield [cell.pieces for cell in cells]
+        return
+    parts = [
+        _cell_lines(cell, column, width, console)
+        for cell, column, width in zip(cells, columns, widths, strict=True)
+    ]
+    for number in range(max(map(len, parts))):
+        yield [part[number] if number < len(part) else [("", "")] for part in parts]
+
+
+def _cell_lines(cell: _Cell, column: Column, width: int, console: Console) -> list[Pieces]:
+    if cell.width <= width and not cell.lines:
+        return [cell.pieces]
+    text, style = cell.pieces[0]
+    if isinstance(text, Name) and len(cell.pieces) == 1:
+        return [[(shorten(text, width), style)]]
+    if column.fold == "path" and len(cell.pieces) == 1:
+        path, space, rest = text.partition(" ")
+        return _wrapped([(f"{shorten_path(path, width)}{space}{rest}", style)], console, width)
+    return _wrapped(cell.pieces, console, width)
+
+
+def shorten_path(text: str, room: int) -> str:
+    """Cut the start off a place in a file: `…/models/attention.py:12`. Its end says which it is."""
+    if cell_len(text) <= room:
+        return text
+    return f"…{text[len(text) - max(room - 1, 0) :]}"
+
+
+def _code(code: Code, console: Console) -> Iterator[Segment]:
+    """Write text as it is: the terminal wraps lines that it has no room for, so that no part is lost.
+
+    A language has colours on a terminal; in a pipe the text is what it was.
+    """
+    text = visible(code.text.strip("\n"))
+    lines = text.split("\n")
+    styled: Iterable[Pieces] = [
+        [(line, _DIFF.get(line[:1], "") if code.language == "diff" else "")] for line in lines
+    ]
+    if code.language not in ("", "diff") and console.is_terminal:
+        from rich.syntax import Syntax  # noqa: PLC0415 - loads hundreds of lexers, and only this needs one
+
+        highlighted = Syntax(text, code.language, theme="ansi_dark", background_color="default").highlight(
+            text
+        )
+        highlighted.rstrip()  # a lexer ends the last line
+        styled = [
+            [(part.text, str(part.style or "")) for part in line.render(console)]
+            for line in highlighted.split("\n")
+        ]
+    digits = 0 if code.first is None else len(str(code.first + len(lines) - 1))
+    for number, pieces in enumerate(styled):
+        head = " " * code.indent
+        if code.first is not None:
+            yield Segment(f"{head}{code.first + number:>{digits}}  ", console.get_style("dim"))
+        elif head:
+            yield Segment(head)
+        yield from (_segment(piece, console) for piece in pieces)
+        yield Segment.line()
+
+
+def _formula_line(line: str, console: Console, indent: int) -> Iterator[Segment]:
+    """Loops are bold, comments dim: `for p0 < 8`, `  buf0[p0] = x  # only where p0 < 4`."""
+    code, mark, comment = line.partition("# ")
+    style = "" if line.startswith((" ", "#")) else "bold"
+    yield Segment(" " * indent)
+    yield _segment((code, style), console)
+    yield _segment((f"{mark}{comment}", "dim"), console)
+    yield Segment.line()

@@ -1,0 +1,126 @@
+"""Drawings of graphs: what is in them, which read is not contiguous, and that all of it can be chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import inductor_probe as ip
+from inductor_probe.report.plots.drawing import Outline, Unit, outline_of
+from tests.conftest import DUMPS
+from tests.report.harmless import checked
+
+LATEST = DUMPS / "torch-2.13.0-cpu"
+
+
+@pytest.fixture
+def antialias() -> ip.Graph:
+    return ip.open_graph(LATEST / "aa_separable_cl")
+
+
+def test_nodes_and_the_buffers_between_them_are_drawn(antialias: ip.Graph) -> None:
+    found = outline_of(antialias.nodes(), antialias.layouts())
+    assert [unit.name for unit in found.units] == ["op0", "op1", "op2", "op3"]
+    assert {row.buffer for row in found.buffers} == {"arg0_1", "buf0", "buf1", "buf2", "buf3"}
+    assert set(found.writes) == {("op0", "buf0"), ("op1", "buf1"), ("op2", "buf2"), ("op3", "buf3")}
+    reads = {(read.buffer, read.unit): read.slow for read in found.reads}
+    assert reads == {
+        ("arg0_1", "op1"): True,
+        ("buf0", "op1"): False,
+        ("buf1", "op3"): False,
+        ("buf2", "op3"): False,
+    }
+
+
+def test_what_lives_inside_of_a_fused_node_is_not_drawn() -> None:
+    graph = ip.open_graph(ip.open_run(LATEST / "mlp_train").graphs[0].path)
+    found = outline_of(graph.nodes(), graph.layouts())
+    (fused,) = (unit for unit in found.units if len(unit.rows) > 1)
+    assert (fused.nodes, fused.kernel) == ({"op2", "op3", "op4"}, "cpp_fused_gelu_native_dropout_0")
+    assert "buf2" not in {row.buffer for row in found.buffers}
+    assert {"buf3", "buf4"} <= {row.buffer for row in found.buffers}
+
+
+@pytest.mark.parametrize(
+    ("around", "units"),
+    [
+        ("buf1", {"op1", "op3"}),
+        ("buf0", {"op0", "op1"}),
+        ("op0", {"op0", "op1"}),
+        ("arg0_1", {"op1"}),
+        ("cpp_fused", {"op0", "op1", "op2", "op3"}),
+    ],
+)
+def test_a_drawing_around_a_name_has_its_neighbours(
+    antialias: ip.Graph, around: str, units: set[str]
+) -> None:
+    found = antialias.draw(around).outline
+    assert {unit.name for unit in found.units} == units
+    names = {row.buffer for row in found.buffers}
+    assert all(read.buffer in names and read.unit in units for read in found.reads)
+    assert all(buffer in names and unit in units for unit, buffer in found.writes)
+    assert around not in ("buf1", "op1") or "arg0_1" in names  # what a reader pays for is seen
+
+
+def test_a_drawing_around_nothing_names_what_is_near(antialias: ip.Graph) -> None:
+    with pytest.raises(ip.NotFoundError, match="has no node, buffer or kernel buf11"):
+        antialias.draw("buf11")
+
+
+def test_every_box_is_there_and_can_be_chosen(antialias: ip.Graph) -> None:
+    found = checked(antialias.draw()._repr_html_())
+    assert len(found.of_class("ip-node")) == 4
+    assert len(found.of_class("ip-buffer")) == 5
+    ids = [each["id"] for each in found.of_class("ip-pick")]
+    wanted = {attributes["for"] for tag, attributes in found.elements if tag == "label"}
+    assert len(set(ids)) == len(ids)
+    assert wanted == set(ids)
+    assert len(found.of_class("ip-panel")) == len(ids)
+    (checked_,) = (each for each in found.of_class("ip-pick") if "checked" in each)
+    (first,) = (each for each in found.of_class("ip-node") if each["for"] == checked_["id"])
+    assert first["title"] == "op1"  # it pays, so it is what the reader looks for
+
+
+def test_only_the_non_contiguous_read_is_red(antialias: ip.Graph) -> None:
+    found = checked(antialias.draw()._repr_html_())
+    assert len(found.of_class("ip-wire")) == 8
+    assert len([each for each in found.of_class("ip-wire") if "ip-slow" in each["class"]]) == 1
+
+
+def test_two_drawings_on_one_page_do_not_share_choices(antialias: ip.Graph) -> None:
+    pages = [checked(antialias.draw()._repr_html_()) for _ in range(2)]
+    names = [{each["name"] for each in found.of_class("ip-pick")} for found in pages]
+    assert len(names[0]) == len(names[1]) == 1
+    assert not names[0] & names[1]
+
+
+def test_a_graph_of_hundreds_says_how_to_draw_a_part(
+    antialias: ip.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = antialias.nodes()[0]
+    many = Outline(tuple(Unit(f"op{number}", (row,)) for number in range(200)), (), (), ())
+    drawing = antialias.draw()
+    monkeypatch.setattr(drawing, "outline", many)
+    text = checked(drawing._repr_html_()).text
+    assert "200 nodes after fusion, too many for a drawing" in text
+    assert "graph.draw(" in text
+    assert drawing.html == ""
+
+
+def test_a_damaged_graph_is_drawn_as_far_as_it_is_read(
+    tmp_path: Path, dump_dir: Callable[[str], Path]
+) -> None:
+    (graph,) = ip.open_run(dump_dir("torch-2.13.0-cpu/aa_separable_cl")).graphs
+    copy = tmp_path / graph.name
+    copy.mkdir()
+    (copy / "ir_post_fusion.txt").write_text((graph.path / "ir_post_fusion.txt").read_text()[:-300])
+    found = checked(ip.open_graph(copy)._repr_html_())
+    assert len(found.of_class("ip-node")) >= 3
+    (copy / "ir_post_fusion.txt").write_text("")
+    checked(ip.open_graph(copy)._repr_html_())
+
+
+def test_a_drawing_is_a_table_in_a_prompt(antialias: ip.Graph) -> None:
+    assert repr(antialias.draw("op0")).startswith("model__0_inference_0.0  ")

@@ -1,0 +1,166 @@
+"""The notebooks: stored without outputs, run from top to bottom, and what they say is what is shown."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+
+from tests.conftest import REPOSITORY
+from tests.report.harmless import checked
+
+NOTEBOOKS = sorted((REPOSITORY / "notebooks").glob("*.ipynb"))
+RENDER = runpy.run_path(str(REPOSITORY / "notebooks" / "render.py"))
+
+# Jupyter's libraries warn of what they will change in later versions; nothing of this project does.
+pytestmark = pytest.mark.filterwarnings("default")
+
+
+def test_there_are_four() -> None:
+    assert [path.stem for path in NOTEBOOKS] == [
+        "01_tour",
+        "02_channels_last",
+        "03_edit_a_kernel",
+        "04_two_dumps",
+    ]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_is_valid_and_stored_without_outputs(path: Path) -> None:
+    notebook = nbformat.read(path, as_version=nbformat.NO_CONVERT)
+    nbformat.validate(notebook)
+    assert notebook.nbformat == 4
+    for cell in notebook.cells:
+        assert cell.metadata == {}
+        if cell.cell_type == "code":
+            assert cell.outputs == []
+            assert cell.execution_count is None
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("notebooks")
+
+
+class Ran:
+    """A notebook that was run."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        place = folder / name
+        place.mkdir()
+        self.notebook = RENDER["run"](REPOSITORY / "notebooks" / f"{name}.ipynb", place)
+
+    def cell(self, start: str) -> Any:
+        """Return the only code cell of which a line starts so."""
+        (found,) = (
+            cell
+            for cell in self.notebook.cells
+            if cell.cell_type == "code" and re.search(rf"^{re.escape(start)}", cell.source, re.MULTILINE)
+        )
+        return found
+
+    def html(self, start: str) -> str:
+        """Return the HTML that a cell shows, which is one object and harmless."""
+        (output,) = (each for each in self.cell(start).outputs if each.output_type != "stream")
+        html = str(output["data"]["text/html"])
+        checked(html)
+        return html
+
+    def text(self, start: str) -> str:
+        """Return the text that stands for what a cell shows."""
+        (output,) = (each for each in self.cell(start).outputs if each.output_type != "stream")
+        return str(output["data"]["text/plain"])
+
+    def page(self) -> str:
+        """Return the rendered copy, which loads nothing."""
+        page = str(RENDER["html"](self.notebook, "a notebook"))
+        assert "<script" not in page
+        assert not re.search(r"""(src|href)=["']?(https?:)?//""", page)
+        return page
+
+
+@pytest.mark.compiles
+def test_the_tour_shows_what_it_says(folder: Path) -> None:
+    ran = Ran("01_tour", folder)
+    drawing = ran.html("graph = run.graphs[0]")
+    assert drawing.count('class="ip-node"') == 3
+    assert "extern_kernels.mm" in drawing
+    assert "scores.py:6" in drawing
+    assert 'class="ip-panel"' in drawing
+    assert "<svg" in ran.html("graph.layouts()")
+    assert "computes" in ran.html("graph.show(reduction.node)")
+    assert "as dumped, line" in ran.html("graph.show(reduction.node)")
+    assert "gelu" in ran.html('graph.show("scores.py:6")')
+    kernels = ran.html("graph.kernels()")
+    assert "cpp_fused" in kernels
+    assert "<summary>" in kernels
+    assert "before fusion" in ran.html("graph.fusion()")
+    assert "A tour" in ran.page()
+
+
+@pytest.mark.compiles
+def test_the_buffer_that_is_not_channels_last_is_found_and_its_non_contiguous_read(folder: Path) -> None:
+    ran = Ran("02_channels_last", folder)
+    assert "channels_last" in ran.html("graph.layouts()")
+    changed = ran.text("ip.LayoutRows(changed)")
+    assert "buf1" in changed
+    assert "arg0_1  " not in changed
+    assert "in memory <b>dim" in ran.html("graph.layouts(buffer)")
+    drawn = ran.html("graph.draw(buffer)")
+    assert drawn.count('class="ip-wire ip-slow"') == 1
+    assert "red arrow" in drawn
+    (reader,) = set(re.findall(r"(op\d+) reads arg0_1 non-contiguously", changed))
+    body = checked(ran.html("graph.show(gather.subject.name)")).text
+    assert body.startswith(f"{reader} computes")
+    assert "arg0_1[" in body
+
+
+@pytest.mark.compiles
+def test_the_wrong_edit_is_refused_and_the_right_one_is_timed(folder: Path) -> None:
+    ran = Ran("03_edit_a_kernel", folder)
+    diffs = "".join(output.text for output in ran.cell("file = graph.write_bench_file(").outputs)
+    assert "+                    #pragma GCC unroll 3" in re.sub(
+        r"^\+ +#", "+                    #", diffs, flags=re.MULTILINE
+    )
+    assert "671L + ((-1L)*x2)" in diffs
+    found = ran.html("bench = graph.run_bench_file")
+    assert re.search(r"_v3: WRONG: </span>[\d,]+ of 150,528 elements are wrong", found)
+    assert "not timed" in found
+    said = ran.text("{variant.name")
+    assert re.search(r"_v2': \(True, 0\)", said)
+    assert re.search(r"_v3': \(False, [1-9]\d+\)", said)
+    # what is plotted: the right edit against the pristine kernel, by process; never the wrong one
+    plot = found[found.index("<svg") : found.rindex("</svg>")]
+    assert all(f"process {at}" in plot for at in (1, 2, 3))
+    assert "_v2" in plot
+    assert "_v3" not in plot
+    assert any(word in plot for word in ("FASTER", "SLOWER", "SAME", "UNDECIDED", "INVALID"))
+    assert "the same within 5 %" in ran.html("ip.verdict(graph.path")
+
+
+@pytest.mark.compiles
+def test_two_dumps_are_told_apart(folder: Path) -> None:
+    ran = Ran("04_two_dumps", folder)
+    assert "compute differently" in ran.html("diff = ip.diff")
+    assert "<summary>" in ran.html("diff = ip.diff")
+    reads = {
+        start: next(line for line in ran.text(start).splitlines() if line.startswith("op1"))
+        for start in ("centred.graphs[0].nodes()", "one_pass.graphs[0].nodes()")
+    }
+    assert "arg0_1, buf0" in reads["centred.graphs[0].nodes()"]
+    assert "arg0_1, buf0" not in reads["one_pass.graphs[0].nodes()"]
+    assert ran.text('ip.diff("centred", "centred")') == "(True, False)"
+
+
+def test_a_rendered_copy_escapes_what_a_cell_printed() -> None:
+    cell = nbformat.v4.new_code_cell(
+        "print('<b>')", outputs=[nbformat.v4.new_output("stream", text="\x1b[31m<script>alert(1)</script>")]
+    )
+    page = RENDER["html"](nbformat.v4.new_notebook(cells=[cell]), "<title>")
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+    assert "<script" not in page
+    assert "\x1b" not in page
