@@ -37,8 +37,6 @@ PRIVATE = {
     r"^(?:kept|given|taken|relaid|usual|together|asked|wanted): ": "a label is a noun",
 }
 """What no string may say -> what to write instead, or why."""
-BEING_REPLACED = ("overheads.py", "trace_page.py", "bench.py")
-"""Of `report`, and not yet documents: their sentences change when they do."""
 SOURCES = sorted((REPOSITORY / "inductor_probe").rglob("*.py"))
 RUNS = [
     next((DUMPS / name).glob("run_*"))
@@ -85,7 +83,6 @@ def test_strings_of_the_code_have_no_private_words() -> None:
     found = [
         f"{path.relative_to(REPOSITORY)}:{line}: {fault}"
         for path in SOURCES
-        if not (path.parent.name == "report" and path.name in BEING_REPLACED)
         for line, text in sentences(path.read_text())
         for fault in faults(text)
     ]

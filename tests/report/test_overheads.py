@@ -54,7 +54,7 @@ def test_a_cpu_in_one_sentence() -> None:
 
 def test_cuda_says_what_bounds_it_and_what_cannot_be_told() -> None:
     assert overhead_sentence(CUDA) == (
-        "call takes 6.500 us of the host's time: wrapper -2.000 us (too little to tell) (1 allocation), "
+        "call takes 6.500 us of the host's time: wrapper -2.000 us (too short to measure) (1 allocation), "
         "1 launch 8.000 us; the GPU works 6.000 us: the host is what bounds it, 7.000 us from call to call."
     )
 

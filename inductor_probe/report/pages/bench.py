@@ -44,7 +44,9 @@ def bench_file_lines(file: BenchFile, path: Path) -> Iterator[Line]:
     """
     yield Line([_STATES[file.state], " ", (str(path), "bold")])
     if file.reread:
-        yield Line("another program saved it meanwhile: it was read again, and what was saved stays in it")
+        yield Line(
+            "another program saved it at the same time: it was read again, and what was saved stays in it"
+        )
     if variants := [name for name in file.edited if name not in (*file.pristine_edits, ABLATIONS)]:
         yield Line(f"yours in it: {', '.join(variants)}")
     warning = ("warning: ", "bold yellow")
@@ -299,7 +301,7 @@ def overhead_sentence(overheads: Overheads) -> str:
 
 
 def _measured(row: OverheadRow) -> str:
-    return _signed(row.median) if row.told else f"{_signed(row.median)} (too little to tell)"
+    return _signed(row.median) if row.told else f"{_signed(row.median)} (too short to measure)"
 
 
 def _signed(seconds: float) -> str:

@@ -436,7 +436,7 @@ def _trace_page(page: TracePage) -> Iterator[Block]:
         yield Table(columns, [_traced(row) for row in page.nodes], 2)
     if page.maybe:
         names = first_names([row.node for row in page.maybe])
-        yield Facts([("perhaps also", f"{names}: which of them it is could not be told")])
+        yield Facts([("perhaps also", f"{names}: which of them is not known")])
     if page.kernels:
         yield Heading(("kernels", "bold"), 2)
         pairs: dict[str, list[KernelFx]] = {}
