@@ -52,6 +52,8 @@ def command(*parameters: Decorator[Any], **attributes: Any) -> Callable[[Callabl
     def decorate(verb: Callable[..., int]) -> click.Command:
         @wraps(verb)
         def run(*, json: bool, output_format: OutputFormat, **values: Any) -> int:
+            if json and output_format == "markdown":
+                raise ProbeError("--json is --format json: leave out one of them")
             return verb(**values, output_format="json" if json else output_format)
 
         for parameter in reversed((*parameters, *_FORMAT)):

@@ -23,8 +23,8 @@ from inductor_probe.report.formula import formula_lines
 from inductor_probe.report.visible import visible
 
 _WIDTH = 100
-_SPECIAL = re.compile(r"[\\`*<|~]|(?<![^\W_])_|_(?![^\W_])|(?<=\])\(|(?<=\])\[")
-"""What markdown would take for more than a character. Underscores inside of a word are none: `buf_0`."""
+_SPECIAL = re.compile(r"[\\`*<|~]|(?<!\w)_+|(?<!_)_+(?!\w)|(?<=\])[(\[]")
+"""What markdown would take for more than a character. Underscores inside of a word are none: `a__b_0`."""
 _MENTION = re.compile(r"@(?=\w)")
 """A name behind it would be told of the issue."""
 _START = re.compile(r"^(\s*)([-+#>=]|\d+[.)](?=\s))")
@@ -118,7 +118,9 @@ def _plain(inline: Inline) -> str:
 
 
 def _escaped(text: str) -> str:
-    return _MENTION.sub("@<!-- -->", _SPECIAL.sub(lambda match: f"\\{match[0]}", visible(text)))
+    return _MENTION.sub(
+        "@<!-- -->", _SPECIAL.sub(lambda match: "".join(f"\\{char}" for char in match[0]), visible(text))
+    )
 
 
 def _fenced(text: str, language: str) -> str:

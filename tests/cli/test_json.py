@@ -1,4 +1,4 @@
-"""`--json` of every verb: one object, of the schema that docs/schemas has."""
+"""`--format` of every verb: JSON is of the schema that docs/schemas has, markdown is the same view."""
 
 from __future__ import annotations
 
@@ -52,6 +52,25 @@ def test_output_of_every_fixture_is_of_its_schema(verb: str) -> None:
             answer = ask([*question, "--json"])
             assert not answer.faults, f"{question}: {answer.faults}"
             assert answer.out or "error: " in answer.err
+
+
+@pytest.mark.parametrize(
+    "verb", ["check", "diff", "fusion", "kernels", "layouts", "nodes", "runs", "show", "tunings"]
+)
+def test_every_verb_prints_markdown_that_has_the_names_of_its_screen(verb: str) -> None:
+    for run in RUNS[::4]:
+        for question in questions(verb, run):
+            answer = ask([*question, "--format", "markdown"])
+            assert not answer.faults, f"{question}: {answer.faults}"
+            assert answer.out or "error: " in answer.err or "nothing" in answer.err
+            screen = ask(question)
+            assert set(NAMES.findall(screen.out)) <= set(NAMES.findall(answer.out)), question
+
+
+def test_two_formats_at_once_are_refused() -> None:
+    answer = ask(["layouts", str(RUNS[0]), "--json", "--format", "markdown"])
+    assert not answer.out
+    assert "error: --json is --format json: leave out one of them" in answer.err
 
 
 def test_verdict_of_samples_is_of_its_schema() -> None:

@@ -73,7 +73,7 @@ def test_a_table_has_its_alignment_and_says_how_many_rows_are_not_shown() -> Non
         "![a](http://b)",
         "`code`",
         "**b**",
-        "__init__",
+        "__init__ a__b _c d_",
         "~~s~~",
         "a | b",
         "# h",
