@@ -117,9 +117,7 @@ def test_an_edit_that_is_saved_while_a_variant_is_added_stays_beside_it(
     assert definition(path, f"{KERNEL}_v3")
     assert "/* mine */" in definition(path, f"{KERNEL}_v2")
     said = to_text(bench_file_lines(file, path))
-    assert (
-        "another program saved it, too: it was read again, and what was saved stays in it" in said
-    )
+    assert "another program saved it, too: it was read again, and what was saved stays in it" in said
     assert not write_bench_file(graph_dir).reread
 
 

@@ -44,9 +44,7 @@ def bench_file_lines(file: BenchFile, path: Path) -> Iterator[Line]:
     """
     yield Line([_STATES[file.state], " ", (str(path), "bold")])
     if file.reread:
-        yield Line(
-            "another program saved it, too: it was read again, and what was saved stays in it"
-        )
+        yield Line("another program saved it, too: it was read again, and what was saved stays in it")
     if variants := [name for name in file.edited if name not in (*file.pristine_edits, ABLATIONS)]:
         yield Line(f"yours in it: {', '.join(variants)}")
     warning = ("warning: ", "bold yellow")
