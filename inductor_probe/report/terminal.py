@@ -178,10 +178,15 @@ _EMPTY = _Cell([("", "")], 0)
 
 
 def _cell(cell: Cell) -> _Cell:
+    """Measure a cell. Only one made of pieces has lines: a name with a line end in it stays in its row."""
+    if isinstance(cell, (str, tuple)):
+        text, style = (cell, "") if isinstance(cell, str) else cell
+        if not (text.isascii() and text.isprintable()):  # nearly all are
+            text = type(text)(visible(text).replace("\n", " ").expandtabs(1))
+            return _Cell([(text, style)], cell_len(text))
+        return _Cell([(text, style)], len(text))
     if isinstance(cell, Picture):
         return _EMPTY
-    if isinstance(cell, str) and cell.isascii() and cell.isprintable():  # nearly all of them
-        return _Cell([(cell, "")], len(cell))
     pieces = _pieces(cell)
     lines = "".join(text for text, _ in pieces).expandtabs(8).split("\n")
     return _Cell(pieces, max(map(cell_len, lines)), len(lines) > 1)
@@ -199,36 +204,40 @@ def _table(table: Table, console: Console, width: int) -> Iterator[Segment]:
     widest = [max(row[index].width for row in cells) for index in range(len(columns))]
     if pipe:
         columns = [Column(column.title, column.right, None, "never") for column in columns]
-    widths, shown, gap = _widths(columns, widest, width - table.indent)
+    widths, gap = _widths(columns, widest, width - table.indent)
     titles = [_cell([(column.title, "dim")]) for column in columns]
     head = [titles] if any(column.title for column in columns) else []
+    layout = [(columns[index], size) for index, size in widths.items()]
     for row in (*head, *cells):
-        for line in _row(
-            [row[index] for index in shown], [columns[index] for index in shown], widths, console
-        ):
-            yield Segment(" " * table.indent)
-            last = len(line) - 1
-            for number, (pieces, column, room) in enumerate(
-                zip(line, (columns[i] for i in shown), widths, strict=True)
-            ):
-                pad = " " * (room - sum(cell_len(text) for text, _ in pieces))
-                if column.right:
-                    yield Segment(pad)
+        for line in _row([row[index] for index in widths], layout, console):
+            pieces = _padded(line, layout, " " * table.indent, gap)
+            if console.color_system is None:  # a pipe: a line without styles is one text
+                yield Segment(f"{''.join([text for text, _ in pieces])}\n")
+            else:
                 yield from (_segment(piece, console) for piece in pieces)
-                yield Segment(
-                    ("" if column.right or number == last else pad) + ("" if number == last else gap)
-                )
-            yield Segment.line()
+                yield Segment.line()
     if len(rows) < len(table.rows):
         more = f"and {len(table.rows) - len(rows)} more{f': {table.more}' if table.more else ''}"
         yield from _hanging([(more, "dim")], console, width, [(" " * (table.indent or _GAP), "")])
-    if left_out := [column.title for index, column in enumerate(columns) if index not in shown]:
+    if left_out := [column.title for index, column in enumerate(columns) if index not in widths]:
         text = f"left out at {width} columns: {', '.join(left_out)} (a pipe has them)"
         yield from _hanging([(text, "dim")], console, width)
 
 
-def _widths(columns: Sequence[Column], widest: Sequence[int], room: int) -> tuple[list[int], list[int], str]:
-    """Return widths and numbers of the columns that are shown, and the gap between them.
+def _padded(line: Sequence[_Cell], layout: Sequence[tuple[Column, int]], indent: str, gap: str) -> Pieces:
+    """Return the cells of a line and the spaces around them; there are none at its end."""
+    pieces: Pieces = []
+    space = indent
+    for cell, (column, size) in zip(line, layout, strict=True):
+        pad = " " * (size - cell.width)
+        pieces.append((space + pad if column.right else space, ""))
+        pieces += cell.pieces
+        space = gap if column.right else pad + gap
+    return pieces
+
+
+def _widths(columns: Sequence[Column], widest: Sequence[int], room: int) -> tuple[dict[int, int], str]:
+    """Return the width of each column that is shown, by its number, and the gap between them.
 
     What does not fit is left out by rank, then names lose their middle, then the widest texts are broken. A
     table of `kernel` (30 columns of names), `nodes` (5) and `from` (20, rank 1) gets 30 + 2 + 5 + 2 + 20 = 59
@@ -257,34 +266,33 @@ def _widths(columns: Sequence[Column], widest: Sequence[int], room: int) -> tupl
             first, *others = sorted(folding, key=lambda index: -widths[index])
             level = max(widths[others[0]] if others else 0, least)
             widths[first] -= min(max(widths[first] - level, 1), missing)
-    return list(widths.values()), list(widths), " " * gap
+    return widths, " " * gap
 
 
 def _row(
-    cells: Sequence[_Cell], columns: Sequence[Column], widths: Sequence[int], console: Console
-) -> Iterator[list[Pieces]]:
+    cells: Sequence[_Cell], layout: Sequence[tuple[Column, int]], console: Console
+) -> Iterator[Sequence[_Cell]]:
     """Lay out a row: one line, or several where a text is wider than its column."""
-    if all(cell.width <= width and not cell.lines for cell, width in zip(cells, widths, strict=True)):
-        yield [cell.pieces for cell in cells]
+    if not any(cell.lines or cell.width > size for cell, (_, size) in zip(cells, layout, strict=True)):
+        yield cells
         return
-    parts = [
-        _cell_lines(cell, column, width, console)
-        for cell, column, width in zip(cells, columns, widths, strict=True)
-    ]
+    parts = [_cell_lines(cell, *place, console) for cell, place in zip(cells, layout, strict=True)]
     for number in range(max(map(len, parts))):
-        yield [part[number] if number < len(part) else [("", "")] for part in parts]
+        yield [part[number] if number < len(part) else _EMPTY for part in parts]
 
 
-def _cell_lines(cell: _Cell, column: Column, width: int, console: Console) -> list[Pieces]:
+def _cell_lines(cell: _Cell, column: Column, width: int, console: Console) -> list[_Cell]:
     if cell.width <= width and not cell.lines:
-        return [cell.pieces]
-    text, style = cell.pieces[0]
-    if isinstance(text, Name) and len(cell.pieces) == 1:
-        return [[(shorten(text, width), style)]]
-    if column.fold == "path" and len(cell.pieces) == 1:
+        return [cell]
+    pieces = cell.pieces
+    text, style = pieces[0]
+    if isinstance(text, Name) and len(pieces) == 1:
+        return [_Cell([(shorten(text, width), style)], width)]
+    if column.fold == "path" and len(pieces) == 1:
         path, space, rest = text.partition(" ")
-        return _wrapped([(f"{shorten_path(path, width)}{space}{rest}", style)], console, width)
-    return _wrapped(cell.pieces, console, width)
+        pieces = [(f"{shorten_path(path, width)}{space}{rest}", style)]
+    lines = _wrapped(pieces, console, width)
+    return [_Cell(line, sum(cell_len(part) for part, _ in line)) for line in lines]
 
 
 def shorten_path(text: str, room: int) -> str:
