@@ -155,7 +155,7 @@ class Graph(GraphOnDisk, Session):
         return self.run, (self,)
 
     def show(self, name: str | None = None, *, raw: bool = False, code: bool = False) -> Page:
-        """Return the page about a node, buffer, kernel, FX node or line of yours; the graph's without a name.
+        """Return the page about a node, buffer, kernel, FX node or source line; the graph's without a name.
 
         Args:
             name, raw, code: see `pages`.

@@ -39,7 +39,7 @@ _NAME = click.argument("words", nargs=-1, metavar="[NAME] [RUN|GRAPH]", type=NAM
     ),
     click.option("--op", help="Only nodes whose loop body calls this: exp, load, sum ..."),
     click.option(
-        "--source", metavar="FILE:LINE", help="Only nodes from this line of yours, or file, or line."
+        "--source", metavar="FILE:LINE", help="Only nodes from this source line, or file, or line number."
     ),
     click.option(
         "--sort",
@@ -194,7 +194,7 @@ def show(
     """Show one page about NAME: what it is, what it belongs to, what it computes, and its remarks.
 
     NAME is a node (op3, op3_op4), a buffer or input (buf3, arg0_1), a kernel or the start of its name, an FX
-    node (add_1), or a line of yours (file.py:12); a page about the graph if left out.
+    node (add_1), or a source line of yours (file.py:12); a page about the graph if left out.
     """
     if output is not None and not annotate:
         raise ProbeError("-o needs --annotate", "probe show KERNEL --annotate -o FILE")

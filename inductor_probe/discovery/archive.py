@@ -203,7 +203,7 @@ class _Limited:
 
     def seek(self, offset: int) -> int:
         if offset < self._at:
-            raise tarfile.ReadError("a member lies before where it should")
+            raise tarfile.ReadError("a member begins before the end of the one above it")
         while self._at < offset and self.read(min(offset - self._at, _LARGEST_HEADER)):
             pass
         return self._at
