@@ -88,7 +88,7 @@ class Runnable:
     """The torch that made a dump, and how it was set.
 
     Attributes:
-        torch_version, cuda_version, git_version: as printed; `cuda_version` is None for CPU builds.
+        torch_version: as printed.
         settings: torch's configuration where it is not the default, in order: its full name
             (`torch._inductor.config.cpp.simdlen`) and the value's text.
         environment: variables that are set in the program (torch 2.9 and later).
@@ -96,8 +96,6 @@ class Runnable:
     """
 
     torch_version: str | None
-    cuda_version: str | None = None
-    git_version: str | None = None
     settings: tuple[tuple[str, str], ...] = ()
     environment: tuple[tuple[str, str], ...] = ()
     symbols: tuple[tuple[str, int], ...] = ()

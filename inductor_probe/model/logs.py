@@ -127,73 +127,11 @@ class FusionLog:
 
 
 @dataclass(frozen=True, slots=True)
-class KernelSchedule:
-    """The order of nodes in one Triton kernel; `EnableReduction` and `DisableReduction` stand among them."""
-
-    at: Logged
-    nodes: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ScheduleNote:
-    """Another line of the schedule log: why the C++ backend did not vectorise (torch 2.1 to 2.4)."""
-
-    at: Logged
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Tiling:
-    """The accesses of a Triton kernel's nodes over common loops: index expression -> buffers.
-
-    `ranges` gives each loop's length; `text` is the whole line where it has another form.
-    """
-
-    at: Logged
-    index_vars: tuple[str, ...] = ()
-    reduce_vars: tuple[str, ...] = ()
-    reads: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    writes: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    ranges: tuple[tuple[str, str], ...] = ()
-    text: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class PerfHint:
-    """A hint of the compiler on speed, verbatim."""
-
-    at: Logged
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class LoweredBuffer:
-    """A `scheduling ComputedBuffer(...)` block: the IR node a buffer was lowered to, and its origins."""
-
-    at: Logged
-    buffer: str
-    kind: str
-    data: str | None
-    origin_node: str | None
-    origins: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Removed:
-    """Something that was computed for nothing, or needs no memory: `buffer`, `operation`, `node`."""
-
-    at: Logged
-    what: str
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
 class AutotuneChoice:
     """A timed choice; `ms` is None when it could not be run."""
 
     name: str
     ms: float | None
-    percent: float | None
     config: str
 
 
@@ -214,29 +152,13 @@ class LogFile:
     path: Path
     lines: int
     unread: int
-    unprefixed: int
 
 
 @dataclass(frozen=True, slots=True)
 class CompilerLogs:
-    """All logs of a run, in time.
-
-    Attributes:
-        artifacts: names of the logs that are there: `fusion`, `loop_ordering`, ...
-        unprefixed: lines without torch's prefix: warnings, the script's own output.
-        others: messages of logs that are only counted: name, or source file, and how many.
-    """
+    """All logs of a run, in time. Lines that nothing is concluded from are counted in `files` only."""
 
     files: tuple[LogFile, ...] = ()
-    artifacts: tuple[str, ...] = ()
     fusions: tuple[FusionLog, ...] = ()
-    schedules: tuple[KernelSchedule, ...] = ()
-    schedule_notes: tuple[ScheduleNote, ...] = ()
-    tilings: tuple[Tiling, ...] = ()
-    hints: tuple[PerfHint, ...] = ()
-    lowered: tuple[LoweredBuffer, ...] = ()
-    removed: tuple[Removed, ...] = ()
     autotunes: tuple[Autotune, ...] = ()
-    unprefixed: tuple[tuple[str, Span], ...] = field(default=(), repr=False)
-    others: tuple[tuple[str, int], ...] = ()
     problems: tuple[Problem, ...] = ()

@@ -128,11 +128,6 @@ class Remark:
         """Return the value called `name`, None where the remark has none."""
         return dict(self.numbers).get(name)
 
-    @property
-    def scalars(self) -> dict[str, int | float | str]:
-        """The values that are no lists of names."""
-        return {name: value for name, value in self.numbers if not isinstance(value, tuple)}
-
     def names(self, name: str) -> tuple[str, ...]:
         """Return the names that the value called `name` lists, none where the remark has none."""
         value = self.number(name)

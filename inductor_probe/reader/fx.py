@@ -120,7 +120,7 @@ def _outputs(text: str) -> tuple[str | None, ...]:
 # torch/_dynamo/repro/after_aot.py, generate_compiler_repro_string and save_graph_repro;
 # torch/_dynamo/debug_utils.py, generate_config_string and generate_env_vars_string (torch 2.9). Each begins
 # with plain text, line end included: only that is found without a test of every character.
-_VERSION = re.compile(r"\n# torch (?P<what>version|cuda version|git version): (?P<text>\S+)")
+_VERSION = re.compile(r"\n# torch version: (\S+)")
 _SETTING = re.compile(r"\n(?P<name>torch\.\w[\w.]*\._?config\.[\w.]+) = (?P<value>.*)")
 _VARIABLE = re.compile(r"\nos\.environ\['(?P<name>\w+)'\] = '(?P<value>.*)'")
 _SYMBOL = re.compile(r"\n(?P<name>[su]\d+) = (?P<value>\d{1,18})(?=\n)")  # `s77 = 3`, from `hint_lines`
@@ -130,16 +130,13 @@ _END = "run_repro("
 def parse_runnable(text: str, path: Path) -> Runnable:
     """Read the text of `fx_graph_runnable.py`; it is neither imported nor run."""
     text = f"\n{text}"
-    versions = {match["what"]: match["text"] for match in _VERSION.finditer(text)}
+    version = _VERSION.search(text)
     problems: tuple[Problem, ...] = ()
     if _END not in text:
         last = text.count("\n")
         problems = (Problem("cut off: the part that runs the graph is missing", Span(path, last, last)),)
-    cuda = versions.get("cuda version")
     return Runnable(
-        torch_version=versions.get("version"),
-        cuda_version=None if cuda == "None" else cuda,
-        git_version=versions.get("git version"),
+        torch_version=version[1] if version else None,
         settings=tuple((match["name"], match["value"]) for match in _SETTING.finditer(text)),
         environment=tuple((match["name"], match["value"]) for match in _VARIABLE.finditer(text)),
         symbols=tuple((match["name"], int(match["value"])) for match in _SYMBOL.finditer(text)),

@@ -55,10 +55,9 @@ def test_prefixes_of_every_torch(
     assert read.source is not None
 
 
-def test_a_line_without_a_prefix_is_kept_apart(tmp_path: Path) -> None:
+def test_a_line_without_a_prefix_is_counted(tmp_path: Path) -> None:
     logs = read_text_as_log(tmp_path, f"Warning: x\n  more\n{GLOG}found 0 possible fusions\n")
-    assert [text for text, _ in logs.unprefixed] == ["Warning: x", "  more"]
-    assert (logs.files[0].lines, logs.files[0].unprefixed, logs.files[0].unread) == (3, 2, 0)
+    assert (logs.files[0].lines, logs.files[0].unread, len(logs.fusions)) == (3, 0, 1)
 
 
 @pytest.mark.parametrize("path", LOGGED, ids=lambda path: f"{path.parents[1].name}-{path.parent.name}")
@@ -107,24 +106,16 @@ def test_candidates_name_their_origins_and_those_fused_their_members() -> None:
     assert last[0].members[0].origins == ("var_mean",)
 
 
-def test_schedules_and_tilings_of_triton_kernels() -> None:
-    logs = logs_of("torch-2.11.0-cuda/layernorm_grad")
-    assert logs.schedules[0].nodes[:4] == ("op0", "op1", "DisableReduction", "op3")
-    tiling = logs.tilings[0]
-    assert (tiling.index_vars, tiling.reduce_vars) == (("n0",), ("n1",))
-    assert ("768*n0 + n1" in {index.replace(" * ", "*") for index, _ in tiling.reads}) is True
-    assert dict(tiling.ranges) == {"n0": "1024", "n1": "768"}
-
-
-def test_lowered_buffers_name_what_they_came_from() -> None:
-    first = logs_of("torch-2.13.0-cpu/mlp_train").lowered[0]
-    assert first.buffer == "buf0"
-    assert first.kind == "ExternKernelOut"
-    assert first.origin_node == "addmm"
-    assert "addmm" in first.origins
-    before = logs_of("torch-2.2.2-cpu/inplace_mutation").lowered
-    assert before[0].buffer == "buf0"
-    assert before[0].data == "Pointwise"
+def test_logs_that_nothing_is_concluded_from_have_known_forms(tmp_path: Path) -> None:
+    schedule, tiling = (GLOG.replace("fusion", name) for name in ("schedule", "loop_tiling"))
+    logs = read_text_as_log(
+        tmp_path,
+        f"{schedule}Schedule:\n{schedule} [SchedulerNode(name='op0')]\n"
+        f"{tiling}Normalized Fused reads: FusedNormalizedReadsWrites(index_vars=[n0],\n{tiling}reads={{}})\n"
+        f"{schedule.replace('682', '683')}Skedule:\n",
+    )
+    assert (logs.files[0].lines, logs.files[0].unread) == (5, 1)
+    assert "not understood: [schedule] Skedule:" in str(logs.problems[0])
 
 
 AUTOTUNE = """\
@@ -143,11 +134,10 @@ def test_autotune_blocks_are_read_between_other_lines(tmp_path: Path) -> None:
     logs = read_text_as_log(tmp_path, f"hello\n{AUTOTUNE}{GLOG}found 0 possible fusions\nbye\n")
     (block,) = logs.autotunes
     assert block.operation == "mm(256x256, 256x256)"
-    assert [(choice.name, choice.ms, choice.percent) for choice in block.choices] == [
-        ("triton_mm_4", 0.0168, 100.0), ("mm", float("inf"), 0.0)
-    ]  # fmt: skip
+    times = [(choice.name, choice.ms) for choice in block.choices]
+    assert times == [("triton_mm_4", 0.0168), ("mm", float("inf"))]
     assert block.choices[0].config.startswith("ACC_TYPE")
-    assert [text for text, _ in logs.unprefixed] == ["hello", "bye"]
+    assert not logs.problems
 
 
 def test_a_timed_fusion(tmp_path: Path) -> None:
