@@ -17,7 +17,6 @@ is said of its speed.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
@@ -36,7 +35,6 @@ from inductor_probe.model.links import NodeLink
 from inductor_probe.model.remark import Number, Remark, RemarkCode, RemarkKind, Subject
 from inductor_probe.model.span import SourceLine, Span
 
-_ATEN = re.compile(r"Original ATen: \[(?P<names>[^\]]*)\]")
 _POINTERS = ("in", "out", "inout", "workspace", "pointer")
 
 
@@ -87,7 +85,7 @@ class _Reader:
         loads, stores = _accesses(kernel)
         return replace(
             row,
-            ops=row.ops or _commented_ops(kernel.comments),
+            ops=row.ops or (kernel.comment.aten if kernel.comment else ()),
             args=kernel.args,
             loads=loads,
             stores=stores,
@@ -178,12 +176,6 @@ class _Reader:
         # A target without a dot takes an item or computes a size.
         nodes = (self._fx[name] for name in fx if name in self._fx)
         return tuple(dict.fromkeys(operator(node.target).packet for node in nodes if "." in node.target))
-
-
-def _commented_ops(comments: Iterable[str]) -> tuple[str, ...]:
-    """The operators of `# Topologically Sorted Source Nodes: [...], Original ATen: [aten.sin, aten.sum]`."""
-    match = next((match for line in comments if (match := _ATEN.search(line))), None)
-    return tuple(name for part in match["names"].split(",") if (name := part.strip())) if match else ()
 
 
 def _sorted(sources: Iterable[SourceLine | None]) -> tuple[SourceLine, ...]:

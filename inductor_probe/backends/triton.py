@@ -288,10 +288,9 @@ def _joined(pairs: Pairs) -> str | None:
 
 # TritonKernel.load and TritonKernel.store.
 _ACCESS = re.compile(r"\btl\.(?P<how>load|store|atomic_\w+)(?P<opening>\()")
+_KINDS: dict[str, Literal["load", "store", "atomic"]] = {"load": "load", "store": "store"}
 _ASSIGNED = re.compile(r"^[ \t]*(?P<name>\w+)(?:[ \t]*:[^=\n]*)?[ \t]*=(?!=)(?P<value>[^\n]*)", re.MULTILINE)
 _WORD = re.compile(r"[A-Za-z_]\w*")
-_KEYWORD = re.compile(r"\w+\s*=(?!=)")
-_EVICTION = re.compile(r"eviction_policy=['\"](\w+)['\"]")
 _FASTEST = re.compile(
     r"^[ \t]*(?P<name>\w+) = (?:[xyzr]\w{0,9}index|\([xyzr]\w{0,9}index % [^()\n]*\))[ \t]*$",
     re.MULTILINE,
@@ -325,29 +324,11 @@ def pointer_uses(source: str, pointers: frozenset[str]) -> tuple[PointerUse, ...
         line += source.count("\n", counted, match.start())
         counted = match.start()
         text = inside(source[counted : counted + _LONGEST], match.start("opening") - counted)
-        arguments = split_arguments(text or "")
-        words = _WORD.findall(arguments[0]) if arguments else []
-        name = next((word for word in words if word in pointer_of), None)
+        address = next(iter(split_arguments(text or "")), "")  # `in_ptr0 + (x0)` of `in_ptr0 + (x0), xmask`
+        name = next((word for word in _WORD.findall(address) if word in pointer_of), None)
         if name is not None:
-            uses.append(_use(line, match["how"], arguments, name, pointer_of[name]))
+            kind = _KINDS.get(match["how"], "atomic")
+            _, plus, index = address.partition(f"{name} + ")
+            alias = name if name != pointer_of[name] else None
+            uses.append(PointerUse(line, kind, pointer_of[name], unwrapped(index) if plus else None, alias))
     return tuple(uses)
-
-
-def _use(line: int, function: str, arguments: list[str], name: str, pointer: str) -> PointerUse:
-    """Read the arguments of `tl.load(in_ptr0 + (x0), xmask, eviction_policy='evict_last')`."""
-    how: Literal["load", "store", "atomic"] = (
-        "load" if function == "load" else "store" if function == "store" else "atomic"
-    )
-    positional = [argument for argument in arguments[1:] if not _KEYWORD.match(argument)]
-    named = [argument.partition("=")[2].strip() for argument in arguments if argument.startswith("mask")]
-    masks = positional[0 if how == "load" else 1 :] + named
-    _, plus, index = arguments[0].partition(f"{name} + ")
-    return PointerUse(
-        line=line,
-        kind=how,
-        pointer=pointer,
-        index=unwrapped(index) if plus else None,
-        mask=masks[0] if masks and masks[0] != "None" else None,
-        eviction=match[1] if (match := _EVICTION.search(", ".join(arguments))) else None,
-        alias=name if name != pointer else None,
-    )

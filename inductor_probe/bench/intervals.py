@@ -45,11 +45,6 @@ class Estimate:
     within: float
     quantile: float
 
-    @property
-    def half(self) -> float:
-        """Half the width of the interval."""
-        return (self.high - self.low) / 2
-
 
 def estimate(processes: Sequence[Sequence[float]], comparisons: int = 1, seed: int = 0) -> Estimate:
     """Return the log-ratio that the scores of quads, for each process, say.

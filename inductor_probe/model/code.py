@@ -30,8 +30,6 @@ class KernelComment:
     """The comment lines above a kernel's definition, a launch or a library call.
 
     Attributes:
-        source_nodes: nodes of the graph that dynamo traced, without empty names.
-        sorted: whether the source nodes stand in topological order; None when the comment does not say.
         aten: operators as the user called them: `aten.add`.
         mapping: source node -> FX nodes after the passes.
         fragment: the FX nodes that the kernel computes, and the placeholders it reads.
@@ -40,8 +38,6 @@ class KernelComment:
         path: where the kernel was cached. lines: the text, without `# `.
     """
 
-    source_nodes: tuple[str, ...] = ()
-    sorted: bool | None = None
     aten: tuple[str, ...] = ()
     mapping: tuple[tuple[str, tuple[str, ...]], ...] = ()
     fragment: tuple[FragmentNode, ...] = ()
@@ -219,7 +215,6 @@ class PointerUse:
         pointer: the parameter. `alias`: the name in the text, where it is another one (`auto out_ptr1 =
             in_out_ptr0;`): it stood for a buffer whose memory the parameter's buffer took over.
         index: what is added to the pointer, as written; None when it cannot be cut out.
-        mask, eviction: of Triton's loads and stores.
         vector: True where it moves consecutive elements from `pointer + index` on, as a vector load does,
             False where it moves the one element `pointer[index]`; None for Triton, whose index is a block.
     """
@@ -228,8 +223,6 @@ class PointerUse:
     kind: Literal["load", "store", "atomic"]
     pointer: str
     index: str | None = None
-    mask: str | None = None
-    eviction: str | None = None
     alias: str | None = None
     vector: bool | None = None
 
@@ -299,11 +292,6 @@ class ExternCall:
     outputs: tuple[str, ...]
     span: Span = field(compare=False)
     comment: KernelComment | None = field(default=None, compare=False, repr=False)
-
-    @property
-    def source_nodes(self) -> tuple[str, ...]:
-        """Nodes of the traced graph that the comment above the call names."""
-        return self.comment.source_nodes if self.comment else ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,8 @@ from pathlib import Path
 from inductor_probe.model.code import PLACEHOLDER, FragmentNode, KernelComment
 from inductor_probe.model.span import Span
 
-_SOURCES = re.compile(
-    r"# (?:(?P<order>Topologically Sorted|Unsorted) )?Source Nodes: \[(?P<sources>.*?)\]"
-    r"(?:, Original ATen: \[(?P<aten>.*)\])?"
+_ATEN = re.compile(
+    r"# (?:(?:Topologically Sorted|Unsorted) )?Source Nodes: \[.*?\], Original ATen: \[(?P<names>.*)\]"
 )
 _MAPPING = re.compile(r"#   (?P<source>\S+) => (?P<names>.+)")
 _NODE = re.compile(
@@ -42,7 +41,7 @@ def kernel_comment(lines: Sequence[str], first: int, path: Path) -> KernelCommen
 
 def parse_kernel_comment(lines: Sequence[str], span: Span | None = None) -> KernelComment:
     """Read comment lines; what is not known is passed over."""
-    sources: re.Match[str] | None = None
+    aten: tuple[str, ...] = ()
     mapping: list[tuple[str, tuple[str, ...]]] = []
     fragment: list[FragmentNode] = []
     returns: tuple[str, ...] = ()
@@ -53,8 +52,8 @@ def parse_kernel_comment(lines: Sequence[str], span: Span | None = None) -> Kern
             fragment.append(_node(match))
         elif match := _MAPPING.fullmatch(line):
             mapping.append((match["source"], _names(match["names"])))
-        elif match := _SOURCES.match(line):
-            sources = match
+        elif match := _ATEN.match(line):
+            aten = _names(match["names"])
         elif match := _RETURN.fullmatch(line):
             returns = tuple(name.removeprefix("%") for name in _names(match["names"]))
         elif match := _HANDLE.fullmatch(line):
@@ -62,9 +61,7 @@ def parse_kernel_comment(lines: Sequence[str], span: Span | None = None) -> Kern
         elif match := _PATH.fullmatch(line):
             cached = match["path"]
     return KernelComment(
-        source_nodes=_names(sources["sources"]) if sources else (),
-        sorted=sources["order"].startswith("Topologically") if sources and sources["order"] else None,
-        aten=_names(sources["aten"] or "") if sources else (),
+        aten=aten,
         mapping=tuple(mapping),
         fragment=tuple(fragment),
         returns=returns,

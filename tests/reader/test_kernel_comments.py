@@ -32,8 +32,6 @@ DEFINITION = [
 def test_the_comment_above_a_triton_kernel() -> None:
     comment = parse_kernel_comment(DEFINITION)
     assert comment.path == "/repro/.cache/ab/cab.py"
-    assert comment.source_nodes == ("layer_norm", "gelu")  # torch leaves a name empty here and there
-    assert comment.sorted is True
     assert comment.aten == ("aten.native_layer_norm", "aten.gelu")
     assert comment.mapping == (("gelu", ("add_2", "erf", "mul_3")), ("layer_norm", ("var_mean",)))
     assert [(node.name, node.target, node.type) for node in comment.fragment] == [
@@ -56,7 +54,7 @@ def test_a_launch_has_its_comment_above_the_stream() -> None:
     ]
     comment = kernel_comment(lines, 4, Path("output_code.py"))
     assert comment is not None
-    assert (comment.handle, comment.source_nodes, comment.aten) == (7, ("flip",), ("aten.flip",))
+    assert (comment.handle, comment.aten) == (7, ("aten.flip",))
     assert comment.span is not None
     assert (comment.span.first, comment.span.last) == (1, 2)
     assert kernel_comment(lines, 5, Path("output_code.py")) is None
@@ -64,9 +62,9 @@ def test_a_launch_has_its_comment_above_the_stream() -> None:
 
 def test_old_forms() -> None:
     comment = parse_kernel_comment(["# Source Nodes: [matmul], Original ATen: [aten.mm]"])
-    assert (comment.source_nodes, comment.sorted) == (("matmul",), None)
+    assert comment.aten == ("aten.mm",)
     comment = parse_kernel_comment(["# Unsorted Source Nodes: [], Original ATen: []"])
-    assert (comment.source_nodes, comment.sorted, comment.fx_nodes) == ((), False, ())
+    assert (comment.aten, comment.fx_nodes) == ((), ())
 
 
 def test_every_comment_line_of_the_gpu_fixtures_is_read() -> None:

@@ -69,13 +69,14 @@ def test_triton_launches_stand_inside_the_device_guard(read: Read) -> None:
     assert (reuse.name, reuse.of) == ("buf4", "buf3")
 
 
-def test_extern_calls_keep_their_outputs_and_source_nodes(read: Read) -> None:
+def test_extern_calls_keep_their_outputs_and_comments(read: Read) -> None:
     code = code_of(read("torch-2.13.0-cpu/mlp_train", 1))
     assert {call.target for call in code.externs} == {"extern_kernels.mm"}
     assert all(len(call.outputs) == 1 for call in code.externs)
     sort = code_of(read("torch-2.13.0-cpu/multi_output_no_fuse")).externs[0]
     assert sort.target.startswith("torch.ops.aten.sort")
-    assert sort.source_nodes == ("sort",)
+    assert sort.comment is not None
+    assert sort.comment.aten == ("aten.sort",)
 
 
 def test_scalar_and_vectorised_loop_nests_are_told_apart(read: Read) -> None:
