@@ -1,1 +1,1 @@
-"""Records to rich renderables: no reading, no conclusions, no printing."""
+"""Records to documents, and documents to a terminal, HTML and markdown: no reading, no conclusions."""
