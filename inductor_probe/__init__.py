@@ -14,16 +14,21 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from inductor_probe.api.bench import Bench, ConfigSweeps, RewriteRows, WrittenBenchFile
-    from inductor_probe.api.check import Check, check
+    from inductor_probe.api.bench import Bench, CppProgram, WrittenBenchFile
+    from inductor_probe.api.check import Check, Health, check, doctor
     from inductor_probe.api.diff import Diff
-    from inductor_probe.api.doctor import Health, doctor
-    from inductor_probe.api.programs import CppProgram
-    from inductor_probe.api.rows import FusionRows, KernelRows, LayoutRows, NodeRows
+    from inductor_probe.api.rows import (
+        ConfigSweeps,
+        FusionRows,
+        KernelRows,
+        LayoutRows,
+        NodeRows,
+        RewriteRows,
+        Tunings,
+    )
     from inductor_probe.api.runs import RunList, plan_removal, remove_run, runs
     from inductor_probe.api.session import Graph, Run
     from inductor_probe.api.show import Page, Pages
-    from inductor_probe.api.tunings import Tunings
     from inductor_probe.api.verbs import (
         bench_kernel,
         debug,
@@ -59,16 +64,13 @@ __all__ = [
 ]  # fmt: skip
 
 _MODULES = {
-    "api.bench": "Bench ConfigSweeps RewriteRows WrittenBenchFile",
-    "api.check": "Check check",
+    "api.bench": "Bench CppProgram WrittenBenchFile",
+    "api.check": "Check Health check doctor",
     "api.diff": "Diff",
-    "api.doctor": "Health doctor",
-    "api.programs": "CppProgram",
-    "api.rows": "FusionRows KernelRows LayoutRows NodeRows",
+    "api.rows": "ConfigSweeps FusionRows KernelRows LayoutRows NodeRows RewriteRows Tunings",
     "api.runs": "RunList plan_removal remove_run runs",
     "api.session": "Graph Run",
     "api.show": "Page Pages",
-    "api.tunings": "Tunings",
     "errors": "NotFoundError ProbeError",
     "model.bench": "BenchSettings",
 }

@@ -1,4 +1,4 @@
-"""The completeness check of dumps."""
+"""Whether dumps are complete, and whether this machine is fit."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from inductor_probe.discovery.run_facts import maker
 from inductor_probe.discovery.walk import everything_below
 from inductor_probe.model.check import CheckOutput, DumpCheck, GraphCheck
 from inductor_probe.model.debug_dir import DebugDir, GraphDir
+from inductor_probe.model.health import DoctorOutput, MachineHealth
 from inductor_probe.model.output import Output
 from inductor_probe.model.span import Problem
 from inductor_probe.reader.debug_dir import read_graph, texts_of, unopened_files
 from inductor_probe.reader.logs.run_logs import read_logs
 from inductor_probe.report.document import Document
-from inductor_probe.report.pages.check import check_page
+from inductor_probe.report.pages.check import check_page, health_page
 from inductor_probe.report.shown import Shown
 from inductor_probe.report.words.remarks import sentence
 
 
-class Check(DumpCheck, Shown):
+class Check(Shown, DumpCheck):
     """A check that shows itself."""
 
     @property
@@ -37,17 +38,35 @@ class Check(DumpCheck, Shown):
         """What was read and what is wrong."""
         return check_page(self)
 
-    __repr__ = Shown.__repr__
+
+class Health(Shown, MachineHealth):
+    """What was seen of the machine; shows itself."""
+
+    @property
+    def output(self) -> Output:
+        """What `--json` prints, as a record."""
+        return DoctorOutput(health=self)
+
+    @property
+    def document(self) -> Document:
+        """The diagnostics, and whether the machine is fit."""
+        return health_page(self)
+
+
+def doctor() -> Health:
+    """Examine Python, torch, the compiler, caches, variables, GPUs, load and folders of this machine.
+
+    It takes some seconds: torch is asked in a child process, which compiles a small kernel.
+    """
+    from inductor_probe.health.examine import examine
+
+    return Health(examine(Path.cwd()).diagnostics)
 
 
 def check(*targets: str | Path) -> Check:
     """Read everything below each path, and each run or graph of that name, and account for every line of it.
 
-    Args:
-        targets: paths, labels, names; the latest run without one.
-
-    Raises:
-        NotFoundError, UnreadableError: nothing of that name, or an archive that cannot be opened.
+    Without a target it is the latest run.
     """
     runs, problems = _runs(targets)
     if not runs:
@@ -60,18 +79,14 @@ def check(*targets: str | Path) -> Check:
         if not run.graphs and not run.empty_graphs:
             problems.append(Problem(f"{run.path}: {sentence(why_empty(run))}"))
         elif run.manifest and (remark := cut_short(run.manifest, run.name)):
-            problems.append(Problem(f"{run.path}: {_running(run) or sentence(remark)}"))
+            pid = maker(run)  # a script that still runs has a manifest of one that was cut short
+            running = f"process {pid}, which makes it, is still there" if pid is not None else None
+            problems.append(Problem(f"{run.path}: {running or sentence(remark)}"))
         for folder in run.graphs:
             graph = read_graph(folder, run.manifest)
             graphs.append(check_graph(graph, texts_of(graph), unopened_files(graph)))
-    logs = [found for run in runs if (found := check_logs(run, read_logs(run)))]
+    logs = [log for run in runs if (log := check_logs(run, read_logs(run)))]
     return Check(tuple(graphs), tuple(logs), tuple(problems), tuple(empty))
-
-
-def _running(run: DebugDir) -> str | None:
-    """Say that the script is still there, where the manifest tells only how it will have ended otherwise."""
-    pid = maker(run)
-    return None if pid is None else f"process {pid}, which makes it, is still there"
 
 
 def _runs(targets: Sequence[str | Path]) -> tuple[list[DebugDir], list[Problem]]:

@@ -1,4 +1,4 @@
-"""Comparisons that show themselves."""
+"""What changed between two runs or two graphs."""
 
 from __future__ import annotations
 
@@ -28,12 +28,9 @@ class Diff(Shown):
 
     def __init__(self, a: Compared, b: Compared) -> None:
         self.result, self._pairs = _compare(a, b)
-        self.problems: tuple[Problem, ...] = tuple(
-            chain.from_iterable(
-                side.debug_dir.problems if isinstance(side, RunOnDisk) else side.run.debug_dir.problems
-                for side in (a, b)
-            )
-        ) + tuple(chain.from_iterable(graph.problems for graph in self.graphs))
+        runs = [side if isinstance(side, RunOnDisk) else side.run for side in (a, b)]
+        unread = [*(run.debug_dir.problems for run in runs), *(graph.problems for graph in self.graphs)]
+        self.problems: tuple[Problem, ...] = tuple(chain.from_iterable(unread))
 
     @property
     def equal(self) -> bool:
@@ -48,36 +45,30 @@ class Diff(Shown):
     def code(self, kernel: str | None = None) -> tuple[tuple[str, tuple[str, ...]], ...]:
         """Return unified diffs of the code of matched kernels: a title and lines for each that differs.
 
-        Args:
-            kernel: only the pair with a kernel of this name (or start of a name) on either side.
-
-        Raises:
-            NotFoundError: no kernel of that name.
+        `kernel` chooses the pairs with a kernel of this name (or start of a name) on either side.
         """
         diffs: list[tuple[str, tuple[str, ...]]] = []
-        known = [name for diff in self.graphs for match in diff.kernels for name in (*match.a, *match.b)]
-        called = set(known if kernel is None else kernels_called(kernel, known))
-        if kernel is not None and not called:
-            raise NotFoundError(f"neither side has a kernel {kernel}", near_names(kernel, known))
+        names = [name for diff in self.graphs for match in diff.kernels for name in (*match.a, *match.b)]
+        chosen = set(names if kernel is None else kernels_called(kernel, names))
+        if kernel is not None and not chosen:
+            raise NotFoundError(f"neither side has a kernel {kernel}", near_names(kernel, names))
         for diff, (a, b) in zip(self.graphs, self._pairs, strict=True):
             for match in diff.kernels:
-                if called.isdisjoint((*match.a, *match.b)):
+                if chosen.isdisjoint((*match.a, *match.b)):
                     continue
+                title = f"{' '.join(match.a) or 'nothing'} -> {' '.join(match.b) or 'nothing'}"
+                lines: tuple[str, ...] = ()
                 if len(match.a) != 1 or len(match.b) != 1:
-                    if kernel is not None:
-                        title = f"{' '.join(match.a) or 'nothing'} -> {' '.join(match.b) or 'nothing'}"
-                        diffs.append((f"{title}: {match.relation}, so there is no pair to compare", ()))
-                    continue
-                lines = self._code_of(a, match.a[0], b, match.b[0])
+                    title += f": {match.relation}, so there is no pair to compare"
+                else:
+                    code_a, code_b = a.compiled.code, b.compiled.code
+                    kernel_a = code_a.kernel(match.a[0]) if code_a else None
+                    kernel_b = code_b.kernel(match.b[0]) if code_b else None
+                    lines = code_diff(kernel_a, kernel_b) if kernel_a and kernel_b else ()
+                    title += "" if lines else ": the same"
                 if lines or kernel is not None:
-                    diffs.append((f"{match.a[0]} -> {match.b[0]}" + ("" if lines else ": the same"), lines))
+                    diffs.append((title, lines))
         return tuple(diffs)
-
-    def _code_of(self, a: GraphOnDisk, name_a: str, b: GraphOnDisk, name_b: str) -> tuple[str, ...]:
-        code_a, code_b = a.compiled.code, b.compiled.code
-        kernel_a = code_a.kernel(name_a) if code_a else None
-        kernel_b = code_b.kernel(name_b) if code_b else None
-        return code_diff(kernel_a, kernel_b) if kernel_a and kernel_b else ()
 
     @property
     def output(self) -> Output:
@@ -96,17 +87,15 @@ class Diff(Shown):
 
 def _compare(a: Compared, b: Compared) -> tuple[GraphDiff | RunDiff, list[tuple[GraphOnDisk, GraphOnDisk]]]:
     if isinstance(a, RunOnDisk) and isinstance(b, RunOnDisk):
-        pairs = pair_graphs([graph.compiled for graph in a.graphs], [graph.compiled for graph in b.graphs])
-        run_diff = diff_runs(
-            a.debug_dir,
-            b.debug_dir,
-            [graph.compiled for graph in a.graphs],
-            [graph.compiled for graph in b.graphs],
-        )
-        return run_diff, [(a.graphs[at], b.graphs[other]) for at, other in sorted(pairs.items())]
-    one, other_one = _one_graph(a, b), _one_graph(b, a)
-    diff = diff_graphs_of_runs(one.compiled, other_one.compiled, one.run.debug_dir, other_one.run.debug_dir)
-    return diff, [(one, other_one)]
+        graphs_a, graphs_b = ([graph.compiled for graph in run.graphs] for run in (a, b))
+        pairs = sorted(pair_graphs(graphs_a, graphs_b).items())
+        run_diff = diff_runs(a.debug_dir, b.debug_dir, graphs_a, graphs_b)
+        return run_diff, [(a.graphs[index_a], b.graphs[index_b]) for index_a, index_b in pairs]
+    graph_a, graph_b = _one_graph(a, b), _one_graph(b, a)
+    diff = diff_graphs_of_runs(
+        graph_a.compiled, graph_b.compiled, graph_a.run.debug_dir, graph_b.run.debug_dir
+    )
+    return diff, [(graph_a, graph_b)]
 
 
 def _one_graph(side: Compared, other: Compared) -> GraphOnDisk:

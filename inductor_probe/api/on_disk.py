@@ -104,12 +104,9 @@ class RunOnDisk:
 
     def several_graphs(self) -> ProbeError:
         """Return the error for a run where one graph is needed: its hint names each by what finds it."""
-        names = [graph.short_name for graph in self.graphs[:_NAMED]]
-        more = f" and {len(self.graphs) - _NAMED} more" if len(self.graphs) > _NAMED else ""
+        most = 12
+        names = [graph.short_name for graph in self.graphs[:most]]
+        more = f" and {len(self.graphs) - most} more" if len(self.graphs) > most else ""
         return ProbeError(
             f"{self.path} has {len(self.graphs)} graphs: name one", f"one of {', '.join(names)}{more}"
         )
-
-
-_NAMED = 12
-"""Graphs that a hint names."""

@@ -8,6 +8,8 @@ from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar, get_args
 
 from inductor_probe.errors import NotFoundError, near_names
+from inductor_probe.model.autotuning import ConfigSweep, SweepConfigsOutput, Tuning, TuningsOutput
+from inductor_probe.model.bench import RewriteOutput, RewriteRow
 from inductor_probe.model.fusion import FusionDecision, FusionOutput, GraphFusion, NodeFusion
 from inductor_probe.model.ir import Dim
 from inductor_probe.model.kernels import KernelRow, KernelsOutput
@@ -27,24 +29,16 @@ Orders: TypeAlias = Mapping[str, Callable[[Any], Any]]
 
 @dataclass(frozen=True)
 class Filter(Generic[Row]):
-    """What rows are picked by.
-
-    Attributes:
-        values: the words of a row that are asked for.
-        missing: what is said of a word `{}` that no row has; empty where that is an answer, too.
-        known: words that may be asked for though no row has them, by all rows.
-        matches: whether a word of a row is meant by another than itself.
-        spelled: how a word is spelled in rows.
-    """
+    """A condition on rows: `values(row)` has a word, as in `nodes --kind reduction`."""
 
     values: Callable[[Row], Iterable[str]]
-    missing: str = ""
-    known: Callable[[Iterable[Row]], Iterable[str]] = lambda rows: ()
-    matches: Callable[[str, str], bool] = str.__eq__
-    spelled: Callable[[str], str] = str
+    missing: str = ""  # the error for a word `{}` that no row has; none if it is empty: no rows then
+    known: Callable[[Iterable[Row]], Iterable[str]] = lambda rows: ()  # words for which there is no error
+    matches: Callable[[str, str], bool] = str.__eq__  # (value, word): if no value is the word itself
+    spelled: Callable[[str], str] = str  # how rows spell a word
 
 
-class Rows(tuple[Row, ...], Shown, Generic[Row]):
+class Rows(Shown, tuple[Row, ...], Generic[Row]):
     """Records that show themselves as text and as HTML.
 
     Attributes:
@@ -64,10 +58,10 @@ class Rows(tuple[Row, ...], Shown, Generic[Row]):
 
     def __new__(cls, rows: Iterable[Row] = (), problems: Iterable[Problem] = ()) -> Self:
         """Join the rows with what could not be read."""
-        made = super().__new__(cls, rows)
-        made.problems = tuple(dict.fromkeys(problems))
-        made.unfiltered = len(made)
-        return made
+        self = super().__new__(cls, rows)
+        self.problems = tuple(dict.fromkeys(problems))
+        self.unfiltered = len(self)
+        return self
 
     @property
     def output(self) -> Output:
@@ -94,23 +88,24 @@ class Rows(tuple[Row, ...], Shown, Generic[Row]):
         key = self.orders[order]
         return self._with(sorted(self, key=lambda row: (graphs[getattr(row, "graph")], key(row))))  # noqa: B009
 
-    def _picked(self, by: Filter[Row], word: str) -> Self:
-        """Return the rows that have `word`, or else words that it means.
+    def _filtered(self, condition: Filter[Row], word: str) -> Self:
+        """Return the rows that have `word`, or else values that match it.
 
         Raises:
-            NotFoundError: no row has it, and nothing is known by it; near words are offered.
+            NotFoundError: no row has it, and it is not among the known words; near ones are offered.
         """
-        word = by.spelled(word)
-        known = {value for row in self for value in by.values(row)}
-        meant = {word} & known or {value for value in known if by.matches(value, word)}
-        if not meant and by.missing and word not in (others := set(by.known(self))):
-            raise NotFoundError(by.missing.format(word), near_names(word, sorted(known | others)))
-        return self._with(row for row in self if not meant.isdisjoint(by.values(row)))
+        word = condition.spelled(word)
+        values = {value for row in self for value in condition.values(row)}
+        matching = {word} & values or {value for value in values if condition.matches(value, word)}
+        if not matching and condition.missing and word not in (known := set(condition.known(self))):
+            raise NotFoundError(condition.missing.format(word), near_names(word, sorted(values | known)))
+        return self._with(row for row in self if not matching.isdisjoint(condition.values(row)))
 
     def _with(self, rows: Iterable[Row]) -> Self:
-        made = type(self)(rows, self.problems)
-        made.__dict__.update(self.__dict__)
-        return made
+        """Return other rows with the same problems, and the same number before filters."""
+        others = type(self)(rows, self.problems)
+        others.__dict__.update(self.__dict__)
+        return others
 
     @property
     def document(self) -> Document:
@@ -120,8 +115,6 @@ class Rows(tuple[Row, ...], Shown, Generic[Row]):
     def _view(self) -> Document:
         raise NotImplementedError
 
-    __repr__ = Shown.__repr__
-
 
 class LayoutRows(Rows[LayoutRow]):
     """Rows of `layouts`. Those of a name (`named`) show as a page each, all of a graph as a table."""
@@ -130,13 +123,6 @@ class LayoutRows(Rows[LayoutRow]):
     noun = "buffer"
     nothing = "the graph has neither inputs nor buffers"
     named = False
-
-    @classmethod
-    def of_name(cls, rows: Iterable[LayoutRow], problems: Iterable[Problem] = ()) -> Self:
-        """Return rows that were asked for by a name."""
-        made = cls(rows, problems)
-        made.named = True
-        return made
 
     def _view(self) -> Document:
         from inductor_probe.report.pages.layouts import layout_page, layout_table
@@ -231,9 +217,12 @@ class NodeRows(Rows[NodeRow]):
             NotFoundError: there is no such kind, kernel, buffer or line; near names are offered.
         """
         words = {"kind": kind, "kernel": kernel, "reads": reads, "writes": writes, "op": op, "source": source}
-        picked = [self._picked(NODE_FILTERS[name], word) for name, word in words.items() if word]
-        common = set.intersection(*({id(row) for row in rows} for rows in picked)) if picked else None
-        return self if common is None else self._with(row for row in self if id(row) in common)
+        rows = self
+        for name, word in words.items():
+            if word:  # each condition is one on all rows: a kernel without reductions is no unknown kernel
+                common = {id(row) for row in self._filtered(NODE_FILTERS[name], word)}
+                rows = rows._with(row for row in rows if id(row) in common)
+        return rows
 
     def _view(self) -> Document:
         from inductor_probe.report.pages.nodes import node_table
@@ -289,7 +278,7 @@ class KernelRows(Rows[KernelRow]):
             NotFoundError: there is no such trait; near ones are offered.
         """
         for trait in traits:
-            self._picked(_BY_TRAIT, trait)
+            self._filtered(_BY_TRAIT, trait)
         return self._with(row for row in self if set(traits) <= set(row.traits))
 
     def _view(self) -> Document:
@@ -324,3 +313,56 @@ class FusionRows(Rows[FusionRow]):
         from inductor_probe.report.pages.fusion import fusion_pages
 
         return fusion_pages(self, everything=everything)
+
+
+class Tunings(Rows[Tuning]):
+    """What was autotuned, each with every choice."""
+
+    record = TuningsOutput
+    noun = "tuning"
+    nothing = (
+        "nothing was autotuned in it, or it was not recorded: dump what calls "
+        "torch.compile(mode='max-autotune')"
+    )
+
+    @property
+    def csv(self) -> str:
+        """The tunings as a small table, which `tunings` reads back."""
+        from inductor_probe.store.choices import tunings_to_csv
+
+        return tunings_to_csv(self)
+
+    def _view(self) -> Document:
+        from inductor_probe.report.pages.tunings import tuning_tables
+
+        return tuning_tables(self)
+
+
+class ConfigSweeps(Rows[ConfigSweep]):
+    """The configs of each Triton kernel of a graph, timed."""
+
+    record = SweepConfigsOutput
+    noun = "kernel"
+    nothing = "no Triton kernel of the graph is launched"
+
+    def _view(self) -> Document:
+        from inductor_probe.report.pages.bench import config_sweeps
+
+        return config_sweeps(self)
+
+
+class RewriteRows(Rows[RewriteRow]):
+    """The named rewrites, each with the specs that make variants of a graph."""
+
+    noun = "rewrite"
+    nothing = "there are no rewrites"
+
+    @property
+    def output(self) -> Output:
+        """What `--json` prints, as a record."""
+        return RewriteOutput(rewrites=self)
+
+    def _view(self) -> Document:
+        from inductor_probe.report.pages.bench import rewrite_list
+
+        return rewrite_list(self)

@@ -52,21 +52,16 @@ def runs(
     """List the runs at and below each target, the latest first; those below the working folder without one.
 
     Args:
-        targets: a folder, an archive, or what names a run, as for every verb (see `discover`), also of one
-            in a tree further down.
+        targets: a folder, an archive, or what names a run, also of one in a tree further down.
         older_than: only runs that were made before that.
         empty: only runs in which nothing was dumped.
-        exact: every target must be one run, not a folder that holds runs.
-
-    Raises:
-        NotFoundError: nothing of that name. UnreadableError: an archive that is damaged.
-        ProbeError: with `exact`, a target is not one run.
+        exact: every target must be one run, not a folder that holds runs (else ProbeError).
     """
     here = _here()
     known: dict[Path, RunFacts] = {}
     problems: list[Problem] = []
     for target in targets or (here,):
-        for run in _named(str(target), here, problems, exact=exact):
+        for run in _runs_of(str(target), here, problems, exact=exact):
             known.setdefault(run.path, _facts(run))
     latest = time.time() - older_than.total_seconds() if older_than else float("inf")
     picked = [
@@ -75,37 +70,31 @@ def runs(
         if facts.made <= latest and not (empty and (facts.graphs or facts.state == "running"))
     ]
     picked.sort(key=lambda facts: (facts.made, facts.path), reverse=True)
-    listed = RunList(picked, problems)
-    listed.root = here
-    return listed
+    rows = RunList(picked, problems)
+    rows.root = here
+    return rows
 
 
 def plan_removal(facts: RunFacts) -> Removal:
     """Say what removing a run takes away, and what stands against it. Nothing is changed."""
-    from inductor_probe.capture.removal import plan_removal as plan
+    from inductor_probe.bench_file.bench_file import is_as_made
+    from inductor_probe.capture.removal import plan_removal
 
-    loose = DebugDir(facts.path, (), None)
-    return plan(read_run(facts.path) if is_run(facts.path) else loose, _is_as_made)
+    def is_unedited(bench_file: Path) -> bool:
+        try:
+            return is_as_made(read_text(bench_file))
+        except ProbeError:
+            return False
+
+    run = read_run(facts.path) if is_run(facts.path) else DebugDir(facts.path, (), None)
+    return plan_removal(run, is_unedited)
 
 
 def remove_run(removal: Removal) -> None:
-    """Remove a run as planned.
-
-    Raises:
-        ProbeError: something stands against it, or changed meanwhile.
-    """
+    """Remove a run as planned; ProbeError: something stands against it, or changed meanwhile."""
     from inductor_probe.capture.removal import remove
 
     remove(removal)
-
-
-def _is_as_made(bench_file: Path) -> bool:
-    from inductor_probe.bench_file.bench_file import is_as_made
-
-    try:
-        return is_as_made(read_text(bench_file))
-    except ProbeError:
-        return False
 
 
 def _here() -> Path:
@@ -119,8 +108,11 @@ def _here() -> Path:
     return here
 
 
-def _named(target: str, here: Path, problems: list[Problem], *, exact: bool) -> Iterator[DebugDir]:
-    path = _as_named(target, here)
+def _runs_of(target: str, here: Path, problems: list[Problem], *, exact: bool) -> Iterator[DebugDir]:
+    real = path_of(target, here)
+    joined = here / os.path.expanduser(target)  # noqa: PTH111 - does not raise for `~nobody`
+    # the path with the links in it: what lies behind one is not removed
+    path = real if os.path.normpath(joined) == str(real) else joined
     if not os.path.exists(path):  # noqa: PTH110 - no name is too long for it
         yield _by_name(target, here, problems, exact=exact)
     elif is_run(path):
@@ -138,19 +130,8 @@ def _named(target: str, here: Path, problems: list[Problem], *, exact: bool) -> 
         yield from below
 
 
-def _as_named(target: str, here: Path) -> Path:
-    """Return the path that `target` is, with the links in it: what lies behind one is not removed."""
-    real = path_of(target, here)
-    joined = here / os.path.expanduser(target)  # noqa: PTH111 - does not raise for `~nobody`
-    return real if os.path.normpath(joined) == str(real) else joined
-
-
 def _by_name(target: str, here: Path, problems: list[Problem], *, exact: bool) -> DebugDir:
-    """Return the run of that name at or below `here`.
-
-    Raises:
-        NotFoundError: there is none. ProbeError: a graph has the name; with `exact`, several runs do.
-    """
+    """Return the run of that name at or below `here`; ProbeError: a graph has it, or several runs do."""
     below = everything_below(here, archives=False)
     problems.extend(below.problems)
     named = find(target, here, sorted((run.path for run in below if is_run(run.path)), key=when_made))

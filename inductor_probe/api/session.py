@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from inductor_probe.api.on_disk import GraphOnDisk, RunOnDisk
 from inductor_probe.errors import NotFoundError, near_names
+from inductor_probe.files import read_text
 from inductor_probe.model.debug_dir import DebugDir, GraphDir
 from inductor_probe.model.output import Output
 from inductor_probe.model.runs import DumpOutput
@@ -16,17 +17,26 @@ from inductor_probe.report.shown import Shown
 
 if TYPE_CHECKING:
     from inductor_probe.analysis.fusion.log import Matched
-    from inductor_probe.api.bench import Bench, ConfigSweeps, RewriteRows, WrittenBenchFile
+    from inductor_probe.api.bench import Bench, CppProgram, WrittenBenchFile
     from inductor_probe.api.diff import Diff
-    from inductor_probe.api.drawing import Drawing
-    from inductor_probe.api.programs import CppProgram
-    from inductor_probe.api.rows import FusionRow, FusionRows, KernelRows, LayoutRows, NodeRows
-    from inductor_probe.api.show import Page, Pages
-    from inductor_probe.api.tunings import Tunings
-    from inductor_probe.model.bench import BenchFile, BenchSettings
+    from inductor_probe.api.rows import (
+        ConfigSweeps,
+        FusionRow,
+        FusionRows,
+        KernelRows,
+        LayoutRows,
+        NodeRows,
+        RewriteRows,
+        Tunings,
+    )
+    from inductor_probe.api.show import Drawing, Page, Pages
+    from inductor_probe.model.autotuning import Tuning
+    from inductor_probe.model.bench import BenchFile, BenchResult, BenchSettings
+    from inductor_probe.model.kernels import KernelRow
     from inductor_probe.model.span import Problem
+    from inductor_probe.model.timing import KernelWork
 
-Answer = TypeVar("Answer")
+Row = TypeVar("Row")
 
 
 class Session(Shown):
@@ -36,8 +46,8 @@ class Session(Shown):
     graph has the name, or where the run is empty.
     """
 
-    def _asked(self) -> tuple[RunOnDisk, tuple[GraphOnDisk, ...]]:
-        """Return the run, and the graphs of it that are asked."""
+    def _scope(self) -> tuple[RunOnDisk, tuple[GraphOnDisk, ...]]:
+        """Return the run, and the graphs of it that the verbs read."""
         raise NotImplementedError
 
     def layouts(self, name: str | None = None) -> LayoutRows:
@@ -45,8 +55,9 @@ class Session(Shown):
         from inductor_probe.analysis.layouts import layouts
         from inductor_probe.api.rows import LayoutRows
 
-        rows, problems = self._each(lambda graph: layouts(graph.generated, name))
-        return LayoutRows.of_name(rows, problems) if name is not None else LayoutRows(rows, problems)
+        rows = LayoutRows(*self._each(lambda graph: layouts(graph.generated, name)))
+        rows.named = name is not None
+        return rows
 
     def kernels(self) -> KernelRows:
         """Return the generated kernels and library functions, in the order of their first use."""
@@ -67,17 +78,13 @@ class Session(Shown):
     def fusion(self, first: str | None = None, second: str | None = None) -> FusionRows:
         """Return what was fused when, and what was refused why: all of it, of a node, or of a pair.
 
-        Args:
-            first, second: a node, a fused node or a buffer.
-
-        Raises:
-            ProbeError: both names mean one node.
+        A name is that of a node, a fused node or a buffer. ProbeError: both names mean one node.
         """
         from inductor_probe.analysis.fusion.overview import fusion_of_graph, fusion_of_node
         from inductor_probe.analysis.fusion.pair import fusion_of_pair
         from inductor_probe.api.rows import FusionRows
 
-        def answer(graph: GraphOnDisk) -> Iterable[FusionRow]:
+        def rows_of(graph: GraphOnDisk) -> Iterable[FusionRow]:
             matched = _matched(graph)
             if first is None:
                 yield fusion_of_graph(graph.compiled, matched)
@@ -86,42 +93,37 @@ class Session(Shown):
             else:
                 yield fusion_of_pair(graph.compiled, matched, first, second)
 
-        rows, problems = self._each(answer, earlier=True)
-        return FusionRows(rows, (*problems, *self._asked()[0].logs.problems))
+        rows, problems = self._each(rows_of, earlier=True)
+        return FusionRows(rows, (*problems, *self._scope()[0].logs.problems))
 
     def pages(self, name: str | None = None, *, raw: bool = False, code: bool = False) -> Pages:
         """Return the page about `name` in each graph that has it, about each graph without a name.
 
-        Args:
-            name: `op3`, `op3_op4`, `buf3`, `arg0_1`, the start of a kernel's name, `add_1`, `file.py:12`.
-            raw: loop bodies as dumped instead of formulas.
-            code: with a kernel: its text.
-
-        Raises:
-            ProbeError: several kernels start so.
+        `name` is `op3`, `op3_op4`, `buf3`, `arg0_1`, the start of a kernel's name, `add_1` or `file.py:12`.
+        With `raw` loop bodies as dumped instead of formulas, with `code` the text of kernels.
+        ProbeError: several kernels start so.
         """
-        from inductor_probe.api.show import page, pages_of
+        from inductor_probe.api.show import Pages, page
 
-        run, _ = self._asked()
-        return pages_of(run, *self._each(lambda graph: (page(graph, name, raw=raw, code=code),)))
+        run, _ = self._scope()
+        return Pages.of_run(run, *self._each(lambda graph: (page(graph, name, raw=raw, code=code),)))
 
     def _each(
-        self, ask: Callable[[GraphOnDisk], Iterable[Answer]], *, earlier: bool = False
-    ) -> tuple[list[Answer], list[Problem]]:
-        """Return what `ask` answers for each graph that has what it asks for, and what could not be read.
+        self, rows_of: Callable[[GraphOnDisk], Iterable[Row]], *, earlier: bool = False
+    ) -> tuple[list[Row], list[Problem]]:
+        """Return the rows of all graphs, and what could not be read.
 
-        Args:
-            ask: raises NotFoundError where a graph does not have it.
-            earlier: it reads also what lies before code generation.
+        `rows_of` raises NotFoundError where a graph lacks the name. With `earlier` it reads also what lies
+        before code generation.
         """
-        run, graphs = self._asked()
+        run, graphs = self._scope()
         if not graphs:
             raise run.empty()
-        answers: list[Answer] = []
+        rows: list[Row] = []
         missing: list[NotFoundError] = []
         for graph in graphs:
             try:
-                answers.extend(ask(graph))
+                rows.extend(rows_of(graph))
             except NotFoundError as error:
                 missing.append(error)
         if len(missing) == len(graphs):
@@ -130,7 +132,7 @@ class Session(Shown):
             message = f"none of the {len(graphs)} graphs of {run.path} has it: {missing[0].message}"
             raise NotFoundError(message, missing[0].hint)
         read = (graph.compiled if earlier else graph.generated for graph in graphs)
-        return answers, [*run.debug_dir.problems, *(problem for graph in read for problem in graph.problems)]
+        return rows, [*run.debug_dir.problems, *(problem for graph in read for problem in graph.problems)]
 
 
 def _matched(graph: GraphOnDisk) -> Matched:
@@ -139,8 +141,9 @@ def _matched(graph: GraphOnDisk) -> Matched:
 
     graphs = graph.run.graphs
     place = next(number for number, other in enumerate(graphs) if other.path == graph.path)
-    everyone = lambda: [other.compiled for other in graphs]  # noqa: E731 - read only if the log needs it
-    return match_log(graph.compiled, place, graph.run.logs, everyone, len(graphs))
+    return match_log(
+        graph.compiled, place, graph.run.logs, lambda: [other.compiled for other in graphs], len(graphs)
+    )
 
 
 class Graph(GraphOnDisk, Session):
@@ -151,26 +154,17 @@ class Graph(GraphOnDisk, Session):
     def __init__(self, folder: GraphDir, run: Run) -> None:
         super().__init__(folder, run)
 
-    def _asked(self) -> tuple[RunOnDisk, tuple[GraphOnDisk, ...]]:
+    def _scope(self) -> tuple[RunOnDisk, tuple[GraphOnDisk, ...]]:
         return self.run, (self,)
 
     def show(self, name: str | None = None, *, raw: bool = False, code: bool = False) -> Page:
-        """Return the page about a node, buffer, kernel, FX node or source line; the graph's without a name.
-
-        Args:
-            name, raw, code: see `pages`.
-        """
+        """Return the page about a node, buffer, kernel, FX node or source line, as `pages` does."""
         return self.pages(name, raw=raw, code=code)[0]
 
     def annotate(self, kernel: str, *, line_directives: bool = True) -> str:
         """Return the C++ or Triton text of a kernel, each line with its node, buffer and line of the user's.
 
-        Args:
-            kernel: its name.
-            line_directives: write `#line` before C++ lines of which one line of the user's is proved.
-
-        Raises:
-            NotFoundError: the graph has no such kernel.
+        With `line_directives`, `#line` stands before C++ lines of which one line of the user's is proved.
         """
         from inductor_probe.analysis.annotation.annotate import annotate
 
@@ -179,14 +173,9 @@ class Graph(GraphOnDisk, Session):
     def draw(self, around: str | None = None) -> Drawing:
         """Return the graph as a drawing for a notebook: nodes, buffers, kernels, and who reads what.
 
-        Args:
-            around: a node, buffer, kernel or the start of its name: only what has to do with it, and who is
-                next to that.
-
-        Raises:
-            NotFoundError: the graph has nothing of that name.
+        `around` names a node, buffer or kernel (or its start): only that and its neighbours are drawn.
         """
-        from inductor_probe.api.drawing import Drawing
+        from inductor_probe.api.show import Drawing
 
         return Drawing(self, around)
 
@@ -196,17 +185,63 @@ class Graph(GraphOnDisk, Session):
 
         return Diff(self, other)
 
-    def tunings(self) -> Tunings:
-        """Return what was autotuned in the graph; empty where it was not recorded."""
-        from inductor_probe.api.tunings import tunings_of
+    def kernel(self, name: str | None = None) -> KernelRow:
+        """Return the kernel whose name is or starts with `name`; the only C++ kernel if None.
 
-        return tunings_of(self)
+        Raises:
+            NotFoundError: there is none; near names are offered. ProbeError: several start so.
+        """
+        from inductor_probe.analysis.kernels import kernel_rows
+        from inductor_probe.analysis.names import resolve
+
+        rows = kernel_rows(self.generated)
+        if name is None:
+            rows = tuple(row for row in rows if row.backend == "cpp")
+            if len(rows) != 1:
+                what = f"{len(rows)} C++ kernels: name one" if rows else "no C++ kernel"
+                raise NotFoundError(f"{self.name} has {what}", near_names("", [row.name for row in rows]))
+            return rows[0]
+        subject = resolve(self.generated, name, ("kernel",))
+        return next(row for row in rows if row.name == subject.name)
+
+    def tunings(self) -> Tunings:
+        """Return what was autotuned in the graph, templates and Triton configs; empty if not recorded."""
+        from inductor_probe.analysis.links import linked_tunings
+        from inductor_probe.api.rows import Tunings
+        from inductor_probe.reader.tunings import cached_configs, logged_configs, read_tunings, tuning_of_log
+
+        recorded = read_tunings(self.path)
+        problems = list(recorded.problems)
+        templates = linked_tunings(self.generated, recorded.tunings)
+        if not templates:
+            linked = linked_tunings(self.generated, map(tuning_of_log, self.run.logs.autotunes))
+            alone = len(self.run.graphs) == 1  # else only what is proved to be of this graph
+            templates = tuple(tuning for tuning in linked if alone or tuning.kernel)
+        kernels = self.generated.code.kernels if self.generated.code else ()
+        triton = {kernel.name for kernel in kernels if kernel.backend == "triton"}
+        logged = logged_configs(self.run.path, problems) if triton else ()
+        configs = self._configs_of_kernels([tuning for tuning in logged if tuning.operation in triton])
+        cached = [replace(tuning, kernel=tuning.operation) for tuning in cached_configs(kernels, problems)]
+        return Tunings((*templates, *configs, *cached), problems)
+
+    def _configs_of_kernels(self, logged: list[Tuning]) -> list[Tuning]:
+        """Name the kernel of each tuning; one that another graph of the run has too is not proved."""
+        others = [graph.path / "output_code.py" for graph in self.run.graphs if graph.path != self.path]
+        texts = [read_text(path) for path in others if path.exists()] if logged else []
+        return [
+            replace(tuning, generated=None)
+            if any(f"{tuning.operation} = async_compile." in text for text in texts)
+            else replace(tuning, kernel=tuning.operation)
+            for tuning in logged
+        ]
 
     def rewrites(self) -> RewriteRows:
         """Return the rewrites that make variants, each with the kernels and buffers that it applies to."""
-        from inductor_probe.api.bench import rewrites_of
+        from inductor_probe.api.rows import RewriteRows
+        from inductor_probe.variants.registry import applicable
 
-        return rewrites_of(self)
+        path = self.path / "output_code.py"
+        return RewriteRows(applicable(read_text(path), str(path)))
 
     def write_bench_file(
         self, *, variants: Sequence[tuple[str, str | None]] = (), rewrites: Sequence[str] = ()
@@ -221,9 +256,15 @@ class Graph(GraphOnDisk, Session):
             ProbeError: nothing to write it from, or the folder cannot be written; the graph is in an archive;
                 a variant cannot be made.
         """
-        from inductor_probe.api.bench import write_bench_file
+        from inductor_probe.analysis.input_bounds import input_bounds
+        from inductor_probe.api.bench import WrittenBenchFile
+        from inductor_probe.api.trust import refuse_archive
+        from inductor_probe.bench_file.bench_file import write_bench_file
 
-        return write_bench_file(self, variants, rewrites)
+        refuse_archive(self)
+        bounds = input_bounds(self.generated)
+        written = write_bench_file(self.path, self.inputs, variants, rewrites, bounds=bounds)
+        return WrittenBenchFile(*(getattr(written, field.name) for field in fields(written)))
 
     def bench_kernel(
         self,
@@ -258,9 +299,32 @@ class Graph(GraphOnDisk, Session):
         progress: Callable[[str], None] | None = None,
     ) -> Bench:
         """Run the graph's bench file as it stands; see `bench_kernel`."""
-        from inductor_probe.api.bench import run_bench_file
+        from inductor_probe.analysis.kernels import kernel_rows
+        from inductor_probe.analysis.launch_check import check_launches
+        from inductor_probe.analysis.work import kernel_work
+        from inductor_probe.api.bench import Bench
+        from inductor_probe.api.trust import source_to_run
+        from inductor_probe.bench import session
+        from inductor_probe.machine.cpu import cpu_state, hazards
+        from inductor_probe.model.bench import BenchSettings
+        from inductor_probe.store.samples import read_samples
 
-        return run_bench_file(self, file, settings, trust=trust, progress=progress)
+        settings = settings or BenchSettings()
+        if settings.kernel is not None and settings.kernel not in file.kernels:
+            raise NotFoundError(
+                f"{self.name} has no kernel {settings.kernel}", near_names(settings.kernel, file.kernels)
+            )
+        source = source_to_run(self, settings, trust=trust)
+        kernels = self.generated.code.kernels if self.generated.code else ()
+        sources = {kernel.name: kernel.source for kernel in kernels if kernel.backend == "cpp"}
+        known = [*hazards(sources, cpu_state(), settings.threads), *check_launches(self.generated).remarks]
+
+        def works(result: BenchResult) -> tuple[KernelWork, ...]:
+            rows = kernel_rows(self.generated)
+            return kernel_work(self.generated, rows, result.flops, dict(settings.sizes))
+
+        result = session.run_bench_file(file.path, settings, known, progress, works, source=source)
+        return Bench(file, result, read_samples(session.samples_path(file.path, settings)).processes)
 
     def sweep_configs(
         self, settings: BenchSettings | None = None, text: str = "", *, trust: bool = False
@@ -270,15 +334,20 @@ class Graph(GraphOnDisk, Session):
         Args:
             settings: `kernel`, `budget` (for each kernel), `cold`, `inputs`, `sizes` and `threads` count.
             text: more configs: `XBLOCK=1,8 num_warps=4` for each combination.
-            trust: see `bench_kernel`.
 
         Raises:
-            NotFoundError: no such kernel, or the graph has no Triton kernels.
-            ProbeError: see `bench_kernel`.
+            NotFoundError: no such kernel, or no Triton kernels. ProbeError: see `bench_kernel`, also `trust`.
         """
-        from inductor_probe.api.bench import sweep_configs
+        from inductor_probe.api.rows import ConfigSweeps
+        from inductor_probe.api.trust import require_trust, source_to_run
+        from inductor_probe.bench import session
+        from inductor_probe.model.bench import BenchSettings
 
-        return sweep_configs(self, settings, text, trust=trust)
+        settings = settings or BenchSettings()
+        require_trust(self, trust=trust, imports=settings.imports, rewriting=True)
+        file = self.write_bench_file()
+        source = source_to_run(self, settings, trust=trust)
+        return ConfigSweeps(session.sweep_configs(file.path, settings, text, source=source))
 
     def export_cpp(
         self,
@@ -303,9 +372,26 @@ class Graph(GraphOnDisk, Session):
         Raises:
             NotFoundError: no such kernel. ProbeError: it is not a C++ kernel, or a size is unknown.
         """
-        from inductor_probe.api.programs import cpp_program
+        from inductor_probe.api.bench import CppProgram
+        from inductor_probe.bench_file.compile_settings import vector_bits
+        from inductor_probe.cpp_program.memory import recorded_sizes
+        from inductor_probe.cpp_program.program import cpp_program
+        from inductor_probe.machine.toolchain import compile_command
 
-        return cpp_program(self, kernel, file, sizes=sizes, cxxflags=cxxflags, annotated=annotated)
+        row = self.kernel(kernel)
+        recorded = recorded_sizes(self.generated, read_text(self.path / "output_code.py"))
+        source = file or f"{row.name}.cpp"
+        program = source.rpartition(".")[0] or f"{source}.out"
+        command = compile_command(vector_bits([row.details])).program(source, program, cxxflags)
+        text = cpp_program(
+            row,
+            sizes={**recorded, **(sizes or {})},
+            inputs=self.inputs,
+            command=command,
+            torch_version=self.generated.torch_version,
+            annotated=self.annotate(row.name) if annotated else None,
+        )
+        return CppProgram(row.name, source, text, tuple(command))
 
     @property
     def output(self) -> Output:
@@ -329,29 +415,18 @@ class Run(RunOnDisk, Session):
 
     def __init__(self, debug_dir: DebugDir, not_remembered: str | None = None) -> None:
         super().__init__(debug_dir)
-        self.not_remembered = not_remembered
-        """Why it could not be written down that the run was made here, after a dump."""
+        self.not_remembered = not_remembered  # why the record of what was made here could not be written
         self.graphs = tuple(Graph(folder, self) for folder in debug_dir.graphs)
 
-    def _asked(self) -> tuple[RunOnDisk, tuple[GraphOnDisk, ...]]:
+    def _scope(self) -> tuple[RunOnDisk, tuple[GraphOnDisk, ...]]:
         return self, self.graphs
 
     def graph(self, name: str) -> Graph:
-        """Return the graph called `name`.
-
-        Raises:
-            NotFoundError: there is none; near names are offered.
-        """
-        for graph in self.graphs:
-            if graph.name == name:
-                return graph
-        raise NotFoundError(
-            f"{self.path} has no graph {name}", near_names(name, [graph.name for graph in self.graphs])
-        )
-
-    def graph_at(self, path: Path) -> Graph:
-        """Return the graph in the folder `path`."""
-        return next(graph for graph in self.graphs if graph.path == path)
+        """Return the graph called `name`; NotFoundError offers near names."""
+        graphs = {graph.name: graph for graph in self.graphs}
+        if name not in graphs:
+            raise NotFoundError(f"{self.path} has no graph {name}", near_names(name, list(graphs)))
+        return graphs[name]
 
     def show(self, name: str | None = None, *, raw: bool = False, code: bool = False) -> Pages:
         """Return the page about `name` in each graph that has it: see `pages`."""

@@ -1,18 +1,20 @@
-"""A page about a graph, or about something in it."""
+"""Pages about a graph, or about something in it, and a drawing of it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from inductor_probe.api.rows import Rows
-from inductor_probe.errors import NotFoundError
+from inductor_probe.errors import NotFoundError, ProbeError
 from inductor_probe.files import read_text
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.kernels import KernelRow
+from inductor_probe.model.nodes import NodesOutput
+from inductor_probe.model.output import Output
 from inductor_probe.model.pages import (
     BufferPage,
     GraphPage,
@@ -25,11 +27,12 @@ from inductor_probe.model.pages import (
 )
 from inductor_probe.model.runs import RunSummary
 from inductor_probe.model.span import Problem
-from inductor_probe.report.document import Document, apart
+from inductor_probe.report.document import Document, Line, Picture, apart
 from inductor_probe.report.shown import Shown
 
 if TYPE_CHECKING:
     from inductor_probe.api.on_disk import GraphOnDisk, RunOnDisk
+    from inductor_probe.report.plots.drawing import Outline
 
 _WIDTH = 100
 """Columns of a formula in JSON."""
@@ -37,23 +40,14 @@ _MOST_GRAPHS = 3
 """Graphs that are shown as pages when all of them are asked for."""
 
 
+@dataclass(frozen=True, repr=False)
 class Page(Shown):
-    """One page.
+    """One page about `graph`: `raw` shows loop bodies as dumped, not formulas, `code` the text of kernels."""
 
-    Args:
-        record: what it tells.
-        graph: what was read of the graph that it is about.
-        raw: show the dumped text of loop bodies instead of formulas.
-        code: show the text of kernels.
-    """
-
-    def __init__(
-        self, record: PageRecord, graph: CompiledGraph, *, raw: bool = False, code: bool = False
-    ) -> None:
-        self.record = record
-        self.graph = graph
-        self.raw = raw
-        self.code = code
+    record: PageRecord
+    graph: CompiledGraph
+    raw: bool = False
+    code: bool = False
 
     @property
     def shown(self) -> ShownPage:
@@ -70,15 +64,15 @@ class Page(Shown):
         return ShownPage(self.record, text)
 
     @property
-    def output(self) -> ShowOutput:
-        """The page as the record that `--json` prints."""
+    def output(self) -> Output:
+        """What `--json` prints, as a record."""
         return ShowOutput(pages=(self.shown,))
 
     @cached_property
     def lines(self) -> Mapping[str, Sequence[tuple[int, str]]]:
         """The dumped text of the nodes on the page, as numbered lines by node."""
         texts: dict[Path, list[str]] = {}
-        found: dict[str, Sequence[tuple[int, str]]] = {}
+        bodies: dict[str, Sequence[tuple[int, str]]] = {}
         for part in self._parts():
             span = part.body or part.row.span
             if span is None:
@@ -86,15 +80,11 @@ class Page(Shown):
             if span.path not in texts:
                 texts[span.path] = read_text(span.path).split("\n")
             lines = enumerate(texts[span.path][span.first - 1 : span.last], start=span.first)
-            found[part.row.node] = tuple(lines)
-        return found
+            bodies[part.row.node] = tuple(lines)
+        return bodies
 
     def annotated(self, *, line_directives: bool = True) -> str:
-        """Return the text of the kernel that the page is about: see `Graph.annotate`.
-
-        Raises:
-            NotFoundError: the page is not about a kernel.
-        """
+        """Return the text of the kernel that the page is about: see `Graph.annotate`."""
         from inductor_probe.analysis.annotation.annotate import annotate
 
         if not isinstance(self.record, KernelRow):
@@ -126,8 +116,8 @@ class Pages(Rows[Page]):
     """What is shown in place of the pages: the graphs in a table."""
 
     @property
-    def output(self) -> ShowOutput:
-        """The pages as the record that `--json` prints."""
+    def output(self) -> Output:
+        """What `--json` prints, as a record."""
         return ShowOutput(pages=tuple(page.shown for page in self), problems=self.problems)
 
     def _view(self) -> Document:
@@ -137,23 +127,20 @@ class Pages(Rows[Page]):
             return summary_page(self.outline)
         return apart(page.document for page in self)
 
-
-def pages_of(run: RunOnDisk, pages: Sequence[Page], problems: Iterable[Problem]) -> Pages:
-    """Join pages about graphs of a run; more than three about graphs as such show as one table."""
-    made = Pages(pages, problems)
-    if len(pages) > _MOST_GRAPHS and all(isinstance(page.record, GraphPage) for page in pages):
-        made.outline = run.summary
-    return made
+    @classmethod
+    def of_run(cls, run: RunOnDisk, pages: Iterable[Page], problems: Iterable[Problem]) -> Pages:
+        """Join pages about graphs of a run; more than three about graphs as such show as one table."""
+        self = cls(pages, problems)
+        if len(self) > _MOST_GRAPHS and all(isinstance(page.record, GraphPage) for page in self):
+            self.outline = run.summary
+        return self
 
 
 def page(graph: GraphOnDisk, name: str | None, *, raw: bool = False, code: bool = False) -> Page:
-    """Return the page about `name` in `graph`, about the graph itself without a name.
+    """Return the page about `name` in `graph`, about the graph itself without a name: see `Session.pages`."""
+    from inductor_probe.analysis.pages import graph_page, page_of
 
-    Raises:
-        NotFoundError: the graph has nothing of that name. ProbeError: several kernels start so.
-    """
     if name is None or name == graph.name:
-        from inductor_probe.analysis.pages import graph_page
         from inductor_probe.analysis.run_remarks import cut_short
         from inductor_probe.analysis.summary import summarise
 
@@ -162,8 +149,6 @@ def page(graph: GraphOnDisk, name: str | None, *, raw: bool = False, code: bool 
         if run.manifest and (remark := cut_short(run.manifest, run.name)):
             summary = replace(summary, remarks=(remark, *summary.remarks))
         return Page(graph_page(graph.generated, summary), graph.generated, raw=raw, code=code)
-    from inductor_probe.analysis.pages import page_of
-
     try:
         record = page_of(graph.generated, name)
     except NotFoundError:  # a node that fusion or dead code removed is in the other file only
@@ -171,3 +156,69 @@ def page(graph: GraphOnDisk, name: str | None, *, raw: bool = False, code: bool 
     if isinstance(record, TracePage):  # from your line on: what came before is part of the answer
         record = page_of(graph.compiled, name)
     return Page(record, graph.generated, raw=raw, code=code)
+
+
+class Drawing(Shown):
+    """A graph, or what is around one name in it: a drawing in a notebook, a table of nodes as text."""
+
+    def __init__(self, graph: GraphOnDisk, around: str | None = None) -> None:
+        self.graph = graph
+        self.around = around
+        if around is not None and not self.outline.units:
+            from inductor_probe.analysis.names import resolve
+
+            subject = resolve(graph.generated, around, ("node", "buffer", "kernel"))
+            raise NotFoundError(
+                f"no node of {graph.name} has to do with {around}", f"probe show {subject.name}"
+            )
+
+    @cached_property
+    def outline(self) -> Outline:
+        """What is drawn."""
+        from inductor_probe.analysis.layouts import layouts
+        from inductor_probe.analysis.nodes import node_rows
+        from inductor_probe.report.plots.drawing import outline_of
+
+        graph = self.graph.generated
+        return outline_of(node_rows(graph), layouts(graph), self.around)
+
+    @property
+    def output(self) -> Output:
+        """What `--json` prints, as a record."""
+        return NodesOutput(rows=tuple(row for unit in self.outline.units for row in unit.rows))
+
+    @property
+    def document(self) -> Document:
+        """The drawing where pictures are shown, and its nodes in a table."""
+        from inductor_probe.report.pages.nodes import node_table
+        from inductor_probe.report.plots.drawing import MOST_UNITS, too_many
+
+        if len(self.outline.units) > MOST_UNITS:
+            yield Line((too_many(self.outline), "dim"))
+        else:
+            yield Picture(lambda: self.html)
+        yield from node_table([row for unit in self.outline.units for row in unit.rows])
+
+    @property
+    def html(self) -> str:
+        """The drawing alone, with the page of each box to choose; empty where it would have too many."""
+        from inductor_probe.analysis.kernels import kernel_rows
+        from inductor_probe.report.plots.drawing import MOST_UNITS, drawing_html
+
+        outline = self.outline
+        if len(outline.units) > MOST_UNITS:
+            return ""
+        kernels = {unit.kernel for unit in outline.units}
+        boxes = [("node", unit.name) for unit in outline.units]
+        boxes += [("buffer", row.buffer) for row in outline.buffers]
+        boxes += [("kernel", row.name) for row in kernel_rows(self.graph.generated) if row.name in kernels]
+        return drawing_html(outline, {f"{kind} {name}": self._page(name) for kind, name in boxes})
+
+    def _page(self, name: str) -> str:
+        """Return the page of a name, or why there is none: it does not take the drawing away."""
+        from inductor_probe.report.html import escaped, html
+
+        try:
+            return html(page(self.graph, name).document)
+        except ProbeError as error:
+            return escaped(str(error))

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from inductor_probe.api.session import Graph, Run
 from inductor_probe.discovery.discover import find
 from inductor_probe.discovery.walk import runs_below
-from inductor_probe.errors import NotFoundError
+from inductor_probe.errors import NotFoundError, ProbeError
+from inductor_probe.files import LARGEST_JSON, read_text
 from inductor_probe.reader.debug_dir import read_run
 
 if TYPE_CHECKING:
-    from inductor_probe.api.bench import Bench, ConfigSweeps, RewriteRows, WrittenBenchFile
+    from inductor_probe.api.bench import Bench, CppProgram, WrittenBenchFile
     from inductor_probe.api.diff import Diff
-    from inductor_probe.api.programs import CppProgram
-    from inductor_probe.api.rows import FusionRows, KernelRows, LayoutRows, NodeRows
+    from inductor_probe.api.rows import (
+        ConfigSweeps,
+        FusionRows,
+        KernelRows,
+        LayoutRows,
+        NodeRows,
+        RewriteRows,
+        Tunings,
+    )
     from inductor_probe.api.show import Pages
-    from inductor_probe.api.tunings import Tunings
     from inductor_probe.debugging import BreakpointPlan, Endpoint
     from inductor_probe.model.bench import BenchSettings
 
@@ -74,17 +83,13 @@ def debug(
     places: Sequence[str] = (),
     subjects: Sequence[str] = (),
     listen: str | None = "5678",
-    args: Sequence[str] = (),
-    cases: Sequence[str] = (),
-    knobs: Mapping[str, str] | None = None,
-    out: Path | None = None,
-    stdout_to_stderr: bool = False,
     before: Callable[[BreakpointPlan, Endpoint | None], None] | None = None,
+    **options: Any,
 ) -> Run:
     """Dump a script as `dump` does, in a child that waits for a debugger and stops for it in the compiler.
 
     Args:
-        script, args, cases, knobs, out, stdout_to_stderr: see `dump`.
+        script, options: see `dump`.
         places: where to stop: `torch._inductor.codegen.cpp:LoopLevel.lines`, with ` if CONDITION` on the
             function's arguments or without; `torch/_inductor/ir.py:123`; a set of places (`fusion`).
         subjects: stop when something happens to `buf3`, `op3`, the pair `op3,op4`, or a kernel of that name.
@@ -104,86 +109,67 @@ def debug(
     endpoint = None if listen is None else debugging.read_endpoint(listen)
     if before is not None:
         before(plan, endpoint)
-    result = debugging.debug(
-        path,
-        plan.breakpoints,
-        endpoint,
-        args=args,
-        cases=cases,
-        knobs=knobs,
-        out=out,
-        stdout_to_stderr=stdout_to_stderr,
-    )
+    result = debugging.debug(path, plan.breakpoints, endpoint, **options)
     return Run(read_run(result.run), result.not_remembered)
 
 
 def open_target(target: Target = None) -> Run | Graph:
     """Return the graph that `target` names, or the run; both have the verbs that read.
 
-    Raises:
+    Raises, as all verbs that take a target:
         NotFoundError, UnreadableError: there is none, or it cannot be read.
     """
     named = find(None if target is None else str(target), Path.cwd())
     run = Run(named.run)
-    return run if named.graph is None else run.graph_at(named.graph.path)
+    if named.graph is None:
+        return run
+    return next(graph for graph in run.graphs if graph.path == named.graph.path)
 
 
 def open_run(target: Target = None) -> Run:
-    """Return the run that `target` names, or that the graph of that name is in; the latest if None.
-
-    Raises:
-        NotFoundError, UnreadableError: there is none, or it cannot be read.
-    """
+    """Return the run that `target` names, or that the graph of that name is in; the latest if None."""
     opened = open_target(target)
     return opened if isinstance(opened, Run) else opened.run
 
 
 def open_graph(target: Target = None) -> Graph:
-    """Return the graph that `target` names; for a run, or None, the only graph of it.
-
-    Raises:
-        NotFoundError: no such graph. ProbeError: the run has several graphs.
-    """
+    """Return the graph that `target` names; of a run, its only graph. ProbeError: it has several."""
     opened = open_target(target)
-    if isinstance(opened, Graph):
-        return opened
-    if not opened.graphs:
-        raise opened.empty()
-    if len(opened.graphs) > 1:
-        raise opened.several_graphs()
-    return opened.graphs[0]
+    return opened if isinstance(opened, Graph) else _only_graph(opened)
+
+
+def _only_graph(run: Run) -> Graph:
+    if not run.graphs:
+        raise run.empty()
+    if len(run.graphs) > 1:
+        raise run.several_graphs()
+    return run.graphs[0]
 
 
 def open_kernel(kernel: str | None = None, target: Target = None) -> tuple[Graph, str]:
-    """Return the graph that has a kernel, and the name of the kernel; the only C++ kernel if None.
+    """Return the graph that has a kernel, and the name of the kernel: see `Graph.kernel`.
 
-    Args:
-        kernel: its name, or the start of it. target: a graph, or a run of which one graph has the kernel.
-
-    Raises:
-        NotFoundError: no graph has it, or several kernels start so. ProbeError: several graphs have it.
+    NotFoundError: no graph of the target has it. ProbeError: several have it.
     """
-    from inductor_probe.api.programs import kernel_of
-
     opened = open_target(target)
     if kernel is None or isinstance(opened, Graph) or len(opened.graphs) < 2:
-        graph = opened if isinstance(opened, Graph) else open_graph(target)
-        return graph, kernel_of(graph, kernel).name
-    named: list[tuple[Graph, str]] = []
+        graph = opened if isinstance(opened, Graph) else _only_graph(opened)
+        return graph, graph.kernel(kernel).name
+    kernels: list[tuple[Graph, str]] = []
     missing: NotFoundError | None = None
     for graph in opened.graphs:
         try:
-            named.append((graph, kernel_of(graph, kernel).name))
+            kernels.append((graph, graph.kernel(kernel).name))
         except NotFoundError as error:
             missing = missing or error
-    if len(named) > 1:
+    if len(kernels) > 1:
         raise opened.several_graphs()
-    if not named:
+    if not kernels:
         raise NotFoundError(
             f"none of the {len(opened.graphs)} graphs of {opened.path} has a kernel {kernel}",
             missing.hint if missing else None,
         )
-    return named[0]
+    return kernels[0]
 
 
 def layouts(name: str | None = None, target: Target = None) -> LayoutRows:
@@ -212,13 +198,7 @@ def show(name: str | None = None, target: Target = None, *, raw: bool = False, c
 
 
 def diff(a: Target = None, b: Target = None) -> Diff:
-    """Compare two runs or two graphs.
-
-    Without `b`, the latest run is B; without both, the run before the latest is A.
-
-    Raises:
-        NotFoundError, UnreadableError: there is none, or it cannot be read.
-    """
+    """Compare two runs or two graphs; without `b`, B is the latest run, without both, A the one before."""
     from inductor_probe.api.diff import Diff
 
     here = Path.cwd()
@@ -237,18 +217,17 @@ def diff(a: Target = None, b: Target = None) -> Diff:
 
 
 def tunings(target: Target = None) -> Tunings:
-    """Return what was autotuned in the graph that `target` names; see `Graph.tunings`.
-
-    A `.csv` file is a table that was exported before.
-
-    Raises:
-        UnreadableError: the table is something else.
-    """
+    """Return what was autotuned in the graph that `target` names, or in a `.csv` table that was exported."""
     if target is not None and Path(target).suffix == ".csv":
-        from inductor_probe.api.tunings import tunings_of_table
-
-        return tunings_of_table(Path(target))
+        return _tunings_of_table(Path(target))
     return open_graph(target).tunings()
+
+
+def _tunings_of_table(table: Path) -> Tunings:
+    from inductor_probe.api.rows import Tunings
+    from inductor_probe.store.choices import tunings_from_csv
+
+    return Tunings(tunings_from_csv(read_text(table, largest=LARGEST_JSON), table))
 
 
 def rewrites(target: Target = None) -> RewriteRows:
@@ -259,18 +238,33 @@ def rewrites(target: Target = None) -> RewriteRows:
 def rewrite(*specs: str, target: Target = None, tuned: Path | None = None) -> WrittenBenchFile:
     """Add the variants of named rewrites to the bench file of the graph that `target` names; nothing is run.
 
-    Args:
-        specs: `loops:cpp_fused_flip_0 x1,x2`; `rewrites` lists them.
-        tuned: a table of `tunings(...).csv`: its configs become variants of the Triton kernels of that name.
-
-    Raises:
-        NotFoundError: no such rewrite, kernel or buffer. ProbeError: one does not apply; nothing was written.
+    `specs` are as `rewrites` lists them. `tuned` is a table of `tunings(...).csv`: its configs become
+    variants of the Triton kernels of that name. ProbeError: a rewrite does not apply; nothing was written.
     """
-    from inductor_probe.api.tunings import tuned_rewrites
-
     graph = open_graph(target)
-    from_table = tuned_rewrites(graph, tuned) if tuned is not None else ()
-    return graph.write_bench_file(rewrites=(*specs, *from_table))
+    return graph.write_bench_file(rewrites=(*specs, *(_tuned_rewrites(graph, tuned) if tuned else ())))
+
+
+def _tuned_rewrites(graph: Graph, table: Path) -> Iterable[str]:
+    """Return rewrites that give Triton kernels of a graph the configs of a table of tunings."""
+    kernels = {kernel.name for kernel in graph.generated.code.kernels} if graph.generated.code else set()
+    specs: dict[str, None] = {}
+    for tuning in _tunings_of_table(table):
+        chosen = next(
+            (choice for choice in tuning.choices if choice.name == tuning.generated), tuning.fastest
+        )
+        if tuning.of_kernel and tuning.operation in kernels and chosen:
+            values = [f"{name}={value}" for name, value in chosen.config if _SETTABLE.fullmatch(name)]
+            specs[f"triton:{tuning.operation} {' '.join(values)}"] = None
+    if not specs:
+        raise ProbeError(
+            f"{table} has no config for a Triton kernel of {graph.name}",
+            "probe tunings --csv writes such a table; kernels go by their names",
+        )
+    return specs
+
+
+_SETTABLE = re.compile(r"[XYZR]\d?_?BLOCK|num_warps|num_stages")
 
 
 def bench_kernel(
@@ -299,11 +293,7 @@ def export_cpp(
     sizes: Mapping[str, int] | None = None,
     cxxflags: Sequence[str] = (),
 ) -> CppProgram:
-    """Return a C++ kernel as a program of its own, with the command that compiles it; see `Graph.export_cpp`.
-
-    Args:
-        kernel: its name, or the start of it; the only C++ kernel of the graph if None.
-    """
+    """Return a C++ kernel as a program, the only one of the graph if None; see `Graph.export_cpp`."""
     graph, name = open_kernel(kernel, target)
     return graph.export_cpp(name, file, sizes=sizes, cxxflags=cxxflags)
 
@@ -311,21 +301,21 @@ def export_cpp(
 def verdict(target: Target = None, *, margin: float | None = None) -> Bench:
     """Make the report of samples that bench-kernel wrote once more; nothing is run.
 
-    Args:
-        target: `output_code_bench.json`, the folder that it is in, or what names the graph.
-        margin: what differs by less is the same; as it was when they were taken if None.
-
-    Raises:
-        NotFoundError, UnreadableError: there is none, or it is something else.
+    `target` is `output_code_bench.json`, the folder that it is in, or what names the graph. What differs by
+    less than `margin` is the same; None is the margin of the measurement.
     """
-    from inductor_probe.api.bench import verdict_of
+    from inductor_probe.api.bench import Bench
+    from inductor_probe.bench.verdict import result_of
+    from inductor_probe.store.samples import read_samples
 
     path = Path(target or "")
-    if target is not None and path.is_file():
-        return verdict_of(path, margin)
-    if target is None or not (path / _SAMPLES).is_file():
-        path = open_graph(target).path
-    return verdict_of(path / _SAMPLES, margin)
+    if target is None or not path.is_file():
+        if target is None or not (path / _SAMPLES).is_file():
+            path = open_graph(target).path
+        path /= _SAMPLES
+    samples = read_samples(path)
+    result = result_of(samples if margin is None else replace(samples, margin=margin))
+    return Bench(None, result, samples.processes)
 
 
 _SAMPLES = "output_code_bench.json"

@@ -98,7 +98,7 @@ def test_without_torch_it_ends_at_once_with_the_remedy(probe: Probe, tmp_path: P
 
 def test_it_never_imports_torch_itself() -> None:
     code = (
-        "import sys, inductor_probe.api.doctor, inductor_probe.cli.runs\n"
+        "import sys, inductor_probe.api.check, inductor_probe.cli.runs\n"
         "sys.exit(bool({'torch', 'triton'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

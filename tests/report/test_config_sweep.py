@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from inductor_probe.api.bench import ConfigSweeps
+from inductor_probe.api.rows import ConfigSweeps
 from inductor_probe.harness.configs import ConfigTime as Timed
 from inductor_probe.harness.remarks import remark
 from inductor_probe.model.autotuning import ConfigSweep
