@@ -358,7 +358,7 @@ def plain(text: str) -> Dim:
 
 # KernelGroup.codegen_group: `auto out_ptr1 = in_out_ptr0;` for a buffer whose memory another one took over.
 # Begins with a line end, not with `^`: plain text is found without a look at every character.
-_ALIAS = re.compile(r"\n[ \t]*auto\s+(?P<alias>\w+)\s*=\s*(?P<pointer>\w+)\s*;")
+ALIAS = re.compile(r"\n[ \t]*auto\s+(?P<alias>\w+)\s*=\s*(?P<pointer>\w+)\s*;")
 _ALIAS_LINE = re.compile(r"\s*auto\s+\w+\s*=\s*\w+\s*;")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _POINTER = re.compile(r"\b(?=[A-Za-z_])\w*_ptr\w*")
@@ -375,7 +375,7 @@ _LONGEST = 20_000
 def pointer_uses(source: str, pointers: frozenset[str]) -> tuple[PointerUse, ...]:
     """Return the lines that read or write through `pointers`, in order."""
     aliases = {
-        match["alias"]: match["pointer"] for match in _ALIAS.finditer(source) if match["pointer"] in pointers
+        match["alias"]: match["pointer"] for match in ALIAS.finditer(source) if match["pointer"] in pointers
     }
     names = pointers | aliases.keys()
     other_names = tuple(name for name in names if "_ptr" not in name)  # of templates: `X`, `W`

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from inductor_probe.backends.brackets import inside, unwrapped
-from inductor_probe.backends.cpp import SIGNATURE
+from inductor_probe.backends.cpp import ALIAS, SIGNATURE
 from inductor_probe.variants.code import KernelCode
 
 # torch/_inductor/codegen/cpp.py, CppVecKernel._get_vec_load_line and _get_store_line:
@@ -22,8 +22,6 @@ _PLUS = re.compile(r"\s*\+\s*")
 # torch/_inductor/codegen/triton.py, TritonKernel.load and store: `tl.load(in_ptr0 + (x0), xmask)`.
 _TRITON = re.compile(r"\btl\.(?P<how>load|store|atomic_\w+)\($")
 _FUNCTION = re.compile(r"^def \w+\(", re.MULTILINE)
-# codegen/cpp.py, KernelGroup.codegen_group, where a buffer takes over memory: `auto out_ptr1 = in_out_ptr0;`.
-ALIAS = re.compile(r"^\s*auto\s+(?P<alias>\w+)\s*=\s*(?P<pointer>\w+)\s*;$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +80,7 @@ def accesses(kernel: KernelCode, pointer: str) -> Iterator[Access]:
     for match in word.finditer(source, body_start(source, language)):
         row = source.rfind("\n", 0, match.start()) + 1
         line = source.count("\n", 0, row) + 1
-        if language == "cpp" and ALIAS.match(source, row):
+        if language == "cpp" and ALIAS.match(source, row - 1):  # from the line end on
             continue
         access = (_triton if language == "triton" else _cpp)(source, row, match.start(), match.end(), line)
         if access is None:

@@ -7,10 +7,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
+from inductor_probe.backends.cpp import ALIAS
 from inductor_probe.errors import ProbeError
 from inductor_probe.model.bench import NewVariant
 from inductor_probe.model.code import CppFacts, Loop
-from inductor_probe.variants.accesses import ALIAS, Access, accesses, pointer_types
+from inductor_probe.variants.accesses import Access, accesses, pointer_types
 from inductor_probe.variants.code import BY_HAND, Code, KernelCode, Rewrite, edited, span
 from inductor_probe.variants.index import (
     Language,
