@@ -130,7 +130,6 @@ class Fold:
 
     title: str
     inside: Callable[[], Document]
-    is_open: bool = False
 
 
 Block: TypeAlias = Heading | Line | RemarkLine | Facts | Table | Code | FormulaBlock | Picture | Fold

@@ -148,8 +148,8 @@ def _block(block: Block) -> str:
             return _indented(_formula(formula), indent)
         case Picture(html=make):
             return make()
-        case Fold(title=title, inside=inside, is_open=is_open):
-            return _folded(title, html(inside()), is_open)
+        case Fold(title=title, inside=inside):
+            return _folded(title, html(inside()))
 
 
 _SIGNS = {
@@ -170,8 +170,8 @@ def _indented(inside: str, indent: int) -> str:
     return f'<div style="margin-left:{indent}ch">{inside}</div>' if indent else inside
 
 
-def _folded(title: str, inside: str, is_open: bool = False) -> str:
-    return f"<details{' open' if is_open else ''}><summary>{escaped(title)}</summary>{inside}</details>"
+def _folded(title: str, inside: str) -> str:
+    return f"<details><summary>{escaped(title)}</summary>{inside}</details>"
 
 
 def _inline(inline: Inline) -> str:

@@ -32,15 +32,7 @@ _START = re.compile(r"^(\s*)([-+#>=]|\d+[.)](?=\s))")
 
 def to_markdown(document: Document) -> str:
     """Return a document as markdown, its blocks set off from each other by empty lines."""
-    blocks: list[str] = []
-    for block in document:
-        text = _block(block)
-        if not text:
-            continue
-        if isinstance(block, RemarkLine) and blocks and blocks[-1].startswith("- **"):
-            blocks[-1] += f"\n{text}"  # one list
-        else:
-            blocks.append(text)
+    blocks = [text for block in document if (text := _block(block))]
     return "\n\n".join(blocks) + "\n" if blocks else ""
 
 
@@ -51,7 +43,7 @@ def _block(block: Block) -> str:
         case Line(text=text):
             return _START.sub(r"\1\\\2", _inline(text)) if text else ""
         case RemarkLine(kind=kind, text=text):
-            return f"- **{kind}**: {_escaped(text)}"
+            return f"**{kind}**: {_escaped(text)}"
         case Facts(rows=rows):
             return "\n".join(
                 f"- **{_escaped(name)}**: {_inline(text)}" if name else f"  {_inline(text)}"

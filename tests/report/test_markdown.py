@@ -39,7 +39,7 @@ def rendered(*blocks: Block) -> str:
             Facts([("size", "[1, 2]"), ("from", "one\ntwo"), ("none", "")]),
             "- **size**: [1, 2]\n- **from**: one<br>two\n",
         ),
-        (RemarkLine("missed", "op0 reads 2*n"), "- **missed**: op0 reads 2\\*n\n"),
+        (RemarkLine("missed", "op0 reads 2*n"), "**missed**: op0 reads 2\\*n\n"),
         (Line([("kept ", "bold"), "run_1"]), "**kept** run_1\n"),
         (Line("- no list"), "\\- no list\n"),
         (Line(), ""),
