@@ -81,8 +81,8 @@ class Column:
         title: its head. right: texts end at its right edge.
         most: width on a terminal from which texts go on in the next line; None for no such width.
         fold: where a terminal has no room, texts go on in the next line behind a word (`words`), lose their
-            middle (`middle`: names) or the start of their first word (`path`: `…/model.py:12 +3`); `never`
-            keeps the column as wide as it is.
+            middle (`middle`: names), the start of their first word (`path`: `…/model.py:12 +3`), or all but
+            `least` columns (`end`: names whose start is enough); `never` keeps the column as wide as it is.
         rank: columns with a rank are left out where a terminal has no room, the highest first.
         least: of a column with names, the width below which others are left out rather.
     """
@@ -90,7 +90,7 @@ class Column:
     title: str
     right: bool = False
     most: int | None = None
-    fold: Literal["words", "middle", "path", "never"] = "words"
+    fold: Literal["words", "middle", "path", "end", "never"] = "words"
     rank: int = 0
     least: int = 1000
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from io import StringIO
+from itertools import chain
 from typing import Any, NamedTuple
 
 from rich.cells import cell_len
@@ -42,7 +43,8 @@ PIPE = 1000
 _GAP = 2
 _NAME = 24
 """So many columns of a name are enough to recognise it in a sentence."""
-_NARROWEST = 6
+_LEAST = {"middle": 18, "words": 6, "path": 6}
+"""The narrowest that a column of each kind gets."""
 _SIGNS: dict[RemarkKind, tuple[str, str]] = {
     "passed": ("+ ", "green"),
     "missed": ("! ", "bold yellow"),
@@ -200,16 +202,17 @@ def _table(table: Table, console: Console, width: int) -> Iterator[Segment]:
     pictures = {index for index, cell in enumerate(rows[0]) if isinstance(cell, Picture)}
     numbers = [index for index in range(len(table.columns)) if index not in pictures]
     columns = [table.columns[index] for index in numbers]
-    cells = [[_cell(row[index]) for index in numbers] for row in rows]
-    widest = [max(row[index].width for row in cells) for index in range(len(columns))]
+    widest = [max(_size(row[index]) for row in rows) for index in numbers]
     if pipe:
         columns = [Column(column.title, column.right, None, "never") for column in columns]
     widths, gap = _widths(columns, widest, width - table.indent)
-    titles = [_cell([(column.title, "dim")]) for column in columns]
-    head = [titles] if any(column.title for column in columns) else []
     layout = [(columns[index], size) for index, size in widths.items()]
-    for row in (*head, *cells):
-        for line in _row([row[index] for index in widths], layout, console):
+    titles = [_cell((column.title, "dim")) for column, _ in layout]
+    head = [titles] if any(column.title for column in columns) else []
+    shown = [numbers[index] for index in widths]
+    cells = ([_cell(row[index]) for index in shown] for row in rows)  # a row at a time: tables can be long
+    for line_cells in chain(head, cells):
+        for line in _row(line_cells, layout, console):
             pieces = _padded(line, layout, " " * table.indent, gap)
             if console.color_system is None:  # a pipe: a line without styles is one text
                 yield Segment(f"{''.join([text for text, _ in pieces])}\n")
@@ -255,16 +258,18 @@ def _widths(columns: Sequence[Column], widest: Sequence[int], room: int) -> tupl
     while over(_GAP, least=True) > 0 and (rank := max((columns[index].rank for index in widths), default=0)):
         widths = {index: size for index, size in widths.items() if columns[index].rank < rank}
     # Names of runs are there to be copied: columns stand closer before one of them is cut.
-    tight = columns[0].fold == "path" and not any(column.fold == "middle" for column in columns)
+    tight = columns[0].fold in ("path", "end") and not any(column.fold == "middle" for column in columns)
     gap = 1 if tight and over(_GAP, least=False) > 0 else _GAP
-    for kind in ("middle", "words", "path"):
-        least = _NARROWEST if kind != "middle" else 18
+    for kind in ("end", "middle", "words", "path"):
+        least = {index: columns[index].least if kind == "end" else _LEAST[kind] for index in widths}
         while (missing := over(gap, least=False)) > 0:
-            folding = [index for index in widths if columns[index].fold == kind and widths[index] > least]
+            folding = [
+                index for index in widths if columns[index].fold == kind and widths[index] > least[index]
+            ]
             if not folding:
                 break
             first, *others = sorted(folding, key=lambda index: -widths[index])
-            level = max(widths[others[0]] if others else 0, least)
+            level = max(widths[others[0]] if others else 0, least[first])
             widths[first] -= min(max(widths[first] - level, 1), missing)
     return widths, " " * gap
 
@@ -281,11 +286,19 @@ def _row(
         yield [part[number] if number < len(part) else _EMPTY for part in parts]
 
 
+def _size(cell: Cell) -> int:
+    """Return the width of a cell, which is made only when its row is written."""
+    text = cell[0] if isinstance(cell, tuple) else cell
+    return len(text) if isinstance(text, str) and text.isascii() and text.isprintable() else _cell(cell).width
+
+
 def _cell_lines(cell: _Cell, column: Column, width: int, console: Console) -> list[_Cell]:
     if cell.width <= width and not cell.lines:
         return [cell]
     pieces = cell.pieces
     text, style = pieces[0]
+    if column.fold == "end":
+        return [_Cell([(text[:width], style)], width)]
     if isinstance(text, Name) and len(pieces) == 1:
         return [_Cell([(shorten(text, width), style)], width)]
     if column.fold == "path" and len(pieces) == 1:

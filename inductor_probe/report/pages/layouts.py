@@ -49,7 +49,7 @@ _COLUMNS = (
     Column("dtype", fold="never"),
     Column("size", fold="never"),
     Column("stride", fold="never", rank=1),
-    Column("format", fold="never"),
+    Column("format"),
     Column("in memory"),
     Column("bytes", right=True),
     Column("writer"),

@@ -33,11 +33,12 @@ def runs_table(runs: Sequence[RunFacts], root: Path, now: float) -> Iterator[Blo
     if not runs:
         yield Line(f"no run below {root}")
         return
-    names = _names(runs, root)
+    one_tree = len({run.path.parent for run in runs}) == 1
+    names = _names(runs, root, one_tree=one_tree)
     with_scenario = any(run.scenario for run in runs)
     with_state = any(run.state not in ("ok", "unknown") for run in runs)
     columns = [
-        Column("run", fold="path"),
+        Column("run", fold="end", least=_shortest(runs)) if one_tree else Column("run", fold="path"),
         *([Column("scenario"), Column("cases", rank=1)] if with_scenario else []),
         *(Column(title, fold="never") for title in ("torch", "device")),
         *(Column(title, right=True, fold="never") for title in ("graphs", "size", "age")),
@@ -64,28 +65,33 @@ def runs_table(runs: Sequence[RunFacts], root: Path, now: float) -> Iterator[Blo
             yield Line([("! ", "bold red"), (names[run.path], "bold"), f": {sentence(run.remark)}"])
 
 
-def _names(runs: Sequence[RunFacts], root: Path) -> dict[Path, str]:
+def _names(runs: Sequence[RunFacts], root: Path, *, one_tree: bool) -> dict[Path, str]:
     """Return what to call each run: something that means it, and it alone, to every verb.
 
-    That is its label; else, in one tree, the start of its folder's name (all of it if others start so); else
-    the way to it, as short as it still leads to one run only.
+    That is its label; else, in one tree, its folder's name; else the way to it, as short as it still leads to
+    one run only.
     """
     labels = Counter(run.label for run in runs)
-    starts = Counter(run.name[:_STAMP] for run in runs)
     below = Counter(folder for run in runs for folder in (run.path, *run.path.parents))
-    one_tree = len({run.path.parent for run in runs}) == 1
     names = {}
     for run in runs:
-        start, path = run.name[:_STAMP], run.path
+        path = run.path
         if run.label and labels[run.label] == 1:
             names[path] = run.label
         elif one_tree:
-            names[path] = run.name if starts[start] > 1 else start
+            names[path] = run.name
         else:
             while path.parent != root and below[path.parent] == 1:
                 path = path.parent
             names[run.path] = str(path.relative_to(root) if path.is_relative_to(root) else path)
     return names
+
+
+def _shortest(runs: Sequence[RunFacts]) -> int:
+    """Return how much of a name is enough: the time in it, if no two runs have the same."""
+    times = Counter(run.name[:_STAMP] for run in runs)
+    longest = max(len(run.label or "") for run in runs)
+    return max(_STAMP, longest) if max(times.values()) == 1 else max(len(run.name) for run in runs)
 
 
 def age_text(seconds: float) -> str:
