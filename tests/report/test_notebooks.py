@@ -93,7 +93,7 @@ def test_the_tour_shows_what_it_says(folder: Path) -> None:
     assert 'class="ip-panel"' in drawing
     assert "<svg" in ran.html("graph.layouts()")
     assert "computes" in ran.html("graph.show(reduction.node)")
-    assert "as dumped, line" in ran.html("graph.show(reduction.node)")
+    assert "as dumped" in ran.html("graph.show(reduction.node)")
     assert "gelu" in ran.html('graph.show("scores.py:6")')
     kernels = ran.html("graph.kernels()")
     assert "cpp_fused" in kernels
@@ -115,7 +115,8 @@ def test_the_buffer_that_is_not_channels_last_is_found_and_its_non_contiguous_re
     assert "red arrow" in drawn
     (reader,) = set(re.findall(r"(op\d+) reads arg0_1 non-contiguously", changed))
     body = checked(ran.html("graph.show(gather.subject.name)")).text
-    assert body.startswith(f"{reader} computes")
+    assert body.startswith(f"{reader}  pointwise")
+    assert "computes" in body
     assert "arg0_1[" in body
 
 

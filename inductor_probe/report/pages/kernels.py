@@ -46,7 +46,7 @@ _LEXERS = {"cpp": "cpp", "triton": "python", "cutedsl": "python", "pallas": "pyt
 _KINDS = {"persistent_reduction": "persistent", "user_autotune": "user's own"}
 """Heuristics by the words that fit into a column."""
 _COLUMNS = (
-    Column("kernel", fold="middle", least=32),
+    Column("kernel", fold="middle", least=42),
     Column("how", most=24),
     Column("nodes", right=True),
     Column("computes", most=28, rank=3),
