@@ -99,14 +99,14 @@ class FusionRound:
 
     Attributes:
         number: 1 to 10; None for the pass with reordered loops after the rounds (torch 2.10 and later).
-        nodes_before, nodes_after: as printed. found: how many pairs could be fused.
+        nodes_before, nodes_after: as printed. possible: how many pairs could be fused.
         notes: other lines of the round, verbatim: loop orders, compile errors of templates.
     """
 
     number: int | None
     nodes_before: int | None = None
     nodes_after: int | None = None
-    found: int | None = None
+    possible: int | None = None
     candidates: tuple[Candidate, ...] = ()
     attempts: tuple[FusionAttempt, ...] = ()
     shared: tuple[SharedData, ...] = ()
@@ -121,7 +121,7 @@ class FusionLog:
     `complete` tells whether the log has both its beginning and its end.
     """
 
-    at: Logged
+    logged: Logged
     rounds: tuple[FusionRound, ...]
     complete: bool
 
@@ -139,7 +139,7 @@ class AutotuneChoice:
 class Autotune:
     """An `AUTOTUNE mm(256x256, 256x256)` block: choices from fastest to slowest."""
 
-    at: Logged
+    logged: Logged
     operation: str
     choices: tuple[AutotuneChoice, ...]
     facts: tuple[str, ...] = ()

@@ -158,7 +158,7 @@ def tuning_of_log(block: Autotune) -> Tuning:
         source="log",
         complete=counts == [str(len(block.choices))],
         cached=False,  # nothing is printed for times that come from the cache
-        span=block.at.span,
+        span=block.logged.span,
     )
 
 

@@ -90,7 +90,7 @@ def test_the_pass_after_the_rounds_is_a_round_without_a_number() -> None:
 def test_torch_2_2_lists_pairs_that_may_be_fused() -> None:
     (log,) = logs_of("torch-2.2.2-cpu/inplace_mutation").fusions
     possible = [a for part in log.rounds for a in part.attempts if a.outcome == "possible"]
-    assert len(possible) == sum(part.found or 0 for part in log.rounds) > 0
+    assert len(possible) == sum(part.possible or 0 for part in log.rounds) > 0
     assert all(attempt.first.startswith("buf") for attempt in possible)
 
 

@@ -55,7 +55,7 @@ def match_log(
     if len(parts) == count and _fits(parts[position], graph):
         operands = {"part": position + 1, "parts": count}
         proof = inferred("log-position-and-groups" if graph.post else "log-position", **operands)
-        return Matched(parts[position], LogMatch("proved", proof, parts[position].at.span))
+        return Matched(parts[position], LogMatch("proved", proof, parts[position].logged.span))
     index = _Parts(parts)
     numbers = index.fitting(graph)
     if len(numbers) > 1:
@@ -64,15 +64,15 @@ def match_log(
     if fitting and all(one.rounds == other.rounds for one, other in pairwise(fitting)):
         one = inferred("only-log-part")
         proof = one if len(fitting) == 1 else inferred("equal-log-parts", parts=len(fitting))
-        return Matched(fitting[0], LogMatch("proved", proof, fitting[0].at.span))
+        return Matched(fitting[0], LogMatch("proved", proof, fitting[0].logged.span))
     if fitting:
-        lines = tuple(str(part.at.span.first) for part in fitting)
+        lines = tuple(str(part.logged.span.first) for part in fitting)
         proof = inferred("differing-log-parts", parts=len(fitting), lines=lines)
         return Matched(None, LogMatch("ambiguous", proof))
     # A part that starts from the graph's nodes, and ends with others than the graph has.
     named = [parts[number] for number in index.alike(graph) if _starts_from(parts[number], graph)]
     if len(named) == 1:
-        return Matched(named[0], LogMatch("disagrees", inferred("log-part-by-names"), named[0].at.span))
+        return Matched(named[0], LogMatch("disagrees", inferred("log-part-by-names"), named[0].logged.span))
     if named:
         return Matched(None, LogMatch("ambiguous", inferred("log-parts-by-names", parts=len(named))))
     return Matched(None, LogMatch("none", read("no-log-part")))
@@ -123,7 +123,7 @@ def _fits(part: FusionLog, graph: CompiledGraph) -> bool:
 def _starts_from(part: FusionLog, graph: CompiledGraph) -> bool:
     """Whether a part starts from the graph's nodes, and is of the same compile as far as that is known."""
     compile_id = graph.record.compile_id if graph.record else None
-    trace_id = part.at.trace_id  # a restart adds `_1`
+    trace_id = part.logged.trace_id  # a restart adds `_1`
     if compile_id and trace_id and trace_id.partition("_")[0] != compile_id.partition("_")[0]:
         return False
     names = index_of(graph).before.leaf.keys()
@@ -250,9 +250,9 @@ def round_attempts(row: FusionRound, producers: Mapping[str, str]) -> Iterator[P
         entries.append((attempt.order, entry))
     present = {candidate.name for candidate in row.candidates}
     for pair, score in shared.items():
-        if pair in decided or (row.found == 0 and present and not present.issuperset(pair)):
+        if pair in decided or (row.possible == 0 and present and not present.issuperset(pair)):
             continue  # the latter is a late line of the round before
-        without_reason = row.found == 0
+        without_reason = row.possible == 0
         entry = PairAttempt(
             row.number, *pair, "scored", None, score.amount, without_reason=without_reason, span=score.span
         )

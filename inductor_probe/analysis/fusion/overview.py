@@ -111,7 +111,7 @@ def log_problems(graph: CompiledGraph, matched: Matched) -> Iterator[Problem]:
 def _round(row: FusionRound) -> RoundRow:
     outcomes = [attempt.outcome for attempt in row.attempts]
     counts = outcomes.count("fused"), outcomes.count("refused")
-    return RoundRow(row.number, row.nodes_before, row.nodes_after, row.found, *counts)
+    return RoundRow(row.number, row.nodes_before, row.nodes_after, row.possible, *counts)
 
 
 class _Pairs:

@@ -92,7 +92,7 @@ class _Round:
     number: int | None
     nodes_before: int | None = None
     nodes_after: int | None = None
-    found: int | None = None
+    possible: int | None = None
     candidates: list[Candidate] = field(default_factory=list)
     attempts: list[FusionAttempt] = field(default_factory=list)
     shared: list[SharedData] = field(default_factory=list)
@@ -110,97 +110,103 @@ class FusionReader:
 
     def __init__(self) -> None:
         self.logs: list[FusionLog] = []
-        self._at: Logged | None = None
+        self._logged: Logged | None = None
         self._rounds: list[_Round] = []
         self._begun = self._ended = False
         self._names: dict[str, str] = {}
 
-    def fusion(self, text: str, at: Logged) -> bool:
+    def fusion(self, text: str, logged: Logged) -> bool:
         """Take a message of the fusion log; False when its form is not known."""
         if match := _REFUSED.match(text):
-            self._attempt(match, "refused", at, self._shared_text(text[match.end() :].rstrip()))
+            self._attempt(match, "refused", logged, self._shared_text(text[match.end() :].rstrip()))
         elif match := _FUSED.match(text):
-            self._attempt(match, "fused", at)
+            self._attempt(match, "fused", logged)
             return match.end() == len(text)
         elif match := _CANDIDATE.fullmatch(text):
-            self._round(at).candidates.append(_candidate(text.strip(), *match.groups()))
+            self._round(logged).candidates.append(_candidate(text.strip(), *match.groups()))
         elif text == _CANDIDATES:
-            self._candidates_follow(self._round(at))
+            self._candidates_follow(self._round(logged))
         elif match := _BEGIN.fullmatch(text):
-            self._begin(int(match[1]), int(match[2]), at)
+            self._begin(int(match[1]), int(match[2]), logged)
         elif match := _FOUND.fullmatch(text):
-            self._round(at).found = int(match[1])
+            self._round(logged).possible = int(match[1])
         elif match := _PAIR.fullmatch(text):
-            self._attempt(match, "possible", at)
+            self._attempt(match, "possible", logged)
         elif match := _ROUND_END.match(text):
-            self._round(at).nodes_before, self._round(at).nodes_after = int(match[2]), int(match[3])
+            self._round(logged).nodes_before, self._round(logged).nodes_after = int(match[2]), int(match[3])
         elif _END.fullmatch(text):
-            self._round(at)
+            self._round(logged)
             self._ended = True
         elif match := _BENCHMARK.fullmatch(text):
-            self._benchmark(match, at)
+            self._benchmark(match, logged)
         elif text.startswith(_NOTES):
-            self._round(at).notes.append(text)
+            self._round(logged).notes.append(text)
         else:
             return not text.strip()
         return True
 
-    def loop_ordering(self, text: str, at: Logged) -> bool:
+    def loop_ordering(self, text: str, logged: Logged) -> bool:
         """Take a message of the log of loop orders; False when its form is not known."""
         if match := _SHARED.fullmatch(text):
             first, second = map(self._shared_text, match.group(1, 2))
             amount: int | bool = int(match[4]) if match[4] else match[3] is None
-            self._round(at).shared.append(SharedData(first, second, amount, at.span, at.order))
+            self._round(logged).shared.append(SharedData(first, second, amount, logged.span, logged.order))
         elif text.startswith(_ORDERS):
-            self._round(at).notes.append(text)
+            self._round(logged).notes.append(text)
         else:
             return not text.strip()
         return True
 
     def finish(self) -> None:
         """Close the last fusion."""
-        if self._at is not None:
+        if self._logged is not None:
             rounds = tuple(part.record() for part in self._rounds)
-            self.logs.append(FusionLog(self._at, rounds, self._begun and self._ended))
-        self._at, self._rounds = None, []
+            self.logs.append(FusionLog(self._logged, rounds, self._begun and self._ended))
+        self._logged, self._rounds = None, []
         self._begun = self._ended = False
 
     def _candidates_follow(self, current: _Round) -> None:
         if self._ended or current.candidates or current.attempts:
             self._rounds.append(_Round(None))
 
-    def _begin(self, number: int, nodes: int, at: Logged) -> None:
-        if number == 1 or self._at is None or self._ended:
+    def _begin(self, number: int, nodes: int, logged: Logged) -> None:
+        if number == 1 or self._logged is None or self._ended:
             self.finish()
-            self._at = at
+            self._logged = logged
             self._begun = number == 1
         self._rounds.append(_Round(number, nodes))
 
-    def _round(self, at: Logged) -> _Round:
+    def _round(self, logged: Logged) -> _Round:
         """Return the round that a line belongs to; a log that was cut off lacks its beginning."""
-        if self._at is None:
-            self._at = at
+        if self._logged is None:
+            self._logged = logged
         if not self._rounds:
             self._rounds.append(_Round(None))
         return self._rounds[-1]
 
-    def _attempt(self, match: re.Match[str], outcome: Outcome, at: Logged, reason: str | None = None) -> None:
-        current = self._round(at)
+    def _attempt(
+        self, match: re.Match[str], outcome: Outcome, logged: Logged, reason: str | None = None
+    ) -> None:
+        current = self._round(logged)
         first, second = (
             self._shared_text(name[1] if (name := _NAME.match(side)) else side) for side in match.group(1, 2)
         )
         current.attempts.append(
-            FusionAttempt(first, second, outcome, reason, current.found is not None, at.span, at.order)
+            FusionAttempt(
+                first, second, outcome, reason, current.possible is not None, logged.span, logged.order
+            )
         )
 
-    def _benchmark(self, match: re.Match[str], at: Logged) -> None:
+    def _benchmark(self, match: re.Match[str], logged: Logged) -> None:
         first, second = (tuple(_QUOTED.findall(side or "")) for side in match.group(1, 2))
         try:
             factor = float(match[3])
         except ValueError:
             factor = float("nan")
         faster = match[4] == "speedup"
-        self._round(at).benchmarks.append(FusionBenchmark(first, second, faster, factor, at.span, at.order))
+        self._round(logged).benchmarks.append(
+            FusionBenchmark(first, second, faster, factor, logged.span, logged.order)
+        )
 
     def _shared_text(self, text: str) -> str:
         """Return one copy of a text that a log says thousands of times."""
@@ -237,7 +243,9 @@ def _data(text: str) -> CandidateData | None:
         return CandidateData(name)
     strings = _strings(list_text)
     origins = next((match[1] for line in strings if (match := _ORIGINS.fullmatch(line))), "")
-    end = next((at for at, line in enumerate(strings) if line.startswith("stack_traces")), None)  # torch 2.9
+    end = next(
+        (index for index, line in enumerate(strings) if line.startswith("stack_traces")), None
+    )  # torch 2.9
     return CandidateData(
         name,
         kind,

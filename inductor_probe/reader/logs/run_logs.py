@@ -116,20 +116,20 @@ class _AutotuneReader:
 
     def __init__(self) -> None:
         self.blocks: list[Autotune] = []
-        self._at: Logged | None = None
+        self._logged: Logged | None = None
         self._operation = ""
         self._facts: list[str] = []
         self._choices: list[AutotuneChoice] = []
 
-    def take(self, text: str, at: Logged) -> None:
+    def take(self, text: str, logged: Logged) -> None:
         """Take a line, which may belong to no block."""
         if match := _AUTOTUNE.fullmatch(text):
             self.finish()
-            self._at, self._operation = at, match[1]
+            self._logged, self._operation = logged, match[1]
         elif text.startswith(_AUTOTUNE_ENDS):
             self._facts.append(text)
             self.finish()
-        elif self._at is None or text.startswith('{"num_choices"'):
+        elif self._logged is None or text.startswith('{"num_choices"'):
             return
         elif match := _CHOICE.fullmatch(text):
             try:
@@ -144,9 +144,11 @@ class _AutotuneReader:
 
     def finish(self) -> None:
         """Close the block that is open."""
-        if self._at is not None:
-            self.blocks.append(Autotune(self._at, self._operation, tuple(self._choices), tuple(self._facts)))
-        self._at, self._facts, self._choices = None, [], []
+        if self._logged is not None:
+            self.blocks.append(
+                Autotune(self._logged, self._operation, tuple(self._choices), tuple(self._facts))
+            )
+        self._logged, self._facts, self._choices = None, [], []
 
 
 @dataclass(slots=True)
@@ -212,13 +214,13 @@ class _LogsReader:
         return Logged(message.span, self.order, message.line.trace_id)
 
     def _take(self, message: _Message, log: str, count: _FileCount, place_number: int) -> None:
-        at, text, line = self._logged(message), message.text, message.line
+        logged, text, line = self._logged(message), message.text, message.line
         fusion = self.fusions.setdefault((place_number, line.rank, line.process), FusionReader())
         match log:
             case "fusion":
-                understood = fusion.fusion(text, at)
+                understood = fusion.fusion(text, logged)
             case "loop_ordering":
-                understood = fusion.loop_ordering(text, at)
+                understood = fusion.loop_ordering(text, logged)
             case _:
                 understood = text.startswith(_COUNTED[log]) or not text.strip()
         if not understood:
@@ -235,7 +237,7 @@ class _LogsReader:
         fusions = [log for reader in self.fusions.values() for log in reader.logs]
         return CompilerLogs(
             files=tuple(LogFile(count.path, count.lines, count.unread) for count in self.counts),
-            fusions=tuple(sorted(fusions, key=lambda log: log.at.order)),
+            fusions=tuple(sorted(fusions, key=lambda log: log.logged.order)),
             autotunes=tuple(self.autotune.blocks),
             problems=tuple(self.problems),
         )

@@ -102,18 +102,18 @@ def outline_of(nodes: Sequence[NodeRow], buffers: Sequence[LayoutRow], around: s
 
 
 def _is_between(row: LayoutRow, units: Sequence[Unit], writer: dict[str, str]) -> bool:
-    own = writer.get(row.buffer)
-    if row.role == "output" and own is not None:
+    producer = writer.get(row.buffer)
+    if row.role == "output" and producer is not None:
         return True
-    return any(row.buffer in node.reads for unit in units if unit.name != own for node in unit.rows)
+    return any(row.buffer in node.reads for unit in units if unit.name != producer for node in unit.rows)
 
 
 def _part(outline: Outline, name: str) -> Outline:
     """Of a buffer: who writes and reads it, and all they touch. Of a node: its buffers, and who has them."""
-    meant = {unit.name for unit in outline.units if _is_meant(unit, name)}
+    named = {unit.name for unit in outline.units if _is_meant(unit, name)}
     of_buffer = {unit for unit, buffer in outline.writes if buffer == name}
     of_buffer |= {read.unit for read in outline.reads if read.buffer == name}
-    core = of_buffer or meant
+    core = of_buffer or named
     touched = {buffer for unit, buffer in outline.writes if unit in core}
     touched |= {read.buffer for read in outline.reads if read.unit in core}
     near = {unit for unit, buffer in outline.writes if buffer in touched}
@@ -140,13 +140,13 @@ def drawing_html(outline: Outline, panels: Mapping[str, str]) -> str:
         panels: HTML by what is chosen: `node op0`, `buffer buf0`, `kernel cpp_fused_0`. What has none cannot
             be chosen.
     """
-    own = f"ip{secrets.token_hex(4)}"  # a page may show one graph twice
-    ids = {what: f"{own}-{at}" for at, what in enumerate(panels)}
+    group = f"ip{secrets.token_hex(4)}"  # a page may show one graph twice
+    ids = {what: f"{group}-{number}" for number, what in enumerate(panels)}
     style = "".join(
         f'.ip:has(#{id_}:checked) [for="{id_}"]{{outline:2px solid var(--ip-blue)}}' for id_ in ids.values()
     )
     first = _first(outline, ids)
-    parts = (_legend(outline, ids), _map(outline, ids), *_panels(panels, ids, own, first))
+    parts = (_legend(outline, ids), _map(outline, ids), *_panels(panels, ids, group, first))
     return f"<style>{style}</style>{''.join(parts)}"
 
 
@@ -178,7 +178,7 @@ def _legend(outline: Outline, ids: Mapping[str, str]) -> str:
 
 def _colours(outline: Outline) -> dict[str, str]:
     names = dict.fromkeys(unit.kernel for unit in outline.units if unit.kernel)
-    return {name: _KERNELS[at % len(_KERNELS)] for at, name in enumerate(names)}
+    return {name: _KERNELS[number % len(_KERNELS)] for number, name in enumerate(names)}
 
 
 def _map(outline: Outline, ids: Mapping[str, str]) -> str:
@@ -205,26 +205,26 @@ def _unit_lines(unit: Unit) -> tuple[str, str, str]:
     kinds = list(dict.fromkeys(does(row) for row in unit.rows))
     loops = [ranges_text(row.ranges) for row in unit.rows if row.ranges]
     mutated = [f"mutates {name}" for row in unit.rows for name in row.mutates]
-    said = ", ".join([*kinds[:2], *mutated[:1]])
-    return name, said, f"loops {loops[-1]}" if loops else last.ir
+    text = ", ".join([*kinds[:2], *mutated[:1]])
+    return name, text, f"loops {loops[-1]}" if loops else last.ir
 
 
 def _unit_size(unit: Unit) -> tuple[float, float]:
-    name, said, loops = _unit_lines(unit)
+    name, text, loops = _unit_lines(unit)
     kernel = shorten(unit.kernel or "no kernel", _KERNEL_NAME)
-    letters = max(len(name) + 2 + len(said), len(loops), len(kernel))
+    letters = max(len(name) + 2 + len(text), len(loops), len(kernel))
     return letters * _LETTER + 26, 3 * _LINE + 8
 
 
 def _unit(unit: Unit, corner: Point, ids: Mapping[str, str], colour: str) -> Iterator[str]:
-    name, said, loops = _unit_lines(unit)
+    name, text, loops = _unit_lines(unit)
     width, height = _unit_size(unit)
     kernel = shorten(unit.kernel or "no kernel", _KERNEL_NAME)
     box = _style(colour, corner, (width, height))
     below = _style(colour, (corner[0] + 14, corner[1] + 2 * _LINE + 3), (width - 18, _LINE))
     yield (
         f'<label class="ip-node"{_for(ids, f"node {unit.name}")}{box} title="{escaped(unit.name)}">'
-        f"<b>{escaped(name)}</b>  {escaped(said)}<br>{escaped(loops)}</label>"
+        f"<b>{escaped(name)}</b>  {escaped(text)}<br>{escaped(loops)}</label>"
     )
     yield (
         f'<label class="ip-kernel"{_for(ids, f"kernel {unit.kernel}")}{below} '
@@ -268,7 +268,7 @@ def _wires(placed: Placed, reads: Mapping[tuple[str, str], Read]) -> str:
     for arrow, points in placed.routes.items():
         read = reads.get(arrow)
         slow = " ip-slow" if read and read.slow else ""
-        said = (
+        text = (
             ", ".join(dict.fromkeys(pattern_text(access.pattern) for access in read.accesses))
             if read
             else "writes"
@@ -276,7 +276,7 @@ def _wires(placed: Placed, reads: Mapping[tuple[str, str], Read]) -> str:
         x, y = points[-1]
         tip = f'<path class="ip-tip{slow}" d="M{x - 4:.1f} {y - 7:.1f}h8l-4 7z"></path>'
         parts.append(
-            f'<path class="ip-wire{slow}" d="{_curve(points)}"><title>{escaped(said)}</title></path>{tip}'
+            f'<path class="ip-wire{slow}" d="{_curve(points)}"><title>{escaped(text)}</title></path>{tip}'
         )
     size = (
         f"width:{placed.width:.0f}px;height:{placed.height:.0f}px"  # as a style: JupyterLab has one for svg
@@ -295,10 +295,12 @@ def _curve(points: Sequence[Point]) -> str:
     return path
 
 
-def _panels(panels: Mapping[str, str], ids: Mapping[str, str], own: str, first: str | None) -> Iterator[str]:
+def _panels(
+    panels: Mapping[str, str], ids: Mapping[str, str], group: str, first: str | None
+) -> Iterator[str]:
     for what, inside in panels.items():
         chosen = " checked" if what == first else ""
-        yield f'<input type="radio" class="ip-pick" name="{own}" id="{ids[what]}"{chosen}>'
+        yield f'<input type="radio" class="ip-pick" name="{group}" id="{ids[what]}"{chosen}>'
         yield f'<div class="ip-panel">{inside}</div>'
 
 

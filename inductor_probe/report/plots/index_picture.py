@@ -80,15 +80,15 @@ def small_picture(row: LayoutRow) -> str:
     order = _order(row)
     if order is None:
         return ""
-    parts, at = [], 0.0
+    parts, x = [], 0.0
     for run in range(order.runs):
         for number, index in enumerate(_run(order.size[order.fastest])):
             if index is not None:
-                parts.append(_rect(at, _SMALL - 1, _LOW, *_colour(order, number)))
-            at += _SMALL
-        at += 3 if run < order.runs - 1 else 0
+                parts.append(_rect(x, _SMALL - 1, _LOW, *_colour(order, number)))
+            x += _SMALL
+        x += 3 if run < order.runs - 1 else 0
     return (
-        f'<svg width="{at:g}" height="{_LOW}" viewBox="0 0 {at:g} {_LOW}" role="img">'
+        f'<svg width="{x:g}" height="{_LOW}" viewBox="0 0 {x:g} {_LOW}" role="img">'
         f"<title>{escaped(_title(order))}</title>{''.join(parts)}</svg>"
     )
 
@@ -185,6 +185,8 @@ def _sentences(order: _Order) -> Iterator[str]:
         yield f"between two cells {order.spread} elements are skipped"
     if order.padded:
         yield "dashed: memory that is left empty"
-    flat = [str(at) for at, stride in enumerate(order.stride) if stride == 0 and order.size[at] not in (0, 1)]
+    flat = [
+        str(dim) for dim, stride in enumerate(order.stride) if stride == 0 and order.size[dim] not in (0, 1)
+    ]
     if flat:
         yield f"stride 0: all indices of dim {', '.join(flat)} are the same element"

@@ -76,12 +76,12 @@ def _ranks(boxes: Mapping[str, tuple[float, float]], arrows: Sequence[tuple[str,
         stack = [start]
         while stack:
             name = stack[-1]
-            waiting = [each for each in needs[name] if each not in ranks and each not in open_]
+            waiting = [other for other in needs[name] if other not in ranks and other not in open_]
             if name in ranks or not waiting:
                 stack.pop()
                 open_.discard(name)
                 ranks.setdefault(
-                    name, max((ranks[each] + 1 for each in needs[name] if each in ranks), default=0)
+                    name, max((ranks[other] + 1 for other in needs[name] if other in ranks), default=0)
                 )
             else:
                 open_.add(name)
@@ -117,16 +117,16 @@ def _layers(
 def _sort(layers: list[list[_Key]], links: Sequence[tuple[_Key, _Key]]) -> None:
     """Sort each layer by the mean place of its neighbours above, then below, a few times."""
     above, below = _neighbours(links)
-    place_of = {key: float(at) for layer in layers for at, key in enumerate(layer)}
+    place_of = {key: float(index) for layer in layers for index, key in enumerate(layer)}
     for sweep in range(_SWEEPS):
         down = sweep % 2 == 0
         for layer in layers if down else layers[::-1]:
             near = above if down else below
-            wanted = {
-                key: _mean([place_of[each] for each in near.get(key, ())], place_of[key]) for key in layer
+            targets = {
+                key: _mean([place_of[other] for other in near.get(key, ())], place_of[key]) for key in layer
             }
-            layer.sort(key=wanted.__getitem__)
-            place_of.update((key, float(at)) for at, key in enumerate(layer))
+            layer.sort(key=targets.__getitem__)
+            place_of.update((key, float(index)) for index, key in enumerate(layer))
 
 
 def _middles(
@@ -140,25 +140,25 @@ def _middles(
     for sweep in range(_SWEEPS):
         for layer in layers if sweep % 2 == 0 else layers[::-1]:
             near = [[*above.get(key, ()), *below.get(key, ())] for key in layer]
-            wanted = [
-                _mean([middles[each] for each in others], middles[key])
+            targets = [
+                _mean([middles[other] for other in others], middles[key])
                 for key, others in zip(layer, near, strict=True)
             ]
-            middles.update(zip(layer, _spread(wanted, [widths[key] for key in layer]), strict=True))
+            middles.update(zip(layer, _spread(targets, [widths[key] for key in layer]), strict=True))
     return middles
 
 
-def _spread(wanted: Sequence[float], widths: Sequence[float]) -> list[float]:
+def _spread(targets: Sequence[float], widths: Sequence[float]) -> list[float]:
     """Return middles in order, without overlap, with the least sum of squared distances from what is wanted.
 
     Without the widths between them that is isotonic regression: neighbours that are out of order are pooled,
     and share their mean.
     """
     offsets = [0.0]
-    for at in range(1, len(widths)):
-        offsets.append(offsets[-1] + (widths[at - 1] + widths[at]) / 2 + _ACROSS)
+    for index in range(1, len(widths)):
+        offsets.append(offsets[-1] + (widths[index - 1] + widths[index]) / 2 + _ACROSS)
     pools: list[tuple[float, int]] = []  # mean, how many
-    for middle, offset in zip(wanted, offsets, strict=False):
+    for middle, offset in zip(targets, offsets, strict=False):
         pools.append((middle - offset, 1))
         while len(pools) > 1 and pools[-2][0] > pools[-1][0]:
             (mean_b, many_b), (mean_a, many_a) = pools.pop(), pools.pop()
@@ -177,8 +177,8 @@ def _neighbours(links: Sequence[tuple[_Key, _Key]]) -> tuple[dict[_Key, list[_Ke
     return above, below
 
 
-def _mean(found: Sequence[float], otherwise: float) -> float:
-    return sum(found) / len(found) if found else otherwise
+def _mean(values: Sequence[float], otherwise: float) -> float:
+    return sum(values) / len(values) if values else otherwise
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +210,7 @@ class _Laid:
     def _middle(self, name: str) -> float:
         return self.corners[name][0] + self.boxes[name][0] / 2
 
-    def _port(self, name: str, at: int, many: int) -> float:
+    def _port(self, name: str, index: int, many: int) -> float:
         """Return where an arrow meets a box: arrows share the middle half of its edge."""
         left, width = self.corners[name][0], self.boxes[name][0]
-        return left + width / 4 + width / 2 * (at + 1) / (many + 1)
+        return left + width / 4 + width / 2 * (index + 1) / (many + 1)

@@ -66,13 +66,13 @@ def samples_figure(comparisons: Sequence[Comparison], processes: Sequence[Proces
         figure = Figure(figsize=(10.2, 2.5 * len(comparisons)), layout="constrained")
         figure.patch.set_alpha(0)
         axes = figure.subplots(len(comparisons), 2, squeeze=False)
-        for (left, right), found in zip(axes, comparisons, strict=True):
-            quads = [(process, _quads(process, found)) for process in processes]
-            kept = [own for _, own in quads if own]
-            for each in (left, right):
-                each.patch.set_alpha(0)
-            _times(left, found, [quad for own in kept for quad in own])
-            _ratios(right, found, kept, margin)
+        for (left, right), comparison in zip(axes, comparisons, strict=True):
+            quads = [(process, _quads(process, comparison)) for process in processes]
+            used = [of_process for _, of_process in quads if of_process]
+            for axis in (left, right):
+                axis.patch.set_alpha(0)
+            _times(left, comparison, [quad for of_process in used for quad in of_process])
+            _ratios(right, comparison, used, margin)
     return figure
 
 
@@ -92,25 +92,25 @@ def figure_svg(figure: Figure) -> str:
     return svg.replace(_INK, "currentColor")
 
 
-def _quads(process: Process, found: Comparison) -> list[Quad]:
+def _quads(process: Process, comparison: Comparison) -> list[Quad]:
     """Return the undisturbed quads of a comparison in one process; all of them where none is."""
-    own = [
+    selected = [
         quad
         for series in process.comparisons
-        if (series.baseline, series.candidate) == (found.baseline.name, found.candidate.name)
+        if (series.baseline, series.candidate) == (comparison.baseline.name, comparison.candidate.name)
         for quad in series.quads
         if not quad.guard
     ]
-    return [quad for quad in own if quad.disturbed is None] or own
+    return [quad for quad in selected if quad.disturbed is None] or selected
 
 
-def _times(axes: Axes, found: Comparison, quads: Sequence[Quad]) -> None:
+def _times(axes: Axes, comparison: Comparison, quads: Sequence[Quad]) -> None:
     sides = (
-        (found.baseline, _A, [time * 1e6 for quad in quads for time in quad.samples("A")]),
-        (found.candidate, _B, [time * 1e6 for quad in quads for time in quad.samples("B")]),
+        (comparison.baseline, _A, [time * 1e6 for quad in quads for time in quad.samples("A")]),
+        (comparison.candidate, _B, [time * 1e6 for quad in quads for time in quad.samples("B")]),
     )
     low, high = _range([time for *_, times in sides for time in times])
-    bins = [low + (high - low) * at / 40 for at in range(41)]
+    bins = [low + (high - low) * step / 40 for step in range(41)]
     for side, colour, times in sides:
         inside = [min(max(time, low), high) for time in times]
         axes.hist(inside, bins=bins, color=colour, alpha=0.55, label=visible(shorten(side_name(side), _NAME)))
@@ -122,43 +122,43 @@ def _times(axes: Axes, found: Comparison, quads: Sequence[Quad]) -> None:
     axes.legend(loc="upper left", frameon=False, fontsize=8)
 
 
-def _ratios(axes: Axes, found: Comparison, processes: Sequence[Sequence[Quad]], margin: float) -> None:
-    colour = _VERDICTS[found.verdict]
+def _ratios(axes: Axes, comparison: Comparison, processes: Sequence[Sequence[Quad]], margin: float) -> None:
+    colour = _VERDICTS[comparison.verdict]
     axes.axvspan(1 / (1 + margin), 1 + margin, color=_BAND, alpha=0.25, linewidth=0)
     axes.axvline(1, color=_INK, linewidth=0.6)
     ratios = [[math.exp(quad.score) for quad in quads] for quads in processes]
-    for at, own in enumerate(ratios, start=1):
+    for number, scores in enumerate(ratios, start=1):
         axes.plot(
-            own,
-            [at + 0.22 * math.sin(12.9898 * number) for number in range(len(own))],
+            scores,
+            [number + 0.22 * math.sin(12.9898 * number) for number in range(len(scores))],
             "|",
             color=_B,
             alpha=0.35,
             markersize=5,
         )
-    for at, ratio in enumerate(found.process_ratios, start=1):
-        axes.plot([ratio], [at], "o", color=_B, markersize=6)
-    axes.plot([found.low, found.high], [0, 0], color=colour, linewidth=6, solid_capstyle="butt")
-    axes.plot([found.ratio], [0], "D", color=_INK, markersize=5)
-    every = [ratio for own in ratios for ratio in own]
+    for number, ratio in enumerate(comparison.process_ratios, start=1):
+        axes.plot([ratio], [number], "o", color=_B, markersize=6)
+    axes.plot([comparison.low, comparison.high], [0, 0], color=colour, linewidth=6, solid_capstyle="butt")
+    axes.plot([comparison.ratio], [0], "D", color=_INK, markersize=5)
+    every = [ratio for scores in ratios for ratio in scores]
     low, high = _range(every, parts=10)
-    low, high = min(low, found.low, 1 / (1 + 2 * margin)), max(high, found.high, 1 + 2 * margin)
+    low, high = min(low, comparison.low, 1 / (1 + 2 * margin)), max(high, comparison.high, 1 + 2 * margin)
     axes.set_xlim(low - (high - low) * 0.05, high + (high - low) * 0.05)
     axes.set_ylim(-0.8, len(ratios) + 0.7)
     axes.set_yticks(
-        range(len(ratios) + 1), ["interval", *(f"process {at}" for at in range(1, len(ratios) + 1))]
+        range(len(ratios) + 1), ["interval", *(f"process {number}" for number in range(1, len(ratios) + 1))]
     )
     axes.tick_params(axis="y", length=0)
     axes.set_xlabel(f"ratio of times (grey: the same within {margin * 100:.3g} %)")
-    axes.set_title(f"{found.verdict}  {found.ratio:.3f}x", color=colour, fontsize=10, loc="right")
+    axes.set_title(f"{comparison.verdict}  {comparison.ratio:.3f}x", color=colour, fontsize=10, loc="right")
 
 
-def _range(found: Iterable[float], parts: int = 50) -> tuple[float, float]:
+def _range(values: Iterable[float], parts: int = 50) -> tuple[float, float]:
     """Return where all but the first and the last of so many equal parts of the samples are.
 
     A few that took ten times as long would hide the rest.
     """
-    times = sorted(found)
+    times = sorted(values)
     if len(times) < 2:
         return (times[0] * 0.99, times[0] * 1.01) if times else (0.0, 1.0)
     cuts = quantiles(times, n=parts)
