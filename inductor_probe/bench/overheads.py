@@ -31,7 +31,7 @@ def overheads_of(processes: Sequence[OverheadSamples]) -> Overheads:
     alone = [_difference(process, "guards") for process in processes] if guarded else []
     # What guards add to a call drowns in its noise where calls are long: then they are what they take alone.
     direct = guarded and not (_significant(np.concatenate(added)) and np.median(np.concatenate(added)) > 0)
-    whole = "compiled" if guarded else "call"
+    total_of = "compiled" if guarded else "call"
     series: dict[_Key, list[np.ndarray]] = {}
     for index, process in enumerate(processes):
         rows = _rounds(process)
@@ -40,7 +40,7 @@ def overheads_of(processes: Sequence[OverheadSamples]) -> Overheads:
             guards = (alone if direct else added)[index]
             rows["host", "guards", "guards"] = guards
             total = total + guards
-        rows["host", "total", whole] = total
+        rows["host", "total", total_of] = total
         for key, rounds in rows.items():
             series.setdefault(key, []).append(rounds)
     rounds_of = {key: np.concatenate(rounds) for key, rounds in series.items()}
@@ -58,11 +58,11 @@ def overheads_of(processes: Sequence[OverheadSamples]) -> Overheads:
     remarks = [remark for process in processes for remark in process.remarks]
     if direct:
         remarks.append(measured("guards-timed-alone", "analysis", Subject("graph", "")))
-    walls = [time for process in processes if (part := _part(process, whole)) for time in part.wall]
+    walls = [time for process in processes if (part := _part(process, total_of)) for time in part.wall]
     slower = max(totals, key=totals.__getitem__)
     return Overheads(
         device=first.device,
-        whole=whole,
+        total_of=total_of,
         rows=tuple(table),
         allocations=first.allocations,
         rounds=sum(len(_required(process, "call").seconds) for process in processes),

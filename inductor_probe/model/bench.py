@@ -83,7 +83,7 @@ class OverheadRow:
         side: whose time: the host's, or the GPU's. On a CPU all is the host's.
         median, mad: of one number a round; differences are taken within a round.
         share: of the side's total.
-        told: whether it is not zero for sure: else it may be nothing.
+        nonzero: whether it is not zero for sure: else it may be nothing.
         launches: how many it stands for.
     """
 
@@ -93,7 +93,7 @@ class OverheadRow:
     median: float
     mad: float
     share: float
-    told: bool
+    nonzero: bool
     launches: int = 0
 
 
@@ -102,7 +102,7 @@ class Overheads:
     """The overhead table of a graph.
 
     Attributes:
-        whole: what the host's `total` is of: `compiled`, or `call` where guards could not be timed.
+        total_of: what the host's `total` is of: `compiled`, or `call` where guards could not be timed.
         guards_alone: seconds of the guards called over and over without the wrapper: less than beside it,
             where caches and branch predictors hold other things. The row `guards` has it where the difference
             of `compiled` and `call` is too small to tell. None where they could not be timed.
@@ -112,7 +112,7 @@ class Overheads:
     """
 
     device: str
-    whole: str
+    total_of: str
     rows: tuple[OverheadRow, ...]
     allocations: int
     rounds: int

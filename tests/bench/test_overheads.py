@@ -52,7 +52,7 @@ def test_on_a_cpu_the_rows_add_up_to_the_compiled_callable() -> None:
     assert sum(row.share for row in found.rows) == pytest.approx(2.0)
     launches = {row.kind: row.launches for row in found.rows}
     assert (launches["kernel"], launches["library"], launches["launches"]) == (2, 1, 2)
-    assert (found.whole, found.guards_alone, found.rounds, found.bound) == ("compiled", 8.0, 3, None)
+    assert (found.total_of, found.guards_alone, found.rounds, found.bound) == ("compiled", 8.0, 3, None)
 
 
 def test_differences_are_taken_within_a_round() -> None:
@@ -60,7 +60,7 @@ def test_differences_are_taken_within_a_round() -> None:
     found = table(written(*ON_CPU))
     guards = found.row("guards")
     assert guards is not None
-    assert (guards.mad, guards.told) == (0.0, True)
+    assert (guards.mad, guards.nonzero) == (0.0, True)
 
 
 def test_guards_too_little_to_tell_beside_a_long_call_are_those_timed_by_themselves() -> None:
@@ -79,7 +79,7 @@ def test_rounds_of_all_processes_count() -> None:
 
 def test_without_guards_in_one_process_the_total_is_call() -> None:
     found = table(written(*ON_CPU), written(*ON_CPU[:4], remarks=[remark("guards-not-timed", error="x")]))
-    assert found.whole == "call"
+    assert found.total_of == "call"
     assert found.row("guards") is None
     assert list(map(sentence, found.remarks)) == ["guards are not timed: x"]
 
@@ -94,7 +94,7 @@ def test_what_may_be_nothing_is_not_told() -> None:
     parts = (part("kernel", "k", [10.0, 11.0, 10.0, 10.5]), part("call", "call", seconds))
     wrapper = table(written(*parts)).row("wrapper")
     assert wrapper is not None
-    assert not wrapper.told
+    assert not wrapper.nonzero
 
 
 def test_on_cuda_each_side_adds_up_and_the_slower_one_bounds() -> None:

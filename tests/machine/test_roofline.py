@@ -33,7 +33,7 @@ MACHINE = Roofline(
 def held(
     work: KernelWork, seconds: float, *, timed: tuple[str, str] = ("kernel", "k"), cold: bool = False
 ) -> RooflineRow:
-    row = OverheadRow(*timed, "host", seconds, 0.0, 1.0, told=True, launches=1)
+    row = OverheadRow(*timed, "host", seconds, 0.0, 1.0, nonzero=True, launches=1)
     overheads = Overheads("cpu", "call", (row,), 0, 5, None, None, None, 0, 0, ())
     (found,) = roofline_rows([work], overheads, MACHINE, cold=cold)
     return found

@@ -9,9 +9,9 @@ from inductor_probe.report.terminal import to_text
 
 
 def row(
-    kind: str, name: str, us: float, *, side: Side = "host", told: bool = True, launches: int = 0
+    kind: str, name: str, us: float, *, side: Side = "host", nonzero: bool = True, launches: int = 0
 ) -> OverheadRow:
-    return OverheadRow(kind, name, side, us * 1e-6, 1e-7, us / 521, told, launches)
+    return OverheadRow(kind, name, side, us * 1e-6, 1e-7, us / 521, nonzero, launches)
 
 
 CPU = Overheads(
@@ -34,7 +34,7 @@ CUDA = Overheads(
         row("rest", "rest", 1, side="device"),
         row("total", "call", 6, side="device"),
         row("launches", "launches", 8, launches=1),
-        row("wrapper", "wrapper", -2, told=False),
+        row("wrapper", "wrapper", -2, nonzero=False),
         row("total", "call", 6.5),
     ),
     1, 40, None, 7e-6, "host", 0, 0, (),

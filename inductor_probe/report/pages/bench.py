@@ -299,7 +299,7 @@ def overhead_sentence(overheads: Overheads) -> str:
 
 
 def _measured(row: OverheadRow) -> str:
-    return _signed(row.median) if row.told else f"{_signed(row.median)} (too short to measure)"
+    return _signed(row.median) if row.nonzero else f"{_signed(row.median)} (too short to measure)"
 
 
 def _signed(seconds: float) -> str:
