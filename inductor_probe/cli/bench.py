@@ -95,8 +95,8 @@ def bench_kernel(
 ) -> int:
     """Write output_code_bench.py beside output_code.py and run it: this executes the dump's code.
 
-    Edit the _v2 copies in the file and run this again: the edit stays, is checked, and timed if it is right.
-    All samples are written to output_code_bench.json.
+    Edit the _v2 copies and run this again: they are checked, and timed if they are right. All samples are
+    written to output_code_bench.json.
     """
     graph = ip.open_graph(target)
     settings = BenchSettings(**options)

@@ -37,7 +37,8 @@ _FORMAT: tuple[Decorator[Any], ...] = (
         "output_format",
         type=click.Choice(get_args(OutputFormat)),
         default="terminal",
-        help="Print markdown, to paste into an issue, or JSON.",
+        metavar="FORM",
+        help="terminal, markdown (for an issue) or json.",
     ),
     click.option("--json", is_flag=True, help="Print JSON with stable keys: --format json."),
 )

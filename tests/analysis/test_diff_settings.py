@@ -62,8 +62,8 @@ def test_a_setting_of_the_run_is_said_once(tmp_path: Path) -> None:
     lines = to_text(diff.document, 80).splitlines()
     assert f"  {TILING}: default -> False" in lines
     narrow = to_text(diff.document, 40).splitlines()
-    assert narrow[0].startswith("A plain  …")
-    assert narrow[1].startswith("B tiled  …")
+    assert narrow[0].startswith("A  plain  …")
+    assert narrow[1].startswith("B  tiled  …")
     assert narrow[1].endswith("/run_tiled")
 
 

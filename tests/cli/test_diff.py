@@ -115,7 +115,7 @@ def test_a_graph_finds_its_partner_in_a_run(probe: Probe) -> None:
     (backward,) = TRAIN.glob("run_*/torchinductor/*backward*")
     ran = probe("diff", backward, TRAIN)
     assert ran.status == 0
-    assert ran.out.startswith(f"A {backward}\nB {backward}\n\nmodel__0_backward_3.1\n")
+    assert ran.out.startswith(f"A  {backward}\nB  {backward}\n\nmodel__0_backward_3.1\n")
 
 
 def test_without_names_the_two_latest_runs_are_compared(probe: Probe, tmp_path: Path) -> None:

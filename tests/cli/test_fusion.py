@@ -93,7 +93,8 @@ def test_a_pipe_gets_whole_lines_without_colours(probe: Probe) -> None:
 
 def test_long_lists_end_with_how_to_see_the_rest(probe: Probe) -> None:
     target = DUMPS / "torch-2.13.0-cpu-programs" / "optimizer"
-    short, long = probe("fusion", target).out, probe("fusion", "--all", target).out
+    short = probe("fusion", target, COLUMNS="120").out
+    long = probe("fusion", "--all", target, COLUMNS="120").out
     assert "more: --all shows them" in short
     assert "more: --all shows them" not in long
     assert len(long.splitlines()) > len(short.splitlines())

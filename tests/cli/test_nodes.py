@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 
 import pytest
@@ -41,7 +42,8 @@ def test_a_pipe_gets_everything_on_one_line_a_node(probe: Probe) -> None:
     ran = probe("nodes", LAYERNORM)
     (line,) = [line for line in ran.out.splitlines() if line.startswith("op4 ") and "buf3" not in line]
     assert "triton_per_fused_gelu_native_layer_norm_0" in line
-    assert "op0_op1_op3_op4_op5" in line
+    (number,) = re.findall(r"^op4 +\w+ +(\d+) ", line)
+    assert re.search(rf"^ +{number}  op0_op1_op3_op4_op5  FusedSchedulerNode$", ran.out, re.MULTILINE)
     assert "\x1b" not in ran.out
 
 
