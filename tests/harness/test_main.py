@@ -11,7 +11,8 @@ import torch
 
 from inductor_probe.harness.bench import Bench
 from inductor_probe.harness.launches import kernel_pairs
-from inductor_probe.harness.main import main, parse, seconds_of, time_pair
+from inductor_probe.harness.main import main, parse, seconds_of
+from inductor_probe.harness.measure import time_pair
 from tests.bench_file.benches import kernels
 
 
@@ -120,7 +121,7 @@ def test_candidates_can_be_set_up_first(capsys: pytest.CaptureFixture[str]) -> N
     for argv, order in (((), ["k", "k_v2"]), (("--copies-first",), ["k_v2", "k"])):
         pair = next(kernel_pairs(subject, "k", subject.make_inputs(0), {"call_v2", "k_v2"}, print))
         called.clear()
-        time_pair(pair, parse(subject, [*argv]), 0.01, random.Random(0), print)  # noqa: S311
+        time_pair(pair, parse(subject, [*argv])[0], 0.01, random.Random(0), print)  # noqa: S311
         assert list(dict.fromkeys(called)) == order
     assert run(kernels(), capsys, "--copies-first", "--data", "cold")[1]["first"] == "candidate"
 

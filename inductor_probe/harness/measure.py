@@ -1,0 +1,232 @@
+"""What one measuring process does: it binds inputs, checks every variant, times what is right."""
+
+from __future__ import annotations
+
+import gc
+import os
+import platform
+import random
+import re
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from inductor_probe.harness.bench import Bench
+from inductor_probe.harness.checks import Check
+from inductor_probe.harness.configs import time_configs
+from inductor_probe.harness.inputs import KINDS, clone, tensors_of
+from inductor_probe.harness.judge import check_all
+from inductor_probe.harness.launches import Pair, call_pairs, kernel_pairs, record
+from inductor_probe.harness.overheads import measure_overheads
+from inductor_probe.harness.remarks import Remark
+from inductor_probe.harness.report import Timed, describe
+from inductor_probe.harness.timing import Ring, Side, gpu_clock, make_ring, make_side, time_quads
+
+SCHEMA = 2
+CPUINFO = Path("/proc/cpuinfo")
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a measuring process is asked for.
+
+    Attributes:
+        kernel: check everything, time this kernel and its variants only.
+        budget: seconds of timing, for all comparisons of this process.
+        precision: width of the interval of a log-ratio at which timing a pair ends.
+        threads: of torch and OpenMP.
+        cold: calls find none of their data in a cache; None until `bind_inputs` knows the device.
+        inputs, sizes: which values the inputs have, and the symbolic sizes that are bound.
+        configs: time the configs of Triton kernels instead, with those of this text.
+        copies_first: candidates are set up before baselines.
+        copies: time unedited copies, too.
+        seed: of inputs, their places in memory, and the order of timing.
+        check_only: time nothing.
+    """
+
+    kernel: str | None = None
+    budget: float = 3.0
+    precision: float = 0.0025
+    threads: int = 1
+    cold: bool | None = None
+    inputs: str = KINDS[0]
+    sizes: tuple[tuple[str, int], ...] = ()
+    configs: str | None = None
+    copies_first: bool = False
+    copies: bool = False
+    seed: int = 0
+    check_only: bool = False
+
+
+@dataclass
+class Checked:
+    """What the checks said, and the inputs that they ran on."""
+
+    inputs: list[Any]
+    pristine: Check
+    checks: list[Check]
+
+    @property
+    def correct(self) -> bool:
+        """Whether the pristine call and all variants are right."""
+        return self.pristine.correct and all(check.correct for check in self.checks)
+
+    def to_time(self, copies: bool) -> set[str]:
+        """Return the variants that are right, unedited ones with `copies` only."""
+        return {check.name for check in self.checks if check.correct and (copies or not check.unedited)}
+
+
+@dataclass
+class Times:
+    """What was timed: `comparisons` of pairs, `overheads` of the call, or `configs` of each kernel."""
+
+    comparisons: list[Timed]
+    overheads: dict[str, Any] | None = None
+    configs: list[dict[str, Any]] | None = None
+
+
+def bind_inputs(bench: Bench, options: Options) -> Options:
+    """Give `bench` its kind of inputs and its sizes; return the options with `cold` as the device has it.
+
+    Raises:
+        InputsError: there are no inputs of that kind or of those sizes.
+        ValueError: configs are asked for of a graph without Triton kernels, or a size does not fit.
+    """
+    bench.kind, bench.sizes = options.inputs, dict(options.sizes)
+    on_cuda = any(tensor.is_cuda for tensor in tensors_of(bench.inputs(options.seed)))
+    if options.configs is not None and not on_cuda:
+        raise ValueError("--configs is for Triton kernels, and this graph has none")
+    return replace(options, cold=on_cuda) if options.cold is None else options
+
+
+def run_checks(bench: Bench, options: Options) -> Checked:
+    """Check the pristine call and every variant; `options` come from `bind_inputs`."""
+    with torch.no_grad():
+        rounds, pristine, checks = check_all(bench, options.seed)
+    return Checked(rounds[0].inputs, pristine, checks)
+
+
+def run_timing(
+    bench: Bench, options: Options, inputs: list[Any], variants: set[str], warn: Callable[[Remark], None]
+) -> Times:
+    """Time the graph, its kernels and those `variants` of them on copies of `inputs`; then overheads."""
+    inputs = clone(inputs)
+    rng = random.Random(options.seed)  # noqa: S311 - no secret
+    kernels = [options.kernel] if options.kernel else bench.kernels
+    with torch.no_grad():
+        if options.configs is not None:
+            return Times([], configs=sweep_configs(bench, options, inputs))
+        pairs = [] if options.kernel else list(call_pairs(bench, inputs, variants))
+        for kernel in kernels:
+            pairs += kernel_pairs(bench, kernel, inputs, variants, warn)
+        times, end = Times([]), time.perf_counter() + options.budget
+        gc.disable()
+        for number, pair in enumerate(pairs):
+            share = (end - time.perf_counter()) / (len(pairs) - number)
+            times.comparisons.append(time_pair(pair, options, share, rng, warn))
+        if pairs and not options.kernel:
+            times.overheads = measure_overheads(bench, inputs, max(options.budget / 4, 0.3), rng)
+        gc.enable()
+    return times
+
+
+def time_pair(
+    pair: Pair, options: Options, budget: float, rng: random.Random, warn: Callable[[Remark], None]
+) -> Timed:
+    """Time two subjects against each other for `budget` seconds, on one ring if they take the same values."""
+    baseline, candidate = pair
+    rings: dict[int, Ring] = {}
+    sides: dict[str, Side] = {}
+    subjects = [baseline, candidate] if candidate else [baseline]
+    for subject in reversed(subjects) if options.copies_first else subjects:
+        key = id(subject.values)
+        rings[key] = rings.get(key) or make_ring(subject.values, bool(options.cold), rng, warn)
+        sides[subject.name] = make_side(subject, rings[key])
+    b, begin = sides[candidate.name] if candidate else None, time.perf_counter()
+    quads = time_quads(sides[baseline.name], b, budget, options.precision, rng)
+    name = candidate.name if candidate else None
+    return Timed(baseline.name, name, quads, time.perf_counter() - begin)
+
+
+def sweep_configs(bench: Bench, options: Options, inputs: list[Any]) -> list[dict[str, Any]]:
+    """Check and time every config of the Triton kernels, on what their first launch gets."""
+    sweeps = []
+    for name in [options.kernel] if options.kernel else bench.kernels:
+        launches = record(bench, "call", name, inputs)
+        if not launches or launches[0].method is None:
+            continue
+        remarks: list[Remark] = []
+        clock, kernel = gpu_clock("cuda", bool(options.cold)), bench.namespace[name]
+        text, seconds = options.configs or "", options.budget
+        times = time_configs(kernel, launches[0], text, clock=clock, seconds=seconds, remarks=remarks)
+        sweeps.append({"kernel": name, "configs": [time.plain() for time in times], "remarks": remarks})
+    return sweeps
+
+
+def environment() -> dict[str, Any]:
+    """Return versions, machine, cores, threads and load."""
+    models = re.findall(r"model name\s*: (.*)", CPUINFO.read_text()) if CPUINFO.exists() else []
+    return {
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "machine": platform.platform(),
+        "cpu": models[0] if models else platform.processor(),
+        "cores": len(os.sched_getaffinity(0)),
+        "threads": torch.get_num_threads(),
+        "load": os.getloadavg()[0],
+        "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
+    }
+
+
+def resources(bench: Bench) -> dict[str, dict[str, int]]:
+    """Return `registers` and `spills` of a thread, `shared` bytes of a block, of Triton kernels that ran."""
+    attributes = {"registers": "n_regs", "spills": "n_spills", "shared": "shared"}
+    kernels: dict[str, dict[str, int]] = {}
+    for name, kernel in bench.namespace.items():
+        generated = re.sub(r"_v\d+$", "", name) in bench.kernels
+        launchers = getattr(kernel, "launchers", None) if generated else None
+        if isinstance(launchers, list) and len(launchers) == 1:  # all but one lost when it was autotuned
+            values = {key: getattr(launchers[0], attribute, None) for key, attribute in attributes.items()}
+            known = {key: value for key, value in values.items() if isinstance(value, int)}
+            if len(known) == len(attributes):
+                kernels[name] = known
+    return kernels
+
+
+def process_record(
+    bench: Bench,
+    options: Options,
+    times: Times,
+    *,
+    inputs: list[Any],
+    variants: list[dict[str, Any]],
+    warnings: list[Remark],
+    machine: dict[str, Any],
+    command: list[str],
+) -> dict[str, Any]:
+    """Return all that one process measured, for JSON: the keys of `Process` in `store/samples.py`."""
+    return {
+        "schema": SCHEMA,
+        "graph": bench.graph,
+        "kernels": bench.kernels,
+        "inputs": describe(inputs),
+        "data": "cold" if options.cold else "warm",
+        "values": options.inputs,
+        "sizes": bench.sizes,
+        "threads": options.threads,
+        "seed": options.seed,
+        "first": "candidate" if options.copies_first else "baseline",
+        "command": command,
+        "environment": machine,
+        "warnings": warnings,
+        "variants": variants,
+        "comparisons": [asdict(pair) for pair in times.comparisons],
+        "ablations": bench.ablations(),
+        "overheads": times.overheads,
+        "resources": resources(bench),
+        "configs": times.configs or [],
+    }
