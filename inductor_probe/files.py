@@ -148,6 +148,16 @@ def write_whole(path: Path, text: str) -> None:
         temporary.replace(path)
 
 
+def write_bytes_whole(path: Path, data: bytes | memoryview) -> None:
+    """Write `data` to `path` as `write_whole` does a text.
+
+    Raises:
+        ProbeError: as there.
+    """
+    with _written_beside(path, data) as temporary:
+        temporary.replace(path)
+
+
 def replace_unchanged(path: Path, text: str, before: bytes | None) -> bool:
     """Write `text` to `path` as `write_whole` does, unless another program has changed the file meanwhile.
 
@@ -182,14 +192,14 @@ def replace_unchanged(path: Path, text: str, before: bytes | None) -> bool:
 
 
 @contextmanager
-def _written_beside(path: Path, text: str) -> Iterator[Path]:
-    """Write `text` to a temporary file beside `path`, with the mode of `path`, for the body to rename."""
+def _written_beside(path: Path, content: str | bytes | memoryview) -> Iterator[Path]:
+    """Write `content` to a temporary file beside `path`, with the mode of `path`, for the body to rename."""
     temporary: Path | None = None
     try:
         descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
         temporary = Path(name)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
             os.fsync(file.fileno())
         temporary.chmod(path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask())

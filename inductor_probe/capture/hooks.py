@@ -35,6 +35,9 @@ def install(events: EventLog, staging: Path, *, save_inputs: bool) -> None:
         "torch._logging._internal": lambda module: _keep_artifacts(module, logs, events),
         "torch._dynamo.guards": _log_recompiles,
         "torch._inductor.debug": lambda module: _see_graphs(module, recorder),
+        "torch._inductor.constant_folding": lambda module: wrap(
+            module, "ConstantFolder.run_node", recorder.around_folding
+        ),
         "torch._inductor.output_code": lambda module: _see_first_calls(module, recorder),
         "torch._inductor.select_algorithm": recorder.keep_choices,
     }
@@ -87,9 +90,10 @@ def _log_recompiles(guards: Any) -> None:
 
 
 def _see_graphs(debug: Any, recorder: Recorder) -> None:
-    """See each graph's folder when it is made and when all is in it, and the nodes when they are fused."""
+    """See each graph's folder when it is made, written and complete, and the nodes when they are fused."""
     wrap(debug, "DebugContext.__enter__", _then(recorder.graph_opened))
     wrap(debug, "DebugContext.__exit__", _then(recorder.graph_closed))
+    wrap(debug, "DebugFormatter.fx_graph", _then(recorder.graph_written))
     wrap(debug, "DebugFormatter.ir_post_fusion", _then(recorder.graph_fused))
 
 

@@ -1,6 +1,6 @@
-"""Writes down what inductor's dump leaves out, as events: a graph's compile and real inputs, its buffers'
-origins, the choices that were timed. Called in the child, between the user's operations: it imports nothing
-that the script has not imported, and leaves no trace in them.
+"""Writes down what inductor's dump leaves out, as events: a graph's compile and real inputs, its constants,
+its buffers' origins, the choices that were timed. Called in the child, between the user's operations: it
+imports nothing that the script has not imported, and leaves no trace in them.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec
 
+from inductor_probe.capture.constants import ConstantKeeper
 from inductor_probe.capture.events import EventLog
 from inductor_probe.model.autotuning import CHOICES_NAME
 from inductor_probe.model.manifest import INPUTS_DIR
@@ -58,18 +59,19 @@ def _never_fails(
 
 
 class Recorder:
-    """Events of graphs: `graph` when the folder is made, `origins` when fused, `finished` when
-    everything is in the folder, `inputs` when first called.
+    """Events of graphs: `graph` when the folder is made, `origins` when fused, `constants` when there is
+    code, `finished` when everything is in the folder, `inputs` when first called.
 
     Args:
         events: where they go.
-        save_inputs: keep the bytes of the inputs' storages.
+        save_inputs: keep the bytes of the inputs' storages, and constants of any size.
     """
 
     def __init__(self, events: EventLog, *, save_inputs: bool) -> None:
         self.events = events
         self.save_inputs = save_inputs
         self._timings_before: int | None = None
+        self._constants = ConstantKeeper(unlimited=save_inputs)
 
     @_never_fails
     def graph_opened(self, context: Any) -> None:
@@ -82,6 +84,27 @@ class Recorder:
         """Record that the compile of a graph has come to its end, so that its files are whole."""
         if context._path and error is None:
             self.events.write("finished", path=context._path)
+        self._constants.forget(context._path)
+
+    @_never_fails
+    def graph_written(self, formatter: Any, module: Any, inputs: object) -> None:
+        """Keep the constants of the FX graph that was written to `fx_graph_runnable.py`."""
+        self._constants.add_attributes(formatter.handler._path, module)
+
+    def around_folding(self, run_node: Callable[..., Any]) -> Callable[..., Any]:
+        """Return `ConstantFolder.run_node` so that it tells how it packs a constant."""
+
+        def run_and_note(folder: Any, node: Any) -> Any:
+            result = run_node(folder, node)
+            self.folded(folder, node, result)
+            return result
+
+        return run_and_note
+
+    @_never_fails
+    def folded(self, folder: Any, node: Any, result: Any) -> None:
+        """Remember how a constant was packed, if this node did that."""
+        self._constants.packed(folder, node, result)
 
     @_never_fails
     def graph_fused(self, formatter: Any, nodes: Iterable[Any]) -> None:
@@ -99,6 +122,13 @@ class Recorder:
         """Remember on `compiled` where its inputs belong, until it is called."""
         if path := _debug_folder():
             compiled.__dict__[_PENDING] = (path, tuple(graph.graph_input_names))
+            self.keep_constants(path, graph)
+
+    @_never_fails
+    def keep_constants(self, path: str, graph: Any) -> None:
+        """Keep the constants of a graph that there is code of, and record them all."""
+        self._constants.add_constants(path, graph.constants)
+        self.events.write("constants", path=path, constants=self._constants.facts(path))
 
     def called(self, compiled: Any, inputs: Sequence[Any]) -> None:
         """Record the inputs of a first call. Later calls cost a look into a dict."""

@@ -21,6 +21,7 @@ from inductor_probe.files import write_whole
 from inductor_probe.model.manifest import (
     MANIFEST_NAME,
     BufferOrigin,
+    ConstantFact,
     GraphBreak,
     GraphRecord,
     InputFact,
@@ -186,6 +187,8 @@ class History:
                 self._update(event["path"], origins=tuple(origins))
             case "inputs":
                 self._update(event["path"], inputs=tuple(map(_input_fact, event["inputs"])))
+            case "constants":
+                self._update(event["path"], constants=tuple(map(_constant_fact, event["constants"])))
             case "finished":
                 self._update(event["path"], finished=True)
             case "log" if event["artifact"] == "graph_breaks":
@@ -226,6 +229,11 @@ class History:
 def _input_fact(fact: Mapping[str, Any]) -> InputFact:
     lists = {key: tuple(fact[key]) for key in ("size", "stride") if key in fact}
     return InputFact(**{**fact, **lists})
+
+
+def _constant_fact(fact: Mapping[str, Any]) -> ConstantFact:
+    lists = {key: tuple(fact[key]) for key in ("size", "stride", "attributes", "arguments") if key in fact}
+    return ConstantFact(**{**fact, **lists})
 
 
 def read_guards(message: str) -> tuple[str, ...]:

@@ -47,6 +47,7 @@ _GRAPH = "torch._inductor.graph"
 _IR = "torch._inductor.ir"
 _DEBUG = "torch._inductor.debug"
 _OUTPUT_CODE = "torch._inductor.output_code"
+_FOLDING = "torch._inductor.constant_folding"
 _CHOICES = "torch._inductor.select_algorithm"
 
 PLACES: tuple[TorchPlace, ...] = (
@@ -54,6 +55,8 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace("torch._dynamo.guards", "is_recompiles_enabled", "whether dynamo logs recompiles", (RECORD,)),
     TorchPlace(_DEBUG, "DebugContext.__enter__", "the folder of a graph", (RECORD,)),
     TorchPlace(_DEBUG, "DebugContext.__exit__", "that a graph's folder is complete", (RECORD,)),
+    TorchPlace(_DEBUG, "DebugFormatter.fx_graph", "constants of the FX graph", (RECORD,)),
+    TorchPlace(_FOLDING, "ConstantFolder.run_node", "how a constant is packed", (RECORD,)),
     TorchPlace(_DEBUG, "DebugFormatter.ir_post_fusion", "scheduler nodes after fusion", (RECORD,)),
     TorchPlace(_OUTPUT_CODE, "CompiledFxGraph.__init__", "names of a graph's inputs", (RECORD,)),
     TorchPlace(_OUTPUT_CODE, "CompiledFxGraph.__call__", "a graph's real inputs", (RECORD,)),

@@ -35,7 +35,7 @@ from inductor_probe.reader.debug_dir import graph_dir, is_empty, is_run, read_ru
 _DUMP_FIRST = "dump a script first: probe dump check_hflip.py"
 _NUMBERED = re.compile(r"(?P<run>.*):(?P<number>\d{1,9})")
 _NAMED = 6
-_INSIDE_A_RUN = ("torchinductor", "torchdynamo", "probe_logs", "probe_inputs")
+_INSIDE_A_RUN = ("torchinductor", "torchdynamo", "probe_logs", "probe_inputs", "probe_constants")
 _WHAT_TO_GIVE = (
     "give a torch_compile_debug folder, a run_* folder in it, a graph's folder, or an archive of one"
 )

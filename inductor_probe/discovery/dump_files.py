@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import Literal, TypeAlias
 
 from inductor_probe.files import written_under
-from inductor_probe.model.manifest import INPUTS_DIR, LOGS_DIR, MANIFEST_NAME
+from inductor_probe.model.manifest import CONSTANTS_DIR, INPUTS_DIR, LOGS_DIR, MANIFEST_NAME
 
 ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.bz2", ".tbz2", ".zip")
 """How a dump is packed when someone hands it on."""
@@ -24,12 +24,15 @@ _GRAPH_FILE = (
 _RUN_FILE = rf"{re.escape(MANIFEST_NAME)}|{LOGS_DIR}/[^/]+\.log|torchdynamo/debug\.log"
 _RUN = re.compile(
     rf"{_RUN_FILE}|torchinductor/aot_[^/]*_debug\.log|"
-    rf"torchinductor/{_GRAPH}/(?:{_GRAPH_FILE}|{INPUTS_DIR}/[^/]+\.bin)"
+    rf"torchinductor/{_GRAPH}/(?:{_GRAPH_FILE}|(?:{INPUTS_DIR}|{CONSTANTS_DIR})/[^/]+\.bin)"
 )
 _BENCH = re.compile(rf"torchinductor/{_GRAPH}/{re.escape(BENCH_NAME.removesuffix('.py'))}\.(?:py|json)")
 _TEXT = re.compile(rf"(?:.*/)?(?:{_GRAPH_FILE}|{re.escape(MANIFEST_NAME)}|[^/]+\.log|stderr[^/]*\.txt)")
 _FOLDER = re.compile(rf"torchinductor|{_GRAPH}")
-_RUN_FOLDER = re.compile(rf"torchdynamo|torchinductor|{LOGS_DIR}|torchinductor/{_GRAPH}(?:/{INPUTS_DIR})?")
+_RUN_FOLDER = re.compile(
+    rf"torchdynamo|torchinductor|{LOGS_DIR}|torchinductor/{_GRAPH}(?:/(?:{INPUTS_DIR}|{CONSTANTS_DIR}))?"
+)
+_PROBES_FOLDERS = (INPUTS_DIR, CONSTANTS_DIR)
 _NOT_TEXT = (".prof", ".svg", ".png")
 
 Writer: TypeAlias = Literal["torch", "probe", "bench", "temporary"]
@@ -65,7 +68,8 @@ def writer(below_run: PurePosixPath) -> Writer | None:
     if _BENCH.fullmatch(place):
         return "bench"
     if _RUN.fullmatch(place):
-        return "probe" if place.startswith((MANIFEST_NAME, f"{LOGS_DIR}/")) else "torch"
+        probes = place.startswith((MANIFEST_NAME, f"{LOGS_DIR}/")) or below_run.parent.name in _PROBES_FOLDERS
+        return "probe" if probes else "torch"
     return None
 
 

@@ -10,6 +10,12 @@ LOGS_DIR = "probe_logs"
 """Folder in a run with the compiler's own logs, one file an artifact: `fusion.log`."""
 INPUTS_DIR = "probe_inputs"
 """Folder in a graph with the real inputs (`--save-inputs`): raw storage bytes, `arg0_1.bin`."""
+CONSTANTS_DIR = "probe_constants"
+"""Folder in a graph with its constants: raw bytes, `_frozen_param18.bin`."""
+LARGEST_CONSTANT = 256 << 20
+"""Bytes of a constant that is kept without `--save-inputs`."""
+LARGEST_CONSTANTS = 1 << 30
+"""Bytes of all constants of a graph that are kept without `--save-inputs`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +43,50 @@ class InputFact:
     saved: str | None = None
 
 
+ConstantKind: TypeAlias = Literal["plain", "packed", "opaque"]
+"""A strided tensor; one that a library packed by a known call; any other tensor, such as one that was packed
+by a call that is not known."""
+NotKept: TypeAlias = Literal["too-large", "graph-too-large", "not-written", "not-strided", "unknown-packing"]
+"""Larger than `LARGEST_CONSTANT`; beyond `LARGEST_CONSTANTS`; its file could not be written; a tensor that is
+no plain memory; packed by an unknown call."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantFact:
+    """A constant of a graph: a tensor that is part of it, as frozen weights are.
+
+    Attributes:
+        name: in `output_code.py`; where that has none, in the FX graph.
+        size, stride: in elements. Strides of a packed tensor mean nothing.
+        layout: `torch.strided`, or `torch._mkldnn`.
+        bytes: of the memory that its elements span.
+        attributes: what the FX graph calls it.
+        in_code: whether `output_code.py` has it. One of few elements is written into a kernel, and only the
+            FX graph has it then. What a packed one was made from may be in neither.
+        saved: file in the graph's `probe_constants` with its bytes from the first element to the last.
+        sha256: of that file. not_kept: why there is none.
+        operator: what packed it (`mkldnn._reorder_linear_weight`); `arguments` are Python texts: literals,
+            and names of constants. result: the position among several results, None of an only one.
+    """
+
+    name: str
+    kind: ConstantKind
+    size: tuple[int, ...]
+    stride: tuple[int, ...]
+    dtype: str
+    device: str
+    layout: str
+    bytes: int | None = None
+    attributes: tuple[str, ...] = ()
+    in_code: bool = False
+    saved: str | None = None
+    sha256: str | None = None
+    not_kept: NotKept | None = None
+    operator: str | None = None
+    arguments: tuple[str, ...] = ()
+    result: int | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class BufferOrigin:
     """The FX nodes that a buffer was lowered from; `origin_node` is the one whose value it holds, if one."""
@@ -59,6 +109,7 @@ class GraphRecord:
         inputs: facts of the first call; empty when the graph never ran.
         origins: FX origins of its buffers.
         finished: its compile came to an end without an error, so that its files are whole.
+        constants: the tensors that are part of it; None in dumps from before they were kept.
     """
 
     name: str
@@ -69,6 +120,7 @@ class GraphRecord:
     inputs: tuple[InputFact, ...] = ()
     origins: tuple[BufferOrigin, ...] = ()
     finished: bool = True
+    constants: tuple[ConstantFact, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
