@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from io import StringIO
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
-from rich.cells import cell_len
+from rich.cells import cell_len, chop_cells
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.segment import Segment
 from rich.text import Text
@@ -168,30 +168,32 @@ def _with_cut_names(pieces: Pieces, room: int) -> Pieces:
     ]
 
 
-class _Cell(NamedTuple):
-    """A cell of a table: its texts, the width of the widest of its lines, and whether it has several."""
+_Cell: TypeAlias = tuple[str, str, int, Pieces | None]
+"""A cell of a table, measured: its text and style, its columns, and its pieces if it is in several styles.
 
-    pieces: Pieces
-    width: int
-    lines: bool = False
-
-
-_EMPTY = _Cell([("", "")], 0)
+Only one with pieces can have lines; its columns are those of the widest. (A named tuple takes five times as
+long to make, and the garbage collector goes through all of them again and again.)
+"""
+_EMPTY: _Cell = ("", "", 0, None)
 
 
 def _cell(cell: Cell) -> _Cell:
     """Measure a cell. Only one made of pieces has lines: a name with a line end in it stays in its row."""
     if isinstance(cell, (str, tuple)):
         text, style = (cell, "") if isinstance(cell, str) else cell
-        if not (text.isascii() and text.isprintable()):  # nearly all are
-            text = type(text)(visible(text).replace("\n", " ").expandtabs(1))
-            return _Cell([(text, style)], cell_len(text))
-        return _Cell([(text, style)], len(text))
+        if text.isascii() and text.isprintable():  # nearly all are
+            return text, style, len(text), None
+        text = type(text)(visible(text).replace("\n", " ").expandtabs(1))
+        return text, style, cell_len(text), None
     if isinstance(cell, Picture):
         return _EMPTY
-    pieces = _pieces(cell)
-    lines = "".join(text for text, _ in pieces).expandtabs(8).split("\n")
-    return _Cell(pieces, max(map(cell_len, lines)), len(lines) > 1)
+    return _styled(_pieces(cell))
+
+
+def _styled(pieces: Pieces) -> _Cell:
+    """Measure a cell in several styles."""
+    text = "".join([text for text, _ in pieces])
+    return text, "", max(map(cell_len, text.expandtabs(8).split("\n"))), pieces
 
 
 def _table(table: Table, console: Console, width: int) -> Iterator[Segment]:
@@ -199,26 +201,25 @@ def _table(table: Table, console: Console, width: int) -> Iterator[Segment]:
     rows = table.rows if pipe or table.most is None else table.rows[: table.most]
     if not rows:
         return
-    pictures = {index for index, cell in enumerate(rows[0]) if isinstance(cell, Picture)}
-    numbers = [index for index in range(len(table.columns)) if index not in pictures]
+    numbers = [index for index, cell in enumerate(rows[0]) if not isinstance(cell, Picture)]
     columns = [table.columns[index] for index in numbers]
-    widest = [max(_size(row[index]) for row in rows) for index in numbers]
     if pipe:
         columns = [Column(column.title, column.right, None, "never") for column in columns]
+    measured = [[_cell(row[index]) for row in rows] for index in numbers]  # column by column
+    widest = [max(size for _, _, size, _ in cells) for cells in measured]
     widths, gap = _widths(columns, widest, width - table.indent)
     layout = [(columns[index], size) for index, size in widths.items()]
     titles = [_cell((column.title, "dim")) for column, _ in layout]
     head = [titles] if any(column.title for column in columns) else []
-    shown = [numbers[index] for index in widths]
-    cells = ([_cell(row[index]) for index in shown] for row in rows)  # a row at a time: tables can be long
-    for line_cells in chain(head, cells):
-        for line in _row(line_cells, layout, console):
-            pieces = _padded(line, layout, " " * table.indent, gap)
-            if console.color_system is None:  # a pipe: a line without styles is one text
-                yield Segment(f"{''.join([text for text, _ in pieces])}\n")
-            else:
-                yield from (_segment(piece, console) for piece in pieces)
-                yield Segment.line()
+    shown = [
+        [_cut(cell, columns[index], size) for cell in measured[index]]
+        if widest[index] > size
+        else measured[index]
+        for index, size in widths.items()
+    ]
+    for cells in chain(head, zip(*shown, strict=True)):
+        for line in _row(cells, layout, console):
+            yield from _line(line, layout, " " * table.indent, gap, console)
     if len(rows) < len(table.rows):
         more = f"and {len(table.rows) - len(rows)} more{f': {table.more}' if table.more else ''}"
         yield from _hanging([(more, "dim")], console, width, [(" " * (table.indent or _GAP), "")])
@@ -227,16 +228,39 @@ def _table(table: Table, console: Console, width: int) -> Iterator[Segment]:
         yield from _hanging([(text, "dim")], console, width)
 
 
-def _padded(line: Sequence[_Cell], layout: Sequence[tuple[Column, int]], indent: str, gap: str) -> Pieces:
-    """Return the cells of a line and the spaces around them; there are none at its end."""
-    pieces: Pieces = []
-    space = indent
-    for cell, (column, size) in zip(line, layout, strict=True):
-        pad = " " * (size - cell.width)
-        pieces.append((space + pad if column.right else space, ""))
-        pieces += cell.pieces
-        space = gap if column.right else pad + gap
-    return pieces
+def _cut(cell: _Cell, column: Column, size: int) -> _Cell:
+    """Return a cell that is wider than its column, cut to it if it is of those that are not broken."""
+    text, style, width, pieces = cell
+    if width <= size or pieces is not None:
+        return cell
+    if column.fold == "end":
+        return text[:size], style, size, None
+    return (shorten(text, size), style, size, None) if isinstance(text, Name) else cell
+
+
+def _line(
+    line: Sequence[_Cell], layout: Sequence[tuple[Column, int]], indent: str, gap: str, console: Console
+) -> Iterator[Segment]:
+    """Write the cells of a line and the spaces around them; there are none at its end.
+
+    What has no style is one segment up to the next text that has one: rich takes its time for each segment.
+    In a pipe nothing has.
+    """
+    colours = console.color_system is not None
+    plain = indent
+    for (text, style, width, pieces), (column, size) in zip(line, layout, strict=True):
+        pad = " " * (size - width)
+        if column.right:
+            plain += pad
+        if not colours or not (style or pieces):
+            plain += text
+        else:
+            for piece in pieces or ((text, style),):
+                yield Segment(plain)
+                yield _segment(piece, console)
+                plain = ""
+        plain += gap if column.right else pad + gap
+    yield Segment(f"{plain.rstrip(' ')}\n")
 
 
 def _widths(columns: Sequence[Column], widest: Sequence[int], room: int) -> tuple[dict[int, int], str]:
@@ -278,34 +302,44 @@ def _row(
     cells: Sequence[_Cell], layout: Sequence[tuple[Column, int]], console: Console
 ) -> Iterator[Sequence[_Cell]]:
     """Lay out a row: one line, or several where a text is wider than its column."""
-    if not any(cell.lines or cell.width > size for cell, (_, size) in zip(cells, layout, strict=True)):
+    for (text, _, width, _), (_, size) in zip(cells, layout, strict=True):
+        if width > size or "\n" in text:
+            break
+    else:
         yield cells
         return
-    parts = [_cell_lines(cell, *place, console) for cell, place in zip(cells, layout, strict=True)]
+    parts = [
+        [cell] if cell[2] <= size and "\n" not in cell[0] else _cell_lines(cell, column, size, console)
+        for cell, (column, size) in zip(cells, layout, strict=True)
+    ]
     for number in range(max(map(len, parts))):
         yield [part[number] if number < len(part) else _EMPTY for part in parts]
 
 
-def _size(cell: Cell) -> int:
-    """Return the width of a cell, which is made only when its row is written."""
-    text = cell[0] if isinstance(cell, tuple) else cell
-    return len(text) if isinstance(text, str) and text.isascii() and text.isprintable() else _cell(cell).width
-
-
 def _cell_lines(cell: _Cell, column: Column, width: int, console: Console) -> list[_Cell]:
-    if cell.width <= width and not cell.lines:
-        return [cell]
-    pieces = cell.pieces
-    text, style = pieces[0]
-    if column.fold == "end":
-        return [_Cell([(text[:width], style)], width)]
-    if isinstance(text, Name) and len(pieces) == 1:
-        return [_Cell([(shorten(text, width), style)], width)]
-    if column.fold == "path" and len(pieces) == 1:
+    """Return the lines that a cell takes in a column that is narrower than it."""
+    text, style, _, pieces = cell
+    if pieces is not None:
+        return [_styled(line) for line in _wrapped(pieces, console, width)]
+    if column.fold == "path":
         path, space, rest = text.partition(" ")
-        pieces = [(f"{shorten_path(path, width)}{space}{rest}", style)]
-    lines = _wrapped(pieces, console, width)
-    return [_Cell(line, sum(cell_len(part) for part, _ in line)) for line in lines]
+        text = f"{shorten_path(path, width)}{space}{rest}"
+    return [(part, style, cell_len(part), None) for part in _broken(text, width)]
+
+
+def _broken(text: str, width: int) -> list[str]:
+    """Break a text between words: `op0, op1, OUTPUT` at 9 columns is `op0, op1,` and `OUTPUT`.
+
+    A word that is wider than the column goes on in the next line. rich's `Text` does the same, for texts in
+    several styles, in ten times the time.
+    """
+    lines: list[str] = []
+    for word in text.split(" "):
+        if lines and cell_len(lines[-1]) + 1 + cell_len(word) <= width:
+            lines[-1] += f" {word}"
+        else:
+            lines += chop_cells(word, width) or [""]
+    return lines
 
 
 def shorten_path(text: str, room: int) -> str:

@@ -62,7 +62,7 @@ def _symbol(symbol: Symbol) -> str:
 
 def dims_text(dims: tuple[Dim, ...] | None) -> str:
     """`[4, 3, 345, 256]`, `?` when not known."""
-    return "?" if dims is None else f"[{', '.join(str(dim) for dim in dims)}]"
+    return "?" if dims is None else f"[{', '.join(map(str, dims))}]"
 
 
 def shorten(name: str, room: int) -> str:
