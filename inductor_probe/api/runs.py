@@ -93,7 +93,10 @@ def plan_removal(facts: RunFacts) -> Removal:
 def remove_run(removal: Removal) -> None:
     """Remove a run as planned; ProbeError: something stands against it, or changed meanwhile."""
     from inductor_probe.capture.removal import remove
+    from inductor_probe.report.words.runs import blocker_text
 
+    if removal.blockers:
+        raise ProbeError(f"{removal.run} is not removed: {blocker_text(removal.blockers[0])}")
     remove(removal)
 
 

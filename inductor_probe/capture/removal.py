@@ -66,11 +66,11 @@ def remove(removal: Removal) -> None:
     """Remove a run as planned: file by file, never a folder that holds anything else.
 
     Raises:
-        ProbeError: something stands against it, or changed meanwhile; says what is left.
+        ValueError: something stands against it: no plan with blockers may get here.
+        ProbeError: something changed meanwhile; says what is left.
     """
     if removal.blockers:
-        first = removal.blockers[0]
-        raise ProbeError(f"{removal.run} is not removed: {first.code} {first.subject}".rstrip())
+        raise ValueError(removal.blockers)
     files, folders = set(removal.files), set(removal.folders)
     try:
         # Through descriptors: a folder that is replaced by a link meanwhile is not followed.

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from inductor_probe.api.runs import remove_run
 from inductor_probe.bench_file.bench_file import is_as_made, seal
 from inductor_probe.capture import removal as removal_of_runs
 from inductor_probe.capture.removal import plan_removal, remove
@@ -115,7 +116,10 @@ def assert_kept(run: Path, root: Path, named: str) -> None:
     found = plan(run)
     assert found.blockers
     assert any(named in blocker_text(blocker) for blocker in found.blockers), found.blockers
-    with pytest.raises(ProbeError, match="is not removed"):
+    with pytest.raises(ProbeError) as refused:
+        remove_run(found)
+    assert blocker_text(found.blockers[0]) in str(refused.value)
+    with pytest.raises(ValueError, match=found.blockers[0].code):
         remove(found)
     assert dict(everything(root)) == before
 
