@@ -98,7 +98,7 @@ def kernel_of(graph: ip.Graph) -> str:
 def times(result: BenchResult, name: str) -> str:
     """Return how a variant of the kernel compares to the kernel, or that it was not timed."""
     for each in result.comparisons:
-        if each.candidate.name.split(" ")[0] == name:
+        if each.candidate.split(" ")[0] == name:
             speed = f"{1 / each.ratio:.2f} times as fast ({1 / each.high:.2f} to {1 / each.low:.2f})"
             return f"{each.verdict} {speed}"
     return "not timed"

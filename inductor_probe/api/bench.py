@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,12 +23,19 @@ if TYPE_CHECKING:
 class Bench(Shown):
     """What timing a bench file says. `file` is None where it was read from samples on disk.
 
-    `samples` are those that the result rests on, by process.
+    `samples` are those that the result rests on, by process. With `details` the tables are shown that else
+    are folded.
     """
 
     file: BenchFile | None
     result: BenchResult
     samples: tuple[Process, ...] = ()
+    details: bool = False
+
+    @property
+    def detailed(self) -> Bench:
+        """The same, with what else is folded: overheads, roofline, what the ratios rest on."""
+        return replace(self, details=True)
 
     @property
     def correct(self) -> bool:
@@ -46,7 +53,7 @@ class Bench(Shown):
     @property
     def document(self) -> Document:
         """The report, and how variants differ to unfold."""
-        yield from bench_page(self.result, self.samples)
+        yield from bench_page(self.result, self.samples, details=self.details)
         if self.file and self.file.diffs:
             diffs = self.file.diffs
             yield Fold("how variants differ from what they are copies of", lambda: variant_diffs(diffs))

@@ -346,7 +346,7 @@ class ConfigSweeps(Rows[ConfigSweep]):
     nothing = "no Triton kernel of the graph is launched"
 
     def _view(self) -> Document:
-        from inductor_probe.report.pages.bench import config_sweeps
+        from inductor_probe.report.pages.configs import config_sweeps
 
         return config_sweeps(self)
 
@@ -363,6 +363,6 @@ class RewriteRows(Rows[RewriteRow]):
         return RewriteOutput(rewrites=self)
 
     def _view(self) -> Document:
-        from inductor_probe.report.pages.bench import rewrite_list
+        from inductor_probe.report.pages.configs import rewrite_list
 
         return rewrite_list(self)

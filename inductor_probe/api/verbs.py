@@ -305,7 +305,7 @@ def verdict(target: Target = None, *, margin: float | None = None) -> Bench:
     less than `margin` is the same; None is the margin of the measurement.
     """
     from inductor_probe.api.bench import Bench
-    from inductor_probe.bench.verdict import result_of
+    from inductor_probe.bench.result import result_of
     from inductor_probe.store.samples import read_samples
 
     path = Path(target or "")

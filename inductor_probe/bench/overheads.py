@@ -1,108 +1,237 @@
-"""From the samples of kernels, launches, wrapper and guards to a table that adds up."""
+"""From the rounds of kernels, call and guards to their times, and to a table of them that adds up."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
 
-from inductor_probe.model.bench import OverheadRow, Overheads, Side
+from inductor_probe.model.bench import Measurement, OverheadRow, Overheads, Side
 from inductor_probe.model.remark import Subject, measured
 from inductor_probe.model.timing import OverheadSamples, TimedPart
 
-_Key: TypeAlias = tuple[Side, str, str]
+CALL = "Compiled call"
+"""What comparisons call `call` of output_code.py."""
 _SURE = 3.6
 """The median of n normal numbers has a standard error of 1.86 MAD / sqrt(n); 1.96 of those are 95 %."""
+_Series: TypeAlias = Callable[[OverheadSamples], np.ndarray]
+
+
+@dataclass(frozen=True, slots=True)
+class _Time:
+    """Seconds a call, and by how much they may be off; `mad` is of `samples` numbers, one a round."""
+
+    seconds: float
+    uncertainty: float
+    mad: float
+    samples: int
+
+
+class Rounds:
+    """The samples that all absolute times of one report rest on, and the one estimator of them.
+
+    A round times every part of a call once: kernels, `call`, guards. What else runs on the machine makes
+    rounds longer and none shorter, for milliseconds or for minutes. So in each process the faster half of the
+    rounds counts, ranked by the sum of their parts; a part's time in a process is its median over those
+    rounds. Then processes are ranked by the sum of these, a third of them is left out at either end, and the
+    rest is averaged.
+
+    Rounds and processes are chosen once, for all parts: with a median of its own for each part, a machine
+    that is slow in half of the rounds could have the kernel's time of a fast round (100 us) beside the call's
+    of a slow one (240 us), and a wrapper of 140 us where each round says 20 or 40.
+    """
+
+    def __init__(self, processes: Sequence[OverheadSamples]) -> None:
+        self.processes = processes
+        self._fast = [_faster_half(process) for process in processes]
+        sums = [
+            sum(float(np.median(series[rounds])) for series in _all_series(process))
+            for process, rounds in zip(processes, self._fast, strict=True)
+        ]
+        ranked, out = sorted(range(len(processes)), key=sums.__getitem__), len(processes) // 3
+        self._counted = ranked[out : len(ranked) - out]
+
+    def time(self, series: _Series) -> _Time:
+        """Return the time of a part, or of a difference of parts; `series` has one number a round."""
+        rounds = [series(self.processes[index])[self._fast[index]] for index in range(len(self.processes))]
+        medians = np.array([float(np.median(numbers)) for numbers in rounds])
+        counted = [rounds[index] for index in self._counted]
+        distances = np.abs(np.concatenate([numbers - np.median(numbers) for numbers in counted]))
+        mad, samples = float(np.median(distances)), len(distances)
+        between = float(np.median(np.abs(medians - np.median(medians))))
+        uncertainty = _SURE * max(mad / math.sqrt(samples), between / math.sqrt(len(medians)))
+        return _Time(float(np.mean(medians[self._counted])), uncertainty, mad, samples)
+
+    def part(self, index: int) -> _Time:
+        """Return the time of the part at an index: on a GPU, of what the GPU does."""
+        return self.time(lambda process: np.array(process.parts[index].seconds))
+
+
+def _faster_half(process: OverheadSamples) -> np.ndarray:
+    total = _summed(_all_series(process))
+    fast: np.ndarray = np.argsort(total, kind="stable")[: (len(total) + 1) // 2]
+    return fast
+
+
+def _summed(series: Iterable[np.ndarray]) -> np.ndarray:
+    total: np.ndarray = np.sum(list(series), axis=0)
+    return total
+
+
+def _all_series(process: OverheadSamples) -> list[np.ndarray]:
+    """Return what counts in the rank of a round: kernels, library calls and `call`, on GPU and host."""
+    parts = [part for part in process.parts if part.kind in ("kernel", "library", "call")]
+    cuda = process.device != "cpu"
+    hosts = [np.array(part.host) for part in parts if cuda and part.host]
+    return [*(np.array(part.seconds) for part in parts), *hosts]
+
+
+def times_of_parts(processes: Sequence[OverheadSamples]) -> Mapping[str, Measurement]:
+    """Return the times of what was timed in rounds and in quads, by the name that comparisons have for it.
+
+    A kernel with several launches has a time for each: `k alone #1`, `k alone #2`.
+    """
+    rounds, first = Rounds(processes), processes[0]
+    names = [part.name for part in first.parts if part.kind == "kernel"]
+    numbers: dict[str, int] = {}
+    times = {}
+    for index, part in enumerate(first.parts):
+        if part.kind == "kernel" and _same_steps(processes):
+            numbers[part.name] = numbers.get(part.name, 0) + 1
+            name = f"{part.name} alone"
+            name += f" #{numbers[part.name]}" if names.count(part.name) > 1 else ""
+            time = rounds.part(index)
+        elif part.kind == "call":
+            name, time = CALL, rounds.time(lambda process: np.array(_required(process, "call").seconds))
+        else:
+            continue
+        times[name] = Measurement(name, time.seconds, time.mad, time.samples, "rounds")
+    return times
 
 
 def overheads_of(processes: Sequence[OverheadSamples]) -> Overheads:
     """Make the table of one graph from its processes, at least one.
 
-    On a CPU a call is what its kernels take alone (less what an empty kernel takes), plus the launches, plus
-    the wrapper (what is left of `call`), plus the guards. On CUDA the host's
-    time is divided so, and beside it the time of the device.
+    On a CPU a call is what its kernels take alone, and the wrapper, which is what is left of `call`; launches
+    are a part of the kernels' times. The compiled callable is the call and the guards, which are timed by
+    themselves: their difference to a long call would drown in its noise. On CUDA the host's time is divided
+    so, into launches, wrapper and guards, and beside it the time of the GPU.
     """
-    first = processes[0]
+    first, rounds = processes[0], Rounds(processes)
     cuda = first.device != "cpu"
-    guarded = all(_part(process, kind) for process in processes for kind in ("guards", "compiled"))
-    added = [_host(process, "compiled") - _host(process, "call") for process in processes] if guarded else []
-    alone = [_difference(process, "guards") for process in processes] if guarded else []
-    # What guards add to a call drowns in its noise where calls are long: then they are what they take alone.
-    direct = guarded and not (_significant(np.concatenate(added)) and np.median(np.concatenate(added)) > 0)
-    total_of = "compiled" if guarded else "call"
-    series: dict[_Key, list[np.ndarray]] = {}
-    for index, process in enumerate(processes):
-        rows = _rounds(process)
-        total = _host(process, "call")
-        if guarded:
-            guards = (alone if direct else added)[index]
-            rows["host", "guards", "guards"] = guards
-            total = total + guards
-        rows["host", "total", total_of] = total
-        for key, rounds in rows.items():
-            series.setdefault(key, []).append(rounds)
-    rounds_of = {key: np.concatenate(rounds) for key, rounds in series.items()}
-    totals = {side: _median(rounds) for (side, kind, _), rounds in rounds_of.items() if kind == "total"}
-    counts: list[tuple[str, str]] = [(part.kind, part.name) for part in first.parts]
-    with_launch = sum(bool(part.host) for part in _steps(first))
-    table = []
-    for (side, kind, name), rounds in rounds_of.items():
-        median = _median(rounds)
-        launches = with_launch if kind == "launches" else counts.count((kind, name))
-        share = median / totals[side] if totals[side] else 0.0  # differences may cancel to nothing
-        table.append(
-            OverheadRow(kind, name, side, median, _mad(rounds), share, _significant(rounds), launches)
-        )
-    remarks = [remark for process in processes for remark in process.remarks]
-    if direct:
-        remarks.append(measured("guards-timed-alone", "analysis", Subject("graph", "")))
-    walls = [time for process in processes if (part := _part(process, total_of)) for time in part.wall]
-    slower = max(totals, key=totals.__getitem__)
+    steps = _steps(first) if _same_steps(processes) else []
+    remarks = list(dict.fromkeys(remark for process in processes for remark in process.remarks))
+    rows: list[OverheadRow] = []
+    device: Side = "device" if cuda else "host"
+    call = rounds.time(lambda process: np.array(_required(process, "call").seconds))
+    by_name: dict[tuple[str, str], list[int]] = {}
+    for index in steps:
+        by_name.setdefault((first.parts[index].kind, first.parts[index].name), []).append(index)
+    for (kind, name), indexes in by_name.items():
+        rows.append(_row(kind, name, device, _sum(rounds, indexes, "seconds"), len(indexes)))
+    launched = [index for index in steps if all(process.parts[index].host for process in processes)]
+    launches = _sum(rounds, launched, "host") if launched else None
+    busy = _sum(rounds, steps, "seconds") if steps else None
+    if launches is not None and not cuda:
+        rows.append(_row("launches", "launches", "host", launches, len(launched)))
+    if busy is not None:
+        rest = _rest(rounds, steps, "seconds", busy, call)
+        rows.append(_row("rest" if cuda else "wrapper", "rest" if cuda else "wrapper", device, rest))
+        if rest.seconds < -rest.uncertainty:
+            numbers = {"kernels_s": busy.seconds, "call_s": call.seconds}
+            remarks.append(measured("kernels-exceed-call", "analysis", Subject("graph", ""), numbers))
+    if cuda:
+        rows.append(_row("call", CALL, "device", call))
+        call = rounds.time(lambda process: np.array(_required(process, "call").host))
+        if launches is not None:
+            rows.append(_row("launches", "launches", "host", launches, len(launched)))
+            rest = _rest(rounds, launched, "host", launches, call)
+            rows.append(_row("wrapper", "wrapper", "host", rest))
+    rows.append(_row("call", CALL, "host", call))
+    if guarded := all(_part(process, "guards") for process in processes):
+        guards = rounds.time(_guards)
+        rows.append(_row("guards", "guards", "host", guards))
+        compiled = replace(call, seconds=call.seconds + max(guards.seconds, 0.0))
+        rows.append(_row("compiled", "compiled", "host", compiled))
+    rows = _with_shares(rows)
+    walls = [
+        part.wall for process in processes if (part := _part(process, "compiled" if guarded else "call"))
+    ]
+    gpu = max((row.seconds for row in rows if row.side == "device" and row.kind == "call"), default=0.0)
     return Overheads(
         device=first.device,
-        total_of=total_of,
-        rows=tuple(table),
+        rows=tuple(rows),
         allocations=first.allocations,
         rounds=sum(len(_required(process, "call").seconds) for process in processes),
-        guards_alone=_median(np.concatenate(alone)) if alone else None,
-        wall=_median(walls) if walls else None,
-        bound=slower if cuda else None,
+        wall=float(np.median(np.concatenate([np.array(wall) for wall in walls])))
+        if cuda and any(walls)
+        else None,
+        bound=("device" if gpu > rows[-1].seconds else "host") if cuda else None,
         repeated=sum(part.repeated for process in processes for part in process.parts),
         disturbed=sum(part.disturbed for process in processes for part in process.parts),
-        remarks=tuple(dict.fromkeys(remarks)),
+        remarks=tuple(remarks),
     )
 
 
-def _rounds(process: OverheadSamples) -> dict[_Key, np.ndarray]:
-    """Return the rows of a process but guards and the host's total: one number a round, in seconds.
+def _sum(rounds: Rounds, indexes: Sequence[int], field: str) -> _Time:
+    """Return the time of several parts: the sum of theirs, which no other row can contradict."""
 
-    A CPU's kernel of 100 us whose empty kernel takes 1 us, in a call of 120 us, is 99 us of kernel, 1 us of
-    launches and 20 us of wrapper.
+    def total(process: OverheadSamples) -> np.ndarray:
+        return _summed(np.array(getattr(process.parts[index], field)) for index in indexes)
+
+    def one(index: int) -> _Time:
+        return rounds.time(lambda process: np.array(getattr(process.parts[index], field)))
+
+    return replace(rounds.time(total), seconds=sum(one(index).seconds for index in indexes))
+
+
+def _rest(rounds: Rounds, indexes: Sequence[int], field: str, parts: _Time, call: _Time) -> _Time:
+    """Return what is left of a call: the difference of the times that are shown.
+
+    It is uncertain by the scatter of the differences within rounds, and by what those say otherwise.
     """
-    cuda, steps, call = process.device != "cpu", _steps(process), _required(process, "call")
-    zero = np.zeros(len(call.seconds))
-    rows: dict[_Key, np.ndarray] = {}
-    busy, launched = zero, zero
-    for part in steps:
-        seconds, host = np.array(part.seconds), np.array(part.host) if part.host else zero
-        key: _Key = ("device" if cuda else "host", part.kind, part.name)
-        rows[key] = rows.get(key, zero) + (seconds if cuda else seconds - host)
-        busy, launched = busy + seconds, launched + host
-    if cuda:
-        if steps:
-            rows["device", "rest", "rest"] = call.seconds - busy
-        rows["device", "total", "call"] = np.array(call.seconds)
-    if any(part.host for part in steps):
-        rows["host", "launches", "launches"] = launched
-    if steps:
-        rows["host", "wrapper", "wrapper"] = _host(process, "call") - (launched if cuda else busy)
-    return rows
+
+    def difference(process: OverheadSamples) -> np.ndarray:
+        steps = _summed(np.array(getattr(process.parts[index], field)) for index in indexes)
+        left: np.ndarray = np.array(getattr(_required(process, "call"), field)) - steps
+        return left
+
+    within, seconds = rounds.time(difference), call.seconds - parts.seconds
+    uncertainty = max(within.uncertainty, abs(within.seconds - seconds))
+    return replace(within, seconds=seconds, uncertainty=uncertainty)
 
 
-def _steps(process: OverheadSamples) -> list[TimedPart]:
-    return [part for part in process.parts if part.kind in ("kernel", "library")]
+def _row(kind: str, name: str, side: Side, time: _Time, launches: int = 0) -> OverheadRow:
+    nonzero = time.seconds > time.uncertainty
+    return OverheadRow(kind, name, side, time.seconds, time.mad, time.uncertainty, 0.0, nonzero, launches)
+
+
+def _with_shares(rows: Sequence[OverheadRow]) -> list[OverheadRow]:
+    """Fill in shares of each side's last row or, where its parts take more than that alone, of their sum."""
+    totals = {}
+    for side in ("host", "device"):
+        mine = [row for row in rows if row.side == side]
+        kernels = any(row.kind in ("kernel", "library") for row in mine)  # their times have their launches
+        sums = ("call", "compiled", "launches") if kernels else ("call", "compiled")
+        parts = [row.seconds for row in mine if row.kind not in sums]
+        totals[side] = (
+            max(mine[-1].seconds, sum(seconds for seconds in parts if seconds > 0)) if mine else 0.0
+        )
+    return [replace(row, share=row.seconds / totals[row.side]) if totals[row.side] else row for row in rows]
+
+
+def _steps(process: OverheadSamples) -> list[int]:
+    """Return which parts are kernels and library calls."""
+    return [index for index, part in enumerate(process.parts) if part.kind in ("kernel", "library")]
+
+
+def _same_steps(processes: Sequence[OverheadSamples]) -> bool:
+    """Whether every process timed the same ones: in one there may have been no memory for them."""
+    named = [[(process.parts[index].name, index) for index in _steps(process)] for process in processes]
+    return all(names == named[0] for names in named)
 
 
 def _part(process: OverheadSamples, kind: str) -> TimedPart | None:
@@ -113,26 +242,7 @@ def _required(process: OverheadSamples, kind: str) -> TimedPart:
     return next(part for part in process.parts if part.kind == kind)
 
 
-def _host(process: OverheadSamples, kind: str) -> np.ndarray:
-    """Return the host's time for a part: on a CPU all of it."""
-    part = _required(process, kind)
-    return np.array(part.seconds if process.device == "cpu" else part.host)
-
-
-def _difference(process: OverheadSamples, kind: str) -> np.ndarray:
-    part = _required(process, kind)
+def _guards(process: OverheadSamples) -> np.ndarray:
+    part = _required(process, "guards")
     difference: np.ndarray = np.array(part.seconds) - np.array(part.host)
     return difference
-
-
-def _median(rounds: Iterable[float] | np.ndarray) -> float:
-    return float(np.median(np.asarray(rounds)))
-
-
-def _mad(rounds: np.ndarray) -> float:
-    return _median(np.abs(rounds - np.median(rounds)))
-
-
-def _significant(rounds: np.ndarray) -> bool:
-    """Tell whether their median is not zero for sure."""
-    return abs(_median(rounds)) > _SURE * _mad(rounds) / math.sqrt(len(rounds))

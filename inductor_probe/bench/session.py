@@ -12,7 +12,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from inductor_probe.bench.verdict import MORE_PROCESSES, PROCESSES, result_of, wants_more
+from inductor_probe.bench.result import result_of
+from inductor_probe.bench.verdict import MORE_PROCESSES, PROCESSES, wants_more
 from inductor_probe.errors import NotFoundError, ProbeError, RunFailedError
 from inductor_probe.files import write_whole
 from inductor_probe.machine.gpu import gpu_remarks, gpu_state

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from statistics import median
 
 from inductor_probe.bench.intervals import Estimate, estimate, t_quantile
-from inductor_probe.bench.overheads import overheads_of
 from inductor_probe.bench.sample_remarks import sample_remarks
-from inductor_probe.machine.roofline import roofline_rows
-from inductor_probe.model.bench import Ablation, BenchResult, Comparison, Measurement, Verdict
+from inductor_probe.model.bench import Comparison, Verdict
 from inductor_probe.model.remark import Number, Remark, RemarkCode, Subject, measured
-from inductor_probe.model.timing import Quad, Samples, Series, Variant
+from inductor_probe.model.timing import Quad, Series
 
 MARGIN = 0.01
 PROCESSES = 3
@@ -24,59 +21,6 @@ MORE_PROCESSES = 5
 _MOST_PROCESSES = 30
 _LONGEST = 600.0
 _LARGEST_SCORE = 700.0
-
-
-def result_of(samples: Samples) -> BenchResult:
-    """Judge every comparison of one bench file, and hold its kernels against the machine."""
-    processes, margin = samples.processes, samples.margin
-    first = processes[0]
-    pairs: dict[tuple[str, str | None], list[Series]] = {}
-    for process in processes:
-        for series in process.comparisons:
-            pairs.setdefault((series.baseline, series.candidate), []).append(series)
-    ablations = {name: part for process in processes for name, part in process.ablations}
-    compared, alone = list[list[Series]](), list[Measurement]()
-    ablated: list[tuple[str, list[Series]]] = []
-    for (baseline, candidate), pair in pairs.items():
-        if candidate is None:
-            quads = [quad for series in pair for quad in series.quads]
-            alone.append(measure(baseline, quads, candidate=False))
-        elif part := ablations.get(candidate.partition(" ")[0]):  # of `k_v3 alone #1`
-            ablated.append((part, pair))
-        else:
-            compared.append(pair)
-    timed = [process.overheads for process in processes if process.overheads is not None]
-    overheads = overheads_of(timed) if timed else None
-    roofline = samples.roofline if overheads else None
-    variants: dict[str, Variant] = {}  # as the first process that found it wrong, or else the first, has it
-    warnings: dict[tuple[object, ...], Remark] = {}  # the first of those that differ in their numbers only
-    for process in processes:
-        for variant in process.variants:
-            if variants.setdefault(variant.name, variant).correct and not variant.correct:
-                variants[variant.name] = variant
-        for remark in process.warnings:
-            texts = tuple(value for _, value in remark.numbers if isinstance(value, str))
-            warnings.setdefault((remark.code, remark.subject, texts), remark)
-    return BenchResult(
-        graph=first.graph,
-        kernels=first.kernels,
-        inputs=first.inputs,
-        values=first.values,
-        data=first.data,
-        threads=first.threads,
-        processes=len(processes),
-        margin=margin,
-        variants=tuple(variants.values()),
-        comparisons=tuple(conclude(pair, margin, len(compared)) for pair in compared),
-        alone=tuple(alone),
-        overheads=overheads,
-        flops=timed[0].flops if timed else None,
-        ablations=tuple(Ablation(part, conclude(pair, margin)) for part, pair in ablated),
-        warnings=tuple(warnings.values()),
-        roofline=roofline,
-        resources=first.resources,
-        roofline_rows=roofline_rows(samples.works, overheads, roofline) if overheads and roofline else (),
-    )
 
 
 def conclude(series: Sequence[Series], margin: float = MARGIN, comparisons: int = 1) -> Comparison:
@@ -118,17 +62,17 @@ def conclude(series: Sequence[Series], margin: float = MARGIN, comparisons: int 
         reason = reason_for("processes-disagree")
     elif verdict == "UNDECIDED":
         reason = reason_for(*_missing(between, edge, sum(process.spent for process in series)))
-    counted = [quad for quads in used for quad in quads]
+    counted = sum(map(len, used))
     return Comparison(
-        baseline=measure(baseline, counted, candidate=False),
-        candidate=measure(candidate, counted, candidate=True),
+        baseline=baseline,
+        candidate=candidate,
         ratio=_ratio(between.middle),
         low=_ratio(between.low),
         high=_ratio(between.high),
         verdict=verdict,
         process_ratios=tuple(map(_ratio, between.medians)),
         quads=sum(map(len, scores)),
-        excluded=total - len(counted),
+        excluded=total - counted,
         reason=reason,
         remarks=sample_remarks(series, used, between.medians, margin),
     )
@@ -141,15 +85,6 @@ def _ratio(score: float) -> float:
 
 def _scores(quads: Sequence[Quad], *, guard: bool) -> list[float]:
     return [quad.score for quad in quads if quad.guard == guard]
-
-
-def measure(name: str, quads: Sequence[Quad], *, candidate: bool) -> Measurement:
-    """Return the median of the samples of the baseline, or of the candidate."""
-    used = [quad for quad in quads if not (candidate and quad.guard)]
-    samples = [sample for quad in used for sample in quad.samples("B" if candidate else "A")]
-    middle = median(samples) if samples else math.nan
-    mad = median(abs(sample - middle) for sample in samples) if samples else math.nan
-    return Measurement(name, len(samples), middle, mad)
 
 
 def wants_more(comparison: Comparison, margin: float) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import re
 import shlex
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,9 +19,9 @@ from inductor_probe.cli.screen import (
     OutputFormat,
     give,
     give_rows,
+    progress_line,
     relative,
     say,
-    say_warning,
     show,
     show_json,
     write_output,
@@ -32,9 +31,9 @@ from inductor_probe.files import read_text
 from inductor_probe.model.bench import INPUTS, BenchFile, BenchKernelOutput, BenchSettings, RewriteOutput
 from inductor_probe.report.document import Code
 from inductor_probe.report.pages.bench import bench_file_lines, settings_table, variant_diffs
-from inductor_probe.report.words.bench import result_sentence
-from inductor_probe.report.words.remarks import sentence
+from inductor_probe.report.words.bench import next_steps, result_sentence
 
+_DETAILS = "Show overheads, roofline and what the ratios rest on, too."
 _WHERE_DATA_IS = "Do calls read their data from memory or from a cache?"
 
 
@@ -52,6 +51,7 @@ def _show_all_options(ctx: click.Context, parameter: click.Parameter, chosen: bo
     click.option("--kernel", type=KERNEL, help="Time only this kernel and its variants."),
     shared_option("--budget", help="Timing in all: 500ms, 10s, 2m.  [10s]"),
     click.option("--no-run", is_flag=True, help="Only write the file."),
+    click.option("--details", is_flag=True, help=_DETAILS),
     shared_option("--trust"),
     click.option(
         "--help-all", is_flag=True, is_eager=True, expose_value=False, callback=_show_all_options,
@@ -86,6 +86,7 @@ def bench_kernel(
     target: str | None,
     *,
     no_run: bool,
+    details: bool,
     trust: bool,
     variants: tuple[str, ...],
     threads: tuple[int, ...],
@@ -109,7 +110,6 @@ def bench_kernel(
     except VariantTextError as error:
         raise ProbeError(f"{files[error.name]}:{error.line}: {error.what}", error.hint) from error
     _show_written(file, output_format)
-    status = ExitCode.OK
     if no_run and output_format == "json":
         show_json(file.output)
     elif not no_run:
@@ -118,22 +118,43 @@ def bench_kernel(
             replace(settings, inputs=values, threads=number)
             for values, number in itertools.product(inputs, threads)
         ]
-        status = _bench(graph, file, runs, output_format, trust=trust)
-    if no_run or output_format != "json":
-        say(f"next: edit a _v2 in it, then probe bench-kernel {graph.short_name}")
-        say(f"next: probe rewrite {graph.short_name} lists variants that need not be written by hand")
-    return status
+        return _bench(graph, file, runs, output_format, trust=trust, details=details)
+    name = graph.short_name
+    if first := next((f"{kernel}_v2" for kernel in file.kernels), None):
+        place = _places(file.path).get(first)
+        where = f"{first} ({place})" if place else first
+        say(f"next: edit {where}, then probe bench-kernel {name}")
+    say(f"next: probe rewrite {name} lists variants that need not be written by hand")
+    return ExitCode.OK
+
+
+_DEFINITION = re.compile(r"^(?:def )?(\w+_v\d+)(?: = |\()", re.MULTILINE)
+
+
+def _places(path: Path) -> dict[str, str]:
+    """Return where each variant of a bench file is defined: `output_code_bench.py:97`."""
+    text = read_text(path)
+    return {
+        match[1]: f"{path.name}:{text.count(chr(10), 0, match.start()) + 1}"
+        for match in _DEFINITION.finditer(text)
+    }
 
 
 def _bench(
-    graph: ip.Graph, file: BenchFile, runs: list[BenchSettings], output_format: OutputFormat, *, trust: bool
+    graph: ip.Graph,
+    file: BenchFile,
+    runs: list[BenchSettings],
+    output_format: OutputFormat,
+    *,
+    trust: bool,
+    details: bool,
 ) -> ExitCode:
     """Run the file under one setting after the other, and say how much it depends on them."""
     benches = []
     for settings in runs:
-        progress = say if sys.stderr.isatty() else None
-        bench = graph.run_bench_file(file, settings, trust=trust, progress=progress)
-        _say_bench_warnings(bench)
+        with progress_line() as progress:
+            bench = graph.run_bench_file(file, settings, trust=trust, progress=progress)
+        bench = replace(bench, details=details)
         if output_format != "json":
             show(bench.document, output_format)
         benches.append(bench)
@@ -142,13 +163,10 @@ def _bench(
         show_json(BenchKernelOutput(file=file, results=results, summary=tuple(map(result_sentence, results))))
     elif len(benches) > 1:
         show(settings_table(results), output_format)
+    if output_format != "json":
+        for step in next_steps(results[0], graph.short_name, _places(file.path)):
+            say(f"next: {step}")
     return ExitCode.OK if all(bench.correct for bench in benches) else ExitCode.MISMATCH
-
-
-def _say_bench_warnings(bench: ip.Bench) -> None:
-    """Say what spoils the times: above the report, and not in it."""
-    for warning in bench.result.warnings:
-        say_warning(sentence(warning))
 
 
 def _show_written(file: ip.WrittenBenchFile, output_format: OutputFormat) -> None:
@@ -292,13 +310,13 @@ def export_cpp(
 @command(
     click.argument("target", required=False, metavar="[FILE.json|GRAPH]", type=TARGET),
     shared_option("--margin", help="A smaller difference counts as none; as when measured if left out."),
+    click.option("--details", is_flag=True, help=_DETAILS),
 )
-def verdict(target: str | None, *, margin: float | None, output_format: OutputFormat) -> int:
+def verdict(target: str | None, *, margin: float | None, details: bool, output_format: OutputFormat) -> int:
     """Make the report of bench-kernel again from its samples, with the same statistics; nothing is run.
 
     FILE.json is output_code_bench.json, or the folder that it is in; GRAPH names a graph as for bench-kernel.
     Exit status 1 if a variant was wrong.
     """
-    bench = ip.verdict(target, margin=margin)
-    _say_bench_warnings(bench)
+    bench = replace(ip.verdict(target, margin=margin), details=details)
     return give(bench, output_format, ok=bench.correct)

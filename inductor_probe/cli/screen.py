@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
@@ -19,6 +21,7 @@ from inductor_probe.report.document import Document, Inline, Line
 from inductor_probe.report.markdown import to_markdown
 from inductor_probe.report.shown import Shown
 from inductor_probe.report.terminal import Terminal, plain_console
+from inductor_probe.report.visible import visible
 
 if TYPE_CHECKING:
     from inductor_probe.api.rows import Rows
@@ -73,6 +76,30 @@ def say(text: Inline) -> None:
     """Print what is not a result: progress, notes, errors."""
     console = plain_console(file=sys.stderr, width=_PIPE_WIDTH)  # a path cut in two cannot be copied
     console.print(Terminal([Line(text)]), crop=False)
+
+
+@contextmanager
+def progress_line() -> Iterator[Callable[[str], None] | None]:
+    """Give a function that says what is being done, in one line that the next one replaces; it vanishes.
+
+    None where standard error is no terminal: nobody waits there.
+    """
+    if not sys.stderr.isatty():
+        yield None
+        return
+    width, begin = plain_console(file=sys.stderr).width, time.monotonic()
+
+    def progress(text: str) -> None:
+        seconds = time.monotonic() - begin
+        line = visible(f"{text} ... ({seconds:.0f} s)" if seconds >= 1 else f"{text} ...")
+        sys.stderr.write(f"\r{line[: width - 1]}\x1b[K")
+        sys.stderr.flush()
+
+    try:
+        yield progress
+    finally:
+        sys.stderr.write("\r\x1b[K")
+        sys.stderr.flush()
 
 
 def say_warning(text: str) -> None:

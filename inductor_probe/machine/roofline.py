@@ -42,7 +42,7 @@ def roofline_rows(
 ) -> tuple[RooflineRow, ...]:
     """Compare each kernel that was timed alone with the roofline, in the order of `works`.
 
-    `overheads` are what each takes in a call, without launches. `cold`: data had left the caches, so that
+    `overheads` have what each takes alone, all of its launches. `cold`: data had left the caches, so that
     memory bounds any kernel.
     """
     side = "host" if overheads.device == "cpu" else "device"
@@ -50,7 +50,7 @@ def roofline_rows(
     compared = []
     for work in works:
         timed = [row for row in rows if _runs(work.name, row.kind, row.name)]
-        seconds = sum(row.median for row in timed)
+        seconds = sum(row.seconds for row in timed)
         if seconds > 0:
             launches = sum(row.launches for row in timed)
             compared.append(_row(work, seconds, launches, roofline, cold=cold))

@@ -75,26 +75,37 @@ Side = Literal["host", "device"]
 
 @dataclass(frozen=True, slots=True)
 class OverheadRow:
-    """A part of the time of a call, in seconds; on each side they add up to its `total`.
+    """A part of the time of a call, in seconds.
+
+    On a CPU `call` is kernels, library calls and wrapper, and `launches` are a part of the kernels' times; on
+    CUDA the GPU's `call` is kernels, library calls and `rest`, and the host's is launches and wrapper.
+    `compiled` is the host's `call` and the guards.
 
     Attributes:
-        kind: `kernel` or `library` (one each, all of its launches), `launches`, `wrapper`, `guards`, `rest`
-            (what else the GPU does), `total`.
+        kind: `kernel` or `library` (one each, all of its launches), `launches`, `wrapper`, `rest` (what else
+            the GPU does), `call`, `guards`, `compiled`.
         side: whose time: the host's, or the GPU's. On a CPU all is the host's.
-        median, mad: of one number a round; differences are taken within a round.
-        share: of the side's total.
-        nonzero: whether it is not zero for sure: else it may be nothing.
+        seconds: one estimate for all rows and tables: see `bench.overheads.Rounds`.
+        mad: of the rounds that it rests on. uncertainty: by how much `seconds` may be off.
+        share: of the side's last row.
+        nonzero: whether it is not zero for sure. Else it may be nothing, and differences may be negative.
         launches: how many it stands for.
     """
 
     kind: str
     name: str
     side: Side
-    median: float
+    seconds: float
     mad: float
+    uncertainty: float
     share: float
     nonzero: bool
     launches: int = 0
+
+    @property
+    def below(self) -> float | None:
+        """Seconds that it does not reach, where it is too short to measure; None where that is not known."""
+        return max(self.seconds, 0.0) + self.uncertainty if self.seconds > -self.uncertainty else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,21 +113,16 @@ class Overheads:
     """The overhead table of a graph.
 
     Attributes:
-        total_of: what the host's `total` is of: `compiled`, or `call` where guards could not be timed.
-        guards_alone: seconds of the guards called over and over without the wrapper: less than beside it,
-            where caches and branch predictors hold other things. The row `guards` has it where the difference
-            of `compiled` and `call` is too small to tell. None where they could not be timed.
-        wall: on CUDA, seconds from call to call; None on a CPU, where it is the total.
+        wall: on CUDA, seconds from call to call; None on a CPU, where it is the host's time.
         bound: on CUDA, which side is slower: that is what the wall time is.
-        rounds: how many all rows rest on.
+        rounds: how many were timed. repeated, disturbed: blocks taken once more since something else ran
+            meanwhile, and those where that did not help.
     """
 
     device: str
-    total_of: str
     rows: tuple[OverheadRow, ...]
     allocations: int
     rounds: int
-    guards_alone: float | None
     wall: float | None
     bound: Side | None
     repeated: int
@@ -133,7 +139,7 @@ class RooflineRow:
     """A kernel against the roofline.
 
     Attributes:
-        seconds: a call of the graph, over all of its launches, without launch costs.
+        seconds: a call of the graph, over all of its launches: what the overhead table has.
         rate: bytes a second; `place` and `share`: the copy that it is compared to, and the part of that rate.
         flop_rate, flop_share: the same for floating-point operations a second.
         remarks: why a share is not to be believed.
@@ -216,20 +222,25 @@ class BenchSettings:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """Samples of one thing in one comparison: how many, their median, and their median distance from it.
+    """The time of one thing: the only one that a report has of it.
 
-    `median` and `mad` are seconds a call.
+    Attributes:
+        name: `k alone`, `k alone #2` (its second launch), `Compiled call`.
+        seconds: a call. mad: median distance of its `samples` from their median, in seconds.
+        source: `rounds` of kernels, call and guards; `quads` of a comparison; `ratio`: the time of what it is
+            compared with, times the ratio.
     """
 
     name: str
-    samples: int
-    median: float
+    seconds: float
     mad: float
+    samples: int
+    source: Literal["rounds", "quads", "ratio"]
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """How long `candidate` takes relative to `baseline`.
+    """How long `candidate` takes relative to `baseline`; `BenchResult.times` has both by their names.
 
     Attributes:
         ratio: of times, candidate over baseline; `low` to `high` is its interval.
@@ -239,8 +250,8 @@ class Comparison:
         remarks: what makes the samples less than plain: drift, bimodality, processes that differ.
     """
 
-    baseline: Measurement
-    candidate: Measurement
+    baseline: str
+    candidate: str
     ratio: float
     low: float
     high: float
@@ -267,7 +278,7 @@ class BenchResult:
     Attributes:
         inputs: size, dtype and memory format of the largest input. values: which ones: `random`.
         data: `warm` or `cold`. margin: a ratio within 1 +- margin is the same time.
-        alone: what was timed and compared to nothing. warnings: what spoils the times.
+        times: of everything timed, one for each name, in the order of timing. warnings: what spoils them.
         overheads: where the time of the compiled function goes: kernels, launches, wrapper, guards.
         flops: of each operator of the graph that registers a count; None where not counted.
         ablations: copies that leave a part out, against the kernel. They compute something else, and are no
@@ -275,6 +286,7 @@ class BenchResult:
         roofline: of the machine, measured in the same run; None where it was not. roofline_rows: each kernel
             against it.
         resources: of Triton kernels and of copies of them, by name.
+        torch: its version; None where samples do not say. command: the command line of the first process.
     """
 
     graph: str
@@ -287,7 +299,7 @@ class BenchResult:
     margin: float
     variants: tuple[Variant, ...]
     comparisons: tuple[Comparison, ...]
-    alone: tuple[Measurement, ...]
+    times: tuple[Measurement, ...]
     warnings: tuple[Remark, ...]
     ablations: tuple[Ablation, ...] = ()
     overheads: Overheads | None = None
@@ -295,6 +307,19 @@ class BenchResult:
     roofline: Roofline | None = None
     roofline_rows: tuple[RooflineRow, ...] = ()
     resources: tuple[tuple[str, Resources], ...] = ()
+    torch: str | None = None
+    command: tuple[str, ...] = ()
+
+    def time(self, name: str) -> Measurement:
+        """Return the time of what is called so in the comparisons."""
+        return next(time for time in self.times if time.name == name)
+
+    @property
+    def alone(self) -> tuple[Measurement, ...]:
+        """What was timed and compared to nothing."""
+        pairs = (*self.comparisons, *(ablation.comparison for ablation in self.ablations))
+        compared = {name for pair in pairs for name in (pair.baseline, pair.candidate)}
+        return tuple(time for time in self.times if time.name not in compared)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -34,7 +34,7 @@ BenchCode: TypeAlias = Literal[
     "one-process", "guard-outside-margin", "disturbed-quads", "processes-disagree", "too-few-quads",
     "too-few-processes", "near-margin",
     # about the overhead table, and what a kernel reaches of the roofline
-    "guards-timed-alone", "above-copy-rate", "below-copy-rate", "above-matmul-rate", "matmul-not-measured",
+    "kernels-exceed-call", "above-copy-rate", "below-copy-rate", "above-matmul-rate", "matmul-not-measured",
     "roofline-not-measured",
 ]  # fmt: skip
 """Made by `bench/` and `machine/roofline.py`."""

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from inductor_probe.bench.result import result_of
 from inductor_probe.bench.session import run_bench_file
-from inductor_probe.bench.verdict import result_of
 from inductor_probe.errors import NotFoundError, ProbeError, RunFailedError
 from inductor_probe.model.bench import BenchSettings
 from inductor_probe.store.samples import read_samples

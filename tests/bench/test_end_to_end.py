@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from inductor_probe.bench.result import result_of
 from inductor_probe.bench.session import run_bench_file, run_once
-from inductor_probe.bench.verdict import result_of
 from inductor_probe.bench_file.bench_file import write_bench_file
 from inductor_probe.errors import NotFoundError, RunFailedError
 from inductor_probe.model.bench import BenchResult, BenchSettings
@@ -88,15 +88,15 @@ def test_copies_that_nobody_edited_are_checked_and_not_timed(graph_dir: Path) ->
         "call_v2": (True, True),
         f"{kernel}_v2": (True, True),
     }
-    assert [each.candidate.name for each in result.comparisons] == ["Compiled call"]
+    assert [each.candidate for each in result.comparisons] == ["Compiled call"]
     assert [each.name for each in result.alone] == [f"{kernel} alone"]
     shown = to_text(bench_page(result), 200)
-    assert f"checked, and not timed since nobody edited them: call_v2, {kernel}_v2" in shown
+    assert f"correct, and not timed since they are unedited copies: call_v2, {kernel}_v2" in shown
 
     edit_copy(file.path, "auto tmp0 =", "auto tmp0 = /* mine */")
     result = run(file.path)
     assert not any(each.unedited for each in result.variants), "call_v2 launches the edited kernel"
-    assert [each.candidate.name for each in result.comparisons] == [
+    assert [each.candidate for each in result.comparisons] == [
         "Compiled call",
         "call_v2",
         f"{kernel}_v2 alone",
@@ -130,7 +130,7 @@ def test_equal_copies_are_right_and_timed_when_asked_for(graph_dir: Path) -> Non
     assert list(variants) == ["call", "call_v2", f"{kernel}_v2"]
     assert all(variant.correct and variant.max_error == 0 for variant in result.variants)
     assert all(variant.elements == 3 * 20 * 24 for variant in result.variants)
-    assert [(each.baseline.name, each.candidate.name) for each in result.comparisons] == [
+    assert [(each.baseline, each.candidate) for each in result.comparisons] == [
         ("Eager (aten graph)", "Compiled call"),
         ("Compiled call", "call_v2"),
         (f"{kernel} alone", f"{kernel}_v2 alone"),
@@ -179,7 +179,7 @@ def test_swapped_indices_in_a_load_are_refused_and_located(graph_dir: Path) -> N
     assert wrong.first_bad_output == 0
     assert wrong.max_error is not None
     assert wrong.value != wrong.expected
-    assert [each.candidate.name for each in result.comparisons] == ["Compiled call"]
+    assert [each.candidate for each in result.comparisons] == ["Compiled call"]
     assert [each.name for each in result.alone] == [f"{kernel} alone"]
     assert by_name(result)["call"].correct
 
@@ -196,7 +196,7 @@ def test_output_that_is_not_written_cannot_pass_on_stale_memory(graph_dir: Path)
     wrong = by_name(result)[f"{kernel}_v2"]
     assert not wrong.correct
     assert 0 < wrong.mismatches < wrong.elements
-    assert f"{kernel}_v2 alone" not in {each.candidate.name for each in result.comparisons}
+    assert f"{kernel}_v2 alone" not in {each.candidate for each in result.comparisons}
 
 
 def test_a_copy_that_does_not_compile_ends_the_run_with_the_compilers_words(graph_dir: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from inductor_probe.bench.overheads import overheads_of
+from inductor_probe.bench.overheads import overheads_of, times_of_parts
 from inductor_probe.harness.remarks import remark
 from inductor_probe.model.bench import Overheads
 from inductor_probe.report.words.remarks import sentence
@@ -38,39 +38,57 @@ ON_CPU = (
 
 
 def test_on_a_cpu_the_rows_add_up_to_the_compiled_callable() -> None:
-    found = table(written(*ON_CPU))
-    medians = {row.kind: row.median for row in found.rows}
-    assert medians == {
-        "kernel": 163.0,  # both launches, without what an empty kernel takes
-        "library": 330.0,
-        "launches": 2.0,
-        "wrapper": 55.0,
-        "guards": 10.0,
-        "total": 560.0,
+    """The second round ran at half the speed: it is not of the faster half, in any row."""
+    overheads = table(written(*ON_CPU))
+    seconds = {row.kind: row.seconds for row in overheads.rows}
+    assert seconds == {
+        "kernel": 157.5,  # both launches
+        "library": 315.0,
+        "launches": 2.0,  # of the kernels' time
+        "wrapper": 52.5,
+        "call": 525.0,
+        "guards": 8.0,
+        "compiled": 533.0,
     }
-    assert sum(each for kind, each in medians.items() if kind != "total") == medians["total"]
-    assert sum(row.share for row in found.rows) == pytest.approx(2.0)
-    launches = {row.kind: row.launches for row in found.rows}
+    assert seconds["kernel"] + seconds["library"] + seconds["wrapper"] == seconds["call"]
+    assert seconds["call"] + seconds["guards"] == seconds["compiled"]
+    launches = {row.kind: row.launches for row in overheads.rows}
     assert (launches["kernel"], launches["library"], launches["launches"]) == (2, 1, 2)
-    assert (found.total_of, found.guards_alone, found.rounds, found.bound) == ("compiled", 8.0, 3, None)
+    assert (overheads.rounds, overheads.bound) == (3, None)
 
 
-def test_differences_are_taken_within_a_round() -> None:
-    """The second round ran at half the speed; the guards differ by nothing all the same."""
-    found = table(written(*ON_CPU))
-    guards = found.row("guards")
+def test_times_of_parts_are_those_of_the_table() -> None:
+    times = times_of_parts([overhead_samples(written(*ON_CPU))])
+    seconds = {name: time.seconds for name, time in times.items()}
+    assert seconds == {"k0 alone #1": 105.0, "k0 alone #2": 52.5, "Compiled call": 525.0}
+
+
+def test_a_process_that_was_slow_in_every_part_does_not_count() -> None:
+    slow = [part(one["kind"], one["name"], [9 * time for time in one["seconds"]]) for one in ON_CPU[:4]]
+    overheads = table(written(*ON_CPU[:4]), written(*slow), written(*ON_CPU[:4]))
+    assert [row.seconds for row in overheads.rows if row.kind == "call"] == [525.0]
+
+
+def test_guards_are_those_timed_by_themselves_whatever_a_long_call_takes() -> None:
+    """Beside `guards 453.8 us`, which was the difference of two long calls, a report had 18.33 us."""
+    noisy = part("compiled", "compiled", [400.0, 1100.0, 1550.0])
+    overheads = table(written(*ON_CPU[:5], noisy))
+    guards, compiled = overheads.row("guards"), overheads.row("compiled")
     assert guards is not None
-    assert (guards.mad, guards.nonzero) == (0.0, True)
+    assert compiled is not None
+    assert (guards.seconds, compiled.seconds) == (8.0, 533.0)
 
 
-def test_guards_too_little_to_tell_beside_a_long_call_are_those_timed_by_themselves() -> None:
-    noisy = part("compiled", "compiled", [400.0, 1100.0, 550.0])
-    found = table(written(*ON_CPU[:5], noisy))
-    guards, total = found.row("guards"), found.row("total")
-    assert guards is not None
-    assert total is not None
-    assert (guards.median, total.median) == (8.0, 558.0)
-    assert "too short to measure" in sentence(found.remarks[0])
+def test_kernels_that_take_longer_than_the_call_leave_no_wrapper() -> None:
+    """`wrapper -42.33 us` is no time."""
+    kernel = part("kernel", "k", [142.0, 142.5, 142.1])
+    overheads = table(written(kernel, part("call", "call", [100.0, 100.4, 100.2])))
+    wrapper = overheads.row("wrapper")
+    assert wrapper is not None
+    assert (wrapper.nonzero, wrapper.below) == (False, None)
+    (remark,) = overheads.remarks
+    assert "kernels take 42% longer than the call that runs them all" in sentence(remark)
+    assert sum(row.share for row in overheads.rows if row.kind == "kernel") == 1.0
 
 
 def test_rounds_of_all_processes_count() -> None:
@@ -79,14 +97,14 @@ def test_rounds_of_all_processes_count() -> None:
 
 def test_without_guards_in_one_process_the_total_is_call() -> None:
     found = table(written(*ON_CPU), written(*ON_CPU[:4], remarks=[remark("guards-not-timed", error="x")]))
-    assert found.total_of == "call"
+    assert found.row("compiled") is None
     assert found.row("guards") is None
     assert list(map(sentence, found.remarks)) == ["guards are not timed: x"]
 
 
 def test_without_kernels_no_wrapper_is_made_up() -> None:
     found = table(written(*ON_CPU[3:]))
-    assert [row.kind for row in found.rows] == ["guards", "total"]
+    assert [row.kind for row in found.rows] == ["call", "guards", "compiled"]
 
 
 def test_what_may_be_nothing_is_not_told() -> None:
@@ -95,6 +113,8 @@ def test_what_may_be_nothing_is_not_told() -> None:
     wrapper = table(written(*parts)).row("wrapper")
     assert wrapper is not None
     assert not wrapper.nonzero
+    assert wrapper.below is not None
+    assert wrapper.below > max(wrapper.seconds, 0)
 
 
 def test_on_cuda_each_side_adds_up_and_the_slower_one_bounds() -> None:
@@ -107,17 +127,19 @@ def test_on_cuda_each_side_adds_up_and_the_slower_one_bounds() -> None:
             device="cuda",
         )
     )
-    rows = {(row.side, row.kind): row.median for row in found.rows}
+    rows = {(row.side, row.kind): row.seconds for row in found.rows}
     assert rows == {
         ("device", "kernel"): 4.0,
         ("device", "rest"): 1.0,
-        ("device", "total"): 5.0,
+        ("device", "call"): 5.0,
         ("host", "launches"): 5.0,
         ("host", "wrapper"): 15.0,
+        ("host", "call"): 20.0,
         ("host", "guards"): 10.0,
-        ("host", "total"): 30.0,
+        ("host", "compiled"): 30.0,
     }
-    assert (found.bound, found.wall, found.guards_alone) == ("host", 31.0, 10.0)
+    assert (found.bound, found.wall) == ("host", 31.0)
+    assert {row.side for row in found.rows if row.share == 1.0} == {"host", "device"}
 
 
 @pytest.mark.parametrize(

@@ -24,9 +24,7 @@ def kept(tmp_path: Path) -> Path:
 def test_kept_samples_are_judged_without_torch(probe: Probe, kept: Path) -> None:
     ran = probe("verdict", kept, PYTHONPROFILEIMPORTTIME="1")
     assert ran.status == ExitCode.OK, ran.err
-    assert ran.out.splitlines()[-1] == (
-        "k_v2 takes 2.00x as long as k (2.00 to 2.00x, 3 processes, 9 quads)."
-    )
+    assert ran.out.splitlines()[0] == "k_v2 takes 2.00x as long as k (2.00 to 2.00x)."
     assert "numpy" in ran.err
     assert "torch" not in ran.err
 

@@ -11,7 +11,7 @@ from inductor_probe.harness.configs import ConfigTime as Timed
 from inductor_probe.harness.remarks import remark
 from inductor_probe.model.autotuning import ConfigSweep
 from inductor_probe.model.codec import from_json
-from inductor_probe.report.pages.bench import sweep_sentence
+from inductor_probe.report.pages.configs import sweep_sentence
 
 CACHE = remark("autotune-cache-in-use", function="fn", torch="2.11")
 CONFIGS = [

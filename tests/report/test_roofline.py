@@ -5,7 +5,7 @@ from __future__ import annotations
 from inductor_probe.model.bench import RooflineRow
 from inductor_probe.model.remark import Subject, measured
 from inductor_probe.model.timing import KernelWork, PeakRate, Roofline
-from inductor_probe.report.pages.bench import rate_text, roofline_sentence, roofline_table
+from inductor_probe.report.pages.overheads import rate_text, roofline_sentence, roofline_table
 from inductor_probe.report.terminal import to_text
 
 NO_INT4 = measured(

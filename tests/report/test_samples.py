@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from inductor_probe.bench.verdict import conclude
-from inductor_probe.model.bench import BenchResult, Comparison
+from inductor_probe.model.bench import BenchResult, Comparison, Measurement
 from inductor_probe.model.timing import Process, Series
 from inductor_probe.report.html import html
 from inductor_probe.report.pages.bench import bench_page
@@ -41,7 +41,11 @@ def result(*comparisons: Comparison) -> BenchResult:
         margin=MARGIN,
         variants=(),
         comparisons=comparisons,
-        alone=(),
+        times=tuple(
+            Measurement(name, 1e-4, 1e-6, 9, "quads")
+            for pair in comparisons
+            for name in (pair.baseline, pair.candidate)
+        ),
         warnings=(),
     )
 

@@ -2,57 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from inductor_probe.model.bench import BenchResult, Comparison, Measurement
+from inductor_probe.model.bench import BenchResult, Comparison
 from inductor_probe.model.remark import Remark
 from inductor_probe.model.timing import Element, Variant
-from inductor_probe.report.units import counted, duration
-from inductor_probe.report.words.templates import joined
+from inductor_probe.report.units import duration
+from inductor_probe.report.words.remarks import sentence
 
 _RATIO_FROM = 1.5
 """A difference of this factor or more is a ratio; percent are hard to read there."""
 _MOST_CLAUSES = 3
+_EAGER = "Eager"
+
+
+def answers(result: BenchResult) -> list[str]:
+    """Return what was measured in a few sentences without their full stops, the most important first.
+
+    Variants come before the graph itself against eager, differences before what is the same or not decided.
+    """
+    ranks = ("FASTER", "SLOWER", "SAME", "UNDECIDED", "INVALID")
+    ranked = sorted(
+        result.comparisons, key=lambda one: (one.baseline.startswith(_EAGER), ranks.index(one.verdict))
+    )
+    sentences = [clause(comparison, result.margin) for comparison in ranked[:_MOST_CLAUSES]]
+    if more := ranked[_MOST_CLAUSES:]:
+        counts = [(verdict, sum(one.verdict == verdict for one in more)) for verdict in ranks]
+        words = ", ".join(f"{count} {_COUNTED[verdict]}" for verdict, count in counts if count)
+        sentences.append(f"{len(more)} more comparisons: {words}")
+    if not sentences and result.alone:
+        first = result.alone[0]
+        sentences.append(
+            f"{side_name(first.name)} takes {duration(first.seconds)} a call; nothing to compare with"
+        )
+    return sentences
+
+
+_COUNTED = {
+    "FASTER": "faster",
+    "SLOWER": "slower",
+    "SAME": "the same",
+    "UNDECIDED": "not decided",
+    "INVALID": "invalid",
+}
 
 
 def result_sentence(result: BenchResult) -> str:
-    """Return what all comparisons say in one sentence, differences first."""
-    wrong = [variant.name for variant in result.variants if not variant.correct]
-    differ = [one for one in result.comparisons if one.verdict in ("FASTER", "SLOWER")]
-    same = [one for one in result.comparisons if one.verdict == "SAME"]
-    undecided = [one for one in result.comparisons if one.verdict in ("UNDECIDED", "INVALID")]
-    clauses = [clause(comparison, result.processes) for comparison in differ[-_MOST_CLAUSES:]]
-    if len(differ) > _MOST_CLAUSES:
-        clauses.append(f"{len(differ) - _MOST_CLAUSES} more differ")
-    if len(same) == 1:
-        clauses.append(clause(same[0], result.processes, result.margin))
-    elif same:
-        clauses.append(f"{len(same)} others take the same time within {result.margin * 100:.3g} %")
-    if len(undecided) == 1:
-        clauses.append(clause(undecided[0], result.processes))
-    elif undecided:
-        clauses.append(f"{len(undecided)} comparisons are not decided")
-    if wrong:
-        clauses.append(f"{joined(wrong)} {'is' if len(wrong) == 1 else 'are'} wrong and not timed")
-    if not clauses and result.alone:
-        first = result.alone[0]
-        clauses.append(f"{side_name(first)} takes {duration(first.median)} per call; nothing to compare with")
-    return "; ".join(clauses) + "." if clauses else "Nothing was compared."
+    """Return what all comparisons say in one line, wrong variants first."""
+    wrong = [wrong_sentence(variant, sentence) for variant in result.variants if not variant.correct]
+    return "; ".join([*wrong, *answers(result)]) + "." if wrong or answers(result) else NOTHING
+
+
+NOTHING = "Every variant is correct; no times were measured."
+
+
+def wrong_sentence(variant: Variant, remark_text: Callable[[Remark], str]) -> str:
+    """Return `k_v2 is WRONG in 3 of 9 elements: output 0[1, 2] is 1.25, expected 1; largest error 0.25`."""
+    where = f" in {variant.mismatches:,} of {variant.elements:,} elements" if variant.mismatches else ""
+    return f"{variant.name} is WRONG{where}: {wrong_words(variant, remark_text)}"
 
 
 def wrong_words(variant: Variant, remark_text: Callable[[Remark], str]) -> str:
-    """Return what is wrong with a variant.
-
-    `3 of 9 elements are wrong, the largest error is 0.25; the first, output 0[1, 2], is 1.25 instead of 1`.
-    """
+    """Return what is wrong with a variant: `output 0[1, 2] is 1.25, expected 1; largest error 0.25`."""
     clauses = []
-    if variant.mismatches:
-        error = "" if variant.max_error is None else f", the largest error is {variant.max_error:.3g}"
-        clauses.append(f"{variant.mismatches:,} of {variant.elements:,} elements are wrong{error}")
     if variant.first_bad is not None and variant.expected is not None:
         index = f"[{', '.join(map(str, variant.first_bad))}]" if variant.first_bad else ""
-        values = f"{_element(variant.value)} instead of {_element(variant.expected)}"
-        clauses.append(f"the first, output {variant.first_bad_output}{index}, is {values}")
+        values = f"{_element(variant.value)}, expected {_element(variant.expected)}"
+        clauses.append(f"output {variant.first_bad_output}{index} is {values}")
+    if variant.mismatches and variant.max_error is not None:
+        clauses.append(f"largest error {variant.max_error:.3g}")
     clauses += map(remark_text, variant.remarks)
     return "; ".join(clauses) or "it does not agree with the reference"
 
@@ -62,8 +80,8 @@ def _element(value: Element) -> str:
     return f"{value:.9g}" if isinstance(value, float) else str(value)
 
 
-def clause(comparison: Comparison, processes: int, margin: float = 0.0) -> str:
-    """Return what a comparison says: `k_v2 is 1.9 % slower than k (1.6 to 2.2 %, 3 processes, 412 quads)`."""
+def clause(comparison: Comparison, margin: float) -> str:
+    """Return what a comparison says: `k_v2 is 1.9 % slower than k (1.6 to 2.2 %)`."""
     baseline, candidate = side_name(comparison.baseline), side_name(comparison.candidate)
     ratio, low, high = comparison.ratio, comparison.low, comparison.high
     percent = abs(ratio - 1) * 100
@@ -83,13 +101,52 @@ def clause(comparison: Comparison, processes: int, margin: float = 0.0) -> str:
             interval = f"{1 / high:.2f} to {1 / low:.2f}x"
         case "SAME":
             text = f"takes the same time as {baseline} within {margin * 100:.3g} %"
+        case "UNDECIDED":
+            candidate, text = "no verdict for", f"{candidate} against {baseline}"
         case _:
-            text = f"against {baseline} is {comparison.verdict}"
-    excluded = f", {comparison.excluded} disturbed ones left out" if comparison.excluded else ""
-    measured = f"{counted(processes, 'process', 'processes')}, {comparison.quads} quads{excluded}"
-    return f"{candidate} {text} ({interval}, {measured})"
+            candidate, text = "invalid measurement of", f"{candidate} against {baseline}"
+    reason = f": {sentence(comparison.reason)}" if comparison.reason else ""
+    return f"{candidate} {text} ({interval}){reason}"
 
 
-def side_name(measurement: Measurement) -> str:
-    """Return the name without `alone`, where the other side shows that."""
-    return measurement.name.removesuffix(" alone")
+def next_steps(result: BenchResult, graph: str, places: Mapping[str, str]) -> list[str]:
+    """Return what to do next, as what was found calls for it; at most two steps.
+
+    `graph` is how commands name it, `places` where each variant is defined: `output_code_bench.py:97`.
+    """
+
+    def with_place(name: str) -> str:
+        return f"{name} ({places[name]})" if name in places else name
+
+    again = f"probe bench-kernel {graph}"
+    details = (
+        f"probe verdict {graph} --details shows where the time of a call goes" if result.overheads else ""
+    )
+    compared = [pair for pair in result.comparisons if not pair.baseline.startswith(_EAGER)]
+    if wrong := [variant.name for variant in result.variants if not variant.correct]:
+        if wrong[0] == "call":
+            return ["probe doctor shows whether this machine has what the generated code needs"]
+        return [f"correct {with_place(wrong[0])}, then {again}"]
+    if not compared:
+        copies = [f"{kernel}_v2" for kernel in result.kernels]
+        edit = [f"edit {with_place(copies[0])}, or see probe rewrite {graph} for variants, then {again}"]
+        return edit + [details] * bool(details)
+    ranks = ("INVALID", "UNDECIDED", "FASTER", "SLOWER", "SAME")
+    first = min(compared, key=lambda pair: ranks.index(pair.verdict))
+    reason = first.reason
+    if reason and reason.code == "too-few-quads" and isinstance(more := reason.number("seconds"), int):
+        step = f"{again} --budget {10 + more}s measures for longer"
+    elif reason and reason.code == "too-few-processes":
+        step = f"{again} --processes {reason.number('processes')}"
+    elif first.verdict in ("INVALID", "UNDECIDED"):
+        step = "probe doctor shows what disturbs this machine; measure again when that has ended"
+    elif first.verdict == "FASTER":
+        step = f"{again} --inputs random,zeros --threads 1,2 shows whether that holds elsewhere"
+    else:
+        step = f"probe rewrite {graph} lists other variants"
+    return [step, details] if details else [step]
+
+
+def side_name(name: str) -> str:
+    """Return the name of what was timed: `k alone #2` is the second launch of k, `k #2`."""
+    return name.replace(" alone", "", 1)

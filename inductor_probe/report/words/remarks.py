@@ -128,20 +128,23 @@ _RATE_WORDS: Mapping[str, str] = {  # by the likeliest reason, which nobody reco
 }
 _BENCH_WORDS: Mapping[str, _Words] = {
     "bimodal-samples": (
-        "{subject} is bimodal in process {process}: {share:.0%} of its blocks are near {low_us:.4g} us, "
-        "{rest:.0%} near {high_us:.4g} us"
+        "{subject} runs at two speeds in process {process}: {rest:.0%} of its samples take {factor:.2f}x as "
+        "long as the others"
     ),
-    "drift": "times drift: {subject} became {change:.1%} {slower} within a process, and the baseline with it",
-    "autocorrelation": "successive quads are correlated: {autocorrelation:.2f} in process {process}",
-    "processes-differ": "processes differ: ratios {ratios}",
+    "drift": "drift of {change:.0%} within a process ({subject} became {slower}): affects both variants",
+    "autocorrelation": "successive ratios are correlated: {autocorrelation:.2f} in process {process}",
+    "processes-differ": "the ratio differs between processes ({ratios}): the interval includes that",
     "one-process": "only one process was run: at least {fewest} are needed",
     "guard-outside-margin": "compared with itself, {baseline} takes {low:.3f} to {high:.3f}x its own time",
-    "disturbed-quads": "the machine is busy: {disturbed} of {quads} quads were disturbed",
+    "disturbed-quads": "the machine is busy: other programs ran during {disturbed} of {quads} measurements",
     "processes-disagree": "processes disagree on which is faster",
     "too-few-quads": "needs about {seconds} s more, or more processes",
     "too-few-processes": "processes differ too much: about {processes} of them are needed",
     "near-margin": "the ratio is too close to the margin to decide",
-    "guards-timed-alone": "guards were timed alone: within a call their time is too short to measure",
+    "kernels-exceed-call": (
+        "timed one by one, kernels take {more:.0%} longer than the call that runs them all: in it they find "
+        "their data in a cache, or the machine was busy; the time of the call is the one to believe"
+    ),
     "above-copy-rate": lambda values: _RATE_WORDS[f"above {values['reason']}"],
     "below-copy-rate": lambda values: _RATE_WORDS[f"below {values['reason']}"],
     "above-matmul-rate": (
@@ -178,8 +181,7 @@ _MACHINE_WORDS: Mapping[str, tuple[str, str]] = {  # what is wrong, and what to 
         "{fewer_threads}",
     ),
     "busy-processors": (
-        "{kernels}: {threads:# thread}, but other processes keep {busy:.1f} of {processors:# processor} "
-        "busy: samples can take a thousand times as long",
+        "other processes keep {busy:.1f} of {processors:# processor} busy: {busy_effect}",
         "wait until those are done[, or {fewer_if_several}]",
     ),
     "stolen-processors": (
@@ -242,8 +244,9 @@ def _values(remark: Remark) -> dict[str, Any]:
     elif remark.code == "graph-break" and values["times"] != 1:
         values["repeated"] = values["times"]
     elif remark.code == "bimodal-samples":
-        values |= {"rest": 1 - values["share"]}
-        values |= {"low_us": values["low_s"] * 1e6, "high_us": values["high_s"] * 1e6}
+        values |= {"rest": 1 - values["share"], "factor": values["high_s"] / values["low_s"]}
+    elif remark.code == "kernels-exceed-call":
+        values["more"] = values["kernels_s"] / values["call_s"] - 1
     elif remark.code == "drift":
         values |= {"change": abs(values["change"]), "slower": "slower" if values["change"] > 0 else "faster"}
     elif remark.code == "processes-differ":
@@ -283,6 +286,11 @@ def _machine_values(remark: Remark, values: Mapping[str, Any]) -> dict[str, Any]
         "fixed": " or ".join(str(values.get("fixed")).split(", ")),
         "fewer_threads": fewer,
         "fewer_if_several": fewer if values.get("threads") != 1 else None,
+        "busy_effect": (
+            "times are longer than on a quiet machine; ratios hold"
+            if values.get("threads") == 1
+            else f"{values.get('threads')} threads wait for each other, and can take a thousand times as long"
+        ),
         "governors": " and ".join(str(values.get("governors")).split(", ")),
         "period_ms": values["period_s"] * 1000 if "period_s" in values else None,
         "throttled_by": " and ".join(reasons),

@@ -1,0 +1,71 @@
+"""The time of each thing in a report: one value, from one set of samples, whichever table shows it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
+
+from inductor_probe.model.bench import Comparison, Measurement
+from inductor_probe.model.timing import Series
+
+
+def times_of(
+    series: Sequence[Series], comparisons: Iterable[Comparison], measured: Mapping[str, Measurement]
+) -> tuple[Measurement, ...]:
+    """Return a time for each name in `series`, in their order.
+
+    What was timed in the rounds of kernels and call has that time. Of what was only compared, the ratio is
+    known better than the time, since both sides are timed in turns: so its time is the other side's times the
+    ratio. `Compiled call` of 30 us that takes 1.5 times as long as `Eager` makes 20 us for that. Where
+    neither side has a time, the baseline's is the median over all quads of its fastest block.
+
+    Args:
+        series: of all comparisons and processes.
+        comparisons: what was concluded from them.
+        measured: by name; of the same data (warm or cold) as `series`.
+    """
+    names = dict.fromkeys(name for pair in series for name in (pair.baseline, pair.candidate) if name)
+    times = {name: measured[name] for name in names if name in measured}
+    ratios = {(pair.baseline, pair.candidate): pair.ratio for pair in comparisons}
+    known = True
+    while len(times) < len(names):
+        if not known:  # the next baseline that nothing leads to
+            baselines = [pair.baseline for pair in series if pair.baseline not in times]
+            name = baselines[0] if baselines else next(name for name in names if name not in times)
+            times[name] = _from_quads(name, series)
+        known = False
+        for (baseline, candidate), ratio in ratios.items():
+            if baseline in times and candidate not in times:
+                times[candidate] = _scaled(candidate, times[baseline], ratio, series)
+                known = True
+            elif candidate in times and baseline not in times:
+                times[baseline] = _scaled(baseline, times[candidate], 1 / ratio, series)
+                known = True
+    return tuple(times[name] for name in names)
+
+
+def _blocks(name: str, series: Sequence[Series]) -> list[float]:
+    """Return the fastest block of a side in each quad that counts."""
+    blocks: list[float] = []
+    for pair in series:
+        quads = [quad for quad in pair.quads if quad.disturbed is None] or list(pair.quads)
+        if pair.baseline == name:
+            blocks += [min(quad.samples("A")) for quad in quads]
+        elif pair.candidate == name:
+            blocks += [min(quad.samples("B")) for quad in quads if not quad.guard]
+    return blocks
+
+
+def _from_quads(name: str, series: Sequence[Series]) -> Measurement:
+    blocks = _blocks(name, series)
+    middle = median(blocks) if blocks else math.nan
+    mad = median(abs(block - middle) for block in blocks) if blocks else math.nan
+    return Measurement(name, middle, mad, len(blocks), "quads")
+
+
+def _scaled(name: str, other: Measurement, ratio: float, series: Sequence[Series]) -> Measurement:
+    """Return the time of `name`, which takes `ratio` times as long as `other`; scatter is that of its own."""
+    scatter, seconds = _from_quads(name, series), other.seconds * ratio
+    mad = scatter.mad / scatter.seconds * seconds if scatter.samples else math.nan
+    return Measurement(name, seconds, mad, scatter.samples, "ratio")
