@@ -13,11 +13,12 @@ from inductor_probe.model.timing import FlopCount, Variant
 from inductor_probe.report.pages.bench import bench_page
 from inductor_probe.report.terminal import to_text
 from inductor_probe.report.units import duration
-from inductor_probe.report.words.bench import clause, result_sentence, wrong_words
+from inductor_probe.report.words.bench import clause, next_steps, result_sentence, wrong_words
 from inductor_probe.report.words.remarks import sentence
 
 CHANGED = measured("input-changed", "analysis", Subject("variant", "k"), {"input": 0})
 RAISED = reported("raises ValueError: x", Subject("variant", "k"))
+TOO_FEW = measured("too-few-quads", "analysis", Subject("variant", "k_v2"), {"seconds": 30})
 KERNEL = "cpp_fused__to_copy_abs_add_arange_clamp_div_index_lt_mul_rsub_sub_sum_unsqueeze_0"
 
 
@@ -109,14 +110,14 @@ def test_the_table_fits_its_terminal_and_tells_long_names_apart(width: int) -> N
 def test_why_nothing_is_decided_is_in_the_answer_and_warnings_come_last() -> None:
     subject = Subject("variant", "k_v2 alone")
     reason = measured("too-few-quads", "analysis", subject, {"seconds": 3})
-    drift = measured("drift", "hazard", subject, {"change": -0.02})
+    drift = measured("drift", "hazard", subject, {"change": -0.22})
     undecided = comparison(0.9, 1.1, "UNDECIDED", reason=reason, remarks=(drift,))
     lines = to_text(bench_page(result(undecided)), 200).splitlines()
     assert lines[0] == (
         "no verdict for k_v2 against k (-10.0 to +10.0 %): needs about 3 s more, or more processes."
     )
     assert lines[-1] == (
-        "warning: drift of 2% within a process (k_v2 alone became faster): affects both variants"
+        "warning: drift of 22% within a process (k_v2 alone became faster): affects both variants"
     )
 
 
@@ -143,10 +144,44 @@ def test_wrong_variants_come_first_and_have_no_time() -> None:
     wrong = Variant("k_v2", False, 0.25, 3, 9, (1, 2), 0, value=1.25, expected=1.0)
     shown = to_text(bench_page(result(variants=(wrong,))), 200)
     assert shown.startswith(
-        "k_v2 is WRONG in 3 of 9 elements: output 0[1, 2] is 1.25, expected 1; largest error 0.25. "
-        "It was not timed.\n"
+        "k_v2 is WRONG in 3 of 9 elements: output 0[1, 2] is 1.25, expected 1; largest error 0.25; "
+        "not timed.\n"
     )
     assert "ratio" not in shown
+
+
+def test_a_kernel_and_the_wrapper_that_launches_it_are_wrong_in_one_sentence() -> None:
+    wrong = Variant("call_v2", False, 0.25, 3, 9, (1, 2), 0, value=1.25, expected=1.0)
+    shown = to_text(bench_page(result(variants=(wrong, replace(wrong, name="k_v2")))), 200)
+    assert shown.startswith("k_v2 is WRONG in 3 of 9 elements")
+    assert "largest error 0.25 (call_v2 too); not timed." in shown
+    assert next_steps(result(variants=(wrong, replace(wrong, name="k_v2"))), "g", {"k_v2": "b.py:9"}) == [
+        "correct k_v2 (b.py:9), then probe bench-kernel g"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("comparisons", "steps"),
+    [
+        ([], ["edit k_v2 (b.py:9), or see probe rewrite g for variants, then probe bench-kernel g"]),
+        (
+            [comparison(0.8, 0.9, "FASTER")],
+            ["probe bench-kernel g --inputs random,zeros --threads 1,2 shows whether that holds elsewhere"],
+        ),
+        ([comparison(0.999, 1.001, "SAME")], ["probe rewrite g lists other variants"]),
+        (
+            [comparison(0.9, 1.1, "UNDECIDED", reason=TOO_FEW)],
+            ["probe bench-kernel g --budget 40s measures for longer"],
+        ),
+        (
+            [comparison(0.9, 1.1, "INVALID")],
+            ["probe doctor shows what disturbs this machine; measure again when that has ended"],
+        ),
+    ],
+)
+def test_the_next_step_depends_on_what_was_found(comparisons: list[Comparison], steps: list[str]) -> None:
+    """It was `edit a _v2` whatever was found."""
+    assert next_steps(result(*comparisons), "g", {"k_v2": "b.py:9"}) == steps
 
 
 @pytest.mark.parametrize(

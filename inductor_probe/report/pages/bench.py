@@ -31,7 +31,7 @@ from inductor_probe.report.pages.overheads import (
     roofline_table,
 )
 from inductor_probe.report.units import counted, duration
-from inductor_probe.report.words.bench import NOTHING, answers, side_name, wrong_sentence
+from inductor_probe.report.words.bench import NOTHING, answers, side_name, wrong_groups, wrong_sentence
 from inductor_probe.report.words.remarks import sentence
 from inductor_probe.report.words.templates import listed
 
@@ -45,6 +45,7 @@ _MOST_WRONG = 3
 _NAME = Column("", fold="middle")
 _ONLY_IN_DETAILS = ("autocorrelation", "processes-differ")
 """Remarks that change nothing for who reads the verdict: the interval counts them."""
+_LARGE_DRIFT = 0.1
 _OF_OVERHEADS = ("kernels-exceed-call",)
 """Remarks on overheads that say which of two times to believe."""
 
@@ -130,11 +131,10 @@ def bench_page(
 
 def _answer(result: BenchResult, most: int) -> Iterator[Block]:
     """Yield a sentence for each thing that was found out, the first as a title."""
-    wrong = [variant for variant in result.variants if not variant.correct]
+    wrong = wrong_groups(result)
     sentences: list[tuple[str, str]] = []
-    for variant in wrong[:most]:
-        untimed = "" if variant.name == "call" else " It was not timed."
-        sentences.append((f"{wrong_sentence(variant, sentence)}.{untimed}", "bold red"))
+    for variants in wrong[:most]:
+        sentences.append((f"{wrong_sentence(variants, sentence)}; not timed.", "bold red"))
     if len(wrong) > most:
         sentences.append((f"{len(wrong) - most} more variants are wrong: --details", "bold red"))
     sentences += [(f"{text}.", "bold") for text in answers(result)]
@@ -185,13 +185,18 @@ def _warnings(result: BenchResult, *, details: bool) -> list[str]:
     for code, same in by_code.items():
         if details:
             texts += dict.fromkeys(map(sentence, same))
-        elif code not in _ONLY_IN_DETAILS:
+        elif code not in _ONLY_IN_DETAILS and any(map(_matters, same)):
             more = f" (and {counted(len(same) - 1, 'more comparison')})" if len(same) > 1 else ""
             texts.append(sentence(max(same, key=_size)) + more)
     if not details and result.overheads:
         remarks = [*result.overheads.remarks]
         texts += [sentence(one) for one in remarks if one.kind == "hazard" or one.code in _OF_OVERHEADS]
     return texts
+
+
+def _matters(remark: Remark) -> bool:
+    """Whether it changes how a time is read: a drift of a few percent does not, as ratios are of turns."""
+    return remark.code != "drift" or _size(remark) >= _LARGE_DRIFT
 
 
 def _size(remark: Remark) -> float:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 
 from inductor_probe.model.bench import BenchResult, Comparison
 from inductor_probe.model.remark import Remark
 from inductor_probe.model.timing import Element, Variant
 from inductor_probe.report.units import duration
 from inductor_probe.report.words.remarks import sentence
+from inductor_probe.report.words.templates import joined
 
 _RATIO_FROM = 1.5
 """A difference of this factor or more is a ratio; percent are hard to read there."""
 _MOST_CLAUSES = 3
 _EAGER = "Eager"
+_WRAPPER = re.compile(r"call(_v\d+)?")
 
 
 def answers(result: BenchResult) -> list[str]:
@@ -47,19 +50,37 @@ _COUNTED = {
 }
 
 
+def wrong_groups(result: BenchResult) -> list[list[Variant]]:
+    """Return the wrong variants, those with the very same outputs together, a kernel before its wrapper.
+
+    `call_v2` launches `k_v2`: where that is wrong, both are, at the same element.
+    """
+    groups: dict[object, list[Variant]] = {}
+    for variant in sorted(result.variants, key=lambda variant: bool(_WRAPPER.fullmatch(variant.name))):
+        if not variant.correct:
+            place = (variant.first_bad_output, variant.first_bad, str(variant.value), variant.mismatches)
+            groups.setdefault(place if variant.mismatches else variant.name, []).append(variant)
+    return list(groups.values())
+
+
 def result_sentence(result: BenchResult) -> str:
     """Return what all comparisons say in one line, wrong variants first."""
-    wrong = [wrong_sentence(variant, sentence) for variant in result.variants if not variant.correct]
+    wrong = [wrong_sentence(variants, sentence) for variants in wrong_groups(result)]
     return "; ".join([*wrong, *answers(result)]) + "." if wrong or answers(result) else NOTHING
 
 
 NOTHING = "Every variant is correct; no times were measured."
 
 
-def wrong_sentence(variant: Variant, remark_text: Callable[[Remark], str]) -> str:
-    """Return `k_v2 is WRONG in 3 of 9 elements: output 0[1, 2] is 1.25, expected 1; largest error 0.25`."""
+def wrong_sentence(variants: Sequence[Variant], remark_text: Callable[[Remark], str]) -> str:
+    """Return what is wrong with variants whose outputs are the same.
+
+    `k_v2 is WRONG in 3 of 9 elements: output 0[1, 2] is 1.25, expected 1; largest error 0.25 (call_v2 too)`.
+    """
+    variant, *others = variants
     where = f" in {variant.mismatches:,} of {variant.elements:,} elements" if variant.mismatches else ""
-    return f"{variant.name} is WRONG{where}: {wrong_words(variant, remark_text)}"
+    too = f" ({joined(other.name for other in others)} too)" if others else ""
+    return f"{variant.name} is WRONG{where}: {wrong_words(variant, remark_text)}{too}"
 
 
 def wrong_words(variant: Variant, remark_text: Callable[[Remark], str]) -> str:
@@ -123,10 +144,11 @@ def next_steps(result: BenchResult, graph: str, places: Mapping[str, str]) -> li
         f"probe verdict {graph} --details shows where the time of a call goes" if result.overheads else ""
     )
     compared = [pair for pair in result.comparisons if not pair.baseline.startswith(_EAGER)]
-    if wrong := [variant.name for variant in result.variants if not variant.correct]:
-        if wrong[0] == "call":
+    if wrong := wrong_groups(result):
+        names = [variant.name for variants in wrong for variant in variants]
+        if "call" in names:
             return ["probe doctor shows whether this machine has what the generated code needs"]
-        return [f"correct {with_place(wrong[0])}, then {again}"]
+        return [f"correct {with_place(names[0])}, then {again}"]
     if not compared:
         copies = [f"{kernel}_v2" for kernel in result.kernels]
         edit = [f"edit {with_place(copies[0])}, or see probe rewrite {graph} for variants, then {again}"]
