@@ -39,7 +39,8 @@ lint: env
 
 unit: env
 # A file's tests stay together and in order: those of the README follow each other. Nothing asserts a time.
-	$(BIN)/python -m pytest -n auto --dist loadfile
+# The longest files come first (tests/conftest.py), which xdist would order by their numbers of tests.
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 env: $(VENV)/.made-from-constraints
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import tarfile
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +16,7 @@ import pytest
 
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.reader.debug_dir import read_graph, read_run
+from tests.fork_server import ForkServer
 
 REPOSITORY = Path(__file__).parents[1]
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -58,6 +61,15 @@ def read() -> Callable[..., CompiledGraph]:
     return _read
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the files that have most tests that compile: a long one at the end would run alone.
+
+    Tests of a file stay in their order; with pytest-xdist that takes `--no-loadscope-reorder` (Makefile).
+    """
+    compiling = Counter(item.path for item in items if item.get_closest_marker("compiles"))
+    items.sort(key=lambda item: -compiling[item.path])
+
+
 @pytest.fixture(scope="session", autouse=True)
 def surroundings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Keep what tests dump out of the user's record of what was made here, and the tests quick.
@@ -69,6 +81,15 @@ def surroundings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         patch.setenv("TORCHINDUCTOR_VEC_ISA_OK", "1")
         patch.delenv("COLUMNS", raising=False)  # pytest's workers have it: what probe prints would be folded
+        for name in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL"):  # those of the make that runs the tests
+            patch.delenv(name, raising=False)
+        # A shell starts what runs in the background, or by nohup, with these ignored, and children inherit
+        # that: what tests send to processes would not arrive.
+        for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+            if signal.getsignal(number) == signal.SIG_IGN:
+                signal.signal(
+                    number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+                )
         yield
 
 
@@ -81,19 +102,35 @@ class Ran:
     err: str
 
 
+@pytest.fixture(scope="session")
+def fork_server(surroundings: None) -> Iterator[ForkServer]:
+    """Return the process that this worker's commands are forks of; it starts with the first."""
+    server = ForkServer()
+    yield server
+    server.close()
+
+
 @pytest.fixture
-def probe(tmp_path: Path) -> Callable[..., Ran]:
-    """Run `probe` in a process of its own, in an empty folder unless `cwd` is given."""
+def probe(tmp_path: Path, fork_server: ForkServer) -> Callable[..., Ran]:
+    """Run `probe` in a process of its own, in an empty folder unless `cwd` is given.
+
+    It is a fork of one that has imported the package, wherever that cannot be told from a fresh one.
+    """
 
     def _probe(*arguments: str | Path, cwd: Path | None = None, **environment: str) -> Ran:
-        ended = subprocess.run(
-            [sys.executable, "-m", "inductor_probe", *map(str, arguments)],
-            cwd=cwd or tmp_path,
-            env={**os.environ, **environment},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        words, variables = [str(argument) for argument in arguments], {**os.environ, **environment}
+        if fork_server.can_run(words, variables):
+            ended = fork_server.run(words, cwd or tmp_path, variables)
+        else:
+            ended = fresh_probe(words, cwd or tmp_path, variables)
         return Ran(ended.returncode, ended.stdout, ended.stderr)
 
     return _probe
+
+
+def fresh_probe(
+    arguments: list[str], cwd: Path, environment: Mapping[str, str]
+) -> subprocess.CompletedProcess[str]:
+    """Run `probe` in a process that Python starts for it."""
+    command = [sys.executable, "-m", "inductor_probe", *arguments]
+    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
