@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from inductor_probe.model.code import KernelArg, KernelDetails, Pairs, PointerUse, Role
+from inductor_probe.model.code import KernelArg, KernelDetails, PointerUse, Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,6 @@ class KernelText:
 
     args: tuple[KernelArg, ...]
     details: KernelDetails | None
-    facts: Pairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +39,7 @@ class Backend:
     def read(self, source: str) -> KernelText:
         """Read a kernel's parameters and facts off its text. Any text is taken."""
         if self.module is None:
-            return KernelText((), None, (("lines", str(source.count("\n"))),) if source else ())
+            return KernelText((), None)
         text: KernelText = self._reader().read(source)
         return text
 

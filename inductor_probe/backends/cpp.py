@@ -27,7 +27,6 @@ from inductor_probe.model.code import (
     Loop,
     LoopNest,
     NestFeature,
-    Pairs,
     PointerUse,
     Role,
 )
@@ -42,8 +41,6 @@ _THREADS = re.compile(r"#pragma omp parallel[^\n]{0,200}?\bnum_threads\((\d+)\)"
 _COLLAPSE = re.compile(r"\bcollapse\((\d+)\)")
 # cpp.py, LoopLevel.lines: `long` until torch 2.4, then `int64_t`.
 _INDEX_TYPE = re.compile(r"\bfor\s*\(\s*([\w:]+)\s+\w+\s*=\s*static_cast<\1>")
-_WIDTHS = {"long": "int64", "int64_t": "int64", "int": "int32", "int32_t": "int32"}
-"""`long` is 64 bits wide where inductor writes it: it chose `int64_t` later for Windows' sake."""
 _VECTOR = re.compile(r"at::vec::Vectorized(?:N<(?P<many>\w+),\s*(?P<registers>\d{1,9})>|<(?P<one>\w+)>)")
 # cpp.py, CppKernel.codegen_loops_impl: buffers of outer loop fusion.
 _LOCAL = re.compile(r"std::make_unique<(?P<type>\w+)\s*\[\]>\((?P<size>[^;\n]{0,400})\)")
@@ -110,7 +107,7 @@ def read(source: str) -> KernelText:
         if (param := _PARAM.fullmatch(" ".join(text.split())))
     )
     facts = _facts(source, signature.end() if signature else 0)
-    return KernelText(args, facts, _pairs(facts))
+    return KernelText(args, facts)
 
 
 def _role(name: str, kind: str) -> Role:
@@ -175,31 +172,6 @@ def _reductions(source: str, body: int) -> tuple[str, ...]:
             if name := next((name for part, name in _REDUCTIONS.items() if part in function), None):
                 names.setdefault(name)
     return tuple(names)
-
-
-def _pairs(facts: CppFacts) -> Pairs:
-    tails = facts.count("tail")
-    threads = f", {facts.threads} threads" if facts.threads else ""
-    collapse = f", collapse({facts.collapse})" if facts.collapse else ""
-    tiles = dict.fromkeys("x".join(map(str, nest.tile)) for nest in facts.nests if nest.tile)
-    pairs: list[tuple[str, str | None]] = [
-        ("loop nests", str(facts.count("vectorised") + facts.count("scalar"))),
-        ("vectorised", str(facts.count("vectorised"))),
-        ("scalar", str(facts.count("scalar"))),
-        ("tails", str(tails) if tails else None),
-        ("vector width", f"{facts.vector_bits} bits" if facts.vector_bits else None),
-        ("tiles", ", ".join(tiles) or None),
-        ("openmp", f"parallel{threads}{collapse}" if facts.parallel else "no"),
-        ("index width", _WIDTHS.get(facts.index_type or "")),
-        ("index type", facts.index_type),
-        ("reductions", ", ".join(facts.reductions) or None),
-        ("atomic adds", str(facts.atomics) if facts.atomics else None),
-        ("local buffers", ", ".join(facts.local_buffers) or None),
-        ("template", ", ".join(facts.templates) or None),
-        ("loops of helpers", str(facts.helper_loops) if facts.helper_loops else None),
-        ("division by zero", "raises" if facts.division_check else None),
-    ]
-    return tuple((name, text) for name, text in pairs if text is not None)
 
 
 @dataclass(slots=True)

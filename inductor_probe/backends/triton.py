@@ -88,9 +88,7 @@ def read(source: str) -> KernelText:
     types = dict(facts.signature)
     names = [name for name, is_constant in parameters if not is_constant]
     roles = _roles(source, names, types)
-    return KernelText(
-        tuple(KernelArg(name, roles[name], types.get(name)) for name in names), facts, _pairs(facts)
-    )
+    return KernelText(tuple(KernelArg(name, roles[name], types.get(name)) for name in names), facts)
 
 
 def _decorator(source: str) -> _Decorator | None:
@@ -261,29 +259,6 @@ def _hint(text: str | None) -> str | None:
     """`ReductionHint.INNER` is `INNER`."""
     match = _HINT.fullmatch(text) if text else None
     return match[1] if match else text
-
-
-def _pairs(facts: TritonFacts) -> Pairs:
-    atomics = f", {facts.atomics} atomic" if facts.atomics else ""
-    pairs: list[tuple[str, str | None]] = [
-        ("heuristic", facts.heuristic),
-        ("reduction hint", facts.reduction_hint),
-        ("tile hint", facts.tile_hint),
-        ("size hints", _joined(facts.size_hints)),
-        ("index width", facts.index_width),
-        ("loads", str(facts.loads)),
-        ("stores", f"{facts.stores}{atomics}"),
-        ("block sizes", ", ".join(facts.blocks) or None),
-        ("config", _joined(facts.config)),
-        ("divisible by 16", ", ".join(facts.divisible) or None),
-        ("constants", _joined(facts.constants)),
-        *((name.replace("_", " "), text) for name, text in facts.meta),
-    ]
-    return tuple((name, text) for name, text in pairs if text is not None)
-
-
-def _joined(pairs: Pairs) -> str | None:
-    return ", ".join(f"{name}={text}" for name, text in pairs) or None
 
 
 # TritonKernel.load and TritonKernel.store.

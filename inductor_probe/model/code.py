@@ -132,6 +132,9 @@ class LoopNest:
         return tuple(first.values())
 
 
+_WIDTHS = {"long": "int64", "int64_t": "int64", "int": "int32", "int32_t": "int32"}
+
+
 @dataclass(frozen=True, slots=True)
 class CppFacts:
     """Facts of a C++ kernel.
@@ -161,6 +164,16 @@ class CppFacts:
     local_buffers: tuple[str, ...] = ()
     templates: tuple[str, ...] = ()
     division_check: bool = False
+
+    @property
+    def index_width(self) -> str | None:
+        """`int64` or `int32`. `long` has 64 bits here: inductor took to `int64_t` for Windows' sake."""
+        return _WIDTHS.get(self.index_type or "")
+
+    @property
+    def tiles(self) -> tuple[str, ...]:
+        """The different tiles of its nests: `16x16`."""
+        return tuple(dict.fromkeys("x".join(map(str, nest.tile)) for nest in self.nests if nest.tile))
 
     def count(self, kind: str) -> int:
         """Return the number of nests of a kind."""
@@ -247,9 +260,8 @@ class Kernel:
     Attributes:
         name: the variable that `output_code.py` binds it to. backend: `cpp` or `triton`.
         source: its C++ or Triton text.
-        facts: what its backend reads off the text, in display order: `("vectorised", "1")`.
         chooses: the kernels that it runs one of, when it is but a choice among others.
-        details: the same with structure, where the backend's text is understood.
+        details: what its backend reads off the text; None for one whose text is only shown.
         comment: what inductor wrote above it: its path, source nodes, and the FX nodes it was made from.
     """
 
@@ -257,7 +269,6 @@ class Kernel:
     backend: str
     source: str = field(repr=False)
     args: tuple[KernelArg, ...]
-    facts: tuple[tuple[str, str], ...] = ()
     span: Span | None = field(default=None, compare=False)
     details: KernelDetails | None = field(default=None, repr=False)
     chooses: tuple[str, ...] = ()

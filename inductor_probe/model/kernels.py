@@ -60,6 +60,7 @@ class KernelRow:
         recorded_read, recorded_written: these bytes with the sizes of the compile, where they are symbolic
             and the dump records those. symbols: the symbolic sizes in them.
         loads, stores: that its text holds. reductions: of its nodes. None where nothing tells.
+        chooses: the kernels that it runs one of. details: what its backend reads off its text.
         traits: what `--only` filters by: backend, kind, `scalar`, `vectorised`, `reduction`, `atomic`,
             `int64` (64-bit indices in Triton), `unlinked`.
         remarks: about the kernel; most bytes at stake first.
@@ -82,7 +83,7 @@ class KernelRow:
     loads: int | None
     stores: int | None
     reductions: int | None
-    facts: Pairs
+    chooses: tuple[str, ...]
     details: KernelDetails | None
     traits: tuple[str, ...]
     remarks: tuple[Remark, ...]

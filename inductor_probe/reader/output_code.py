@@ -127,14 +127,14 @@ def _kernel(name: str, maker: str, call: ast.Call, span: Span, problems: list[Pr
         source = ""
     if backend is None:
         problems.append(Problem(f"kernel {name} is of an unknown backend ({maker})", span))
-        return Kernel(name, maker, source, (), (), span)
+        return Kernel(name, maker, source, (), span)
     if len(source) > LARGEST_KERNEL:
         problems.append(
             Problem(f"kernel {name} is not read: its source has {len(source):,} characters", span)
         )
-        return Kernel(name, backend.name, "", (), (), span)
+        return Kernel(name, backend.name, "", (), span)
     text = backend.read(source)
-    return Kernel(name, backend.name, source, text.args, text.facts, span, text.details)
+    return Kernel(name, backend.name, source, text.args, span, text.details)
 
 
 def _choosing(kernel: Kernel, call: ast.Call, kernels: dict[str, Kernel]) -> Kernel:
@@ -142,8 +142,7 @@ def _choosing(kernel: Kernel, call: ast.Call, kernels: dict[str, Kernel]) -> Ker
     names = tuple(part.id for part in ast.walk(call) if isinstance(part, ast.Name) and part.id in kernels)
     if not names:
         return kernel
-    facts = (*kernel.facts, ("chooses among", ", ".join(names)))
-    return replace(kernel, args=kernels[names[0]].args, facts=facts, chooses=names)
+    return replace(kernel, args=kernels[names[0]].args, chooses=names)
 
 
 def _top_level(

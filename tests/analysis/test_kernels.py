@@ -34,7 +34,7 @@ def check(graph: CompiledGraph) -> None:
         if row.backend == "extern":
             assert sum(call.target == row.name for call in graph.code.externs) == len(row.launches)
             continue
-        assert row.facts
+        assert row.details
         assert row.source
         assert sum(launch.kernel == row.name for launch in graph.code.launches) == len(row.launches)
         for launch in row.launches:

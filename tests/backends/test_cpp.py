@@ -8,11 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inductor_probe.analysis.kernels import kernel_rows
 from inductor_probe.backends import CPP
 from inductor_probe.backends.cpp import loop_nests, plain
 from inductor_probe.model.code import CppFacts, Kernel, LoopNest
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.reader.debug_dir import graph_dir, read_graph
+from inductor_probe.report.words.kernels import fact_texts
 from tests.conftest import all_graph_dirs
 
 Read = Callable[..., CompiledGraph]
@@ -59,23 +61,23 @@ def test_lines_of_nests_are_lines_of_the_source(read: Read) -> None:
 
 
 def test_a_tail_of_old_torch_is_no_scalar_nest(read: Read) -> None:
-    kernel, facts = only_kernel(read("torch-2.1.2-cpu/dynamic_shapes"))
+    _, facts = only_kernel(read("torch-2.1.2-cpu/dynamic_shapes"))
     assert [nest.kind for nest in facts.nests] == ["vectorised", "tail", "vectorised", "tail", "vectorised"]
-    told = dict(kernel.facts)
-    assert (told["loop nests"], told["vectorised"], told["scalar"], told["tails"]) == ("3", "3", "0", "2")
-    assert told["index type"] == "long"
+    assert [facts.count(kind) for kind in ("vectorised", "scalar", "tail")] == [3, 0, 2]
+    assert (facts.index_type, facts.index_width) == ("long", "int64")
     assert facts.nests[0].order[0].stop == "16*(at::native::div_floor_integer((ks0*ks1), 16))"
 
 
 def test_threads_vector_width_and_checks(read: Read) -> None:
-    kernel, facts = only_kernel(read("torch-2.4.1-cpu/layernorm_grad"))
+    _, facts = only_kernel(read("torch-2.4.1-cpu/layernorm_grad"))
     assert (facts.parallel, facts.threads, facts.vector_bits) == (True, 2, 512)
     assert facts.reductions == ("welford",)
     assert not facts.division_check
     _, new = only_kernel(read("torch-2.13.0-cpu/dynamic_shapes"))
     assert (new.threads, new.division_check, new.index_type) == (None, True, "int64_t")
     assert new.reductions == ("sum",)
-    assert dict(kernel.facts)["openmp"] == "parallel, 2 threads"
+    (row,) = kernel_rows(read("torch-2.4.1-cpu/layernorm_grad"))
+    assert ("openmp", "parallel, 2 threads") in list(fact_texts(row))
 
 
 @pytest.mark.parametrize("folder", all_graph_dirs(), ids=lambda folder: "/".join(folder.parts[-5:-3]))
@@ -197,8 +199,8 @@ def test_pointers_of_templates_are_told_by_const() -> None:
         ("Y", "out"),
         ("ks0", "size"),
     ]
-    assert dict(text.facts)["template"] == "micro_gemm"
-    assert dict(text.facts)["loops of helpers"] == "1"
+    assert isinstance(text.details, CppFacts)
+    assert (text.details.templates, text.details.helper_loops) == (("micro_gemm",), 1)
 
 
 @given(st.text(alphabet=list("{}()[]\"'/*\\\n;<>=+for(intx0tmp1at::vec::#pragma "), max_size=400))

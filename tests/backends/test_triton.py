@@ -46,10 +46,9 @@ def test_a_persistent_reduction(read: Read) -> None:
         ("in_ptr0", "in", "*fp32"),
     ]
     assert kernel.args[-1].type == "i32"
-    told = dict(kernel.facts)
-    assert told["tiling scores"] == "x=16384, r0_=9443328"
-    assert told["config"] == "R0_BLOCK=1024"
-    assert "backend hash" not in told
+    assert dict(facts.meta)["tiling_scores"] == "x=16384, r0_=9443328"
+    assert facts.config == (("R0_BLOCK", "1024"),)
+    assert "backend_hash" not in dict(facts.meta)
 
 
 def test_a_foreach_kernel(read: Read) -> None:

@@ -85,7 +85,6 @@ SPACED = {
     "GeneratedAccess.unit_stride_steps": "a symbolic size",
     # names and values
     "FileCheck.kind": "the name of a part of a file: `Triton kernels in output_code.py`",
-    "KernelRow.facts": "a value with its unit, or names",
     "Remark.numbers": "names and symbolic sizes, and what torch or a hook of ours said, verbatim",
     "Evidence.fact": "the name of a fact",
     # fusion and comparisons

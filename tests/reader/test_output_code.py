@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inductor_probe.model.code import OutputCode
+from inductor_probe.model.code import CppFacts, OutputCode, TritonFacts
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.ir import BufferLayout
 from inductor_probe.reader.output_code import parse_output_code
@@ -64,7 +64,8 @@ def test_triton_launches_stand_inside_the_device_guard(read: Read) -> None:
     code = code_of(read("torch-2.11.0-cuda/layernorm_grad", 1))
     assert len(code.launches) == 4
     assert {kernel.backend for kernel in code.kernels} == {"triton"}
-    assert dict(code.kernels[0].facts)["reduction hint"] == "INNER"
+    assert isinstance(code.kernels[0].details, TritonFacts)
+    assert code.kernels[0].details.reduction_hint == "INNER"
     reuse = next(allocation for allocation in code.allocations if allocation.kind == "reuse")
     assert (reuse.name, reuse.of) == ("buf4", "buf3")
 
@@ -82,9 +83,10 @@ def test_extern_calls_keep_their_outputs_and_comments(read: Read) -> None:
 def test_scalar_and_vectorised_loop_nests_are_told_apart(read: Read) -> None:
     (flip,) = code_of(read("torch-2.13.0-cpu/hflip_cl")).kernels
     (antialias,) = code_of(read("torch-2.13.0-cpu/aa_separable_cl")).kernels
-    assert dict(flip.facts)["scalar"] == "1"
-    assert dict(antialias.facts)["loop nests"] == "4"
-    assert dict(antialias.facts)["scalar"] == "0"
+    assert isinstance(flip.details, CppFacts)
+    assert isinstance(antialias.details, CppFacts)
+    assert [flip.details.count(kind) for kind in ("vectorised", "scalar")] == [0, 1]
+    assert [antialias.details.count(kind) for kind in ("vectorised", "scalar")] == [4, 0]
 
 
 def test_a_cut_off_wrapper_is_read_up_to_the_cut() -> None:

@@ -10,6 +10,7 @@ import difflib
 import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import fields
 from typing import Literal
 
 from inductor_probe.analysis.diff.fx import FxMatch
@@ -18,7 +19,7 @@ from inductor_probe.analysis.diff.normal_forms import normal_source, normal_type
 from inductor_probe.analysis.diff.pairing import Groups, components, pair_by_levels, pair_equal
 from inductor_probe.analysis.diff.side import ComparedGraph, called
 from inductor_probe.analysis.graph import index_of
-from inductor_probe.model.code import ExternCall, Kernel, Launch
+from inductor_probe.model.code import CppFacts, ExternCall, Kernel, Launch, TritonFacts
 from inductor_probe.model.diff import (
     CallChange,
     CodeChange,
@@ -31,11 +32,14 @@ from inductor_probe.model.diff import (
 from inductor_probe.model.proof import Proof, inferred, read
 
 _WEIGHTS: dict[str, Weight] = {
-    "heuristic": "major", "vectorised": "major", "scalar": "major", "vector width": "major",
-    "index width": "major", "reduction hint": "major", "template": "major", "loop nests": "major",
-    "openmp": "minor", "size hints": "minor", "index type": "cosmetic",
+    "heuristic": "major", "vectorised": "major", "scalar": "major", "vector_bits": "major",
+    "index_width": "major", "reduction_hint": "major", "templates": "major", "loop_nests": "major",
+    "parallel": "minor", "threads": "minor", "collapse": "minor", "size_hints": "minor",
+    "index_type": "cosmetic",
 }  # fmt: skip
 """What a fact of a kernel is worth, in the order of showing; `minor` unless said here."""
+_NOT_FACTS = ("nests", "meta", "signature")
+"""Fields that are compared by what is in them, or with the arguments."""
 _NAME = re.compile(r"(?<![\w.'\"])[A-Za-z_]\w*")
 _STREAM = re.compile(r"stream\d+")
 _DEFAULTS = ("None", "out")
@@ -94,12 +98,41 @@ def _match(matching: Matching, group: Groups, proof: Proof, a: _Kernels, b: _Ker
     if kernel_a.backend != kernel_b.backend:
         backends = FactChange("backend", kernel_a.backend, kernel_b.backend, "major")
         return KernelMatch("changed", *group, proof, (backends,))
-    facts = (*_facts(dict(kernel_a.facts), dict(kernel_b.facts)), *_arguments(kernel_a, kernel_b))
+    facts = (*_facts(_fields(kernel_a), _fields(kernel_b)), *_arguments(kernel_a, kernel_b))
     code = code_change(kernel_a, kernel_b)
     if code is None and heaviest(facts) == "cosmetic":  # where codes differ, that says why arguments do
         launched = _launch_change(matching, kernel_a.name, kernel_b.name)
         return KernelMatch("changed" if launched else "same", *group, proof, (*facts, *launched), code)
     return KernelMatch("changed", *group, proof, facts, code)
+
+
+def _fields(kernel: Kernel) -> dict[str, str]:
+    """Return the facts of a kernel by the names of their fields; loop nests are counted by kind."""
+    details = kernel.details
+    values: dict[str, object] = {"chooses": kernel.chooses}
+    if details is not None:
+        compared = (field.name for field in fields(details) if field.name not in _NOT_FACTS)
+        values |= {name: getattr(details, name) for name in compared}
+        values["index_width"] = details.index_width
+    if isinstance(details, CppFacts):
+        values |= {kind: details.count(kind) for kind in ("vectorised", "scalar", "tail")}
+        values["loop_nests"] = details.count("vectorised") + details.count("scalar")
+        values["tiles"] = details.tiles
+    elif isinstance(details, TritonFacts):
+        values |= dict(details.meta)
+    missing = (None, (), "")
+    return {
+        name: _value_text(value)
+        for name, value in values.items()
+        if value is not False and value not in missing
+    }
+
+
+def _value_text(value: object) -> str:
+    """`x=8192, r0_=128`; `+, max`; `512`; `yes`."""
+    if isinstance(value, tuple):
+        return ", ".join("=".join(part) if isinstance(part, tuple) else part for part in value)
+    return "yes" if value is True else str(value)
 
 
 def _facts(a: dict[str, str], b: dict[str, str]) -> Iterator[FactChange]:

@@ -33,6 +33,7 @@ from inductor_probe.report.units import (
     symbols_text,
     table_symbols,
 )
+from inductor_probe.report.words.kernels import fact_texts
 from inductor_probe.report.words.layouts import FEATURES
 from inductor_probe.report.words.links import conflict_texts, counted_sources_of_fx
 
@@ -40,8 +41,6 @@ _MOST_OPS = 3
 _MOST_PASSED = 3
 _MOST_PAGES = 40
 """Kernels whose page comes along with a table; a notebook with thousands could not be opened again."""
-_SHOWN_ABOVE = frozenset(("loop nests", "vectorised", "scalar", "tails", "heuristic", "loads", "stores"))
-"""Facts that other lines of the page tell."""
 _LEXERS = {"cpp": "cpp", "triton": "python", "cutedsl": "python", "pallas": "python"}
 _KINDS = {"persistent_reduction": "persistent", "user_autotune": "user's own"}
 """Heuristics by the words that fit into a column."""
@@ -183,7 +182,7 @@ def _facts(row: KernelRow) -> Iterator[tuple[str, str]]:
         bytes_with(row.bytes_written, row.recorded_written, row.symbols) + _in_text(row.stores, "store"),
     )
     yield "symbols", symbols_text(row.symbols)
-    yield from ((name, text) for name, text in row.facts if name not in _SHOWN_ABOVE)
+    yield from fact_texts(row)
     if row.span:
         yield "defined at" if row.source else "first called at", place(row.span)
 

@@ -48,6 +48,15 @@ _MATCHED_BY: Mapping[ProofCode, str] = {
     "same-code": "the same code",
     "only-kernel": "the only kernel",
 }
+_FACTS = {
+    "vector_bits": "vector width in bits", "index_width": "index width", "index_type": "index type",
+    "reduction_hint": "reduction hint", "tile_hint": "tile hint", "size_hints": "size hints",
+    "loop_nests": "loop nests", "tail": "tails", "templates": "template", "parallel": "OpenMP",
+    "threads": "OpenMP threads", "helper_loops": "loops of helpers", "atomics": "atomic adds",
+    "local_buffers": "local buffers", "division_check": "check for division by zero",
+    "blocks": "block sizes", "divisible": "divisible by 16", "chooses": "chooses among",
+}  # fmt: skip
+"""Fields of kernels that have another name on a screen."""
 _MEMORY = {
     "own": "its own",
     "reused": "reused from another buffer",
@@ -242,7 +251,7 @@ def fact_words(fact: FactChange) -> str:
     """`stride: [3, 1] -> [1, 2]`."""
     words = _MEMORY if fact.name == "memory" else {}
     a, b = ("none" if value is None else words.get(value, value) for value in (fact.a, fact.b))
-    return f"{fact.name}: {a} -> {b}"
+    return f"{_FACTS.get(fact.name, fact.name)}: {a} -> {b}"
 
 
 def proof_words(proof: Proof | None) -> str:
