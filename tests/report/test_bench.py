@@ -81,7 +81,7 @@ def test_the_report_answers_first() -> None:
     assert lines[:3] == [
         "k_v2 is 1.9 % slower than k (1.6 to 2.2 %).",
         "k_v2 takes the same time as k within 1 % (-0.3 to +0.4 %).",
-        "Compiled call is 1.96x as fast as Eager (aten graph) (1.92 to 2.00x).",
+        "Compiled call is 1.96x as fast as Eager (1.92 to 2.00x).",
     ]
     assert result_sentence(result(same, slower)) == "; ".join(text[:-1] for text in lines[:2]) + "."
     wrong = Variant("k_v3", False, None, 3, 9)

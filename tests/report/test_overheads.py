@@ -55,7 +55,7 @@ def test_cuda_says_which_side_limits_the_rate_and_what_cannot_be_measured() -> N
     assert overhead_sentence(CUDA) == (
         "Compiled call takes 6.500 us of the host's time: 1 launch 8.000 us; "
         "wrapper not measurable (below 4.000 us), 1 allocation. "
-        "The GPU works 6.000 us: the host limits the rate of calls, 7.000 us from call to call."
+        "The GPU is busy for 6.000 us: the host limits the rate of calls, 7.000 us from call to call."
     )
 
 

@@ -33,7 +33,6 @@ from inductor_probe.report.pages.overheads import (
 from inductor_probe.report.units import counted, duration
 from inductor_probe.report.words.bench import NOTHING, answers, side_name, wrong_groups, wrong_sentence
 from inductor_probe.report.words.remarks import sentence
-from inductor_probe.report.words.templates import listed
 
 _STATES = {"written": "wrote", "rewritten": "wrote again", "kept": "kept your edited"}
 _STYLES = {"FASTER": "green", "SLOWER": "red", "SAME": "", "UNDECIDED": "yellow", "INVALID": "bold red"}
@@ -42,6 +41,7 @@ _MOST_PLOTS = 6
 _MOST_ROWS = 12
 _MOST_RATES = 2
 _MOST_WRONG = 3
+_MOST_NAMED = 2
 _NAME = Column("", fold="middle")
 _ONLY_IN_DETAILS = ("autocorrelation", "processes-differ")
 """Remarks that change nothing for who reads the verdict: the interval counts them."""
@@ -104,6 +104,7 @@ def bench_page(
     if rows := _comparisons(result):
         verdicts = (Column("interval", fold="never"), Column("verdict", fold="never"))
         most = None if details else _MOST_ROWS
+        yield Line()
         yield Table(
             (_NAME, *number_columns(_time_title(result), "ratio"), *verdicts),
             rows,
@@ -114,6 +115,7 @@ def bench_page(
     if result.ablations:
         yield Heading(("what parts cost (copies that are wrong on purpose: no improvements)", "bold"), 2)
         yield _ablations(result)
+    yield Line()
     yield from _consequences(result)
     yield Line((_how_measured(result), "dim"))
     for warning in _warnings(result, details=details):
@@ -162,8 +164,7 @@ def _consequences(result: BenchResult) -> Iterator[Block]:
         yield Line(warm + overhead_sentence(result.overheads))
     rows = sorted(result.roofline_rows, key=lambda row: -row.seconds)
     for row in rows[:_MOST_RATES]:
-        remarks = [f"{row.work.name}: {sentence(remark)}" for remark in row.remarks]
-        for text in remarks or filter(None, [rate_sentence(row)]):
+        if text := rate_sentence(row):
             yield Line(f"{text}.")
     unedited = {variant.name for variant in result.variants if variant.unedited}
     for name, resources in result.resources:
@@ -171,7 +172,8 @@ def _consequences(result: BenchResult) -> Iterator[Block]:
             words = counted(resources.spills, "register")
             yield Line(f"{name} spills {words} a thread to memory.")
     if same := untimed_copies(result):
-        yield Line((f"correct, and not timed since they are unedited copies: {listed(same, 4)}", "dim"))
+        names = ", ".join(same) if len(same) <= _MOST_NAMED else counted(len(same), "copy", "copies")
+        yield Line((f"correct, and not timed since unedited: {names}", "dim"))
 
 
 def _warnings(result: BenchResult, *, details: bool) -> list[str]:

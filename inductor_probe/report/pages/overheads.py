@@ -73,10 +73,11 @@ def overhead_sentence(overheads: Overheads) -> str:
     if call is None:
         return "nothing was timed."
     cuda = overheads.device != "cpu"
-    kernels = [row for row in overheads.rows if row.kind in ("kernel", "library")]
     parts = []
-    if kernels and not cuda:
-        parts.append(f"kernels {duration(sum(row.seconds for row in kernels))}")
+    for kind, title in (("kernel", "kernels"), ("library", "library calls")):
+        rows = [row for row in overheads.rows if row.kind == kind]
+        if rows and not cuda:
+            parts.append(f"{title} {duration(sum(row.seconds for row in rows))}")
     if (launches := overheads.row("launches")) and cuda:
         parts.append(f"{counted(launches.launches, 'launch', 'launches')} {overhead_time(launches)}")
     if wrapper := overheads.row("wrapper"):
@@ -89,7 +90,7 @@ def overhead_sentence(overheads: Overheads) -> str:
     if overheads.bound and (device := overheads.row("call", "device")):
         slower = "the GPU" if overheads.bound == "device" else "the host"
         wall = f", {duration(overheads.wall)} from call to call" if overheads.wall else ""
-        text += f". The GPU works {duration(device.seconds)}: {slower} limits the rate of calls{wall}"
+        text += f". The GPU is busy for {duration(device.seconds)}: {slower} limits the rate of calls{wall}"
     return text + "."
 
 
@@ -128,7 +129,18 @@ def _product_cells(row: RooflineRow) -> list[Cell]:
 
 
 def rate_sentence(row: RooflineRow) -> str | None:
-    """Return `k reaches 6.11 % of what a copy in cache does (11 GB/s)`; None where no share is known."""
+    """Return `k reaches 6.11 % of the copy bandwidth in cache (11 GB/s)`; None where no share is known."""
+    codes = {remark.code for remark in row.remarks}
+    if below := next((remark for remark in row.remarks if remark.code == "below-copy-rate"), None):
+        return f"{row.work.name}: {sentence(below)}"
+    if "above-matmul-rate" in codes:
+        rate = rate_text(row.flop_rate, "FLOP/s")
+        return f"{row.work.name} exceeds the matmul rate measured here ({rate}): --details shows why it may"
+    if "above-copy-rate" in codes:
+        rate = rate_text(row.rate, "B/s")
+        return (
+            f"{row.work.name} exceeds the copy bandwidth measured here ({rate}): --details shows why it may"
+        )
     if row.flop_share is not None and (row.share is None or row.flop_share > row.share):
         rate = rate_text(row.flop_rate, "FLOP/s")
         return f"{row.work.name} reaches {_share(row.flop_share)} of the matmul rate ({rate})"

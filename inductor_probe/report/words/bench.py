@@ -103,7 +103,9 @@ def _element(value: Element) -> str:
 
 def clause(comparison: Comparison, margin: float) -> str:
     """Return what a comparison says: `k_v2 is 1.9 % slower than k (1.6 to 2.2 %)`."""
-    baseline, candidate = side_name(comparison.baseline), side_name(comparison.candidate)
+    baseline, candidate = (
+        side_name(name).removesuffix(" (aten graph)") for name in (comparison.baseline, comparison.candidate)
+    )
     ratio, low, high = comparison.ratio, comparison.low, comparison.high
     percent = abs(ratio - 1) * 100
     low_percent, high_percent = (low - 1) * 100, (high - 1) * 100
@@ -150,9 +152,10 @@ def next_steps(result: BenchResult, graph: str, places: Mapping[str, str]) -> li
             return ["probe doctor shows whether this machine has what the generated code needs"]
         return [f"correct {with_place(names[0])}, then {again}"]
     if not compared:
-        copies = [f"{kernel}_v2" for kernel in result.kernels]
-        edit = [f"edit {with_place(copies[0])}, or see probe rewrite {graph} for variants, then {again}"]
-        return edit + [details] * bool(details)
+        times = {side_name(time.name).partition(" ")[0]: time.seconds for time in result.times}
+        longest = max(result.kernels, key=lambda kernel: times.get(kernel, 0.0), default="call")
+        edit = f"edit {with_place(f'{longest}_v2')}, or see probe rewrite {graph} for variants, then {again}"
+        return [edit, details] if details else [edit]
     ranks = ("INVALID", "UNDECIDED", "FASTER", "SLOWER", "SAME")
     first = min(compared, key=lambda pair: ranks.index(pair.verdict))
     reason = first.reason
