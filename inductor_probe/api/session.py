@@ -305,6 +305,7 @@ class Graph(GraphOnDisk, Session):
         from inductor_probe.api.bench import Bench
         from inductor_probe.api.trust import source_to_run
         from inductor_probe.bench import session
+        from inductor_probe.bench_file.source import other_harness
         from inductor_probe.machine.cpu import cpu_state, hazards
         from inductor_probe.model.bench import BenchSettings
         from inductor_probe.store.samples import read_samples
@@ -323,7 +324,10 @@ class Graph(GraphOnDisk, Session):
             rows = kernel_rows(self.generated)
             return kernel_work(self.generated, rows, result.flops, dict(settings.sizes))
 
-        result = session.run_bench_file(file.path, settings, known, progress, works, source=source)
+        other = other_harness(source)
+        result = session.run_bench_file(
+            file.path, settings, known, progress, works, source=source, other_harness=other
+        )
         return Bench(file, result, read_samples(session.samples_path(file.path, settings)).processes)
 
     def sweep_configs(
@@ -341,13 +345,16 @@ class Graph(GraphOnDisk, Session):
         from inductor_probe.api.rows import ConfigSweeps
         from inductor_probe.api.trust import require_trust, source_to_run
         from inductor_probe.bench import session
+        from inductor_probe.bench_file.source import other_harness
         from inductor_probe.model.bench import BenchSettings
 
         settings = settings or BenchSettings()
         require_trust(self, trust=trust, imports=settings.imports, rewriting=True)
         file = self.write_bench_file()
         source = source_to_run(self, settings, trust=trust)
-        return ConfigSweeps(session.sweep_configs(file.path, settings, text, source=source))
+        other = other_harness(source)
+        sweeps = session.sweep_configs(file.path, settings, text, source=source, other_harness=other)
+        return ConfigSweeps(sweeps)
 
     def export_cpp(
         self,

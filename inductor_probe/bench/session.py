@@ -1,145 +1,330 @@
-"""A session: fresh processes of a bench file, until they agree."""
+"""A session: measuring processes of a bench file, until they agree."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+from inductor_probe.bench.alone import alone_options, run_once
+from inductor_probe.bench.client import Event, JobFailedError, Server
 from inductor_probe.bench.result import result_of
 from inductor_probe.bench.verdict import MORE_PROCESSES, PROCESSES, wants_more
-from inductor_probe.errors import NotFoundError, ProbeError, RunFailedError
+from inductor_probe.errors import NotFoundError, RunFailedError
 from inductor_probe.files import write_whole
 from inductor_probe.machine.gpu import gpu_remarks, gpu_state
-from inductor_probe.machine.python_child import source_command
-from inductor_probe.machine.roofline import measure_roofline
+from inductor_probe.machine.roofline import ROOFLINE_CHILD, roofline_arguments, roofline_of
 from inductor_probe.machine.toolchain import flags_environment
 from inductor_probe.model.autotuning import ConfigSweep
 from inductor_probe.model.bench import BenchResult, BenchSettings
 from inductor_probe.model.codec import ShapeError, from_json, to_json
-from inductor_probe.model.remark import Remark, Subject, measured, reported
-from inductor_probe.model.timing import KernelWork, Samples
+from inductor_probe.model.remark import Number, Remark, RemarkCode, Subject, measured, reported
+from inductor_probe.model.timing import KernelWork, Roofline, Samples
 from inductor_probe.reader.python_text import read_python_source
 from inductor_probe.store.samples import process_of, samples_text
 
 Works = Callable[[BenchResult], Sequence[KernelWork]]
 """What each kernel has to do in a call, by the result: it knows which operators count flops."""
+Progress = Callable[[str], None]
 
-_USAGE = 2
-_MOST_LINES = 12
-_COMPILER = re.compile(r"(?:^|: )(?:fatal )?error: ")
-_HINTS = (
-    (
-        ("InvalidCxxCompiler", "No working C++ compiler"),
-        "install a C++ compiler (apt install g++); `probe doctor` says more",
-    ),
-    (("No module named 'torch'",), "run it with a Python that has torch; `probe doctor` says more"),
-    (
-        ("No module named 'triton'", "Cannot find a working triton"),
-        "install triton, or run it where a GPU is; `probe doctor` says more",
-    ),
-    (
-        ("Torch not compiled with CUDA", "No CUDA GPUs", "no NVIDIA driver"),
-        "run it on a machine with that GPU; `probe doctor` says what is seen here",
-    ),
-    (
-        ("'_OpNamespace' '",),
-        "the graph calls an operator that the program registered: --import MODULE, or --import FILE.py, "
-        "runs what registers it",
-    ),
-    (
-        ("No space left on device",),
-        "free some space: kernels are compiled into the temporary folder; `probe doctor` says how much",
-    ),
-)
+_COMPARISONS, _OVERHEADS, _ROOFLINE = 0.75, 0.15, 0.1
+"""How the budget is divided."""
+_MOST_LOST = 3
+_COPY = re.compile(r"_v\d+$")
+_KERNEL = re.compile(r"(?m)^\w+ = async_compile\.\w+\(")
+
+
+@dataclass
+class _State:
+    """What is known of a bench file while its processes run.
+
+    Attributes:
+        refused: variants that do not compile, with the compiler's words.
+        crashed: variants that ended their process while they were checked.
+        skipped: subjects that ended their process while they were timed.
+        variants: those that are right and edited; None before they were checked.
+        correct: whether the pristine call is right.
+    """
+
+    refused: dict[str, Event] = field(default_factory=dict)
+    crashed: dict[str, list[Event]] = field(default_factory=dict)
+    skipped: list[str] = field(default_factory=list)
+    variants: list[str] | None = None
+    correct: bool = False
+    overheads: bool = True
+    processes: list[Event] = field(default_factory=list)
+    warnings: list[Event] = field(default_factory=list)
+    lost: int = 0
 
 
 def run_bench_file(
     path: Path,
     settings: BenchSettings | None = None,
     hazards: Sequence[Remark] = (),
-    progress: Callable[[str], None] | None = None,
+    progress: Progress | None = None,
     works: Works | None = None,
     *,
     source: str | None = None,
+    other_harness: bool = False,
 ) -> BenchResult:
     """Run a bench file in several processes and return what they measured; this executes the code in it.
 
-    Baselines are loaded and set up first in every other process, candidates in the rest; seeds differ. All
-    samples are written beside the file as JSON, after each process. The machine's roofline is measured last.
+    One process imports torch and forks the others. The first checks every variant; baselines are loaded and
+    set up first in every other process, candidates in the rest; seeds differ. All samples are written beside
+    the file as JSON, after each process. The machine's roofline is measured last.
 
     Args:
         path: `output_code_bench.py` of a graph.
         settings: see there; its defaults if None.
         hazards: what will spoil the times, known before: written with the samples.
-        progress: called with what comes next before each process.
+        progress: called with what is done next: `compiling 3 of 20 kernels`.
         works: what kernels have to do, to hold them against the machine; None: they are not.
         source: the text to run, where it was read and judged before; else `path` is read, once for all.
+        other_harness: the harness in the file is not that of this package: the file runs by its own, in
+            fresh processes.
 
     Raises:
         NotFoundError: no such file, or no such kernel, size or kind of inputs in it.
         UnreadableError: the file is not Python text in UTF-8.
-        RunFailedError: it crashed; carries the last lines of its traceback.
+        RunFailedError: it cannot be loaded, or no process measured anything.
         ProbeError: the results cannot be written beside it, or a flag is no flag.
     """
     settings = settings or BenchSettings()
-    margin = settings.margin
-    most, fewest = settings.processes or MORE_PROCESSES, settings.processes or PROCESSES
-    share = settings.budget / most
-    results = samples_path(path, settings)
     source = _source(path) if source is None else source
+    results = samples_path(path, settings)
+    progress = progress or (lambda text: None)
+    state = _State(warnings=list(map(_plain, hazards)))
     gpu = gpu_state() if "'cuda" in source else None
-    processes: list[dict[str, Any]] = []
+    most, fewest = settings.processes or MORE_PROCESSES, settings.processes or PROCESSES
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         environment = flags_environment(settings.cxxflags, Path(folder))
-        while True:
-            number = len(processes)
-            if progress is not None:
-                last = fewest if number < fewest else most
-                progress(f"process {number + 1} of {last}: load, check, time for {share:.2g} s")
-            options = [*_options(settings, share), "--seed", str(2 * number)]
-            options += ["--copies-first"] if number % 2 else []
-            processes.append(run_once(path, source, options, environment))
-            if not number:
-                processes[-1]["warnings"] = [*map(to_json, hazards), *processes[-1]["warnings"]]
-            if gpu is not None:
-                before, gpu = gpu, gpu_state()
-                processes[-1]["gpu"] = {"before": asdict(before), "after": asdict(gpu)}
-                processes[-1]["warnings"] += map(to_json, gpu_remarks(before, gpu, [os.getpid()]))
-            write_whole(results, samples_text(processes, margin))
-            if not processes[0]["comparisons"]:  # nothing is right, or compared: no other process will
-                break
-            if len(processes) >= fewest:
-                result = result_of(Samples(tuple(map(process_of, processes)), margin))
-                if len(processes) >= most or not any(wants_more(pair, margin) for pair in result.comparisons):
+        with Server(path, source, imports=_imports(settings), environment=environment) as server:
+            if other_harness:
+                state.warnings.append(_warning("other-harness"))
+            else:
+                progress("importing torch and inductor")
+                server.start()
+                if server.no_fork is None:
+                    _compile(server, source, state, progress)
+                else:
+                    state.warnings.append(_warning("no-fork", {"reason": server.no_fork}))
+            while True:
+                number = len(state.processes)
+                progress(f"measuring {number + 1} of {fewest if number < fewest else most}")
+                share = settings.budget / most
+                if other_harness:
+                    order = ["--seed", str(2 * number), *(["--copies-first"] if number % 2 else [])]
+                    options = [*alone_options(settings, share), *order]
+                    state.processes.append(run_once(path, source, options, environment))
+                elif not _measure(server, settings, share * _COMPARISONS, state, progress):
+                    continue
+                state.processes[-1]["warnings"] += state.warnings
+                state.warnings = []
+                if gpu is not None:
+                    before, gpu = gpu, gpu_state()
+                    state.processes[-1]["gpu"] = {"before": asdict(before), "after": asdict(gpu)}
+                    state.processes[-1]["warnings"] += map(_plain, gpu_remarks(before, gpu, [os.getpid()]))
+                write_whole(results, samples_text(state.processes, settings.margin))
+                if _enough(state, settings, fewest, most):
                     break
-    result = result_of(Samples(tuple(map(process_of, processes)), margin))
-    if works is None or result.overheads is None:
-        return result
-    if progress is not None:
-        progress("what this machine can copy and multiply")
-    kernels = tuple(works(result))
+            result = result_of(Samples(tuple(map(process_of, state.processes)), settings.margin))
+            if works is None or result.overheads is None:
+                return result
+            progress("measuring what this machine can copy and multiply")
+            kernels = tuple(works(result))
+            roofline = _roofline(server, settings, result.overheads.device, kernels, state)
+    state.processes[-1]["warnings"] += state.warnings
+    write_whole(results, samples_text(state.processes, settings.margin, roofline, kernels))
+    samples = Samples(tuple(map(process_of, state.processes)), settings.margin, roofline, kernels)
+    return result_of(samples)
+
+
+def _enough(state: _State, settings: BenchSettings, fewest: int, most: int) -> bool:
+    """Tell whether no further process is needed."""
+    if not state.processes[0]["comparisons"]:  # nothing is right, or compared
+        return True
+    if len(state.processes) + max(0, state.lost - _MOST_LOST) >= most:
+        return True
+    if len(state.processes) < fewest:
+        return False
+    result = result_of(Samples(tuple(map(process_of, state.processes)), settings.margin))
+    return not any(wants_more(pair, settings.margin) for pair in result.comparisons)
+
+
+def _compile(server: Server, source: str, state: _State, progress: Progress) -> None:
+    """Compile all kernels on all cores, and note the variants that do not compile.
+
+    A pristine kernel that does not compile is left to the process that loads it: nothing runs without it.
+    """
+    count = len(_KERNEL.findall(source))
+    done = 0
+
+    def hear(event: Event) -> None:
+        nonlocal done
+        if event["event"] == "kernel":
+            done += 1
+            progress(f"compiling {min(done + 1, count)} of {count} kernels")
+            if event["error"] and _COPY.search(event["name"]):
+                state.refused[event["name"]] = event["error"]
+
+    if count:
+        progress(f"compiling {count} kernels" if count > 1 else "compiling 1 kernel")
+        children = max(1, min(count, _cores()))
+        try:
+            server.job({"job": "compile", "children": children}, hear)
+        except JobFailedError as error:
+            if error.kind in ("load", "usage"):
+                raise error.error(server.path) from error
+            # A process was killed, perhaps since memory ran out: those that measure compile what is left.
+
+
+def _measure(
+    server: Server, settings: BenchSettings, share: float, state: _State, progress: Progress
+) -> bool:
+    """Run one measuring process; tell whether it is to count.
+
+    A process that ends in the middle counts with what it had measured. What it was doing then is left out of
+    the next: a variant that crashes in a check is wrong, and one that crashes while it is timed is not timed.
+
+    Raises:
+        RunFailedError, NotFoundError: no other process would do better.
+    """
+    number, process, checks = len(state.processes), dict[str, Any](), list[Event]()
+    options = {
+        "kernel": settings.kernel,
+        "budget": share,
+        "precision": settings.margin / 4,
+        "threads": settings.threads,
+        "cold": settings.cold,
+        "inputs": settings.inputs,
+        "sizes": list(settings.sizes),
+        "copies_first": bool(number % 2),
+        "copies": settings.copies,
+        "seed": 2 * number,
+        "overheads": settings.budget * _OVERHEADS if state.overheads else 0.0,
+        "skipped": state.skipped,
+    }
+
+    def hear(event: Event) -> None:
+        match event["event"]:
+            case "phase" if event["phase"] == "checking":
+                progress(" ".join(["checking", *event["names"]]))
+            case "phase" if event["phase"] == "timing":
+                progress(f"measuring {number + 1}: {' and '.join(event['names'])}")
+            case "check":
+                checks.append(event["variant"])
+            case "checked":
+                state.variants, state.correct = event["variants"], event["correct"]
+                process["variants"] = checks
+            case "process":
+                process.update({key: value for key, value in event["process"].items() if key != "variants"})
+            case "comparison":
+                process["comparisons"].append(event["comparison"])
+            case "warning":
+                process["warnings"].append(event["warning"])
+
+    request = {
+        "job": "measure",
+        "options": options,
+        "refused": state.refused,
+        "crashed": state.crashed,
+        "check": state.variants is None,
+        "variants": state.variants or [],
+    }
     try:
-        dtypes = [work.dtype for work in kernels if work.dtype]
-        roofline = measure_roofline(result.overheads.device, threads=settings.threads, dtypes=dtypes)
-    except RunFailedError as error:  # the times are good without it
-        roofline = None
-        missing = measured(
-            "roofline-not-measured", "analysis", Subject("machine", ""), {"error": error.message}
-        )
-        processes[-1]["warnings"].append(to_json(missing))
-    write_whole(results, samples_text(processes, margin, roofline, kernels))
-    return result_of(Samples(tuple(map(process_of, processes)), margin, roofline, kernels))
+        server.job(request, hear)
+    except JobFailedError as error:
+        _lose(server, error, state)
+    process.setdefault("variants", checks)
+    if "schema" not in process or not (process["comparisons"] or not state.lost):
+        return False
+    state.overheads = state.overheads and process.get("overheads") is None
+    state.processes.append(process)
+    return True
+
+
+def _lose(server: Server, error: JobFailedError, state: _State) -> None:
+    """Note what a process was doing when it ended, so that the next leaves it out.
+
+    Raises:
+        RunFailedError, NotFoundError: there is nothing to leave out, or too many ended.
+    """
+    state.lost += 1
+    checked = [name for name in error.names if _COPY.search(name)]
+    if error.phase == "checking" and error.kind == "killed" and checked:
+        state.crashed[checked[0]] = [
+            _plain(
+                measured(
+                    "variant-crashes", "analysis", Subject("variant", checked[0]), {"how": error.message}
+                )
+            )
+        ]
+        return
+    if error.phase not in ("timing", "overheads") or state.lost > _MOST_LOST:
+        raise error.error(server.path) from error
+    if error.phase == "timing":
+        state.skipped.append(error.names[-1])
+    else:
+        state.overheads = False
+    doing = " ".join([error.phase, *error.names[-1:]])
+    state.warnings.append(_warning("process-lost", {"how": error.message, "doing": doing}))
+
+
+def _roofline(
+    server: Server,
+    settings: BenchSettings,
+    device: str,
+    kernels: Sequence[KernelWork],
+    state: _State,
+) -> Roofline | None:
+    """Measure what the machine reaches; None, and a warning, where that fails: times are good without it."""
+    texts = list[str]()
+
+    def hear(event: Event) -> None:
+        if event["event"] == "output":
+            texts.append(event["text"])
+
+    arguments = roofline_arguments(
+        device,
+        threads=settings.threads,
+        dtypes=[work.dtype for work in kernels if work.dtype],
+        seconds=settings.budget * _ROOFLINE,
+    )
+    try:
+        server.job({"job": "program", "file": str(ROOFLINE_CHILD), "arguments": arguments}, hear)
+        return roofline_of("".join(texts))
+    except (JobFailedError, RunFailedError) as error:
+        state.warnings.append(_warning("roofline-not-measured", {"error": error.message}, "analysis"))
+        return None
+
+
+def _warning(code: RemarkCode, numbers: Mapping[str, Number] | None = None, kind: Any = "hazard") -> Event:
+    return _plain(measured(code, kind, Subject("machine", ""), numbers or {}))
+
+
+def _plain(remark: Remark) -> Event:
+    return cast(Event, to_json(remark))
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _imports(settings: BenchSettings) -> list[str]:
+    return [str(Path(name).resolve()) if name.endswith(".py") else name for name in settings.imports]
 
 
 def sweep_configs(
-    path: Path, settings: BenchSettings, text: str, *, source: str | None = None
+    path: Path,
+    settings: BenchSettings,
+    text: str,
+    *,
+    source: str | None = None,
+    other_harness: bool = False,
 ) -> tuple[ConfigSweep, ...]:
     """Time every config of a graph's Triton kernels in one process; this executes the code in the file.
 
@@ -147,24 +332,53 @@ def sweep_configs(
         path: `output_code_bench.py` of a graph.
         settings: `kernel`, `budget` (for each kernel), `cold`, `inputs`, `sizes` and `threads` count.
         text: more configs: `XBLOCK=1,8 num_warps=4`.
-        source: as for `run_bench_file`.
+        source, other_harness: as for `run_bench_file`.
 
     Raises:
         NotFoundError: no such kernel, or the graph has no Triton kernels.
         RunFailedError: it crashed, or what it wrote cannot be read.
     """
-    options = [*_options(settings, settings.budget), "--configs", text]
-    result = run_once(path, _source(path) if source is None else source, options)
+    source = _source(path) if source is None else source
+    if other_harness:
+        options = [*alone_options(settings, settings.budget), "--configs", text]
+        configs = run_once(path, source, options)["configs"]
+    else:
+        configs = _measure_configs(path, source, settings, text)
     try:
-        for config in (config for sweep in result["configs"] for config in sweep["configs"]):
+        for config in (config for sweep in configs for config in sweep["configs"]):
             if config.get("note") is not None:  # written by the harness of an older probe
                 config["remark"] = to_json(reported(str(config["note"]), Subject("kernel", "")))
-        return tuple(from_json(ConfigSweep, sweep) for sweep in result["configs"])
+        return tuple(from_json(ConfigSweep, sweep) for sweep in configs)
     except (KeyError, TypeError, AttributeError, ShapeError) as error:
         raise RunFailedError(
             f"{path} wrote times of configs that cannot be read: {error}",
             f"if its harness was edited, restore it, or delete {path.name} to have it written again",
         ) from error
+
+
+def _measure_configs(path: Path, source: str, settings: BenchSettings, text: str) -> list[Event]:
+    configs = list[Event]()
+
+    def hear(event: Event) -> None:
+        if event["event"] == "process":
+            configs[:] = event["process"]["configs"]
+
+    options = {
+        "kernel": settings.kernel,
+        "budget": settings.budget,
+        "threads": settings.threads,
+        "cold": settings.cold,
+        "inputs": settings.inputs,
+        "sizes": list(settings.sizes),
+        "configs": text,
+    }
+    request = {"job": "measure", "options": options, "refused": {}, "crashed": {}, "check": False}
+    with Server(path, source, imports=_imports(settings), environment={}) as server:
+        try:
+            server.job({**request, "variants": []}, hear)
+        except JobFailedError as error:
+            raise error.error(path) from error
+    return configs
 
 
 def _source(path: Path) -> str:
@@ -180,75 +394,3 @@ def samples_path(path: Path, settings: BenchSettings) -> Path:
     words += [f"{name}={number}" for name, number in settings.sizes]
     words += [f"{settings.threads}threads"] if settings.threads != 1 else []
     return path.with_suffix("".join(f".{word}" for word in words) + ".json")
-
-
-def _options(settings: BenchSettings, share: float) -> list[str]:
-    options = ["--threads", str(settings.threads), "--inputs", settings.inputs]
-    options += ["--budget", f"{share:.6g}", "--precision", f"{settings.margin / 4:.6g}"]
-    options += ["--kernel", settings.kernel] if settings.kernel is not None else []
-    options += ["--copies"] if settings.copies else []
-    options += [] if settings.cold is None else ["--data", "cold" if settings.cold else "warm"]
-    for name, number in settings.sizes:
-        options += ["--size", f"{name}={number}"]
-    for module in settings.imports:
-        options += ["--import", str(Path(module).resolve()) if module.endswith(".py") else module]
-    return options
-
-
-def run_once(
-    path: Path, source: str, options: Sequence[str], environment: Mapping[str, str] | None = None
-) -> dict[str, Any]:
-    """Run a bench file in a fresh process and return the JSON that it writes; this executes the code in it.
-
-    Nothing else runs here meanwhile: what it prints goes to files, and is read when it has ended.
-
-    Args:
-        path: of the bench file: what it and its errors are called, and where it looks for saved inputs.
-        source: its text, which is what runs: `path` is not read.
-        options: of the command line of a bench file.
-        environment: on top of this process's.
-
-    Raises:
-        NotFoundError: no such kernel in it.
-        RunFailedError: it crashed (carries the last lines of its traceback), or what it wrote is not the
-            JSON of a bench file (the harness in it was edited).
-    """
-    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-        results, errors = Path(folder, "results.json"), Path(folder, "stderr")
-        command = source_command(path, "--json", str(results), *options)
-        with errors.open("wb") as stderr:
-            completed = subprocess.run(
-                command,
-                input=source.encode(),
-                cwd=folder,
-                env={**os.environ, **(environment or {})},
-                stdout=subprocess.DEVNULL,
-                stderr=stderr,
-                check=False,
-            )
-        if not results.exists():
-            lines = errors.read_text(encoding="utf-8", errors="replace").splitlines()
-            raise _failure(path, completed.returncode, lines)
-        text = results.read_text(encoding="utf-8", errors="replace")
-    try:
-        result: dict[str, Any] = json.loads(text)
-        process_of(result)
-    except (ValueError, RecursionError) as error:
-        raise RunFailedError(
-            f"{path} wrote results that cannot be read: {error}",
-            f"if its harness was edited, restore it, or delete {path.name} to have it written again",
-        ) from error
-    return result
-
-
-def _failure(path: Path, status: int, lines: list[str]) -> ProbeError:
-    text = "\n".join(lines)
-    if status == _USAGE and ": error: " in text:
-        message, _, known = text.rpartition(": error: ")[2].partition("; ")
-        return NotFoundError(f"{path}: {message}", known or None)
-    hint = next((hint for signs, hint in _HINTS if any(sign in text for sign in signs)), None)
-    compiler = [line for line in lines if _COMPILER.search(line)]
-    last = [line for line in lines if line.strip()][-_MOST_LINES:]
-    reason = "\n".join(dict.fromkeys(compiler[:_MOST_LINES] or last))
-    ended = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
-    return RunFailedError(f"{path} {ended} before it had results" + (f":\n{reason}" if reason else ""), hint)

@@ -187,6 +187,11 @@ def harness(gpu: bool) -> tuple[tuple[str, ...], str]:
     return tuple(sorted(lines, key=_isort)), "\n\n\n".join(parts)
 
 
+def other_harness(text: str) -> bool:
+    """Tell whether the harness in a bench file is not this one: of another version, or edited."""
+    return harness("'cuda" in text)[1] not in text
+
+
 def _isort(line: str) -> tuple[bool, bool, str]:
     """Sort as isort does: the standard library before torch, `import` before `from`."""
     return line.split(maxsplit=2)[1].startswith("torch"), line.startswith("from"), line

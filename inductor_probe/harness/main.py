@@ -18,6 +18,7 @@ from torch._inductor.async_compile import shutdown_compile_workers
 from inductor_probe.harness.bench import Bench
 from inductor_probe.harness.inputs import KINDS, InputsError
 from inductor_probe.harness.measure import (
+    Listener,
     Options,
     Times,
     bind_inputs,
@@ -76,11 +77,12 @@ def parse(bench: Bench, argv: list[str] | None) -> tuple[Options, str | None]:
         if match is None:
             parser.error(f"invalid --size {text!r}: write s77=128")
         sizes[match[1]] = int(match[2])
-    named = {field.name for field in fields(Options)} - {"cold", "sizes"}
+    named = {field.name for field in fields(Options)} & vars(arguments).keys()
     options = Options(
         **{name: value for name, value in vars(arguments).items() if name in named},
         cold=None if arguments.data is None else arguments.data == "cold",
         sizes=tuple(sizes.items()),
+        overheads=max(arguments.budget / 4, 0.3),
     )
     try:
         options = bind_inputs(bench, options)
@@ -117,7 +119,9 @@ def main(bench: Bench, argv: list[str] | None = None) -> int:
     for check in checks:
         print(wrapped(check.sentence()), file=human, flush=True)
     if options.configs is not None or (checked.pristine.correct and not options.check_only):
-        times = run_timing(bench, options, checked.inputs, checked.to_time(options.copies), warn)
+        times = run_timing(
+            bench, options, checked.inputs, checked.to_time(options.copies), Listener(warn=warn)
+        )
     if times.comparisons:
         data = "cold" if options.cold else "warm"
         title = f"{describe(checked.inputs)}, {options.inputs} {data}, {options.threads} threads"

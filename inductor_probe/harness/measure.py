@@ -22,7 +22,7 @@ from inductor_probe.harness.inputs import KINDS, clone, tensors_of
 from inductor_probe.harness.judge import check_all
 from inductor_probe.harness.launches import Pair, call_pairs, kernel_pairs, record
 from inductor_probe.harness.overheads import measure_overheads
-from inductor_probe.harness.remarks import Remark
+from inductor_probe.harness.remarks import Remark, first_line, remark
 from inductor_probe.harness.report import Timed, describe
 from inductor_probe.harness.timing import Ring, Side, gpu_clock, make_ring, make_side, time_quads
 
@@ -46,6 +46,8 @@ class Options:
         copies: time unedited copies, too.
         seed: of inputs, their places in memory, and the order of timing.
         check_only: time nothing.
+        overheads: seconds for where the time of a call goes; 0: it is not measured.
+        skipped: subjects that are not timed, by name: an earlier process ended while it timed them.
     """
 
     kernel: str | None = None
@@ -60,6 +62,8 @@ class Options:
     copies: bool = False
     seed: int = 0
     check_only: bool = False
+    overheads: float = 0.75
+    skipped: tuple[str, ...] = ()
 
 
 @dataclass
@@ -110,28 +114,70 @@ def run_checks(bench: Bench, options: Options) -> Checked:
     return Checked(rounds[0].inputs, pristine, checks)
 
 
+@dataclass
+class Listener:
+    """What hears of a measurement while it runs; by default nobody.
+
+    Attributes:
+        phase: what comes next (`timing`, `overheads`), and of what: names of both sides, or a kernel's.
+        timed: a pair that was timed.
+        warn: what spoils times, or could not be timed.
+    """
+
+    phase: Callable[[str, tuple[str, ...]], None] = lambda phase, names: None
+    timed: Callable[[Timed], None] = lambda pair: None
+    warn: Callable[[Remark], None] = lambda remark: None
+
+
 def run_timing(
-    bench: Bench, options: Options, inputs: list[Any], variants: set[str], warn: Callable[[Remark], None]
+    bench: Bench,
+    options: Options,
+    inputs: list[Any],
+    variants: set[str],
+    listener: Listener,
 ) -> Times:
-    """Time the graph, its kernels and those `variants` of them on copies of `inputs`; then overheads."""
-    inputs = clone(inputs)
+    """Time the graph, its kernels and those `variants` of them on copies of `inputs`; then overheads.
+
+    What cannot be timed is a remark to the listener, and the rest is timed all the same.
+    """
+    inputs, times = clone(inputs), Times([])
     rng = random.Random(options.seed)  # noqa: S311 - no secret
-    kernels = [options.kernel] if options.kernel else bench.kernels
     with torch.no_grad():
         if options.configs is not None:
             return Times([], configs=sweep_configs(bench, options, inputs))
-        pairs = [] if options.kernel else list(call_pairs(bench, inputs, variants))
-        for kernel in kernels:
-            pairs += kernel_pairs(bench, kernel, inputs, variants, warn)
-        times, end = Times([]), time.perf_counter() + options.budget
+        pairs = pairs_of(bench, options, inputs, variants, listener)
+        end = time.perf_counter() + options.budget
         gc.disable()
         for number, pair in enumerate(pairs):
             share = (end - time.perf_counter()) / (len(pairs) - number)
-            times.comparisons.append(time_pair(pair, options, share, rng, warn))
-        if pairs and not options.kernel:
-            times.overheads = measure_overheads(bench, inputs, max(options.budget / 4, 0.3), rng)
+            names = tuple(subject.name for subject in pair if subject)
+            listener.phase("timing", names)
+            try:
+                times.comparisons.append(time_pair(pair, options, share, rng, listener.warn))
+            except (MemoryError, RuntimeError) as error:  # torch has its own for memory: a RuntimeError
+                listener.warn(remark("pair-not-timed", names[-1], error=first_line(error)))
+            else:
+                listener.timed(times.comparisons[-1])
+        if pairs and options.overheads > 0 and not options.kernel:
+            listener.phase("overheads", ())
+            times.overheads = measure_overheads(bench, inputs, options.overheads, rng)
         gc.enable()
     return times
+
+
+def pairs_of(
+    bench: Bench, options: Options, inputs: list[Any], variants: set[str], listener: Listener
+) -> list[Pair]:
+    """Return what is to be compared: the call with eager and with its variants, then kernel by kernel."""
+    pairs = [] if options.kernel else list(call_pairs(bench, inputs, variants))
+    for kernel in [options.kernel] if options.kernel else bench.kernels:
+        listener.phase("recording", (kernel,))
+        try:
+            pairs += kernel_pairs(bench, kernel, inputs, variants, listener.warn)
+        except (MemoryError, RuntimeError) as error:
+            listener.warn(remark("pair-not-timed", kernel, error=first_line(error)))
+    skipped = set(options.skipped)
+    return [pair for pair in pairs if not skipped & {subject.name for subject in pair if subject}]
 
 
 def time_pair(

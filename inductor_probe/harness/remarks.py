@@ -35,6 +35,9 @@ SENTENCES = {  # by the type of the subject, a sentence for each code
     "variant": {
         "other-launch-count": "{subject} is not timed alone: {entry} launches it {launches} times",
         "raises": "raises {error}",
+        "variant-not-compiled": "does not compile: line {line}: {error}",
+        "pair-not-timed": "{subject} is not timed: {error}",
+        "variant-crashes": "its process {how}",
         "input-changed": "changes input {input}, which call leaves alone",
         "output-count": "returns {values} values instead of {expected}",
         "output-value": "{value} is not {expected}",

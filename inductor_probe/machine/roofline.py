@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from inductor_probe.errors import RunFailedError
 from inductor_probe.machine.python_child import ask_torch
 from inductor_probe.model.bench import Overheads, RooflineRow
 from inductor_probe.model.codec import from_json
 from inductor_probe.model.remark import Number, Remark, RemarkCode, Subject, measured
 from inductor_probe.model.timing import KernelWork, Roofline
 
-_CHILD = Path(__file__).with_name("roofline_child.py")
+ROOFLINE_CHILD = Path(__file__).with_name("roofline_child.py")
+"""A program that measures it: `roofline_arguments` makes its arguments, `roofline_of` reads its answer."""
 _TIMEOUT_S = 120
+_SECONDS = 1.5
 _LOW, _HIGH = 0.01, 1.0
 _LAUNCH_CPU_S, _LAUNCH_CUDA_S = 2e-6, 5e-6
 """Shorter kernels are bound by being started, whatever they move."""
@@ -26,15 +30,33 @@ def measure_roofline(
     dtypes: Sequence[str] = (),
     environment: Mapping[str, str] | None = None,
 ) -> Roofline:
-    """Measure copies and matrix products of `dtypes` for about a third of a second each.
+    """Measure copies and matrix products of `dtypes` for a second and a half in all.
 
     `device` is `cpu` or `cuda`, `threads` are torch's, `environment` is the child's: this process's if None.
 
     Raises RunFailedError: torch could not run there, or has no such device.
     """
-    arguments = [device, str(threads), *dict.fromkeys(dtypes)]
-    answer = ask_torch(_CHILD, *arguments, environment=environment, timeout_s=_TIMEOUT_S)
+    arguments = roofline_arguments(device, threads=threads, dtypes=dtypes)
+    answer = ask_torch(ROOFLINE_CHILD, *arguments, environment=environment, timeout_s=_TIMEOUT_S)
     return from_json(Roofline, answer)
+
+
+def roofline_arguments(
+    device: str = "cpu", *, threads: int = 1, dtypes: Sequence[str] = (), seconds: float = _SECONDS
+) -> list[str]:
+    """Return the arguments of `ROOFLINE_CHILD`, which takes `seconds` for all copies and products."""
+    return [device, str(threads), f"{seconds:g}", *dict.fromkeys(dtypes)]
+
+
+def roofline_of(text: str) -> Roofline:
+    """Read what `ROOFLINE_CHILD` printed.
+
+    Raises RunFailedError: it is something else.
+    """
+    try:
+        return from_json(Roofline, json.loads(text))
+    except ValueError as error:
+        raise RunFailedError(f"the roofline cannot be read: {error}") from error
 
 
 def roofline_rows(

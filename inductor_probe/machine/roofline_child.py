@@ -1,7 +1,7 @@
 """Measures what this machine reaches, and prints it as JSON; runs in a process of its own.
 
-Command line: `roofline_child.py DEVICE THREADS DTYPE...`: `cpu` or `cuda`, and the dtypes of matrix
-products to measure.
+Command line: `roofline_child.py DEVICE THREADS SECONDS DTYPE...`: `cpu` or `cuda`, how long it may take, and
+the dtypes of matrix products to measure.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from inductor_probe.model.codec import to_json
 from inductor_probe.model.remark import Remark, Subject, measured
 from inductor_probe.model.timing import PeakRate, Roofline
 
-_SECONDS = 0.3
 _FEWEST = 5
 _MOST_COPIED = 1 << 29
 _LEAST_COPIED = 1 << 26
@@ -26,7 +25,7 @@ _ON_CPU, _ON_CUDA = 1024, 4096
 _GRAPH_CALLS = 20
 
 
-def main(device: str, threads: int, dtypes: list[str]) -> None:
+def main(device: str, threads: int, seconds: float, dtypes: list[str]) -> None:
     """Print the roofline of a device: see the command line above."""
     import torch
 
@@ -34,18 +33,19 @@ def main(device: str, threads: int, dtypes: list[str]) -> None:
     cache, last, beyond = _sizes(device, threads)
     between = min(8 * cache, last // 4)
     copies = {"memory": beyond, "cache": cache // 2} | ({"last cache": between} if between > cache else {})
+    share = seconds / (len(copies) + len(dtypes))
     peaks: list[PeakRate] = []
     remarks: list[Remark] = []
     for place, size in copies.items():
         source = torch.ones(size // 8, device=device)
         target = torch.ones_like(source)
-        seconds, calls = _fastest(partial(target.copy_, source), device)
+        fastest, calls = _fastest(partial(target.copy_, source), device, share)
         moved = 2 * source.numel() * source.element_size()
-        peaks.append(PeakRate("copy", place, moved, moved / seconds, calls))
+        peaks.append(PeakRate("copy", place, moved, moved / fastest, calls))
         del source, target
     for name in dtypes:
         try:
-            peaks.append(_product(name, device))
+            peaks.append(_product(name, device, share))
         except (RuntimeError, AttributeError) as error:
             numbers = {"dtype": name, "error": next(iter(str(error).splitlines()), type(error).__name__)}
             remarks.append(measured("matmul-not-measured", "analysis", Subject("machine", device), numbers))
@@ -54,7 +54,7 @@ def main(device: str, threads: int, dtypes: list[str]) -> None:
     sys.stdout.write(json.dumps(to_json(roofline)) + "\n")
 
 
-def _product(name: str, device: str) -> PeakRate:
+def _product(name: str, device: str, limit_s: float) -> PeakRate:
     import torch
 
     rows = _ON_CUDA if device == "cuda" else _ON_CPU
@@ -65,15 +65,15 @@ def _product(name: str, device: str) -> PeakRate:
     begin = time.perf_counter()
     a @ a
     _wait(device)
-    if (time.perf_counter() - begin) * 64 > _SECONDS:
+    if (time.perf_counter() - begin) * 64 > limit_s:
         rows //= 4
     a = torch.rand(rows, rows, device=device).to(getattr(torch, name))
     b, out = a.t().contiguous(), torch.empty_like(a)
-    seconds, calls = _fastest(lambda: torch.mm(a, b, out=out), device)
+    seconds, calls = _fastest(lambda: torch.mm(a, b, out=out), device, limit_s)
     return PeakRate("matmul", name, rows, 2 * rows**3 / seconds, calls)
 
 
-def _fastest(run: Callable[[], object], device: str) -> tuple[float, int]:
+def _fastest(run: Callable[[], object], device: str, limit_s: float) -> tuple[float, int]:
     """Return the seconds of the fastest call, and how many there were."""
     import torch
 
@@ -87,7 +87,7 @@ def _fastest(run: Callable[[], object], device: str) -> tuple[float, int]:
                 run()
         start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     times: list[float] = []
-    end = time.perf_counter() + _SECONDS
+    end = time.perf_counter() + limit_s
     while len(times) < _FEWEST or time.perf_counter() < end:
         begin = time.perf_counter()
         if cuda:
@@ -128,4 +128,4 @@ def _sizes(device: str, threads: int) -> tuple[int, int, int]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), sys.argv[3:])
+    main(sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), sys.argv[4:])

@@ -24,6 +24,7 @@ HarnessCode: TypeAlias = Literal[
     "reference-fails", "unwatched-fails", "float64-fails", "float64-differs", "float64-unwatched",
     "other-random-numbers", "range-exceeded", "outputs-not-written", "raises", "input-changed",
     "output-count", "output-value", "output-size", "output-form", "own-wrapper", "own-wrapper-needed",
+    "variant-not-compiled", "variant-crashes", "pair-not-timed",
 ]  # fmt: skip
 """Written by bench files: `harness/remarks.py` has the sentence of each."""
 
@@ -36,6 +37,8 @@ BenchCode: TypeAlias = Literal[
     # about the overhead table, and what a kernel reaches of the roofline
     "kernels-exceed-call", "above-copy-rate", "below-copy-rate", "above-matmul-rate", "matmul-not-measured",
     "roofline-not-measured",
+    # about the processes
+    "no-fork", "other-harness", "process-lost",
 ]  # fmt: skip
 """Made by `bench/` and `machine/roofline.py`."""
 

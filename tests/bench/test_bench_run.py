@@ -1,3 +1,5 @@
+"""Files that run by their own harness: each process is `python FILE --json OUT ...`."""
+
 from __future__ import annotations
 
 import json
@@ -7,9 +9,9 @@ from typing import Any
 import pytest
 
 from inductor_probe.bench.result import result_of
-from inductor_probe.bench.session import run_bench_file
+from inductor_probe.bench.session import run_bench_file as run_any_bench_file
 from inductor_probe.errors import NotFoundError, ProbeError, RunFailedError
-from inductor_probe.model.bench import BenchSettings
+from inductor_probe.model.bench import BenchResult, BenchSettings
 from inductor_probe.store.samples import read_samples
 from tests.store.test_samples import GUARD, PROCESS, QUAD
 
@@ -28,6 +30,10 @@ for each in result["comparisons"][:1]:
 pathlib.Path(sys.argv[sys.argv.index("--json") + 1]).write_text(json.dumps(result))
 sys.exit(1)
 """
+
+
+def run_bench_file(path: Path, settings: BenchSettings | None = None, **options: Any) -> BenchResult:
+    return run_any_bench_file(path, settings, other_harness=True, **options)
 
 
 def bench(folder: Path, source: str) -> Path:
@@ -78,12 +84,8 @@ def test_what_comes_next_is_told_before_each_process_and_nothing_is_printed(
         told.append((text, len(calls(tmp_path)) if told else 0))
 
     run_bench_file(writes(tmp_path, 0.98, 1.0, 1.05, 1.02, 1.0), progress=progress)
-    assert [text.split(":")[0] for text, _ in told] == [
-        "process 1 of 3",
-        "process 2 of 3",
-        "process 3 of 3",
-        "process 4 of 5",
-        "process 5 of 5",
+    assert [text for text, _ in told] == [
+        f"measuring {n} of {m}" for n, m in ((1, 3), (2, 3), (3, 3), (4, 5), (5, 5))
     ]
     assert [done for _, done in told] == [0, 1, 2, 3, 4]
     assert capfd.readouterr() == ("", "")

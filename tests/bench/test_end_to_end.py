@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -20,14 +19,10 @@ from inductor_probe.model.timing import Variant
 from inductor_probe.report.pages.bench import bench_page
 from inductor_probe.report.terminal import to_text
 from inductor_probe.store.samples import read_samples
+from tests.bench.dumped import COPY, edit_copy
 
 pytestmark = pytest.mark.compiles
 
-SCRIPT = """
-import torch
-image = torch.arange(3 * 20 * 24, dtype=torch.uint8).reshape(1, 3, 20, 24)
-torch.compile(lambda x: x.flip(-1))(image)
-"""
 WATCHED = """
 class Watched(AsyncCompile):
     def _wait_futures(self, scope):
@@ -40,35 +35,6 @@ class Watched(AsyncCompile):
 
 async_compile = Watched()
 """
-COPY = re.compile(r"(?ms)^(?P<name>\w+_v2) = async_compile\.cpp_pybinding.*?^'''\)$")
-
-
-@pytest.fixture(scope="session")
-def flip(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of a graph that was compiled on this machine."""
-    folder = tmp_path_factory.mktemp("flip")
-    environment = {
-        **os.environ,
-        "TORCH_COMPILE_DEBUG": "1",
-        "TORCH_COMPILE_DEBUG_DIR": str(folder),
-        "TORCHINDUCTOR_CACHE_DIR": str(folder / "cache"),
-    }
-    subprocess.run([sys.executable, "-c", SCRIPT], env=environment, check=True, capture_output=True)
-    return next(folder.glob("torch_compile_debug/run_*/torchinductor/*/output_code.py")).parent
-
-
-@pytest.fixture
-def graph_dir(flip: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(flip, tmp_path / flip.name))
-
-
-def edit_copy(path: Path, pattern: str, replacement: str) -> None:
-    """Change the C++ text of the copied kernel, and nothing else."""
-    text = path.read_text()
-    (match,) = COPY.finditer(text)
-    changed, count = re.subn(pattern, replacement, match[0])
-    assert count >= 1
-    path.write_text(text[: match.start()] + changed + text[match.end() :])
 
 
 def run(path: Path, processes: int = 1, *, copies: bool = False) -> BenchResult:
@@ -197,13 +163,6 @@ def test_output_that_is_not_written_cannot_pass_on_stale_memory(graph_dir: Path)
     assert not wrong.correct
     assert 0 < wrong.mismatches < wrong.elements
     assert f"{kernel}_v2 alone" not in {each.candidate for each in result.comparisons}
-
-
-def test_a_copy_that_does_not_compile_ends_the_run_with_the_compilers_words(graph_dir: Path) -> None:
-    file = write_bench_file(graph_dir)
-    edit_copy(file.path, r"int tid = omp_get_thread_num\(\);|auto tmp0 =", "no_such_type tmp =")
-    with pytest.raises(RunFailedError, match="no_such_type"):
-        run(file.path)
 
 
 def test_an_unknown_kernel_is_answered_with_near_names(graph_dir: Path) -> None:

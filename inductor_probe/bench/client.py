@@ -1,0 +1,202 @@
+"""The side of `probe` of the process that measures: it starts `harness/server.py` and hears of its jobs."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import inductor_probe.harness
+from inductor_probe.bench.alone import hint_for
+from inductor_probe.errors import NotFoundError, ProbeError, RunFailedError
+from inductor_probe.machine.python_child import python_command
+
+SERVER = Path(inductor_probe.harness.__file__).with_name("server.py")
+ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",  # until the fork; a child sets its threads
+    "TORCHINDUCTOR_COMPILE_THREADS": "1",  # no pool of compile workers: children compile
+    "TORCH_WARM_POOL": "0",
+    "PYTORCH_NVML_BASED_CUDA_CHECK": "1",  # else asking whether there is a GPU initialises CUDA
+}
+MOST_LINES = 12
+
+Event = dict[str, Any]
+
+
+class JobFailedError(Exception):
+    """A job did not end well.
+
+    Attributes:
+        kind: `killed` by a signal, or what `harness/server.py` says: `load`, `usage`, `memory`, `error`.
+        phase: what it was doing: `checking k_v2`; empty before it said anything.
+        names: of what it was checking or timing then.
+    """
+
+    def __init__(self, kind: str, message: str, phase: Event, details: str) -> None:
+        super().__init__(message)
+        self.kind, self.message, self.details = kind, message, details
+        self.phase = str(phase.get("phase", ""))
+        self.names: tuple[str, ...] = tuple(phase.get("names", ()))
+
+    def error(self, path: Path) -> ProbeError:
+        """Return it as what ends the verb."""
+        if self.kind == "usage":
+            message, _, known = self.message.partition("; ")
+            return NotFoundError(f"{path}: {message}", known or None)
+        if self.kind == "load":
+            return RunFailedError(self.message, hint_for(self.message + self.details))
+        doing = f" while {self.phase} {' and '.join(self.names)}".rstrip() if self.phase else ""
+        return RunFailedError(
+            f"{path}: a measuring process {self.message}{doing}", hint_for(self.message + self.details)
+        )
+
+
+class Server:
+    """A process that has imported torch, and forks a child for each job; a fresh process a job without fork.
+
+    Attributes:
+        no_fork: why children are fresh processes; None where they are forked.
+    """
+
+    def __init__(
+        self, path: Path, source: str, *, imports: Sequence[str] = (), environment: Mapping[str, str]
+    ) -> None:
+        self.path = path
+        self.file = {"path": str(path.resolve()), "source": source, "imports": list(imports)}
+        self.no_fork: str | None = None
+        self._environment = {**os.environ, **environment, **ENVIRONMENT}
+        self._folder = tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Server:
+        """Start it."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End it, and what it is doing."""
+        self._stop()
+        self._folder.cleanup()
+
+    def start(self) -> None:
+        """Start the process, and wait until it has imported torch.
+
+        Raises:
+            RunFailedError: torch cannot be imported.
+        """
+        errors = Path(self._folder.name, "stderr")
+        with errors.open("wb") as stderr:
+            self._process = subprocess.Popen(
+                python_command(SERVER),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                cwd=self._folder.name,
+                env=self._environment,
+            )
+        self._send({**self.file, "fork": self.no_fork is None})
+        event = self._receive()
+        if event is None:
+            text = self._errors()
+            last = [line for line in text.splitlines() if line.strip()][-MOST_LINES:]
+            raise RunFailedError(f"{self.path} cannot be run:\n" + "\n".join(last), hint_for(text))
+        if event["event"] == "no-fork":
+            self._stop()
+            self.no_fork = str(event["reason"])
+            self.start()
+
+    def job(self, request: Event, hear: Callable[[Event], None]) -> None:
+        """Have a job done; `hear` each event of it.
+
+        Raises:
+            JobFailedError: it failed, or its process was killed.
+            RunFailedError: torch cannot be imported.
+        """
+        if self._process is None:
+            self.start()
+        self._send(request)
+        phase: Event = {}
+        failed: Event | None = None
+        while True:
+            event = self._receive()
+            if event is None or event["event"] == "ended":
+                break
+            if event["event"] == "phase":
+                phase = event
+            if event["event"] == "failed":
+                failed = failed or event
+            else:
+                hear(event)
+        status = self._stop() if event is None else int(event["status"])
+        details = self._errors() if failed or status else ""
+        if self.no_fork is not None:
+            self._stop()
+        if failed is not None and failed["kind"] == "fork":
+            self._stop()
+            self.no_fork = str(failed["message"])
+            self.job(request, hear)
+        elif failed is not None:
+            message = str(failed["message"])
+            if failed["kind"] not in ("load", "usage"):
+                message = f"failed: {message}"
+            raise JobFailedError(str(failed["kind"]), message, phase, details)
+        elif status < 0:
+            raise JobFailedError("killed", f"was killed by {signal_name(-status)}", phase, details)
+        elif status or event is None:
+            raise JobFailedError("error", f"ended with status {status}", phase, details)
+
+    def _send(self, request: Event) -> None:
+        if self._process is not None and self._process.stdin is not None:
+            try:
+                self._process.stdin.write(json.dumps(request).encode() + b"\n")
+                self._process.stdin.flush()
+            except BrokenPipeError:  # it has ended: `_receive` sees that
+                return
+
+    def _receive(self) -> Event | None:
+        """Return the next event; None if the process has ended.
+
+        A child that was killed may have left half a line.
+        """
+        while self._process is not None and self._process.stdout is not None:
+            line = self._process.stdout.readline()
+            if not line:
+                return None
+            try:
+                event: Event = json.loads(line)
+            except ValueError:
+                continue
+            return event
+        return None
+
+    def _errors(self) -> str:
+        return Path(self._folder.name, "stderr").read_text(encoding="utf-8", errors="replace")
+
+    def _stop(self) -> int:
+        process, self._process = self._process, None
+        if process is None:
+            return 0
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                try:
+                    pipe.close()
+                except BrokenPipeError:
+                    continue
+        if process.poll() is None:
+            process.terminate()  # it ends its children first
+        return process.wait()
+
+
+def signal_name(number: int) -> str:
+    """Return what a signal is called: `signal 9 (SIGKILL)`."""
+    try:
+        return f"signal {number} ({signal.Signals(number).name})"
+    except ValueError:
+        return f"signal {number}"

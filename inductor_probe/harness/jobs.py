@@ -1,0 +1,167 @@
+"""What a child of the server does: compile the kernels of a bench file, or check and measure them."""
+
+from __future__ import annotations
+
+import importlib
+import runpy
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import torch
+
+from inductor_probe.harness.bench import Bench
+from inductor_probe.harness.checks import Check
+from inductor_probe.harness.inputs import InputsError
+from inductor_probe.harness.load import BenchText, CompileError, LoadError
+from inductor_probe.harness.measure import (
+    Listener,
+    Options,
+    Times,
+    bind_inputs,
+    environment,
+    process_record,
+    resources,
+    run_checks,
+    run_timing,
+)
+
+Request: TypeAlias = dict[str, Any]
+Tell: TypeAlias = Callable[..., None]
+
+
+class JobError(Exception):
+    """A job ends; the message is for the user. `kind` is `load`, `usage` or `fork`."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+def compile_kernels(file: Request, request: Request, tell: Tell) -> None:
+    """Compile the kernels of a file whose turn it is, into inductor's cache: see `load.BenchText`.
+
+    Of `children` children, child 1 takes kernels 1, 1 + children, ... in the order of the file.
+    """
+    import_modules(file)
+    child, children = request["child"], request["children"]
+
+    def watch(name: str, error: CompileError | None) -> None:
+        tell("kernel", name=name, error=asdict(error) if error else None)
+
+    try:
+        text_of(file).compile(watch, lambda number: bool(number % children == child))
+    except LoadError as error:
+        raise JobError("load", str(error)) from error
+
+
+def measure(file: Request, request: Request, tell: Tell) -> None:
+    """Check and time the variants of a file, and send each result when it is there.
+
+    `check` is false where an earlier process has checked them: `variants` are then those that are right.
+    """
+    if torch.cuda._is_in_bad_fork():
+        raise JobError("fork", "CUDA was initialised while torch was imported")
+    options = options_of(request["options"])
+    torch.set_num_threads(options.threads)
+    import_modules(file)
+    tell("phase", phase="loading", names=[])
+    machine = environment()
+    refused = {name: CompileError(**error) for name, error in request["refused"].items()}
+    try:
+        loaded = text_of(file).load(copies_first=options.copies_first, refused=refused)
+    except LoadError as error:
+        raise JobError("load", str(error)) from error
+    bench = loaded.bench()
+    if options.kernel is not None and options.kernel not in bench.kernels:
+        raise JobError("usage", f"no kernel {options.kernel}; there is {', '.join(bench.kernels)}")
+    try:
+        options = bind_inputs(bench, options)
+    except Exception as error:  # the file makes its inputs by its own copy of `InputsError`
+        if type(error).__name__ not in (InputsError.__name__, ValueError.__name__):
+            raise
+        raise JobError("usage", str(error)) from error
+    variants, correct, inputs = check_or_trust(bench, options, request, loaded.refused, tell)
+    process = process_record(
+        bench,
+        options,
+        Times([]),
+        inputs=inputs,
+        variants=[],
+        warnings=[],
+        machine=machine,
+        command=[str(file["path"])],
+    )
+    tell("process", process=process)
+    if options.configs is None and (options.check_only or not correct):
+        return
+    times = run_timing(bench, options, inputs, variants, listener_of(tell))
+    tell(
+        "process",
+        process={
+            "overheads": times.overheads,
+            "resources": resources(bench),
+            "configs": times.configs or [],
+        },
+    )
+
+
+def check_or_trust(
+    bench: Bench, options: Options, request: Request, refused: dict[str, CompileError], tell: Tell
+) -> tuple[set[str], bool, list[Any]]:
+    """Return the variants to time, whether the pristine call is right, and the inputs."""
+    if not request["check"]:
+        return set(request["variants"]), True, bench.inputs(options.seed)
+    tell("phase", phase="checking", names=[])
+    checked = run_checks(bench, options)
+    checked.checks = [
+        Check(check.name, correct=False, remarks=[refused[check.name].remark(check.name)])
+        if check.name in refused
+        else check
+        for check in checked.checks
+    ]
+    for check in (checked.pristine, *checked.checks):
+        tell("check", variant=check.plain())
+    variants = checked.to_time(options.copies)
+    tell("checked", variants=sorted(variants), correct=checked.pristine.correct)
+    return variants, checked.pristine.correct, checked.inputs
+
+
+def listener_of(tell: Tell) -> Listener:
+    """Return what sends all that a measurement says."""
+    return Listener(
+        phase=lambda phase, names: tell("phase", phase=phase, names=names),
+        timed=lambda pair: tell("comparison", comparison=asdict(pair)),
+        warn=lambda remark: tell("warning", warning=remark),
+    )
+
+
+def options_of(values: Request) -> Options:
+    """Return options that came as JSON, where tuples are lists."""
+    sizes = tuple((name, number) for name, number in values.get("sizes", ()))
+    return Options(**{**values, "sizes": sizes, "skipped": tuple(values.get("skipped", ()))})
+
+
+def import_modules(file: Request) -> None:
+    """Import the modules, or run the Python files, that register operators which the graph calls."""
+    for name in file["imports"]:
+        try:
+            if name.endswith(".py"):
+                runpy.run_path(name, run_name=Path(name).stem)
+            else:
+                importlib.import_module(name)
+        except (FileNotFoundError, ModuleNotFoundError) as error:
+            hint = "give a module as in Python, or a file as FILE.py"
+            raise JobError("usage", f"--import {name}: {error}; {hint}") from error
+
+
+def text_of(file: Request) -> BenchText:
+    """Return the text of the bench file."""
+    return BenchText(Path(file["path"]), file["source"])
+
+
+JOBS: dict[str, Callable[[Request, Request, Tell], None]] = {
+    "compile": compile_kernels,
+    "measure": measure,
+}

@@ -1,0 +1,193 @@
+"""One process that imports torch once, and forks a child for each measuring process of a bench file.
+
+Requests are lines of JSON on stdin, events are lines of JSON on what stdout was at first (what kernels
+print goes nowhere). The first request is the file:
+
+    {"path": "/d/output_code_bench.py", "source": "...", "imports": [], "fork": true}
+    -> {"event": "ready", "torch": "2.13.0"}, or "no-fork" with the reason
+
+Each further one is a job, which a child does, or this process itself where it may not fork:
+
+    {"job": "compile", "children": 2, "refused": {}}
+    -> {"event": "kernel", "name": "k_v2", "error": null or {"line": .., "error": .., "message": ..}}
+    {"job": "measure", "options": {..}, "refused": {..}, "check": true, "variants": [], ...}
+    -> {"event": "phase", "phase": "checking", "name": "k_v2"}, {"event": "check", "variant": {..}}, ...
+       {"event": "process", "process": {..}}
+    {"job": "program", "file": "..", "arguments": [..]}
+    -> {"event": "output", "text": ".."}
+
+and ends with {"event": "ended", "status": 0}: an exit status, or the negative number of a signal. A child
+that failed has said why before: {"event": "failed", "kind": "load", "message": ".."}.
+
+What must not happen before a fork: a CUDA context (it cannot be used in a child), an OpenMP region (libgomp's
+threads are gone in a child, which waits for them forever), a pool of compile workers.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import json
+import mmap
+import os
+import random
+import runpy
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from contextlib import redirect_stdout, suppress
+from io import StringIO
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import torch
+from torch._inductor import cpu_vec_isa
+
+from inductor_probe.harness.jobs import JOBS, JobError
+from inductor_probe.harness.remarks import first_line
+
+PAGE = mmap.PAGESIZE
+MOST_PAGES = 1 << 12
+HEAP_BLOCKS = 4096  # of 2^4 to 2^14 bytes, below malloc's threshold for mmap: they come from the heap
+LOADED_BY_CODE = {  # what inductor's wrappers import, by what stands in their text
+    "": ("torch._inductor.select_algorithm", "torch._inductor.async_compile", "torch._dynamo"),
+    "async_compile.triton(": ("triton", "triton.language", "torch._inductor.runtime.triton_heuristics"),
+    "MultiKernelCall": ("torch._inductor.codegen.multi_kernel",),
+}
+FAILED = 1
+DIES_WITH_PARENT = 1  # PR_SET_PDEATHSIG of prctl(2)
+
+Tell: TypeAlias = Callable[..., None]
+
+
+def main() -> None:
+    """Answer requests until stdin ends."""
+    events = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    with Path(os.devnull).open("wb") as nothing:
+        os.dup2(nothing.fileno(), 1)
+
+    def tell(event: str, **values: Any) -> None:
+        events.write("\n" + json.dumps({"event": event, **values}, allow_nan=False) + "\n")
+        events.flush()
+
+    requests = sys.stdin.buffer
+    file = json.loads(requests.readline())
+    forks, reason = bool(file["fork"]), ""
+    if forks and (sys.platform in ("win32", "darwin") or not hasattr(os, "fork")):
+        forks, reason = False, f"{sys.platform} has no safe fork"
+    import_for(file["source"])
+    if forks and not reason:
+        reason = spoiled()
+    if reason:
+        tell("no-fork", reason=reason)
+        return
+    tell("ready", torch=torch.__version__)
+    gc.freeze()  # so that a collection in a child does not copy all pages
+    for line in requests:
+        request = json.loads(line)
+        status = forked(file, request, tell) if forks else in_this_process(file, request, tell)
+        tell("ended", status=status)
+
+
+def import_for(source: str) -> None:
+    """Import what the file needs, and choose the vector extension of C++ kernels."""
+    for sign, modules in LOADED_BY_CODE.items():
+        for name in modules if sign in source else ():
+            with suppress(ImportError, RuntimeError):  # of another torch: whoever needs it will say so
+                __import__(name)
+    if "async_compile.cpp" in source:
+        with suppress(Exception):  # without a compiler: the kernels say so
+            cpu_vec_isa.pick_vec_isa()
+
+
+def spoiled() -> str:
+    """Return why a child of this process could not use the GPU; nothing if it could."""
+    return "CUDA was initialised while torch was imported" if torch.cuda.is_initialized() else ""
+
+
+def forked(file: dict[str, Any], request: dict[str, Any], tell: Tell) -> int:
+    """Do a job in children of this process, one or several; return the status of the first that failed."""
+    count = request.get("children", 1)
+    children = [fork_child(file, {**request, "child": number}, tell) for number in range(count)]
+
+    def end(*_: Any) -> None:
+        for child in children:
+            with suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
+        os._exit(FAILED)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, end)
+    statuses = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)
+    return next((status for status in statuses if status), 0)
+
+
+def fork_child(file: dict[str, Any], request: dict[str, Any], tell: Tell) -> int:
+    """Start a child that does a job and ends; return its process id."""
+    sys.stderr.flush()
+    child = os.fork()
+    if child:
+        return child
+    status = FAILED
+    try:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, signal.SIG_DFL)
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(DIES_WITH_PARENT, signal.SIGKILL)
+        with suppress(OSError):  # where memory runs out, it is this process that should go
+            Path("/proc/self/oom_score_adj").write_text("1000")
+        status = in_this_process(file, request, tell)
+    finally:
+        sys.stderr.flush()
+        os._exit(status)  # nothing of the parent is to be torn down here
+
+
+def in_this_process(file: dict[str, Any], request: dict[str, Any], tell: Tell) -> int:
+    """Do a job here; return the exit status."""
+    placement = place_at_random(random.Random())  # noqa: S311 - no secret
+    try:
+        if request["job"] == "program":
+            tell("output", text=program(request["file"], request["arguments"]))
+        else:
+            JOBS[request["job"]](file, request, tell)
+    except JobError as error:
+        tell("failed", kind=error.kind, message=str(error))
+    except MemoryError:
+        tell("failed", kind="memory", message="memory ran out")
+    except BaseException as error:  # whatever a kernel may raise
+        traceback.print_exc()
+        kind = "memory" if "OutOfMemory" in type(error).__name__ else "error"
+        tell("failed", kind=kind, message=first_line(error))
+    else:
+        return 0
+    finally:
+        del placement
+    return FAILED
+
+
+def program(file: str, arguments: list[str]) -> str:
+    """Run a Python file as a program; return what it prints."""
+    sys.argv, output = [file, *arguments], StringIO()
+    with redirect_stdout(output):
+        runpy.run_path(file, run_name="__main__")
+    return output.getvalue()
+
+
+def place_at_random(rng: random.Random) -> list[object]:
+    """Move what this process allocates from now on; keep what is returned until the end.
+
+    A forked child inherits the addresses of its parent, so that code, heap and buffers of all children would
+    lie alike, and a median over processes would not average over placement. A mapping of a random size moves
+    what is mapped behind it (libraries, large buffers); blocks of random sizes fill holes of the heap, and
+    move what comes from it.
+    """
+    kept: list[object] = [mmap.mmap(-1, PAGE * rng.randrange(1, MOST_PAGES))]
+    kept += [bytearray(int(2 ** rng.uniform(4, 14))) for _ in range(rng.randrange(HEAP_BLOCKS))]
+    return kept
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,210 @@
+"""Measuring processes of a real bench file: forked, refused by a compiler, killed, and without a fork."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from inductor_probe.bench.client import JobFailedError, Server
+from inductor_probe.bench.session import run_bench_file
+from inductor_probe.bench_file.bench_file import write_bench_file
+from inductor_probe.bench_file.source import other_harness
+from inductor_probe.errors import NotFoundError, RunFailedError
+from inductor_probe.model.bench import BenchResult, BenchSettings
+from inductor_probe.store.samples import read_samples
+from tests.bench.dumped import edit_copy
+
+pytestmark = pytest.mark.compiles
+
+SETTINGS = BenchSettings(budget=0.3, processes=3, copies=True)
+
+
+def codes(result: BenchResult) -> list[str]:
+    return [warning.code for warning in result.warnings]
+
+
+def test_one_import_serves_all_processes_and_wrong_variants_are_told_before_any_is_timed(
+    graph_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_bench_file(graph_dir).path
+    edit_copy(path, "tmp0 =", "tmp0 = 1 +")
+    said: list[str] = []
+    jobs: list[tuple[dict[str, Any], list[str]]] = []
+    job = Server.job
+
+    def watched(self: Server, request: dict[str, Any], hear: Any) -> None:
+        events: list[str] = []
+        jobs.append((request, events))
+        job(self, request, lambda event: (events.append(event["event"]), hear(event)))
+        assert self.no_fork is None
+
+    monkeypatch.setattr(Server, "job", watched)
+    result = run_bench_file(path, SETTINGS, progress=said.append)
+    assert [request["job"] for request, _ in jobs] == ["compile", "measure", "measure", "measure"]
+    assert [request.get("check") for request, _ in jobs] == [None, True, False, False]
+    first = jobs[1][1]
+    assert max(index for index, event in enumerate(first) if event == "check") < first.index("comparison")
+    assert "check" not in jobs[2][1]
+    assert said[0] == "importing torch and inductor"
+    assert "compiling 2 of 2 kernels" in said
+    assert not next(each for each in result.variants if each.name.startswith("cpp_")).correct
+    kept = read_samples(path.with_suffix(".json")).processes
+    assert [process.first for process in kept] == ["baseline", "candidate", "baseline"]
+    assert [process.overheads is not None for process in kept] == [True, False, False]
+    assert len({process.seed for process in kept}) == 3
+
+
+def test_a_variant_that_does_not_compile_is_told_with_its_line_and_the_rest_is_judged(
+    graph_dir: Path,
+) -> None:
+    file = write_bench_file(graph_dir)
+    (kernel,) = file.kernels
+    edit_copy(file.path, r"auto tmp0 =", "auto tmp0 = no_such_name +")
+    lines = file.path.read_text().splitlines()
+    line = next(number for number, text in enumerate(lines, 1) if "no_such_name" in text)
+    result = run_bench_file(file.path, SETTINGS)
+    variants = {variant.name: variant for variant in result.variants}
+    assert variants["call"].correct
+    refused = variants[f"{kernel}_v2"]
+    (remark,) = refused.remarks
+    assert (refused.correct, remark.code, remark.number("line")) == (False, "variant-not-compiled", line)
+    assert "no_such_name" in str(remark.number("error"))
+    assert "no_such_name" in str(remark.number("message"))
+    assert not variants["call_v2"].correct
+    assert [pair.candidate.name for pair in result.comparisons] == ["Compiled call"]
+    assert [row.name for row in result.alone] == [f"{kernel} alone"]
+
+
+def test_a_pristine_kernel_that_does_not_compile_ends_the_run_at_its_line(graph_dir: Path) -> None:
+    path = write_bench_file(graph_dir).path
+    text = path.read_text().replace("auto tmp0 =", "auto tmp0 = no_such_name +")
+    path.write_text(text)
+    line = text[: text.index("no_such_name")].count("\n") + 1
+    with pytest.raises(
+        RunFailedError, match=rf"output_code_bench\.py:{line}: \w+ does not compile: .*no_such_name"
+    ):
+        run_bench_file(path, SETTINGS)
+
+
+def test_what_the_file_raises_is_told_with_its_line(graph_dir: Path) -> None:
+    path = write_bench_file(graph_dir).path
+    lines = path.read_text().split("\n")
+    place = lines.index("async_compile = AsyncCompile()")
+    lines.insert(place, "undefined_name")
+    path.write_text("\n".join(lines))
+    with pytest.raises(
+        RunFailedError, match=rf":{place + 1}: NameError: name 'undefined_name' is not defined"
+    ):
+        run_bench_file(path, SETTINGS)
+
+
+def test_a_process_that_is_killed_while_it_times_loses_that_pair_only(graph_dir: Path) -> None:
+    file = write_bench_file(graph_dir)
+    (kernel,) = file.kernels
+    killed = f"""
+
+_started = {kernel}_v2
+_count = 0
+
+
+def {kernel}_v2(*args):
+    global _count
+    _count += 1
+    if _count > 200:
+        os.kill(os.getpid(), 9)
+    return _started(*args)
+
+
+class Runner:"""
+    text = file.path.read_text()
+    assert text.count("\nclass Runner:") == 1
+    file.path.write_text(text.replace("\nclass Runner:", killed))
+    result = run_bench_file(file.path, SETTINGS)
+    assert [warning.number("doing") for warning in result.warnings if warning.code == "process-lost"] == [
+        "timing call_v2",
+        f"timing {kernel}_v2 alone",
+    ]
+    assert [pair.candidate.name for pair in result.comparisons] == ["Compiled call"]
+    assert len(result.comparisons[0].process_ratios) == 3
+
+
+def test_without_fork_processes_are_fresh_and_that_is_said(
+    graph_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_bench_file(graph_dir).path
+    start, pids = Server.start, []
+
+    def started(self: Server) -> None:
+        self.no_fork = self.no_fork or "not here"
+        start(self)
+        assert self._process is not None
+        pids.append(self._process.pid)
+
+    monkeypatch.setattr(Server, "start", started)
+    result = run_bench_file(path, SETTINGS)
+    assert "no-fork" in codes(result)
+    assert result.processes == 3
+    assert len(set(pids)) >= 3
+
+
+def test_a_file_of_another_harness_runs_by_that(graph_dir: Path) -> None:
+    path = write_bench_file(graph_dir).path
+    text = path.read_text()
+    assert not other_harness(text)
+    edited = text.replace("LAPS = 2\n", "LAPS = 3\n")
+    assert other_harness(edited)
+    result = run_bench_file(path, SETTINGS, source=edited, other_harness=True)
+    assert codes(result)[0] == "other-harness"
+    assert result.processes == 3
+
+
+def test_a_job_that_cannot_be_done_is_one_sentence(graph_dir: Path) -> None:
+    path = write_bench_file(graph_dir).path
+    with pytest.raises(NotFoundError) as caught:
+        run_bench_file(path, BenchSettings(kernel="cpp_fused_flop_0"))
+    assert "no kernel cpp_fused_flop_0" in caught.value.message
+    with pytest.raises(NotFoundError, match="no size s0"):
+        run_bench_file(path, BenchSettings(sizes=(("s0", 3),)))
+    with Server(path, "import os\nos.kill(os.getpid(), 11)\n", environment={}) as server:
+        with pytest.raises(JobFailedError) as failed:
+            server.job({"job": "compile", "children": 1}, print)
+        assert failed.value.message == "was killed by signal 11 (SIGSEGV)"
+        assert (failed.value.kind, failed.value.phase) == ("killed", "")
+
+
+def test_children_lie_elsewhere_in_memory(graph_dir: Path, tmp_path: Path) -> None:
+    """Code, heap and buffers of forked children have addresses of their own."""
+    program = tmp_path / "where.py"
+    program.write_text(
+        "import ctypes, torch\n"
+        "buffer = torch.empty(1 << 20)\n"
+        "heap = ctypes.addressof(ctypes.create_string_buffer(600))\n"
+        "print(buffer.data_ptr(), heap)\n"
+    )
+    rows: list[list[str]] = []
+    with Server(write_bench_file(graph_dir).path, "", environment={}) as server:
+        for _ in range(4):
+            request = {"job": "program", "file": str(program), "arguments": []}
+            server.job(request, lambda event: rows.append(event["text"].split()))
+    assert len({row[0] for row in rows}) == 4
+    assert len({row[1] for row in rows}) > 1
+
+
+def test_imports_make_no_cuda_context_and_no_thread(graph_dir: Path, tmp_path: Path) -> None:
+    program = tmp_path / "state.py"
+    program.write_text(
+        "import os, torch\n"
+        "cuda = torch.cuda.is_initialized() or torch.cuda._is_in_bad_fork()\n"
+        "print(cuda, len(os.listdir('/proc/self/task')))\n"
+    )
+    with Server(
+        write_bench_file(graph_dir).path, write_bench_file(graph_dir).path.read_text(), environment={}
+    ) as server:
+        texts: list[str] = []
+        server.job(
+            {"job": "program", "file": str(program), "arguments": []},
+            lambda event: texts.append(event["text"]),
+        )
+    assert texts[0].split() == ["False", "1"]
