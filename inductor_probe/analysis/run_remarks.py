@@ -6,7 +6,7 @@ Codes and their numbers, in order; the subject is the run unless said otherwise:
 - `cut-short`: how the script ended (`Manifest.ending`), where a signal ended or interrupted it. `hazard`.
 - `recompile-limit`: function, where it is if known. `missed`.
 - `graph-break`: reason, as dynamo gives it; times; where if known. `missed`.
-- `not-recorded`: text, as the hook wrote it that could not record something. `analysis`.
+- what could not be recorded, with the codes and values of `Note`. `analysis`.
 - why a run is empty, each `analysis`: `empty-graphs`, `no-dump`, `ended-before-compile` (how the script
   ended), `other-backend` (frames that dynamo handed over), `ran-eagerly`, `nothing-compiled`.
 """
@@ -38,7 +38,7 @@ def run_remarks(run: DebugDir, compiled: bool) -> tuple[Remark, ...]:
     for (where, reason), times in breaks.items():
         numbers = (("reason", reason), ("times", times), ("where", where or None))
         remarks.append(_remark(run.name, "graph-break", "missed", *numbers))
-    remarks += [_remark(run.name, "not-recorded", "analysis", ("text", text)) for text in manifest.notes]
+    remarks += [_remark(run.name, note.code, "analysis", *note.values) for note in manifest.notes]
     return tuple(remarks)
 
 

@@ -75,7 +75,7 @@ class ArtifactHandler(logging.Handler):
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
         """Note a record that cannot be written: logging would print a traceback among the script's output."""
-        self.events.note(f"a line of the log {self.artifact} is lost: {record.msg!r:.80}")
+        self.events.note("log-line-lost", artifact=self.artifact, line=f"{record.msg!r:.80}")
 
     def restore(self) -> None:
         """Leave the logger as if this handler had not been there, unless it was reset in the meantime."""

@@ -6,7 +6,10 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from inductor_probe.model.manifest import NoteCode
 
 EVENTS_NAME = "events.jsonl"
 
@@ -35,9 +38,9 @@ class EventLog:
                 print(f"warning: probe dump cannot record: {error.strerror}", file=sys.stderr)
             self._complained = True
 
-    def note(self, text: str) -> None:
+    def note(self, code: NoteCode, **values: str) -> None:
         """Say in the manifest what could not be recorded."""
-        self.write("note", text=text)
+        self.write("note", code=code, values=values)
 
     def refuse(self, message: str, hint: str | None) -> None:
         """Say that the script was not started, and why: the parent tells the user, and keeps no run."""
@@ -71,5 +74,5 @@ class EventReader:
             try:
                 events.append(json.loads(line))
             except ValueError:
-                events.append({"event": "note", "text": "an event was cut short, and is lost"})
+                events.append({"event": "note", "code": "event-lost", "values": {}})
         return events

@@ -57,7 +57,7 @@ def _or_note(hook: Callable[[Any], None], events: EventLog) -> Callable[[ModuleT
         try:
             hook(module)
         except (AttributeError, TypeError, ValueError) as error:  # renamed, another signature, gone
-            events.note(f"not available on torch {_torch_version()}: {module.__name__}: {error}")
+            events.note("hook-failed", torch=_torch_version(), module=module.__name__, error=str(error))
 
     return hook_or_note
 
@@ -142,7 +142,7 @@ def record_end(events: EventLog) -> None:
         try:
             _add_torch_facts(facts, events)
         except Exception as error:
-            events.note(f"the end could not be recorded in full: {type(error).__name__}: {error}")
+            events.note("end-incomplete", error=f"{type(error).__name__}: {error}")
     events.write("end", **facts)
 
 
@@ -158,7 +158,7 @@ def _add_torch_facts(facts: dict[str, Any], events: EventLog) -> None:
         facts["gpu"] = torch.cuda.get_device_name()
     known = sys.modules["torch._logging._internal"].log_registry.artifact_names
     for artifact in sorted(set(ARTIFACTS) - set(known)):
-        events.note(f"not available on torch {torch.__version__}: the log {artifact}")
+        events.note("log-missing", torch=str(torch.__version__), artifact=artifact)
 
 
 def _torch_version() -> str:

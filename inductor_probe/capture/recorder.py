@@ -53,7 +53,9 @@ def _never_fails(
         try:
             method(self, *args, **kwargs)
         except Exception as error:  # the user's compile must not end for it
-            self.events.note(f"{method.__name__} could not be recorded: {type(error).__name__}: {error}")
+            self.events.note(
+                "recorder-failed", recorder=method.__name__, error=f"{type(error).__name__}: {error}"
+            )
 
     return guarded
 
@@ -150,7 +152,7 @@ class Recorder:
             fact = input_fact(name, value, Path(path) if self.save_inputs else None)
             if fact is None:
                 self.events.note(
-                    f"input {name} of {Path(path).name} is a {type(value).__name__}: not recorded"
+                    "input-not-recorded", input=name, graph=Path(path).name, type=type(value).__name__
                 )
             else:
                 facts.append(fact)

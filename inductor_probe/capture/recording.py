@@ -27,6 +27,7 @@ from inductor_probe.model.manifest import (
     InputFact,
     LimitHit,
     Manifest,
+    Note,
 )
 from inductor_probe.store.made_here import remember
 from inductor_probe.store.manifest import manifest_to_json
@@ -170,7 +171,7 @@ class History:
     graphs: dict[str, GraphRecord] = field(default_factory=dict)  # by folder
     graph_breaks: list[GraphBreak] = field(default_factory=list)
     limit_hits: list[LimitHit] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
     end: Mapping[str, Any] = field(default_factory=dict)
     guards: dict[str | None, tuple[str, ...]] = field(default_factory=dict)
     """Of the latest recompile with that compile id."""
@@ -200,7 +201,7 @@ class History:
             case "limit":
                 self.limit_hits.append(read_limit_hit(event["message"]))
             case "note":
-                self.notes.append(event["text"])
+                self.notes.append(Note(event["code"], tuple(event["values"].items())))
             case "end":
                 self.end = event
 
@@ -208,9 +209,8 @@ class History:
         if path in self.graphs:
             self.graphs[path] = replace(self.graphs[path], **changes)
         else:
-            self.notes.append(
-                f"{Path(path).name}: {', '.join(changes)} recorded of a graph that was not opened"
-            )
+            values = (("graph", Path(path).name), ("facts", ", ".join(changes)))
+            self.notes.append(Note("graph-not-opened", values))
 
     def _graph(self, event: Mapping[str, Any]) -> GraphRecord:
         """Return the record of a graph whose compile begins."""

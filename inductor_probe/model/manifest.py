@@ -141,6 +141,27 @@ class LimitHit:
     reason: str | None
 
 
+NoteCode: TypeAlias = Literal[
+    "hook-failed", "log-missing", "recorder-failed", "input-not-recorded", "graph-not-opened", "event-lost",
+    "log-line-lost", "end-incomplete", "not-recorded",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something that `probe dump` could not record. The names of its `values` go with the code.
+
+    - `hook-failed`: torch, module, error: a private part of torch is gone or has another form.
+    - `log-missing`: torch, artifact. `recorder-failed`: recorder, error.
+    - `input-not-recorded`: input, graph, type. `graph-not-opened`: graph, facts that came for it.
+    - `event-lost`: none; a kill or a full disk cut it short. `log-line-lost`: artifact, line.
+    - `end-incomplete`: error. `not-recorded`: text, of a manifest from before there were codes.
+    """
+
+    code: NoteCode
+    values: tuple[tuple[str, str], ...] = ()
+
+
 Outcome: TypeAlias = Literal["ok", "failed", "interrupted"]
 PARENT_GONE = "the end of probe dump"
 """Manifest.ended_by of a run whose `probe dump` ended without a word: SIGKILL as a rule."""
@@ -162,7 +183,7 @@ class Manifest:
         ended_by: the signal that ended or interrupted the script (`SIGTERM`), or `PARENT_GONE`; None when it
             ended by itself, and when not known.
         compiled_frames: frames that dynamo handed to a backend; 0 explains an empty dump.
-        notes: anything a hook could not record, as `not available on torch X: ...`.
+        notes: what could not be recorded.
         environment: variables that torch, triton, OpenMP and compilers read, as `probe dump` was started
             with them; None in manifests from before they were kept.
     """
@@ -183,7 +204,7 @@ class Manifest:
     graphs: tuple[GraphRecord, ...]
     graph_breaks: tuple[GraphBreak, ...] = ()
     limit_hits: tuple[LimitHit, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     ended_by: str | None = None
     environment: tuple[tuple[str, str], ...] | None = None
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from inductor_probe.model.manifest import NoteCode
 from inductor_probe.model.span import Span
 
 LayoutCode: TypeAlias = Literal["noncontiguous-access", "short-contiguous-runs", "layout-change"]
@@ -62,9 +63,9 @@ LaunchCode: TypeAlias = Literal[
 """Made by `analysis/launch_check.py`."""
 
 RunCode: TypeAlias = Literal[
-    "kernels-without-ir", "unfinished-compile", "cut-short", "recompile-limit", "graph-break", "not-recorded",
-    "script-ended", "graphs-in-cache", "empty-graphs", "no-dump", "ended-before-compile", "other-backend",
-    "ran-eagerly", "nothing-compiled",
+    "kernels-without-ir", "unfinished-compile", "cut-short", "recompile-limit", "graph-break", "script-ended",
+    "graphs-in-cache", "empty-graphs", "no-dump", "ended-before-compile", "other-backend", "ran-eagerly",
+    "nothing-compiled",
 ]  # fmt: skip
 """Made by `analysis/run_remarks.py`, `analysis/check.py` and `discovery/run_facts.py`."""
 
@@ -72,7 +73,7 @@ QuotedCode: TypeAlias = Literal["reported"]
 """A sentence of a bench file that wrote no codes, as its value `text`."""
 
 RemarkCode: TypeAlias = Literal[
-    LayoutCode, KernelCode, LaunchCode, RunCode, HarnessCode, BenchCode, MachineCode, QuotedCode
+    LayoutCode, KernelCode, LaunchCode, RunCode, NoteCode, HarnessCode, BenchCode, MachineCode, QuotedCode
 ]
 """Stable names; what numbers each has stands where it is made."""
 

@@ -199,6 +199,15 @@ class OtherWriters:
 
 
 @dataclass(frozen=True, slots=True)
+class RecordProblem:
+    """Why the user's record of dumps is no proof: others may write to `path`, or it cannot be read."""
+
+    code: Literal["other-writers", "unreadable"]
+    path: Path
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class MadeHere:
     """What the user's own record of dumps says of a graph's folder.
 
@@ -213,7 +222,7 @@ class MadeHere:
     same: bool = False
     place: bool = False
     changed: bool = False
-    problem: str | None = None
+    problem: RecordProblem | None = None
     others: OtherWriters | None = None
 
 
@@ -230,7 +239,7 @@ class Trust:
     reason: TrustReason
     graph: Path
     others: OtherWriters | None = None
-    problem: str | None = None
+    problem: RecordProblem | None = None
     claims: tuple[tuple[str, str], ...] | None = None
 
     @property

@@ -21,7 +21,7 @@ from typing import Any
 from inductor_probe.errors import NotFoundError, ProbeError
 from inductor_probe.files import LARGEST_BYTES, LARGEST_JSON, read_text, refuse_long_numbers
 from inductor_probe.model.manifest import MANIFEST_NAME
-from inductor_probe.model.runs import MadeHere, OtherWriters
+from inductor_probe.model.runs import MadeHere, OtherWriters, RecordProblem
 
 
 def other_writers(path: Path, status: os.stat_result | None = None) -> OtherWriters | None:
@@ -249,21 +249,18 @@ def _digest(data: Any) -> str:
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
 
 
-def _entries(record: Path) -> tuple[list[dict[str, Any]], str | None]:
+def _entries(record: Path) -> tuple[list[dict[str, Any]], RecordProblem | None]:
     """Return what the record holds of this machine; or why somebody else may have written it."""
     try:
         for path in (record.parent, record):
             status = path.stat()
             if status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o022:
-                return (
-                    [],
-                    f"{path} belongs to another user, or others may write to it, so it is not used as proof",
-                )
+                return [], RecordProblem("other-writers", path)
         text = read_text(record, from_dump=False)
     except FileNotFoundError:
         return [], None
     except (OSError, ProbeError) as error:
-        return [], f"{record} cannot be read: {error}"
+        return [], RecordProblem("unreadable", record, str(error))
     machine = _machine()
     entries = []
     for line in text.splitlines():

@@ -6,7 +6,7 @@ import pytest
 
 from inductor_probe.api.trust import trust_of
 from inductor_probe.model.manifest import Manifest
-from inductor_probe.model.runs import MadeHere, OtherWriters
+from inductor_probe.model.runs import MadeHere, OtherWriters, RecordProblem
 from inductor_probe.report.words.runs import refusal
 
 GRAPH = Path("/d/run_x/torchinductor/model__0_inference_0.0")
@@ -26,7 +26,7 @@ CLAIMS = Manifest(
         (MadeHere(same=True), True, False),
         (MadeHere(changed=True), False, False),
         (MadeHere(), False, False),
-        (MadeHere(problem="it is others'"), False, False),
+        (MadeHere(problem=RecordProblem("other-writers", Path("record"))), False, False),
         (MadeHere(same=True, place=True, others=OtherWriters(GRAPH, mode=0o777)), False, False),
     ],
 )
@@ -50,7 +50,10 @@ def test_a_manifest_that_names_this_machine_is_a_claim_and_no_proof() -> None:
 def test_each_reason_has_its_own_sentence() -> None:
     assert refusal(trust_of(GRAPH, MadeHere()))[0].endswith(", and it was not made by probe dump")
     assert "its files were changed since" in refusal(trust_of(GRAPH, MadeHere(changed=True)))[0]
-    assert refusal(trust_of(GRAPH, MadeHere(problem="no such luck")))[0].endswith(": no such luck")
+    problem = RecordProblem("unreadable", Path("record"), "no such luck")
+    assert refusal(trust_of(GRAPH, MadeHere(problem=problem)))[0].endswith(
+        ": record cannot be read: no such luck"
+    )
     edited = trust_of(GRAPH, MadeHere(same=True), edited=True)
     assert refusal(edited)[0].startswith(
         f"probe dump made {GRAPH} in another folder, and nothing records who wrote the variants"

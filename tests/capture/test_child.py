@@ -118,7 +118,8 @@ def test_script_s_exception_is_not_replaced_when_torch_is_broken(dump_source: Du
     assert dumped.stderr.endswith("ZeroDivisionError: division by zero\n")
     assert dumped.stderr.count("Traceback") == 1
     (note,) = dumped.manifest.notes
-    assert note.startswith("the end could not be recorded in full: AttributeError")
+    assert note.code == "end-incomplete"
+    assert dict(note.values)["error"].startswith("AttributeError")
 
 
 def test_stdout_can_be_sent_to_stderr(dump_source: Dump) -> None:

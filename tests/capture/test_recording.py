@@ -8,7 +8,7 @@ import pytest
 
 from inductor_probe.capture.events import EVENTS_NAME, EventLog, EventReader
 from inductor_probe.capture.recording import History, read_graph_break, read_guards, read_limit_hit
-from inductor_probe.model.manifest import GraphBreak, InputFact, LimitHit
+from inductor_probe.model.manifest import GraphBreak, InputFact, LimitHit, Note
 
 RECOMPILE = """\
 Recompiling function f in /repro/capture.py:6
@@ -85,12 +85,15 @@ def test_limit_hit_in_known_and_in_other_words() -> None:
 def test_line_that_a_kill_cut_short_is_a_note(tmp_path: Path) -> None:
     events = EventLog(tmp_path)
     events.write("graph", path="run/torchinductor/model__0_inference_0.0", compile_id="0/0", case=None)
-    events.note("one")
+    events.note("log-missing", torch="2.13", artifact="fusion")
     with (tmp_path / EVENTS_NAME).open("a") as file:
         file.write('{"event": "no')
     history = read_history(EventReader(tmp_path).new_events(ended=True))
     assert [graph.name for graph in history.graphs.values()] == ["model__0_inference_0.0"]
-    assert history.notes == ["one", "an event was cut short, and is lost"]
+    assert history.notes == [
+        Note("log-missing", (("torch", "2.13"), ("artifact", "fusion"))),
+        Note("event-lost"),
+    ]
 
 
 def test_nothing_recorded_reads_as_nothing(tmp_path: Path) -> None:
@@ -139,4 +142,4 @@ def test_inputs_and_origins_join_their_graph() -> None:
         InputFact("s0", "symint", 7),
     )
     assert graph.origins[0].origins == ("add", "mul")
-    assert history.notes == ["other: inputs recorded of a graph that was not opened"]
+    assert history.notes == [Note("graph-not-opened", (("graph", "other"), ("facts", "inputs")))]

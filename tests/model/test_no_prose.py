@@ -131,7 +131,6 @@ def test_no_field_is_called_as_prose_is() -> None:
 
 NOT_PROSE = {
     "FusionRound.notes": "lines of a log, verbatim",
-    "Manifest.notes": "what a hook could not record, in the words of probe.json",
     "TracePage.holds": "names of buffers",
 }
 

@@ -8,6 +8,7 @@ from typing import get_args
 import pytest
 
 from inductor_probe.model.layouts import GeneratedAccess, Pattern
+from inductor_probe.model.manifest import NoteCode
 from inductor_probe.model.remark import (
     KernelCode,
     LaunchCode,
@@ -247,6 +248,34 @@ OTHERS: list[tuple[RemarkCode, dict[str, Number], str]] = [
         "graph break at x.py:5: call to print (2 times)",
     ),
     ("not-recorded", {"text": "not available on torch 2.13.0: x"}, "not available on torch 2.13.0: x"),
+    (
+        "hook-failed",
+        {"torch": "2.13.0", "module": "torch._logging", "error": "no trace_log"},
+        "not available on torch 2.13.0: torch._logging: no trace_log",
+    ),
+    (
+        "log-missing",
+        {"torch": "2.2.0", "artifact": "fusion"},
+        "not available on torch 2.2.0: the log fusion",
+    ),
+    (
+        "recorder-failed",
+        {"recorder": "first_call", "error": "KeyError: 'x'"},
+        "first_call could not be recorded: KeyError: 'x'",
+    ),
+    (
+        "input-not-recorded",
+        {"input": "arg0_1", "graph": "model__0", "type": "ScriptObject"},
+        "input arg0_1 of model__0 is a ScriptObject: not recorded",
+    ),
+    (
+        "graph-not-opened",
+        {"graph": "other", "facts": "inputs"},
+        "other: inputs recorded of a graph that was not opened",
+    ),
+    ("event-lost", {}, "an event was cut short, and is lost"),
+    ("log-line-lost", {"artifact": "fusion", "line": "'x'"}, "a line of the log fusion is lost: 'x'"),
+    ("end-incomplete", {"error": "OSError: x"}, "the end could not be recorded in full: OSError: x"),
     ("script-ended", {"outcome": "failed", "exit_status": 3}, "the script exited with status 3"),
     (
         "script-ended",
@@ -298,7 +327,7 @@ def test_sentences_of_other_codes(code: RemarkCode, numbers: dict[str, Number], 
 
 def test_every_code_of_a_dump_is_tried_here() -> None:
     tried = {remark.code for remark in (access(), CHANGE, RUNS)} | {code for code, _, _ in OTHERS}
-    codes = (LayoutCode, KernelCode, LaunchCode, RunCode)
+    codes = (LayoutCode, KernelCode, LaunchCode, RunCode, NoteCode)
     assert tried == {code for kind in codes for code in get_args(kind)}
 
 

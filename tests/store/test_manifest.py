@@ -14,6 +14,7 @@ from inductor_probe.model.manifest import (
     InputFact,
     LimitHit,
     Manifest,
+    Note,
 )
 from inductor_probe.store.manifest import manifest_to_json, parse_manifest, read_manifest
 
@@ -46,7 +47,7 @@ MANIFEST = Manifest(
     ),
     graph_breaks=(GraphBreak("why", "f.py:3", None),),
     limit_hits=(LimitHit("f", None, None),),
-    notes=("not available on torch 2.13.0: the log loop_tiling",),
+    notes=(Note("log-missing", (("torch", "2.13.0"), ("artifact", "loop_tiling"))),),
 )
 PATH = Path("run/probe.json")
 
@@ -71,6 +72,12 @@ def test_keys_of_a_later_version_are_ignored_and_defaults_may_be_missing() -> No
     del data["notes"], data["graphs"][0]["guards"]
     read = parse_manifest(json.dumps(data), PATH)
     assert (read.notes, read.graphs[0].guards, read.graphs[0].inputs) == ((), (), (TENSOR, SYMINT))
+
+
+def test_a_sentence_of_an_older_manifest_is_a_note() -> None:
+    data = {**as_read(), "notes": ["not available on torch 2.2: x"]}
+    note = Note("not-recorded", (("text", "not available on torch 2.2: x"),))
+    assert parse_manifest(json.dumps(data), PATH).notes == (note,)
 
 
 def test_whole_seconds_are_a_duration() -> None:

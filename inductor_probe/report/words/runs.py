@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from inductor_probe.model.manifest import Manifest
-from inductor_probe.model.runs import Blocker, BlockerCode, GraphSummary, Trust
+from inductor_probe.model.runs import Blocker, BlockerCode, GraphSummary, RecordProblem, Trust
 from inductor_probe.report.words.remarks import ended
 
 _BENCH = "output_code_bench.py"
@@ -67,8 +67,14 @@ def refusal(trust: Trust) -> tuple[str, str]:
             return f"{graph} was made on this machine, and its files were changed since", hint
         case _:
             why = f"nothing shows that {graph} was made on this machine"
-            return why + (f": {trust.problem}" if trust.problem else _claim(trust)), hint
+            return why + (f": {_record_text(trust.problem)}" if trust.problem else _claim(trust)), hint
     return f"{graph} was made on this machine, but {why}: it may hold their code", hint
+
+
+def _record_text(problem: RecordProblem) -> str:
+    if problem.code == "unreadable":
+        return f"{problem.path} cannot be read: {problem.error}"
+    return f"{problem.path} belongs to another user, or others may write to it, so it is not used as proof"
 
 
 def _claim(trust: Trust) -> str:
