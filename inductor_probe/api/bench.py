@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from inductor_probe.model.bench import BenchFile, BenchKernelOutput, BenchResult, VerdictOutput
 from inductor_probe.model.cpp_program import ExportCppOutput
 from inductor_probe.model.output import Output
-from inductor_probe.report.document import Code, Document, Fold
+from inductor_probe.report.document import Code, Document, Fold, Heading, Line
 from inductor_probe.report.pages.bench import bench_page, variant_diffs, written_file
 from inductor_probe.report.shown import Shown
 from inductor_probe.report.words.bench import result_sentence
@@ -55,8 +55,11 @@ class Bench(Shown):
         """The report, and how variants differ to unfold."""
         yield from bench_page(self.result, self.samples, details=self.details)
         if self.file and self.file.diffs:
-            diffs = self.file.diffs
-            yield Fold("how variants differ from what they are copies of", lambda: variant_diffs(diffs))
+            diffs, title = self.file.diffs, "how variants differ from what they are copies of"
+            if self.details:
+                yield from (Line(), Heading((title, "bold"), 2), *variant_diffs(diffs))
+            else:
+                yield Fold(title, lambda: variant_diffs(diffs))
 
 
 class WrittenBenchFile(Shown, BenchFile):

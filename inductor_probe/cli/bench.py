@@ -29,11 +29,11 @@ from inductor_probe.cli.screen import (
 from inductor_probe.errors import ExitCode, ProbeError, VariantTextError
 from inductor_probe.files import read_text
 from inductor_probe.model.bench import INPUTS, BenchFile, BenchKernelOutput, BenchSettings, RewriteOutput
-from inductor_probe.report.document import Code
+from inductor_probe.report.document import Code, Line
 from inductor_probe.report.pages.bench import bench_file_lines, settings_table, variant_diffs
 from inductor_probe.report.words.bench import next_steps, result_sentence
 
-_DETAILS = "Show overheads, roofline and what the ratios rest on, too."
+_DETAILS = "Show overheads, roofline, samples, and diffs, too."
 _WHERE_DATA_IS = "Do calls read their data from memory or from a cache?"
 
 
@@ -109,7 +109,7 @@ def bench_kernel(
         file = graph.write_bench_file(variants=texts)
     except VariantTextError as error:
         raise ProbeError(f"{files[error.name]}:{error.line}: {error.what}", error.hint) from error
-    _show_written(file, output_format)
+    _show_written(file, "json" if not no_run else output_format)  # a report shows the variants below it
     if no_run and output_format == "json":
         show_json(file.output)
     elif not no_run:
@@ -151,7 +151,9 @@ def _bench(
 ) -> ExitCode:
     """Run the file under one setting after the other, and say how much it depends on them."""
     benches = []
-    for settings in runs:
+    for number, settings in enumerate(runs):
+        if number and output_format != "json":
+            show([Line()], output_format)
         with progress_line() as progress:
             bench = graph.run_bench_file(file, settings, trust=trust, progress=progress)
         bench = replace(bench, details=details)
@@ -162,9 +164,9 @@ def _bench(
     if output_format == "json":
         show_json(BenchKernelOutput(file=file, results=results, summary=tuple(map(result_sentence, results))))
     elif len(benches) > 1:
-        show(settings_table(results), output_format)
+        show([Line(), *settings_table(results)], output_format)
     if output_format != "json":
-        for step in next_steps(results[0], graph.short_name, _places(file.path)):
+        for step in next_steps(results[0], graph.short_name, _places(file.path), runs[0].budget):
             say(f"next: {step}")
     return ExitCode.OK if all(bench.correct for bench in benches) else ExitCode.MISMATCH
 

@@ -34,7 +34,7 @@ from inductor_probe.report.units import counted, duration
 from inductor_probe.report.words.bench import NOTHING, answers, side_name, wrong_groups, wrong_sentence
 from inductor_probe.report.words.remarks import sentence
 
-_STATES = {"written": "wrote", "rewritten": "wrote again", "kept": "kept your edited"}
+_STATES = {"written": "wrote", "rewritten": "wrote again", "kept": "kept your edits in"}
 _STYLES = {"FASTER": "green", "SLOWER": "red", "SAME": "", "UNDECIDED": "yellow", "INVALID": "bold red"}
 _MOST_LINES = 40
 _MOST_PLOTS = 6
@@ -59,7 +59,7 @@ def bench_file_lines(file: BenchFile, path: Path) -> Iterator[Line]:
     if file.reread:
         yield Line("another program saved it, too: it was read again, and what was saved stays in it")
     if variants := [name for name in file.edited if name not in (*file.pristine_edits, ABLATIONS)]:
-        yield Line(f"yours in it: {', '.join(variants)}")
+        yield Line(f"edited: {', '.join(variants)}")
     warning = ("warning: ", "bold yellow")
     if names := ", ".join(file.pristine_edits):
         yield Line([warning, f"{names} is not a copy to edit: what the copies are compared to was changed"])
@@ -113,6 +113,7 @@ def bench_page(
             "--details shows them",
         )
     if result.ablations:
+        yield Line()
         yield Heading(("what parts cost (copies that are wrong on purpose: no improvements)", "bold"), 2)
         yield _ablations(result)
     yield Line()
@@ -307,7 +308,7 @@ def _ablations(result: BenchResult) -> Table:
         interval = f"{comparison.low * 100:.0f} to {comparison.high * 100:.0f} %"
         part = _LEFT_OUT.get(ablation.left_out, ablation.left_out)
         rows.append([f"  {part}", duration(result.time(comparison.candidate).seconds), share, interval])
-    return Table((_NAME, *number_columns(_time_title(result), "of it"), Column("interval")), rows)
+    return Table((_NAME, *number_columns(_time_title(result), "share"), Column("interval")), rows)
 
 
 def _resources(result: BenchResult) -> Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 
@@ -109,7 +110,8 @@ def clause(comparison: Comparison, margin: float) -> str:
     ratio, low, high = comparison.ratio, comparison.low, comparison.high
     percent = abs(ratio - 1) * 100
     low_percent, high_percent = (low - 1) * 100, (high - 1) * 100
-    interval = f"{low_percent:+.1f} to {high_percent:+.1f} %"
+    # -0.04 would be -0.0
+    interval = f"{round(low_percent, 1) + 0.0:+.1f} to {round(high_percent, 1) + 0.0:+.1f} %"
     match comparison.verdict:
         case "SLOWER" if ratio < _RATIO_FROM:
             text = f"is {percent:.1f} % slower than {baseline}"
@@ -132,10 +134,11 @@ def clause(comparison: Comparison, margin: float) -> str:
     return f"{candidate} {text} ({interval}){reason}"
 
 
-def next_steps(result: BenchResult, graph: str, places: Mapping[str, str]) -> list[str]:
+def next_steps(result: BenchResult, graph: str, places: Mapping[str, str], budget: float) -> list[str]:
     """Return what to do next, as what was found calls for it; at most two steps.
 
-    `graph` is how commands name it, `places` where each variant is defined: `output_code_bench.py:97`.
+    `graph` is how commands name it, `places` where each variant is defined: `output_code_bench.py:97`, and
+    `budget` how many seconds were measured.
     """
 
     def with_place(name: str) -> str:
@@ -160,7 +163,7 @@ def next_steps(result: BenchResult, graph: str, places: Mapping[str, str]) -> li
     first = min(compared, key=lambda pair: ranks.index(pair.verdict))
     reason = first.reason
     if reason and reason.code == "too-few-quads" and isinstance(more := reason.number("seconds"), int):
-        step = f"{again} --budget {10 + more}s measures for longer"
+        step = f"{again} --budget {math.ceil(budget + 1.5 * more)}s measures for longer"
     elif reason and reason.code == "too-few-processes":
         step = f"{again} --processes {reason.number('processes')}"
     elif first.verdict in ("INVALID", "UNDECIDED"):

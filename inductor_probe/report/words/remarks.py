@@ -237,11 +237,17 @@ _FOLDED_NUMBERS = ("buffer", "written")
 """Numbers that are names: remarks that differ in nothing else share a line."""
 
 
+def _subject(remark: Remark) -> str:
+    """Return what a remark is about: `k` where comparisons call it `k alone`."""
+    name = remark.subject.name
+    return name.replace(" alone", "", 1) if remark.subject.type == "variant" else name
+
+
 def _values(remark: Remark) -> dict[str, Any]:
     """Return the numbers of a remark, and what its template needs beside them."""
     values: dict[str, Any] = dict(remark.numbers)
     names, cost = remark.subjects, None if remark.cost is None else bytes_text(remark.cost)
-    values |= {"subject": remark.subject.name, "subjects": subjects(remark), "n": len(names), "cost": cost}
+    values |= {"subject": _subject(remark), "subjects": subjects(remark), "n": len(names), "cost": cost}
     if cost:
         values["traffic"] = f"kernel{' reads and writes' if len(names) == 1 else 's read and write'} {cost}"
     if remark.code in _LAYOUT_WORDS:
