@@ -1,4 +1,4 @@
-"""What a user is told when something cannot be done: one sentence, where, and what to do next."""
+"""The message when something cannot be done: one sentence, where, and what to do next."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ class VariantTextError(ProbeError):
         self.what = what
 
 
-def near_names(wanted: str, known: Iterable[str]) -> str | None:
-    """Return a hint that offers the names nearest to `wanted`, or all of them when they are few."""
+def near_names(name: str, known: Iterable[str]) -> str | None:
+    """Return a hint that offers the names nearest to `name`, or all of them when they are few."""
     from difflib import get_close_matches  # noqa: PLC0415 - slow to import, and only for a slip
 
     names = list(dict.fromkeys(known))
-    close = get_close_matches(wanted, names, n=3, cutoff=0.5)
+    close = get_close_matches(name, names, n=3, cutoff=0.5)
     if close:
         return f"did you mean {' or '.join(close)}?"
     if not names:

@@ -159,7 +159,7 @@ class _Body:
 
 
 def _walked(access: Access, text: str, body: _Body | None, item: int) -> Access:
-    """Return an access with what its index tells of how its loops walk memory."""
+    """Return an access with how its loops walk memory, by its index."""
     try:
         index = parse_index(text)
     except ValueError:

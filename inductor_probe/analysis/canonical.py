@@ -70,7 +70,7 @@ class _Keys:
             self.of_value[number] = self._value(table[number])
 
     def effect(self, effect: Effect) -> Hashable:
-        """Return what tells an effect from others."""
+        """Return what distinguishes an effect from others."""
         args = tuple(self.of_value[number] for number in effect.args)
         under = None if effect.under is None else self.of_value[effect.under]
         return (effect.kind, args, self._renamed(effect.detail), under)

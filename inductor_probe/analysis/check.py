@@ -26,7 +26,7 @@ def check_graph(graph: CompiledGraph, texts: Mapping[str, str], unopened: Sequen
     """
     linked = links(graph)
     checked = check_files(graph, texts)
-    # Without a wrapper nothing can be linked, and what is wrong with it is told anyhow.
+    # Without a wrapper nothing can be linked, and what is wrong with it is reported anyhow.
     unlinked = tuple(link.node for link in linked.unlinked) if graph.code and graph.code.entry else ()
     return GraphCheck(
         graph=graph.folder.path,

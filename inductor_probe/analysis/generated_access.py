@@ -1,7 +1,7 @@
 """How the generated kernels reach buffers: what codegen made of the accesses of the IR.
 
 The loops of the IR are not those of the kernel. Codegen vectorises an outer loop of a reduction, transposes
-tiles of 16 by 16, and keeps values in registers, so a stride along the innermost loop of the IR tells nothing
+tiles of 16 by 16, and keeps values in registers, so a stride along the innermost loop of the IR says nothing
 about the kernel:
 
     IR       op10 reads buf9 at p0 + 32*p1, innermost loop p1           stride 32
@@ -60,7 +60,7 @@ class GeneratedAccesses:
         self._uses: dict[str, tuple[_Use, ...]] = {}
 
     def of(self, access: Access, buffer: str, direction: Direction, local: bool) -> GeneratedAccess | None:
-        """Return how the kernel that runs the node makes this access, None where that cannot be told.
+        """Return how the kernel that runs the node makes this access, None where that is not known.
 
         The wrapper has no memory for a `local` buffer.
         """

@@ -1,4 +1,4 @@
-"""A row for each kernel: what it runs and computes, what it is passed, what its text tells, and remarks.
+"""A row for each kernel: what it runs and computes, what it is passed, what its text says, and remarks.
 
 Codes of remarks and their numbers, in order; the subject is the kernel unless said otherwise:
 

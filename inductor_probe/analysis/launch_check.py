@@ -15,7 +15,7 @@ What does not fit is a remark. Codes and their numbers, after `aspect`, in order
 - `int32-overflow`: argument, passed. `int32-extent`: argument, passed, elements (from first to last).
 
 Works on what was read, for Triton kernels that inductor wrote; a user's own kernel follows other rules. What
-cannot be told (symbolic sizes without values, nodes that no IR file holds) is not compared, and not counted.
+is not known (symbolic sizes without values, nodes that no IR file holds) is not compared, and not counted.
 """
 
 from __future__ import annotations

@@ -104,8 +104,8 @@ def linked_tunings(graph: CompiledGraph, tunings: Iterable[Tuning]) -> tuple[Tun
     """Return the tunings of max-autotune with the kernel that each became, where exactly one can be meant.
 
     A Triton template has the config of its choice in its text; several operations with the same config are
-    told apart by their order. A C++ template is told by there being one choice of its kind, a library call by
-    its name.
+    distinguished by their order. A C++ template is recognised by there being one choice of its kind, a
+    library call by its name.
     """
     if graph.code is None:
         return tuple(tunings)
@@ -119,7 +119,7 @@ def linked_tunings(graph: CompiledGraph, tunings: Iterable[Tuning]) -> tuple[Tun
         kernels = [(kernel, choice) for kernel in templates if (choice := _choice_of(kernel, tuning))]
         calls = [(call, choice) for call in externs if (choice := _call_of(call, tuning))]
         if kernels and calls and tuning.fastest and tuning.fastest.name == calls[0][1].name:
-            linked.append(tuning)  # both a template and a call fit: nothing tells which of them it was
+            linked.append(tuning)  # both a template and a call fit: nothing shows which of them it was
         elif kernels:
             kernel, choice = kernels[0]
             templates.remove(kernel)

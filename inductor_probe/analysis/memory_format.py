@@ -20,7 +20,7 @@ ITEM_BYTES = {
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A memory format, and the dimensions from slowest to fastest (None when it cannot be told)."""
+    """A memory format, and the dimensions from slowest to fastest (None when it is not known)."""
 
     name: MemoryFormat
     dim_order: tuple[int, ...] | None
@@ -64,7 +64,7 @@ def memory_format(layout: BufferLayout | None) -> Format:
 def orders_differ(a: BufferLayout | None, b: BufferLayout | None) -> bool:
     """Whether two buffers of one rank hold a pair of dimensions in opposite orders.
 
-    Only dimensions longer than 1 in both and not broadcast count: other strides tell nothing. So a layout of
+    Only dimensions longer than 1 in both and not broadcast count: other strides say nothing. So a layout of
     [2, 32, 1, 1] is in the order of every 4-D layout that has dimension 0 outside of dimension 1:
 
         [2, 32, 1, 1] strides [32, 1, 1, 1], and [2, 32, 8, 8] strides [2048, 1, 256, 32]: no

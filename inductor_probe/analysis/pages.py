@@ -1,4 +1,4 @@
-"""What `probe show` tells about a name: which page it is, and what is on it."""
+"""What `probe show` shows about a name: which page it is, and what is on it."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def unfinished(graph: CompiledGraph) -> Iterator[Remark]:
 
 
 def why_empty(run: DebugDir) -> Remark:
-    """Return why nothing was dumped, as far as the manifest tells."""
+    """Return why nothing was dumped, as far as the manifest shows."""
     manifest = run.manifest
     if run.empty_graphs:
         return _remark(run.name, "empty-graphs", "analysis", knowledge="read")

@@ -242,7 +242,7 @@ _BY_TRAIT: Filter[KernelRow] = Filter(
 
 
 def _largest(*sizes: tuple[Dim | None, int | None]) -> tuple[int, int]:
-    """Symbolic sizes that nothing tells come before numbers, unknown ones last: neither can be compared.
+    """Symbolic sizes of unknown value come before numbers, unknown ones last: neither can be compared.
 
     A size comes with what it was when the graph was compiled.
     """

@@ -278,7 +278,7 @@ class Graph(GraphOnDisk, Session):
         Args:
             settings: which kernel, for how long, in how many processes, with which inputs.
             trust: run it even if nothing shows that the dump was made on this machine.
-            progress: is told what comes next, before each process.
+            progress: called with what comes next, before each process.
 
         Raises:
             NotFoundError: the graph has no such kernel.

@@ -138,7 +138,7 @@ def _refuse_imports(graph: GraphOnDisk, imports: Sequence[str], made: MadeHere) 
 
 
 def _is_generated(graph: GraphOnDisk, texts: GraphTexts, text: str, *, rewriting: bool) -> bool:
-    """Tell whether `text` is the bench file that `texts` make."""
+    """Return whether `text` is the bench file that `texts` make."""
     from inductor_probe.analysis.input_bounds import input_bounds
     from inductor_probe.bench_file.bench_file import is_generated
     from inductor_probe.model.manifest import MANIFEST_NAME

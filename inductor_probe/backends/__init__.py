@@ -16,7 +16,7 @@ from inductor_probe.model.code import KernelArg, KernelDetails, PointerUse, Role
 
 @dataclass(frozen=True, slots=True)
 class KernelText:
-    """What the text of a kernel tells: see `Kernel`. `args` is empty without a known signature."""
+    """What the text of a kernel says: see `Kernel`. `args` is empty without a known signature."""
 
     args: tuple[KernelArg, ...]
     details: KernelDetails | None
@@ -95,5 +95,5 @@ _ROLES: tuple[tuple[str, Role], ...] = (
 
 
 def role_of(name: str) -> Role:
-    """Tell an argument's role from the name inductor gives it: `in_ptr0` is `in`, `ks0` is `size`."""
+    """Return an argument's role by the name inductor gives it: `in_ptr0` is `in`, `ks0` is `size`."""
     return next((role for prefix, role in _ROLES if name.startswith(prefix)), "size")

@@ -381,7 +381,7 @@ def _uses(
 
 
 def _how(code: str, word: re.Match[str]) -> Literal["load", "store", "atomic"]:
-    """Tell what a line does through the pointer at `word`.
+    """Return what a line does through the pointer at `word`.
 
     `atomic_add(&out_ptr0[tmp3], tmp0)`, `out_ptr0[x0] = tmp0` (CppKernel.store), `tmp1.store(out_ptr0 + x0)`
     (CppVecKernel._get_store_line), `transpose_mxn<float,16,16>(tmp5, 16, out_ptr0 + x1, 16)` (from its first

@@ -130,7 +130,7 @@ def _parameters(source: str, start: int) -> Iterator[tuple[str, bool]]:
 
 
 def _roles(source: str, names: list[str], types: dict[str, str]) -> dict[str, Role]:
-    """Tell what a kernel does with its arguments, by inductor's names or by its own loads and stores."""
+    """Return what a kernel does with its arguments, by inductor's names or by its own loads and stores."""
     roles = {name: role_of(name) for name in names}
     pointers = [name for name in names if roles[name] == "size" and types.get(name, "").startswith("*")]
     if pointers:  # of a kernel that the user wrote

@@ -3,7 +3,7 @@
 Three processes: `probe dump`, a supervisor and the script. `dumping` is the first: `scripts` says which
 script with what arguments. `supervisor` outlives the other two: `process` (the script, signals, what it
 started), `recording` (events to a manifest) and `folders` (where torch wrote, temporary folders). `child` is
-the third: it runs the script after `hooks` has asked to be told when torch is imported; `recorder` and
+the third: it runs the script after `hooks` has registered for the import of torch; `recorder` and
 `compiler_logs` write down what happens then, as `events`. `removal` removes runs.
 """
 

@@ -52,7 +52,7 @@ class ArtifactHandler(logging.Handler):
         self.file.handleError = self.handleError  # type: ignore[method-assign]
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write `record`, tell of it, and pass it on."""
+        """Write `record`, report it, and pass it on."""
         if os.getpid() == self.events.pid:
             self.file.handle(record)
             if self.artifact in EVENTS:
@@ -113,14 +113,14 @@ def keep(log: logging.Logger, path: Path, formatter: logging.Formatter, events: 
 
 
 class LimitHandler(logging.Handler):
-    """Tells of functions that hit the recompile limit: dynamo says so in a warning and nowhere else."""
+    """Reports functions that hit the recompile limit: dynamo says so in a warning and nowhere else."""
 
     def __init__(self, events: EventLog) -> None:
         super().__init__(logging.WARNING)
         self.events = events
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write an event for the one warning of this logger that tells of the limit."""
+        """Write an event for the one warning of this logger that is about the limit."""
         message = record.getMessage()
         if "hit config." in message and "last reason" in message:
             self.events.write("limit", message=message)

@@ -137,7 +137,7 @@ def _start_supervisor(control: int, answer: int) -> subprocess.Popen[bytes]:
 
 @contextmanager
 def _passed_on(control: int) -> Iterator[None]:
-    """Tell the supervisor of signals that ask this process to end, and outlive them until it has answered.
+    """Inform the supervisor of signals that ask this process to end, and outlive them until it has answered.
 
     Then SIGTERM and its like do what they would have done before. Ctrl-C does not: it was for the script.
     """

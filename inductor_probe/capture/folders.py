@@ -37,7 +37,7 @@ def find_run(root: Path, pid: int, before: set[Path], graphs: Sequence[str]) -> 
     """Return the run that process `pid` made, or None when it made none.
 
     Args:
-        root: where the process was told to write.
+        root: where the process writes by its settings.
         pid: its id. The name of a run ends with it.
         before: runs that were there before; a process of the same id may have made one.
         graphs: folders of graphs as the process named them, which a script can have put elsewhere.

@@ -25,7 +25,7 @@ from inductor_probe.model.manifest import LOGS_DIR
 
 
 def install(events: EventLog, staging: Path, *, save_inputs: bool) -> None:
-    """Ask to be told of torch's modules. Call it before the script runs, from a process without torch."""
+    """Register hooks for torch's modules. Call it before the script runs, from a process without torch."""
     recorder = Recorder(events, save_inputs=save_inputs)
     logs = staging / LOGS_DIR
     logs.mkdir()
@@ -48,7 +48,7 @@ def install(events: EventLog, staging: Path, *, save_inputs: bool) -> None:
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    """Tell what torch warns of from where it dumps: the table after the dump says that better."""
+    """Return False for torch's warnings about where it dumps: the table after the dump says that better."""
     return " debug trace: " not in record.getMessage()
 
 
@@ -79,7 +79,7 @@ def _keep_artifacts(internal: Any, logs: Path, events: EventLog) -> None:
 
 
 def _keep_tuning(tuner: Any, logs: Path, events: EventLog) -> None:
-    """Keep which configs were timed: torch tells that at debug level only, and in no artifact."""
+    """Keep which configs were timed: torch logs that at debug level only, and in no artifact."""
     formatter = sys.modules["torch._logging._internal"].TorchLogsFormatter()
     keep(tuner.log, logs / f"{tuner.__name__.rpartition('.')[2]}.log", formatter, events)
 

@@ -31,9 +31,9 @@ GRACE_S = 5.0
 """How long a script may clean up once it was asked to end, before SIGKILL. Ctrl-C sets no such limit."""
 _TICK_S = 0.1
 _GROUP_S = 0.05
-"""How long to wait for a signal of the whole process group after `probe dump` has told of it."""
+"""How long to wait for a signal of the whole process group after `probe dump` has reported it."""
 _SAME_S = 2.0
-"""How much later `probe dump` may tell of the same signal, on a busy machine."""
+"""How much later `probe dump` may report the same signal, on a busy machine."""
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36  # both from linux/prctl.h
 _PARENT = 1  # of the fields of /proc/<pid>/stat after the name
@@ -117,7 +117,7 @@ def run_child(
         RunFailedError: the process could not be started.
     """
     # Become the parent of every process below whose own parent ends. Process 1 would be that otherwise, and
-    # they could not be told from others.
+    # they could not be distinguished from others.
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     received, wakeup = _receive_signals()
     started, begin = datetime.now(timezone.utc).astimezone(), time.perf_counter()
@@ -293,7 +293,7 @@ def _descendants() -> set[int]:
 
 
 def _prctl(option: int, argument: int) -> bool:
-    """Call `prctl(2)`; tell whether the system has it, and did it."""
+    """Call `prctl(2)`; return whether the system has it, and did it."""
     if not sys.platform.startswith("linux"):
         return False
     import ctypes  # noqa: PLC0415 - not everywhere, and slow to import

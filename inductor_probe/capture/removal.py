@@ -19,7 +19,7 @@ from inductor_probe.store.made_here import COMPARED_FILES, edited_files
 
 _AFTER_MANIFEST_S = 2
 _AFTER_OTHERS_S = 600
-"""Where no manifest tells when the run ended: inductor writes a graph's code within minutes of its IR."""
+"""Where no manifest says when the run ended: inductor writes a graph's code within minutes of its IR."""
 _MOST_BLOCKERS = 3
 _RESULTS = b'{"schema": '
 """How a results file begins that `probe bench-kernel` has written."""
@@ -30,7 +30,7 @@ def plan_removal(run: DebugDir, is_as_made: Callable[[Path], bool]) -> Removal:
     """Say what removing `run`, read by its path without links, takes away, and what stands against it.
 
     Args:
-        is_as_made: tells of a bench file whether nobody has edited it.
+        is_as_made: whether nobody has edited a bench file.
     """
     if blockers := list(_place_blockers(run)):
         return Removal(run.path, (), (), (), 0, tuple(blockers))
@@ -105,7 +105,7 @@ def _place_blockers(run: DebugDir) -> Iterator[Blocker]:
 
 
 def _was_made_by_torch(run: DebugDir) -> bool:
-    """Tell it by what is in it: the folder `torchinductor` alone may be anyone's."""
+    """Decide by what is in it: the folder `torchinductor` alone may be anyone's."""
     folder = run.path / "torchinductor"
     return folder.is_dir() and (
         bool(run.graphs) or (run.path / "torchdynamo").is_dir() or any(folder.glob("aot_*_debug.log"))
@@ -142,7 +142,7 @@ def _file_blocker(
 def _change_blockers(run: DebugDir, files: Mapping[str, os.stat_result]) -> Iterator[Blocker]:
     """Yield which of torch's files are not as it left them: people edit `output_code.py` in place.
 
-    What was made here is compared with its digests. For the rest their times tell: that of the content, which
+    What was made here is compared with its digests. The rest is compared by times: that of the content, which
     an editor or `touch -r` can set, and that of the last change of any kind, which nobody can. The latter is
     new for a copy, but then for all files of a folder.
     """

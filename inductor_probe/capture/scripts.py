@@ -38,7 +38,7 @@ def find_script(name: str, cwd: Path) -> Path:
 
 
 def is_scenario(script: Path) -> bool:
-    """Tell whether `script` imports `inductor_probe.scenario`. It is parsed, not run.
+    """Return whether `script` imports `inductor_probe.scenario`. It is parsed, not run.
 
     Raises:
         UnreadableError: the file cannot be read.

@@ -158,7 +158,7 @@ def diff(
     from inductor_probe.report.pages.diff import code_page
 
     if code not in (None, _EVERY_KERNEL) and a is not None and b is None:
-        a, b, code = code, a, _EVERY_KERNEL  # `--code A B`: an option's value cannot be told from an argument
+        a, b, code = code, a, _EVERY_KERNEL  # `--code A B`: an option's value looks like an argument
     diff = ip.diff(a, b)
     document = diff.page(everything=everything)
     if code is not None and output_format != "json":

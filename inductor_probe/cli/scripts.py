@@ -157,7 +157,7 @@ def _signals_left_to_the_dump() -> Iterator[None]:
 
 
 def _show_run(run: ip.Run, output_format: OutputFormat) -> int:
-    """Print what was compiled and how the script ended; return the exit status that tells so.
+    """Print what was compiled and how the script ended; return the exit status for it.
 
     Of a run that a signal interrupted it is the one that shells give: 130 for Ctrl-C, 143 for SIGTERM.
     """

@@ -209,7 +209,7 @@ def recorded_sizes(graph: CompiledGraph, output_code: str) -> dict[str, int]:
 
 
 def _size(dim: Dim, sizes: Mapping[str, int], what: str) -> int:
-    """Return a size as a number; ProbeError where it names one whose value the dump does not tell."""
+    """Return a size as a number; ProbeError where it names one whose value the dump does not have."""
     value = value_of(dim, sizes)
     if value is not None and abs(value) < _LARGEST_SIZE:
         return value

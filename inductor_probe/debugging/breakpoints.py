@@ -50,7 +50,7 @@ class Breakpoint:
 
 
 def are_nodes(first: Any, second: Any, some: Collection[str], others: Collection[str]) -> bool:
-    """Tell whether one scheduler node holds all of `some`, and the other all of `others`, either way round.
+    """Return whether one scheduler node holds all of `some`, and the other all of `others`, either way round.
 
     Nodes may be fused already; names are of operations or buffers.
     """
@@ -98,7 +98,7 @@ class Checker:
         self._failed: set[int] = set()
 
     def is_hit(self, *numbers: int) -> bool:
-        """Tell whether to stop in the caller's frame, for any of the breakpoints `numbers`."""
+        """Return whether to stop in the caller's frame, for any of the breakpoints `numbers`."""
         if not self._is_attached():
             return False
         frame = sys._getframe(1)
@@ -219,5 +219,5 @@ def _with_call(statement: ast.stmt, positions: _Positions) -> list[ast.stmt]:
 
 
 def say(text: str) -> None:
-    """Tell the user, among the output of the script."""
+    """Print to the user, among the output of the script."""
     print(f"probe debug: {text}", file=sys.stderr, flush=True)

@@ -17,7 +17,7 @@ class Quit(SystemExit):
 
 
 class _Pdb(pdb.Pdb):
-    """Ends the process when told to quit, in place of an error that dynamo and inductor would wrap."""
+    """Ends the process on `quit`, in place of an error that dynamo and inductor would wrap."""
 
     def set_quit(self) -> None:
         sys.settrace(None)

@@ -76,7 +76,7 @@ def read_endpoint(text: str) -> Endpoint:
 
 
 def _free_port(host: str) -> int:
-    """Return a port that nobody listens on now: the editor is told the number before the child starts."""
+    """Return a port that nobody listens on now: the editor gets the number before the child starts."""
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         try:
             probe.bind((host, 0))
@@ -105,7 +105,7 @@ def debug(
 
 
 def offer_launch_configuration(folder: Path, endpoint: Endpoint) -> str | None:
-    """Write `.vscode/launch.json` in `folder` if there is none; return what to tell the user.
+    """Write `.vscode/launch.json` in `folder` if there is none; return what to print for the user.
 
     A file that exists is the user's, with comments in it: it is left as it is, and the text has the
     configuration to paste. None where it has one of that name, which holds the address.

@@ -255,7 +255,7 @@ def _no_room(archive: Path, folder: Path, error: OSError) -> ProbeError:
 
 
 class _ArchiveWriter:
-    """Writes the members of an archive that are worth it. `problems` tells of the rest.
+    """Writes the members of an archive that are worth it. `problems` names the rest.
 
     `size` is what they take on the disk, in bytes: blocks of files, and one for each of them and each folder.
     """

@@ -39,12 +39,12 @@ Writer: TypeAlias = Literal["torch", "probe", "bench", "temporary"]
 
 
 def is_archive(path: Path) -> bool:
-    """Tell whether `path` is named like an archive, and is a plain file."""
+    """Return whether `path` is named like an archive, and is a plain file."""
     return path.name.lower().endswith(ARCHIVES) and os.path.isfile(path)  # noqa: PTH113 - no name is too long for it
 
 
 def is_read(name: str) -> bool:
-    """Tell whether the file of this name, its folders in it, is one that a reader of dumps opens.
+    """Return whether the file of this name, its folders in it, is one that a reader of dumps opens.
 
     Folders may have been renamed, so only the last part of the path counts.
     """
@@ -52,7 +52,7 @@ def is_read(name: str) -> bool:
 
 
 def is_read_folder(name: str) -> bool:
-    """Tell whether the folder of this name tells something even when it is empty: a graph, or a run's."""
+    """Return whether the folder of this name means something even when it is empty: a graph, or a run's."""
     return _FOLDER.fullmatch(name.rstrip("/").rpartition("/")[2]) is not None
 
 
@@ -74,5 +74,5 @@ def writer(below_run: PurePosixPath) -> Writer | None:
 
 
 def is_run_folder(below_run: PurePosixPath) -> bool:
-    """Tell whether torch or probe makes a folder at this place in a run."""
+    """Return whether torch or probe makes a folder at this place in a run."""
     return _RUN_FOLDER.fullmatch(below_run.as_posix()) is not None

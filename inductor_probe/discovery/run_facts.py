@@ -1,4 +1,4 @@
-"""What a run is, told from its names, its manifest and the first lines of its files."""
+"""What a run is, by its names, its manifest and the first lines of its files."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def maker(run: DebugDir) -> int | None:
     """Return the process that makes the run, as its name says, if it is still there.
 
     A process that started after the run was last written to has only got the same id; so has one of that id
-    when the manifest tells how the script has ended.
+    when the manifest says how the script has ended.
     """
     pid = pid_of(run.path)
     if pid is None or (run.manifest and run.manifest.exit_status is not None) or not _is_alive(pid):
@@ -120,7 +120,7 @@ def _is_alive(pid: int) -> bool:
 
 
 def _start_of(pid: int) -> float | None:
-    """Return when a process started, in seconds since the epoch; None where the system does not tell."""
+    """Return when a process started, in seconds since the epoch; None where the system does not report it."""
     fields = _stat(pid)
     try:
         uptime = float(Path("/proc/uptime").read_text(encoding="ascii").split()[0])

@@ -212,7 +212,7 @@ class _Walk:
         return sorted(folders, reverse=True)  # the last one is looked into first
 
     def _link(self, link: Path, top: Path) -> None:
-        """Tell of a link to a dump outside of the real folder `top`. A project has other links: no matter."""
+        """Report a link to a dump outside of the real folder `top`. A project has other links: no matter."""
         real = leads_to(link, top)
         if real is None or not _holds_dump(real):
             return

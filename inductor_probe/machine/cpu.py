@@ -32,7 +32,7 @@ class CpuState:
 
     Attributes:
         processors: how many.
-        quota: how many of them its control group pays for, None without a limit. `period_s`: over which time
+        quota: how many of them its control group allows, None without a limit. `period_s`: over which time
             that is counted; a process that used it up stands still for the rest.
         busy: how many were taken, on the average of a moment in which this process slept.
         stolen: how many of them a hypervisor had taken away.

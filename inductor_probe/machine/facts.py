@@ -40,7 +40,7 @@ def variables(environment: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
 
 
 def is_secret(name: str, value: str) -> bool:
-    """Tell whether a variable may hold a secret: by its name, or an address with a password in it."""
+    """Return whether a variable may hold a secret: by its name, or an address with a password in it."""
     return bool(_SECRET_NAME.search(name) or _SECRET_VALUE.search(value))
 
 

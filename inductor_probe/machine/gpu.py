@@ -40,7 +40,7 @@ _QUERY = (
 
 @dataclass(frozen=True, slots=True)
 class GpuState:
-    """A GPU at one moment; None where it does not tell.
+    """A GPU at one moment; None for what it does not report.
 
     Attributes:
         source: `nvml`, `nvidia-smi`, or None where neither could be asked: `why_not` says why.
@@ -131,7 +131,7 @@ def _by_nvml(nvml: Any, device: str) -> GpuState:
             try:
                 return getattr(nvml, name)(handle, *arguments)
             except (AttributeError, nvml.NVMLError):
-                return None  # this GPU or this driver does not tell
+                return None  # this GPU or this driver does not report it
 
         # its name before driver 535
         throttle = ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons")

@@ -49,7 +49,7 @@ def flags_environment(
     """Return the variables under which inductor compiles C++ with `flags` behind its own: the last one wins.
 
     Inductor reads no CXXFLAGS, but it runs the compiler that CXX names: that becomes a script in `folder`,
-    which must stay while kernels are compiled. Its name tells the flags, so that caches keep results apart.
+    which must stay while kernels are compiled. Its name encodes the flags, so that caches keep results apart.
 
     Raises ProbeError: one of `flags` is not a flag; the script cannot be written.
     """
@@ -62,7 +62,7 @@ def flags_environment(
             )
     compiler = environment.get("CXX", "g++")
     digest = hashlib.sha256("\0".join([compiler, *flags]).encode()).hexdigest()[:12]
-    # Inductor tells g++ from clang++ by the name.
+    # Inductor distinguishes g++ from clang++ by the name.
     script = folder / f"{Path(compiler).name}-{digest}"
     write_whole(script, f'#!/bin/sh\nexec {shlex.quote(compiler)} "$@" {shlex.join(flags)}\n')
     script.chmod(0o700)

@@ -20,8 +20,8 @@ class FileCheck:
     Attributes:
         kind: name of the file, or a part of it: `C++ kernels in output_code.py`.
         files: how many of the kind. lines: in all of them. read: what they say is in a record.
-        checked: parsed, and found complete as far as it can be told; no record holds them.
-        comments: comments and empty lines, of which nothing can be told.
+        checked: parsed, and found complete as far as torch guarantees it; no record holds them.
+        comments: comments and empty lines, which hold nothing to check.
         counted: neither read nor checked. unread: in no known form.
     """
 
@@ -152,7 +152,7 @@ class DumpCheck:
     @property
     @written
     def sound(self) -> bool:
-        """Whether nothing is missing, damaged, not understood or not linked, as far as can be told."""
+        """Whether nothing is missing, damaged, not understood or not linked, as far as is known."""
         return not self.problems and not self.unread_lines and not self.unlinked_nodes
 
     @property

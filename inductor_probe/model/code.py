@@ -1,4 +1,4 @@
-"""`output_code.py` as read: kernels, what their texts tell, and what the wrapper does with them."""
+"""`output_code.py` as read: kernels, what their texts say, and what the wrapper does with them."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class LoopNest:
         kind: `vectorised` (its text uses `at::vec`), `scalar`, `tail` (the rest of the nest before it,
             which torch before 2.6 writes as a loop of its own), or `threads` (it runs over the threads, to
             combine what each of them reduced).
-        loops: in the order of the text, `depth` tells the nesting.
+        loops: in the order of the text, `depth` is the nesting.
         tile: sides of the two-dimensional tiles that it transposes, empty when it does not.
         features: of a scalar nest, as read in its text. Why inductor left it scalar is not in the dump: a
             nest may have these features and be vectorised, and be scalar for another reason.
@@ -142,7 +142,7 @@ class CppFacts:
     Attributes:
         nests: its loop nests in order. `helper_loops`: loops of functions beside it (templates).
         index_type: of the loop variables: `long`, `int64_t`.
-        vector_bits: width of a vector register as far as steps and types tell.
+        vector_bits: width of a vector register as far as steps and types show it.
         parallel: True under `#pragma omp parallel`. threads: from `num_threads`.
         collapse: the largest `collapse`.
         reductions: `+`, `max`, `welford`: what vector or scalar accumulators are combined with.
@@ -241,7 +241,7 @@ class PointerUse:
 
 
 Role: TypeAlias = Literal["in", "out", "inout", "size", "workspace", "pointer"]
-"""What a kernel does with an argument; `pointer` when the text does not tell the direction."""
+"""What a kernel does with an argument; `pointer` when the text does not say the direction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,7 +313,7 @@ class Allocation:
         name: the buffer.
         kind: `new`, `reuse` (takes over `of`), `view` (`reinterpret_tensor` of `of`), `alias`, `input`,
             `constant` (of the module, set when it is loaded), or `copy` (of an input that is not aligned).
-        layout: size, stride, dtype and device as far as the statement tells; kind `Allocation` or `Input`.
+        layout: size, stride, dtype and device as far as the statement has them; kind `Allocation` or `Input`.
         of: the buffer whose memory it is, where it is not new.
     """
 

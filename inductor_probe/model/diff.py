@@ -33,7 +33,7 @@ class FactChange:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """How many of something each side has; None where the side does not tell.
+    """How many of something each side has; None where the side does not record it.
 
     `name` is `kernels`, `launches`, `library_calls`, `fused_groups`, `nodes`, `copies`, `allocations`,
     `bytes_allocated` or `reused_buffers` of a graph, `graphs`, `graph_breaks` or `recompile_limits_hit` of a
@@ -46,7 +46,7 @@ class Count:
 
     @property
     def changed(self) -> bool:
-        """Whether both sides tell, and differently."""
+        """Whether both sides have it, and differ."""
         return self.a is not None and self.b is not None and self.a != self.b
 
 

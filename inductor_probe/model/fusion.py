@@ -111,7 +111,7 @@ class FusionStep:
 class FusionGroup:
     """A node after fusion. `kernel` is what runs it, None when it needs none or none could be proved.
 
-    `steps` are the numbers of the fusions that made it, empty when the log does not tell.
+    `steps` are the numbers of the fusions that made it, empty when the log does not say.
     """
 
     name: str

@@ -103,7 +103,7 @@ class TorchCaches:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A number of recompiles after which a function runs eager; `default` is None where torch tells none."""
+    """A number of recompiles after which a function runs eager; `default` is None where torch has none."""
 
     name: str
     value: int

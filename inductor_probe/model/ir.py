@@ -65,7 +65,7 @@ class BufferLayout:
 
     Attributes:
         kind: the class inductor names (`FixedLayout`, `NonOwningLayout`, `MultiOutputLayout`, ...), or
-            `Allocation` / `Input` where only the wrapper tells (torch before 2.4 prints no layouts), or
+            `Allocation` / `Input` where only the wrapper has it (torch before 2.4 prints no layouts), or
             `Constant` of the module.
         device: `cpu`, `cuda:0`, or None.
         dtype: without the `torch.` prefix (`float32`), or None for layouts without one.

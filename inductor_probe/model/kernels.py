@@ -59,7 +59,7 @@ class KernelRow:
             symbolic, None where a layout is not known.
         recorded_read, recorded_written: these bytes with the sizes of the compile, where they are symbolic
             and the dump records those. symbols: the symbolic sizes in them.
-        loads, stores: that its text holds. reductions: of its nodes. None where nothing tells.
+        loads, stores: that its text holds. reductions: of its nodes. None where unknown.
         chooses: the kernels that it runs one of. details: what its backend reads off its text.
         traits: what `--only` filters by: backend, kind, `scalar`, `vectorised`, `reduction`, `atomic`,
             `int64` (64-bit indices in Triton), `unlinked`.

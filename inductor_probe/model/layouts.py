@@ -19,7 +19,7 @@ class Symbol:
     Attributes:
         name: torch's (`s77`).
         source: the input that has it: `arg2_1.size(0)`, or the input that is the number itself, `arg0_1`;
-            None where no input tells (`u0`, which is known when the graph runs).
+            None where no input has it (`u0`, which is known when the graph runs).
         value: when the graph was compiled; None where the dump does not record it.
     """
 
@@ -93,7 +93,7 @@ class GeneratedAccess:
         loop: the kernel's own variable that the stride is along: for `element` the innermost loop around it,
             for `vector` the one that consecutive elements follow, for `block` that of the smallest stride.
         stride: change of the index for one step of `loop`, in elements; `indirect` through a loaded index.
-        steps: trip count of `loop` where the text tells it.
+        steps: trip count of `loop` where the text has it.
         contiguous: whether consecutive steps touch consecutive or the same elements; None when unknown.
         unit_stride_loop, unit_stride_steps: another loop around it that has stride 1, and its trip count.
         span: the line of `output_code.py`.
@@ -124,7 +124,7 @@ class Access:
         pattern: how the innermost loop walks memory.
         indirect: for each indirect variable, the loop variables that its value depends on.
         contiguous: True when consecutive steps of the innermost loop touch consecutive or the same elements,
-            None when it cannot be told. This is about the loops of the IR, `generated` about the kernel's.
+            None when it is not known. This is about the loops of the IR, `generated` about the kernel's.
         count: how many times the node makes this very access.
         generated: the same access in the text of `kernel`; None where it could not be identified there.
     """
@@ -170,7 +170,7 @@ class LayoutRow:
 
     Attributes:
         role: `input`, `output` (returned by the graph), or `intermediate`.
-        dim_order: dimensions from slowest to fastest, None when it cannot be told.
+        dim_order: dimensions from slowest to fastest, None when it is not known.
         size_bytes: of its storage as laid out; text when symbolic, None when not known.
         recorded_bytes: these with the sizes of the compile, where they are symbolic and the dump records
             those. symbols: the symbolic sizes in them.

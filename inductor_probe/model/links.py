@@ -24,10 +24,10 @@ class NodeLink:
             needs none (a nop), or none could be proved.
         kernel_proof: what shows the kernel, or that it needs none; None when nothing does: it is unlinked.
         kernel_candidates: the kernels that are possible when more than one is: then `kernel` is None.
-        launches: where the wrapper launches or calls it; every possible place when it could not be told.
+        launches: where the wrapper launches or calls it; every possible place when it is not known.
         fx: the FX nodes it computes, of the graph after inductor's passes.
         fx_proofs: what shows them; a further proof names the FX nodes that it is about.
-        fx_candidates: further FX nodes that it may compute; whether it does could not be told.
+        fx_candidates: further FX nodes that it may compute; whether it does is not known.
         sources: the user's lines of `fx`, or of `fx_candidates`, each once.
     """
 
@@ -61,8 +61,8 @@ class KernelFx:
         kernel: the generated kernel or library function. fx: the FX node, of the graph after the passes.
         proofs: what shows that the kernel computes it, records first: `RECORDED`, `PROVENANCE_FILE`,
             `KERNEL_COMMENT`, `DATA_FLOW` of `model/proof.py`.
-        nodes: the scheduler nodes of the kernel that compute it. maybe: those that may, where it could not be
-            told which do.
+        nodes: the scheduler nodes of the kernel that compute it. maybe: those that may, where it is not
+            known which do.
         launches: of the kernel; where torch lists FX nodes by launch, those that it lists this one for.
         conflict: `not-listed` where the data flow shows that the kernel computes it, and torch's list for
             the kernel does not have it; `not-computed` where torch lists it, and by the data flow and the

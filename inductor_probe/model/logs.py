@@ -118,7 +118,7 @@ class FusionRound:
 class FusionLog:
     """Everything logged while the nodes of one graph were fused.
 
-    `complete` tells whether the log has both its beginning and its end.
+    `complete`: whether the log has both its beginning and its end.
     """
 
     logged: Logged

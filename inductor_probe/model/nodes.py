@@ -32,7 +32,7 @@ class Ranges:
 
 @dataclass(frozen=True, slots=True)
 class NodeBuffer:
-    """A buffer that a node writes. `layout` is None where neither the IR nor the wrapper tells it."""
+    """A buffer that a node writes. `layout` is None where neither the IR nor the wrapper has it."""
 
     name: str
     layout: BufferLayout | None

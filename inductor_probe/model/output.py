@@ -22,7 +22,7 @@ class Output:
     Attributes:
         verb: which verb printed it.
         version: of the form. Keys are only added within a version.
-        problems: what could not be read; the rest was read all the same, and the exit status tells.
+        problems: what could not be read; the rest was read all the same; the exit status is 2 then.
     """
 
     verb: str

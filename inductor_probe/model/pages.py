@@ -145,7 +145,7 @@ class GraphPage:
         kinds: how many nodes there are of each kind after fusion, unfused ones counted.
         fused: the fused nodes. kernels: generated ones and library functions.
         lines: the user's lines in order, with what became of them.
-        unlinked: nodes that must run somewhere, and where could not be told.
+        unlinked: nodes that must run somewhere, it is not known where.
         problems: how many parts could not be read.
     """
 
@@ -173,7 +173,7 @@ class ShownPage:
     """A page, and the lines of text on it.
 
     Attributes:
-        page: what it tells.
+        page: what is shown.
         text: of each node its formula, or with `--raw` its loop body as dumped; with `--code` the text of the
             kernel. By the name of the node or kernel.
     """

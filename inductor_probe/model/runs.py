@@ -15,12 +15,12 @@ from inductor_probe.model.span import Problem
 
 RunState: TypeAlias = Literal["ok", "failed", "interrupted", "running", "empty", "unknown", "graphs"]
 """`empty`: nothing was dumped. `running`: its process is still there. `unknown`: torch made it alone, so
-nothing tells how the script ended. `graphs`: folders of graphs outside of any run."""
+how the script ended is not recorded. `graphs`: folders of graphs outside of any run."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunFacts:
-    """One run on disk, as far as it can be told without reading its graphs.
+    """One run on disk, as far as it is known without reading its graphs.
 
     Attributes:
         label, scenario, cases: as `probe dump` wrote them down; `cases` are those of its graphs.

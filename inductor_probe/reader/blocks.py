@@ -15,7 +15,7 @@ fused node:
     op0_op1.snodes[1] =
     op1: SchedulerNode(ComputedBuffer)
 
-Children are indented until torch 2.4, and flat since: only the `.snodes[` line tells whose child a node is.
+Children are indented until torch 2.4, and flat since: only the `.snodes[` line says whose child a node is.
 """
 
 from __future__ import annotations

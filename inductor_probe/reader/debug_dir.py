@@ -62,7 +62,7 @@ def graph_dir(path: Path) -> GraphDir | None:
 
 
 def is_run(path: Path) -> bool:
-    """Tell whether `path` is a run: it has a `torchinductor` folder, or a manifest."""
+    """Return whether `path` is a run: it has a `torchinductor` folder, or a manifest."""
     return (path / "torchinductor").is_dir() or (path / MANIFEST_NAME).is_file()
 
 
@@ -112,7 +112,7 @@ def _without_links(entries: list[Path], run: Path, problems: list[Problem]) -> l
 
 
 def is_empty(folder: Path) -> bool:
-    """Tell whether nothing is in `folder`; one that may not be listed is not empty."""
+    """Return whether nothing is in `folder`; one that may not be listed is not empty."""
     try:
         return next(folder.iterdir(), None) is None
     except OSError:
@@ -129,8 +129,8 @@ def read_graph(folder: GraphDir, manifest: Manifest | None = None, *, earlier: b
     nothing = IrFile((), ())
     post = reader.read("ir_post_fusion.txt", parse_ir) or nothing
     # They stand in for those after it, or for the nodes in fused ones that only name them.
-    wanted = earlier or not post.nodes or names_children(post.nodes)
-    pre = (reader.read(_BEFORE_FUSION, parse_ir) if wanted else None) or nothing
+    needs_pre = earlier or not post.nodes or names_children(post.nodes)
+    pre = (reader.read(_BEFORE_FUSION, parse_ir) if needs_pre else None) or nothing
     code = reader.read("output_code.py", parse_output_code)
     fx, before = reader.fx_graphs(earlier=earlier)
     runnable = reader.read("fx_graph_runnable.py", parse_runnable)
@@ -150,7 +150,7 @@ def read_graph(folder: GraphDir, manifest: Manifest | None = None, *, earlier: b
         fx_before=before,
         provenance=provenance[0] if provenance else None,
         runnable=runnable,
-        nodes_before=len(pre.nodes) if wanted else reader.count_nodes(_BEFORE_FUSION),
+        nodes_before=len(pre.nodes) if needs_pre else reader.count_nodes(_BEFORE_FUSION),
         files=tuple(reader.files),
         problems=tuple(reader.problems),
     )

@@ -150,7 +150,7 @@ def torch_version(text: str) -> str | None:
 
 
 # torch/_inductor/debug.py, create_mapping_pre_post_grad_nodes and create_node_mapping_kernel_to_post_grad.
-# Torch 2.8 wrote two files and 2.7 another one, with the kernels alone; the first that is there tells most.
+# Torch 2.8 wrote two files and 2.7 another one, with the kernels alone; the first that is there has most.
 PROVENANCE_FILES = (
     "inductor_provenance_tracking_node_mappings.json",
     "inductor_generated_kernel_to_post_grad_nodes.json",

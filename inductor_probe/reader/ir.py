@@ -83,7 +83,7 @@ def parse_ir(text: str, path: Path) -> IrFile:
 
 
 def names_children(nodes: Iterable[SchedulerNode]) -> bool:
-    """Tell whether fused nodes name the nodes in them instead of printing them: see `with_children`."""
+    """Return whether fused nodes name the nodes in them instead of printing them: see `with_children`."""
     return any(_child_names(node) for node in nodes)
 
 

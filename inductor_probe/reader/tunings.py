@@ -136,7 +136,7 @@ def _object(text: str) -> dict[str, Any] | None:
 
 
 def tuning_of_log(block: Autotune) -> Tuning:
-    """Return what an AUTOTUNE block of a log tells: torch prints the best ten choices."""
+    """Return what an AUTOTUNE block of a log says: torch prints the best ten choices."""
     operation, _, sizes = block.operation.partition("(")
     dtypes = [
         part.strip().removeprefix("torch.")
@@ -224,7 +224,7 @@ class _Timing:
     best: str | None = None
 
     def take(self, text: str) -> None:
-        """Take a line that may tell of a config: of those two say the same, the first one counts."""
+        """Take a line that may be about a config: of those two say the same, the first one counts."""
         if match := _TIMED.match(text):
             ms = float(match["ms"])
             choice = TemplateChoice(
@@ -313,7 +313,7 @@ def cached_configs(kernels: Iterable[Kernel], problems: list[Problem]) -> tuple[
 
 
 def _is_of(kernel: Kernel, cache: Path, path: Path, values: dict[str, Any]) -> bool:
-    """Tell whether a config is of a kernel whose code lies in the folder of the config.
+    """Return whether a config is of a kernel whose code lies in the folder of the config.
 
     It names the folder of Triton's cache with the compiled kernel, whose files are called as the kernel is.
     What coordinate descent found names none: then the folder must hold one config and the code of one kernel.

@@ -2,7 +2,7 @@
 
 Values are read by their brackets and commas, and never evaluated: `MemoryDep('buf0', 3*c0, {c0: 256})` is a
 kind with arguments. What is symbolic in them (an index, a size that is no number), and the operands of a
-loop body, must be Python expressions, which `ast` tells. Every function raises ValueError on a form it does
+loop body, must be Python expressions, which `ast` checks. Every function raises ValueError on a form it does
 not know.
 
 A dump says the same things many times (in the file before fusion and the one after, of a fused node and of
@@ -119,7 +119,7 @@ def dims(text: str) -> tuple[Dim, ...]:
 
 
 def _is_tuple(text: str) -> bool:
-    """Tell `(8, 3)`, `(8,)` and `()` from `((s0//2))`, which is one size."""
+    """Distinguish `(8, 3)`, `(8,)` and `()` from `((s0//2))`, which is one size."""
     return text == "()" or (text.startswith("(") and (text.endswith(",)") or len(_split(text[1:-1])) > 1))
 
 

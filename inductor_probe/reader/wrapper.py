@@ -175,7 +175,7 @@ class WrapperReader:
     def _sized(
         self, name: str, size: tuple[Dim, ...] | None, stride: tuple[Dim, ...] | None, span: Span
     ) -> None:
-        """`assert_size_stride` tells the layout of an input, or of what a library kernel returned."""
+        """`assert_size_stride` has the layout of an input, or of what a library kernel returned."""
         known = self.allocations.get(name)
         if name in self.inputs:
             layout = BufferLayout("Input", None, None, size, stride)

@@ -26,7 +26,7 @@ _WIDTH = 100
 _SPECIAL = re.compile(r"[\\`*<|~]|(?<!\w)_+|(?<!_)_+(?!\w)|(?<=\])[(\[]")
 """What markdown would take for more than a character. Underscores inside of a word are none: `a__b_0`."""
 _MENTION = re.compile(r"@(?=\w)")
-"""A name behind it would be told of the issue."""
+"""A name behind it would be notified of the issue."""
 _START = re.compile(r"^(\s*)([-+#>=]|\d+[.)](?=\s))")
 
 

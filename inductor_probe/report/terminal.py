@@ -276,8 +276,8 @@ def _widths(columns: Sequence[Column], widest: Sequence[int], room: int) -> tupl
     }
 
     def over(gap: int, least: bool) -> int:
-        wanted = [min(size, columns[index].least) if least else size for index, size in widths.items()]
-        return sum(wanted) + gap * (len(widths) - 1) - room
+        needed = [min(size, columns[index].least) if least else size for index, size in widths.items()]
+        return sum(needed) + gap * (len(widths) - 1) - room
 
     while over(_GAP, least=True) > 0 and (rank := max((columns[index].rank for index in widths), default=0)):
         widths = {index: size for index, size in widths.items() if columns[index].rank < rank}

@@ -66,7 +66,7 @@ def dims_text(dims: tuple[Dim, ...] | None) -> str:
 
 
 def shorten(name: str, room: int) -> str:
-    """Cut the middle out of a long name: both ends of a kernel's name tell kernels apart."""
+    """Cut the middle out of a long name: both ends of a kernel's name distinguish kernels."""
     if len(name) <= room:
         return name
     head = (room - 1) // 2

@@ -55,7 +55,7 @@ def first_other_writers(paths: Iterable[Path]) -> OtherWriters | None:
 
 
 def _is_private(group: int) -> bool:
-    """Tell whether only this user is in a group, which has his name then, and is his primary one.
+    """Return whether only this user is in a group, which has his name then, and is his primary one.
 
     `useradd` makes such groups (`USERGROUPS_ENAB`), and gives files to them to write: umask 002.
     """
@@ -200,7 +200,7 @@ def made_here(
 def edited_files(graphs: Iterable[Path], record: Path | None = None) -> dict[Path, tuple[str, ...]]:
     """Return which of `COMPARED_FILES` in these folders are no longer as `probe dump` left them there.
 
-    A folder of which the record does not tell is left out: made elsewhere, by torch alone, or by an older
+    A folder that the record does not have is left out: made elsewhere, by torch alone, or by an older
     probe.
 
     Raises:
@@ -274,7 +274,7 @@ def _entries(record: Path) -> tuple[list[dict[str, Any]], RecordProblem | None]:
 
 
 def _machine() -> str:
-    """Return what tells this machine from others with the same home folder, without giving its id away."""
+    """Return a digest that sets this machine apart from others with the same home folder, without its id."""
     try:
         name = _MACHINE_ID.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError):

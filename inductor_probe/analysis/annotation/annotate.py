@@ -35,8 +35,8 @@ _MOST = 4
 def annotate(graph: CompiledGraph, kernel: str, *, line_directives: bool = True) -> str:
     """Return the text of a generated kernel with its origins as comments, ready to paste.
 
-    Only what is proved is said: what cannot be told apart is marked AMBIGUOUS with its candidates. With
-    `line_directives` there is a `#line` before C++ lines of which one line of the user's is proved.
+    Only what is proved is written: a line with several possible origins is marked AMBIGUOUS with all of
+    them. With `line_directives` a `#line` stands before C++ lines with one proved line of the user's.
 
     Raises:
         NotFoundError: the graph has no such kernel, or it is a library function; near names are offered.
@@ -92,7 +92,7 @@ class _Annotator:
         return self._index.nodes.top[leaf.name].name
 
     def _origins(self) -> dict[int, list[LineOrigin]]:
-        """Return what each launch tells of each line."""
+        """Return what each launch shows about each line."""
         backend = backend_called(self._kernel.backend)
         pointers = frozenset(arg.name for arg in self._kernel.args if arg.role not in ("size", "workspace"))
         uses = backend.pointer_uses(self._source, pointers) if backend else ()
@@ -129,7 +129,7 @@ class _Annotator:
         return link.sources if link else ()
 
     def _comment(self, origins: Sequence[LineOrigin]) -> _Comment | None:
-        """Return the comment of a line, of which each launch may tell something else."""
+        """Return the comment of a line, which may differ from launch to launch."""
         texts = list(dict.fromkeys(text for origin in origins if (text := _origin_text(origin))))
         if not texts:
             return None
@@ -147,7 +147,7 @@ class _Annotator:
         return _Comment(_plain(text), next(iter(lines.values())) if is_proved else None)
 
     def _sources_of_calls(self, node: str, calls: frozenset[str]) -> tuple[SourceLine, ...]:
-        """A function that a statement calls is told by its name: `.rsqrt()` is of `aten.rsqrt`."""
+        """A function that a statement calls is recognised by its name: `.rsqrt()` is of `aten.rsqrt`."""
         nodes = (self._index.fx[name] for name in self._links[node].fx if name in self._index.fx)
         return tuple(fx.source for fx in nodes if fx.source is not None and operator(fx.target).name in calls)
 
@@ -236,7 +236,7 @@ def _with_line_directives(lines: Iterable[tuple[str, SourceLine | None]], file: 
             path = source.path.replace("\\", "\\\\").replace('"', '\\"')
             yield f'#line {source.line} "{_plain(path)}"'
             number, is_away = number + 1, True
-        elif is_away and not _BRACES.fullmatch(line):  # a brace is no statement: it may stay away
+        elif is_away and not _BRACES.fullmatch(line):  # a brace is no statement: it needs no directive
             yield f'#line {number + 1} "{file}"'
             number, is_away = number + 1, False
         yield line

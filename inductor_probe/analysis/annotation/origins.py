@@ -6,7 +6,7 @@ What is proved, and how:
 * A line that computes a value belongs to the first node whose result the value flows into: inductor makes a
   value when a node first asks for it. A node whose result stays inside the kernel writes through no pointer;
   it and the node that its result flows into remain candidates together.
-* Candidates are told apart by what they read, by the functions and constants that their loop bodies hold,
+* Candidates are distinguished by what they read, by the functions and constants that their loop bodies hold,
   and by order: nodes are generated one after the other, and values are numbered as they are made.
 
 What is left with several candidates is ambiguous. Sets of nodes are bits of a number: bit 3 stands for the
@@ -31,7 +31,7 @@ from inductor_probe.analysis.annotation.statements import Statement
 from inductor_probe.model.code import PointerUse
 from inductor_probe.model.ir import Ref, SchedulerNode
 
-# What generated code calls, and the operations that it may be generated for. Only functions that tell:
+# What generated code calls, and the operations that it may be generated for. Only those that identify one:
 # maxima, minima and selections come from clamps, masks and reductions alike.
 _CALLED: dict[str, frozenset[str]] = {
     **{
@@ -63,7 +63,7 @@ class LineOrigin:
     """What is known of the statement that starts at a line.
 
     Attributes:
-        nodes: the node it belongs to; several when it cannot be told which.
+        nodes: the node it belongs to; several when it is not known which.
         shared: further nodes that ask for its value.
         uses: what it reads and writes through pointers, with the names of the buffers there.
         calls: functions it calls.
@@ -350,7 +350,7 @@ class _Origins:
 
 
 def _by_unit(stores: list[Statement], writers: int, newest: int) -> dict[int, int]:
-    """Tell apart the stores to memory that several buffers have one after the other.
+    """Distinguish the stores to memory that several buffers have one after the other.
 
     With a unit each they come in the order of the nodes. What is in the memory in the end is the buffer that
     the launch names: the only store of the last unit is of its writer, which `newest` is.

@@ -186,7 +186,7 @@ def buffer_changes(matching: Matching, pairs: dict[int, int]) -> tuple[BufferCha
 def _layout_facts(
     matching: Matching, a: BufferLayout | None, b: BufferLayout | None, of_ones: Weight
 ) -> list[FactChange]:
-    """Compare two layouts; strides of dimensions of size 1 weigh `of_ones`. The unknown is no change."""
+    """Compare two layouts; strides of dimensions of size 1 weigh `of_ones`. The unknown counts as equal."""
     if a is None or b is None:
         return []
     facts: list[FactChange] = []
@@ -211,7 +211,7 @@ def _layout_facts(
         facts.append(FactChange("stride", _dims_text(a.stride), _dims_text(b.stride), weight))
     if symbols_a.dim(a.offset) != symbols_b.dim(b.offset):
         facts.append(FactChange("offset", str(a.offset), str(b.offset)))
-    # A graph that moved as a whole is said once, not for each of its buffers.
+    # A graph that moved to another device is reported once, not for each of its buffers.
     devices = (*matching.a.devices, *matching.b.devices)
     if a.device and b.device and a.device != b.device and len(devices) > 2:
         facts.append(FactChange("device", a.device, b.device, "major"))
@@ -219,7 +219,7 @@ def _layout_facts(
 
 
 def _format_text(layout: BufferLayout) -> str:
-    """`transposed [0, 2, 1, 3]`, `channels_last`: the order is told where the name does not tell it."""
+    """`transposed [0, 2, 1, 3]`, `channels_last`: with the order where the name does not imply it."""
     named = memory_format(layout)
     is_told = named.dim_order and named.name in ("transposed", "padded", "other")
     return f"{named.name} {list(named.dim_order or ())}" if is_told else named.name

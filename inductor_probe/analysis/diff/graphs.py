@@ -100,7 +100,7 @@ def _sorted(changes: tuple[BufferChange, ...]) -> tuple[BufferChange, ...]:
 
 
 def _numbers(side: ComparedGraph) -> dict[str, int | None]:
-    """Return sums over a graph, those that tell most first; None for what its files do not tell."""
+    """Return sums over a graph, the most important first; None where its files lack them."""
     numbers: dict[str, int | None] = dict.fromkeys(("kernels", "launches", "library_calls"))
     code = side.graph.code
     after = {
@@ -158,7 +158,7 @@ def diff_runs(
     diffs = [diff_graphs(graphs_a[place], graphs_b[other]) for place, other in sorted(pairs.items())]
     environment = _environment_changes(a.manifest, b.manifest)
     of_runs = {fact.name for fact in environment}
-    # What changed alike in every pair was set for the run, and is said of the run alone.
+    # What changed alike in every pair was set for the run, and is reported for the run alone.
     shared = [
         fact
         for fact in (diffs[0].environment if diffs else ())

@@ -43,7 +43,7 @@ class Matching:
                 yield a, b
 
     def proved(self, buffer: str) -> bool:
-        """Tell whether a buffer of A is an input, or holds what the same computation made."""
+        """Return whether a buffer of A is an input, or holds what the same computation made."""
         node = self.a.producer.get(buffer)
         return node is None or self.a.work[node] == self.b.work.get(self.nodes.get(node, ""))
 
@@ -58,7 +58,7 @@ class Matching:
     ) -> bool:
         """Pair nodes with equal keys and what they write, but for what `accept` refuses: see `pair_equal`.
 
-        Tells whether a pair was found.
+        Returns whether a pair was found.
         """
         before = len(self.nodes)
         for a, b in pair_equal(self.a.unmatched(), self.b.unmatched(), key_a, key_b, unique=unique):
@@ -102,12 +102,12 @@ class Matching:
                 return
 
     def comparable(self, a: str, b: str) -> bool:
-        """Tell whether one node may be the other, changed: no reduction is a pointwise computation."""
+        """Return whether one node may be the other, changed: no reduction is a pointwise computation."""
         text_a, text_b = self.a.texts.get(a), self.b.texts.get(b)
         return text_a is None or text_b is None or text_a.reduces == text_b.reduces
 
     def alike(self, a: str, b: str) -> bool:
-        """Tell whether two nodes have at least half of their operations in common."""
+        """Return whether two nodes have at least half of their operations in common."""
         text_a, text_b = self.a.texts.get(a), self.b.texts.get(b)
         if text_a is None or text_b is None:
             return self.a.loose[a] == self.b.loose[b]
@@ -118,7 +118,7 @@ class Matching:
 
 def match_nodes(a: ComparedGraph, b: ComparedGraph, fx: FxMatch) -> Matching:
     """Match the nodes of two graphs, and the buffers that they write."""
-    # Equal FX values share a label, wherever they are returned; the rest is told apart by its order.
+    # Equal FX values share a label, wherever they are returned; the rest is distinguished by its order.
     shared = {value for value in fx.outputs_a if value is not None} & set(fx.outputs_b)
     a.labels, b.labels = _labels(a, fx.outputs_a, shared), _labels(b, fx.outputs_b, shared)
     matching = Matching(a, b)

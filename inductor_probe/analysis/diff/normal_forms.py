@@ -87,7 +87,7 @@ def _texts(graph: CompiledGraph) -> Iterable[str]:
 
 @lru_cache(maxsize=65536)
 def normal_index(text: str) -> str:
-    """Return an index expression as a sorted sum of products; as it is when it is no expression."""
+    """Return an index expression as a sorted sum of products; as printed if it cannot be parsed."""
     try:
         index = parse_index(text)
     except ValueError:

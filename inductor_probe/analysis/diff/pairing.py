@@ -20,10 +20,10 @@ def pair_equal(
     *,
     unique: bool = False,
 ) -> list[tuple[A, B]]:
-    """Pair the things of two sides that have equal keys, in order; None is no key.
+    """Pair the items of two sides that have equal keys, in order; an item with the key None has no pair.
 
     By their first letter, [p1, q1, p2] and [q3, p4] give (p1, p4) and (q1, q3); with `unique`, where a key
-    has to be that of one thing on each side, (q1, q3) alone.
+    has to be that of one item on each side, (q1, q3) alone.
     """
     buckets_a, buckets_b = _buckets(a, key_a), _buckets(b, key_b)
     return [

@@ -192,7 +192,7 @@ def _placed_buffers(graph: CompiledGraph) -> dict[str, PlacedBuffer]:
 
 
 def _returned_values(graph: CompiledGraph) -> Iterator[tuple[str | None, BufferLayout | None]]:
-    """Yield what the graph returns, in order; by the users of its buffers where there is no wrapper."""
+    """Yield what the graph returns, in order; without a wrapper, the buffers with OUTPUT as a user."""
     if graph.code is None or graph.code.entry is None:
         yield from ((name, None) for name in index_of(graph).nodes.returned)
         return

@@ -284,7 +284,7 @@ class _Reader:
 def _unused(values: Values, effects: list[Effect]) -> list[Effect]:
     """Return the values of a body that nothing uses, the outermost of each, in order.
 
-    One of several results that is not used is none: the part that is used tells.
+    One of several results that is not used is left out: the part that is used says which.
     """
     table, lines = values.table, values.lines
     reached = [False] * len(table)

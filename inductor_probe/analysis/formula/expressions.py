@@ -232,7 +232,7 @@ class Expressions:
         return Call(_EXTREMES[kind], self._references(left, *reversed(right)))
 
     def _is_clamp(self, value: Value) -> bool:
-        """Tell whether it is `min(max(x, a), b)` with numbers a and b, which is how torch defines a clamp.
+        """Return whether it is `min(max(x, a), b)` with numbers a and b, which is how torch defines a clamp.
 
         Of NaN all three make NaN. The other order, `max(min(x, b), a)`, is left as it is.
         """

@@ -46,7 +46,7 @@ def formula(node: SchedulerNode, layouts: Mapping[str, BufferLayout] | None = No
     views, subscripts = body_subscripts(body, known)
     dtypes = {name: layout.dtype for name, layout in known.items() if layout.dtype}
     read = read_body(body, dtypes, subscripts)
-    # The reduced loops are the last; how many, the node's sizes tell.
+    # The reduced loops are the last; the node's sizes say how many.
     reduced = len(node.sizes[1]) if node.sizes and len(node.sizes) > 1 else 0
     first = len(body.var_ranges) - reduced
     loops = tuple(

@@ -73,7 +73,7 @@ class Named:
         return {number for number in self._order if uses[number] > 1 and not self._light[number]}
 
     def _light_values(self) -> dict[int, bool]:
-        """Tell which values are better read in place than under a name."""
+        """Return which values are better read in place than under a name."""
         table = self._values.table
         with_parts = {table[number].args[0] for number in self._order if table[number].kind == "item"}
         depth: dict[int, int] = {}

@@ -44,7 +44,7 @@ _REMAINDERS = {"Mod", "PythonMod"}
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A value: what is done (`kind`), with which values (`args`), and all else that tells it from others.
+    """A value: what is done (`kind`), with which values (`args`), and what else makes it differ from others.
 
     Kinds are the names of inductor's operations, and these:
         constant    detail is its text and its dtype

@@ -132,7 +132,7 @@ def _kind(node: SchedulerNode) -> NodeKind:
 
 
 def _path(index: GraphIndex, before: tuple[str, ...], after: tuple[str, ...]) -> tuple[bool, tuple[str, ...]]:
-    """Tell whether a node of `after` reads what one of `before` writes, and the shortest path through others.
+    """Return whether a node of `after` reads what one of `before` writes, and the shortest path between.
 
     A breadth-first search backwards from `after`. The path names nodes and buffers in turn: `op0`, `buf0`,
     `op1`, `buf1`, `op4`.
@@ -162,7 +162,7 @@ def _path(index: GraphIndex, before: tuple[str, ...], after: tuple[str, ...]) ->
 
 
 def fit_loops(first: PairMember, second: PairMember, *, dependent: bool, outer_loops: bool = True) -> LoopFit:
-    """Tell whether the loops of two nodes can be one nest, by the rules of the backend in torch 2.13.
+    """Return whether the loops of two nodes can be one nest, by the rules of the backend in torch 2.13.
 
     What the rules need of the nodes besides loops is not considered.
 

@@ -43,7 +43,7 @@ def match_log(
         graph: as read.
         position: among the run's graphs, in the order of compilation.
         logs: of the run.
-        graphs: reads all graphs of the run; called only where order and names of one do not tell.
+        graphs: reads all graphs of the run; called only where order and names of one leave it open.
         count: how many graphs the run has.
     """
     parts = logs.fusions
@@ -154,7 +154,7 @@ def ends_with(part: FusionLog, graph: CompiledGraph) -> bool:
     Foreach kernels and combo kernels join nodes outside of the rounds: each may hold several groups.
     """
     result = replay(part, graph)
-    if not result.logged:  # torch 2.2 tells only how many are left
+    if not result.logged:  # torch 2.2 logs only how many are left
         last = next((row.nodes_after for row in reversed(part.rounds) if row.nodes_after is not None), None)
         return last is None or last == len(graph.post)
     if result.gaps:

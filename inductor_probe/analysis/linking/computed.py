@@ -169,7 +169,7 @@ def _link_copies(index: NodeIndex, nodes: dict[str, Computed]) -> None:
 
 
 def buffer_origins(index: GraphIndex, fx: FxIndex, linked: FxLinks) -> dict[str, Origin]:
-    """Return where each buffer and input came from, as far as it can be told."""
+    """Return where each buffer and input came from, as far as it is known."""
     origins = {name: Origin(name, None, (read("graph-input"),)) for name in fx.inputs}
     for leaf in index.nodes.leaves:
         for name, origin in _node_origins(leaf, fx, linked):
@@ -199,7 +199,7 @@ def _last(computed: Computed, values: tuple[str, ...], fx: FxIndex, shape: Shape
     """Return the FX node that the one buffer of a node holds, if nothing after it may be what it holds.
 
     All that a node computes leads to what it writes: of `sum_1` and `log(sum_1)` it writes the second.
-    `values` are those that the buffer may hold, empty when nothing tells.
+    `values` are those that the buffer may hold, empty when unknown.
     """
     if values:
         return values[-1] if values[-1] in computed.fx else None

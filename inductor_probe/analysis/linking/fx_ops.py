@@ -48,7 +48,7 @@ _MAKES = {name: frozenset({name}) for name in _ALIKE} | {
     "logical_not": _words("logical_not eq"),
     "bitwise_not": _words("bitwise_not logical_not"),
 }
-# The same for operators that index arithmetic leaves, too: they tell something of floating point only.
+# The same for operators that index arithmetic leaves, too: they identify floating point only.
 _ARITHMETIC = {
     "add": _words("add fma sub"),
     "sub": _words("sub fma add"),

@@ -82,7 +82,7 @@ def kernel_fx(
 
 
 def _conflict(name: str, fx: FxIndex, listed: Set[str], named: Set[str], all_known: bool) -> Conflict | None:
-    """Tell whether torch's list for a kernel and the data flow (`named`: all that it names) differ."""
+    """Return whether torch's list for a kernel and the data flow (`named`: all that it names) differ."""
     if name not in fx.nodes:
         return "not-in-fx-graph"
     if name not in listed:

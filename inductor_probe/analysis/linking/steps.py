@@ -22,7 +22,7 @@ ITEM_OF_CALL = "MultiOutput"
 """The IR class of a node that is an item of what a library call returned."""
 
 _FAR = 200
-"""Steps between the neighbours of a node beyond which its place tells nothing worth showing."""
+"""Steps between the neighbours of a node beyond which its place says nothing worth showing."""
 _EXTERN = "ExternKernelSchedulerNode"
 _SPLIT = ("ForeachKernelSchedulerNode", "GroupedSchedulerNode")
 """Groups whose members may run in different steps: torch cuts a long list into several launches."""
@@ -44,7 +44,7 @@ class Step:
         name: the kernel, or the target of the library call.
         generated: True for a kernel that inductor generated.
         writes: buffers that it is passed to write, or that it returns; none where the text of a kernel does
-            not tell.
+            not say.
         reaches: every buffer among its arguments, written ones too.
     """
 

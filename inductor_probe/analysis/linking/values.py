@@ -2,7 +2,7 @@
 
 A scheduler node computes the FX nodes that lie between the values it reads and the value it writes. What it
 reads is known when its turn comes, for nodes are in an order in which they can run. Several FX nodes may lie
-there; the shape of the buffer, reductions and the operations of the loop body tell them apart, or else all of
+there; the shape of the buffer, reductions and the operations of the loop body set them apart, or else all of
 them stay candidates. Of `a = mul(x, x); b = sum(a, [1]); c = log(b)`:
 
     op0 reads x, writes buf0 (512,), reduces by sum  ->  buf0 is b (a has another shape, c is no reduction)
@@ -82,7 +82,7 @@ class Path(NamedTuple):
 
 
 class Values:
-    """Follows the data from node to node. `proved` are values that other evidence tells, and what does.
+    """Follows the data from node to node. `proved` are values known from other evidence, with that evidence.
 
     Attributes:
         of: by buffer and input, what it holds when the next node's turn comes.
@@ -104,7 +104,7 @@ class Values:
         self.held = set(fx.roots)
 
     def follow(self, leaf: SchedulerNode, kernel: str | None, within: frozenset[str] | None) -> Path:
-        """Find what `leaf` writes. `within` are the FX nodes of its kernel, where torch tells them."""
+        """Find what `leaf` writes. `within` are the FX nodes of its kernel, where torch records them."""
         values = [self.of.get(name, Value()) for name in _loaded(leaf) if name not in self.fx.sizes]
         continues = any(value.part for value in values)
         reads = tuple(value.sources for value in values)
@@ -201,7 +201,7 @@ class _Search:
     Attributes:
         leaf: the node. kernel: what runs it.
         reads: FX nodes whose values it reads, a set for each buffer. known: all of them.
-        within: the FX nodes of its kernel, where torch tells them.
+        within: the FX nodes of its kernel, where torch records them.
         continues: it reads a part of a value: what leads to its own value is partly done before it.
     """
 

@@ -76,7 +76,7 @@ _FORMS = (_REFUSED, _FUSED, _CANDIDATE, _BEGIN, _FOUND, _PAIR, _ROUND_END, _END,
 
 
 def starts_message(text: str) -> bool:
-    """Tell whether a line of the fusion log is the first of a message whose form is known.
+    """Return whether a line of the fusion log is the first of a message whose form is known.
 
     A blank line is a message of its own: torch 2.2 prints it around its lists.
     """

@@ -73,7 +73,7 @@ def _files(folder: Path, patterns: Iterable[str], problems: list[Problem]) -> It
 
 
 def pid_of(run: Path) -> int | None:
-    """Return the process that made the run, if its folder's name tells (DebugContext.create_debug_dir)."""
+    """Return the process that made the run, if its folder's name has it (DebugContext.create_debug_dir)."""
     match = _PID.search(run.name)
     return int(match[1]) if match and len(match[1]) < 20 else None
 
@@ -102,7 +102,7 @@ class LogLine:
 
     @property
     def pid(self) -> int | None:
-        """The process that wrote it, where the prefix tells."""
+        """The process that wrote it, where the prefix has it."""
         return self.process if self.process is not None and self.process <= _LARGEST_PID else None
 
     @property

@@ -96,7 +96,7 @@ def _messages(lines: Iterable[LogLine], path: Path) -> Iterator[_Message]:
 
 
 def _starts(line: LogLine) -> bool:
-    """Tell whether a line is the first of a message, given that the line before has the same prefix."""
+    """Return whether a line is the first of a message, given that the line before has the same prefix."""
     if line.artifact == "fusion":
         return starts_message(line.text)
     if line.artifact in ("schedule", "loop_tiling"):

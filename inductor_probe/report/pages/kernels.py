@@ -88,7 +88,7 @@ def _counts(rows: Sequence[KernelRow]) -> str:
 
 def _table(rows: Sequence[KernelRow]) -> Table:
     cells = [_cells(row) for row in rows]
-    # A column that has nothing to tell in this graph only takes room from the names.
+    # A column that is empty in this graph only takes room from the names.
     empty = {
         index
         for index, column in enumerate(_COLUMNS)

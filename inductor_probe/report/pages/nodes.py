@@ -126,7 +126,7 @@ def _few(names: Sequence[str]) -> list[str]:
 
 
 def _from(link: NodeLink) -> str:
-    """`check_hflip.py:12 rev`: the first line of the user's, and the FX nodes; `?` when nothing tells."""
+    """`check_hflip.py:12 rev`: the first line of the user's, and the FX nodes; `?` when unknown."""
     names = link.fx or link.fx_candidates
     if not names:
         return "?" if not link.fx_proofs and link.kernel is not None else "-"

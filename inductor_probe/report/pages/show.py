@@ -75,7 +75,7 @@ def page_blocks(
     """Yield the page of a record.
 
     Args:
-        page: what it tells. dumped: the dumped text of its nodes; read only where it is shown.
+        page: what is shown. dumped: the dumped text of its nodes; read only where it is shown.
         raw: show it instead of formulas. code: show the text of a kernel.
     """
     match page:

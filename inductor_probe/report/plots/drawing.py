@@ -37,7 +37,7 @@ class Unit:
 
     @property
     def kernel(self) -> str | None:
-        """What runs it, None where that could not be told, or it needs none."""
+        """What runs it, None where that is not known, or it needs none."""
         return next((row.link.kernel for row in self.rows if row.link.kernel), None)
 
     @property

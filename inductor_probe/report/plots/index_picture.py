@@ -16,7 +16,7 @@ from inductor_probe.report.html import escaped
 
 _CHANNELS = ("#e5534b", "#3fa35b", "#3b82f6", "#c69026", "#a371f7", "#1aa3a8")
 _MOST_APART = len(_CHANNELS)
-"""So many cells of a run are told apart by colour; a longer run is shown by its begin and end."""
+"""So many cells of a run are distinguished by colour; a longer run is shown by its begin and end."""
 _CELLS = 18
 _WIDE, _HIGH, _GAP = 24, 19, 5
 _SMALL, _LOW = 6, 11
