@@ -232,6 +232,7 @@ def _measure(
         "options": options,
         "refused": state.refused,
         "crashed": state.crashed,
+        "compiled": server.no_fork is None,
         "check": state.variants is None,
         "variants": state.variants or [],
     }

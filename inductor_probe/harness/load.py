@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeAlias
@@ -313,7 +314,6 @@ def _line_in(file: str, line: int, source: str) -> int | None:
 
 
 def _lines_after(text: str, match: re.Match[str]) -> str:
-    """Return the lines behind an error: the code that it is about, with its mark."""
+    """Return the lines behind an error: the code that it is about (` 20 | x = y;`), and a mark below."""
     lines = text[match.end() :].strip("\n").splitlines()
-    end = next((number for number, line in enumerate(lines) if CPP_ERROR.match(line)), len(lines))
-    return "\n".join(lines[: min(end, MOST_LINES)])
+    return "\n".join(takewhile(lambda line: re.match(r" *\d* *\|", line), lines[:MOST_LINES]))

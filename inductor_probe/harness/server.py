@@ -10,7 +10,7 @@ Each further one is a job, which a child does, or this process itself where it m
 
     {"job": "compile", "children": 2, "refused": {}}
     -> {"event": "kernel", "name": "k_v2", "error": null or {"line": .., "error": .., "message": ..}}
-    {"job": "measure", "options": {..}, "refused": {..}, "check": true, "variants": [], ...}
+    {"job": "measure", "options": {..}, "refused": {..}, "compiled": true, "check": true, "variants": [], ..}
     -> {"event": "phase", "phase": "checking", "name": "k_v2"}, {"event": "check", "variant": {..}}, ...
        {"event": "process", "process": {..}}
     {"job": "program", "file": "..", "arguments": [..]}
@@ -42,16 +42,22 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import torch
+import torch._inductor.config
 from torch._inductor import cpu_vec_isa
 
 from inductor_probe.harness.jobs import JOBS, JobError
 from inductor_probe.harness.remarks import first_line
 
 PAGE = mmap.PAGESIZE
-MOST_PAGES = 1 << 12
+MAPPINGS, MOST_PAGES = 8, 512
 HEAP_BLOCKS = 4096  # of 2^4 to 2^14 bytes, below malloc's threshold for mmap: they come from the heap
 LOADED_BY_CODE = {  # what inductor's wrappers import, by what stands in their text
-    "": ("torch._inductor.select_algorithm", "torch._inductor.async_compile", "torch._dynamo"),
+    "": (
+        "torch._inductor.select_algorithm",
+        "torch._inductor.hooks",
+        "torch._inductor.codegen.memory_planning",
+        "torch._dynamo",
+    ),
     "async_compile.triton(": ("triton", "triton.language", "torch._inductor.runtime.triton_heuristics"),
     "MultiKernelCall": ("torch._inductor.codegen.multi_kernel",),
 }
@@ -97,8 +103,27 @@ def import_for(source: str) -> None:
             with suppress(ImportError, RuntimeError):  # of another torch: whoever needs it will say so
                 __import__(name)
     if "async_compile.cpp" in source:
+        if hasattr(cpu_vec_isa.VecISA, "_probe_load") and hasattr(os, "fork"):
+            cpu_vec_isa.VecISA._probe_load = loads_in_child
         with suppress(Exception):  # without a compiler: the kernels say so
             cpu_vec_isa.pick_vec_isa()
+
+
+def loads_in_child(_: object, library: str) -> bool:
+    """Tell whether a library can be loaded: in a child, as loading one for another processor may crash.
+
+    Inductor starts a Python for each of six libraries (torch/_inductor/cpu_vec_isa.py, VecISA._probe_load):
+    that takes longer than importing torch. A child of this process has torch's libraries already.
+    """
+    child = os.fork()
+    if child:
+        return os.waitpid(child, 0)[1] == 0
+    status = FAILED
+    try:
+        ctypes.CDLL(library)
+        status = 0
+    finally:
+        os._exit(status)
 
 
 def spoiled() -> str:
@@ -148,6 +173,10 @@ def fork_child(file: dict[str, Any], request: dict[str, Any], tell: Tell) -> int
 def in_this_process(file: dict[str, Any], request: dict[str, Any], tell: Tell) -> int:
     """Do a job here; return the exit status."""
     placement = place_at_random(random.Random())  # noqa: S311 - no secret
+    if request.get("compiled"):
+        # Else inductor runs the preprocessor over its headers to see whether precompiled ones are still good
+        # (torch/_inductor/codecache.py, _precompile_header), in each process anew.
+        torch._inductor.config.cpp_cache_precompile_headers = False
     try:
         if request["job"] == "program":
             tell("output", text=program(request["file"], request["arguments"]))
@@ -180,11 +209,11 @@ def place_at_random(rng: random.Random) -> list[object]:
     """Move what this process allocates from now on; keep what is returned until the end.
 
     A forked child inherits the addresses of its parent, so that code, heap and buffers of all children would
-    lie alike, and a median over processes would not average over placement. A mapping of a random size moves
-    what is mapped behind it (libraries, large buffers); blocks of random sizes fill holes of the heap, and
+    lie alike, and a median over processes would not average over placement. Mappings of random sizes move
+    what is mapped behind them (libraries, large buffers); blocks of random sizes fill holes of the heap, and
     move what comes from it.
     """
-    kept: list[object] = [mmap.mmap(-1, PAGE * rng.randrange(1, MOST_PAGES))]
+    kept: list[object] = [mmap.mmap(-1, PAGE * rng.randrange(1, MOST_PAGES)) for _ in range(MAPPINGS)]
     kept += [bytearray(int(2 ** rng.uniform(4, 14))) for _ in range(rng.randrange(HEAP_BLOCKS))]
     return kept
 
