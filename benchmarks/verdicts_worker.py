@@ -1,13 +1,21 @@
-"""A process that has three kernels, and times two of them in the way it is asked, for `verdicts.py`.
+"""A server that holds kernels, and forks children which time two of them, for `verdicts.py` and
+`fork_spread.py`.
 
-Each line on its standard input is a way, a case and seconds; a line of JSON answers: quads, or two times.
+A child loads the kernels itself: code that a server has loaded lies at one address in all children, and what
+a core has learned of its branches in one of them, good or bad, holds in the next. Each message on the socket
+that is its standard input carries the socket of one new child. A child gets questions as lines of JSON
+(`way`, `case`, `seconds`, `precision`) and answers with lines of JSON: quads, or two times.
 """
 
 from __future__ import annotations
 
+import gc
 import json
+import mmap
 import os
 import random
+import signal
+import socket
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
@@ -15,13 +23,25 @@ from typing import Any
 
 import torch  # noqa: TID253 - it times torch programs
 
-from inductor_probe.harness.timing import Subject, make_ring, make_side, time_quads
+from inductor_probe.harness.timing import Side, Subject, make_ring, make_side, time_quads
 
-MORE = 1.02
-SIZE = {"cpu": 10_500, "cuda": 1 << 24}
-CPP = """
+SIZE = {"vector": 48_000, "scalar": 10_500, "triton": 1 << 24}
+STEP = {"vector": 16, "scalar": 1, "triton": 1024}
+"""Sizes are multiples of it: what Triton loads at once depends on by what they can be divided."""
+CPP = {
+    "vector": """
 // {name}
-#include <cmath>
+#include <torch/csrc/inductor/cpp_prefix.h>
+extern "C" void kernel(const float* in_ptr0, float* out_ptr0) {{
+    for (int64_t x0 = 0; x0 < {size}L; x0 += 16) {{
+        auto tmp0 = at::vec::Vectorized<float>::loadu(in_ptr0 + x0, 16);
+        auto tmp1 = tmp0.exp() + tmp0.tanh();
+        tmp1.store(out_ptr0 + x0);
+    }}
+}}
+""",
+    "scalar": """
+// {name}
 extern "C" void kernel(const float* in, float* out) {{
     for (long i = 0; i < {size}L; i++) {{
         float x = in[i], sum = 0;
@@ -29,74 +49,104 @@ extern "C" void kernel(const float* in, float* out) {{
         out[i] = sum;
     }}
 }}
-"""
+""",
+}
+Kernel = Callable[[Any, Any], object]
 
 
-def kernels(device: str, size: int) -> dict[str, Callable[[Any, Any], object]]:
-    """Compile the kernel, a second copy, and one with more work; each takes an input and an output."""
-    sizes = {"base": size, "copy": size, "more": more(size)}
-    if device == "cuda":
+def kernels(kind: str, names: list[str], comment: str = "") -> dict[str, Kernel]:
+    """Compile or load kernels, in that order: `base`, a `copy` of it, or one with a share of its work.
+
+    Each takes an input and an output. C++ with another comment is another library.
+    """
+    sizes = {name: SIZE[kind] if name in ("base", "copy") else size_of(kind, name) for name in names}
+    if kind == "triton":
         return triton_kernels(sizes)
     from torch._inductor.async_compile import AsyncCompile
 
     compiler = AsyncCompile()
-    made: dict[str, Any] = {
-        name: compiler.cpp_pybinding(["const float*", "float*"], CPP.format(name=name, size=count))
-        for name, count in sizes.items()
+    compiled: dict[str, Any] = {
+        name: compiler.cpp_pybinding(
+            ["const float*", "float*"], CPP[kind].format(name=name + comment, size=size)
+        )
+        for name, size in sizes.items()
     }
-    compiler.wait(made)
-    return made
+    compiler.wait(compiled)
+    return compiled
 
 
-def more(size: int) -> int:
-    """Return a size with 2 % more work, divided by 16 as often as `size` is: Triton's loads depend on it."""
-    step = 1024 if size % 1024 == 0 else 1
-    return round(size * MORE / step) * step
+def size_of(kind: str, work: str) -> int:
+    """Return a size with `work` times as much to do."""
+    return round(SIZE[kind] * float(work) / STEP[kind]) * STEP[kind]
 
 
-def triton_kernels(sizes: dict[str, int]) -> dict[str, Callable[[Any, Any], object]]:
+def triton_kernels(sizes: dict[str, int]) -> dict[str, Kernel]:
     """Return launchers of Triton kernels; the copy is another function with the same text."""
     import triton
     import triton.language as tl
 
     def polynomial(source, out, size, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def] # noqa: N803
-        at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-        x = tl.load(source + at, mask=at < size)
+        index = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        x = tl.load(source + index, mask=index < size)
         total = x * 0
         for _ in range(24):
             total = total * x + 0.5
-        tl.store(out + at, total, mask=at < size)
+        tl.store(out + index, total, mask=index < size)
 
-    def launcher(size: int) -> Callable[[Any, Any], object]:
+    def launcher(size: int) -> Kernel:
         compiled = triton.jit(polynomial)
         return lambda x, out: compiled[(triton.cdiv(size, 1024),)](x, out, size, BLOCK=1024)
 
     return {name: launcher(size) for name, size in sizes.items()}
 
 
-def work(device: str, size: int) -> None:
-    """Answer questions on stdin, one a line, until it ends."""
-    answers = sys.stdout
-    sys.stdout = sys.stderr  # print_performance prints
-    torch.set_num_threads(1)
-    made = kernels(device, size)
-    x = torch.rand(more(size), device=device)
-    values, rng = (x, torch.empty_like(x)), random.Random(os.getpid())  # noqa: S311 - no secret
+def bound(kernel: Kernel) -> Callable[[Any], Callable[[], object]]:
+    """Return what binds a kernel to an input and an output."""
+    return lambda values: lambda: kernel(*values)
 
-    def bound(kernel: Callable[[Any, Any], object]) -> Callable[[Any], Callable[[], object]]:
-        return lambda values: lambda: kernel(*values)
 
-    ring = make_ring(values, False, rng, lambda text: None)
-    sides = {name: make_side(Subject(name, bound(kernel), values), ring) for name, kernel in made.items()}
-    for line in sys.stdin:
-        way, case, seconds = line.split()
+class Child:
+    """A process that times: its buffers lie where the numbers of its seed put them."""
+
+    def __init__(self, kind: str, seed: int, works: list[str]) -> None:
+        self.rng = random.Random(seed)  # noqa: S311 - no secret
+        self.padding = moved_memory(self.rng)
+        names = ["base", "copy", *works]
+        self.rng.shuffle(names)
+        self.kernels = kernels(kind, names)
+        device = "cuda" if kind == "triton" else "cpu"
+        x = torch.rand(max(size_of(kind, work) for work in ["1", *works]), device=device)
+        self.values = (x, torch.empty_like(x))
+        self.ring = make_ring(self.values, False, self.rng, lambda text: None)
+        self.sides: dict[str, Side] = {}
+
+    def side(self, name: str) -> Side:
+        """Return a kernel bound to the ring, the same one whenever it is asked for."""
+        if name not in self.sides:
+            self.sides[name] = make_side(Subject(name, bound(self.kernels[name]), self.values), self.ring)
+        return self.sides[name]
+
+    def answer(self, way: str, case: str, seconds: float, precision: float) -> Any:
+        """Time a case in one way: quads, or seconds a call of each side."""
         a, b = "base", "base" if case == "same" else case
         if way == "quads":
-            quads = time_quads(sides[a], sides[b], float(seconds), 0.0, rng)
-            answer: Any = [asdict(quad) for quad in quads]
-        else:
-            answer = [time_alone(way, bound(made[name])(values), float(seconds) / 2) for name in (a, b)]
-        print(json.dumps(answer), file=answers, flush=True)
+            sides = [self.side(name) for name in ((a, b) if self.rng.random() < 0.5 else (b, a))]
+            by_name = {side.name: side for side in sides}
+            gc.disable()
+            quads = time_quads(by_name[a], by_name[b], seconds, precision, self.rng)
+            gc.enable()
+            return [asdict(quad) for quad in quads]
+        return [time_alone(way, bound(self.kernels[name])(self.values), seconds / 2) for name in (a, b)]
+
+
+def moved_memory(rng: random.Random) -> list[Any]:
+    """Move what is allocated from now on by a random distance, as in a fresh process; return the padding."""
+    maps = [mmap.mmap(-1, rng.randrange(1, 512) * mmap.PAGESIZE) for _ in range(8)]
+    return [
+        maps,
+        bytearray(rng.randrange(1, 1 << 16)),
+        [bytearray(rng.randrange(16, 512)) for _ in range(64)],
+    ]
 
 
 def time_alone(way: str, run: Callable[[], object], seconds: float) -> float:
@@ -116,5 +166,38 @@ def time_alone(way: str, run: Callable[[], object], seconds: float) -> float:
     return print_performance(lambda: (run(), True), device=device)
 
 
+def answer_all(child: Child, connection: socket.socket) -> None:
+    """Answer questions until the other end is closed."""
+    sys.stdout = sys.stderr  # print_performance prints
+    with connection.makefile("rw", encoding="utf-8") as lines:
+        for line in lines:
+            print(json.dumps(child.answer(**json.loads(line))), file=lines, flush=True)
+
+
+def serve(kind: str, works: list[str]) -> None:
+    """Fork a child for each socket that comes, until no more can come. Nothing of CUDA is touched before."""
+    torch.set_num_threads(1)
+    if kind in CPP:
+        kernels(kind, ["base"], " of the server")  # imports, and what inductor asks of the compiler once
+        if not os.fork():  # compiles what children will load; none of that lies in this process
+            kernels(kind, ["base", "copy", *works])
+            os._exit(0)
+        os.wait()
+    doors = socket.socket(fileno=0)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them
+    while True:
+        message, sockets, _, _ = socket.recv_fds(doors, 64, 1)
+        if not message:
+            return
+        if os.fork():
+            os.close(sockets[0])
+            continue
+        doors.close()
+        try:
+            answer_all(Child(kind, int(message), works), socket.socket(fileno=sockets[0]))
+        finally:
+            os._exit(0)
+
+
 if __name__ == "__main__":
-    work(sys.argv[1], SIZE[sys.argv[1]])
+    serve(sys.argv[1], sys.argv[2].split(","))

@@ -16,6 +16,8 @@ _FEWEST = 30
 _SURE = 4.0
 """Standard errors: much is tested in each of several processes, and few remarks shall be chance."""
 _CORRELATED = 0.3
+_WORTH = 0.2
+"""Of the margin: what an interval is widened by less is not worth a remark."""
 _MAD_TO_SIGMA = 1.4826
 _CHANCE = 1e-3
 _SMALLEST_SHARE = 0.1
@@ -63,6 +65,28 @@ def sample_remarks(
         ratios = {f"process_{number}": math.exp(median) for number, median in enumerate(medians, start=1)}
         subject = Subject("variant", series[0].candidate or "")
         remarks.append(measured("processes-differ", "hazard", subject, ratios))
+    return tuple(remarks)
+
+
+def widening_remarks(
+    series: Series, offset: float, hidden: float, disturbed: tuple[int, int], margin: float
+) -> tuple[Remark, ...]:
+    """Remark on what made an interval wider by more than a fifth of the margin.
+
+    Args:
+        series: of any process.
+        offset, hidden: log-ratios that it was widened by on each side: see `verdict`.
+        disturbed: how many of how many quads were.
+        margin: a ratio from 1 / (1 + margin) to 1 + margin is the same time.
+    """
+    remarks, least = list[Remark](), _WORTH * math.log1p(margin)
+    if offset > least:
+        numbers = {"offset": math.expm1(offset)}
+        remarks.append(measured("baseline-offset", "hazard", Subject("variant", series.baseline), numbers))
+    if hidden > least:
+        counts = {"disturbed": disturbed[0], "quads": disturbed[1], "shift": math.expm1(hidden)}
+        subject = Subject("variant", series.candidate or "")
+        remarks.append(measured("disturbance-shift", "hazard", subject, counts))
     return tuple(remarks)
 
 

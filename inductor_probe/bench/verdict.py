@@ -1,23 +1,61 @@
 """Verdicts: the interval of a ratio against a margin.
 
 FASTER or SLOWER if the interval lies wholly outside the margin and all processes agree in sign, SAME if
-wholly inside, else UNDECIDED. INVALID if a second run of the baseline, in some quads, leaves the margin.
+wholly inside, else UNDECIDED. The interval is that of `intervals.estimate`, widened by two things:
+
+1. **The A/A offset.** In some quads the baseline is timed against itself (guards). Where their interval does
+   not hold a ratio of 1, something favours one side, by as much as they are off; the same may be in the
+   comparison.
+2. **What disturbance hides.** Quads in which something else had a core are left out. Where that moves the
+   ratio, the interval is widened by as much as it moves; where more than half of the quads of a process are
+   disturbed, all of them count, and it is widened by how far the ratio of the fastest tenth of the blocks is
+   off as well.
+
+Worked example, on a machine with all cores busy; times in ms, of blocks of one quad each, w is waiting:
+
+    work     1.00 A   1.50 B        ratio 1.50
+    timed    1.00+w   1.50+w'       w = 0, w' = 0.40: 1.90   w = w' = 0.40: 1.36   w = 0.40, w' = 0: 1.07
+    3 processes, 8 of 10 quads each disturbed:  medians 1.41 1.36 1.44, Student's t: 1.30 to 1.51
+    guards: 0.93 to 0.99, 0.96 in the middle:   4 % wider, 1.25 to 1.57
+    fastest tenth of the blocks 1.49:           8 % wider, 1.15 to 1.70: outside of 1 %, SLOWER
+
+Why this is safe: a verdict that two kernels differ is wrong if something other than the kernels moves the
+median ratio of quads to one side, in all processes.
+
+- Waiting for a core adds time to both sides alike: which side comes first in a quad is drawn at random, and
+  the sides take turns lap by lap, so that of equal kernels each is hit as often. Their score is as often s as
+  -s: the scatter grows, and with it the interval, but its middle stays.
+- Where kernels differ, (B + w) / (A + w) lies between 1 and B / A: the same waiting on both sides pulls the
+  ratio towards 1 and never across. That a longer block is hit more often pushes it away from 1, to the side
+  where it is already. So waiting can hide a difference and not make one: FASTER and SLOWER may rest on
+  disturbed quads, SAME may not. It is given only where at least half of the quads were undisturbed.
+- What hits one kind of kernel more than another (a neighbour that takes memory bandwidth; a variant with more
+  threads than free cores) hits some of its blocks and spares others: the fastest tenth of the blocks then has
+  another ratio, and the interval is widened by the distance. A variant that is hit in all of its blocks is as
+  slow as that on this machine.
+- What hits the baseline against itself shows in the guards.
+- What hits one process only makes processes differ, which Student's t over their medians has in its width.
+
+`benchmarks/verdicts.py` tries it on busy machines, `tests/bench/test_verdict_properties.py` on simulated
+samples. INVALID is what is left: the guards lie outside the margin, and the widened interval decides nothing.
 """
 
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Mapping, Sequence
 
 from inductor_probe.bench.intervals import Estimate, estimate, t_quantile
-from inductor_probe.bench.sample_remarks import sample_remarks
+from inductor_probe.bench.sample_remarks import sample_remarks, widening_remarks
 from inductor_probe.model.bench import Comparison, Verdict
 from inductor_probe.model.remark import Number, Remark, RemarkCode, Subject, measured
-from inductor_probe.model.timing import Quad, Series
+from inductor_probe.model.timing import Quad, Series, Side
 
 MARGIN = 0.01
 PROCESSES = 3
-MORE_PROCESSES = 5
+MORE_PROCESSES = 9
+"""Where the first ones differ: Student's quantile falls from 4.3 to 2.8, although a quarter is trimmed."""
 _MOST_PROCESSES = 30
 _LONGEST = 600.0
 _LARGEST_SCORE = 700.0
@@ -31,18 +69,17 @@ def conclude(series: Sequence[Series], margin: float = MARGIN, comparisons: int 
         margin: a ratio from 1 / (1 + margin) to 1 + margin is the same time.
         comparisons: how many are made at once; see `estimate`.
     """
-    processes = [process.quads for process in series]
-    total = sum(map(len, processes))
-    used = [[quad for quad in quads if quad.disturbed is None] for quads in processes]
-    disturbed = total - sum(map(len, used))
+    processes = [process.quads for process in series if _scores(process.quads, guard=False)]
+    total, disturbed = sum(map(len, processes)), sum(map(_disturbed, processes))
+    used = [_used(quads) for quads in processes]
     busy = 2 * disturbed > total
-    if not any(_scores(quads, guard=False) for quads in used):
-        used, busy = [list(quads) for quads in processes], True
-    scores = [values for quads in used if (values := _scores(quads, guard=False))]
+    scores = [_scores(quads, guard=False) for quads in used]
     guards = [values for quads in used if (values := _scores(quads, guard=True))]
-    between = estimate(scores, comparisons)
+    plain = estimate(scores, comparisons)
     guard = estimate(guards, comparisons) if guards else None
-    edge = math.log1p(margin)
+    offset = abs(guard.middle) if guard and (guard.low > 0 or guard.high < 0) else 0.0
+    hidden = _hidden(processes, plain, busy=busy) if disturbed else 0.0
+    between, edge = plain.widened(offset + hidden), math.log1p(margin)
     verdict, agree = _decide(between, edge)
     baseline, candidate = series[0].baseline, series[0].candidate or ""
 
@@ -52,16 +89,17 @@ def conclude(series: Sequence[Series], margin: float = MARGIN, comparisons: int 
     reason = None
     if len(scores) == 1:
         verdict, reason = "UNDECIDED", reason_for("one-process", {"fewest": PROCESSES})
-    elif guard and _decide(guard, edge)[0] in ("FASTER", "SLOWER"):
-        verdict, low, high = "INVALID", _ratio(guard.low), _ratio(guard.high)
-        reason = reason_for("guard-outside-margin", {"baseline": baseline, "low": low, "high": high})
-    elif busy:  # waiting for a core takes the same time on both sides, and hides what differs
-        verdict = "UNDECIDED"
-        reason = reason_for("disturbed-quads", {"disturbed": disturbed, "quads": total})
     elif not agree:
         reason = reason_for("processes-disagree")
+    elif verdict == "UNDECIDED" and guard and _decide(guard, edge)[0] in ("FASTER", "SLOWER"):
+        verdict, low, high = "INVALID", _ratio(guard.low), _ratio(guard.high)
+        reason = reason_for("guard-outside-margin", {"baseline": baseline, "low": low, "high": high})
+    elif busy and verdict in ("SAME", "UNDECIDED"):  # waiting takes the same time on both sides, and hides
+        verdict = "UNDECIDED"
+        reason = reason_for("disturbed-quads", {"disturbed": disturbed, "quads": total})
     elif verdict == "UNDECIDED":
-        reason = reason_for(*_missing(between, edge, sum(process.spent for process in series)))
+        spent = sum(process.spent for process in series)
+        reason = reason_for(*_missing(plain, edge, offset + hidden, spent))
     counted = sum(map(len, used))
     return Comparison(
         baseline=baseline,
@@ -74,8 +112,22 @@ def conclude(series: Sequence[Series], margin: float = MARGIN, comparisons: int 
         quads=sum(map(len, scores)),
         excluded=total - counted,
         reason=reason,
-        remarks=sample_remarks(series, used, between.medians, margin),
+        remarks=(
+            *widening_remarks(series[0], offset, hidden, (disturbed, total), margin),
+            *sample_remarks(series, used, between.medians, margin),
+        ),
     )
+
+
+def share_of(budget: float, number: int, processes: int | None = None) -> float:
+    """Return the seconds of a budget that process `number` (the first is 0) has for its comparisons.
+
+    The first three have two thirds of it, each of the others half as much as one of them: three take 0.67 of
+    the budget, and all nine 1.33 of it. `processes`: a number that was asked for; they share it alike.
+    """
+    if processes is not None:
+        return budget / processes
+    return budget * (2 if number < PROCESSES else 1) / MORE_PROCESSES
 
 
 def _ratio(score: float) -> float:
@@ -85,6 +137,39 @@ def _ratio(score: float) -> float:
 
 def _scores(quads: Sequence[Quad], *, guard: bool) -> list[float]:
     return [quad.score for quad in quads if quad.guard == guard]
+
+
+def _disturbed(quads: Sequence[Quad]) -> int:
+    return sum(quad.disturbed is not None for quad in quads)
+
+
+def _used(quads: Sequence[Quad]) -> Sequence[Quad]:
+    """Return the undisturbed quads of a process, or all of them where those are fewer than half."""
+    calm = [quad for quad in quads if quad.disturbed is None]
+    return calm if 2 * len(calm) >= len(quads) and _scores(calm, guard=False) else quads
+
+
+def _hidden(processes: Sequence[Sequence[Quad]], plain: Estimate, *, busy: bool) -> float:
+    """Return how far the log-ratio is off in other readings of the same samples.
+
+    With all quads; where more than half are disturbed also that of the fastest tenth of the blocks of each
+    side, which nothing may have hit. Both are combined over processes as the estimate itself.
+    """
+    readings = [[[statistics.median(_scores(quads, guard=False))] for quads in processes]]
+    if busy:
+        readings.append([[_fastest_score(quads)] for quads in processes])
+    return max(abs(estimate(reading).middle - plain.middle) for reading in readings)
+
+
+def _fastest_score(quads: Sequence[Quad]) -> float:
+    """Return the log-ratio, B over A, of the time that a tenth of the blocks of each side stays below."""
+    both = [quad for quad in quads if not quad.guard]
+
+    def fast(side: Side) -> float:
+        samples = sorted(sample for quad in both for sample in quad.samples(side))
+        return samples[len(samples) // 10]
+
+    return math.log(fast("B") / fast("A"))
 
 
 def wants_more(comparison: Comparison, margin: float) -> bool:
@@ -108,19 +193,24 @@ def _decide(ratio: Estimate, edge: float) -> tuple[Verdict, bool]:
         verdict = "FASTER"
     elif -edge <= ratio.low and ratio.high <= edge:
         verdict = "SAME"
-    signs = {median > 0 for median in ratio.medians}
+    signs = {median > 0 for median in ratio.counted}
     if verdict in ("FASTER", "SLOWER") and len(signs) > 1:
         return "UNDECIDED", False
     return verdict, True
 
 
-def _missing(ratio: Estimate, edge: float, spent: float) -> tuple[RemarkCode, Mapping[str, Number]]:
+def _missing(
+    ratio: Estimate, edge: float, reach: float, spent: float
+) -> tuple[RemarkCode, Mapping[str, Number]]:
     """Return about how much more it takes until the interval clears the nearest edge of the margin.
 
     The variance between the medians of processes has two parts. The scatter of quads falls with time; what
-    processes differ by beyond that falls only with their number.
+    processes differ by beyond that falls only with their number. What the interval is widened by (`reach`)
+    falls with neither.
     """
-    gap, count = abs(abs(ratio.middle) - edge), len(ratio.medians)
+    gap, count = abs(abs(ratio.middle) - edge) - reach, len(ratio.counted)
+    if gap <= 0:
+        return "near-margin", {}
     alone = max(ratio.between - ratio.within, 0.0)
     room = count * (gap / ratio.quantile) ** 2 - alone
     if room > 0:

@@ -32,6 +32,7 @@ HarnessCode: TypeAlias = Literal[
 BenchCode: TypeAlias = Literal[
     # about the samples of a comparison
     "bimodal-samples", "drift", "autocorrelation", "processes-differ",
+    "baseline-offset", "disturbance-shift",
     # why there is no other verdict
     "one-process", "guard-outside-margin", "disturbed-quads", "processes-disagree", "too-few-quads",
     "too-few-processes", "near-margin",

@@ -142,6 +142,11 @@ _BENCH_WORDS: Mapping[str, _Words] = {
     "drift": "drift of {change:.0%} within a process ({subject} became {slower}): affects both variants",
     "autocorrelation": "successive ratios are correlated: {autocorrelation:.2f} in process {process}",
     "processes-differ": "the ratio differs between processes ({ratios}): the interval includes that",
+    "baseline-offset": "timed against itself, {subject} differs by {offset:.1%}: the interval includes that",
+    "disturbance-shift": (
+        "other programs ran during {disturbed} of {quads} measurements, which may hide {shift:.1%}: the "
+        "interval includes that"
+    ),
     "one-process": "only one process was run: at least {fewest} are needed",
     "guard-outside-margin": "compared with itself, {baseline} takes {low:.3f} to {high:.3f}x its own time",
     "disturbed-quads": "the machine is busy: other programs ran during {disturbed} of {quads} measurements",
