@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import gc
 import json
-import mmap
 import os
 import random
 import signal
@@ -23,6 +22,7 @@ from typing import Any
 
 import torch  # noqa: TID253 - it times torch programs
 
+from inductor_probe.harness.server import place_at_random
 from inductor_probe.harness.timing import Side, Subject, make_ring, make_side, time_quads
 
 SIZE = {"vector": 48_000, "scalar": 10_500, "triton": 1 << 24}
@@ -106,11 +106,11 @@ def bound(kernel: Kernel) -> Callable[[Any], Callable[[], object]]:
 
 
 class Child:
-    """A process that times: its buffers lie where the numbers of its seed put them."""
+    """A process that times. Its seed says where its memory lies; a negative one leaves that to the system."""
 
     def __init__(self, kind: str, seed: int, works: list[str]) -> None:
         self.rng = random.Random(seed)  # noqa: S311 - no secret
-        self.padding = moved_memory(self.rng)
+        self.padding = place_at_random(self.rng) if seed >= 0 else []
         names = ["base", "copy", *works]
         self.rng.shuffle(names)
         self.kernels = kernels(kind, names)
@@ -137,16 +137,6 @@ class Child:
             gc.enable()
             return [asdict(quad) for quad in quads]
         return [time_alone(way, bound(self.kernels[name])(self.values), seconds / 2) for name in (a, b)]
-
-
-def moved_memory(rng: random.Random) -> list[Any]:
-    """Move what is allocated from now on by a random distance, as in a fresh process; return the padding."""
-    maps = [mmap.mmap(-1, rng.randrange(1, 512) * mmap.PAGESIZE) for _ in range(8)]
-    return [
-        maps,
-        bytearray(rng.randrange(1, 1 << 16)),
-        [bytearray(rng.randrange(16, 512)) for _ in range(64)],
-    ]
 
 
 def time_alone(way: str, run: Callable[[], object], seconds: float) -> float:
@@ -200,4 +190,4 @@ def serve(kind: str, works: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    serve(sys.argv[1], sys.argv[2].split(","))
+    serve(sys.argv[1], sys.argv[2].split(",") if sys.argv[2] else [])

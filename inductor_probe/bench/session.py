@@ -13,7 +13,7 @@ from typing import Any, cast
 from inductor_probe.bench.alone import alone_options, run_once
 from inductor_probe.bench.client import Event, JobFailedError, Server
 from inductor_probe.bench.result import result_of
-from inductor_probe.bench.verdict import MORE_PROCESSES, PROCESSES, wants_more
+from inductor_probe.bench.verdict import MORE_PROCESSES, PROCESSES, share_of, wants_more
 from inductor_probe.errors import NotFoundError, RunFailedError
 from inductor_probe.files import write_whole
 from inductor_probe.machine.gpu import gpu_remarks, gpu_state
@@ -115,7 +115,7 @@ def run_bench_file(
             while True:
                 number = len(state.processes)
                 progress(f"measuring {number + 1} of {fewest if number < fewest else most}")
-                share = settings.budget / most
+                share = share_of(settings.budget, number, settings.processes)
                 if other_harness:
                     order = ["--seed", str(2 * number), *(["--copies-first"] if number % 2 else [])]
                     options = [*alone_options(settings, share), *order]

@@ -67,7 +67,7 @@ def _show_all_options(ctx: click.Context, parameter: click.Parameter, chosen: bo
     shared_option("--margin", default="1%", hidden=True, help="A smaller difference counts as none.  [1%]"),
     click.option(
         "--processes", type=click.IntRange(min=3), hidden=True,
-        help="Fresh processes.  [3, or 5 if they differ]",
+        help="Fresh processes.  [3, and up to 9 if they differ]",
     ),
     shared_option("--cold/--warm", hidden=True, help=f"{_WHERE_DATA_IS}  [warm; on a GPU cold]"),
     click.option(

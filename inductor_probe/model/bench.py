@@ -197,7 +197,7 @@ class BenchSettings:
         budget: seconds of timing, for all comparisons in all processes. Starting, compiling and checking
             come on top.
         margin: what differs by less is the same.
-        processes: how many; if None 3, and 5 if those differ so much that their interval is wide.
+        processes: how many; if None 3, and up to 9 where those differ so much that their interval is wide.
         cold: calls find none of their data in a cache; if None so on a GPU, and not on a CPU.
         threads: of torch and OpenMP.
         inputs: `random`, `zeros`, `sequential`, or `real` where the dump holds them.

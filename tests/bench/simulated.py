@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from inductor_probe.bench.verdict import MORE_PROCESSES, PROCESSES, conclude, wants_more
 from inductor_probe.model.remark import Remark, Subject, measured
 from inductor_probe.model.timing import Quad, Series
 
@@ -26,23 +28,33 @@ def series(
     drift: float = 0.0,
     guard: float = 1.0,
     disturbed: int = 0,
+    waits: float = 0.0,
+    wait: float = 1.0,
+    prone: float = 1.0,
+    slow: float = 0.0,
+    linked_processes: float = 0.0,
     seed: int = 0,
 ) -> list[Series]:
     """Return the quads of one comparison.
 
     Args:
-        ratio: the truth, of B over A.
-        between, noise: standard deviation of the log-ratio from process to process, and of a block.
-        heavy: blocks scatter as Student's t with 3 degrees of freedom instead of normally.
-        linked: autocorrelation of successive blocks.
-        drift: how much slower everything gets during a process.
-        guard: how much slower the second copy of A is.
-        disturbed: how many quads of each process are, with times that are far off.
+        ratio: the truth, of B over A. between, noise: standard deviation of the log-ratio from process to
+        process, and of a block. heavy: blocks scatter as Student's t with 3 degrees of freedom instead of
+        normally. linked: autocorrelation of successive blocks. drift: how much slower everything gets during
+        a process. guard: how much slower the second copy of A is. disturbed: how many quads of each process
+        are, with times that are far off. waits: how often a block of A waits for a core, which marks its quad
+        as disturbed; one that takes longer does more often. wait: how long on average, in blocks of A.
+        prone: how many times as often B waits for another reason than its length.
+        slow: share of the time that a side spends in a state 12 % slower, for 30 quads on average.
+        linked_processes: autocorrelation of what differs `between` successive processes.
     """
     rng = np.random.default_rng(seed)
-    made = []
-    for _ in range(processes):
-        place = rng.normal(math.log(ratio), between)
+    made, offset = [], 0.0
+    for process in range(processes):
+        fresh = rng.normal(0.0, between)
+        share = linked_processes if process else 0.0
+        offset = share * offset + math.sqrt(1 - share**2) * fresh
+        place, states = math.log(ratio) + offset, {side: _states(slow, quads, rng) for side in "AB"}
         scatter = rng.standard_t(3, quads * 4) if heavy else rng.normal(size=quads * 4)
         for at in range(1, len(scatter)):
             scatter[at] = linked * scatter[at - 1] + math.sqrt(1 - linked**2) * scatter[at]
@@ -52,19 +64,39 @@ def series(
             is_guard = number % GUARD_EVERY == GUARD_EVERY - 1
             order = rng.choice(["ABBA", "BAAB"])
             wild = number < disturbed
-            times = [
-                1e-4
-                * math.exp(
-                    trend[4 * number + at]
-                    + noise * scatter[4 * number + at]
-                    + (side == "B") * (math.log(guard) if is_guard else place)
-                    + wild * rng.exponential(1.0)
-                )
-                for at, side in enumerate(order)
-            ]
-            found.append(quad(times, str(order), is_guard, LOST_ITS_CORE if wild else None))
+            times, hit = [], False
+            for at, side in enumerate(order):
+                longer = (math.log(guard) if is_guard else place) if side == "B" else 0.0
+                state = states["A" if is_guard else side][number]
+                steady = trend[4 * number + at] + noise * scatter[4 * number + at] + longer + state
+                often = waits * math.exp(longer) * (prone if side == "B" and not is_guard else 1.0)
+                waiting = rng.exponential(wait) if waits and rng.random() < often else 0.0
+                hit = hit or waiting > 0
+                times.append(1e-4 * (math.exp(steady + wild * rng.exponential(1.0)) + waiting))
+            found.append(quad(times, str(order), is_guard, LOST_ITS_CORE if wild or hit else None))
         made.append(Series("k", "k_v2", tuple(found), 0.3))
     return made
+
+
+def verdict_as_the_session_makes_it(ratio: float, seed: int, margin: float = 0.01, **noise: Any) -> str:
+    """Judge three processes, and more as long as more are wanted."""
+    processes = series(ratio, processes=MORE_PROCESSES, quads=28, seed=seed, **noise)
+    for count in range(PROCESSES, MORE_PROCESSES + 1):
+        comparison = conclude(processes[:count], margin)
+        if not wants_more(comparison, margin):
+            break
+    return comparison.verdict
+
+
+def _states(share: float, count: int, rng: np.random.Generator) -> list[float]:
+    """Return the logarithm of how much slower a side is in each quad: a Markov chain of two states."""
+    leave = 1 / 30
+    enter = leave * share / (1 - share)
+    states, slow = [], rng.random() < share
+    for _ in range(count):
+        slow = rng.random() >= leave if slow else rng.random() < enter
+        states.append(math.log(1.12) * slow)
+    return states
 
 
 def quad(
