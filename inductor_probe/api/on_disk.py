@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from inductor_probe.errors import NotFoundError, ProbeError
 from inductor_probe.model.debug_dir import CompiledGraph, DebugDir, GraphDir
-from inductor_probe.model.manifest import InputFact, Manifest
+from inductor_probe.model.manifest import ConstantFact, InputFact, Manifest
 from inductor_probe.reader.debug_dir import read_graph, with_earlier
 
 if TYPE_CHECKING:
@@ -55,6 +55,12 @@ class GraphOnDisk:
         """What the manifest says of the graph's inputs; empty where nothing does."""
         record = self.run.manifest.graph(self.name) if self.run.manifest else None
         return record.inputs if record else ()
+
+    @property
+    def constants(self) -> tuple[ConstantFact, ...] | None:
+        """What the dump keeps of the graph's constants; None where nothing says so."""
+        record = self.run.manifest.graph(self.name) if self.run.manifest else None
+        return record.constants if record else None
 
 
 class RunOnDisk:

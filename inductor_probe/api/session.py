@@ -263,7 +263,9 @@ class Graph(GraphOnDisk, Session):
 
         refuse_archive(self)
         bounds = input_bounds(self.generated)
-        written = write_bench_file(self.path, self.inputs, variants, rewrites, bounds=bounds)
+        written = write_bench_file(
+            self.path, self.inputs, variants, rewrites, bounds=bounds, constants=self.constants
+        )
         return WrittenBenchFile(*(getattr(written, field.name) for field in fields(written)))
 
     def bench_kernel(

@@ -14,7 +14,7 @@ from inductor_probe.model.runs import MadeHere, Trust
 if TYPE_CHECKING:
     from inductor_probe.api.on_disk import GraphOnDisk
     from inductor_probe.model.bench import BenchSettings
-    from inductor_probe.model.manifest import InputFact, Manifest
+    from inductor_probe.model.manifest import ConstantFact, InputFact, Manifest
     from inductor_probe.store.made_here import GraphTexts
 
 
@@ -145,8 +145,11 @@ def _is_generated(graph: GraphOnDisk, texts: GraphTexts, text: str, *, rewriting
     from inductor_probe.store.manifest import parse_manifest
 
     facts: Sequence[InputFact] = ()
+    constants: Sequence[ConstantFact] | None = None
     if texts.run is not None and texts.manifest is not None:
         record = parse_manifest(texts.manifest, texts.run / MANIFEST_NAME).graph(graph.name)
-        facts = record.inputs if record else ()
+        facts, constants = (record.inputs, record.constants) if record else ((), None)
     bounds = input_bounds(graph.generated)
-    return is_generated(text, graph.path, texts.files, facts, bounds, rewriting=rewriting)
+    return is_generated(
+        text, graph.path, texts.files, facts, bounds, constants=constants, rewriting=rewriting
+    )

@@ -15,7 +15,7 @@ from inductor_probe.errors import NotFoundError, ProbeError, UnreadableError
 from inductor_probe.files import read_text, replace_unchanged
 from inductor_probe.model.bench import BenchFile
 from inductor_probe.model.layouts import InputBound
-from inductor_probe.model.manifest import InputFact
+from inductor_probe.model.manifest import ConstantFact, InputFact
 from inductor_probe.reader.python_text import PythonSource, read_python_source
 from inductor_probe.variants.bench_variants import (
     add_variant,
@@ -43,6 +43,7 @@ def write_bench_file(
     rewrites: Sequence[str] = (),
     *,
     bounds: Sequence[InputBound] | None = None,
+    constants: Sequence[ConstantFact] | None = None,
 ) -> BenchFile:
     """Write the bench file of a graph beside its `output_code.py`, with the user's variants in it.
 
@@ -55,6 +56,7 @@ def write_bench_file(
         facts: what its inputs were, if known.
         variants: names of variants to add, each with its text or None for a copy: see `add_variant`.
         bounds: which values its inputs may take; None where nobody looked for it.
+        constants: what the dump keeps of them; None in a dump from before it did.
         rewrites: named rewrites to add variants by, such as `loops:cpp_fused_flip_0 x1,x2`: see `REWRITES`.
 
     Raises:
@@ -70,7 +72,7 @@ def write_bench_file(
         )
     paths = [code, *(path for name in _GRAPHS if (path := graph_dir / name).exists())]
     texts = {path.name: read_text(path) for path in paths}
-    fresh = _fresh(graph_dir, texts, facts, bounds)
+    fresh = _fresh(graph_dir, texts, facts, bounds, constants)
     target, kernels = graph_dir / BENCH_NAME, cut(texts[code.name], code).names
     state: _State
     reread = False
@@ -121,6 +123,7 @@ def is_generated(
     facts: Sequence[InputFact] = (),
     bounds: Sequence[InputBound] | None = None,
     *,
+    constants: Sequence[ConstantFact] | None = None,
     rewriting: bool = False,
 ) -> bool:
     """Tell whether a bench file is character for character, comments included, what `texts` make.
@@ -129,13 +132,13 @@ def is_generated(
         text: of the bench file.
         graph_dir: the graph's folder; nothing is read there.
         texts: of its files, by name.
-        facts, bounds: as for `write_bench_file`.
+        facts, bounds, constants: as for `write_bench_file`.
         rewriting: ask it of what `write_bench_file` would make of it: another probe may have made it.
 
     Raises:
         UnreadableError: there is no whole `output_code.py` in `texts`; the bench file is not Python.
     """
-    fresh = _fresh(graph_dir, texts, facts, bounds)
+    fresh = _fresh(graph_dir, texts, facts, bounds, constants)
     if rewriting:
         text = _sealed(fresh, _again(text, fresh, graph_dir / BENCH_NAME)[1])
     return text == seal(fresh, fresh)
@@ -146,11 +149,21 @@ def _fresh(
     texts: Mapping[str, str | None],
     facts: Sequence[InputFact],
     bounds: Sequence[InputBound] | None,
+    constants: Sequence[ConstantFact] | None,
 ) -> str:
     runnable, readable = (texts.get(name) for name in _GRAPHS)
     code = graph_dir / "output_code.py"
     text = texts.get(code.name) or ""
-    return bench_source(text, runnable, graph_dir.name, facts, code, bounds=bounds, readable=readable)
+    return bench_source(
+        text,
+        runnable,
+        graph_dir.name,
+        facts,
+        code,
+        bounds=bounds,
+        readable=readable,
+        constants=constants,
+    )
 
 
 def _again(old: str, fresh: str, path: Path) -> tuple[_State, str]:

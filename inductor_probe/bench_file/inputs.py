@@ -65,6 +65,57 @@ class LoadedInput:
     storage: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A constant as `get_args` of `output_code.py` makes one: its layout, as numbers and as Python.
+
+    `limits` are keywords that bound its values.
+    """
+
+    name: str
+    recorded: tuple[int, ...]
+    strides: tuple[int, ...]
+    layout: tuple[str, str]
+    dtype: str
+    device: str
+    limits: tuple[str, ...]
+
+
+def example_constants(
+    tail: Sequence[Statement], bounds: Sequence[InputBound] | None
+) -> tuple[tuple[Example, ...], tuple[str, ...]]:
+    """Return the constants among the examples in `tail`, and the names of those that are no tensors.
+
+    torch/_inductor/codegen/wrapper.py (PythonWrapperCodegen.benchmark_compiled_module) writes `global`
+    before each, and `pickle.loads` for what is no tensor: that is not read.
+    """
+    function = next((statement for statement in tail if isinstance(statement, cst.FunctionDef)), None)
+    if function is None:
+        return (), ()
+    tree = ast.parse(cst.Module(body=[function]).code.strip())
+    names = {name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names}
+    inputs = [example for line in tree.body[0].body if (example := _example(line))]  # type: ignore[attr-defined]
+    smallest = min((size for item in inputs for size in item.recorded if size > 1), default=2)
+    limits = {bound.name: bound for bound in bounds or ()}
+    examples, objects = list[Example](), list[str]()
+    for item in inputs:
+        if item.name not in names:
+            continue
+        if item.size is None:
+            objects.append(item.name)
+            continue
+        bound = limits.get(item.name) if bounds is not None else _NOT_ANALYSED
+        values = [
+            text for text in _values(item, None, bound, {}, smallest)[0] if not text.startswith("form=")
+        ]
+        layout = (_tuple(item.size), _tuple(item.stride))
+        strides = tuple(map(int, item.stride))
+        examples.append(
+            Example(item.name, item.recorded, strides, layout, item.dtype, item.device, tuple(values))
+        )
+    return tuple(examples), tuple(objects)
+
+
 def make_inputs_source(
     tail: Sequence[Statement],
     runnable: str | None,
@@ -83,7 +134,6 @@ def make_inputs_source(
     tree = ast.parse(cst.Module(body=[function]).code.strip())
     order = _order(tree)
     inputs = [example for line in tree.body[0].body if (example := _example(line))]  # type: ignore[attr-defined]
-    constants = [example.name for example in inputs if example.name not in order and example.size is not None]
     known = {fact.name: fact for fact in facts}
     if all(name in known and _is_complete(known[name]) for name in order):
         inputs = [_as_recorded(item, known[item.name]) if item.name in order else item for item in inputs]
@@ -94,7 +144,7 @@ def make_inputs_source(
     lines, notes = list[str](), list[str]()
     for recorded in inputs:
         name = recorded.name
-        if name not in (*order, *constants):
+        if name not in order:
             continue
         if recorded.size is not None:
             bound = limits.get(name) if bounds is not None else _NOT_ANALYSED
@@ -113,15 +163,13 @@ def make_inputs_source(
         elif source and source.storage:
             layout.append(f"file={f'storages/{source.storage}'!r}")
         lines.append(f"{name} = inputs.tensor({', '.join(layout)})")
-    return _function(symbols, order, constants, lines, notes)
+    return _function(symbols, order, lines, notes)
 
 
-def _function(
-    symbols: Mapping[str, int], order: list[str], constants: list[str], lines: list[str], notes: list[str]
-) -> str:
+def _function(symbols: Mapping[str, int], order: list[str], lines: list[str], notes: list[str]) -> str:
     doc = '"""Return fresh inputs for the graph, the same for the same seed.'
     doc += "\n".join(["", "", *dict.fromkeys(notes), ""]) if notes else ""
-    statements = [f"global {', '.join(constants)}"] if constants else []
+    statements = []
     recorded = "".join(f", {name}={value}" for name, value in symbols.items())
     targets = ", ".join(symbols) + ("," if len(symbols) == 1 else "")
     statements.append(f"{targets} = bind(sizes{recorded})" if symbols else "bind(sizes)")

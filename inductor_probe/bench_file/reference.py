@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import libcst as cst
 import libcst.matchers as m
 
+from inductor_probe.bench_file.constants import Constants
 from inductor_probe.bench_file.sections import parse
 from inductor_probe.errors import UnreadableError
 
@@ -20,11 +21,17 @@ from inductor_probe.errors import UnreadableError
 _LOST_STATE = re.compile(r"torch\.rand(?:n|int)\(|torch\.load\(")
 _LOAD_ARGS = re.compile(r"^def load_args\(", re.MULTILINE)
 # fx leaves one for each line of state that there is not.
+_STATE = re.compile(
+    r"self\.register_buffer\('(?P<buffer>\w+)', |self\.(?P<parameter>\w+) = torch\.nn\.Parameter\("
+)
+_USED = re.compile(r"\bself\.(\w+)")
+_INIT = m.FunctionDef(name=m.Name("__init__"))
 _BLANK_LINES = re.compile(r"\n(?:[ \t]*\n)+")
 
 _CLASS = re.compile(r"(?P<indent> *)class (?P<name>\S+)\(torch\.nn\.Module\):")
 _SUBMODULE = re.compile(r"self\.(?P<name>\w+) = (?:<lambda>|GraphModule)\((?:\n.*?\n)?\)", re.DOTALL)
 _INDENT = 4
+NO_CONSTANTS = Constants()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +49,13 @@ class _Module:
     children: list[_Module] = field(default_factory=list)
 
 
-def reference_source(runnable: str | None, readable: str | None = None) -> ReferenceSource:
-    """Take the module out of the text of `fx_graph_runnable.py`; modules inside it out of `readable`."""
+def reference_source(
+    runnable: str | None, readable: str | None = None, constants: Constants = NO_CONSTANTS
+) -> ReferenceSource:
+    """Take the module out of the text of `fx_graph_runnable.py`; modules inside it out of `readable`.
+
+    `constants` take the place of the random state that fx writes.
+    """
     if runnable is None:
         return ReferenceSource(None, "there is no fx_graph_runnable.py next to output_code.py")
     try:
@@ -55,12 +67,46 @@ def reference_source(runnable: str | None, readable: str | None = None) -> Refer
     repro = next((node for node in module.body if m.matches(node, m.ClassDef(name=m.Name("Repro")))), None)
     if repro is None:
         return ReferenceSource(None, "fx_graph_runnable.py has no module Repro")
-    for statement in cst.ensure_type(repro, cst.ClassDef).body.body:
+    repro = _with_constants(cst.ensure_type(repro, cst.ClassDef), constants)
+    for statement in repro.body.body:
         is_init = m.matches(statement, m.FunctionDef(name=m.Name("__init__")))
         if is_init and _LOST_STATE.search(module.code_for_node(statement)):
             return ReferenceSource(None, "the graph has constants whose values the dump does not hold")
     graph = module.code_for_node(repro.with_changes(name=cst.Name("AtenGraph"), leading_lines=[]))
     return ReferenceSource("\n\n\n".join([*submodules, _BLANK_LINES.sub("\n\n", graph.strip())]))
+
+
+def _with_constants(repro: cst.ClassDef, constants: Constants) -> cst.ClassDef:
+    """Return the module with the constants of the graph in the place of its state, and only what it uses.
+
+    torch/_dynamo/debug_utils.py (NNModuleToString.convert) writes a random tensor for each, or four digits:
+
+        self.register_buffer('_frozen_param6', torch.randn([16], dtype=torch.float32))
+        self._frozen_param2 = torch.nn.Parameter(torch.randn([16], dtype=torch.float32))
+
+    The first becomes `self.register_buffer('_frozen_param6', _frozen_param6)`. A packed tensor becomes a
+    plain attribute: `double()` of a module converts buffers, and a packed one cannot be converted.
+    """
+    module = cst.Module(body=[])
+    init = next((part for part in repro.body.body if m.matches(part, _INIT)), None)
+    if init is None:
+        return repro
+    others = [module.code_for_node(part) for part in repro.body.body if part is not init]
+    used = set(_USED.findall("".join(others)))
+    lines: list[cst.BaseStatement] = []
+    for line in cst.ensure_type(cst.ensure_type(init, cst.FunctionDef).body, cst.IndentedBlock).body:
+        match = _STATE.match(module.code_for_node(line).strip())
+        attribute = (match["buffer"] or match["parameter"]) if match else None
+        if attribute is None:
+            lines.append(line)
+        elif name := constants.attributes.get(attribute):
+            set_buffer = f"self.register_buffer({attribute!r}, {name})"
+            text = f"self.{attribute} = {name}" if name in constants.packed else set_buffer
+            lines.append(cst.parse_statement(text))
+        elif attribute in used:
+            lines.append(line)
+    made = init.with_deep_changes(cst.ensure_type(init, cst.FunctionDef).body, body=lines)
+    return cst.ensure_type(repro.deep_replace(init, made), cst.ClassDef)
 
 
 def _with_submodules(repro: str, readable: str | None) -> tuple[str, list[str]]:

@@ -13,12 +13,13 @@ import libcst.matchers as m
 
 import inductor_probe.harness
 from inductor_probe.bench_file.compile_settings import compile_settings, in_todays_places
+from inductor_probe.bench_file.constants import Constants, graph_constants
 from inductor_probe.bench_file.inputs import make_inputs_source
 from inductor_probe.bench_file.reference import ReferenceSource, reference_source
 from inductor_probe.bench_file.sections import WAIT, Sections, Statement, cut, defined, kernel_name
 from inductor_probe.harness import CORE, ONLY_ON_GPU, REST
 from inductor_probe.model.layouts import InputBound
-from inductor_probe.model.manifest import InputFact
+from inductor_probe.model.manifest import ConstantFact, InputFact
 from inductor_probe.reader.fx import torch_version
 from inductor_probe.reader.output_code import parse_output_code
 from inductor_probe.variants.code import renamed
@@ -53,6 +54,7 @@ def bench_source(
     *,
     bounds: Sequence[InputBound] | None = None,
     readable: str | None = None,
+    constants: Sequence[ConstantFact] | None = None,
 ) -> str:
     """Return the bench file of a graph.
 
@@ -63,13 +65,15 @@ def bench_source(
         facts: what its inputs were, if known.
         bounds: which values its inputs may take; None where nobody looked for it.
         readable: text of `fx_graph_readable.py`, for graphs with modules inside; None when there is none.
+        constants: what the dump keeps of them; None in a dump from before it did.
 
     Raises:
         UnreadableError: `output_code` is not a whole `output_code.py`.
     """
     output_code = in_todays_places(output_code)
     sections = cut(output_code, path)
-    reference = reference_source(runnable, readable)
+    made = graph_constants(sections.tail, _code(sections.wrapper), sections.names, constants, bounds)
+    reference = reference_source(runnable, readable, made)
     version = torch_version(runnable or "")
     imports, code = harness(gpu="'cuda" in output_code)
     dumped = _code(sections.imports)
@@ -88,6 +92,7 @@ def bench_source(
         _titled("Kernels, each with a copy to edit", _kernels(sections)),
         _titled("The wrapper, with a copy to edit", _wrapper(sections)),
         _titled("The reference: the graph as aten operations", _reference(reference)),
+        *([_titled("Constants", _constants(made))] if made.source else []),
         _titled("Inputs", make_inputs_source(sections.tail, runnable, facts, bounds)),
         _titled("The harness: nothing below depends on the graph", code),
         _main(graph, sections.names, reference),
@@ -126,6 +131,11 @@ def _reference(reference: ReferenceSource) -> str:
     if reference.source is None:
         return f"# None: {reference.why_not}.\n# Copies are compared to the pristine call alone."
     return f"import torch._inductor.inductor_prims\nfrom torch import device, tensor\n\n\n{reference.source}"
+
+
+def _constants(made: Constants) -> str:
+    lines = "".join(f"\n    {name!r}: {kernels!r}," for name, kernels in made.takes.items())
+    return f"{made.source}\n\n\nTAKES = {{  # which kernels and library calls take a constant{lines}\n}}"
 
 
 def _main(graph: str, kernels: Sequence[str], reference: ReferenceSource) -> str:

@@ -17,6 +17,6 @@ CORE = (
     "launches",
     "report",
 )
-REST = ("overheads", "configs", "measure", "main")
+REST = ("constants", "overheads", "configs", "measure", "main")
 ONLY_ON_GPU = ("gpu_clock", "configs")
 """Pasted into bench files of graphs on a GPU only: nothing calls what is in them elsewhere."""

@@ -18,7 +18,8 @@ class Bench:
     """A graph: its wrapper and kernels by name in `namespace`, where variants are found as `NAME_v2`, `_v3`.
 
     `aten_graph` makes the graph as a module of aten operations, None (and `no_reference` why) without one.
-    `kind` and `sizes` are what `make_inputs` is asked for.
+    `kind` and `sizes` are what `make_inputs` is asked for. `missing` are the kernels and library calls that
+    take a constant that cannot be had, with the reason; None until the constants are set.
     """
 
     graph: str
@@ -29,6 +30,7 @@ class Bench:
     namespace: dict[str, Any]
     kind: str = "random"
     sizes: dict[str, int] = field(default_factory=dict)
+    missing: dict[str, str] | None = None
 
     def inputs(self, seed: int) -> list[Any]:
         """Return fresh inputs.
@@ -39,9 +41,13 @@ class Bench:
         return self.make_inputs(seed, self.kind, self.sizes)
 
     def variants(self) -> list[Variant]:
-        """Return the edited copies in this file that must be right: of the wrapper, then of each kernel."""
-        variants = [Variant(name, name) for name in self._copies("call")]
-        for kernel in self.kernels:
+        """Return the edited copies in this file that must be right: of the wrapper, then of each kernel.
+
+        A kernel that takes a constant that cannot be had is not judged, nor is the wrapper then.
+        """
+        missing = self.missing or {}
+        variants = [] if missing else [Variant(name, name) for name in self._copies("call")]
+        for kernel in (name for name in self.kernels if name not in missing):
             variants += [Variant(name, "call", {kernel: name}) for name in self._copies(kernel)]
         return variants
 

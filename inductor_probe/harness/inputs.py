@@ -143,7 +143,7 @@ def clone(values: Any) -> Any:
     storages: dict[Any, Any] = {}
 
     def copy(value: Any) -> Any:
-        if not isinstance(value, torch.Tensor):
+        if not isinstance(value, torch.Tensor) or value.is_mkldnn:  # one that a library packed has no memory
             return value
         storage = value.untyped_storage()
         memory = (storage.device, storage.data_ptr())
@@ -156,8 +156,8 @@ def clone(values: Any) -> Any:
 
 
 def tensors_of(values: Any) -> list[Any]:
-    """Return the tensors in `values`."""
-    return [leaf for leaf in tree_leaves(values) if isinstance(leaf, torch.Tensor)]
+    """Return the tensors in `values` that have memory: those that a library packed do not."""
+    return [leaf for leaf in tree_leaves(values) if isinstance(leaf, torch.Tensor) and not leaf.is_mkldnn]
 
 
 def changed(before: list[Any], after: list[Any]) -> list[int]:

@@ -26,6 +26,7 @@ from inductor_probe.harness.measure import (
     run_checks,
     run_timing,
 )
+from inductor_probe.harness.remarks import Remark
 
 Request: TypeAlias = dict[str, Any]
 Tell: TypeAlias = Callable[..., None]
@@ -82,14 +83,14 @@ def measure(file: Request, request: Request, tell: Tell) -> None:
         if type(error).__name__ not in (InputsError.__name__, ValueError.__name__):
             raise
         raise JobError("usage", str(error)) from error
-    variants, correct, inputs = check_or_trust(bench, options, request, loaded.refused, tell)
+    variants, correct, inputs, remarks = check_or_trust(bench, options, request, loaded.refused, tell)
     process = process_record(
         bench,
         options,
         Times([]),
         inputs=inputs,
         variants=[],
-        warnings=[],
+        warnings=remarks,
         machine=machine,
         command=[str(file["path"])],
     )
@@ -109,12 +110,15 @@ def measure(file: Request, request: Request, tell: Tell) -> None:
 
 def check_or_trust(
     bench: Bench, options: Options, request: Request, refused: dict[str, CompileError], tell: Tell
-) -> tuple[set[str], bool, list[Any]]:
-    """Return the variants to time, whether the pristine call is right, and the inputs."""
+) -> tuple[set[str], bool, list[Any], list[Remark]]:
+    """Return the variants to time, whether the pristine call is right, the inputs, remarks on constants."""
     if not request["check"]:
-        return set(request["variants"]), True, bench.inputs(options.seed)
+        return set(request["variants"]), True, bench.inputs(options.seed), []
     tell("phase", phase="checking", names=[])
-    checked = run_checks(bench, options)
+    try:
+        checked = run_checks(bench, options)
+    except InputsError as error:
+        raise JobError("usage", str(error)) from error
     checked.checks = [
         Check(check.name, correct=False, remarks=[refused[check.name].remark(check.name)])
         if check.name in refused
@@ -125,7 +129,7 @@ def check_or_trust(
         tell("check", variant=check.plain())
     variants = checked.to_time(options.copies)
     tell("checked", variants=sorted(variants), correct=checked.pristine.correct)
-    return variants, checked.pristine.correct, checked.inputs
+    return variants, checked.pristine.correct, checked.inputs, checked.remarks
 
 
 def listener_of(tell: Tell) -> Listener:

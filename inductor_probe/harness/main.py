@@ -114,7 +114,13 @@ def main(bench: Bench, argv: list[str] | None = None) -> int:
         print(wrapped(f"warning: {sentence(remark)}"), file=sys.stderr, flush=True)
 
     machine, times = environment(), Times([])
-    checked = run_checks(bench, options)
+    try:
+        checked = run_checks(bench, options)
+    except InputsError as error:
+        print(f"{Path(sys.argv[0]).name}: error: {error}", file=sys.stderr)
+        return 2
+    for known in checked.remarks:
+        warn(known)
     checks = [checked.pristine, *checked.checks]
     for check in checks:
         print(wrapped(check.sentence()), file=human, flush=True)

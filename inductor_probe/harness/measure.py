@@ -9,7 +9,7 @@ import random
 import re
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ import torch
 from inductor_probe.harness.bench import Bench
 from inductor_probe.harness.checks import Check
 from inductor_probe.harness.configs import time_configs
+from inductor_probe.harness.constants import bind_constants
 from inductor_probe.harness.inputs import KINDS, clone, tensors_of
 from inductor_probe.harness.judge import check_all
 from inductor_probe.harness.launches import Pair, call_pairs, kernel_pairs, record
@@ -68,11 +69,12 @@ class Options:
 
 @dataclass
 class Checked:
-    """What the checks said, and the inputs that they ran on."""
+    """What the checks said, the inputs that they ran on, and remarks on the constants of the graph."""
 
     inputs: list[Any]
     pristine: Check
     checks: list[Check]
+    remarks: list[Remark] = field(default_factory=list)
 
     @property
     def correct(self) -> bool:
@@ -108,10 +110,15 @@ def bind_inputs(bench: Bench, options: Options) -> Options:
 
 
 def run_checks(bench: Bench, options: Options) -> Checked:
-    """Check the pristine call and every variant; `options` come from `bind_inputs`."""
+    """Check the pristine call and every variant; `options` come from `bind_inputs`.
+
+    Raises:
+        InputsError: the graph does not run, as constants of it cannot be had.
+    """
+    remarks = bind_constants(bench)
     with torch.no_grad():
         rounds, pristine, checks = check_all(bench, options.seed)
-    return Checked(rounds[0].inputs, pristine, checks)
+    return Checked(rounds[0].inputs, pristine, checks, remarks)
 
 
 @dataclass
@@ -140,6 +147,7 @@ def run_timing(
 
     What cannot be timed is a remark to the listener, and the rest is timed all the same.
     """
+    bind_constants(bench)
     inputs, times = clone(inputs), Times([])
     rng = random.Random(options.seed)  # noqa: S311 - no secret
     with torch.no_grad():
@@ -158,7 +166,7 @@ def run_timing(
                 listener.warn(remark("pair-not-timed", names[-1], error=first_line(error)))
             else:
                 listener.timed(times.comparisons[-1])
-        if pairs and options.overheads > 0 and not options.kernel:
+        if pairs and options.overheads > 0 and not (options.kernel or bench.missing):
             listener.phase("overheads", ())
             times.overheads = measure_overheads(bench, inputs, options.overheads, rng)
         gc.enable()
@@ -168,9 +176,19 @@ def run_timing(
 def pairs_of(
     bench: Bench, options: Options, inputs: list[Any], variants: set[str], listener: Listener
 ) -> list[Pair]:
-    """Return what is to be compared: the call with eager and with its variants, then kernel by kernel."""
-    pairs = [] if options.kernel else list(call_pairs(bench, inputs, variants))
-    for kernel in [options.kernel] if options.kernel else bench.kernels:
+    """Return what is to be compared: the call with eager and with its variants, then kernel by kernel.
+
+    The call is left out if it has no real constants, and so are the kernels that take those.
+    """
+    missing, pairs = bench.missing or {}, list[Pair]()
+    if missing and not options.kernel:
+        listener.warn(remark("call-not-timed", kernels=", ".join(missing)))
+    elif not options.kernel:
+        if bench.aten_graph is None:
+            listener.warn(remark("eager-not-timed", reason=bench.no_reference))
+        pairs += call_pairs(bench, inputs, variants)
+    kernels = [options.kernel] if options.kernel else bench.kernels
+    for kernel in (name for name in kernels if name not in missing):
         listener.phase("recording", (kernel,))
         try:
             pairs += kernel_pairs(bench, kernel, inputs, variants, listener.warn)

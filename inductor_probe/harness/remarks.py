@@ -24,6 +24,7 @@ SENTENCES = {  # by the type of the subject, a sentence for each code
     },
     "kernel": {
         "foreign-pointers": "{subject} is not timed alone: its launches pass " + OTHERS,
+        "constant-missing": "{subject} is neither judged nor timed: it takes the constant {why}",
         "scaled-configs-missing": "configs with smaller reduction blocks are missing: {error}",
         "config-not-compiled": "does not compile: {error}",
         "config-not-run": "does not run: {error}",
@@ -56,6 +57,9 @@ SENTENCES = {  # by the type of the subject, a sentence for each code
         "guards-recompiled": "guards are not timed: dynamo compiled {times} times during the measurement",
         "flops-not-counted": "flops are not counted: {error}",
         "no-reference": "{reason}",
+        "constants-remade": "constants have random values, as the dump does not hold the real ones: {names}",
+        "call-not-timed": "the whole call is not timed: constants of {kernels} cannot be had",
+        "eager-not-timed": "eager is not timed: {reason}",
         "reference-fails": "the graph does not run eagerly: {error}",
         "unwatched-fails": "without a dispatch mode, the graph does not run: {error}",
         "float64-fails": NOT_FLOAT64 + "{error}",

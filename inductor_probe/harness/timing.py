@@ -124,7 +124,9 @@ def placed(values: Any, rng: random.Random) -> Any:
     storages: dict[int, Any] = {}
 
     def place(value: Any) -> Any:
-        if not isinstance(value, torch.Tensor) or value.is_cuda or not value.untyped_storage().nbytes():
+        if not isinstance(value, torch.Tensor) or value.is_cuda or value.is_mkldnn:
+            return value
+        if not value.untyped_storage().nbytes():
             return value
         address = value.untyped_storage().data_ptr()
         if address not in storages:

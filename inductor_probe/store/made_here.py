@@ -20,7 +20,7 @@ from typing import Any
 
 from inductor_probe.errors import NotFoundError, ProbeError
 from inductor_probe.files import LARGEST_BYTES, LARGEST_JSON, read_text, refuse_long_numbers
-from inductor_probe.model.manifest import MANIFEST_NAME
+from inductor_probe.model.manifest import CONSTANTS_DIR, MANIFEST_NAME
 from inductor_probe.model.runs import MadeHere, OtherWriters, RecordProblem
 
 
@@ -187,7 +187,11 @@ def made_here(
     entries, problem = _entries(record or record_path())
     files, facts, folder = _digest(_file_digests(texts)), _facts(texts), Path(os.path.realpath(graph))
     same = [entry for entry in entries if entry.get("files") == files and facts in (None, entry.get("facts"))]
+    constants = (
+        folder / CONSTANTS_DIR
+    )  # their digests are among the facts: a bench file compares them as it loads
     compared = [*folders_of(folder), *(folder / name for name in COMPARED_FILES)]
+    compared += [constants, *sorted(constants.glob("*.bin"))]
     return MadeHere(
         same=bool(same),
         place=any(entry.get("folder") == str(folder) for entry in same),

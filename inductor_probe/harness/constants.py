@@ -1,0 +1,177 @@
+"""Constants: the real values of tensors that are part of a graph, and operators on packed ones in float64."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.nn import functional
+
+from inductor_probe.harness.bench import Bench
+from inductor_probe.harness.inputs import Inputs, InputsError
+from inductor_probe.harness.reference import IN_FLOAT64
+from inductor_probe.harness.remarks import Remark, first_line, remark
+
+FOLDER = "probe_constants"  # beside the bench file
+
+
+class Constants:
+    """Makes the constants of a graph from the files that `probe dump` left in `folder`.
+
+    Attributes:
+        missing: of those that cannot be had, why. remade: those with random values.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.missing: dict[str, str] = {}
+        self.remade: list[str] = []
+
+    def tensor(
+        self,
+        name: str,
+        size: tuple[int, ...],
+        stride: tuple[int, ...],
+        dtype: torch.dtype,
+        device: str,
+        *,
+        file: str = "",
+        sha256: str = "",
+        why: str = "",
+    ) -> torch.Tensor:
+        """Return a constant with its real values; with others, and `missing`, where they cannot be had.
+
+        `file` has its bytes: `NAME.bin` if left out. `sha256` are the first digits of their digest.
+        `why` says that they cannot be had.
+        """
+        path, data = self.folder / (file or f"{name}.bin"), bytearray()
+        if not why and not path.is_file():
+            why = f"{FOLDER}/{path.name} does not exist; dump the script again"
+        elif not why:
+            data = bytearray(path.read_bytes())
+            if not hashlib.sha256(data).hexdigest().startswith(sha256):
+                why = f"{FOLDER}/{path.name} is not as probe dump left it; dump the script again"
+        if why:
+            self.missing[name] = why
+            most = None if dtype.is_floating_point or dtype.is_complex else 0  # an index within any bounds
+            return Inputs(0).tensor(name, size, stride, dtype, device, low=most, high=most)
+        memory = torch.frombuffer(data, dtype=torch.uint8) if data else torch.empty(0, dtype=torch.uint8)
+        storage = memory.clone().to(device).untyped_storage()  # a copy, aligned as torch aligns memory
+        return torch.empty(0, dtype=dtype, device=device).set_(storage, 0, size, stride)
+
+    def random(
+        self,
+        name: str,
+        size: tuple[int, ...],
+        stride: tuple[int, ...],
+        dtype: torch.dtype,
+        device: str,
+        *,
+        low: int | None = None,
+        high: int | None = None,
+    ) -> torch.Tensor:
+        """Return a constant of that layout with random values: the dump does not hold the real ones."""
+        self.remade.append(name)
+        return Inputs(len(self.remade)).tensor(name, size, stride, dtype, device, low=low, high=high)
+
+
+def bind_constants(bench: Bench) -> list[Remark]:
+    """Set the constants of a graph in the module of its bench file, once; return what is to be known of them.
+
+    Without one that cannot be had, the graph runs on a stand-in: kernels that do not take it are judged and
+    timed as ever. `bench.missing` says which do.
+
+    Raises:
+        InputsError: the graph does not run with the stand-ins.
+    """
+    make = bench.namespace.get("make_constants")
+    if bench.missing is not None or make is None:
+        return []
+    constants = Constants(Path(bench.namespace["__file__"]).parent / FOLDER)
+    make(constants)
+    takes: dict[str, tuple[str, ...]] = bench.namespace["TAKES"]
+    missing, reasons = dict[str, str](), constants.missing
+    for name, why in reasons.items():
+        for kernel in takes.get(name, ()):
+            missing.setdefault(kernel, f"{name}: {why}")
+        if name not in takes:  # its values are in the text of a kernel: a reference with others is wrong
+            bench.aten_graph, bench.no_reference = None, f"the constant {name} cannot be had: {why}"
+    bench.missing = missing
+    if missing:
+        try:
+            with torch.no_grad():
+                bench.namespace["call"](bench.inputs(0))
+        except Exception as error:  # a library takes nothing but what it packed itself
+            why = "; ".join(f"{name}: {why}" for name, why in reasons.items())
+            message = f"the graph cannot run without its constants ({why}): {first_line(error)}"
+            raise InputsError(message) from error
+    remarks = [remark("constants-remade", names=", ".join(constants.remade))] if constants.remade else []
+    return remarks + [remark("constant-missing", kernel, why=why) for kernel, why in missing.items()]
+
+
+def _activated(value: torch.Tensor, name: str | None, scalars: Any, algorithm: str | None) -> torch.Tensor:
+    """Apply the operation that oneDNN does behind a linear or a convolution.
+
+    Their names are in torch/_inductor/fx_passes/mkldnn_fusion.py (UnaryAttr).
+    """
+    match name:
+        case None | "none":
+            return value
+        case "swish":
+            return functional.silu(value)
+        case "leaky_relu":
+            return functional.leaky_relu(value, scalars[0])
+        case "hardtanh":
+            return functional.hardtanh(value, scalars[0], scalars[1])
+        case "gelu":
+            return functional.gelu(value, approximate=algorithm or "none")
+        case "relu" | "sigmoid" | "tanh" | "hardswish" | "hardsigmoid":
+            result: torch.Tensor = getattr(functional, name)(value)
+            return result
+    raise NotImplementedError(f"oneDNN's {name}")
+
+
+def _combined(value: torch.Tensor, other: torch.Tensor, name: str, alpha: Any = None) -> torch.Tensor:
+    if name in ("add", "sum"):
+        return torch.add(value, other, alpha=alpha or 1)
+    if name in ("sub", "mul", "div"):
+        result: torch.Tensor = getattr(torch, name)(value, other)
+        return result
+    raise NotImplementedError(f"oneDNN's {name}")
+
+
+def _convolved(x: Any, weight: Any, bias: Any, *geometry: Any) -> torch.Tensor:
+    padding, stride, dilation, groups = geometry
+    no_padding = [0] * len(padding)
+    result: torch.Tensor = torch.ops.aten.convolution(
+        x, weight, bias, stride, padding, dilation, False, no_padding, groups
+    )
+    return result
+
+
+def _convolved_into(other: torch.Tensor, x: Any, *rest: Any) -> torch.Tensor:
+    return other.copy_(_convolution_binary(x, other, *rest))
+
+
+def _convolution_binary(x: Any, other: Any, *rest: Any) -> torch.Tensor:
+    convolution, (name, alpha, *unary) = rest[:6], rest[6:]
+    return _activated(_combined(_convolved(x, *convolution), other, name, alpha), *unary)
+
+
+OPERATORS: dict[str, Callable[..., Any]] = {
+    "mkl._mkl_linear.default": lambda x, _, weight, bias, *__: functional.linear(x, weight, bias),
+    "mkldnn._linear_pointwise.default": lambda x, weight, bias, *unary: _activated(
+        functional.linear(x, weight, bias), *unary
+    ),
+    "mkldnn._linear_pointwise.binary": lambda x, other, weight, bias, name: _combined(
+        functional.linear(x, weight, bias), other, name
+    ),
+    "mkldnn._convolution_pointwise.default": lambda *args: _activated(_convolved(*args[:7]), *args[7:]),
+    "mkldnn._convolution_pointwise.binary": _convolution_binary,
+    "mkldnn._convolution_pointwise_.binary": _convolved_into,
+}
+"""What operators on packed weights compute, by their names, in operators that know float64."""
+IN_FLOAT64.update(OPERATORS)
