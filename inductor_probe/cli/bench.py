@@ -80,7 +80,7 @@ def _show_all_options(ctx: click.Context, parameter: click.Parameter, chosen: bo
     shared_option("--size", "sizes", hidden=True),
     shared_option("--import", "imports", hidden=True),
     shared_option("--cxxflags", hidden=True),
-    epilog="See also: probe rewrite, probe sweep-configs, probe export-cpp, probe verdict.",
+    epilog="See also: probe rewrite, sweep-configs, export-cpp and verdict.",
 )  # fmt: skip
 def bench_kernel(
     target: str | None,

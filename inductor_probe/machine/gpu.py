@@ -28,6 +28,8 @@ and of displays slow nothing down against one's will."""
 _IDLE = 0x1
 _POLICIES = {0: "power_limit", 1: "thermal", 3: "board_limit", 5: "reliability"}
 """What throttles clocks, by number (`nvmlPerfPolicyType_t`), as far as NVML adds up the time."""
+_BUSY = 0.3
+"""Less of the last moment may be what a process of ours did, which has ended."""
 _THROTTLED_S = 0.02
 """Seconds of it that are worth a remark."""
 _MOST_PIDS = 4
@@ -214,7 +216,7 @@ def gpu_remarks(
     if others := sorted(set(before.processes) - set(own)):
         pids = ", ".join(map(str, others[:_MOST_PIDS]))
         remarks.append(_hazard("gpu-shared", {"processes": len(others), "pids": pids}))
-    elif before.busy and before.busy > 0.1:
+    elif before.busy and before.busy > _BUSY:
         remarks.append(_hazard("gpu-busy", {"busy": before.busy}))
     return tuple(remarks)
 

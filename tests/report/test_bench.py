@@ -221,3 +221,32 @@ def test_json_is_the_record() -> None:
 )
 def test_times_have_four_digits(seconds: float, said: str) -> None:
     assert duration(seconds) == said
+
+
+def test_a_variant_that_does_not_compile_names_its_line_first() -> None:
+    """The message named a file in the cache of the compiler."""
+    numbers = {
+        "line": 151,
+        "error": "'tmp9' was not declared",
+        "message": "   24 | = tmp9;\n      |   ^~~~\nIn file included from x.h:1,\n",
+    }
+    error = measured("variant-not-compiled", "analysis", Subject("variant", "k_v2"), numbers)
+    raised = measured(
+        "raises",
+        "analysis",
+        Subject("variant", "call_v2"),
+        {"error": "NotCompiledError: k_v2 does not compile"},
+    )
+    variants = (
+        Variant("call_v2", False, None, 0, 0, remarks=(raised,)),
+        Variant("k_v2", False, None, 0, 0, remarks=(error,)),
+    )
+    lines = to_text(bench_page(result(variants=variants)), 200).splitlines()
+    assert lines[:3] == [
+        "k_v2 does not compile: output_code_bench.py:151: 'tmp9' was not declared (call_v2 too); not timed.",
+        "      151 | = tmp9;",
+        "          |   ^~~~",
+    ]
+    assert next_steps(result(variants=variants), "g", {}, 10) == [
+        "correct k_v2 (output_code_bench.py:151), then probe bench-kernel g"
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -31,7 +32,14 @@ from inductor_probe.report.pages.overheads import (
     roofline_table,
 )
 from inductor_probe.report.units import counted, duration
-from inductor_probe.report.words.bench import NOTHING, answers, side_name, wrong_groups, wrong_sentence
+from inductor_probe.report.words.bench import (
+    NOTHING,
+    answers,
+    not_compiled,
+    side_name,
+    wrong_groups,
+    wrong_sentence,
+)
 from inductor_probe.report.words.remarks import sentence
 
 _STATES = {"written": "wrote", "rewritten": "wrote again", "kept": "kept your edits in"}
@@ -42,6 +50,9 @@ _MOST_ROWS = 12
 _MOST_RATES = 2
 _MOST_WRONG = 3
 _MOST_NAMED = 2
+_MOST_ERROR_LINES = 3
+_ERROR_CODE = re.compile(r"\s*\d* \|")
+_ERROR_LINE = re.compile(r"\s*\d+ \|")
 _NAME = Column("", fold="middle")
 _ONLY_IN_DETAILS = ("autocorrelation", "processes-differ")
 """Remarks that change nothing for who reads the verdict: the interval counts them."""
@@ -143,6 +154,21 @@ def _answer(result: BenchResult, most: int) -> Iterator[Block]:
     sentences += [(f"{text}.", "bold") for text in answers(result)]
     for number, text in enumerate(sentences or [(NOTHING, "bold")]):
         yield Line(text) if number else Heading(text)
+        error = not_compiled(wrong[number][0]) if number < min(len(wrong), most) else None
+        if error and (code := _error_code(str(error.number("message") or ""), error.number("line"))):
+            yield Code(code, indent=4)
+
+
+def _error_code(message: str, line: object) -> str:
+    """Return the lines of a compiler that show the code, numbered as in the bench file.
+
+    `  24 | x = tmp9;` and `     |     ^~~~`, with what the compiler suggests, without the files that include it.
+    """
+    lines = [text for text in message.splitlines() if _ERROR_CODE.match(text)]
+    return "\n".join(
+        _ERROR_LINE.sub(lambda match: f"{line} |".rjust(len(match[0])), text)
+        for text in lines[:_MOST_ERROR_LINES]
+    )
 
 
 def _how_measured(result: BenchResult) -> str:

@@ -17,6 +17,8 @@ _RATIO_FROM = 1.5
 """A difference of this factor or more is a ratio; percent are hard to read there."""
 _MOST_CLAUSES = 3
 _EAGER = "Eager"
+_NOT_COMPILED = re.compile(r"NotCompiledError: (\w+) does not compile")
+"""What a wrapper raises that launches such a kernel: harness/load.py, NotCompiled."""
 _WRAPPER = re.compile(r"call(_v\d+)?")
 
 
@@ -59,9 +61,20 @@ def wrong_groups(result: BenchResult) -> list[list[Variant]]:
     groups: dict[object, list[Variant]] = {}
     for variant in sorted(result.variants, key=lambda variant: bool(_WRAPPER.fullmatch(variant.name))):
         if not variant.correct:
-            place = (variant.first_bad_output, variant.first_bad, str(variant.value), variant.mismatches)
-            groups.setdefault(place if variant.mismatches else variant.name, []).append(variant)
+            groups.setdefault(_what_is_wrong(variant), []).append(variant)
     return list(groups.values())
+
+
+def _what_is_wrong(variant: Variant) -> object:
+    if variant.mismatches:
+        return variant.first_bad_output, variant.first_bad, str(variant.value), variant.mismatches
+    errors = [_NOT_COMPILED.match(str(remark.number("error"))) for remark in variant.remarks]
+    return next((error[1] for error in errors if error), variant.name)
+
+
+def not_compiled(variant: Variant) -> Remark | None:
+    """Return the remark with the compiler's message and its line in the bench file, None if it compiles."""
+    return next((remark for remark in variant.remarks if remark.code == "variant-not-compiled"), None)
 
 
 def result_sentence(result: BenchResult) -> str:
@@ -79,8 +92,10 @@ def wrong_sentence(variants: Sequence[Variant], remark_text: Callable[[Remark], 
     `k_v2 is WRONG in 3 of 9 elements: output 0[1, 2] is 1.25, expected 1; largest error 0.25 (call_v2 too)`.
     """
     variant, *others = variants
-    where = f" in {variant.mismatches:,} of {variant.elements:,} elements" if variant.mismatches else ""
     too = f" ({joined(other.name for other in others)} too)" if others else ""
+    if not_compiled(variant):
+        return f"{variant.name} {wrong_words(variant, remark_text)}{too}"
+    where = f" in {variant.mismatches:,} of {variant.elements:,} elements" if variant.mismatches else ""
     return f"{variant.name} is WRONG{where}: {wrong_words(variant, remark_text)}{too}"
 
 
@@ -153,7 +168,9 @@ def next_steps(result: BenchResult, graph: str, places: Mapping[str, str], budge
         names = [variant.name for variants in wrong for variant in variants]
         if "call" in names:
             return ["probe doctor shows whether this machine has what the generated code needs"]
-        return [f"correct {with_place(names[0])}, then {again}"]
+        error = not_compiled(wrong[0][0])
+        place = f"{names[0]} (output_code_bench.py:{error.number('line')})" if error else with_place(names[0])
+        return [f"correct {place}, then {again}"]
     if not compared:
         times = {side_name(time.name).partition(" ")[0]: time.seconds for time in result.times}
         longest = max(result.kernels, key=lambda kernel: times.get(kernel, 0.0), default="call")

@@ -135,6 +135,7 @@ _RATE_WORDS: Mapping[str, str] = {  # by the likeliest reason, which nobody reco
     "below launch": _BELOW + "launch-bound: starting it takes about {launch_us:.2g} us",
 }
 _BENCH_WORDS: Mapping[str, _Words] = {
+    "variant-not-compiled": "does not compile: output_code_bench.py:{line}: {error}",
     "bimodal-samples": (
         "{subject} runs at two speeds in process {process}: {rest:.0%} of its samples take {factor:.2f}x as "
         "long as the others"
