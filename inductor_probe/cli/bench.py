@@ -80,7 +80,7 @@ def _show_all_options(ctx: click.Context, parameter: click.Parameter, chosen: bo
     shared_option("--size", "sizes", hidden=True),
     shared_option("--import", "imports", hidden=True),
     shared_option("--cxxflags", hidden=True),
-    epilog="See also: probe rewrite, sweep-configs, export-cpp and verdict.",
+    epilog="See also: probe rewrite, probe sweep-configs, probe export-cpp, probe verdict.",
 )  # fmt: skip
 def bench_kernel(
     target: str | None,
@@ -94,7 +94,7 @@ def bench_kernel(
     output_format: OutputFormat,
     **options: Any,
 ) -> int:
-    """Write output_code_bench.py beside output_code.py and run it: this executes the dump's code.
+    """Write output_code_bench.py and run it: this executes the dump's code.
 
     Edit the _v2 copies and run this again: they are checked, and timed if they are right. All samples are
     written to output_code_bench.json.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -219,6 +220,27 @@ class BenchSettings:
     copies: bool = False
     imports: tuple[str, ...] = ()
 
+    def command(self, graph: str) -> tuple[str, ...]:
+        """Return the command that measures with these settings: `probe bench-kernel GRAPH --budget 2s`."""
+        default = BenchSettings()
+        options: list[str] = []
+        for option, value, left_out in (
+            ("--kernel", self.kernel, None),
+            ("--budget", f"{self.budget:g}s", f"{default.budget:g}s"),
+            ("--margin", f"{self.margin:.6g}", f"{default.margin:.6g}"),
+            ("--processes", self.processes, None),
+            ("--threads", self.threads, default.threads),
+            ("--inputs", self.inputs, default.inputs),
+            ("--cxxflags", shlex.join(self.cxxflags), ""),
+        ):
+            options += [option, str(value)] if value != left_out else []
+        if self.cold is not None:
+            options.append("--cold" if self.cold else "--warm")
+        options += ["--copies"] if self.copies else []
+        options += [word for name, size in self.sizes for word in ("--size", f"{name}={size}")]
+        options += [word for module in self.imports for word in ("--import", module)]
+        return ("probe", "bench-kernel", graph, *options)
+
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
@@ -286,7 +308,7 @@ class BenchResult:
         roofline: of the machine, measured in the same run; None where it was not. roofline_rows: each kernel
             against it.
         resources: of Triton kernels and of copies of them, by name.
-        torch: its version; None where samples do not say. command: the command line of the first process.
+        torch: its version; None where samples do not say. command: what measured them.
     """
 
     graph: str

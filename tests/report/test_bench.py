@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from inductor_probe.model.bench import Ablation, BenchResult, Comparison, Measurement, Verdict
+from inductor_probe.model.bench import Ablation, BenchResult, BenchSettings, Comparison, Measurement, Verdict
 from inductor_probe.model.codec import from_json, to_json
 from inductor_probe.model.remark import Remark, Subject, measured, reported
 from inductor_probe.model.timing import FlopCount, Variant
@@ -250,3 +250,15 @@ def test_a_variant_that_does_not_compile_names_its_line_first() -> None:
     assert next_steps(result(variants=variants), "g", {}, 10) == [
         "correct k_v2 (output_code_bench.py:151), then probe bench-kernel g"
     ]
+
+
+def test_the_command_that_measured_is_in_the_details() -> None:
+    settings = BenchSettings(kernel="k", budget=2.0, cold=True, sizes=(("s77", 128),), cxxflags=("-O2", "-g"))
+    made = replace(result(comparison(1.1, 1.2, "SLOWER")), command=settings.command("g"), torch="2.13.0")
+    lines = to_text(bench_page(made, details=True), 200).splitlines()
+    assert (
+        "command: probe bench-kernel g --kernel k --budget 2s --cxxflags '-O2 -g' --cold --size s77=128"
+        in lines
+    )
+    assert "torch 2.13.0" in to_text(bench_page(made), 200)
+    assert BenchSettings().command("g") == ("probe", "bench-kernel", "g")

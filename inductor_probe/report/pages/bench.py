@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -130,6 +131,8 @@ def bench_page(
     yield Line()
     yield from _consequences(result)
     yield Line((_how_measured(result), "dim"))
+    if details and result.command[:1] == ("probe",):
+        yield Line((f"command: {shlex.join(result.command)}", "dim"))
     for warning in _warnings(result, details=details):
         yield Line([("warning: ", "yellow"), warning])
     for part in _parts(result):
@@ -162,7 +165,7 @@ def _answer(result: BenchResult, most: int) -> Iterator[Block]:
 def _error_code(message: str, line: object) -> str:
     """Return the lines of a compiler that show the code, numbered as in the bench file.
 
-    `  24 | x = tmp9;` and `     |     ^~~~`, with what the compiler suggests, without the files that include it.
+    `  24 | x = tmp9;` and `     |     ^~~~`, with what the compiler suggests; not the files that include it.
     """
     lines = [text for text in message.splitlines() if _ERROR_CODE.match(text)]
     return "\n".join(
