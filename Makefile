@@ -49,9 +49,11 @@ $(VENV)/.made-from-constraints: pyproject.toml constraints.txt | check-tools
 	@echo "making the environment in $(VENV): this installs torch and takes a few minutes the first time"
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --upgrade pip --constraint constraints.txt
-	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --build-constraint constraints.txt \
-		--editable ".[triton]" --group dev
-	@$(BIN)/python -m compileall -q inductor_probe  # where Python may not write bytecode, each start compiles
+	@$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt \
+		--build-constraint constraints.txt --editable ".[triton]" --group dev
+# pip compiles on one core. Where Python may not write bytecode, each start would compile what is not done here.
+# Some packages hold files that are no Python of this version: they are left out, as pip leaves them.
+	@$(BIN)/python -m compileall -qq -j 0 $(abspath $(VENV)/lib inductor_probe) || true
 	@touch $@
 
 check-tools:

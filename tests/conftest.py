@@ -17,6 +17,7 @@ import pytest
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.reader.debug_dir import read_graph, read_run
 from tests.fork_server import ForkServer
+from tests.shared import compiler_folder
 
 REPOSITORY = Path(__file__).parents[1]
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -80,6 +81,7 @@ def surroundings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         patch.setenv("TORCHINDUCTOR_VEC_ISA_OK", "1")
+        patch.setenv("PATH", f"{compiler_folder(tmp_path_factory)}{os.pathsep}{os.environ['PATH']}")
         patch.delenv("COLUMNS", raising=False)  # pytest's workers have it: what probe prints would be folded
         for name in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL"):  # those of the make that runs the tests
             patch.delenv(name, raising=False)
