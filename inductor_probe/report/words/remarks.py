@@ -167,7 +167,7 @@ _BENCH_WORDS: Mapping[str, _Words] = {
     ),
     "matmul-not-measured": "no matmul of {dtype} was measured: {error}",
     "roofline-not-measured": "the roofline was not measured: {error}",
-    "no-fork": "each measuring process imports torch anew, as they cannot be forked: {reason}",
+    "no-fork": "each measuring process imports torch again, as they cannot be forked: {reason}",
     "other-harness": (
         "the file has another version of the harness, and runs by that: delete it to have it written again"
     ),
