@@ -123,7 +123,7 @@ def run_bench_file(
                 elif not _measure(server, settings, share * _COMPARISONS, state, progress):
                     continue
                 state.processes[-1]["warnings"] += state.warnings
-                state.processes[-1]["command"] = settings.command(path.parent.name)
+                state.processes[-1]["command"] = [*settings.command(path.parent.name)]
                 state.warnings = []
                 if gpu is not None:
                     before, gpu = gpu, gpu_state()
