@@ -55,7 +55,7 @@ def dump(
         args: the script's own arguments.
         cases, knobs: of a scenario: which cases to run, and knobs to set in them.
         label: a name to find the run by.
-        save_inputs: keep the bytes of every graph's real inputs.
+        save_inputs: keep the bytes of every graph's real inputs, and constants of any size.
         out: folder for `torch_compile_debug`, the working folder by default.
         stdout_to_stderr: keep the script's output off stdout.
 

@@ -20,7 +20,7 @@ from inductor_probe.model.manifest import (
     NotKept,
 )
 
-_TAKES_PACKED = re.compile(r"torch\.ops\.(?:mkldnn|mkl|onednn)\b")
+_TAKES_PACKED = re.compile(r"torch\.ops\.(?:(?:mkldnn|mkl|onednn)\b|aten\.mkldnn_)")
 _TAKES_DENSE = re.compile(
     r"torch\.ops\.mkldnn\._(?:linear|convolution)_pointwise_?\b"
 )  # as well: it packs then

@@ -55,7 +55,9 @@ _SCRIPT = (
 @command(
     *_SCRIPT,
     click.option("--label", help="A name to find the run by."),
-    click.option("--save-inputs", is_flag=True, help="Keep the bytes of every graph's real inputs."),
+    click.option(
+        "--save-inputs", is_flag=True, help="Keep every graph's real inputs, and constants of any size."
+    ),
     shared_option("--out"),
 )
 def dump(script: str, *, output_format: OutputFormat, **options: Any) -> int:

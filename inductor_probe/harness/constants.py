@@ -152,6 +152,19 @@ def _convolved(x: Any, weight: Any, bias: Any, *geometry: Any) -> torch.Tensor:
     return result
 
 
+def _convolved_transposed(x: Any, weight: Any, bias: Any, *rest: Any) -> torch.Tensor:
+    (padding, output_padding, stride, dilation, groups), unary = rest[:5], rest[5:]
+    if groups != 1:
+        raise NotImplementedError(
+            "a transposed convolution of several groups, whose weight has another order"
+        )
+    plain = weight.transpose(0, 1)  # oneDNN has outputs before inputs
+    result: torch.Tensor = torch.ops.aten.convolution(
+        x, plain, bias, stride, padding, dilation, True, output_padding, groups
+    )
+    return _activated(result, *unary)
+
+
 def _convolved_into(other: torch.Tensor, x: Any, *rest: Any) -> torch.Tensor:
     return other.copy_(_convolution_binary(x, other, *rest))
 
@@ -172,6 +185,7 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "mkldnn._convolution_pointwise.default": lambda *args: _activated(_convolved(*args[:7]), *args[7:]),
     "mkldnn._convolution_pointwise.binary": _convolution_binary,
     "mkldnn._convolution_pointwise_.binary": _convolved_into,
+    "mkldnn._convolution_transpose_pointwise.default": _convolved_transposed,
 }
 """What operators on packed weights compute, by their names, in operators that know float64."""
 IN_FLOAT64.update(OPERATORS)

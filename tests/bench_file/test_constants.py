@@ -153,10 +153,10 @@ def test_a_packed_weight_that_only_mkl_can_read_is_packed_from_the_plain_one() -
     tail = cut(OUTPUT_CODE).tail
     lines = statements(graph_constants(tail, WRAPPER.replace(old, new), (), None, ()))
     assert "_frozen_param9 = torch.ops.mkl._mkl_reorder_linear_weight(_frozen_param3, 16)" in lines
-    lines = statements(
-        graph_constants(tail, WRAPPER.replace("mkldnn._linear", "onednn.qlinear"), (), None, ())
-    )
-    assert not any(line.startswith("_frozen_param9 = ") for line in lines), "nothing is safe to give it"
+    for other in ("onednn.qlinear_pointwise", "aten.mkldnn_rnn_layer"):
+        wrapper = WRAPPER.replace("mkldnn._linear_pointwise", other)
+        lines = statements(graph_constants(tail, wrapper, (), None, ()))
+        assert not any(line.startswith("_frozen_param9 = ") for line in lines), "nothing is safe to give it"
 
 
 def test_the_reference_has_the_constants_and_nothing_that_it_does_not_use() -> None:

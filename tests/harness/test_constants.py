@@ -122,6 +122,14 @@ def calls() -> dict[str, tuple[Any, ...]]:
     rest = (kernel, offset, *geometry, "add", 1.0, "relu", [], "")
     found["convolution add"] = (convolution.binary, image, sums, *rest)
     found["convolution into"] = (into.binary, sums, image, *rest)
+    wide = torch.randn(1, 6, 8, 8)
+    deconvolution = torch.ops.mkldnn._convolution_transpose_pointwise.default
+    transposed = torch.ops.mkldnn._reorder_convolution_transpose_weight(
+        torch.randn(6, 4, 3, 3), [1, 1], [1, 1], [2, 2], [1, 1], 1, [1, 6, 8, 8]
+    )
+    found["transposed convolution"] = (
+        deconvolution, wide, transposed, offset, [1, 1], [1, 1], [2, 2], [1, 1], 1, "relu", [], ""
+    )  # fmt: skip
     return found
 
 
