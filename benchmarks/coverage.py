@@ -3,7 +3,7 @@
     python benchmarks/coverage.py [--trials 400] [--comparisons 1]
 
 Medians of processes differ by a normal deviation, quads within them scatter by 0.5 % with heavy tails. Three
-processes, five where they differ. Nothing is timed.
+processes, and up to nine where they differ. Nothing is timed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from inductor_probe.bench.verdict import MARGIN, conclude, wants_more
+from inductor_probe.bench.verdict import MARGIN, MORE_PROCESSES, conclude, wants_more
 from inductor_probe.model.timing import Quad, Series
 
 DEVIATIONS = (0.0, 0.001, 0.002, 0.004, 0.01, 0.03, 0.07)
@@ -63,8 +63,8 @@ def main() -> None:
             for _ in range(total):
                 series = simulate(truth, deviation, 3, rng)
                 found = conclude(series, MARGIN, options.comparisons)
-                if wants_more(found, MARGIN):
-                    series += simulate(truth, deviation, 2, rng)
+                while wants_more(found, MARGIN) and len(series) < MORE_PROCESSES:
+                    series += simulate(truth, deviation, 1, rng)
                     found = conclude(series, MARGIN, options.comparisons)
                 low, high = hierarchical(series, rng)
                 asked += len(series)

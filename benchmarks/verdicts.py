@@ -33,7 +33,6 @@ from pathlib import Path
 from typing import Any
 
 from inductor_probe.bench.verdict import MORE_PROCESSES, PROCESSES, conclude, share_of, wants_more
-from inductor_probe.cli.parameters import percent
 from inductor_probe.model.bench import Comparison
 from inductor_probe.model.remark import Subject, measured
 from inductor_probe.model.timing import Quad, Series
@@ -65,6 +64,11 @@ class Trial:
     note: str | None = None
     load: float = 0.0
     processes: list[Any] = field(default_factory=list)
+
+
+def percent(text: str) -> float:
+    """Return `0.5%` or `0.005` as a number."""
+    return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
 
 
 class Child:
@@ -146,7 +150,9 @@ def unpacked(quads: list[list[Any]], case: str, spent: float) -> Series:
     )
 
 
-def judge(processes: Iterator[list[Any]], case: str, options: argparse.Namespace) -> Trial:
+def judge(
+    processes: Iterator[list[Any]], case: str, options: argparse.Namespace, load: float | None = None
+) -> Trial:
     """Conclude from processes, and from more of them where the product wants more."""
     series, rows, comparison = list[Series](), list[Any](), None
     for quads in itertools.islice(processes, MORE_PROCESSES):
@@ -158,7 +164,9 @@ def judge(processes: Iterator[list[Any]], case: str, options: argparse.Namespace
                 break
     if comparison is None:
         comparison = conclude(series, options.margin)
-    return Trial(OURS, case, comparison.ratio, comparison.verdict, note_of(comparison), load(), rows)
+    return Trial(
+        OURS, case, comparison.ratio, comparison.verdict, note_of(comparison), load or load_average(), rows
+    )
 
 
 def note_of(comparison: Comparison) -> str:
@@ -168,7 +176,7 @@ def note_of(comparison: Comparison) -> str:
     return f"{interval} of {len(comparison.process_ratios)}, {comparison.excluded} excluded{reason}"
 
 
-def load() -> float:
+def load_average() -> float:
     """Return how many processes wanted a core, on average over the last minute."""
     return os.getloadavg()[0]
 
@@ -195,7 +203,7 @@ def trials(options: argparse.Namespace, ways: list[str], done: int) -> Iterator[
             break
         rng, answers = random.Random(number), list[Trial]()  # noqa: S311 - no secret
         order = [(case, way) for case in cases for way in ("quads", *ways)]
-        if number % options.peers_every:
+        if not options.peers_every or number % options.peers_every:
             order = [(case, "quads") for case in cases]
         rng.shuffle(order)
         for case, way in order:
@@ -208,7 +216,7 @@ def trials(options: argparse.Namespace, ways: list[str], done: int) -> Iterator[
                 child.end()
             verdict = "SLOWER" if b > a * (1 + options.margin) else "SAME"
             verdict = "FASTER" if a > b * (1 + options.margin) else verdict
-            answers.append(Trial(PEERS[way], case, b / a, verdict, None, load()))
+            answers.append(Trial(PEERS[way], case, b / a, verdict, None, load_average()))
         if number % options.renew == options.renew - 1:
             while children:
                 children.pop().end()
@@ -267,16 +275,20 @@ def main() -> None:
     parser.add_argument("--margin", type=percent, default=0.01, help="0.5%%, 1%%")
     parser.add_argument("--work", default="1.02", help="how much there is to do in other kernels: 1.02,1.2")
     parser.add_argument(
-        "--peers-every", type=int, default=1, metavar="N", help="peers on each Nth trial only"
+        "--peers-every",
+        type=int,
+        default=1,
+        metavar="N",
+        help="the usual ways on each Nth trial only, or never (0)",
     )
     parser.add_argument("--renew", type=int, help="trials that share children (1; on a GPU 40)")
     parser.add_argument("--stop-after", type=float, help="seconds after which no trial is begun any more")
     parser.add_argument("--load", action="store_true", help="keep all cores busy")
     parser.add_argument(
         "--kernel",
-        choices=("vector", "scalar"),
+        choices=("vector", "long", "scalar"),
         default="vector",
-        help="of C++: one as inductor writes it, or a loop that branch predictors keep in one of two states",
+        help="as inductor writes it; 20 times as long; or a loop that a core has two speeds for",
     )
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument(
@@ -290,7 +302,7 @@ def main() -> None:
     if options.judge:
         done = [
             [
-                judge(iter(trial.processes), trial.case, options) if trial.way == OURS else trial
+                judge(iter(trial.processes), trial.case, options, trial.load) if trial.way == OURS else trial
                 for trial in rows
             ]
             for rows in kept_trials(options.judge)

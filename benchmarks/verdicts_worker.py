@@ -25,8 +25,8 @@ import torch  # noqa: TID253 - it times torch programs
 from inductor_probe.harness.server import place_at_random
 from inductor_probe.harness.timing import Side, Subject, make_ring, make_side, time_quads
 
-SIZE = {"vector": 48_000, "scalar": 10_500, "triton": 1 << 24}
-STEP = {"vector": 16, "scalar": 1, "triton": 1024}
+SIZE = {"vector": 48_000, "long": 48_000, "scalar": 10_500, "triton": 1 << 24}
+STEP = {"vector": 16, "long": 16, "scalar": 1, "triton": 1024}
 """Sizes are multiples of it: what Triton loads at once depends on by what they can be divided."""
 CPP = {
     "vector": """
@@ -37,6 +37,17 @@ extern "C" void kernel(const float* in_ptr0, float* out_ptr0) {{
         auto tmp0 = at::vec::Vectorized<float>::loadu(in_ptr0 + x0, 16);
         auto tmp1 = tmp0.exp() + tmp0.tanh();
         tmp1.store(out_ptr0 + x0);
+    }}
+}}
+""",
+    "long": """
+// {name}
+#include <torch/csrc/inductor/cpp_prefix.h>
+extern "C" void kernel(const float* in_ptr0, float* out_ptr0) {{
+    for (int64_t x0 = 0; x0 < {size}L; x0 += 16) {{
+        auto tmp0 = at::vec::Vectorized<float>::loadu(in_ptr0 + x0, 16);
+        for (int64_t x1 = 0; x1 < 10; x1++) tmp0 = tmp0.exp().tanh();
+        tmp0.store(out_ptr0 + x0);
     }}
 }}
 """,
@@ -173,6 +184,8 @@ def serve(kind: str, works: list[str]) -> None:
             kernels(kind, ["base", "copy", *works])
             os._exit(0)
         os.wait()
+    else:
+        import triton.testing  # noqa: F401 - so that children have it
     doors = socket.socket(fileno=0)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them
     while True:
