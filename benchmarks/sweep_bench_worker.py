@@ -13,7 +13,6 @@ import os
 import sys
 import time
 import types
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,12 @@ from inductor_probe.analysis.input_bounds import input_bounds
 from inductor_probe.bench_file.compile_settings import in_todays_places
 from inductor_probe.bench_file.source import bench_source
 from inductor_probe.files import read_text
-from inductor_probe.harness.remarks import sentences
+from inductor_probe.harness import reference
+from inductor_probe.harness.bench import Bench
+from inductor_probe.harness.checks import ANYTHING, Check
+from inductor_probe.harness.inputs import changed, clone
+from inductor_probe.harness.judge import POISON, judge
+from inductor_probe.harness.references import prepare
 from inductor_probe.reader.debug_dir import graph_dir, read_graph
 
 _REASON = 500
@@ -84,7 +88,7 @@ def check(folder: Path, out: Path) -> str:
         original = execute(code)
     except Exception as error:
         raise Failed("does not compile", said(error)) from error
-    bench = names["BENCH"]
+    bench = Bench(names)
     with torch.no_grad():
         try:
             inputs = bench.inputs(0)
@@ -94,37 +98,42 @@ def check(folder: Path, out: Path) -> str:
             if isinstance(value, torch.Tensor):  # constants, which `make_inputs` makes
                 original[name] = value
         try:
-            rounds, needed = judged(names)
+            rounds, needed = judged(bench)
         except Failed:
             raise
         except Exception as error:
             raise Failed("does not run", said(error)) from error
         note = same_bits(names, original, inputs, rounds[0][0].expected)
         for variant in bench.variants():
-            verdict = names["judge"](bench, variant, [each for each, _ in rounds])
+            verdict = judge(bench, variant, [each for each, _ in rounds])
             if not verdict.correct:
-                raise Failed("copy wrong", names["verdict_on"](verdict))
+                raise Failed("copy wrong", verdict.sentence())
     far = f"off by more than eager, within {needed:g} times" if needed > 1 else ""
-    return "; ".join(each for each in (note, sentences(rounds[-1][1].remarks), far) if each)
+    return "; ".join(each for each in (note, *reasons(rounds[-1][1]), far) if each)
 
 
-def judged(names: dict[str, Any]) -> tuple[list[Any], float]:
+def reasons(check: Check) -> list[str]:
+    """Return why a check ended as it did."""
+    return [sentence.format(**numbers) for sentence, numbers in check.remarks]
+
+
+def judged(bench: Bench) -> tuple[list[Any], float]:
     """Run the pristine call and its references; return the rounds, and the least of EAGER that passes.
 
     Raises:
         Failed: it is wrong by the usual one, too.
     """
-    usual = names["EAGER"]
+    usual = reference.EAGER
     for times in (*(each for each in TIMES if each < usual), usual):
-        names["EAGER"] = times
-        rounds = [names["prepare"](names["BENCH"], seed, at) for seed, at in enumerate(names["POISON"])]
+        reference.EAGER = times
+        rounds = [prepare(bench, seed, at) for seed, at in enumerate(POISON)]
         wrong = [check for _, check in rounds if not check.correct]
-        codes = {each["code"] for _, check in rounds for each in check.remarks}
-        if not wrong and "float64-differs" not in codes:
+        told = [reason for _, check in rounds for reason in reasons(check)]
+        if not wrong and not any("computes something else in it" in reason for reason in told):
             break
-    names["EAGER"] = usual
+    reference.EAGER = usual
     if wrong:
-        raise Failed("wrong", names["verdict_on"](wrong[0]))
+        raise Failed("wrong", wrong[0].sentence())
     return rounds, times if not rounds[0][1].remarks else 1.0
 
 
@@ -141,9 +150,7 @@ def same_bits(names: dict[str, Any], original: dict[str, Any], inputs: list[Any]
     if len(theirs) != len(ours):
         raise Failed("other bits", f"{len(ours)} outputs instead of {len(theirs)}")
     other = [
-        at
-        for at in differing(names, theirs, ours)
-        if at >= len(expected) or expected[at] is not names["ANYTHING"]
+        at for at in differing(names, theirs, ours) if at >= len(expected) or expected[at] is not ANYTHING
     ]
     if not other:
         return ""
@@ -163,7 +170,7 @@ def outcome(names: dict[str, Any], module: dict[str, Any], inputs: list[Any]) ->
     """
     import torch
 
-    values = names["clone"](inputs)
+    values = clone(inputs)
     torch.manual_seed(0)
     try:
         return [*module["call"](list(values)), *values]
@@ -175,10 +182,10 @@ def outcome(names: dict[str, Any], module: dict[str, Any], inputs: list[Any]) ->
 def differing(names: dict[str, Any], old: list[Any], new: list[Any]) -> list[int]:
     """Return which outputs are not the same, bit for bit."""
     pairs = zip(old, new, strict=True)
-    return [at for at, pair in enumerate(pairs) if not equal(*pair, names["changed"])]
+    return [at for at, pair in enumerate(pairs) if not equal(*pair)]
 
 
-def equal(old: Any, new: Any, changed: Callable[[list[Any], list[Any]], list[int]]) -> bool:
+def equal(old: Any, new: Any) -> bool:
     """Tell whether two outputs are the same, bit for bit."""
     import torch
 

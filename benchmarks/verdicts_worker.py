@@ -22,8 +22,8 @@ from typing import Any
 
 import torch  # noqa: TID253 - it times torch programs
 
+from inductor_probe.harness.quads import Side, Subject, make_ring, make_side, time_quads
 from inductor_probe.harness.server import place_at_random
-from inductor_probe.harness.timing import Side, Subject, make_ring, make_side, time_quads
 
 SIZE = {"vector": 48_000, "long": 48_000, "scalar": 10_500, "triton": 1 << 24}
 STEP = {"vector": 16, "long": 16, "scalar": 1, "triton": 1024}

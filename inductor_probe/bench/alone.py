@@ -11,11 +11,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import inductor_probe.harness
 from inductor_probe.errors import NotFoundError, ProbeError, RunFailedError
-from inductor_probe.machine.python_child import source_command
+from inductor_probe.machine.python_child import python_command, source_command
 from inductor_probe.model.bench import BenchSettings
 from inductor_probe.store.samples import process_of
 
+_OLD = "BENCH = Bench("
+"""In files of versions that pasted all of the harness, with a command line that writes JSON."""
+_OWN_CORE = Path(inductor_probe.harness.__file__).with_name("own_core.py")
 _USAGE = 2
 _MOST_LINES = 12
 _COMPILER = re.compile(r"(?:^|: )(?:fatal )?error: ")
@@ -79,7 +83,10 @@ def run_once(
     """
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         results, errors = Path(folder, "results.json"), Path(folder, "stderr")
-        command = source_command(path, "--json", str(results), *options)
+        if _OLD in source:
+            command = source_command(path, "--json", str(results), *options)
+        else:
+            command = python_command(_OWN_CORE, str(path.resolve()), str(results), *options)
         with errors.open("wb") as stderr:
             completed = subprocess.run(
                 command,

@@ -22,6 +22,11 @@ from inductor_probe.model.manifest import INPUTS_DIR, InputFact
 _FULL_RANGE = {"uint8": (0, 255), "int8": (-128, 127)}
 _FREE = {"uint16": (0, 1000), "uint32": (0, 1000), "uint64": (0, 1000)}
 _FREE_SIGNED = (-1000, 1000)
+_REACH = 997
+_LIMITS = {f"uint{bits}": (0, min(2**bits - 1, 2**63 - 2)) for bits in (8, 16, 32, 64)}
+_LIMITS |= {
+    f"int{bits}": (-(2 ** (bits - 1)), min(2 ** (bits - 1) - 1, 2**63 - 2)) for bits in (8, 16, 32, 64)
+}
 _NOT_ANALYSED = InputBound("", lost=True)  # anything may be an index
 
 _SYMBOL = re.compile(r"[a-z]+\d+")
@@ -121,8 +126,10 @@ def make_inputs_source(
     runnable: str | None,
     facts: Sequence[InputFact],
     bounds: Sequence[InputBound] | None,
-) -> str:
-    """Return the source of the function `make_inputs(seed, kind, sizes)`.
+) -> tuple[str, dict[str, int]]:
+    """Return the source of the function `make_inputs(inputs, s77=33)`, and the size symbols as recorded.
+
+    `inputs` makes its tensors (`harness/inputs.py`); sizes are bound by its other parameters.
 
     Sizes and strides are those of `facts` if they tell every input, else those of the examples in `tail`;
     in symbols where `load_args` of the text `runnable` has them so. Values of integers come from `facts`,
@@ -163,22 +170,18 @@ def make_inputs_source(
         elif source and source.storage:
             layout.append(f"file={f'storages/{source.storage}'!r}")
         lines.append(f"{name} = inputs.tensor({', '.join(layout)})")
-    return _function(symbols, order, lines, notes)
+    return _function(symbols, order, lines, notes), symbols
 
 
 def _function(symbols: Mapping[str, int], order: list[str], lines: list[str], notes: list[str]) -> str:
-    doc = '"""Return fresh inputs for the graph, the same for the same seed.'
+    doc = '"""Return fresh inputs for the graph.'
     doc += "\n".join(["", "", *dict.fromkeys(notes), ""]) if notes else ""
-    statements = []
-    recorded = "".join(f", {name}={value}" for name, value in symbols.items())
-    targets = ", ".join(symbols) + ("," if len(symbols) == 1 else "")
-    statements.append(f"{targets} = bind(sizes{recorded})" if symbols else "bind(sizes)")
-    if any("inputs.tensor(" in line for line in lines):
-        statements.append("inputs = Inputs(seed, kind, sizes)")
+    statements = list[str]()
     if any("rand_strided" in line for line in lines):
         statements.append("from torch._dynamo.testing import rand_strided")
     body = [doc + '"""', *statements, *lines, f"return [{', '.join(order)}]"]
-    return 'def make_inputs(seed, kind="random", sizes=None):\n' + textwrap.indent("\n".join(body), "    ")
+    parameters = ", ".join(["inputs", *(f"{name}={value}" for name, value in symbols.items())])
+    return f"def make_inputs({parameters}):\n" + textwrap.indent("\n".join(body), "    ")
 
 
 def _order(tree: ast.Module) -> list[str]:
@@ -306,8 +309,29 @@ def _values(
         else:
             note = f"{example.name}: the dump does not record its range; indices may need a larger one."
         low, high = map(str, guess)
-    limits = [f"{end}={text}" for end, text in (("low", low), ("high", high)) if text is not None]
+    limits = [] if low is None and high is None else both_ends(low, high, example.dtype)
     return [*limits, *form], note
+
+
+def both_ends(low: str | None, high: str | None, dtype: str) -> list[str]:
+    """Return keywords for both ends of a range, within what an integer of that type can have.
+
+    Where but one end is known, values reach over 997: with `low=5` alone they are from 5 to 1002.
+    """
+    if low is None:
+        low = "0" if not _is_number(high) or int(high or 0) >= 0 else str(int(high or 0) - _REACH)
+    if high is None:
+        high = str(max(int(low), 0) + _REACH) if _is_number(low) else f"max({low}, 0) + {_REACH}"
+    if limits := _LIMITS.get(dtype):
+        low = str(max(int(low), limits[0])) if _is_number(low) else low
+        high = str(min(int(high), limits[1])) if _is_number(high) else high
+    if _is_number(low) and _is_number(high):
+        high = str(max(int(low), int(high)))
+    return [f"low={low}", f"high={high}"]
+
+
+def _is_number(text: str | None) -> bool:
+    return text is not None and text.lstrip("-").isdigit()
 
 
 def _bound(value: Dim | None, symbols: Mapping[str, int]) -> str | None:

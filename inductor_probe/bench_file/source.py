@@ -1,48 +1,45 @@
-"""The text of a bench file: `output_code.py`, copies to edit, a reference, inputs, the pasted harness."""
+"""The text of a bench file: `output_code.py`, copies to edit, inputs, a reference, the harness's core."""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import libcst as cst
-import libcst.matchers as m
 
 import inductor_probe.harness
 from inductor_probe.bench_file.compile_settings import compile_settings, in_todays_places
 from inductor_probe.bench_file.constants import Constants, graph_constants
 from inductor_probe.bench_file.inputs import make_inputs_source
 from inductor_probe.bench_file.reference import ReferenceSource, reference_source
-from inductor_probe.bench_file.sections import WAIT, Sections, Statement, cut, defined, kernel_name
-from inductor_probe.harness import CORE, ONLY_ON_GPU, REST
+from inductor_probe.bench_file.sections import Sections, Statement, cut, defined, kernel_name
+from inductor_probe.harness import CORE, HEAD, ONLY_ON_GPU, ONLY_ORDERED
+from inductor_probe.harness.options import LAST_LINE
 from inductor_probe.model.layouts import InputBound
 from inductor_probe.model.manifest import ConstantFact, InputFact
 from inductor_probe.reader.fx import torch_version
 from inductor_probe.reader.output_code import parse_output_code
 from inductor_probe.variants.code import renamed
 
+_BLANK_LINES = re.compile(r"\n\n\n+")
 _FOR_OUR_TOOLS = re.compile(r"  # (?:noqa|type: ignore)\b[^\n]*")
 _DOC = '''"""Bench file of {graph}: check and time its kernels, and edited copies of them.
 
 Made from output_code.py{by}; needs torch{triton} only.
 
-    python output_code_bench.py             check every copy, time the right ones
-    python output_code_bench.py --help      --json, --kernel, --threads, --budget, --inputs, ...
+    python output_code_bench.py             check every copy, time the right ones (--help: options)
+    probe bench-kernel {graph}
 
 Each kernel stands here as dumped, with a copy NAME_v2 below it; call_v2 is the wrapper that uses the
 copies. Edit a _v2 and run this file: a copy that computes anything else is shown where it is wrong, and
 not timed. More copies (NAME_v3) are found by their names. Leave the rest: it is what they are compared to.
 """'''
 _RULE = "# " + "-" * 98
-_COPIES_FIRST = """
-if "--copies-first" in sys.argv:  # code that is loaded first lies elsewhere, which can change its time
-    copies = {name: each for name, each in list(globals().items()) if re.search(r"_v\\d+$", name)}
-    async_compile.wait(copies)
-    globals().update(copies)
-"""
+_CORE_TITLE = "The core of inductor_probe's harness: nothing below depends on the graph"
 
 
 def bench_source(
@@ -75,29 +72,49 @@ def bench_source(
     made = graph_constants(sections.tail, _code(sections.wrapper), sections.names, constants, bounds)
     reference = reference_source(runnable, readable, made)
     version = torch_version(runnable or "")
-    imports, code = harness(gpu="'cuda" in output_code)
     dumped = _code(sections.imports)
     settings = compile_settings(parse_output_code(output_code, Path(path)), runnable)
     triton = " and triton" if "async_compile.triton(" in output_code else ""
     title = graph
     if set(graph) & set('"\\') or not graph.isprintable():  # else it would end or change the text around it
         title = repr(graph)[1:-1].replace('"', '\\"')
+    inputs, sizes = make_inputs_source(sections.tail, runnable, facts, bounds)
+    pasted = core(gpu="'cuda" in output_code, ordered="form=" in inputs)
+    torch_imports = [line for line in pasted.torch_imports if line not in dumped.splitlines()]
     parts = [
         _DOC.format(graph=title, by=f" of torch {version}" if version else "", triton=triton),
-        "\n".join(
-            ["from __future__ import annotations\n", *(i for i in imports if i not in dumped.splitlines())]
-        ),
+        "\n".join(["from __future__ import annotations\n", *pasted.imports]),
+        _head(graph, sections.names, sizes, reference),
+        pasted.options,
+        _START,
+        "\n".join(torch_imports),
         _titled("As output_code.py has it: imports and names", dumped),
         *([_titled("How the C++ below has to be compiled", settings)] if settings else []),
         _titled("Kernels, each with a copy to edit", _kernels(sections)),
         _titled("The wrapper, with a copy to edit", _wrapper(sections)),
-        _titled("The reference: the graph as aten operations", _reference(reference)),
         *([_titled("Constants", _constants(made))] if made.source else []),
-        _titled("Inputs", make_inputs_source(sections.tail, runnable, facts, bounds)),
-        _titled("The harness: nothing below depends on the graph", code),
-        _main(graph, sections.names, reference),
+        _titled("Inputs", inputs),
+        _titled("The reference: the graph as aten operations", _reference(reference)),
+        _titled(_CORE_TITLE, pasted.code),
+        'if __name__ == "__main__":\n    sys.exit(main(Bench(globals(), OPTIONS.size), OPTIONS))',
     ]
-    return "\n\n\n".join(parts) + "\n"
+    return "\n\n\n".join(parts) + f"\n{LAST_LINE}\n"
+
+
+_START = """if __name__ == "__main__":
+    OPTIONS = read_options(GRAPH, KERNELS, SIZES, "".join(linecache.getlines(__file__)))"""
+
+
+def _head(graph: str, kernels: Sequence[str], sizes: Mapping[str, int], reference: ReferenceSource) -> str:
+    names = "".join(f"\n    {name!r}," for name in kernels) + "\n" * bool(kernels)
+    return "\n".join(
+        [
+            f"GRAPH = {graph!r}",
+            f"KERNELS = [{names}]",
+            f"SIZES = {dict(sizes)!r}",
+            f"NO_REFERENCE = {reference.why_not!r}",
+        ]
+    )
 
 
 def _kernels(sections: Sections) -> str:
@@ -110,9 +127,6 @@ def _kernels(sections: Sections) -> str:
             blank = cst.EmptyLine(indent=False)
             title = cst.EmptyLine(comment=cst.Comment(f"# {name}_v2: a copy of the kernel above, to edit"))
             body.append(copy.with_changes(leading_lines=[blank, blank, title]))
-    if sections.names:
-        waits = [index for index, statement in enumerate(body) if m.matches(statement, WAIT)]
-        body.insert(waits[-1], cst.parse_statement(_COPIES_FIRST))
     return _code(body)
 
 
@@ -138,22 +152,6 @@ def _constants(made: Constants) -> str:
     return f"{made.source}\n\n\nTAKES = {{  # which kernels and library calls take a constant{lines}\n}}"
 
 
-def _main(graph: str, kernels: Sequence[str], reference: ReferenceSource) -> str:
-    lines = "".join(f"\n        {name!r}," for name in kernels)
-    return f"""BENCH = Bench(
-    graph={graph!r},
-    kernels=[{lines}
-    ],
-    make_inputs=make_inputs,
-    aten_graph={"AtenGraph" if reference.source else None},
-    no_reference={reference.why_not!r},
-    namespace=globals(),
-)
-
-if __name__ == "__main__":
-    sys.exit(main(BENCH))"""
-
-
 def _titled(title: str, code: str) -> str:
     return f"{_RULE}\n# {title}\n{_RULE}\n\n\n{code}"
 
@@ -162,46 +160,63 @@ def _code(statements: Sequence[Statement]) -> str:
     return cst.Module(body=list(statements)).code.strip()
 
 
+@dataclass(frozen=True, slots=True)
+class Core:
+    """What is pasted into a bench file: imports, code above the kernels, and code below all else."""
+
+    imports: tuple[str, ...]
+    torch_imports: tuple[str, ...]
+    options: str
+    code: str
+
+
 @cache
-def harness(gpu: bool) -> tuple[tuple[str, ...], str]:
-    """Return the import statements of the harness, one for each module, and its code.
+def core(gpu: bool, ordered: bool) -> Core:
+    """Return what is pasted: for a graph that runs on a GPU, and with inputs whose values are in an order.
 
     Two modules that say `from typing import Any` and `from typing import TypeAlias` make one line of both.
-    `gpu`: for a graph that runs on one.
     """
-    folder = Path(inductor_probe.harness.__file__).parent
-    names: dict[str, set[str]] = {}
-    parts = []
-    for stem in (*CORE, *REST):
-        if stem in ONLY_ON_GPU and not gpu:
-            continue
-        text, end = (folder / f"{stem}.py").read_text(encoding="utf-8"), 0
-        tree = ast.parse(text)
-        for node in tree.body:
-            if not isinstance(node, ast.Import | ast.ImportFrom):
-                continue
-            end = node.end_lineno or end
-            module = (node.module or "") if isinstance(node, ast.ImportFrom) else node.names[0].name
-            if module.partition(".")[0] not in ("inductor_probe", "__future__"):
-                imported = {alias.name for alias in node.names} if isinstance(node, ast.ImportFrom) else ()
-                names.setdefault(module, set()).update(imported)
-        title = "\n".join(f"# {line}".rstrip() for line in (ast.get_docstring(tree) or "").splitlines())
-        code = "\n".join(text.split("\n")[end:]).strip()
-        parts.append(f"{title}\n\n\n{_FOR_OUR_TOOLS.sub('', code)}")
+    names: dict[str, set[str]] = {"linecache": set(), "sys": set()}
+    left_out = (*(() if gpu else ONLY_ON_GPU), *(() if ordered else ONLY_ORDERED))
+    options = [_pasted(stem, names) for stem in HEAD]
+    code = [_pasted(stem, names) for stem in CORE if stem not in left_out]
     lines = [
         f"from {module} import {', '.join(sorted(imported, key=str.swapcase))}"
         if imported
         else f"import {module}"
         for module, imported in names.items()
     ]
-    return tuple(sorted(lines, key=_isort)), "\n\n\n".join(parts)
+    lines.sort(key=lambda line: (line.startswith("from"), line))
+    of_torch = [line for line in lines if line.split(maxsplit=2)[1].startswith("torch")]
+    others = [line for line in lines if line not in of_torch]
+    return Core(tuple(others), tuple(of_torch), "\n\n".join(options), "\n\n".join(code))
+
+
+def _pasted(stem: str, names: dict[str, set[str]]) -> str:
+    """Return the code of a module of the harness; what it imports from elsewhere is added to `names`."""
+    path = Path(inductor_probe.harness.__file__).with_name(f"{stem}.py")
+    text, end = path.read_text(encoding="utf-8"), 0
+    tree = ast.parse(text)
+    for node in tree.body:
+        if not isinstance(node, ast.Import | ast.ImportFrom):
+            continue
+        end = node.end_lineno or end
+        module = (node.module or "") if isinstance(node, ast.ImportFrom) else node.names[0].name
+        if module.partition(".")[0] not in ("inductor_probe", "__future__"):
+            imported = {alias.name for alias in node.names} if isinstance(node, ast.ImportFrom) else ()
+            names.setdefault(module, set()).update(imported)
+    title = "\n".join(f"# {line}".rstrip() for line in (ast.get_docstring(tree) or "").splitlines())
+    code = _BLANK_LINES.sub("\n\n", "\n".join(text.split("\n")[end:]).strip())
+    return f"{title}\n\n{_FOR_OUR_TOOLS.sub('', code)}"
 
 
 def other_harness(text: str) -> bool:
-    """Tell whether the harness in a bench file is not this one: of another version, or edited."""
-    return harness("'cuda" in text)[1] not in text
+    """Tell whether the core in a bench file is not that of this version: of another one, or edited."""
+    cores = [core(gpu, ordered) for gpu in (False, True) for ordered in (False, True)]
+    return not any(one.code in text and one.options in text for one in cores)
 
 
-def _isort(line: str) -> tuple[bool, bool, str]:
-    """Sort as isort does: the standard library before torch, `import` before `from`."""
-    return line.split(maxsplit=2)[1].startswith("torch"), line.startswith("from"), line
+def is_complete(text: str) -> bool:
+    """Tell whether a bench file ends with its last line; those of older versions end with `main`."""
+    last = text.rstrip().rpartition("\n")[2].strip()
+    return last in (LAST_LINE, "sys.exit(main(BENCH))")

@@ -1,22 +1,27 @@
-"""The part of a bench file that is the same in all of them: real modules here, pasted there.
+"""What checks and times a graph: its core is pasted into bench files, all of it imported by `probe`.
 
-They import torch and nothing of this package but each other, and are pasted in this order, in which they are
-best read. `CORE` checks and times; it imports nothing of `REST`, which measures where a call's time goes,
-sweeps configs, and is the file's command line.
+Everything here imports torch, and nothing of this package but `harness` itself. `HEAD` and `CORE` are pasted,
+in this order, in which they are best read: they check and time in one process. The other modules extend them
+(random numbers replayed, cold data, a GPU clock that takes off what events add, overheads, configs) and are
+imported from here: no line exists twice.
 """
 
+HEAD = ("options",)
+"""Pasted above the kernels: it needs the standard library only, and runs before torch is imported."""
 CORE = (
-    "remarks",
-    "bench",
     "inputs",
+    "orders",
+    "bench",
     "checks",
     "reference",
     "judge",
-    "gpu_clock",
+    "events",
     "timing",
     "launches",
     "report",
+    "alone",
 )
-REST = ("constants", "overheads", "configs", "measure", "main")
-ONLY_ON_GPU = ("gpu_clock", "configs")
+ONLY_ON_GPU = ("events",)
 """Pasted into bench files of graphs on a GPU only: nothing calls what is in them elsewhere."""
+ONLY_ORDERED = ("orders",)
+"""Pasted where inputs have values in an order only."""

@@ -7,76 +7,51 @@ import linecache
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
+
+from inductor_probe.harness.inputs import Inputs
 
 Call: TypeAlias = "Callable[[], object]"  # of a kernel or wrapper, with its arguments bound
 
 
-@dataclass
 class Bench:
-    """A graph: its wrapper and kernels by name in `namespace`, where variants are found as `NAME_v2`, `_v3`.
+    """The names of a bench file: what it has for a graph, its kernels and copies of them (`NAME_v2`, `_v3`).
 
-    `aten_graph` makes the graph as a module of aten operations, None (and `no_reference` why) without one.
-    `kind` and `sizes` are what `make_inputs` is asked for. `missing` are the kernels and library calls that
-    take a constant that cannot be had, with the reason; None until the constants are set.
+    Attributes:
+        aten_graph: makes the graph as a module of aten operations; None, and `no_reference` why, without one.
+        missing: kernels and library calls that take a constant that cannot be had, and why: none is judged,
+            nor is the wrapper then. None until the constants are set.
     """
 
-    graph: str
-    kernels: list[str]
-    make_inputs: Callable[..., list[Any]]
-    aten_graph: Callable[[], Any] | None
-    no_reference: str
-    namespace: dict[str, Any]
-    kind: str = "random"
-    sizes: dict[str, int] = field(default_factory=dict)
-    missing: dict[str, str] | None = None
+    def __init__(self, names: dict[str, Any], sizes: Mapping[str, int] | None = None) -> None:
+        self.namespace, self.sizes = names, dict(sizes or {})
+        self.graph: str = names["GRAPH"]
+        self.kernels: list[str] = names["KERNELS"]
+        self.no_reference: str = names["NO_REFERENCE"]
+        self.aten_graph: Callable[[], Any] | None = names.get("AtenGraph")
+        self.maker: Callable[[int], Any] = Inputs
+        self.missing: dict[str, str] | None = None
 
     def inputs(self, seed: int) -> list[Any]:
-        """Return fresh inputs.
+        """Return fresh inputs."""
+        return list(self.namespace["make_inputs"](self.maker(seed), **self.sizes))
 
-        Raises:
-            InputsError: there are none of that kind or of those sizes.
-        """
-        return self.make_inputs(seed, self.kind, self.sizes)
+    def variants(self, *names: str) -> list[str]:
+        """Return the copies of the wrapper and of each kernel, or of `names`, that have to be right."""
+        copies = [name for name in self.namespace if name not in self.namespace.get("ABLATIONS", ())]
+        missing = ("call", *self.missing) if self.missing else ()
+        known = [name for name in names or ("call", *self.kernels) if name not in missing]
+        return [copy for name in known for copy in copies if re.fullmatch(rf"{name}_v\d+", copy)]
 
-    def variants(self) -> list[Variant]:
-        """Return the edited copies in this file that must be right: of the wrapper, then of each kernel.
-
-        A kernel that takes a constant that cannot be had is not judged, nor is the wrapper then.
-        """
-        missing = self.missing or {}
-        variants = [] if missing else [Variant(name, name) for name in self._copies("call")]
-        for kernel in (name for name in self.kernels if name not in missing):
-            variants += [Variant(name, "call", {kernel: name}) for name in self._copies(kernel)]
-        return variants
-
-    def ablations(self) -> dict[str, str]:
-        """Return the copies that compute something else on purpose, and what each leaves out."""
-        return dict(self.namespace.get("ABLATIONS", {}))
-
-    def _copies(self, name: str) -> list[str]:
-        copies = [copy for copy in self.namespace if re.fullmatch(rf"{name}_v\d+", copy)]
-        return [copy for copy in copies if copy not in self.ablations()]
+    def run(self, name: str, inputs: list[Any]) -> list[Any]:
+        """Run `call` on `inputs`, or a copy of it, or `call` with a kernel's copy; return the outputs."""
+        with replaced(self.namespace, {original_of(name): self.namespace[name]}):
+            return list(self.namespace["call"](list(inputs)))  # it empties its list
 
 
-@dataclass
-class Variant:
-    """A version of the code: run `entry` with each kernel in `swaps` replaced by its copy."""
-
-    name: str
-    entry: str = "call"
-    swaps: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def wrapper(self) -> str:
-        """The wrapper of the same number: `call_v3` for the kernel `k_v3`."""
-        return "call" + self.name[self.name.rindex("_v") :]
-
-    def run(self, bench: Bench, inputs: list[Any]) -> list[Any]:
-        """Run it on `inputs` and return its outputs."""
-        with replaced(bench.namespace, {name: bench.namespace[copy] for name, copy in self.swaps.items()}):
-            return list(bench.namespace[self.entry](list(inputs)))  # it empties its list
+def original_of(name: str) -> str:
+    """Return what `name` is a copy of, itself if it is none: `k` for `k_v2`."""
+    return re.sub(r"_v\d+$", "", name)
 
 
 @contextmanager
@@ -93,28 +68,15 @@ def replaced(namespace: dict[str, Any], values: Mapping[str, Any]) -> Iterator[N
 def unedited(bench: Bench) -> set[str]:
     """Return the variants whose text is that of their originals: `k_v2 = f('k_v2')` beside `k = f('k')`.
 
-    Timing one would time its original. An unedited `call_v2` launches the copies of its number: it counts
-    as edited if one of those was edited.
+    An unedited `call_v2` launches the copies of its number: it counts as edited if one of those was edited.
     """
-    path = bench.namespace.get("__file__")
-    if path is None:
-        return set()
-    linecache.checkcache(path)
-    source = "".join(linecache.getlines(path))  # the text that runs, also where the file was changed since
-    lines, texts = source.split("\n"), dict[str, str]()
-    for node in ast.parse(source).body:
-        match node:
-            case (
-                ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.Assign(targets=[ast.Name(id=name)])
-            ):
-                texts[name] = "\n".join(lines[node.lineno - 1 : node.end_lineno])
-    copies: dict[str, dict[str, str]] = {}  # by number: the original of each copy
+    lines, texts = linecache.getlines(bench.namespace.get("__file__", "")), dict[str, str]()
+    for node in ast.parse("".join(lines)).body:
+        name = str(getattr(node, "name", "") or getattr(getattr(node, "targets", [None])[0], "id", ""))
+        texts[name] = "".join(lines[node.lineno - 1 : node.end_lineno])
+    edited = set[str]()
     for name in texts:
-        if copy := re.fullmatch(r"(\w+?)_v(\d+)", name):
-            copies.setdefault(copy[2], {})[name] = copy[1]
-    names = set[str]()
-    for number, originals in copies.items():
-        word = re.compile(rf"\b({'|'.join(originals.values())})_v{number}\b")
-        same = {copy for copy, name in originals.items() if word.sub(r"\1", texts[copy]) == texts.get(name)}
-        names |= same if same == set(originals) else same - {f"call_v{number}"}
-    return names & {variant.name for variant in bench.variants()}
+        number = name[len(original_of(name)) :]
+        pair = [re.sub(rf"{number}\b", "", texts.get(copy, "")) for copy in (name, original_of(name))]
+        edited |= {name, f"call{number}"} if pair[0] != pair[1] else set()
+    return {name for name in bench.variants() if name in texts and name not in edited}

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 import torch
 
-from inductor_probe.harness.remarks import Remark, remark, sentences
-
+Reason: TypeAlias = "tuple[str, dict[str, Any]]"  # a sentence, and the values of the names in it
 ANYTHING: Any = object()  # expected of memory that the graph does not write to
 
 
@@ -26,34 +24,21 @@ class Check:
     first_bad_output: int | None = None
     value: float | None = None
     expected: float | None = None
-    remarks: list[Remark] = field(default_factory=list)
+    remarks: list[Reason] = field(default_factory=list)
     unedited: bool = False
 
     def sentence(self) -> str:
         """Say whether the variant is right, or where it is not."""
-        error = "" if self.max_error is None else f", max error {self.max_error:.3g}"
-        if self.correct:
-            correct = "correct, an unedited copy" if self.unedited else "correct"
-            reasons = f" ({sentences(self.remarks)})" if self.remarks else ""
-            return f"{self.name}: {correct}{error}{reasons}"
-        text = f"{self.name}: WRONG"
+        text = f"{self.name}: {'correct' if self.correct else 'WRONG'}{', an unedited copy' * self.unedited}"
         if self.mismatches:
-            text += f", {self.mismatches} of {self.elements} elements{error}"
+            text += f", {self.mismatches} of {self.elements} elements"
+        if self.max_error is not None and (self.correct or self.mismatches):
+            text += f", max error {self.max_error:.3g}"
         if self.first_bad is not None:
-            index = ", ".join(map(str, self.first_bad))
-            values = f"{self.value} instead of {self.expected}"
-            text += f"; first at output {self.first_bad_output}[{index}]: {values}"
-        return text + (f"; {sentences(self.remarks)}" if self.remarks else "")
-
-    def plain(self) -> dict[str, Any]:
-        """Return it for JSON, which has neither NaN nor infinity nor complex numbers: they become text."""
-
-        def in_json(value: Any) -> bool:
-            return not isinstance(value, complex | float) or (
-                isinstance(value, float) and math.isfinite(value)
-            )
-
-        return {key: value if in_json(value) else str(value) for key, value in asdict(self).items()}
+            place = f"output {self.first_bad_output}{list(self.first_bad)}"
+            text += f"; first at {place}: {self.value} instead of {self.expected}"
+        reasons = "; ".join(reason.format(**values) for reason, values in self.remarks)
+        return text + (f" ({reasons})" if self.correct else f"; {reasons}") * bool(reasons)
 
 
 @dataclass
@@ -70,7 +55,7 @@ def is_float(value: Any) -> bool:
 
 
 def in_double(value: torch.Tensor) -> torch.Tensor:
-    """Return a float tensor in a type that every operation knows: those of 8 bits know few."""
+    """Return a tensor in a type that every operation knows: floats of 8 bits know few."""
     return value.to(torch.complex128 if value.is_complex() else torch.float64)
 
 
@@ -85,13 +70,11 @@ def differences(
     """
     dtype = value.dtype
     wide = torch.complex128 if dtype.is_complex else torch.float64
-    rounded, exact = expected.to(dtype).to(wide), expected.to(wide)
-    error = (value.to(wide) - exact).abs()
-    if not (dtype.is_floating_point or dtype.is_complex):
-        unequal = value != expected
-        return (unequal & (error > slack.absolute) if slack.absolute else unequal), error
-    value = value.to(wide)
-    same = (value == exact) | (value == rounded) | (value.isnan() & exact.isnan())
+    rounded, exact, wider = expected.to(dtype).to(wide), expected.to(wide), value.to(wide)
+    error = (wider - exact).abs()
+    if not is_float(value):
+        return (value != expected) & ((error > slack.absolute) | (slack.absolute == 0)), error
+    same = (wider == exact) | (wider == rounded) | (wider.isnan() & exact.isnan())
     limit = allowed(exact, dtype)
     limit = torch.maximum(limit, (limit * slack.tolerances).clamp(max=slack.absolute))
     return ~same & ~(exact.isfinite() & (error <= limit)), error.masked_fill(same, 0.0)
@@ -105,48 +88,39 @@ def allowed(exact: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 
 def slack_of(value: Any, expected: Any, times: float) -> Slack:
     """Return the slack that lets through what is `times` further from `expected` than `value` is."""
-    comparable = isinstance(value, torch.Tensor) and isinstance(expected, torch.Tensor)
-    if not comparable or value.shape != expected.shape:
+    if not isinstance(value, torch.Tensor) or value.shape != getattr(expected, "shape", None):
         return Slack()
-    error = differences(value, expected, Slack())[1]
-    exact = in_double(expected)
+    error, exact = differences(value, expected, Slack())[1], in_double(expected)
     counted = error.isfinite() & exact.isfinite()
     if not counted.any():
         return Slack()
-    largest = times * error[counted].max().item()
-    if not is_float(value):
-        return Slack(largest)
-    return Slack(largest, times * (error / allowed(exact, value.dtype))[counted].max().item())
+    relative = (error / allowed(exact, value.dtype))[counted].max().item() if is_float(value) else 1 / times
+    return Slack(times * error[counted].max().item(), times * relative)
 
 
 def compare(name: str, values: list[Any], expected: list[Any], slack: list[Slack]) -> Check:
     """Compare outputs one by one; sizes and dtypes count as well, strides are the caller's business."""
     check = Check(name)
     if len(values) != len(expected):
-        reason = remark("output-count", name, values=len(values), expected=len(expected))
-        return Check(name, correct=False, remarks=[reason])
-    for output, (value, right) in enumerate(zip(values, expected, strict=True)):
+        counts = {"values": len(values), "expected": len(expected)}
+        check.remarks = [("returns {values} values instead of {expected}", counts)]
+    for output, (value, right) in enumerate(zip(values, expected, strict=False)):
         if right is ANYTHING:
             continue
-        if not isinstance(right, torch.Tensor) or not isinstance(value, torch.Tensor):
-            if type(value) is not type(right) or value != right:
-                reason = remark("output-value", name, value=repr(value), expected=repr(right))
-                return Check(name, correct=False, first_bad_output=output, remarks=[reason])
+        forms = [f"size {tuple(x.shape)}" if isinstance(x, torch.Tensor) else repr(x) for x in (value, right)]
+        if forms[0] != forms[1] or check.remarks:
+            numbers, check.first_bad_output = {"value": forms[0], "expected": forms[1]}, output
+            check.remarks = check.remarks or [("{value} is not {expected}", numbers)]
+            break
+        if not isinstance(value, torch.Tensor):
             continue
-        if value.shape != right.shape:
-            sizes = {"size": str(tuple(value.shape)), "expected": str(tuple(right.shape))}
-            reason = remark("output-size", name, **sizes)
-            return Check(name, correct=False, first_bad_output=output, remarks=[reason])
         bad, error = differences(value, right, slack[output])
-        finite = error[error.isfinite()]
-        if finite.numel():
+        if (finite := error[error.isfinite()]).numel():
             check.max_error = max(check.max_error or 0.0, finite.max().item())
         check.elements += value.numel()
         check.mismatches += int(bad.sum())
-        if check.correct and bad.any():
-            check.correct = False
-            check.first_bad_output = output
-            check.first_bad = tuple(bad.nonzero()[0].tolist())
-            check.value = value[check.first_bad].item()
-            check.expected = right[check.first_bad].item()
+        if check.first_bad is None and bad.any():
+            check.first_bad, check.first_bad_output = tuple(bad.nonzero()[0].tolist()), output
+            check.value, check.expected = value[check.first_bad].item(), right[check.first_bad].item()
+    check.correct = not (check.remarks or check.mismatches)
     return check

@@ -23,8 +23,9 @@ from torch.utils._pytree import tree_leaves
 from inductor_probe.harness.bench import Call, replaced
 from inductor_probe.harness.checks import Slack, compare, slack_of
 from inductor_probe.harness.inputs import changed, clone, tensors_of
-from inductor_probe.harness.launches import Launch
-from inductor_probe.harness.remarks import Remark, first_line, remark
+from inductor_probe.harness.reference import first_line
+from inductor_probe.harness.remarks import Remark, remark
+from inductor_probe.harness.replays import Launch
 
 HEURISTICS = "torch._inductor.runtime.triton_heuristics"  # imported when a kernel is there: that takes long
 CONFIG_OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")  # beside block sizes

@@ -11,9 +11,10 @@ import torch
 from torch.nn import functional
 
 from inductor_probe.harness.bench import Bench
-from inductor_probe.harness.inputs import Inputs, InputsError
-from inductor_probe.harness.reference import IN_FLOAT64
-from inductor_probe.harness.remarks import Remark, first_line, remark
+from inductor_probe.harness.inputs import Inputs
+from inductor_probe.harness.reference import IN_FLOAT64, first_line
+from inductor_probe.harness.remarks import Remark, remark
+from inductor_probe.harness.saved_inputs import InputsError
 
 FOLDER = "probe_constants"  # beside the bench file
 

@@ -15,60 +15,33 @@ import torch
 from torch.autograd import DeviceType
 
 from inductor_probe.harness.bench import Call
-from inductor_probe.harness.remarks import Remark, first_line, remark
+from inductor_probe.harness.events import AHEAD, EventClock, GpuStream
+from inductor_probe.harness.reference import first_line
+from inductor_probe.harness.remarks import Remark, remark
 
-FLUSHED = 2  # times the L2 is written over
 NEAR_LAUNCH_S = 40e-6  # shorter kernels are replayed: what events add differs by up to 1 us between kernels
 ALIKE = 4  # times that: longer ones are not timed in the way of a short one
 REPLAYED = 16  # calls in a graph
 REFERENCE = (1 << 16, 1 << 20, 1 << 22)  # elements of the kernels that tell what events add: 2 to 10 us
 SHORTEST_S = 0.3e-6  # no kernel is shorter: a graph that seems so was left empty
-AHEAD = 100_000  # cycles: what is enqueued next is there before the GPU comes to it
 QUAD = 4  # blocks: a clock read from one alone is off by a hundredth now and then
 PLANS = 64  # that are kept: a graph each
 
 
-class GpuStream:
+class ProfiledStream(GpuStream):
     """The current stream of a device. `remarks` say which of its means this torch or this GPU lacks."""
 
     def __init__(self, device: torch.device | str | int) -> None:
-        self.device = torch.device("cuda", device) if isinstance(device, int) else torch.device(device)
+        super().__init__(device)
         self.remarks: list[Remark] = []
         self._profiled = False
 
-    def wait(self) -> None:
-        """Wait until all that was enqueued has run."""
-        torch.cuda.synchronize(self.device)
-
-    def stamp(self) -> Any:
-        """Enqueue a time stamp."""
-        event = torch.cuda.Event(enable_timing=True)
-        event.record(torch.cuda.current_stream(self.device))
-        return event
-
-    def passed(self, stamp: Any) -> bool:
-        """Tell whether the GPU has reached `stamp`."""
-        return bool(stamp.query())
-
-    def seconds(self, first: Any, last: Any) -> float:
-        """Return the seconds between two time stamps that were passed."""
-        return float(first.elapsed_time(last)) / 1e3
-
     def sleep(self, cycles: int) -> bool:
         """Enqueue a kernel that does nothing for so many cycles of the SM clock; False without one."""
-        enqueue = getattr(torch.cuda, "_sleep", None)
-        if enqueue is None:
+        slept = super().sleep(cycles)
+        if not slept:
             self.add(remark("sleep-not-available", torch=torch.__version__))
-            return False
-        with torch.cuda.device(self.device):
-            enqueue(cycles)
-        return True
-
-    def flusher(self) -> Call:
-        """Return a function that enqueues writing over the whole L2."""
-        size = torch.cuda.get_device_properties(self.device).L2_cache_size
-        flush: Call = torch.empty(max(FLUSHED * size, 1 << 22), dtype=torch.int8, device=self.device).zero_
-        return flush
+        return slept
 
     def capture(self, enqueue: Call) -> Call:
         """Record what `enqueue` enqueues as a CUDA graph, and return what replays it.
@@ -121,7 +94,7 @@ class GpuStream:
             self.remarks.append(remark)
 
 
-def profiled(stream: GpuStream, run: Call, calls: int, ahead: Call) -> float | None:
+def profiled(stream: ProfiledStream, run: Call, calls: int, ahead: Call) -> float | None:
     """Return the median seconds a call that the kernels of `run` take by the profiler, `ahead` left out.
 
     None where the profiler sees no kernels, or not the same number of them in every call.
@@ -159,7 +132,7 @@ class Plan:
     less: Call | None = None
 
 
-class GpuClock:
+class GpuClock(EventClock):
     """Times functions that enqueue kernels: `clock(run, calls)` is the seconds a call that the GPU is busy.
 
     Behind a kernel that only waits, everything is enqueued before the GPU starts on it, so that no time in
@@ -172,12 +145,12 @@ class GpuClock:
         remarks: what could not be done as said here.
     """
 
-    def __init__(self, stream: GpuStream, *, cold: bool = True, corrected: bool = True) -> None:
-        self.stream = stream
+    def __init__(self, stream: ProfiledStream, *, cold: bool = True, corrected: bool = True) -> None:
+        super().__init__(stream, cold=cold)
         self.remarks = stream.remarks
         self._clocks = deque([1e9], maxlen=QUAD)
         self._sleep_s = 0.0
-        self._flush: Call | None = stream.flusher() if cold else None
+        self._cold = cold
         self._plans: dict[tuple[int, int], tuple[Plan, Any]] = {}
         self.added = {"events": 0.0, "graph": 0.0}
         self._measure_sm()
@@ -185,7 +158,7 @@ class GpuClock:
             self._measure_added()
 
     @property
-    def sm_hz(self) -> float:
+    def sm_hz(self) -> float:  # type: ignore[override] # known here, not assumed
         """Clock of the multiprocessors during the last blocks, from cycles waited: it is to be compared."""
         return statistics.median(self._clocks)
 
@@ -224,7 +197,7 @@ class GpuClock:
 
     def prologue(self, before: Call | None) -> Call:
         """Return what is enqueued ahead of each call, outside of its time."""
-        steps = [step for step in (before, self._flush) if step]
+        steps = [step for step in (before, self.flush if self._cold else None) if step]
         return lambda: [step() for step in steps]
 
     def _plan(self, run: Call, before: Call | None) -> Plan:
@@ -260,10 +233,11 @@ class GpuClock:
                     if number < calls:
                         run()
 
-            return self.stream.capture(enqueue)
+            replay: Call = self.stream.capture(enqueue)
+            return replay
 
         # Warm, with nothing ahead of the calls, twice as many calls as once: starting a graph drops out.
-        bare = before is None and self._flush is None
+        bare = before is None and not self._cold
         try:
             more = times(2 * REPLAYED, 2 * REPLAYED) if bare else times(REPLAYED, REPLAYED)
             less = times(REPLAYED, REPLAYED) if bare else times(REPLAYED, 0)
@@ -277,19 +251,8 @@ class GpuClock:
 
     def _pairs(self, plan: Plan, run: Call, calls: int, before: Call | None) -> list[float]:
         """Time each call between two events."""
-        ahead = self.prologue(before)
-        stamps: list[tuple[Any, Any]] = []
-
-        def enqueue() -> None:
-            stamps.clear()
-            for _ in range(calls):
-                ahead()
-                first = self.stream.stamp()
-                run()
-                stamps.append((first, self.stream.stamp()))
-
-        plan.host = self._blocked(enqueue, plan.host * calls) / calls
-        return [self.stream.seconds(*pair) for pair in stamps]
+        seconds, plan.host = self.between(run, calls, self.prologue(before), plan.host)
+        return seconds
 
     def _replays(self, plan: Plan, more: Call, less: Call, count: int) -> list[float]:
         """Replay both graphs in turn; return the difference, a call."""
@@ -303,36 +266,22 @@ class GpuClock:
                     replay()
                     stamps.append(self.stream.stamp())
 
-        plan.replay = self._blocked(enqueue, plan.replay * count) / count
+        plan.replay = self.blocked(enqueue, plan.replay * count) / count
         spans = [self.stream.seconds(*stamps[index : index + 2]) for index in range(0, len(stamps), 2)]
         return [(long - short) / REPLAYED for long, short in zip(spans[0::2], spans[1::2], strict=True)]
 
-    def _blocked(self, enqueue: Call, host: float) -> float:
-        """Enqueue while the GPU waits, longer where the host is slower than `host`; return the seconds."""
-        for patience in (2, 8, 32):
-            cycles = int(self.sm_hz * min(max(patience * host, 100e-6), 0.5))
-            self.stream.wait()
-            self.stream.sleep(AHEAD)
-            first = self.stream.stamp()
-            slept = self.stream.sleep(cycles)
-            last = self.stream.stamp()
-            begin = time.perf_counter()
-            enqueue()
-            spent = time.perf_counter() - begin
-            late = slept and self.stream.passed(last)
-            self.stream.wait()
-            if slept and self._sleep_s:
-                self._clocks.append(cycles / max(self.stream.seconds(first, last) - self._sleep_s, 1e-6))
-            if not late:
-                return spent
-        self.stream.add(remark("host-waits"))
-        return host
+    def note(self, cycles: int, first: Any, last: Any, late: bool) -> None:
+        """Read the SM clock off so many cycles between two stamps."""
+        if cycles and self._sleep_s:
+            self._clocks.append(cycles / max(self.stream.seconds(first, last) - self._sleep_s, 1e-6))
+        if late:
+            self.stream.add(remark("host-waits"))
 
     def _measure_sm(self) -> None:
         """Learn the SM clock, and what events add to a kernel that waits: two equations."""
 
         def waited(cycles: int) -> float:
-            seconds = []
+            seconds = list[float]()
             for _ in range(5):
                 self.stream.sleep(AHEAD)
                 begin = self.stream.stamp()

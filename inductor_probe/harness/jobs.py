@@ -13,7 +13,6 @@ import torch
 
 from inductor_probe.harness.bench import Bench
 from inductor_probe.harness.checks import Check
-from inductor_probe.harness.inputs import InputsError
 from inductor_probe.harness.load import BenchText, CompileError, LoadError
 from inductor_probe.harness.measure import (
     Listener,
@@ -26,7 +25,9 @@ from inductor_probe.harness.measure import (
     run_checks,
     run_timing,
 )
+from inductor_probe.harness.references import plain_check
 from inductor_probe.harness.remarks import Remark
+from inductor_probe.harness.saved_inputs import InputsError
 
 Request: TypeAlias = dict[str, Any]
 Tell: TypeAlias = Callable[..., None]
@@ -79,9 +80,7 @@ def measure(file: Request, request: Request, tell: Tell) -> None:
         raise JobError("usage", f"no kernel {options.kernel}; there is {', '.join(bench.kernels)}")
     try:
         options = bind_inputs(bench, options)
-    except Exception as error:  # the file makes its inputs by its own copy of `InputsError`
-        if type(error).__name__ not in (InputsError.__name__, ValueError.__name__):
-            raise
+    except (InputsError, ValueError) as error:
         raise JobError("usage", str(error)) from error
     variants, correct, inputs, remarks = check_or_trust(bench, options, request, loaded.refused, tell)
     process = process_record(
@@ -120,13 +119,13 @@ def check_or_trust(
     except InputsError as error:
         raise JobError("usage", str(error)) from error
     checked.checks = [
-        Check(check.name, correct=False, remarks=[refused[check.name].remark(check.name)])
+        Check(check.name, correct=False, remarks=[refused[check.name].reason()])
         if check.name in refused
         else check
         for check in checked.checks
     ]
     for check in (checked.pristine, *checked.checks):
-        tell("check", variant=check.plain())
+        tell("check", variant=plain_check(check))
     variants = checked.to_time(options.copies)
     tell("checked", variants=sorted(variants), correct=checked.pristine.correct)
     return variants, checked.pristine.correct, checked.inputs, checked.remarks

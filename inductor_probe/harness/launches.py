@@ -3,196 +3,95 @@
 from __future__ import annotations
 
 import ctypes
-import re
-from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
-import torch
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
-
-from inductor_probe.harness.bench import Bench, Call, Variant, replaced
-from inductor_probe.harness.inputs import clone, tensors_of
-from inductor_probe.harness.remarks import Remark, remark
+from inductor_probe.harness.bench import Bench, Call, replaced
+from inductor_probe.harness.inputs import clone
 from inductor_probe.harness.timing import Subject
 
 Pair: TypeAlias = "tuple[Subject, Subject | None]"
 
 
-class Memory(TorchDispatchMode):  # type: ignore[misc]
-    """Notes what memory tensors take while it is active, so that a raw pointer can be told to be into it.
-
-    Wrappers of torch before 2.3 pass `c_void_p(buf0.data_ptr())` to their C++ kernels.
-    """
-
-    def __init__(self, values: Any) -> None:
-        super().__init__()
-        self.storages: dict[int, torch.UntypedStorage] = {}
-        self.note(values)
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
-        self.note(result)
-        return result
-
-    def note(self, values: Any) -> None:
-        """Note the memory of all tensors in `values`; it is kept, so that nothing else gets it."""
-        for tensor in tensors_of(values):
-            if tensor.layout == torch.strided:
-                storage = tensor.untyped_storage()
-                self.storages[storage.data_ptr()] = storage
-
-    def pointed(self, argument: Any) -> Any:
-        """Return the bytes that a raw pointer points to, to the end of their storage; all else as it is."""
-        if isinstance(argument, ctypes.c_void_p) and argument.value:
-            for start, storage in self.storages.items():
-                offset, size = argument.value - start, storage.nbytes()
-                if 0 <= offset < size:
-                    return torch.empty(0, dtype=torch.uint8).set_(storage, offset, (size - offset,), (1,))
-        return argument
-
-
 @dataclass
 class Launch:
-    """The arguments of one call of a kernel; `method` is `run` for Triton, None for C++.
-
-    At the positions in `pointers` it got raw pointers, and `args` has what they point to.
-    """
+    """The arguments of one call of a kernel; `method` is `run` for Triton, None for C++."""
 
     method: str | None
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
-    pointers: frozenset[int] = frozenset()
 
     def values(self) -> tuple[Any, ...]:
         """Return its arguments, positional ones and those with names."""
         return self.args, self.kwargs
 
     def replayable(self) -> bool:
-        """Tell whether the arguments outlive the wrapper: pointers into unknown memory do not."""
+        """Tell whether the arguments outlive the wrapper: raw pointers do not."""
         return not any(isinstance(arg, ctypes.c_void_p) for arg in self.args)
-
-    def fits(self, other: Launch) -> bool:
-        """Tell whether `other` has arguments of the same form: sizes, strides, dtypes and numbers."""
-
-        def forms(launch: Launch) -> list[Any]:
-            return [
-                (leaf.size(), leaf.stride(), leaf.dtype) if isinstance(leaf, torch.Tensor) else leaf
-                for leaf in tree_leaves(launch.values())
-            ]
-
-        return forms(self) == forms(other)
 
     def starter(self, kernel: Any) -> Callable[[Any], Call]:
         """Return what makes a function that launches `kernel` from its arguments: see `values`."""
         start = getattr(kernel, self.method) if self.method else kernel
-
-        def bind(values: Any) -> Call:
-            args, kwargs = values
-            if self.pointers:  # whoever times this keeps the values
-                pointers = {index: ctypes.c_void_p(args[index].data_ptr()) for index in self.pointers}
-                return partial(start, *(pointers.get(index, arg) for index, arg in enumerate(args)))
-            device = next((tensor.device.index for tensor in tensors_of(values) if tensor.is_cuda), None)
-            if "stream" not in self.kwargs or device is None:
-                return partial(start, *args, **kwargs)
-            named = {name: value for name, value in kwargs.items() if name != "stream"}
-
-            def launch() -> object:  # on the stream of the moment: a CUDA graph captures on one of its own
-                return start(*args, stream=torch._C._cuda_getCurrentRawStream(device), **named)
-
-            return launch
-
-        return bind
+        return lambda values: partial(start, *values[0], **values[1])
 
 
 class Recorder:
     """Stands in for a kernel: passes calls on and notes them, with copies of their arguments."""
 
-    def __init__(self, kernel: Any, memory: Memory | None = None) -> None:
+    launch: Any = Launch
+
+    def __init__(self, kernel: Any) -> None:
         self.kernel = kernel
-        self.memory = memory
-        self.launches: list[Launch] = []
+        self.launches: list[Any] = []
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Do what calling a C++ kernel does."""
-        known = tuple(map(self.memory.pointed, args)) if self.memory else args
-        pointers = frozenset(index for index, arg in enumerate(args) if known[index] is not arg)
-        positional, named = clone((known, kwargs))
-        self.launches.append(Launch(None, positional, named, pointers))
+        self.launches.append(self.launch(None, *clone((args, kwargs))))
         return self.kernel(*args, **kwargs)
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
         """Do what `run` of a Triton kernel does."""
-        self.launches.append(Launch("run", *clone((args, kwargs))))
+        self.launches.append(self.launch("run", *clone((args, kwargs))))
         return self.kernel.run(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.kernel, name)
 
 
-def record(bench: Bench, entry: str, name: str, inputs: list[Any]) -> list[Launch]:
+def record(bench: Bench, entry: str, name: str, inputs: list[Any], recorder: Any = Recorder) -> list[Any]:
     """Run the wrapper `entry` on copies of `inputs` and return the launches of kernel `name` in order."""
-
-    def recorded(values: list[Any], memory: Memory | None) -> list[Launch]:
-        recorder = Recorder(bench.namespace[name], memory)
-        with replaced(bench.namespace, {name: recorder}), memory or nullcontext():
-            Variant(entry, entry).run(bench, values)
-        return recorder.launches
-
-    launches = recorded(clone(inputs), None)
-    if all(launch.replayable() for launch in launches):
-        return launches
-    values = clone(inputs)
-    return recorded(values, Memory(values))
+    recorded = recorder(bench.namespace[name])
+    with replaced(bench.namespace, {name: recorded}):
+        bench.run(entry, clone(inputs))
+    return list(recorded.launches)
 
 
 def call_pairs(bench: Bench, inputs: list[Any], right: set[str]) -> Iterator[Pair]:
     """Pair eager with the pristine call, and that with each right variant of it, on the same inputs."""
 
-    def caller(name: str, title: str) -> Subject:
-        entry = bench.namespace[name]
-        return Subject(title, lambda values: lambda: entry(list(values)), inputs)  # it empties its list
+    def caller(title: str, run: Callable[..., object]) -> Subject:
+        return Subject(title, lambda values: lambda: run(list(values)), inputs)  # a call empties its list
 
-    call = caller("call", "Compiled call")
-    variants = [variant.name for variant in bench.variants() if not variant.swaps and variant.name in right]
+    call, variants = caller("Compiled call", bench.namespace["call"]), [*{*bench.variants("call")} & right]
     if bench.aten_graph is not None:
         graph = bench.aten_graph()
-        yield Subject("Eager (aten graph)", lambda values: lambda: graph(*values), inputs), call
+        yield caller("Eager (aten graph)", lambda values: graph(*values)), call
     elif not variants:
         yield call, None
-    for name in variants:
-        yield call, caller(name, name)
+    yield from ((call, caller(name, bench.namespace[name])) for name in sorted(variants))
 
 
-def kernel_pairs(
-    bench: Bench, kernel: str, inputs: list[Any], right: set[str], warn: Callable[[Remark], None]
+def launch_pairs(
+    bench: Bench, kernel: str, launches: list[Any], copies: Mapping[str, list[Any]]
 ) -> Iterator[Pair]:
-    """Pair each launch of `kernel` with that of its right variants: on the same buffers, where they fit."""
-    launches = record(bench, "call", kernel, inputs)
-    if not all(launch.replayable() for launch in launches):
-        warn(remark("foreign-pointers", kernel))
-        return
-    copies: dict[str, list[Launch]] = {}
-    for variant in bench.variants():
-        if kernel in variant.swaps and variant.name in right:
-            entry = variant.wrapper
-            launched = record(bench, entry, variant.name, inputs) if entry in right else []
-            if launched and len(launched) != len(launches):
-                warn(remark("other-launch-count", variant.name, entry=entry, launches=len(launched)))
-            else:
-                copies[variant.name] = launched or launches
-    for name in bench.ablations():
-        if re.fullmatch(rf"{kernel}_v\d+", name):
-            copies[name] = launches
+    """Pair each launch of a kernel with that of its copies, on the arguments that each got."""
     for number, launch in enumerate(launches):
         suffix = " alone" if len(launches) == 1 else f" alone #{number + 1}"
-        values = launch.values()
-        base = Subject(kernel + suffix, launch.starter(bench.namespace[kernel]), values)
-        for name, copied in copies.items():
-            theirs = values if launch.fits(copied[number]) else copied[number].values()
-            yield base, Subject(name + suffix, launch.starter(bench.namespace[name]), theirs)
+        base = Subject(kernel + suffix, launch.starter(bench.namespace[kernel]), launch.values())
+        for copy, copied in copies.items():
+            values = base.values if copied[number] is launch else copied[number].values()
+            yield base, Subject(copy + suffix, launch.starter(bench.namespace[copy]), values)
         if not copies:
             yield base, None

@@ -15,7 +15,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
@@ -26,7 +26,9 @@ from torch._inductor.async_compile import AsyncCompile
 from torch._inductor.codecache import CodeCacheFuture
 
 from inductor_probe.harness.bench import Bench
-from inductor_probe.harness.remarks import Remark, first_line, remark
+from inductor_probe.harness.checks import Reason
+from inductor_probe.harness.reference import first_line
+from inductor_probe.harness.remarks import reason
 
 MODULE = "output_code_bench"
 # torch/_inductor/async_compile.py: the methods of AsyncCompile that take the source of one kernel.
@@ -57,9 +59,9 @@ class CompileError:
     error: str
     message: str = ""
 
-    def remark(self, name: str) -> Remark:
-        """Return it as a remark about the variant `name`."""
-        return remark("variant-not-compiled", name, line=self.line, error=self.error, message=self.message)
+    def reason(self) -> Reason:
+        """Return it as the reason of a check."""
+        return reason("variant-not-compiled", line=self.line, error=self.error, message=self.message)
 
 
 class NotCompiled:
@@ -105,8 +107,7 @@ class Loaded:
 
     def bench(self) -> Bench:
         """Return the graph of the file, with its kernels."""
-        pasted = self.namespace["BENCH"]
-        return Bench(**{field.name: getattr(pasted, field.name) for field in fields(Bench)})
+        return Bench(self.namespace)
 
 
 Watch: TypeAlias = "Callable[[str, CompileError | None], None]"

@@ -15,20 +15,24 @@ from pathlib import Path
 import torch
 from torch._inductor.async_compile import shutdown_compile_workers
 
+from inductor_probe.harness.alone import say
 from inductor_probe.harness.bench import Bench
-from inductor_probe.harness.inputs import KINDS, InputsError
 from inductor_probe.harness.measure import (
     Listener,
     Options,
     Times,
     bind_inputs,
+    describe,
     environment,
     process_record,
     run_checks,
     run_timing,
 )
+from inductor_probe.harness.options import seconds_of
+from inductor_probe.harness.references import plain_check
 from inductor_probe.harness.remarks import Remark, sentence
-from inductor_probe.harness.report import describe, table, wrapped
+from inductor_probe.harness.report import table
+from inductor_probe.harness.saved_inputs import KINDS, InputsError
 
 
 def parse(bench: Bench, argv: list[str] | None) -> tuple[Options, str | None]:
@@ -91,16 +95,6 @@ def parse(bench: Bench, argv: list[str] | None) -> tuple[Options, str | None]:
     return options, arguments.json or (None if options.configs is None else "-")
 
 
-def seconds_of(text: str) -> float:
-    """Read `500ms`, `10s`, `2m`, or a number of seconds."""
-    number, units = text.rstrip("ms"), {"ms": 1e-3, "s": 1.0, "m": 60.0, "": 1.0}
-    try:
-        return float(number) * units[text[len(number) :]]
-    except (KeyError, ValueError):
-        message = f"invalid duration {text!r}: write 2s, 500ms or 1m"
-        raise argparse.ArgumentTypeError(message) from None
-
-
 def main(bench: Bench, argv: list[str] | None = None) -> int:
     """Check, time and report; return 1 if anything is wrong, else 0."""
     options, file = parse(bench, argv)
@@ -111,7 +105,7 @@ def main(bench: Bench, argv: list[str] | None = None) -> int:
 
     def warn(remark: Remark) -> None:
         warnings.append(remark)
-        print(wrapped(f"warning: {sentence(remark)}"), file=sys.stderr, flush=True)
+        say(f"warning: {sentence(remark)}", sys.stderr)
 
     machine, times = environment(), Times([])
     try:
@@ -123,7 +117,7 @@ def main(bench: Bench, argv: list[str] | None = None) -> int:
         warn(known)
     checks = [checked.pristine, *checked.checks]
     for check in checks:
-        print(wrapped(check.sentence()), file=human, flush=True)
+        say(check.sentence(), human)
     if options.configs is not None or (checked.pristine.correct and not options.check_only):
         times = run_timing(
             bench, options, checked.inputs, checked.to_time(options.copies), Listener(warn=warn)
@@ -139,9 +133,9 @@ def main(bench: Bench, argv: list[str] | None = None) -> int:
             "the pristine call is wrong: nothing was timed. If the dump comes from another machine: C++ code "
             f"needs vectors as wide as there, and this machine has {torch.backends.cpu.get_cpu_capability()}"
         )
-        print(wrapped(text), file=human)
+        say(text, human)
     if file:
-        command, variants = sys.argv if argv is None else argv, [check.plain() for check in checks]
+        command, variants = sys.argv if argv is None else argv, [plain_check(check) for check in checks]
         result = process_record(
             bench,
             options,

@@ -15,17 +15,19 @@ from typing import Any
 
 import torch
 
-from inductor_probe.harness.bench import Bench
+from inductor_probe.harness.bench import Bench, original_of
 from inductor_probe.harness.checks import Check
 from inductor_probe.harness.configs import time_configs
 from inductor_probe.harness.constants import bind_constants
-from inductor_probe.harness.inputs import KINDS, clone, tensors_of
-from inductor_probe.harness.judge import check_all
-from inductor_probe.harness.launches import Pair, call_pairs, kernel_pairs, record
+from inductor_probe.harness.inputs import clone, tensors_of
 from inductor_probe.harness.overheads import measure_overheads
-from inductor_probe.harness.remarks import Remark, first_line, remark
-from inductor_probe.harness.report import Timed, describe
-from inductor_probe.harness.timing import Ring, Side, gpu_clock, make_ring, make_side, time_quads
+from inductor_probe.harness.quads import Ring, Side, gpu_clock, make_ring, make_side, time_quads
+from inductor_probe.harness.reference import first_line
+from inductor_probe.harness.references import check_all
+from inductor_probe.harness.remarks import Remark, remark
+from inductor_probe.harness.replays import Pair, call_pairs, kernel_pairs, record
+from inductor_probe.harness.report import Timed
+from inductor_probe.harness.saved_inputs import KINDS, choose_inputs
 
 SCHEMA = 2
 CPUINFO = Path("/proc/cpuinfo")
@@ -102,7 +104,7 @@ def bind_inputs(bench: Bench, options: Options) -> Options:
         InputsError: there are no inputs of that kind or of those sizes.
         ValueError: configs are asked for of a graph without Triton kernels, or a size does not fit.
     """
-    bench.kind, bench.sizes = options.inputs, dict(options.sizes)
+    choose_inputs(bench, options.inputs, dict(options.sizes))
     on_cuda = any(tensor.is_cuda for tensor in tensors_of(bench.inputs(options.seed)))
     if options.configs is not None and not on_cuda:
         raise ValueError("--configs is for Triton kernels, and this graph has none")
@@ -246,12 +248,26 @@ def environment() -> dict[str, Any]:
     }
 
 
+def describe(inputs: list[Any]) -> str:
+    """Say size, dtype and memory format of the largest input: `1x3x224x224 uint8 channels_last`."""
+    tensors = tensors_of(inputs)
+    if not tensors:
+        return "no tensor inputs"
+    main = max(tensors, key=torch.Tensor.numel)
+    size = "x".join(map(str, main.shape)) or "scalar"
+    dtype = str(main.dtype).removeprefix("torch.")
+    layout = "contiguous" if main.is_contiguous() else "strided"
+    if main.dim() == 4 and layout == "strided" and main.is_contiguous(memory_format=torch.channels_last):
+        layout = "channels_last"
+    return f"{size} {dtype} {layout}"
+
+
 def resources(bench: Bench) -> dict[str, dict[str, int]]:
     """Return `registers` and `spills` of a thread, `shared` bytes of a block, of Triton kernels that ran."""
     attributes = {"registers": "n_regs", "spills": "n_spills", "shared": "shared"}
     kernels: dict[str, dict[str, int]] = {}
     for name, kernel in bench.namespace.items():
-        generated = re.sub(r"_v\d+$", "", name) in bench.kernels
+        generated = original_of(name) in bench.kernels
         launchers = getattr(kernel, "launchers", None) if generated else None
         if isinstance(launchers, list) and len(launchers) == 1:  # all but one lost when it was autotuned
             values = {key: getattr(launchers[0], attribute, None) for key, attribute in attributes.items()}
@@ -289,7 +305,7 @@ def process_record(
         "warnings": warnings,
         "variants": variants,
         "comparisons": [asdict(pair) for pair in times.comparisons],
-        "ablations": bench.ablations(),
+        "ablations": dict(bench.namespace.get("ABLATIONS", {})),
         "overheads": times.overheads,
         "resources": resources(bench),
         "configs": times.configs or [],

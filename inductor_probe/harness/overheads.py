@@ -8,6 +8,7 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -20,9 +21,7 @@ from inductor_probe.harness.bench import Bench, Call
 from inductor_probe.harness.gpu_clock import GpuClock, host_seconds
 from inductor_probe.harness.inputs import clone, tensors_of
 from inductor_probe.harness.judge import watched_allocators
-from inductor_probe.harness.launches import Launch, record
-from inductor_probe.harness.remarks import Remark, first_line, remark
-from inductor_probe.harness.timing import (
+from inductor_probe.harness.quads import (
     BUSY,
     Ring,
     Side,
@@ -31,7 +30,11 @@ from inductor_probe.harness.timing import (
     gpu_clock,
     involuntary_switches,
     make_side,
+    placed,
 )
+from inductor_probe.harness.reference import first_line
+from inductor_probe.harness.remarks import Remark, remark
+from inductor_probe.harness.replays import Launch, record
 
 MOST_LAUNCHES = 48
 MOST_BYTES = 2 << 30  # of all that launches are passed; a ring holds a few times that
@@ -100,8 +103,8 @@ class Part:
 
     def on_cuda(self, number: int, clock: GpuClock) -> None:
         """Time it on the device, on the host, and where it is a whole graph, both together."""
-        slots = self.side.ring.take(number, 1)
-        run = self.side.runs[slots[0]]
+        slot = number % len(self.side.runs)
+        run = self.side.runs[slot]
         if self.kind != "compiled":  # on the device it is what `call` is
             self.seconds.append(clock(run, DEVICE_CALLS))
         self.host.append(host_seconds(run, clock.stream.wait, 5))
@@ -112,7 +115,7 @@ class Part:
                 run()
             clock.stream.wait()
             self.wall.append((time.perf_counter() - begin) / DEVICE_CALLS)
-        self.side.ring.restore(slots, self.side.drifting)
+        self.side.ring.restore(slot, self.side.drifting)
 
 
 class LibraryCalls(TorchDispatchMode):  # type: ignore[misc] # mypy does not follow torch
@@ -250,7 +253,7 @@ def measure_overheads(bench: Bench, inputs: list[Any], seconds: float, rng: rand
         except Exception as error:  # a library call may not be one to repeat: of its own, or out of memory
             parts = []
             remarks.append(remark("kernels-not-timed", error=first_line(error)))
-        ring = Ring(inputs, 2, False, rng)
+        ring = two_slots(inputs, rng)
         call = Subject("call", lambda values: lambda: entry(list(values)), inputs)
         parts.append(Part("call", "call", make_side(call, ring)))
         guarded = None
@@ -286,6 +289,11 @@ def measure_overheads(bench: Bench, inputs: list[Any], seconds: float, rng: rand
             "flops": flops_of(bench, inputs, remarks),
             "remarks": remarks + (clock.remarks if clock else []),
         }
+
+
+def two_slots(values: Any, rng: random.Random) -> Ring:
+    """Return two copies of values, each placed at random."""
+    return Ring(values, 2, partial(placed, rng=rng))
 
 
 def caller(run: Callable[..., Any]) -> Callable[[Any], Call]:
@@ -338,14 +346,14 @@ def parts_of(steps: list[Step], rng: random.Random, remarks: list[Remark], *, em
     for step in steps:
         values = step.launch.values()
         subject = Subject(step.name, step.launch.starter(step.run), values)
-        part = Part(step.kind, step.name, make_side(subject, Ring(values, 2, False, rng)))
+        part = Part(step.kind, step.name, make_side(subject, two_slots(values, rng)))
         if kernels and step.kind == "kernel":
             exact, launch = signature(step.launch), step.launch
             nearest = min(kernels, key=lambda letters: (letters != exact, abs(len(letters) - len(exact))))
             if nearest != exact:  # not that call; the difference is some ten nanoseconds an argument
                 launch = Launch(None, tuple(_argument(letter) for letter in nearest), {})
             empty = Subject("empty", launch.starter(kernels[nearest]), launch.values())
-            part.empty = make_side(empty, Ring(empty.values, 2, False, rng))
+            part.empty = make_side(empty, two_slots(empty.values, rng))
         parts.append(part)
     return parts
 

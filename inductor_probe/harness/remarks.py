@@ -1,8 +1,14 @@
-"""Remarks: what is to be known of times and checks, as codes with values; one sentence for each code."""
+"""Remarks: what is to be known of times and checks, as codes with values; one sentence for each code.
+
+The core, which is pasted into bench files, has sentences only: `code_of` has their codes.
+"""
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:  # `report` has these sentences, too, and imports no torch
+    from inductor_probe.harness.checks import Reason
 
 Remark: TypeAlias = "dict[str, Any]"  # `code`, `kind`, `subject` (`type`, `name`), `numbers`, `knowledge`
 
@@ -35,14 +41,14 @@ SENTENCES = {  # by the type of the subject, a sentence for each code
     },
     "variant": {
         "other-launch-count": "{subject} is not timed alone: {entry} launches it {launches} times",
-        "raises": "raises {error}",
         "variant-not-compiled": "does not compile: line {line}: {error}",
         "pair-not-timed": "{subject} is not timed: {error}",
         "variant-crashes": "its process {how}",
+        "raises": "raises {error}",
         "input-changed": "changes input {input}, which call leaves alone",
         "output-count": "returns {values} values instead of {expected}",
         "output-value": "{value} is not {expected}",
-        "output-size": "size {size} is not {expected}",
+        "output-size": "size {size} is not {expected}",  # of older versions: now it is an output-value
         "output-form": "output {output} is {form} instead of {expected}",
         "own-wrapper": "inside {wrapper}",
         "own-wrapper-needed": "inside {wrapper}: it does not fit the buffers of call",
@@ -61,9 +67,10 @@ SENTENCES = {  # by the type of the subject, a sentence for each code
         "call-not-timed": "the whole call is not timed: constants of {kernels} cannot be had",
         "eager-not-timed": "eager is not timed: {reason}",
         "reference-fails": "the graph does not run eagerly: {error}",
-        "unwatched-fails": "without a dispatch mode, the graph does not run: {error}",
         "float64-fails": NOT_FLOAT64 + "{error}",
         "float64-differs": NOT_FLOAT64 + "the graph computes something else in it",
+        "reference-unlike": "not compared with float64: only probe bench-kernel can do that with {operator}",
+        "unwatched-fails": "without a dispatch mode, the graph does not run: {error}",
         "float64-unwatched": NOT_FLOAT64 + "under a dispatch mode, the graph computes something else",
         "other-random-numbers": "eager draws other random numbers: {operators}",
         "range-exceeded": "these inputs leave the range of the dtype: what is not finite is not compared",
@@ -71,36 +78,32 @@ SENTENCES = {  # by the type of the subject, a sentence for each code
     },
 }
 TYPES = {code: type_ for type_, sentences in SENTENCES.items() for code in sentences}
+_CODES = {sentence: code for sentences in SENTENCES.values() for code, sentence in sentences.items()}
 
 
 def remark(code: str, subject: str = "", **numbers: float | str) -> Remark:
     """Return a remark for JSON; `subject` names the kernel or variant that it is about."""
-    type_ = TYPES[code]
-    return {
-        "code": code,
-        "kind": "hazard" if type_ == "machine" else "analysis",
-        "subject": {"type": type_, "name": subject},
-        "numbers": numbers,
-        "knowledge": "measured",
-    }
+    kind = "hazard" if TYPES[code] == "machine" else "analysis"
+    about = {"type": TYPES[code], "name": subject}
+    return {"code": code, "kind": kind, "subject": about, "numbers": numbers, "knowledge": "measured"}
+
+
+def reason(code: str, **numbers: float | str) -> Reason:
+    """Return why a check ended as it did, by the code of a sentence."""
+    return SENTENCES[TYPES[code]][code], numbers
+
+
+def code_of(sentence: str) -> str | None:
+    """Return the code of the sentence of a reason; None of one that is not known."""
+    return _CODES.get(sentence)
 
 
 def sentence(remark: Remark) -> str:
     """Return what a remark says."""
-    return sentence_of(remark["code"], remark["subject"]["name"], remark["numbers"])
-
-
-def sentence_of(code: str, subject: str, numbers: dict[str, Any]) -> str:
-    """Return what a remark of that code says."""
-    return SENTENCES[TYPES[code]][code].format(subject=subject, **numbers)
+    subject = remark["subject"]
+    return SENTENCES[subject["type"]][remark["code"]].format(subject=subject["name"], **remark["numbers"])
 
 
 def sentences(remarks: list[Remark]) -> str:
     """Return what remarks say, in a line."""
     return "; ".join(map(sentence, remarks))
-
-
-def first_line(error: BaseException) -> str:
-    """Return the type of an error and the first line of its message: `ValueError: no such size`."""
-    message = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
-    return f"{type(error).__name__}: {message}" if message else type(error).__name__

@@ -46,7 +46,7 @@ import torch._inductor.config
 from torch._inductor import cpu_vec_isa
 
 from inductor_probe.harness.jobs import JOBS, JobError
-from inductor_probe.harness.remarks import first_line
+from inductor_probe.harness.reference import first_line
 
 PAGE = mmap.PAGESIZE
 MAPPINGS, MOST_PAGES = 8, 512

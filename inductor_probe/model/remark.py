@@ -24,6 +24,7 @@ HarnessCode: TypeAlias = Literal[
     "config-not-run", "config-left-out", "config-wrong", "no-reference", "constant-missing",
     "constants-remade", "call-not-timed", "eager-not-timed",
     "reference-fails", "unwatched-fails", "float64-fails", "float64-differs", "float64-unwatched",
+    "reference-unlike",
     "other-random-numbers", "range-exceeded", "outputs-not-written", "raises", "input-changed",
     "output-count", "output-value", "output-size", "output-form", "own-wrapper", "own-wrapper-needed",
     "variant-not-compiled", "variant-crashes", "pair-not-timed",

@@ -220,7 +220,8 @@ def _put(source: str, name: str, text: str) -> str:
     """Return a bench file in which `name` is defined by `text`, its comment included.
 
     A definition of that name is replaced; a new kernel goes below the last copy of the same kernel, what
-    belongs to the wrapper below the last of the wrapper, the table of ablations above `BENCH`.
+    belongs to the wrapper below the last of the wrapper, the table of ablations above `make_inputs`
+    (`BENCH` in files of older versions).
     """
     by_name = {definition.name: definition for definition in definitions(source)}
     lines, new = source.split("\n"), text.rstrip("\n").split("\n")
@@ -228,7 +229,8 @@ def _put(source: str, name: str, text: str) -> str:
         lines[known.first - 1 : known.last] = new
         return "\n".join(lines)
     if name == ABLATIONS:
-        row = by_name["BENCH"].first - 1 if "BENCH" in by_name else len(lines)
+        place = next((by_name[key] for key in ("BENCH", "make_inputs") if key in by_name), None)
+        row = place.first - 1 if place else len(lines)
         lines[row:row] = [*new, "", ""]
         return "\n".join(lines)
     is_kernel = "async_compile." in text

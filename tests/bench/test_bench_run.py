@@ -16,6 +16,7 @@ from inductor_probe.store.samples import read_samples
 from tests.store.test_samples import GUARD, PROCESS, QUAD
 
 WRITES = """
+# BENCH = Bench(
 import json, sys, pathlib
 print("on stdout")
 print("on stderr", file=sys.stderr)

@@ -11,10 +11,12 @@ from inductor_probe.harness.inputs import Inputs
 
 
 def bench(namespace: dict[str, Any], kernels: list[str]) -> Bench:
-    def make_inputs(seed: int, *_: object) -> list[Any]:
-        return [Inputs(seed).tensor("x", (64,), (1,), torch.float32, "cpu")]
+    def make_inputs(inputs: Inputs) -> list[Any]:
+        return [inputs.tensor("x", (64,), (1,), torch.float32, "cpu")]
 
-    return Bench("g", kernels, make_inputs, None, "none here", namespace)
+    made = {"GRAPH": "g", "KERNELS": kernels, "NO_REFERENCE": "none here", "make_inputs": make_inputs}
+    namespace.update(made)
+    return Bench(namespace)
 
 
 def kernels(wrong: bool = False) -> Bench:

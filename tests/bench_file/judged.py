@@ -6,9 +6,11 @@ from typing import Any
 
 import torch
 
-from inductor_probe.harness.bench import Bench, Variant
+from inductor_probe.harness.bench import Bench
+from inductor_probe.harness.checks import Check
 from inductor_probe.harness.inputs import Inputs
-from inductor_probe.harness.judge import POISON, judge, prepare
+from inductor_probe.harness.judge import POISON, judge
+from inductor_probe.harness.references import prepare
 
 
 class Double(torch.nn.Module):
@@ -17,17 +19,17 @@ class Double(torch.nn.Module):
 
 
 def bench(call: Any, call_v2: Any, aten_graph: Any = Double, dtype: torch.dtype = torch.float32) -> Bench:
-    def make_inputs(seed: int, kind: str, sizes: dict[str, int]) -> list[Any]:
-        assert (kind, sizes) == ("random", {})
-        return [Inputs(seed).tensor("x", (8,), (1,), dtype, "cpu", high=50)]
+    def make_inputs(inputs: Inputs) -> list[Any]:
+        return [inputs.tensor("x", (8,), (1,), dtype, "cpu", high=50)]
 
     namespace = {"empty_strided": torch.empty_strided, "call": call, "call_v2": call_v2}
-    return Bench("g", [], make_inputs, aten_graph, "none here", namespace)
+    names = {"GRAPH": "g", "KERNELS": [], "NO_REFERENCE": "none here", "make_inputs": make_inputs}
+    return Bench({**namespace, **names, **({"AtenGraph": aten_graph} if aten_graph else {})})
 
 
 def verdicts(subject: Bench) -> tuple[Any, Any]:
     prepared = [prepare(subject, at, pattern) for at, pattern in enumerate(POISON)]
-    variant = judge(subject, Variant("call_v2", "call_v2"), [each for each, _ in prepared])
+    variant = judge(subject, "call_v2", [each for each, _ in prepared])
     return next((check for _, check in prepared if not check.correct), prepared[0][1]), variant
 
 
@@ -35,3 +37,8 @@ def double(args: list[Any]) -> tuple[Any, ...]:
     (x,) = args
     args.clear()
     return (x * 2,)
+
+
+def reasons(check: Check) -> str:
+    """Say why a check ended as it did."""
+    return "; ".join(sentence.format(**numbers) for sentence, numbers in check.remarks)

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,24 +10,10 @@ import pytest
 from inductor_probe.analysis.input_bounds import input_bounds
 from inductor_probe.bench_file.source import bench_source
 from inductor_probe.reader.debug_dir import graph_dir, read_graph
+from tests.bench_file.checked import check
 from tests.conftest import DUMPS
 
 PROGRAMS = DUMPS / "torch-2.13.0-cpu-programs"
-# Compares `call` with the graph run eagerly, then the unedited copies, then a copy with one number changed.
-CHECK = """
-import json, sys, torch
-names = {"__name__": "bench", "__file__": sys.argv[1]}
-sys.modules["bench"] = type(sys)("bench")
-sys.modules["bench"].__dict__.update(names)
-names = sys.modules["bench"].__dict__
-exec(compile(open(sys.argv[1]).read(), sys.argv[1], "exec"), names)
-bench = names["BENCH"]
-with torch.no_grad():
-    found = [names["prepare"](bench, seed, pattern) for seed, pattern in enumerate(names["POISON"])]
-    rounds = [each for each, _ in found]
-    copies = [names["judge"](bench, variant, rounds).correct for variant in bench.variants()]
-print(json.dumps([[check.correct, names["sentences"](check.remarks)] for _, check in found] + [copies]))
-"""
 
 
 @pytest.mark.compiles
@@ -66,15 +48,8 @@ def test_pristine_code_and_its_copies_are_right_and_an_edited_copy_is_not(
     assert edited != source
     for text in (source, edited):
         path.write_text(text)
-        ended = subprocess.run(
-            [sys.executable, "-c", CHECK, str(path)],
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert ended.returncode == 0, ended.stderr
-        *rounds, copies = json.loads(ended.stdout.splitlines()[-1])
-        assert rounds == [[True, ""]] * 2
+        checks = check(path)
+        assert (checks["call"]["correct"], checks["call"]["remarks"]) == (True, [])
+        copies = [each["correct"] for name, each in checks.items() if name != "call"]
         assert len(copies) >= 2
         assert all(copies) is (text is source)

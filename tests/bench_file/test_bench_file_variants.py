@@ -71,7 +71,7 @@ def test_added_copies_with_their_comments_and_wrappers_are_taken_over(graph_dir:
     kernel = definition(path, f"{KERNEL}_v2").replace("_v2", "_v3").replace("to edit", "my own words")
     wrapper = "# how I call it\ndef call_v3(args):\n    return call(args)  # for now\n"
     text = path.read_text().replace("\nasync_compile.wait", f"\n{kernel}\n\n\nasync_compile.wait")
-    path.write_text(text.replace("BENCH = Bench(", f"{wrapper}\n\nBENCH = Bench("))
+    path.write_text(text.replace("def make_inputs(", f"{wrapper}\n\ndef make_inputs("))
     dump_again(graph_dir)
     file = write_bench_file(graph_dir)
     assert set(file.edited) == {f"{KERNEL}_v3", "call_v3"}
@@ -153,12 +153,12 @@ def test_variants_of_a_kernel_that_is_gone_are_kept_and_named(graph_dir: Path) -
 
 def test_an_edit_elsewhere_keeps_the_file_and_adds_only_what_is_asked_for(graph_dir: Path) -> None:
     path = write_bench_file(graph_dir).path
-    path.write_text(path.read_text().replace("namespace=globals()", "namespace=dict(globals())"))
+    path.write_text(path.read_text().replace("SIZES = {}", "SIZES = dict()"))
     edited = path.read_text()
     dump_again(graph_dir)
     file = write_bench_file(graph_dir, variants=((f"{KERNEL}_v3", None),))
     assert file.state == "kept"
-    assert "BENCH" in file.pristine_edits
+    assert "SIZES" in file.pristine_edits
     text = path.read_text()
     added = definition(path, f"{KERNEL}_v3")
     assert text.replace(f"\n\n\n{added}", "") == edited
@@ -188,7 +188,7 @@ def test_variants_and_rewrites_are_written_at_once_or_not_at_all(graph_dir: Path
     assert {name: kinds[name] for name in ablations(text)} == dict.fromkeys(
         (f"{KERNEL}_v5", f"{KERNEL}_v6"), "ablation"
     )
-    assert "    return" not in text[text.index("ABLATIONS = ") : text.index("BENCH = ")]
+    assert "    return" not in text[text.index("ABLATIONS = ") : text.index("def make_inputs")]
     assert f"{KERNEL}_v3(" in text[text.index("class Runner_v3") : text.index("AtenGraph")]
     dump_again(graph_dir)
     write_bench_file(graph_dir)

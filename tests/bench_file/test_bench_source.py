@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from inductor_probe.bench_file.sections import cut
-from inductor_probe.bench_file.source import bench_source, harness
+from inductor_probe.bench_file.source import bench_source, core
 from inductor_probe.errors import UnreadableError
-from inductor_probe.harness import CORE, ONLY_ON_GPU, REST
+from inductor_probe.harness import CORE, HEAD, ONLY_ON_GPU, ONLY_ORDERED
 from inductor_probe.model.manifest import InputFact
 from tests.conftest import DUMPS, REPOSITORY, all_graph_dirs
 
@@ -50,7 +50,7 @@ def test_every_dump_becomes_a_program_with_a_copy_of_everything(folder: Path) ->
     sections = cut((folder / "output_code.py").read_text())
     names = defined(source)
     assert {f"{name}_v2" for name in sections.names} <= names
-    assert {"call", "call_v2", "make_inputs", "BENCH", "main"} <= names
+    assert {"call", "call_v2", "make_inputs", "GRAPH", "KERNELS", "main"} <= names
     assert "inductor_probe." not in source
     assert "compiled_module_main" not in source
     assert str(folder) not in source
@@ -91,30 +91,36 @@ def test_triton_copies_agree_on_their_four_names() -> None:
         assert f"{copy}.run(" in source
 
 
-def test_harness_names_do_not_collide_with_those_of_any_dump() -> None:
-    _, code = harness(gpu=True)
-    own = defined(code)
-    for folder in all_graph_dirs():
-        dumped = defined((folder / "output_code.py").read_text())
-        assert not own & (dumped - {"call"})
-
-
-def test_the_harness_is_pasted_whole_and_without_notes_to_our_tools() -> None:
-    imports, code = harness(gpu=True)
+def test_the_core_is_pasted_whole_and_without_notes_to_our_tools() -> None:
+    pasted = core(gpu=True, ordered=True)
     folder = REPOSITORY / "inductor_probe" / "harness"
-    assert sorted(path.stem for path in folder.glob("*.py")) == sorted([*CORE, *REST, "__init__"])
-    assert "noqa" not in code
-    assert "type: ignore" not in code
-    assert not any("inductor_probe" in line for line in imports)
-    assert len({line.split()[1] for line in imports}) == len(imports)
+    for stem in (*HEAD, *CORE):
+        tree = ast.parse((folder / f"{stem}.py").read_text())
+        names = [node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+        assert set(names) <= defined(f"{pasted.options}\n{pasted.code}")
+    lines = [*pasted.imports, *pasted.torch_imports]
+    assert "noqa" not in pasted.code
+    assert "type: ignore" not in pasted.code
+    assert not any("inductor_probe" in line for line in lines)
+    assert len({line.split()[1] for line in lines}) == len(lines)
 
 
-def test_the_core_of_the_harness_needs_nothing_of_the_rest() -> None:
+def test_the_core_needs_nothing_of_the_rest() -> None:
     folder = REPOSITORY / "inductor_probe" / "harness"
-    for stem in CORE:
+    for stem in (*HEAD, *CORE):
         imported = re.findall(r"from inductor_probe\.harness\.(\w+)", (folder / f"{stem}.py").read_text())
-        assert set(imported) <= set(CORE)
-    assert set(ONLY_ON_GPU) <= {*CORE, *REST}
+        assert set(imported) <= {*HEAD, *CORE}
+    assert {*ONLY_ON_GPU, *ONLY_ORDERED} <= {*CORE}
+
+
+def test_no_name_of_the_core_hides_another() -> None:
+    """All of it is one module in a bench file."""
+    pasted = core(gpu=True, ordered=True)
+    for text in (pasted.options, pasted.code):
+        names = [
+            node.name for node in ast.parse(text).body if isinstance(node, ast.FunctionDef | ast.ClassDef)
+        ]
+        assert len(names) == len(set(names))
 
 
 def test_integers_come_from_the_range_that_was_recorded() -> None:
@@ -128,7 +134,7 @@ def test_integers_come_from_the_range_that_was_recorded() -> None:
 
 def test_symbolic_sizes_are_bound() -> None:
     folder = graph("torch-2.13.0-cpu/dynamic_shapes")
-    assert "s77=33" in made(folder)
+    assert "SIZES = {'s77': 33" in made(folder)
     names = ("arg0_1", "arg1_1", "arg2_1", "arg3_1", "arg4_1")
     facts = tuple(
         InputFact(name, "symint", 8)
@@ -136,8 +142,8 @@ def test_symbolic_sizes_are_bound() -> None:
         else InputFact(name, "tensor", None, (8, 8), (8, 1), 0, "float32", "cpu")
         for name in names
     )
-    assert "s77=8" in made(folder, facts)
-    assert "s77=33" in made(folder, facts[:-1]), "facts that miss an input do not fit together"
+    assert "SIZES = {'s77': 8" in made(folder, facts)
+    assert "SIZES = {'s77': 33" in made(folder, facts[:-1]), "facts that miss an input do not fit together"
 
 
 @pytest.mark.parametrize(
@@ -148,7 +154,7 @@ def test_the_name_of_a_folder_neither_ends_nor_changes_the_text_around_it(name: 
     source = bench_source((folder / "output_code.py").read_text(), None, name)
     tree = ast.parse(source)
     assert name in (ast.get_docstring(tree, clean=False) or "")
-    assert f"graph={name!r}" in source
+    assert f"GRAPH = {name!r}" in source
 
 
 def test_unknown_integer_ranges_are_narrow_and_said() -> None:
@@ -171,8 +177,8 @@ def test_a_graph_without_a_reference_says_why(before: str, after: str, why: str)
     runnable = (folder / "fx_graph_runnable.py").read_text().replace(before, after)
     source = bench_source((folder / "output_code.py").read_text(), runnable, "g")
     compile(source, "output_code_bench.py", "exec")
-    assert "aten_graph=None" in source
-    assert why in source[source.index("no_reference=") :]
+    assert "class AtenGraph" not in source
+    assert why in source[source.index("NO_REFERENCE = ") :].partition("\n")[0]
     assert "no fx_graph_runnable.py" in bench_source((folder / "output_code.py").read_text(), None, "g")
 
 

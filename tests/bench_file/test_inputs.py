@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import torch
 
-from inductor_probe.bench_file.inputs import make_inputs_source, parse_load_args, python_of
+from inductor_probe.bench_file.inputs import both_ends, make_inputs_source, parse_load_args, python_of
 from inductor_probe.bench_file.sections import cut
-from inductor_probe.harness.inputs import Inputs, InputsError, bind
+from inductor_probe.harness.inputs import Inputs
 from inductor_probe.model.layouts import InputBound
 from inductor_probe.model.manifest import InputFact
 from tests.conftest import DUMPS
@@ -24,20 +24,20 @@ def folder(name: str) -> Path:
 def written(name: str, facts: tuple[InputFact, ...] = (), bounds: tuple[InputBound, ...] | None = ()) -> str:
     graph = folder(name)
     tail = cut((graph / "output_code.py").read_text()).tail
-    return make_inputs_source(tail, (graph / "fx_graph_runnable.py").read_text(), facts, bounds)
+    return make_inputs_source(tail, (graph / "fx_graph_runnable.py").read_text(), facts, bounds)[0]
 
 
 def symbols_of(source: str) -> dict[str, int]:
     """Return the size symbols that `make_inputs` binds, with their recorded values."""
-    match = re.search(r"bind\(sizes(.*)\)", source)
+    match = re.search(r"def make_inputs\(inputs(.*)\):", source)
     assert match
     return {name: int(value) for name, value in re.findall(r"(\w+)=(\d+)", match[1])}
 
 
 def made(source: str) -> Any:
-    names: dict[str, Any] = {"torch": torch, "bind": bind, "Inputs": Inputs}
+    names: dict[str, Any] = {"torch": torch}
     exec(source, names)  # noqa: S102 - what the package has just written
-    return names["make_inputs"]
+    return lambda seed, **sizes: names["make_inputs"](Inputs(seed), **sizes)
 
 
 @pytest.mark.parametrize("name", [f"{PROGRAMS}/symbolic", "torch-2.13.0-cpu/dynamic_shapes"])
@@ -45,7 +45,7 @@ def test_sizes_follow_their_symbols(name: str) -> None:
     source = written(name)
     make = made(source)
     recorded, symbol = make(0), next(iter(symbols_of(source)))
-    other = make(0, sizes={symbol: 40})
+    other = make(0, **{symbol: 40})
     numbers = [value for value in other if isinstance(value, int)]
     assert 40 in numbers
     for value, again in zip(recorded, other, strict=True):
@@ -53,19 +53,12 @@ def test_sizes_follow_their_symbols(name: str) -> None:
             dims = [40 if n == symbols_of(source)[symbol] else n for n in value.shape]
             assert list(again.shape) == dims
             assert again.is_contiguous() == value.is_contiguous()
-    with pytest.raises(InputsError, match="no size nonsense"):
-        make(0, sizes={"nonsense": 3})
 
 
 def test_an_old_dump_names_its_sizes_as_well() -> None:
     source = written("torch-2.1.2-cpu/dynamic_shapes")
     assert symbols_of(source)
-    assert made(source)(0, sizes=dict.fromkeys(symbols_of(source), 17))
-
-
-def test_sizes_that_are_fixed_refuse_another() -> None:
-    with pytest.raises(InputsError, match="fixed"):
-        made(written("torch-2.13.0-cpu/hflip_cl"))(0, sizes={"s0": 1})
+    assert made(source)(0, **dict.fromkeys(symbols_of(source), 17))
 
 
 def test_integers_stay_inside_their_bounds() -> None:
@@ -78,9 +71,9 @@ def test_integers_stay_inside_their_bounds() -> None:
 def test_a_mask_has_no_more_that_is_true_than_what_it_takes_from() -> None:
     text = (folder(f"{PROGRAMS}/scatters") / "output_code.py").read_text()
     tail = cut(re.sub(r"(arg2_1 = rand_strided\(.*dtype=)torch\.int64", r"\1torch.bool", text)).tail
-    source = make_inputs_source(tail, None, (), (InputBound("arg2_1", 0, 2, form="true"),))
+    source, _ = make_inputs_source(tail, None, (), (InputBound("arg2_1", 0, 2, form="true"),))
     assert "torch.bool, 'cpu', high=2, form='true')" in source
-    free = make_inputs_source(tail, None, (), ())
+    free, _ = make_inputs_source(tail, None, (), ())
     assert "torch.bool, 'cpu')" in free
 
 
@@ -112,9 +105,9 @@ def test_a_bound_in_symbols_follows_another_size_where_a_recorded_number_would_n
     tail = cut(text.replace(example.format("float32"), example.format("int64"))).tail
     runnable = (folder(name) / "fx_graph_runnable.py").read_text()
     fact = InputFact("arg4_1", "tensor", None, (7, 12), (12, 1), 0, "int64", "cpu", 0, 4)
-    source = make_inputs_source(tail, runnable, (fact,), (InputBound("arg4_1", 0, "s77 - 1"),))
+    source, _ = make_inputs_source(tail, runnable, (fact,), (InputBound("arg4_1", 0, "s77 - 1"),))
     assert "low=0, high=s77 - 1)" in source
-    assert made(source)(0, sizes={"s77": 1})[4].max() == 0
+    assert made(source)(0, s77=1)[4].max() == 0
 
 
 @pytest.mark.parametrize(
@@ -171,5 +164,21 @@ def test_an_input_keeps_the_offset_at_which_its_saved_bytes_begin() -> None:
         at, at.replace("(4,)", "(4,), storage_offset=2")
     )
     tail = cut((folder(name) / "output_code.py").read_text()).tail
-    source = make_inputs_source(tail, saved, (), ())
+    source, _ = make_inputs_source(tail, saved, (), ())
     assert "offset=2, file='storages/beef')" in source
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "dtype", "both"),
+    [
+        ("1", None, "int64", ["low=1", "high=998"]),  # a divisor is never zero
+        (None, "-5", "int64", ["low=-1002", "high=-5"]),
+        (None, "s77 - 1", "int32", ["low=0", "high=s77 - 1"]),
+        ("-1000", "1000", "int8", ["low=-128", "high=127"]),
+        ("5", "3", "int64", ["low=5", "high=5"]),
+    ],
+)
+def test_both_ends_of_a_range_are_written_and_fit_the_dtype(
+    low: str | None, high: str | None, dtype: str, both: list[str]
+) -> None:
+    assert both_ends(low, high, dtype) == both

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from inductor_probe.harness.gpu_clock import GpuClock, GpuStream, profiled
+from inductor_probe.harness.gpu_clock import GpuClock, ProfiledStream, profiled
 
 
 @dataclass
@@ -26,7 +26,7 @@ class Agreement:
         return seconds / self.profiler - 1 if self.profiler else None
 
 
-def plain_loop(stream: GpuStream, run: Callable[[], object], calls: int) -> float:
+def plain_loop(stream: ProfiledStream, run: Callable[[], object], calls: int) -> float:
     """Return seconds a call of calls between two events, one behind the other: launches are part of it."""
     for _ in range(3):
         run()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from inductor_probe.harness.gpu_clock import GpuClock, GpuStream, host_seconds
+from inductor_probe.harness.gpu_clock import GpuClock, ProfiledStream, host_seconds
 from tests.gpu.agreement import Agreement, agreement, agreement_table
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
@@ -21,7 +21,7 @@ TRIES = 3
 
 @pytest.fixture(scope="module", params=[True, False], ids=["cold", "warm"])
 def clock(request: pytest.FixtureRequest) -> GpuClock:
-    made = GpuClock(GpuStream("cuda"), cold=request.param)
+    made = GpuClock(ProfiledStream("cuda"), cold=request.param)
     added = {mode: f"{seconds * 1e6:.2f} us" for mode, seconds in made.added.items()}
     print(f"\n{torch.cuda.get_device_name()}, torch {torch.__version__}, SM clock {made.sm_hz / 1e9:.3f} GHz")
     print(f"added to kernels: {added}")
@@ -91,7 +91,7 @@ def test_double_work_takes_double_time(clock: GpuClock) -> None:
 
 
 def test_the_l2_is_flushed_when_cold() -> None:
-    cold, warm = GpuClock(GpuStream("cuda")), GpuClock(GpuStream("cuda"), cold=False)
+    cold, warm = GpuClock(ProfiledStream("cuda")), GpuClock(ProfiledStream("cuda"), cold=False)
     run = row_sum(1024, 4096)  # 16 MiB, which fits into the L2
     times = cold(run, 50), warm(run, 50)
     print(f"sum of 16 MiB: {times[0] * 1e6:.2f} us cold, {times[1] * 1e6:.2f} us warm")
@@ -99,7 +99,7 @@ def test_the_l2_is_flushed_when_cold() -> None:
 
 
 def test_work_that_waits_for_the_gpu_is_timed_and_noted() -> None:
-    clock = GpuClock(GpuStream("cuda"))
+    clock = GpuClock(ProfiledStream("cuda"))
     source = torch.randn(1 << 24, device="cuda")
     seconds = clock(lambda: source.sum().item(), 5)
     print(f"sum().item(): {seconds * 1e6:.2f} us; {clock.remarks}")
@@ -107,7 +107,7 @@ def test_work_that_waits_for_the_gpu_is_timed_and_noted() -> None:
 
 
 def test_kernels_that_are_compared_are_timed_in_one_way_where_they_lie_at_the_bound() -> None:
-    clock = GpuClock(GpuStream("cuda"))
+    clock = GpuClock(ProfiledStream("cuda"))
     short, long, longest = (elementwise(elements) for elements in (1 << 23, 3 << 23, 1 << 27))
     assert [clock.mode(run) for run in (short, long, longest)] == ["graph", "events", "events"]
     clock.agree([short, longest])
@@ -126,6 +126,6 @@ def test_kernels_that_are_compared_are_timed_in_one_way_where_they_lie_at_the_bo
 
 
 def test_a_profiler_that_sees_kernels_is_not_said_to_see_none() -> None:
-    clock = GpuClock(GpuStream("cuda"), cold=False)
+    clock = GpuClock(ProfiledStream("cuda"), cold=False)
     assert all(clock.added.values())
     assert clock.remarks == []

@@ -12,10 +12,10 @@ import pytest
 import torch
 
 from inductor_probe.harness.configs import ConfigTime, time_configs
-from inductor_probe.harness.gpu_clock import GpuClock, GpuStream
+from inductor_probe.harness.gpu_clock import GpuClock, ProfiledStream
 from inductor_probe.harness.inputs import changed, clone
-from inductor_probe.harness.launches import Launch, record
 from inductor_probe.harness.remarks import Remark, sentence
+from inductor_probe.harness.replays import Launch, record
 from tests.conftest import DUMPS
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
@@ -24,7 +24,7 @@ Times = Callable[..., list[ConfigTime]]
 
 @pytest.fixture(scope="module")
 def clock() -> GpuClock:
-    return GpuClock(GpuStream("cuda"))
+    return GpuClock(ProfiledStream("cuda"))
 
 
 def module_of(pattern: str) -> ModuleType:

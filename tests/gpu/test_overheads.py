@@ -59,7 +59,9 @@ def bench(tmp_path: Path) -> Bench:
         def forward(self, x: torch.Tensor, w: torch.Tensor) -> object:
             return (torch.mm(x, w),)
 
-    return Bench("g", kernels, lambda *_: [], Graph, "", vars(module))
+    names = {"GRAPH": "g", "KERNELS": kernels, "NO_REFERENCE": "", "AtenGraph": Graph}
+    vars(module).update(names, make_inputs=lambda inputs: [])
+    return Bench(vars(module))
 
 
 def test_both_sides_of_a_call_on_a_gpu_add_up(bench: Bench) -> None:

@@ -6,13 +6,8 @@
 from __future__ import annotations
 
 import ast
-import json
 import runpy
-import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -24,6 +19,7 @@ from inductor_probe.variants.bench_variants import ablations
 from inductor_probe.variants.code import read_code
 from inductor_probe.variants.registry import rewrite_variants
 from inductor_probe.variants.triton_config import constexprs, decorated
+from tests.bench_file.checked import check
 
 pytestmark = [
     pytest.mark.compiles,
@@ -49,15 +45,6 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], ip.Graph]
         return known[name]
 
     return dumped
-
-
-def check(path: Path) -> dict[str, dict[str, Any]]:
-    """Run a bench file without timing; return what it found of each variant."""
-    results = path.with_name("found.json")
-    command = [sys.executable, str(path), "--check-only", "--json", str(results)]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert results.exists(), ended.stderr[-3000:]
-    return {each["name"]: each for each in json.loads(results.read_text())["variants"]}
 
 
 def specs(text: str) -> list[str]:
@@ -90,9 +77,9 @@ def test_the_kernel_runs_with_the_configuration_that_was_given(graph: Callable[[
     (folder / "output_code_bench.py").unlink(missing_ok=True)
     file = write_bench_file(folder, rewrites=[f"triton:{kernel} XBLOCK=32 num_warps=1 num_stages=2"])
     names = runpy.run_path(str(file.path))
-    bench = names["BENCH"]
+    bench = names["Bench"](names["call"].__globals__)
     bench.namespace[kernel] = fixed = bench.namespace[f"{kernel}_v3"]
-    names["Variant"]("call").run(bench, bench.inputs(0))
+    bench.run("call", bench.inputs(0))
     configs = [launcher.config for launcher in fixed.launchers]
     assert [(each.kwargs, each.num_warps, each.num_stages) for each in configs] == [({"XBLOCK": 32}, 1, 2)]
 
@@ -133,10 +120,10 @@ def test_ablations_compile_and_run(graph: Callable[[str], ip.Graph]) -> None:
     left_out = ablations(file.path.read_text())
     assert list(left_out.values()) == ["no_loads", "store_only"]
     names = runpy.run_path(str(file.path))
-    bench = names["BENCH"]
+    bench = names["Bench"](names["call"].__globals__)
     pristine = bench.namespace[kernel]
     for name in left_out:
         bench.namespace[kernel] = bench.namespace[name]
-        (result,) = names["Variant"]("call").run(bench, bench.inputs(0))
+        (result,) = bench.run("call", bench.inputs(0))
         assert result.numel() > 0
     bench.namespace[kernel] = pristine

@@ -8,9 +8,9 @@ import torch
 
 from inductor_probe.harness.checks import Slack, allowed, compare, slack_of
 from inductor_probe.harness.inputs import Inputs, changed, clone
-from inductor_probe.harness.judge import poison, watched_allocators
+from inductor_probe.harness.judge import poisoned
 from inductor_probe.harness.reference import Float64
-from inductor_probe.harness.remarks import sentences
+from tests.bench_file.judged import reasons
 
 NAN, INF = math.nan, math.inf
 EXACT = Slack()
@@ -92,8 +92,8 @@ def test_the_first_bad_element_is_named() -> None:
 
 
 def test_sizes_counts_and_numbers_must_agree() -> None:
-    assert "size (2,)" in sentences(compare("v", [torch.ones(2)], [torch.ones(3)], [EXACT]).remarks)
-    assert "returns 1 values" in sentences(compare("v", [1], [1, 2], [EXACT, EXACT]).remarks)
+    assert "size (2,)" in reasons(compare("v", [torch.ones(2)], [torch.ones(3)], [EXACT]))
+    assert "returns 1 values" in reasons(compare("v", [1], [1, 2], [EXACT, EXACT]))
     assert compare("v", [None, 3], [None, 3], [EXACT, EXACT]).correct
     assert not compare("v", [3], [4], [EXACT]).correct
     assert compare("v", [torch.ones(0)], [torch.ones(0)], [EXACT]).correct
@@ -119,7 +119,7 @@ def test_float64_mode_widens_operations_and_dtypes_asked_for() -> None:
 
 def test_poison_fills_all_memory_and_is_taken_back() -> None:
     namespace: dict[str, Any] = {"empty_strided": torch.empty_strided, "other": 1}
-    with watched_allocators(namespace, lambda tensor: poison(tensor, 0x7F)):
+    with poisoned(namespace, 0x7F):
         assert namespace["empty_strided"]((2, 3), (8, 2)).isnan().all()
         whole = namespace["empty_strided"]((2,), (3,), dtype=torch.uint8).untyped_storage()
         assert set(whole.tolist()) == {0x7F}

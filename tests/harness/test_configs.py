@@ -26,8 +26,8 @@ from inductor_probe.harness.configs import (
     parse_configs,
     time_configs,
 )
-from inductor_probe.harness.launches import Launch
 from inductor_probe.harness.remarks import Remark, sentence
+from inductor_probe.harness.replays import Launch
 from tests.conftest import DUMPS
 
 

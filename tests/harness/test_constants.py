@@ -11,9 +11,10 @@ import torch
 
 from inductor_probe.harness.bench import Bench
 from inductor_probe.harness.constants import OPERATORS, Constants, bind_constants
-from inductor_probe.harness.inputs import Inputs, InputsError
+from inductor_probe.harness.inputs import Inputs
 from inductor_probe.harness.reference import Float64
 from inductor_probe.harness.remarks import sentences
+from inductor_probe.harness.saved_inputs import InputsError
 
 
 def saved(folder: Path, name: str, values: torch.Tensor) -> str:
@@ -68,10 +69,12 @@ def bench(folder: Path, call: Any) -> Bench:
         **dict.fromkeys(("k", "k_v2", "other", "other_v2"), call),
     }
 
-    def make_inputs(seed: int, *_: object) -> list[Any]:
-        return [Inputs(seed).tensor("x", (4,), (1,), torch.float32, "cpu")]
+    def make_inputs(inputs: Inputs) -> list[Any]:
+        return [inputs.tensor("x", (4,), (1,), torch.float32, "cpu")]
 
-    return Bench("g", ["k", "other"], make_inputs, None, "none here", namespace)
+    names = {"GRAPH": "g", "KERNELS": ["k", "other"], "NO_REFERENCE": "none here"}
+    namespace.update(names, make_inputs=make_inputs)
+    return Bench(namespace)
 
 
 def test_kernels_without_their_constant_are_left_out(tmp_path: Path) -> None:
@@ -81,7 +84,7 @@ def test_kernels_without_their_constant_are_left_out(tmp_path: Path) -> None:
     assert (
         "k is neither judged nor timed: it takes the constant weight: probe_constants/weight.bin" in remarks
     )
-    assert [variant.name for variant in subject.variants()] == ["other_v2"]
+    assert subject.variants() == ["other_v2"]
     assert bind_constants(subject) == [], "set once"
 
 

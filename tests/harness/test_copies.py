@@ -29,7 +29,7 @@ def bench(path: Path, source: str, kernels: tuple[str, ...]) -> Bench:
     namespace = {**dict.fromkeys(names), "__file__": str(path)}
     if "ABLATIONS" in names:
         namespace["ABLATIONS"] = {}
-    return Bench("g", list(kernels), list, None, "", namespace)
+    return Bench({**namespace, "GRAPH": "g", "KERNELS": list(kernels), "NO_REFERENCE": ""})
 
 
 def source_of(code: Path) -> tuple[str, tuple[str, ...]]:
@@ -73,4 +73,7 @@ def test_a_copy_that_was_asked_for_is_one_as_long_as_nobody_edits_it(tmp_path: P
 
 
 def test_without_its_text_nothing_is_known() -> None:
-    assert unedited(Bench("g", ["k"], list, None, "", {"k": None, "k_v2": None})) == set()
+    assert (
+        unedited(Bench({"GRAPH": "g", "KERNELS": ["k"], "NO_REFERENCE": "", "k": None, "k_v2": None}))
+        == set()
+    )

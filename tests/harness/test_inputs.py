@@ -5,33 +5,35 @@ from pathlib import Path
 import pytest
 import torch
 
-from inductor_probe.harness import inputs as module
-from inductor_probe.harness.inputs import KINDS, Inputs, InputsError, bind
+from inductor_probe.harness.bench import Bench
+from inductor_probe.harness.inputs import Inputs
+from inductor_probe.harness.saved_inputs import KINDS, InputsError, KindsOfInputs, choose_inputs
 
 CPU = "cpu"
 
 
+def bench(**sizes: int) -> Bench:
+    names = {"GRAPH": "g", "KERNELS": [], "NO_REFERENCE": "", "SIZES": sizes}
+    return Bench({**names, "make_inputs": lambda inputs, s77=5, s27=12: [s77, s27]})
+
+
 def test_sizes_are_bound_to_what_was_recorded_or_given() -> None:
-    assert bind(None, s77=5, s27=12) == (5, 12)
-    assert bind({"s27": 128}, s77=5, s27=12) == (5, 128)
+    subject = bench(s77=5, s27=12)
+    assert subject.inputs(0) == [5, 12]
+    choose_inputs(subject, "random", {"s27": 128})
+    assert subject.inputs(0) == [5, 128]
     with pytest.raises(InputsError, match="no size s9: there is s77, s27"):
-        bind({"s9": 1}, s77=5, s27=12)
+        choose_inputs(subject, "random", {"s9": 1})
     with pytest.raises(InputsError, match="all sizes of this graph are fixed"):
-        bind({"s9": 1})
+        choose_inputs(bench(), "random", {"s9": 1})
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "real"])
 @pytest.mark.parametrize("dtype", [torch.int64, torch.int8, torch.uint8, torch.int32, torch.uint16])
 def test_every_kind_stays_inside_the_bounds(kind: str, dtype: torch.dtype) -> None:
-    made = Inputs(0, kind).tensor("x", (50,), (1,), dtype, CPU, low=3, high=6).to(torch.int64)
+    made = KindsOfInputs(0, kind).tensor("x", (50,), (1,), dtype, CPU, low=3, high=6).to(torch.int64)
     assert set(made.tolist()) <= {3, 4, 5, 6}
     assert len(made.unique()) == (1 if kind == "zeros" else 4)
-
-
-def test_a_divisor_is_never_zero_and_bounds_fit_the_dtype() -> None:
-    for kind in ("random", "zeros", "sequential"):
-        assert Inputs(0, kind).tensor("x", (99,), (1,), torch.int64, CPU, low=1).min() >= 1
-        assert Inputs(0, kind).tensor("x", (99,), (1,), torch.int8, CPU, low=-1000, high=1000).numel() == 99
 
 
 def test_floats_are_normal_or_uniform_where_they_are_bounded() -> None:
@@ -52,7 +54,7 @@ def test_booleans_are_mixed() -> None:
 @pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.float8_e5m2, torch.complex32, torch.uint64])
 def test_rare_dtypes_can_be_made(dtype: torch.dtype) -> None:
     for kind in ("random", "zeros", "sequential"):
-        assert Inputs(0, kind).tensor("x", (3, 4), (4, 1), dtype, CPU).dtype == dtype
+        assert KindsOfInputs(0, kind).tensor("x", (3, 4), (4, 1), dtype, CPU).dtype == dtype
 
 
 def test_values_are_arranged_as_the_operation_needs_them() -> None:
@@ -74,47 +76,41 @@ def test_values_are_arranged_as_the_operation_needs_them() -> None:
 
 def test_an_unknown_kind_is_named_with_those_there_are() -> None:
     with pytest.raises(InputsError, match="'ones': there is random, zeros, sequential, real"):
-        Inputs(0, "ones")
+        KindsOfInputs(0, "ones")
     with pytest.raises(InputsError, match="leave out the other sizes"):
-        Inputs(0, "real", {"s77": 5})
+        choose_inputs(bench(s77=3), "real", {"s77": 5})
 
 
-@pytest.fixture
-def beside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Let the harness believe that it is pasted into a file in this folder."""
-    monkeypatch.setattr(module, "__file__", str(tmp_path / "output_code_bench.py"))
-    return tmp_path
-
-
-def real(file: str | None, offset: int = 0) -> torch.Tensor:
+def real(folder: Path, file: str | None, offset: int = 0) -> torch.Tensor:
     layout = ((2, 3), (1, 4), torch.int32)
-    return Inputs(0, "real").tensor("arg0_1", *layout, CPU, low=0, high=1, offset=offset, file=file)
+    inputs = KindsOfInputs(0, "real", folder)
+    return inputs.tensor("arg0_1", *layout, CPU, low=0, high=1, offset=offset, file=file)
 
 
-def test_real_inputs_are_the_raw_bytes_of_their_storage(beside: Path) -> None:
+def test_real_inputs_are_the_raw_bytes_of_their_storage(tmp_path: Path) -> None:
     stored = torch.arange(40, dtype=torch.int32)
-    (beside / "arg0_1.bin").write_bytes(stored.numpy().tobytes())
-    made = real("arg0_1.bin", offset=7)
+    (tmp_path / "arg0_1.bin").write_bytes(stored.numpy().tobytes())
+    made = real(tmp_path, "arg0_1.bin", offset=7)
     assert torch.equal(made, stored.as_strided((2, 3), (1, 4), 7))
     assert (made.stride(), made.storage_offset()) == ((1, 4), 7)
 
 
 def test_real_inputs_are_taken_from_what_torch_writes_without_unpickling(
-    beside: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stored = torch.arange(40, dtype=torch.int32)
-    torch.save(stored.untyped_storage(), beside / "0beef")
+    torch.save(stored.untyped_storage(), tmp_path / "0beef")
     monkeypatch.setattr(torch, "load", None)
-    assert torch.equal(real("0beef"), stored.as_strided((2, 3), (1, 4), 0))
+    assert torch.equal(real(tmp_path, "0beef"), stored.as_strided((2, 3), (1, 4), 0))
 
 
-def test_real_inputs_that_are_missing_or_cut_off_are_a_sentence(beside: Path) -> None:
+def test_real_inputs_that_are_missing_or_cut_off_are_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(
         InputsError, match="no real input arg0_1: the dump holds none; `probe dump --save-inputs`"
     ):
-        real(None)
+        real(tmp_path, None)
     with pytest.raises(InputsError, match=r"arg0_1\.bin is not there"):
-        real("arg0_1.bin")
-    (beside / "arg0_1.bin").write_bytes(b"1234")
+        real(tmp_path, "arg0_1.bin")
+    (tmp_path / "arg0_1.bin").write_bytes(b"1234")
     with pytest.raises(InputsError, match="has 4 bytes and is cut off"):
-        real("arg0_1.bin")
+        real(tmp_path, "arg0_1.bin")

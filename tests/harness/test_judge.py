@@ -6,10 +6,9 @@ import pytest
 import torch
 import torch._inductor.inductor_prims
 
-from inductor_probe.harness.bench import Variant
-from inductor_probe.harness.judge import POISON, judge, prepare
-from inductor_probe.harness.remarks import sentences
-from tests.bench_file.judged import bench, double, verdicts
+from inductor_probe.harness.judge import POISON, judge
+from inductor_probe.harness.references import prepare
+from tests.bench_file.judged import bench, double, reasons, verdicts
 
 
 def test_a_copy_that_computes_the_same_is_right() -> None:
@@ -38,7 +37,7 @@ def test_a_pristine_call_that_is_wrong_is_found() -> None:
 def test_a_copy_that_does_not_is_wrong(call_v2: Any, said: str | None) -> None:
     _, variant = verdicts(bench(double, call_v2))
     assert not variant.correct
-    assert said is None or said in sentences(variant.remarks)
+    assert said is None or said in reasons(variant)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int32, torch.uint8, torch.bool])
@@ -55,7 +54,7 @@ def test_a_copy_that_leaves_output_unwritten_is_wrong_in_every_dtype(dtype: torc
 
     subject.namespace.update(call=writer(8), call_v2=writer(7))
     pristine, variant = verdicts(subject)
-    assert sentences(pristine.remarks) == "none here"
+    assert reasons(pristine) == "none here"
     assert (pristine.correct, variant.correct, variant.first_bad) == (True, False, (7,))
 
 
@@ -85,7 +84,7 @@ def test_an_edit_that_is_right_for_one_seed_only_is_caught_by_the_second() -> No
     _, variant = verdicts(subject)
     assert not variant.correct
     rounds = [prepare(subject, 0, POISON[0])[0]]
-    assert judge(subject, Variant("call_v2", "call_v2"), rounds).correct, "the first seed alone shows nothing"
+    assert judge(subject, "call_v2", rounds).correct, "the first seed alone shows nothing"
 
 
 def test_memory_of_an_input_that_the_wrapper_uses_again_is_no_output() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from inductor_probe.harness.launches import record
+from inductor_probe.harness.replays import record
 from tests.bench_file.benches import bench, kernels
 
 

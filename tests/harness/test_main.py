@@ -10,9 +10,10 @@ import pytest
 import torch
 
 from inductor_probe.harness.bench import Bench
-from inductor_probe.harness.launches import kernel_pairs
-from inductor_probe.harness.main import main, parse, seconds_of
+from inductor_probe.harness.main import main, parse
 from inductor_probe.harness.measure import time_pair
+from inductor_probe.harness.options import seconds_of
+from inductor_probe.harness.replays import kernel_pairs
 from tests.bench_file.benches import kernels
 
 
@@ -119,7 +120,7 @@ def test_candidates_can_be_set_up_first(capsys: pytest.CaptureFixture[str]) -> N
             kernel(x, out),
         )
     for argv, order in (((), ["k", "k_v2"]), (("--copies-first",), ["k_v2", "k"])):
-        pair = next(kernel_pairs(subject, "k", subject.make_inputs(0), {"call_v2", "k_v2"}, print))
+        pair = next(kernel_pairs(subject, "k", subject.inputs(0), {"call_v2", "k_v2"}, print))
         called.clear()
         time_pair(pair, parse(subject, [*argv])[0], 0.01, random.Random(0), print)  # noqa: S311
         assert list(dict.fromkeys(called)) == order

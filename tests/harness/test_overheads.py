@@ -12,7 +12,6 @@ import torch
 
 from inductor_probe.harness.bench import Bench
 from inductor_probe.harness.judge import watched_allocators
-from inductor_probe.harness.launches import Launch
 from inductor_probe.harness.overheads import (
     Flops,
     Guarded,
@@ -24,10 +23,14 @@ from inductor_probe.harness.overheads import (
     steps_of,
 )
 from inductor_probe.harness.remarks import Remark, sentence
+from inductor_probe.harness.replays import Launch
 
 
 def a_bench(namespace: dict[str, Any], kernels: list[str], graph: Any = None) -> Bench:
-    return Bench("g", kernels, lambda *_: [], graph, "", namespace)
+    namespace.update(GRAPH="g", KERNELS=kernels, NO_REFERENCE="", make_inputs=lambda inputs: [])
+    if graph is not None:
+        namespace["AtenGraph"] = graph
+    return Bench(namespace)
 
 
 @pytest.mark.compiles

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from inductor_probe.harness.reference import Draws, integers, multiplied, normal, philox, uniform
+from inductor_probe.harness.random_numbers import Draws, integers, multiplied, normal, philox, uniform
 
 CPU = torch.device("cpu")
 

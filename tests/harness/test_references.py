@@ -6,9 +6,8 @@ import pytest
 import torch
 import torch._inductor.inductor_prims
 
-from inductor_probe.harness.reference import Draws
-from inductor_probe.harness.remarks import sentences
-from tests.bench_file.judged import bench, double, verdicts
+from inductor_probe.harness.random_numbers import Draws
+from tests.bench_file.judged import bench, double, reasons, verdicts
 
 
 def test_a_graph_that_decides_differently_in_float64_is_compared_as_it_is() -> None:
@@ -22,7 +21,7 @@ def test_a_graph_that_decides_differently_in_float64_is_compared_as_it_is() -> N
     pristine, variant = verdicts(bench(call, call, Bits))
     assert pristine.correct
     assert variant.correct
-    assert "not in float64" in sentences(pristine.remarks)
+    assert "not in float64" in reasons(pristine)
 
 
 def test_a_graph_that_does_not_run_is_said() -> None:
@@ -33,7 +32,7 @@ def test_a_graph_that_does_not_run_is_said() -> None:
     pristine, variant = verdicts(bench(double, double, Broken))
     assert pristine.correct
     assert variant.correct
-    assert "does not run eagerly: RuntimeError: no such operation" in sentences(pristine.remarks)
+    assert "does not run eagerly: RuntimeError: no such operation" in reasons(pristine)
 
 
 class Dropout(torch.nn.Module):
@@ -70,7 +69,7 @@ def test_other_random_numbers_than_those_of_the_kernels_are_said_not_judged() ->
     pristine, variant = verdicts(bench(call, call, Draw))
     assert pristine.correct
     assert variant.correct
-    assert "eager draws other random numbers: aten.bernoulli.p" in sentences(pristine.remarks)
+    assert "eager draws other random numbers: aten.bernoulli.p" in reasons(pristine)
 
 
 def test_memory_that_the_graph_never_writes_is_not_compared() -> None:
@@ -88,7 +87,7 @@ def test_memory_that_the_graph_never_writes_is_not_compared() -> None:
 
     pristine, variant = verdicts(bench(call, wrong, Empty))
     assert (pristine.correct, pristine.elements) == (True, 16)
-    assert sentences(pristine.remarks) == "outputs that the graph does not write to are not compared"
+    assert reasons(pristine) == "outputs that the graph does not write to are not compared"
     assert (variant.correct, variant.first_bad_output) == (False, 2)
 
 
@@ -128,8 +127,7 @@ def test_values_that_leave_the_range_of_their_dtype_are_not_compared() -> None:
     pristine, variant = verdicts(bench(call, wrong, Powers))
     assert pristine.correct, pristine
     assert (
-        sentences(pristine.remarks)
-        == "these inputs leave the range of the dtype: what is not finite is not compared"
+        reasons(pristine) == "these inputs leave the range of the dtype: what is not finite is not compared"
     )
     assert (variant.correct, variant.first_bad_output) == (False, 1)
 

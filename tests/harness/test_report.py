@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from inductor_probe.harness.checks import Check
-from inductor_probe.harness.report import Timed, describe, duration, table
+from inductor_probe.harness.measure import describe
+from inductor_probe.harness.report import Timed, duration, table
 from inductor_probe.harness.timing import Quad
 
 

@@ -9,22 +9,29 @@ from typing import Any
 import pytest
 import torch
 
-from inductor_probe.harness.remarks import Remark, sentences
-from inductor_probe.harness.timing import (
+from inductor_probe.harness.quads import (
+    ColdRing,
     Quad,
     Ring,
     Side,
     Subject,
     make_ring,
     make_side,
+    placed,
     time_quad,
     time_quads,
     width,
 )
+from inductor_probe.harness.remarks import Remark, sentences
+
+
+def ring_of(values: Any, slots: int, cold: bool = False) -> Ring:
+    kind = ColdRing if cold else Ring
+    return kind(values, slots, partial(placed, rng=random.Random(0)))  # noqa: S311
 
 
 def side(name: str, run: Callable[..., object], *tensors: Any, cold: bool = False, slots: int = 3) -> Side:
-    ring = Ring(tensors, slots, cold, random.Random(0))  # noqa: S311
+    ring = ring_of(tensors, slots, cold)
     return make_side(Subject(name, lambda values: partial(run, *values), tensors), ring)
 
 
@@ -68,7 +75,7 @@ def test_a_block_asks_its_clock_for_so_many_laps_of_so_many_calls() -> None:
 def test_all_blocks_of_a_quad_take_the_same_slot_and_quads_take_turns() -> None:
     taken: list[tuple[str, int]] = []
     x = torch.ones(4)
-    ring = Ring((x,), 3, False, random.Random(0))  # noqa: S311
+    ring = ring_of((x,), 3)
 
     def noting(name: str) -> Subject:
         return Subject(name, lambda values: lambda: taken.append((name, values[0].data_ptr())), (x,))
@@ -88,7 +95,7 @@ def test_all_blocks_of_a_quad_take_the_same_slot_and_quads_take_turns() -> None:
 def test_cold_calls_take_one_slot_after_the_other_on_both_sides() -> None:
     taken: list[int] = []
     x = torch.ones(4)
-    ring = Ring((x,), 5, True, random.Random(0))  # noqa: S311
+    ring = ring_of((x,), 5, cold=True)
     subject = Subject("s", lambda values: lambda: taken.append(values[0].data_ptr()), (x,))
     a, b = make_side(subject, ring), make_side(subject, ring)
     a.calls, a.laps = b.calls, b.laps = 2, 1
@@ -103,7 +110,7 @@ def test_cold_calls_take_one_slot_after_the_other_on_both_sides() -> None:
 def test_slots_are_equal_and_lie_differently_within_their_pages() -> None:
     base = torch.arange(40.0)
     values = ([base[3:9], base.as_strided((2, 3), (5, 2), 1)], {"n": 7, "flag": torch.tensor([True])})
-    ring = Ring(values, 6, False, random.Random(0))  # noqa: S311
+    ring = ring_of(values, 6)
     for (first, second), rest in ring.slots:
         assert torch.equal(first, values[0][0])
         assert torch.equal(second, values[0][1])
@@ -118,10 +125,10 @@ def test_a_ring_is_as_large_as_it_should_be_and_says_when_it_cannot(monkeypatch:
     rng = random.Random(0)  # noqa: S311
     x = torch.zeros(1024)
     assert len(make_ring([x], False, rng, said.append).slots) == 8
-    monkeypatch.setattr("inductor_probe.harness.timing.last_level_cache", lambda: 64 * 1024)
+    monkeypatch.setattr("inductor_probe.harness.quads.last_level_cache", lambda: 64 * 1024)
     assert len(make_ring([x], True, rng, said.append).slots) == 24  # one and a half caches
     assert said == []
-    monkeypatch.setattr("inductor_probe.harness.timing.last_level_cache", lambda: 64 << 20)
+    monkeypatch.setattr("inductor_probe.harness.quads.last_level_cache", lambda: 64 << 20)
     assert len(make_ring([x], True, rng, said.append).slots) == 4096
     assert sentences(said) == "data are only partly cold: the ring holds 16 MiB, the cache 64"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
@@ -19,6 +18,7 @@ from inductor_probe.variants.bench_variants import ablations
 from inductor_probe.variants.code import read_code
 from inductor_probe.variants.cpp_ablation import without_epilogue
 from inductor_probe.variants.registry import apply_rewrite, rewrite_variants
+from tests.bench_file import checked
 from tests.variants.conftest import graph
 
 ANTIALIAS = "torch-2.13.0-cpu/aa_separable_cl"
@@ -27,18 +27,10 @@ Text = Callable[..., str]
 
 
 def check(folder: Path, source: str) -> dict[str, dict[str, Any]]:
-    """Run a bench file without timing; return what it found of each variant."""
-    path, results = folder / "output_code_bench.py", folder / "results.json"
+    """Check the variants in a bench file of that text."""
+    path = folder / "output_code_bench.py"
     path.write_text(source)
-    ended = subprocess.run(
-        [sys.executable, str(path), "--check-only", "--json", str(results)],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
-    assert results.exists(), ended.stderr[-3000:]
-    return {each["name"]: each for each in json.loads(results.read_text())["variants"]}
+    return checked.check(path)
 
 
 @pytest.mark.compiles
@@ -153,12 +145,12 @@ with torch.no_grad():
 CHECK = """
 import runpy, sys, torch
 names = runpy.run_path(sys.argv[1])
-bench = names["BENCH"]
+bench = names["Bench"](names)
 (kernel,) = bench.kernels
-(variant,) = bench.ablations()
+(variant,) = names["ABLATIONS"]
 inputs = bench.inputs(0)
-bench.namespace[kernel] = bench.namespace[variant]
-(found,) = names["Variant"]("call").run(bench, inputs)
+names["call"].__globals__[kernel] = names[variant]
+(found,) = names["call"](list(inputs))
 a, b = [each for each in inputs if each.dim() == 3]
 torch.testing.assert_close(found, torch.bmm(a, b))
 print("the product")

@@ -1,0 +1,210 @@
+"""Quads as `probe` takes them: memory placed at random, cold data, and what else ran on our cores."""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+import resource
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, partial
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_map
+
+from inductor_probe.harness import timing
+from inductor_probe.harness.gpu_clock import GpuClock, ProfiledStream
+from inductor_probe.harness.inputs import clone, tensors_of
+from inductor_probe.harness.remarks import Remark, remark
+from inductor_probe.harness.timing import LAPS, SLOTS, STEADY, Quad, Ring, Side, Subject, cpu_clock, scores_of
+
+__all__ = [
+    "Quad",
+    "Ring",
+    "Side",
+    "Subject",
+    "cpu_clock",
+    "make_ring",
+    "make_side",
+    "time_quad",
+    "time_quads",
+]
+
+BUSY = 0.8
+GPU_SLOTS = 2  # each has CUDA graphs of its own
+COLD_SLOTS = 4096  # making one takes tens of microseconds
+COLD_SIZE = 1.5  # caches: what is taken once a round is evicted before the next
+LINE, PAGE = 64, 4096
+CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+
+
+@cache
+def gpu_clock(device: str, cold: bool) -> GpuClock:
+    """Return the clock of a GPU, made once: calibrating it takes a second or two."""
+    return GpuClock(ProfiledStream(device), cold=cold)
+
+
+class FlushedRing(Ring):
+    """Its values are on a GPU, whose L2 is written over before each call."""
+
+
+class ColdRing(Ring):
+    """Each call takes the next slot, so that its data are in no cache."""
+
+    def __init__(self, values: Any, slots: int, copy: Callable[[Any], Any] = clone) -> None:
+        super().__init__(values, slots, copy)
+        self.next = 0
+
+    def take(self, calls: int) -> list[int]:
+        """Return the slots of the next calls: one for each."""
+        first, self.next = self.next, (self.next + calls) % len(self.slots)
+        return [slot % len(self.slots) for slot in range(first, first + calls)]
+
+
+@dataclass
+class ColdSide(Side):
+    """A subject bound to each slot of a cold ring."""
+
+    ring: ColdRing
+
+    def lap(self, number: int) -> float:
+        """Time some calls, each on the next slot; return seconds a call."""
+        slots = self.ring.take(self.calls)
+        following = cycle([self.runs[slot] for slot in slots])
+
+        def run_next() -> object:
+            return next(following)()
+
+        seconds = self.clock(run_next, self.calls)
+        for slot in set(slots):
+            self.ring.restore(slot, self.drifting)
+        return float(seconds)
+
+    def once(self, number: int) -> None:
+        """Do nothing: the next call is to find its data cold."""
+
+    def calibrate(self, samples: list[float]) -> None:
+        """Choose calls and laps of a block by what samples, in seconds a call, say."""
+        super().calibrate(samples)
+        self.calls = min(self.calls, len(self.runs))
+
+
+def make_ring(values: Any, cold: bool, rng: random.Random, warn: Callable[[Remark], None]) -> Ring:
+    """Make a ring as large as it should be, or as memory allows; warn of a cold one that stays warm."""
+    tensors = tensors_of(values)
+    storages = {tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes() for tensor in tensors}
+    size = max(sum(storages.values()), 1)
+    on_cuda = any(tensor.is_cuda for tensor in tensors)
+    free = torch.cuda.mem_get_info()[0] if on_cuda else os.sysconf("SC_AVPHYS_PAGES") * PAGE
+    large = cold and not on_cuda
+    slots, cache_size = GPU_SLOTS if on_cuda else SLOTS, last_level_cache()
+    if large:
+        slots = min(math.ceil(COLD_SIZE * cache_size / size), COLD_SLOTS)
+    slots = max(1, min(slots, free // 4 // size))
+    if large and slots * size <= cache_size:
+        warn(remark("data-not-cold", ring_mib=slots * size >> 20, cache_mib=cache_size >> 20))
+    kind = ColdRing if large else FlushedRing if cold else Ring
+    return kind(values, slots, partial(placed, rng=rng))
+
+
+def last_level_cache() -> int:
+    """Return the size of the processor's in bytes; 64 MiB where the system does not tell."""
+    sizes = [path.read_text().strip() for path in CACHES.glob("index*/size")]
+    return max((int(size[:-1]) << {"K": 10, "M": 20}[size[-1]] for size in sizes), default=64 << 20)
+
+
+def placed(values: Any, rng: random.Random) -> Any:
+    """Copy `values`; on a CPU each storage begins at another distance from a page's start."""
+    storages: dict[int, Any] = {}
+
+    def place(value: Any) -> Any:
+        if not isinstance(value, torch.Tensor) or value.is_cuda or value.is_mkldnn:
+            return value
+        if not value.untyped_storage().nbytes():
+            return value
+        address = value.untyped_storage().data_ptr()
+        if address not in storages:
+            storages[address] = _shifted(value.untyped_storage(), rng.randrange(0, PAGE, LINE))
+        fresh = torch.empty(0, dtype=value.dtype)
+        return fresh.set_(storages[address], value.storage_offset(), value.size(), value.stride())
+
+    return tree_map(place, clone(values))
+
+
+def _shifted(storage: Any, offset: int) -> Any:
+    """Copy a storage to new memory, `offset` bytes behind where its first line could begin."""
+    memory = bytearray(storage.nbytes() + LINE + offset)
+    start = -torch.frombuffer(memory, dtype=torch.uint8).data_ptr() % LINE + offset
+    copy = torch.frombuffer(memory, dtype=torch.uint8, count=storage.nbytes(), offset=start)
+    return copy.untyped_storage().copy_(storage)
+
+
+def make_side(subject: Subject, ring: Ring) -> Side:
+    """Bind a subject to a ring, and see which of its tensors drift from call to call."""
+    device = next((str(tensor.device) for tensor in tensors_of(ring.slots[0]) if tensor.is_cuda), None)
+    clock = gpu_clock(device, isinstance(ring, FlushedRing)) if device else cpu_clock
+    return timing.make_side(subject, ring, clock, ColdSide if isinstance(ring, ColdRing) else Side)
+
+
+def time_quad(a: Side, b: Side, number: int, guard: bool, rng: random.Random) -> Quad:
+    """Time quad `number`, and watch whether something else ran on our cores meanwhile."""
+    switches, wall, cpu = involuntary_switches(), time.perf_counter(), time.process_time()
+    quad = timing.time_quad(a, b, number, guard, rng)
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    switches = involuntary_switches() - switches
+    allowed = a.laps if a.laps == LAPS else 0  # one lap in four may be hit
+    if a.clock is not cpu_clock:
+        return quad
+    if cpu < BUSY * wall and a.laps < LAPS:
+        quad.disturbed = remark("core-shared", core_ms=cpu * 1e3, wall_ms=wall * 1e3)
+    elif switches > allowed:
+        quad.disturbed = remark("core-lost", times=switches)
+    return quad
+
+
+def involuntary_switches() -> int:
+    """Return how often this process had to give up a core so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
+
+
+def time_quads(a: Side, b: Side | None, seconds: float, precision: float, rng: random.Random) -> list[Quad]:
+    """Time quads of two sides, or of A alone, for `seconds`; fewer once the ratio is known to `precision`.
+
+    It is the width of what is known that ends it early, never where it lies.
+    """
+    if agree := getattr(a.clock, "agree", None):  # a GPU's clock times kernels in two ways
+        agree([*a.runs, *(b.runs if b else ())])
+    clocks = list[float]()
+
+    def watched(*quad: Any) -> Quad:
+        timed = time_quad(*quad)
+        clocks.append(getattr(a.clock, "sm_hz", 0.0))
+        return timed
+
+    def known(quads: list[Quad]) -> bool:
+        scores = scores_of(quads) or [quad.score() for quad in quads]
+        return bool(quads) and len(quads) % 10 == 0 and width(scores) < precision
+
+    quads = timing.time_quads(a, b, seconds, rng, watched, known)
+    median = statistics.median(clocks)
+    for quad, hertz in zip(quads, clocks, strict=True):
+        if median and abs(hertz / median - 1) > STEADY:
+            quad.disturbed = remark("clock-changed", mhz=hertz / 1e6, median_mhz=median / 1e6)
+    return quads
+
+
+def width(scores: list[float]) -> float:
+    """Return the width of the 95 % interval of their median, from its order statistics; of few, infinity.
+
+    The number below the median of n is binomial, so ranks n/2 +- 0.98 sqrt(n) hold it. Of 60 scores these are
+    the 23rd and the 39th.
+    """
+    ranked, reach = sorted(scores), 0.98 * math.sqrt(len(scores))
+    low, high = math.floor(len(ranked) / 2 - reach), math.ceil(len(ranked) / 2 + reach)
+    return ranked[high] - ranked[low] if low >= 0 and high < len(ranked) else math.inf

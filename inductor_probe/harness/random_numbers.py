@@ -1,0 +1,143 @@
+"""Random numbers as inductor's kernels draw them, and memory that no operation writes to.
+
+Kernels on the CPU call `at::Philox4_32`, Triton kernels `tl.rand` and its kin: both are Philox 4x32 with ten
+rounds (Salmon et al., Parallel Random Numbers: As Easy as 1, 2, 3; SC 2011), keyed with a seed, and counting
+elements.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from inductor_probe.harness.inputs import tensors_of
+from inductor_probe.harness.reference import Float64
+
+LOW32 = 0xFFFFFFFF
+LEAST_SEED, LARGEST_SEED = -(2**63), 2**63 - 1  # that a wrapper draws
+
+
+def philox(seed: int, count: int, device: torch.device) -> list[torch.Tensor]:
+    """Return four words of 32 bits for each of `count` elements, as int64."""
+    key = [seed & LOW32, (seed >> 32) & LOW32 if device.type == "cuda" else 0]
+    element = torch.arange(count, device=device)
+    words = [element & LOW32, element >> 32, torch.zeros_like(element), torch.zeros_like(element)]
+    for _ in range(10):
+        high0, low0 = multiplied(words[0], 0xD2511F53)
+        high1, low1 = multiplied(words[2], 0xCD9E8D57)
+        words = [high1 ^ words[1] ^ key[0], low1, high0 ^ words[3] ^ key[1], low0]
+        key = [(key[0] + 0x9E3779B9) & LOW32, (key[1] + 0xBB67AE85) & LOW32]
+    return words
+
+
+def multiplied(word: torch.Tensor, factor: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return high and low 32 bits of a product, in halves that int64 can hold."""
+    low = (word & 0xFFFF) * factor
+    middle = (word >> 16) * factor + (low >> 16)
+    return middle >> 16, ((middle & 0xFFFF) << 16) | (low & 0xFFFF)
+
+
+def uniform(word: torch.Tensor) -> torch.Tensor:
+    """Turn words into float32 from 0 to below 1."""
+    if word.is_cuda:  # of a negative number the ones' complement, on the CPU its lower bits
+        word = torch.where(word > LOW32 >> 1, LOW32 - word, word)
+    return (word & 0x7FFFFFFF).float() * 4.6566127342e-10
+
+
+def normal(words: list[torch.Tensor]) -> torch.Tensor:
+    """Turn words into normal float32 (Box and Muller)."""
+    first, second = uniform(words[0]), uniform(words[1])
+    if first.is_cuda:
+        return (-2.0 * first.clamp(min=1e-7).log()).sqrt() * (2 * math.pi * second).cos()
+    first, second = 1 - first, 1 - second
+    return ((-2.0 * first.log().double()).sqrt() * (2 * math.pi * second.double()).cos()).float()
+
+
+def integers(words: list[torch.Tensor], low: int, high: int) -> torch.Tensor:
+    """Turn words into integers from `low` to below `high`."""
+    span = high - low
+    if span > 1 << 31:  # int64 cannot hold what is needed on the way
+        pairs = zip(words[0].tolist(), words[1].tolist(), strict=True)
+        values = [low + (first | second << 32) % span for first, second in pairs]
+        return torch.tensor(values, dtype=torch.int64, device=words[0].device)
+    return low + (words[1] % span * (2**32 % span) + words[0] % span) % span
+
+
+class Draws(TorchDispatchMode):  # type: ignore[misc]
+    """Answers inductor's random operations as its kernels do; everything else runs as it is.
+
+    `answered` tells whether there was one. `others` are other operations that drew random numbers: eager may
+    draw those in another order. `unwritten` is, by its address, the memory that no operation wrote to so far:
+    what it holds is no result. It is kept, so that nothing else gets it.
+    """
+
+    supports_higher_order_operators = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.others: set[str] = set()
+        self.answered = False
+        self.unwritten: dict[int, torch.Tensor] = {}
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        result = self.draw(func, args, kwargs)
+        schema = getattr(func, "_schema", None)  # higher-order operators have none
+        if str(func).startswith(("aten.empty", "aten.new_empty")):
+            self._keep(result)
+        elif self.unwritten and schema is not None:
+            for index, argument in enumerate(schema.arguments):
+                if argument.alias_info is not None and argument.alias_info.is_write:
+                    value = args[index] if index < len(args) else kwargs.get(argument.name)
+                    for tensor in tensors_of(value):
+                        self.unwritten.pop(_address(tensor), None)
+            view = len(schema.returns) == 1 and schema.returns[0].alias_info is not None
+            if view and any(map(self.is_unwritten, args)):
+                self._keep(result)  # in float64 it is a copy
+        return result
+
+    def is_unwritten(self, value: Any) -> bool:
+        """Tell whether a value is memory that no operation wrote to."""
+        return isinstance(value, torch.Tensor) and _address(value) in self.unwritten
+
+    def draw(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Run one operation."""
+        match str(func), args:
+            case "prims.inductor_seeds.default", (count, device):
+                self.answered = True
+                return torch.randint(LEAST_SEED, LARGEST_SEED, [count], device=device)
+            case "prims.inductor_random.default", (size, seed, mode) if kwargs.get("align_dtype") is None:
+                words = philox(int(seed), math.prod(size), seed.device)
+                return (uniform(words[0]) if mode == "rand" else normal(words)).view(size)
+            case "aten.view.default", _:  # eager lays some results out otherwise than inductor was told
+                return torch.ops.aten.reshape.default(*args, **kwargs)
+            case "prims.inductor_randint.default", (low, high, size, seed):
+                return integers(philox(int(seed), math.prod(size), seed.device), low, high).view(size)
+        if torch.Tag.nondeterministic_seeded in getattr(func, "tags", ()):
+            self.others.add(str(func))
+        return func(*args, **kwargs)
+
+    def _keep(self, tensor: torch.Tensor) -> None:
+        if address := _address(tensor):
+            self.unwritten[address] = tensor
+
+
+def _address(tensor: torch.Tensor) -> int:
+    """Return where the memory of a tensor begins; 0 of one without: it is empty, sparse, or made of zeros."""
+    has_memory = tensor.layout == torch.strided and not tensor._is_zerotensor()
+    return int(tensor.untyped_storage().data_ptr()) if has_memory else 0
+
+
+class DrawsInFloat64(Draws, Float64):
+    """Does the same with every operation in float64 where the graph asks for less."""
+
+    def draw(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Run one operation on widened arguments."""
+        return Float64.__torch_dispatch__(self, func, (), args, kwargs)
+
+    def run(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Run one operation, whose arguments were widened."""
+        return Draws.draw(self, func, args, kwargs)

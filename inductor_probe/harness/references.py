@@ -1,0 +1,186 @@
+"""The check as `probe` does it: random numbers are replayed, and more kinds of graphs have a reference.
+
+See `reference.py` for the reference of a bench file that runs alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from math import isfinite
+from typing import Any, TypeAlias
+
+import torch
+
+from inductor_probe.harness import judge as core
+from inductor_probe.harness.bench import Bench, original_of, unedited
+from inductor_probe.harness.checks import ANYTHING, Check, Reason, Slack, compare, in_double, is_float
+from inductor_probe.harness.inputs import changed
+from inductor_probe.harness.judge import Round, judge, prepare_all
+from inductor_probe.harness.random_numbers import Draws, DrawsInFloat64
+from inductor_probe.harness.reference import Reference, first_line, run_graph, slack_in_float64
+from inductor_probe.harness.remarks import TYPES, Remark, code_of, reason, remark
+from inductor_probe.harness.replays import record
+
+Watch: TypeAlias = "Callable[[str, Check | None], None]"
+
+
+@dataclass
+class Candidate:
+    """What a run of the graph gives, outputs and mutated inputs, and how far off the same result may be."""
+
+    values: list[Any]
+    slack: list[Slack]
+    remarks: list[Reason] = field(default_factory=list)
+
+    def within_range(self, pristine: list[Any]) -> Candidate:
+        """Expect of a call that leaves the range of its dtype exactly its result: infinity, NaN after it.
+
+        Random values do that in a deep backward graph, where the real ones would not.
+        """
+        pairs = list(zip(pristine, self.values, strict=False))
+        if not any(is_float(value) and _leaves_range(exact, value.dtype) for value, exact in pairs):
+            return self
+        values = list(self.values)
+        for index, (value, exact) in enumerate(pairs):
+            if is_float(value) and exact is not ANYTHING and value.shape == exact.shape:
+                values[index] = torch.where(in_double(value).isfinite(), exact, value)
+        return replace(self, values=values, remarks=[*self.remarks, reason("range-exceeded")])
+
+
+def _leaves_range(exact: Any, dtype: torch.dtype) -> bool:
+    if not is_float(exact):
+        return False
+    size = in_double(exact).abs()
+    return bool((size.isfinite() & (size > torch.finfo(dtype).max)).any())
+
+
+def expect(bench: Bench, inputs: list[Any], seed: int, outputs: list[Any], after: list[Any]) -> Reference:
+    """Return what a pristine call with these outputs, and inputs `after` it, is right by.
+
+    That is the graph in float64, as it is, or without a dispatch mode: the first that the call agrees with.
+    Where eager draws other random numbers than kernels, it is the pristine call itself.
+    """
+    draws = Draws()
+    mutated, plain = _run(bench, inputs, seed, draws)
+    pristine = outputs + [after[index] for index in mutated]
+    candidates = [
+        candidate.within_range(pristine) for candidate in _candidates(bench, inputs, seed, mutated, plain)
+    ]
+    checks = [compare("call", pristine, candidate.values, candidate.slack) for candidate in candidates]
+    if not any(check.correct for check in checks) and not (draws.others or draws.answered):
+        try:
+            _, values = _run(bench, inputs, seed, None, mutated)
+        except Exception as error:  # an operation that runs below a mode only
+            candidates[0].remarks.append(reason("unwatched-fails", error=first_line(error)))
+        else:
+            # Operations of linalg that are made of others compute something else below a mode for complex
+            # numbers: pinv does on torch 2.13.
+            candidates.append(Candidate(values, [Slack()] * len(values), [reason("float64-unwatched")]))
+            checks.append(compare("call", pristine, values, candidates[-1].slack))
+    best = next((index for index, check in enumerate(checks) if check.correct), 0)
+    check, remarks, expected = checks[best], candidates[best].remarks, candidates[best].values
+    if draws.others and not check.correct:
+        check, expected = Check("call"), pristine
+        remarks = [reason("other-random-numbers", operators=", ".join(sorted(draws.others)))]
+    if any(value is ANYTHING for value in expected):
+        remarks = [*remarks, reason("outputs-not-written")]
+    check.remarks = check.remarks or remarks
+    return mutated, expected, check
+
+
+def _candidates(
+    bench: Bench, inputs: list[Any], seed: int, mutated: list[int], plain: list[Any]
+) -> list[Candidate]:
+    """Return the graph in float64 and as it is, the better first."""
+    exact, mode = Candidate(plain, [Slack()] * len(plain), [reason("float64-differs")]), DrawsInFloat64()
+    try:
+        _, wide = _run(bench, inputs, seed, mode, mutated)
+    except Exception as error:  # any operation may refuse float64 in its own way
+        return [replace(exact, remarks=[reason("float64-fails", error=first_line(error))])]
+    return [Candidate(wide, slack_in_float64(plain, wide, mode)), exact]
+
+
+def _run(
+    bench: Bench, inputs: list[Any], seed: int, mode: Draws | None, mutated: list[int] | None = None
+) -> tuple[list[int], list[Any]]:
+    """Run the graph; return which inputs it changes, unless that is known, and its outputs with those."""
+    outputs, after = run_graph(bench, inputs, seed, mode)
+    if mode is not None:
+        outputs = [ANYTHING if mode.is_unwritten(value) else value for value in outputs]
+    mutated = changed(inputs, after) if mutated is None else mutated
+    return mutated, outputs + [after[index] for index in mutated]
+
+
+def prepare(bench: Bench, seed: int, pattern: int) -> tuple[Round, Check]:
+    """Run pristine code and reference on inputs of `seed`; return the round, and pristine's check."""
+    return core.prepare(bench, seed, pattern, expect)
+
+
+def check_all(
+    bench: Bench,
+    seed: int,
+    watch: Watch = lambda name, check: None,
+    excluded: Mapping[str, list[Reason]] | None = None,
+) -> tuple[list[Round], Check, list[Check]]:
+    """Check the pristine call and every variant on two sets of inputs; return the rounds and checks.
+
+    Args:
+        watch: called with a name and None before it is checked, and with its check when that is final.
+        excluded: variants that are not run, as they ended a process or do not compile, and why.
+    """
+    watch("call", None)
+    rounds, pristine = prepare_all(bench, seed, expect)
+    watch("call", pristine)
+    checks, same = dict[str, Check](), unedited(bench)
+    for name in bench.variants():
+        watch(name, None)
+        if excluded and name in excluded:
+            check = Check(name, correct=False, remarks=excluded[name])
+        else:
+            check = _judged(bench, name, rounds, checks)
+        checks[name] = replace(check, unedited=name in same)
+        watch(name, checks[name])
+    return rounds, pristine, list(checks.values())
+
+
+def _judged(bench: Bench, name: str, rounds: list[Round], checks: Mapping[str, Check]) -> Check:
+    """Check a variant, a kernel's in `call` or in the wrapper of its number."""
+    wrapper = checks.get(wrapper_of(name)) if original_of(name) != "call" else None
+
+    def in_own_wrapper() -> bool:
+        try:
+            return bool(record(bench, wrapper_of(name), name, rounds[0].inputs))
+        except Exception:  # the check of the wrapper says why
+            return True
+
+    if wrapper and wrapper.name != "call_v2" and in_own_wrapper():
+        # Made for the buffers of its own wrapper: inside `call` it might write past the end of one.
+        return replace(wrapper, name=name, remarks=[reason("own-wrapper", wrapper=wrapper.name)])
+    check = judge(bench, name, rounds)
+    if wrapper and wrapper.correct and not check.correct and in_own_wrapper():
+        # It needs buffers that its own wrapper lays out differently, and is right as part of that.
+        return Check(name, remarks=[reason("own-wrapper-needed", wrapper=wrapper.name)])
+    return check
+
+
+def wrapper_of(name: str) -> str:
+    """Return the wrapper of the same number: `call_v3` for the kernel `k_v3`."""
+    return "call" + name[len(original_of(name)) :]
+
+
+def plain_check(check: Check) -> dict[str, Any]:
+    """Return a check for JSON, which has neither NaN nor infinity nor complex numbers: they become text."""
+
+    def in_json(value: Any) -> bool:
+        return not isinstance(value, complex | float) or (isinstance(value, float) and isfinite(value))
+
+    record = {key: value if in_json(value) else str(value) for key, value in asdict(check).items()}
+    return {**record, "remarks": [_remark(check.name, *why) for why in check.remarks]}
+
+
+def _remark(name: str, sentence: str, numbers: dict[str, Any]) -> Remark:
+    code = code_of(sentence)
+    if code is None:  # of the core of another version
+        return remark("no-reference", reason=sentence.format(**numbers))
+    return remark(code, name if TYPES[code] == "variant" else "", **numbers)

@@ -1,0 +1,154 @@
+"""Launches as `probe` replays them: raw pointers followed, on the stream of the moment."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from inductor_probe.harness import launches as core
+from inductor_probe.harness.bench import Bench, Call, original_of
+from inductor_probe.harness.inputs import clone, tensors_of
+from inductor_probe.harness.launches import Pair, call_pairs, launch_pairs
+from inductor_probe.harness.remarks import Remark, remark
+
+__all__ = ["Launch", "Pair", "call_pairs", "kernel_pairs", "record"]
+
+
+class Memory(TorchDispatchMode):  # type: ignore[misc]
+    """Notes what memory tensors take while it is active, so that a raw pointer can be told to be into it.
+
+    Wrappers of torch before 2.3 pass `c_void_p(buf0.data_ptr())` to their C++ kernels.
+    """
+
+    def __init__(self, values: Any) -> None:
+        super().__init__()
+        self.storages: dict[int, torch.UntypedStorage] = {}
+        self.note(values)
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        self.note(result)
+        return result
+
+    def note(self, values: Any) -> None:
+        """Note the memory of all tensors in `values`; it is kept, so that nothing else gets it."""
+        for tensor in tensors_of(values):
+            if tensor.layout == torch.strided:
+                storage = tensor.untyped_storage()
+                self.storages[storage.data_ptr()] = storage
+
+    def pointed(self, argument: Any) -> Any:
+        """Return the bytes that a raw pointer points to, to the end of their storage; all else as it is."""
+        if isinstance(argument, ctypes.c_void_p) and argument.value:
+            for start, storage in self.storages.items():
+                offset, size = argument.value - start, storage.nbytes()
+                if 0 <= offset < size:
+                    return torch.empty(0, dtype=torch.uint8).set_(storage, offset, (size - offset,), (1,))
+        return argument
+
+
+@dataclass
+class Launch(core.Launch):
+    """The arguments of one call of a kernel; `method` is `run` for Triton, None for C++.
+
+    At the positions in `pointers` it got raw pointers, and `args` has what they point to.
+    """
+
+    pointers: frozenset[int] = frozenset()
+
+    def fits(self, other: Launch) -> bool:
+        """Tell whether `other` has arguments of the same form: sizes, strides, dtypes and numbers."""
+
+        def forms(launch: Launch) -> list[Any]:
+            return [
+                (leaf.size(), leaf.stride(), leaf.dtype) if isinstance(leaf, torch.Tensor) else leaf
+                for leaf in tree_leaves(launch.values())
+            ]
+
+        return forms(self) == forms(other)
+
+    def starter(self, kernel: Any) -> Callable[[Any], Call]:
+        """Return what makes a function that launches `kernel` from its arguments: see `values`."""
+        bind, start = super().starter(kernel), getattr(kernel, self.method) if self.method else kernel
+
+        def bind_now(values: Any) -> Call:
+            args, kwargs = values
+            if self.pointers:  # whoever times this keeps the values
+                pointers = {index: ctypes.c_void_p(args[index].data_ptr()) for index in self.pointers}
+                return partial(start, *(pointers.get(index, arg) for index, arg in enumerate(args)))
+            device = next((tensor.device.index for tensor in tensors_of(values) if tensor.is_cuda), None)
+            if "stream" not in self.kwargs or device is None:
+                return bind(values)
+            named = {name: value for name, value in kwargs.items() if name != "stream"}
+
+            def launch() -> object:  # on the stream of the moment: a CUDA graph captures on one of its own
+                return start(*args, stream=torch._C._cuda_getCurrentRawStream(device), **named)
+
+            return launch
+
+        return bind_now
+
+
+class Recorder(core.Recorder):
+    """Stands in for a kernel: passes calls on and notes them, with copies of what their pointers point to."""
+
+    launch: Any = Launch
+
+    def __init__(self, kernel: Any, memory: Memory | None = None) -> None:
+        super().__init__(kernel)
+        self.memory = memory
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Do what calling a C++ kernel does."""
+        if self.memory is None:
+            return super().__call__(*args, **kwargs)
+        known = tuple(map(self.memory.pointed, args))
+        pointers = frozenset(index for index, arg in enumerate(args) if known[index] is not arg)
+        positional, named = clone((known, kwargs))
+        self.launches.append(Launch(None, positional, named, pointers))
+        return self.kernel(*args, **kwargs)
+
+
+def record(bench: Bench, entry: str, name: str, inputs: list[Any]) -> list[Launch]:
+    """Run the wrapper `entry` on copies of `inputs` and return the launches of kernel `name` in order."""
+    launches = core.record(bench, entry, name, inputs, Recorder)
+    if all(launch.replayable() for launch in launches):
+        return launches
+    values = clone(inputs)
+    with Memory(values) as memory:
+        return core.record(bench, entry, name, values, partial(Recorder, memory=memory))
+
+
+def kernel_pairs(
+    bench: Bench, kernel: str, inputs: list[Any], right: set[str], warn: Callable[[Remark], None]
+) -> Iterator[Pair]:
+    """Pair each launch of `kernel` with that of its right variants: on the same buffers, where they fit."""
+    launches = record(bench, "call", kernel, inputs)
+    if not all(launch.replayable() for launch in launches):
+        warn(remark("foreign-pointers", kernel))
+        return
+    copies: dict[str, list[Launch]] = {}
+    for name in sorted({*bench.variants(kernel)} & right):
+        entry = "call" + name[len(kernel) :]
+        launched = record(bench, entry, name, inputs) if entry in right else []
+        if launched and len(launched) != len(launches):
+            warn(remark("other-launch-count", name, entry=entry, launches=len(launched)))
+        else:
+            copies[name] = launched or launches
+    for name in bench.namespace.get("ABLATIONS", ()):
+        if original_of(name) == kernel:
+            copies[name] = launches
+    fitting = {
+        name: [
+            launch if launch.fits(other) else other for launch, other in zip(launches, copied, strict=True)
+        ]
+        for name, copied in copies.items()
+    }
+    yield from launch_pairs(bench, kernel, launches, fitting)

@@ -1,0 +1,121 @@
+"""Bench files without `probe`: what they check before torch is imported, how long they are, that they run."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from inductor_probe.bench_file.source import bench_source, is_complete, other_harness
+from tests.conftest import DUMPS, all_graph_dirs
+
+NO_TORCH = "raise ImportError('torch is imported')"
+SECTION = re.compile(r"^# -{98}\n# (?P<title>[^\n]*)\n# -{98}\n", re.MULTILINE)
+
+
+def source_of(folder: Path) -> str:
+    runnable = folder / "fx_graph_runnable.py"
+    text = runnable.read_text() if runnable.exists() else None
+    return bench_source((folder / "output_code.py").read_text(), text, folder.name)
+
+
+def lines_not_of_the_graph(source: str) -> int:
+    """Count all lines but those between the titles of sections that are made of the graph."""
+    titles = list(SECTION.finditer(source))
+    made = source[titles[0].start() : titles[-1].start()]
+    assert titles[-1]["title"].startswith("The core of inductor_probe's harness")
+    return len(source.splitlines()) - len(made.splitlines())
+
+
+@pytest.fixture
+def flip(tmp_path: Path) -> Path:
+    folder = next((DUMPS / "torch-2.13.0-cpu/hflip_cl").glob("run_*/torchinductor/*/output_code.py")).parent
+    path = tmp_path / "output_code_bench.py"
+    path.write_text(source_of(folder))
+    return path
+
+
+def run(path: Path, *arguments: str, torch: bool = True) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    if not torch:
+        (path.parent / "torch.py").write_text(NO_TORCH)
+    return subprocess.run(
+        [sys.executable, str(path), *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=path.parent,
+        env=environment,
+    )
+
+
+@pytest.mark.parametrize("folder", all_graph_dirs()[::5], ids=lambda folder: "-".join(folder.parts[-5:-3]))
+def test_a_file_is_short_and_begins_with_its_kernels(folder: Path) -> None:
+    source = source_of(folder)
+    titles = [match["title"] for match in SECTION.finditer(source)]
+    order = ["As output_code.py", "Kernels, each", "The wrapper,", "Inputs", "The reference:", "The core of"]
+    assert [next(title for title in titles if title.startswith(start)) for start in order] == [
+        title for title in titles if not title.startswith("How the C++")
+    ]
+    assert lines_not_of_the_graph(source) <= (LIMITS["triton"] if "'cuda" in source else LIMITS["cpp"])
+    assert is_complete(source)
+    assert not other_harness(source)
+
+
+LIMITS = {"cpp": 915, "triton": 1025}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        (("--help",), 0, "usage: output_code_bench.py"),
+        (("--bugdet", "1s"), 2, "unrecognized arguments: --bugdet 1s"),
+        (("--budget", "soon"), 2, "invalid duration 'soon': write 2s, 500ms or 1m"),
+        (("--kernel", "cpp_fused_flop_0"), 2, "no kernel cpp_fused_flop_0; there is cpp_fused_flip_0"),
+        (("--size", "s0=3"), 2, "invalid --size s0=3"),
+        (("--import", "nowhere.py"), 2, "--import nowhere.py: not found"),
+        (("--threads", "0"), 2, "invalid --threads 0"),
+    ],
+)
+def test_arguments_are_read_before_torch_is_imported(
+    flip: Path, arguments: tuple[str, ...], status: int, said: str
+) -> None:
+    ended = run(flip, *arguments, torch=False)
+    assert ended.returncode == status
+    assert said in ended.stdout + ended.stderr
+    assert "torch is imported" in run(flip, torch=False).stderr
+
+
+@pytest.mark.parametrize("end", ["\n\n\n# ----", "\n# The end"])
+def test_a_file_that_was_cut_short_says_so_before_torch_is_imported(flip: Path, end: str) -> None:
+    text = flip.read_text()
+    flip.write_text(text[: text.index(end)] + "\n")
+    assert not is_complete(flip.read_text())
+    ended = run(flip, torch=False)
+    assert ended.returncode == 2
+    assert "this file is incomplete (cut short)" in ended.stderr
+
+
+@pytest.mark.compiles
+def test_it_checks_and_times_alone_and_says_what_is_wrong(flip: Path) -> None:
+    text = flip.read_text()
+    start = text.index("cpp_fused_flip_0_v2 = ")
+    end = text.index("''')", start)
+    kernel = text[start:end]
+    faster = kernel.replace("_v2", "_v3").replace("auto tmp0", "auto  tmp0") + "''')\n"
+    wrong = kernel.replace("tmp0 =", "tmp0 = 1 +")
+    assert wrong != kernel
+    flip.write_text(text[:start] + wrong + "''')\n\n\n" + faster + text[end + 4 :])
+    ended = run(flip, "--budget", "300ms")
+    assert ended.returncode == 1, ended.stderr
+    assert re.search(
+        r"cpp_fused_flip_0_v2: WRONG, \d+ of \d+ elements.*; first at output 0\[0, 0", ended.stdout
+    )
+    assert "cpp_fused_flip_0_v3: correct" in ended.stdout
+    assert re.search(r"cpp_fused_flip_0_v3 alone +[\d.]+ us +[\d.]+ us +\d\.\d{3}x", ended.stdout)
+    assert "cpp_fused_flip_0_v2: WRONG, not timed" in ended.stdout
+    assert "probe bench-kernel" in ended.stdout
