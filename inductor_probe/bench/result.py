@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
 from inductor_probe.bench.overheads import overheads_of, times_of_parts
 from inductor_probe.bench.times import times_of
 from inductor_probe.bench.verdict import conclude
 from inductor_probe.machine.roofline import roofline_rows
-from inductor_probe.model.bench import Ablation, BenchResult
-from inductor_probe.model.remark import Remark
+from inductor_probe.model.bench import Ablation, BenchResult, Comparison, Measurement
+from inductor_probe.model.remark import Remark, Subject, measured
 from inductor_probe.model.timing import Samples, Series, Variant
+
+_LONG_S = 0.02
+_FEW = 18
+"""Quads: six in each of three processes, the fewest that are taken of short calls."""
 
 
 def result_of(samples: Samples) -> BenchResult:
@@ -36,6 +44,11 @@ def result_of(samples: Samples) -> BenchResult:
     # Rounds are timed with warm data: what is compared with cold data takes another time.
     in_rounds = times_of_parts(timed) if timed and first.data == "warm" else {}
     roofline = samples.roofline if overheads else None
+    times = times_of(
+        [series for process in processes for series in process.comparisons],
+        [*comparisons, *(ablation.comparison for ablation in ablations)],
+        in_rounds,
+    )
     variants: dict[str, Variant] = {}  # as the first process that found it wrong, or else the first, has it
     warnings: dict[tuple[object, ...], Remark] = {}  # the first of those that differ in their numbers only
     for process in processes:
@@ -55,12 +68,8 @@ def result_of(samples: Samples) -> BenchResult:
         processes=len(processes),
         margin=margin,
         variants=tuple(variants.values()),
-        comparisons=comparisons,
-        times=times_of(
-            [series for process in processes for series in process.comparisons],
-            [*comparisons, *(ablation.comparison for ablation in ablations)],
-            in_rounds,
-        ),
+        comparisons=_with_few_samples(comparisons, times),
+        times=times,
         warnings=tuple(warnings.values()),
         ablations=ablations,
         overheads=overheads,
@@ -71,3 +80,24 @@ def result_of(samples: Samples) -> BenchResult:
         torch=str(first.environment.get("torch") or "") or None,
         command=first.command,
     )
+
+
+def _with_few_samples(
+    comparisons: Sequence[Comparison], times: Sequence[Measurement]
+) -> tuple[Comparison, ...]:
+    """Remark on comparisons of calls so long that the budget sufficed for a few only, and what that supports.
+
+    Three quads of a call of 0.75 s whose interval is 0.96 to 1.04 find no difference below 4 %.
+    """
+    seconds = {time.name: time.seconds for time in times}
+    remarked = []
+    for comparison in comparisons:
+        call_s = max(seconds[comparison.baseline], seconds[comparison.candidate])
+        if call_s > _LONG_S and comparison.quads < _FEW:
+            half = math.expm1((math.log(comparison.high) - math.log(comparison.low)) / 2)
+            numbers = {"call_s": call_s, "rounds": comparison.quads, "half": half}
+            subject = Subject("variant", comparison.candidate)
+            few = measured("few-samples", "analysis", subject, numbers)
+            comparison = replace(comparison, remarks=(*comparison.remarks, few))  # noqa: PLW2901 - the same one
+        remarked.append(comparison)
+    return tuple(remarked)

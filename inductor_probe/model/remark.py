@@ -39,8 +39,8 @@ BenchCode: TypeAlias = Literal[
     "one-process", "guard-outside-margin", "disturbed-quads", "processes-disagree", "too-few-quads",
     "too-few-processes", "near-margin",
     # about the overhead table, and what a kernel reaches of the roofline
-    "kernels-exceed-call", "above-copy-rate", "below-copy-rate", "above-matmul-rate", "matmul-not-measured",
-    "roofline-not-measured",
+    "kernels-exceed-call", "few-samples", "above-copy-rate", "below-copy-rate", "above-matmul-rate",
+    "matmul-not-measured", "roofline-not-measured",
     # about the processes
     "no-fork", "other-harness", "process-lost",
 ]  # fmt: skip

@@ -20,6 +20,7 @@ from inductor_probe.report.pages.bench import bench_page
 from inductor_probe.report.terminal import to_text
 from inductor_probe.store.samples import read_samples
 from tests.bench.dumped import COPY, edit_copy
+from tests.bench.test_times import shown_times
 
 pytestmark = pytest.mark.compiles
 
@@ -58,10 +59,13 @@ def test_copies_that_nobody_edited_are_checked_and_not_timed(graph_dir: Path) ->
     assert [each.name for each in result.alone] == [f"{kernel} alone"]
     shown = to_text(bench_page(result), 200)
     assert f"correct, and not timed since unedited: call_v2, {kernel}_v2" in shown
+    assert all(len(texts) == 1 for texts in shown_times(result).values())
+    assert len(shown.splitlines()) <= 20, "with what is printed before and after, a screen of 25 lines"
 
     edit_copy(file.path, "auto tmp0 =", "auto tmp0 = /* mine */")
     result = run(file.path)
     assert not any(each.unedited for each in result.variants), "call_v2 launches the edited kernel"
+    assert all(len(texts) == 1 for texts in shown_times(result).values())
     assert [each.candidate for each in result.comparisons] == [
         "Compiled call",
         "call_v2",

@@ -28,6 +28,7 @@ from inductor_probe.model.timing import (
 )
 from inductor_probe.report.document import Block, Fold, Table
 from inductor_probe.report.pages.bench import bench_page, settings_table
+from inductor_probe.report.words.remarks import sentence
 from inductor_probe.store.samples import read_samples, samples_text
 from tests.bench.simulated import LOST_ITS_CORE, quad
 
@@ -231,3 +232,23 @@ def test_samples_of_earlier_versions_have_one_time_each(tmp_path: Path) -> None:
     result = result_of(read_samples(path))
     assert all(len(texts) == 1 for texts in shown_times(result).values())
     assert roofline_rows((), result.overheads, MACHINE) == () if result.overheads else False
+
+
+def test_a_long_call_measured_a_few_times_says_what_that_supports() -> None:
+    """A call of 0.75 s was measured for minutes, or judged by a few samples without a word."""
+    quads = tuple(quad([0.75, 0.76 + number / 100, 0.76, 0.75]) for number in range(3))
+    processes = [
+        replace(
+            process("quiet", "cpu", "warm", number, 0),
+            comparisons=(Series("k alone", "k_v2 alone", quads, 9.0),),
+            overheads=None,
+        )
+        for number in range(3)
+    ]
+    (comparison,) = result_of(Samples(tuple(processes), MARGIN)).comparisons
+    (few,) = [remark for remark in comparison.remarks if remark.code == "few-samples"]
+    assert re.fullmatch(
+        r"a call of k_v2 takes 0\.76 s, so that it was compared 9 times only: differences below \d+\.\d% "
+        r"are not found",
+        sentence(few),
+    )

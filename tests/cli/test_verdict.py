@@ -62,3 +62,12 @@ def test_a_budget_that_is_none(probe: Probe, budget: str) -> None:
     ran = probe("bench-kernel", f"--budget={budget}")
     assert ran.status == ExitCode.FAILED
     assert "(examples: 500ms, 10s, 2m)" in ran.err
+
+
+def test_details_show_what_the_plain_report_folds(probe: Probe, kept: Path) -> None:
+    plain, details = probe("verdict", kept).out, probe("verdict", kept, "--details").out
+    assert "what the ratios rest on" not in plain
+    assert "what the ratios rest on" in details
+    assert len(plain.splitlines()) < len(details.splitlines())
+    markdown = probe("verdict", kept, "--format", "markdown").out
+    assert "<details><summary>what the ratios rest on</summary>" in markdown

@@ -55,7 +55,7 @@ _MOST_ERROR_LINES = 3
 _ERROR_CODE = re.compile(r"\s*\d* \|")
 _ERROR_LINE = re.compile(r"\s*\d+ \|")
 _NAME = Column("", fold="middle")
-_ONLY_IN_DETAILS = ("autocorrelation", "processes-differ")
+_ONLY_IN_DETAILS = ("autocorrelation", "processes-differ", "baseline-offset", "disturbance-shift")
 """Remarks that change nothing for who reads the verdict: the interval counts them."""
 _LARGE_DRIFT = 0.1
 _OF_OVERHEADS = ("kernels-exceed-call",)

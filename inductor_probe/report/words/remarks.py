@@ -148,6 +148,10 @@ _BENCH_WORDS: Mapping[str, _Words] = {
         "other programs ran during {disturbed} of {quads} measurements, which may hide {shift:.1%}: the "
         "interval includes that"
     ),
+    "few-samples": (
+        "a call of {subject} takes {call_s:.2g} s, so that it was compared {rounds:# time} only: differences "
+        "below {half:.1%} are not found"
+    ),
     "one-process": "only one process was run: at least {fewest} are needed",
     "guard-outside-margin": "compared with itself, {baseline} takes {low:.3f} to {high:.3f}x its own time",
     "disturbed-quads": "the machine is busy: other programs ran during {disturbed} of {quads} measurements",
