@@ -128,7 +128,7 @@ class Child:
         device = "cuda" if kind == "triton" else "cpu"
         x = torch.rand(max(size_of(kind, work) for work in ["1", *works]), device=device)
         self.values = (x, torch.empty_like(x))
-        self.ring = make_ring(self.values, False, self.rng, lambda text: None)
+        self.ring = make_ring(self.values, False, self.rng, lambda remark: None)
         self.sides: dict[str, Side] = {}
 
     def side(self, name: str) -> Side:
