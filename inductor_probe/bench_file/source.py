@@ -25,6 +25,7 @@ from inductor_probe.reader.fx import torch_version
 from inductor_probe.reader.output_code import parse_output_code
 from inductor_probe.variants.code import renamed
 
+_GONE = "\0"
 _BLANK_LINES = re.compile(r"\n\n\n+")
 _FOR_OUR_TOOLS = re.compile(r"  # (?:noqa|type: ignore)\b[^\n]*")
 _DOC = '''"""Bench file of {graph}: check and time its kernels, and edited copies of them.
@@ -206,8 +207,29 @@ def _pasted(stem: str, names: dict[str, set[str]]) -> str:
             imported = {alias.name for alias in node.names} if isinstance(node, ast.ImportFrom) else ()
             names.setdefault(module, set()).update(imported)
     title = "\n".join(f"# {line}".rstrip() for line in (ast.get_docstring(tree) or "").splitlines())
-    code = _BLANK_LINES.sub("\n\n", "\n".join(text.split("\n")[end:]).strip())
+    code = _BLANK_LINES.sub(
+        "\n\n", "\n".join(line for line in _with_short_docs(text, tree)[end:] if line != _GONE).strip()
+    )
     return f"{title}\n\n{_FOR_OUR_TOOLS.sub('', code)}"
+
+
+def _with_short_docs(text: str, tree: ast.Module) -> list[str]:
+    """Return the lines of a module; all but the first of a docstring, and all of a method's, are _GONE."""
+    lines = text.split("\n")
+    for node in ast.walk(tree):
+        parts = getattr(node, "body", []) if isinstance(node, ast.ClassDef | ast.Module) else []
+        for part in parts:
+            if not isinstance(part, ast.FunctionDef | ast.ClassDef) or ast.get_docstring(part) is None:
+                continue
+            first, last = part.body[0].lineno, part.body[0].end_lineno or 0
+            if isinstance(node, ast.ClassDef) and len(part.body) > 1:
+                lines[first - 1 : last] = [_GONE] * (last - first + 1)
+                if not lines[last].strip():
+                    lines[last] = _GONE
+            elif last > first:
+                lines[first - 1] += '"""'
+                lines[first:last] = [_GONE] * (last - first)
+    return lines
 
 
 def other_harness(text: str) -> bool:
