@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from inductor_probe.bench.overheads import overheads_of, times_of_parts
-from inductor_probe.bench.times import times_of
+from inductor_probe.bench.times import once_timed, times_of
 from inductor_probe.bench.verdict import conclude
 from inductor_probe.machine.roofline import roofline_rows
 from inductor_probe.model.bench import Ablation, BenchResult, Comparison, Measurement
@@ -69,7 +69,7 @@ def result_of(samples: Samples) -> BenchResult:
         margin=margin,
         variants=tuple(variants.values()),
         comparisons=_with_few_samples(comparisons, times),
-        times=times,
+        times=(*times, *once_timed(first)),
         warnings=tuple(warnings.values()),
         ablations=ablations,
         overheads=overheads,

@@ -48,6 +48,8 @@ class _State:
         skipped: subjects that ended their process while they were timed.
         variants: those that are right and edited; None before they were checked.
         correct: whether the pristine call is right.
+        kernels: those that are compared, the ten longest and edited ones; None before one process chose.
+        most: processes that the budget is enough for, where calls are long.
     """
 
     refused: dict[str, Event] = field(default_factory=dict)
@@ -55,6 +57,8 @@ class _State:
     skipped: list[str] = field(default_factory=list)
     variants: list[str] | None = None
     correct: bool = False
+    kernels: list[str] | None = None
+    most: int | None = None
     overheads: bool = True
     processes: list[Event] = field(default_factory=list)
     warnings: list[Event] = field(default_factory=list)
@@ -148,6 +152,8 @@ def _enough(state: _State, settings: BenchSettings, fewest: int, most: int) -> b
     """Tell whether no further process is needed."""
     if not state.processes[0]["comparisons"]:  # nothing is right, or compared
         return True
+    if state.most is not None and len(state.processes) >= state.most:
+        return True
     if len(state.processes) + max(0, state.lost - _MOST_LOST) >= most:
         return True
     if len(state.processes) < fewest:
@@ -208,6 +214,8 @@ def _measure(
         "seed": 2 * number,
         "overheads": settings.budget * _OVERHEADS if state.overheads else 0.0,
         "skipped": state.skipped,
+        "total": settings.budget * _COMPARISONS,
+        "kernels": state.kernels,
     }
 
     def hear(event: Event) -> None:
@@ -225,6 +233,9 @@ def _measure(
                 process.update({key: value for key, value in event["process"].items() if key != "variants"})
             case "comparison":
                 process["comparisons"].append(event["comparison"])
+            case "plan":
+                state.kernels, state.most = event["kernels"], event["processes"]
+                process["timed_once"] = event["once"]
             case "warning":
                 process["warnings"].append(event["warning"])
 

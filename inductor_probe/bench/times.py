@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
 from inductor_probe.model.bench import Comparison, Measurement
-from inductor_probe.model.timing import Series
+from inductor_probe.model.timing import Process, Series
 
 
 def times_of(
@@ -43,6 +43,12 @@ def times_of(
                 times[baseline] = _scaled(baseline, times[candidate], 1 / ratio, series)
                 known = True
     return tuple(times[name] for name in names)
+
+
+def once_timed(process: Process) -> tuple[Measurement, ...]:
+    """Return the times of kernels that were timed in one call only, the longest first."""
+    ranked = sorted(process.timed_once, key=lambda item: -item[1])
+    return tuple(Measurement(f"{name} in one call", seconds, 0.0, 1, "once") for name, seconds in ranked)
 
 
 def _blocks(name: str, series: Sequence[Series]) -> list[float]:

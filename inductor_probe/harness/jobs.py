@@ -137,13 +137,22 @@ def listener_of(tell: Tell) -> Listener:
         phase=lambda phase, names: tell("phase", phase=phase, names=names),
         timed=lambda pair: tell("comparison", comparison=asdict(pair)),
         warn=lambda remark: tell("warning", warning=remark),
+        planned=lambda names, once, processes: tell("plan", kernels=names, once=once, processes=processes),
     )
 
 
 def options_of(values: Request) -> Options:
     """Return options that came as JSON, where tuples are lists."""
     sizes = tuple((name, number) for name, number in values.get("sizes", ()))
-    return Options(**{**values, "sizes": sizes, "skipped": tuple(values.get("skipped", ()))})
+    kernels = values.get("kernels")
+    return Options(
+        **{
+            **values,
+            "sizes": sizes,
+            "skipped": tuple(values.get("skipped", ())),
+            "kernels": None if kernels is None else tuple(kernels),
+        }
+    )
 
 
 def import_modules(file: Request) -> None:

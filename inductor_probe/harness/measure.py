@@ -16,6 +16,15 @@ from typing import Any
 import torch
 
 from inductor_probe.harness.bench import Bench, original_of
+from inductor_probe.harness.budget import (
+    OVERHEADS,
+    QUAD,
+    SETTLED,
+    Profile,
+    few_quads,
+    processes_within,
+    profile_call,
+)
 from inductor_probe.harness.checks import Check
 from inductor_probe.harness.configs import time_configs
 from inductor_probe.harness.constants import bind_constants
@@ -30,6 +39,7 @@ from inductor_probe.harness.report import Timed
 from inductor_probe.harness.saved_inputs import KINDS, choose_inputs
 
 SCHEMA = 2
+LONG_S = 0.1  # what takes no longer fits into any budget
 CPUINFO = Path("/proc/cpuinfo")
 
 
@@ -51,6 +61,8 @@ class Options:
         check_only: time nothing.
         overheads: seconds for where the time of a call goes; 0: it is not measured.
         skipped: subjects that are not timed, by name: an earlier process ended while it timed them.
+        total: seconds for the comparisons of all processes; 0: this is the only one.
+        kernels: those to compare, as the first process chose them; None: this process chooses.
     """
 
     kernel: str | None = None
@@ -67,6 +79,8 @@ class Options:
     check_only: bool = False
     overheads: float = 0.75
     skipped: tuple[str, ...] = ()
+    total: float = 0.0
+    kernels: tuple[str, ...] | None = None
 
 
 @dataclass
@@ -131,11 +145,14 @@ class Listener:
         phase: what comes next (`timing`, `overheads`), and of what: names of both sides, or a kernel's.
         timed: a pair that was timed.
         warn: what spoils times, or could not be timed.
+        planned: which kernels are compared, seconds of the others in one call, and how many processes the
+            budget is enough for: None for as many as are wanted.
     """
 
     phase: Callable[[str, tuple[str, ...]], None] = lambda phase, names: None
     timed: Callable[[Timed], None] = lambda pair: None
     warn: Callable[[Remark], None] = lambda remark: None
+    planned: Callable[[list[str], dict[str, float], int | None], None] = lambda names, once, processes: None
 
 
 def run_timing(
@@ -155,24 +172,52 @@ def run_timing(
     with torch.no_grad():
         if options.configs is not None:
             return Times([], configs=sweep_configs(bench, options, inputs))
+        listener.phase("profiling", ())
+        profile = Profile(0.0, {}) if bench.missing else profile_call(bench, inputs)
+        options = planned(bench, options, profile, variants, listener)
         pairs = pairs_of(bench, options, inputs, variants, listener)
+        if profile.call > LONG_S:  # the budget may end before the last: eager is the least of what is asked
+            pairs.sort(key=lambda pair: pair[0].name.startswith("Eager"))
         end = time.perf_counter() + options.budget
         gc.disable()
         for number, pair in enumerate(pairs):
-            share = (end - time.perf_counter()) / (len(pairs) - number)
-            names = tuple(subject.name for subject in pair if subject)
+            left, names = end - time.perf_counter(), tuple(subject.name for subject in pair if subject)
+            quad_s = QUAD * profile.expected(names[0])
+            if times.comparisons and quad_s > LONG_S and left < quad_s / 2:
+                listener.warn(remark("no-budget-left", names[-1], quad_s=quad_s, left_s=max(left, 0.0)))
+                continue
             listener.phase("timing", names)
             try:
-                times.comparisons.append(time_pair(pair, options, share, rng, listener.warn))
+                share = left / (len(pairs) - number)
+                timed = time_pair(pair, options, share, rng, listener.warn, profile.expected(names[0]))
             except (MemoryError, RuntimeError) as error:  # torch has its own for memory: a RuntimeError
                 listener.warn(remark("pair-not-timed", names[-1], error=first_line(error)))
             else:
-                listener.timed(times.comparisons[-1])
+                times.comparisons.append(timed)
+                listener.timed(timed)
         if pairs and options.overheads > 0 and not (options.kernel or bench.missing):
-            listener.phase("overheads", ())
-            times.overheads = measure_overheads(bench, inputs, options.overheads, rng)
+            if OVERHEADS * profile.call > max(2 * options.overheads, LONG_S):
+                listener.warn(remark("overheads-left-out", call_s=profile.call))
+            else:
+                listener.phase("overheads", ())
+                times.overheads = measure_overheads(bench, inputs, options.overheads, rng)
         gc.enable()
     return times
+
+
+def planned(
+    bench: Bench, options: Options, profile: Profile, variants: set[str], listener: Listener
+) -> Options:
+    """Return the options with the kernels to compare, and the time for it, unless a process chose before."""
+    if options.kernels is not None:
+        return options
+    edited = {*variants, *bench.namespace.get("ABLATIONS", {})}
+    names = [options.kernel] if options.kernel else profile.longest(bench.kernels, edited)
+    once = {name: sum(times) for name, times in profile.launches.items() if times and name not in names}
+    processes = processes_within(options.total or options.budget, profile, names)
+    budget = options.total / processes if processes and options.total else options.budget
+    listener.planned(names, {} if options.kernel else once, processes)
+    return replace(options, kernels=tuple(names), budget=budget)
 
 
 def pairs_of(
@@ -189,8 +234,7 @@ def pairs_of(
         if bench.aten_graph is None:
             listener.warn(remark("eager-not-timed", reason=bench.no_reference))
         pairs += call_pairs(bench, inputs, variants)
-    kernels = [options.kernel] if options.kernel else bench.kernels
-    for kernel in (name for name in kernels if name not in missing):
+    for kernel in (name for name in options.kernels or () if name not in missing):
         listener.phase("recording", (kernel,))
         try:
             pairs += kernel_pairs(bench, kernel, inputs, variants, listener.warn)
@@ -200,21 +244,35 @@ def pairs_of(
     return [pair for pair in pairs if not skipped & {subject.name for subject in pair if subject}]
 
 
-def time_pair(
-    pair: Pair, options: Options, budget: float, rng: random.Random, warn: Callable[[Remark], None]
+def time_pair(  # noqa: PLR0917 - what is known of a pair
+    pair: Pair,
+    options: Options,
+    budget: float,
+    rng: random.Random,
+    warn: Callable[[Remark], None],
+    expected: float = 0.0,
 ) -> Timed:
-    """Time two subjects against each other for `budget` seconds, on one ring if they take the same values."""
+    """Time two subjects against each other for `budget` seconds, on one ring if they take the same values.
+
+    Of calls so long (`expected` seconds) that they cannot be warmed up in that time, a few quads are timed.
+    """
     baseline, candidate = pair
     rings: dict[int, Ring] = {}
     sides: dict[str, Side] = {}
     subjects = [baseline, candidate] if candidate else [baseline]
-    for subject in reversed(subjects) if options.copies_first else subjects:
+    ordered = subjects[::-1] if options.copies_first else subjects
+    name, begin = candidate.name if candidate else None, time.perf_counter()
+    for subject in ordered:
         key = id(subject.values)
         rings[key] = rings.get(key) or make_ring(subject.values, bool(options.cold), rng, warn)
-        sides[subject.name] = make_side(subject, rings[key])
-    b, begin = sides[candidate.name] if candidate else None, time.perf_counter()
+    if len(subjects) * SETTLED * expected > max(budget, LONG_S):
+        quads = few_quads(pair, [rings[id(subject.values)] for subject in subjects], budget, rng)
+        return Timed(baseline.name, name, quads, time.perf_counter() - begin)
+    for subject in ordered:
+        sides[subject.name] = make_side(subject, rings[id(subject.values)])
+    begin = time.perf_counter()
+    b = sides[candidate.name] if candidate else None
     quads = time_quads(sides[baseline.name], b, budget, options.precision, rng)
-    name = candidate.name if candidate else None
     return Timed(baseline.name, name, quads, time.perf_counter() - begin)
 
 

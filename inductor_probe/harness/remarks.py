@@ -43,6 +43,8 @@ SENTENCES = {  # by the type of the subject, a sentence for each code
         "other-launch-count": "{subject} is not timed alone: {entry} launches it {launches} times",
         "variant-not-compiled": "does not compile: line {line}: {error}",
         "pair-not-timed": "{subject} is not timed: {error}",
+        "no-budget-left": "{subject} is not timed: four calls take {quad_s:.2g} s, "
+        "and {left_s:.2g} s are left of the budget",
         "variant-crashes": "its process {how}",
         "raises": "raises {error}",
         "input-changed": "changes input {input}, which call leaves alone",
@@ -62,6 +64,8 @@ SENTENCES = {  # by the type of the subject, a sentence for each code
         "guards-not-timed": "guards are not timed: {error}",
         "guards-recompiled": "guards are not timed: dynamo compiled {times} times during the measurement",
         "flops-not-counted": "flops are not counted: {error}",
+        "overheads-left-out": "where the time of a call goes is not measured: that takes 60 calls "
+        "of {call_s:.2g} s",
         "no-reference": "{reason}",
         "constants-remade": "constants have random values, as the dump does not hold the real ones: {names}",
         "call-not-timed": "the whole call is not timed: constants of {kernels} cannot be had",

@@ -250,14 +250,14 @@ class Measurement:
         name: `k alone`, `k alone #2` (its second launch), `Compiled call`.
         seconds: a call. mad: median distance of its `samples` from their median, in seconds.
         source: `rounds` of kernels, call and guards; `quads` of a comparison; `ratio`: the time of what it is
-            compared with, times the ratio.
+            compared with, times the ratio; `once`: of `k in one call`, all its launches, started one by one.
     """
 
     name: str
     seconds: float
     mad: float
     samples: int
-    source: Literal["rounds", "quads", "ratio"]
+    source: Literal["rounds", "quads", "ratio", "once"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,8 @@ HarnessCode: TypeAlias = Literal[
     "reference-unlike",
     "other-random-numbers", "range-exceeded", "outputs-not-written", "raises", "input-changed",
     "output-count", "output-value", "output-size", "output-form", "own-wrapper", "own-wrapper-needed",
-    "variant-not-compiled", "variant-crashes", "pair-not-timed",
+    "variant-not-compiled", "variant-crashes", "pair-not-timed", "no-budget-left",
+    "overheads-left-out",
 ]  # fmt: skip
 """Written by bench files: `harness/remarks.py` has the sentence of each."""
 

@@ -225,6 +225,8 @@ class Process:
         overheads: samples of where the time of the compiled function goes.
         ablations: what copies leave out that are wrong on purpose: `("cpp_fused_add_0_v3", "no_loads")`.
         resources: of Triton kernels, by name.
+        timed_once: seconds of the kernels that were not compared, as there are many: of all launches in one
+            call, started one by one.
     """
 
     graph: str
@@ -243,6 +245,7 @@ class Process:
     ablations: tuple[tuple[str, str], ...] = ()
     overheads: OverheadSamples | None = None
     resources: tuple[tuple[str, Resources], ...] = ()
+    timed_once: tuple[tuple[str, Seconds], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
