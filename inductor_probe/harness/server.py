@@ -42,8 +42,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import torch
-import torch._inductor.config
-from torch._inductor import cpu_vec_isa
+from torch._inductor import codecache, cpu_vec_isa
 
 from inductor_probe.harness.jobs import JOBS, JobError
 from inductor_probe.harness.reference import first_line
@@ -173,10 +172,11 @@ def fork_child(file: dict[str, Any], request: dict[str, Any], tell: Tell) -> int
 def in_this_process(file: dict[str, Any], request: dict[str, Any], tell: Tell) -> int:
     """Do a job here; return the exit status."""
     placement = place_at_random(random.Random())  # noqa: S311 - no secret
-    if request.get("compiled"):
-        # Else inductor runs the preprocessor over its headers to see whether precompiled ones are still good
-        # (torch/_inductor/codecache.py, _precompile_header), in each process anew.
-        torch._inductor.config.cpp_cache_precompile_headers = False
+    if request.get("compiled") and hasattr(codecache, "_precompile_header"):
+        # It runs the preprocessor over torch's headers to see whether precompiled ones are still good, for
+        # kernels in the cache, too (torch/_inductor/codecache.py). The setting for it is no way around: it
+        # changes the compiler's flags, and so the keys of kernels.
+        codecache._precompile_header = lambda *args, **kwargs: ""
     try:
         if request["job"] == "program":
             tell("output", text=program(request["file"], request["arguments"]))
