@@ -53,7 +53,7 @@ class _State:
     """
 
     refused: dict[str, Event] = field(default_factory=dict)
-    crashed: dict[str, list[Event]] = field(default_factory=dict)
+    crashed: dict[str, str] = field(default_factory=dict)
     skipped: list[str] = field(default_factory=list)
     variants: list[str] | None = None
     correct: bool = False
@@ -248,12 +248,14 @@ def _measure(
         "check": state.variants is None,
         "variants": state.variants or [],
     }
+    complete = True
     try:
         server.job(request, hear)
     except JobFailedError as error:
+        complete = False
         _lose(server, error, state)
     process.setdefault("variants", checks)
-    if "schema" not in process or not (process["comparisons"] or not state.lost):
+    if "schema" not in process or not (process["comparisons"] or complete):
         return False
     state.overheads = state.overheads and process.get("overheads") is None
     state.processes.append(process)
@@ -269,13 +271,7 @@ def _lose(server: Server, error: JobFailedError, state: _State) -> None:
     state.lost += 1
     checked = [name for name in error.names if _COPY.search(name)]
     if error.phase == "checking" and error.kind == "killed" and checked:
-        state.crashed[checked[0]] = [
-            _plain(
-                measured(
-                    "variant-crashes", "analysis", Subject("variant", checked[0]), {"how": error.message}
-                )
-            )
-        ]
+        state.crashed[checked[0]] = error.message
         return
     if error.phase not in ("timing", "overheads") or state.lost > _MOST_LOST:
         raise error.error(server.path) from error

@@ -26,7 +26,7 @@ from inductor_probe.harness.measure import (
     run_timing,
 )
 from inductor_probe.harness.references import plain_check
-from inductor_probe.harness.remarks import Remark
+from inductor_probe.harness.remarks import Remark, reason
 from inductor_probe.harness.saved_inputs import InputsError
 
 Request: TypeAlias = dict[str, Any]
@@ -113,19 +113,19 @@ def check_or_trust(
     """Return the variants to time, whether the pristine call is right, the inputs, remarks on constants."""
     if not request["check"]:
         return set(request["variants"]), True, bench.inputs(options.seed), []
-    tell("phase", phase="checking", names=[])
+    excluded = {name: [error.reason()] for name, error in refused.items()}
+    excluded |= {name: [reason("variant-crashes", how=how)] for name, how in request["crashed"].items()}
+
+    def watch(name: str, check: Check | None) -> None:
+        if check is None:
+            tell("phase", phase="checking", names=[name])
+        else:
+            tell("check", variant=plain_check(check))
+
     try:
-        checked = run_checks(bench, options)
+        checked = run_checks(bench, options, watch, excluded)
     except InputsError as error:
         raise JobError("usage", str(error)) from error
-    checked.checks = [
-        Check(check.name, correct=False, remarks=[refused[check.name].reason()])
-        if check.name in refused
-        else check
-        for check in checked.checks
-    ]
-    for check in (checked.pristine, *checked.checks):
-        tell("check", variant=plain_check(check))
     variants = checked.to_time(options.copies)
     tell("checked", variants=sorted(variants), correct=checked.pristine.correct)
     return variants, checked.pristine.correct, checked.inputs, checked.remarks

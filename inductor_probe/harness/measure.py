@@ -8,7 +8,7 @@ import platform
 import random
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -25,14 +25,14 @@ from inductor_probe.harness.budget import (
     processes_within,
     profile_call,
 )
-from inductor_probe.harness.checks import Check
+from inductor_probe.harness.checks import Check, Reason
 from inductor_probe.harness.configs import time_configs
 from inductor_probe.harness.constants import bind_constants
 from inductor_probe.harness.inputs import clone, tensors_of
 from inductor_probe.harness.overheads import measure_overheads
 from inductor_probe.harness.quads import Ring, Side, gpu_clock, make_ring, make_side, time_quads
 from inductor_probe.harness.reference import first_line
-from inductor_probe.harness.references import check_all
+from inductor_probe.harness.references import Watch, check_all
 from inductor_probe.harness.remarks import Remark, remark
 from inductor_probe.harness.replays import Pair, call_pairs, kernel_pairs, record
 from inductor_probe.harness.report import Timed
@@ -125,15 +125,20 @@ def bind_inputs(bench: Bench, options: Options) -> Options:
     return replace(options, cold=on_cuda) if options.cold is None else options
 
 
-def run_checks(bench: Bench, options: Options) -> Checked:
-    """Check the pristine call and every variant; `options` come from `bind_inputs`.
+def run_checks(
+    bench: Bench,
+    options: Options,
+    watch: Watch = lambda name, check: None,
+    excluded: Mapping[str, list[Reason]] | None = None,
+) -> Checked:
+    """Check the pristine call and every variant; `options` come from `bind_inputs`; see `check_all`.
 
     Raises:
         InputsError: the graph does not run, as constants of it cannot be had.
     """
     remarks = bind_constants(bench)
     with torch.no_grad():
-        rounds, pristine, checks = check_all(bench, options.seed)
+        rounds, pristine, checks = check_all(bench, options.seed, watch, excluded)
     return Checked(rounds[0].inputs, pristine, checks, remarks)
 
 

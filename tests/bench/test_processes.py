@@ -208,3 +208,16 @@ def test_imports_make_no_cuda_context_and_no_thread(graph_dir: Path, tmp_path: P
             lambda event: texts.append(event["text"]),
         )
     assert texts[0].split() == ["False", "1"]
+
+
+def test_a_variant_that_crashes_in_a_check_is_wrong_and_the_rest_is_judged(graph_dir: Path) -> None:
+    file = write_bench_file(graph_dir)
+    (kernel,) = file.kernels
+    edit_copy(file.path, r"auto tmp0 =", "__builtin_trap(); auto tmp0 =")
+    result = run_bench_file(file.path, SETTINGS)
+    variants = {variant.name: variant for variant in result.variants}
+    assert variants["call"].correct
+    for name in ("call_v2", f"{kernel}_v2"):
+        (remark,) = variants[name].remarks
+        assert (remark.code, remark.number("how")) == ("variant-crashes", "was killed by signal 4 (SIGILL)")
+    assert [pair.candidate for pair in result.comparisons] == ["Compiled call"]

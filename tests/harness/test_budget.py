@@ -48,7 +48,7 @@ def test_a_long_call_is_timed_a_few_times() -> None:
 
     pair = (sleeper("a"), sleeper("b"))
     rng = random.Random(0)  # noqa: S311
-    rings = [Ring(subject.values, 1, False, rng) for subject in pair]
+    rings = [Ring(subject.values, 1) for subject in pair]
     (quad,) = few_quads(pair, rings, 0.001, rng)
     assert sorted(called) == ["a", "a", "b", "b"]
     assert not quad.guard
