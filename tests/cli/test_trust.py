@@ -125,7 +125,7 @@ EDITS: tuple[Callable[[str], str], ...] = (
     lambda text: f"import os\n{text}",
     lambda text: text.replace("\n", "; import os\n", 1),
     lambda text: text.replace("auto tmp0", "auto  tmp0"),
-    lambda text: text.replace("namespace=globals()", "namespace=globals() or exec('')"),
+    lambda text: text.replace("Bench(globals()", "Bench(globals() or exec('')"),
     lambda text: text.replace("''')\n", "'''); import os\n", 1),
 )
 
