@@ -53,7 +53,7 @@ def calls(folder: Path) -> list[str]:
 
 def test_three_processes_that_agree_are_enough_and_load_in_both_orders(tmp_path: Path) -> None:
     path = writes(tmp_path, 1.05, 1.051, 1.052)
-    result = run_bench_file(path, BenchSettings(kernel="k", budget=5, margin=0.02, cold=True))
+    result = run_bench_file(path, BenchSettings(kernel="k", budget=4.5, margin=0.02, cold=True))
     options = "--threads 1 --inputs random --budget 1 --precision 0.005 --kernel k --data cold --seed"
     assert calls(tmp_path) == [f"{options} 0", f"{options} 2 --copies-first", f"{options} 4"]
     (found,) = result.comparisons
@@ -61,9 +61,10 @@ def test_three_processes_that_agree_are_enough_and_load_in_both_orders(tmp_path:
     assert found.process_ratios == pytest.approx((1.05, 1.051, 1.052))
 
 
-def test_five_are_asked_if_three_differ(tmp_path: Path) -> None:
-    assert run_bench_file(writes(tmp_path, 0.98, 1.0, 1.05, 1.02, 1.0)).processes == 5
-    assert [line.endswith("--copies-first") for line in calls(tmp_path)] == [False, True, False, True, False]
+def test_more_are_asked_if_three_differ(tmp_path: Path) -> None:
+    path = writes(tmp_path, 0.98, 1.0, 1.05, 1.02, 1.0, 0.97, 1.04, 1.0, 0.99)
+    assert run_bench_file(path).processes == 9
+    assert [line.endswith("--copies-first") for line in calls(tmp_path)] == [False, True] * 4 + [False]
 
 
 def test_as_many_as_asked_for_share_the_budget(tmp_path: Path) -> None:
@@ -84,11 +85,10 @@ def test_what_comes_next_is_told_before_each_process_and_nothing_is_printed(
     def progress(text: str) -> None:
         told.append((text, len(calls(tmp_path)) if told else 0))
 
-    run_bench_file(writes(tmp_path, 0.98, 1.0, 1.05, 1.02, 1.0), progress=progress)
-    assert [text for text, _ in told] == [
-        f"measuring {n} of {m}" for n, m in ((1, 3), (2, 3), (3, 3), (4, 5), (5, 5))
-    ]
-    assert [done for _, done in told] == [0, 1, 2, 3, 4]
+    run_bench_file(writes(tmp_path, 0.98, 1.0, 1.05, 1.02, 1.0, 0.97, 1.04, 1.0, 0.99), progress=progress)
+    last = [3] * 3 + [9] * 6
+    assert [text for text, _ in told] == [f"measuring {n} of {most}" for n, most in enumerate(last, 1)]
+    assert [done for _, done in told] == list(range(9))
     assert capfd.readouterr() == ("", "")
 
 
