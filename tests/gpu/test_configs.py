@@ -5,12 +5,13 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import pytest
 import torch
 
+from inductor_probe.harness.bench import Bench
 from inductor_probe.harness.configs import ConfigTime, time_configs
 from inductor_probe.harness.gpu_clock import GpuClock, ProfiledStream
 from inductor_probe.harness.inputs import changed, clone
@@ -41,8 +42,8 @@ def module_of(pattern: str) -> ModuleType:
 def launch_of(module: ModuleType, kind: str) -> tuple[str, Any, Launch]:
     """Return the first kernel whose name starts with `kind`, and what it is launched with."""
     name = next(name for name in vars(module) if name.startswith(kind))
-    bench: Any = SimpleNamespace(namespace=vars(module))
-    launches = record(bench, "call", name, module.get_args())
+    vars(module).update(GRAPH=module.__name__, KERNELS=[name], NO_REFERENCE="not needed")
+    launches = record(Bench(vars(module)), "call", name, module.get_args())
     assert launches, f"{name} is not launched"
     return name, getattr(module, name), launches[0]
 

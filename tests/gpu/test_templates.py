@@ -75,9 +75,9 @@ def test_the_winner_is_timed_with_and_without_its_epilogue(tmp_path: Path) -> No
     assert [diff.kind for diff in file.diffs] == ["ablation"]
     bench = graph.run_bench_file(file, BenchSettings(budget=6, processes=3), trust=True)
     print(bench)
-    ((what, found),) = bench.result.ablations
-    assert what == "no_epilogue"
-    assert found.baseline.startswith(kernel.name)
+    (ablation,) = bench.result.ablations
+    assert ablation.left_out == "no_epilogue"
+    assert ablation.comparison.baseline.startswith(kernel.name)
     taken = dict(bench.result.resources)
     print(taken)
     assert {kernel.name, f"{kernel.name}_v3"} <= set(taken)
