@@ -14,6 +14,7 @@ from pathlib import Path
 import torch
 
 from inductor_probe.harness.constants import bind_constants
+from inductor_probe.harness.jobs import JobError, import_modules
 from inductor_probe.harness.load import BenchText, LoadError
 from inductor_probe.harness.measure import Options, Times, environment, process_record
 from inductor_probe.harness.options import seconds_of
@@ -54,9 +55,13 @@ def main() -> None:
     text = BenchText(options.path, sys.stdin.buffer.read().decode())
     torch.set_num_threads(options.threads)
     try:
+        import_modules({"imports": options.imports})
         names = text.load(copies_first=options.copies_first).namespace
     except LoadError as error:
         sys.exit(str(error))
+    except JobError as error:
+        sys.stderr.write(f"own_core.py: error: {error}\n")
+        sys.exit(2)
     if options.kernel not in (None, *names["KERNELS"]):
         sys.stderr.write(
             f"own_core.py: error: no kernel {options.kernel}; there is {', '.join(names['KERNELS'])}\n"

@@ -120,9 +120,9 @@ def test_line_that_cannot_be_written_is_noted_not_printed(
     torch.attach()
     torch.log.debug("%d", "not a number")
     assert capsys.readouterr().err == ""
-    assert [event["text"] for event in EventReader(torch.folder).new_events(ended=True)] == [
-        "a line of the log fusion is lost: '%d'"
-    ]
+    assert [
+        (event["code"], event["values"]) for event in EventReader(torch.folder).new_events(ended=True)
+    ] == [("log-line-lost", {"artifact": "fusion", "line": "'%d'"})]
 
 
 def test_what_a_tuner_logs_is_kept_and_not_seen(torch: Torch) -> None:

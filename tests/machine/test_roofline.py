@@ -33,8 +33,8 @@ MACHINE = Roofline(
 def held(
     work: KernelWork, seconds: float, *, timed: tuple[str, str] = ("kernel", "k"), cold: bool = False
 ) -> RooflineRow:
-    row = OverheadRow(*timed, "host", seconds, 0.0, 1.0, nonzero=True, launches=1)
-    overheads = Overheads("cpu", "call", (row,), 0, 5, None, None, None, 0, 0, ())
+    row = OverheadRow(*timed, "host", seconds, 0.0, 0.0, 1.0, nonzero=True, launches=1)
+    overheads = Overheads("cpu", (row,), 0, 5, None, None, 0, 0, ())
     (found,) = roofline_rows([work], overheads, MACHINE, cold=cold)
     return found
 
@@ -87,7 +87,7 @@ def test_bytes_that_are_not_known_have_no_share() -> None:
 
 
 def test_a_kernel_that_was_not_timed_has_no_row() -> None:
-    overheads = Overheads("cpu", "call", (), 0, 5, None, None, None, 0, 0, ())
+    overheads = Overheads("cpu", (), 0, 5, None, None, 0, 0, ())
     assert roofline_rows([KernelWork("k", 64)], overheads, MACHINE) == ()
 
 
