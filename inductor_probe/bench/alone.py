@@ -113,7 +113,7 @@ def run_once(
 
 
 def hint_for(text: str) -> str | None:
-    """Return the next step for what torch or a compiler said, None where it says nothing known."""
+    """Return the next step for an error of torch or a compiler; None for an error that is not known."""
     return next((hint for signs, hint in _HINTS if any(sign in text for sign in signs)), None)
 
 

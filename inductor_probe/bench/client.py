@@ -34,7 +34,7 @@ class JobFailedError(Exception):
 
     Attributes:
         kind: `killed` by a signal, or what `harness/server.py` says: `load`, `usage`, `memory`, `error`.
-        phase: what it was doing: `checking k_v2`; empty before it said anything.
+        phase: what it was doing: `checking k_v2`; empty before its first event.
         names: of what it was checking or timing then.
     """
 

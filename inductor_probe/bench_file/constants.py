@@ -1,4 +1,4 @@
-"""`make_constants`: the constants of a graph, as `probe dump` kept them; and what takes which of them."""
+"""`make_constants`: loads the constants that `probe dump` saved; `TAKES`: the kernels that read each."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ def _packs(fact: ConstantFact) -> str:
 
 
 def _saved(fact: ConstantFact) -> str:
-    """Write the line for a plain constant, whose bytes were kept or not."""
+    """Write the line for a plain constant, with its file if the dump saved one."""
     layout = [repr(fact.name), str(fact.size), str(fact.stride), f"torch.{fact.dtype}", repr(fact.device)]
     if fact.saved is not None:
         layout += [f"sha256={(fact.sha256 or '')[:_DIGITS]!r}"]

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import importlib
 import json
 import re
-import runpy
 import sys
 from dataclasses import fields
 from pathlib import Path
@@ -17,6 +15,7 @@ from torch._inductor.async_compile import shutdown_compile_workers
 
 from inductor_probe.harness.alone import say
 from inductor_probe.harness.bench import Bench
+from inductor_probe.harness.jobs import JobError, import_modules
 from inductor_probe.harness.measure import (
     Listener,
     Options,
@@ -67,14 +66,10 @@ def parse(bench: Bench, argv: list[str] | None) -> tuple[Options, str | None]:
     if arguments.kernel and arguments.kernel not in bench.kernels:
         near = difflib.get_close_matches(arguments.kernel, bench.kernels, cutoff=0.3) or bench.kernels
         parser.error(f"no kernel {arguments.kernel}; there is {', '.join(near)}")
-    for name in arguments.imports:
-        try:
-            if name.endswith(".py"):
-                runpy.run_path(name, run_name=Path(name).stem)
-            else:
-                importlib.import_module(name)
-        except (FileNotFoundError, ModuleNotFoundError) as error:
-            parser.error(f"--import {name}: {error}; give a module as in Python, or a file as FILE.py")
+    try:
+        import_modules({"imports": arguments.imports})
+    except JobError as error:
+        parser.error(str(error))
     sizes: dict[str, int] = {}
     for text in arguments.size:
         match = re.fullmatch(r"([^=]+)=(\d+)", text)

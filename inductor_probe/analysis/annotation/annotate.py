@@ -236,7 +236,7 @@ def _with_line_directives(lines: Iterable[tuple[str, SourceLine | None]], file: 
             path = source.path.replace("\\", "\\\\").replace('"', '\\"')
             yield f'#line {source.line} "{_plain(path)}"'
             number, is_away = number + 1, True
-        elif is_away and not _BRACES.fullmatch(line):  # a brace is no statement: it needs no directive
+        elif is_away and not _BRACES.fullmatch(line):  # a brace needs no directive: only statements do
             yield f'#line {number + 1} "{file}"'
             number, is_away = number + 1, False
         yield line
