@@ -43,6 +43,7 @@ def dump(
     knobs: Mapping[str, str] | None = None,
     label: str | None = None,
     save_inputs: bool = False,
+    record: bool = True,
     out: Path | None = None,
     stdout_to_stderr: bool = False,
 ) -> Run:
@@ -56,6 +57,7 @@ def dump(
         cases, knobs: of a scenario: which cases to run, and knobs to set in them.
         label: a name to find the run by.
         save_inputs: keep the bytes of every graph's real inputs, and constants of any size.
+        record: record what inductor decides, and why (`probe why`).
         out: folder for `torch_compile_debug`, the working folder by default.
         stdout_to_stderr: keep the script's output off stdout.
 
@@ -71,6 +73,7 @@ def dump(
         knobs=knobs or {},
         label=label,
         save_inputs=save_inputs,
+        record=record,
         out=out,
         stdout_to_stderr=stdout_to_stderr,
     )

@@ -1,7 +1,8 @@
 """Runs a script as `python SCRIPT ARGS` would, after the hooks are set.
 
 Command line: `child.py PARENT STAGING KEEP SCRIPT ARGS`. PARENT is the process that starts this one, and with
-which it ends; STAGING is the folder for events and logs, KEEP is `save-inputs` or `facts`. The parent starts
+which it ends; STAGING is the folder for events and logs, KEEP says what else is
+kept: `inputs`, `decisions`, both joined by a comma, or `facts`. The parent starts
 this file by its path rather than with `-m`, because only then does Python end a process that Ctrl-C stopped
 by that signal.
 """
@@ -59,7 +60,8 @@ def main() -> None:
     parent, staging, keep, script, *args = sys.argv[1:]
     end_with(int(parent))
     events = EventLog(Path(staging))
-    hooks.install(events, Path(staging), save_inputs=keep == "save-inputs")
+    kept = keep.split(",")
+    hooks.install(events, Path(staging), save_inputs="inputs" in kept, decisions="decisions" in kept)
     try:
         run_script(script, args)
     finally:

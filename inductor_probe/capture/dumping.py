@@ -34,6 +34,7 @@ class Request:
     knobs: tuple[tuple[str, str], ...]
     label: str | None
     save_inputs: bool
+    record: bool
     root: str
     stdout_to_stderr: bool
     program: Program
@@ -60,6 +61,7 @@ def dump(
     knobs: Mapping[str, str] | None = None,
     label: str | None = None,
     save_inputs: bool = False,
+    record: bool = True,
     out: Path | None = None,
     stdout_to_stderr: bool = False,
     program: Program | None = None,
@@ -89,6 +91,7 @@ def dump(
         knobs=tuple(knobs.items()),
         label=label,
         save_inputs=save_inputs,
+        record=record,
         root=str(root),
         stdout_to_stderr=stdout_to_stderr,
         program=program or Program(),

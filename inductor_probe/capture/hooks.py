@@ -17,15 +17,21 @@ from typing import Any
 
 import wrapt
 
+from inductor_probe.capture import recorders
 from inductor_probe.capture.compiler_logs import ARTIFACTS, TUNERS, LimitHandler, attach, keep
 from inductor_probe.capture.events import EventLog
 from inductor_probe.capture.recorder import Recorder
+from inductor_probe.capture.recorders.decision_log import DecisionLog
 from inductor_probe.capture.torch_places import wrap
 from inductor_probe.model.manifest import LOGS_DIR
 
 
-def install(events: EventLog, staging: Path, *, save_inputs: bool) -> None:
-    """Register hooks for torch's modules. Call it before the script runs, from a process without torch."""
+def install(events: EventLog, staging: Path, *, save_inputs: bool, decisions: bool) -> None:
+    """Register hooks for torch's modules. Call it before the script runs, from a process without torch.
+
+    Args:
+        save_inputs: keep the bytes of graphs' inputs. decisions: record what inductor decides.
+    """
     recorder = Recorder(events, save_inputs=save_inputs)
     logs = staging / LOGS_DIR
     logs.mkdir()
@@ -43,7 +49,8 @@ def install(events: EventLog, staging: Path, *, save_inputs: bool) -> None:
     }
     for tuner in TUNERS:
         hooks[f"torch._inductor.runtime.{tuner}"] = lambda module: _keep_tuning(module, logs, events)
-    for name, hook in hooks.items():
+    both = [*hooks.items(), *(recorders.hooks(DecisionLog(events)) if decisions else ())]
+    for name, hook in both:
         wrapt.register_post_import_hook(_or_note(hook, events), name)
 
 

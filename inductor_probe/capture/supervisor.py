@@ -30,7 +30,7 @@ def supervise(request: Request, control: int) -> DumpResult:
     """
     remove_leftovers()
     program = request.program
-    keep = "save-inputs" if request.save_inputs else "facts"
+    keep = ",".join(["inputs"] * request.save_inputs + ["decisions"] * request.record) or "facts"
     with temporary_folder() as folder:
         recording = Recording(request, folder)
         command = [sys.executable, str(program.path), *program.arguments]

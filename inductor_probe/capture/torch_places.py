@@ -4,10 +4,11 @@ Torch's private API changes with each release. Every function of torch that we w
 stop at under a debugger, is named here and nowhere else, as `module:Qualified.name`, with what it decides. A
 place that the installed torch does not have is a note (`not available on torch X`), never a failure.
 
-`topics` say what a place is for. `record` places are wrapped in every `probe dump` (`capture/hooks.py`). The
-others are named after a question and are the sets of `probe debug --break TOPIC`, in the order in which a
-compile reaches them. To follow a new decision, add a row here; `tests/debugging/test_places.py` says which
-rows the installed torch lacks.
+`topics` say what a place is for. `record` places are wrapped in every `probe dump` (`capture/hooks.py`), and
+`decision` places unless `--no-record` is given (`capture/recorders/`). The other topics are named after a
+question and are the sets of `probe debug --break TOPIC`, in the order in which a compile reaches them. To
+follow a new decision, add a row here; `tests/debugging/test_places.py` says which rows the installed torch
+lacks.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from types import ModuleType
 from typing import Any
 
 RECORD = "record"
+DECISION = "decision"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +84,11 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace(_SIMD, "SIMDScheduling.can_fuse", "Triton: numel and tiling of a pair", ("fusion",)),
     TorchPlace(_GRAPH, "GraphLowering.codegen", "code of the whole graph", ("codegen",)),
     TorchPlace(_CPP, "CppScheduling.codegen_node", "C++ code of a node", ("codegen",)),
-    TorchPlace(_CPP, "TilingSelect.select_tiling", "C++: vectorised loops", ("vectorisation", "tiling")),
-    TorchPlace(_CPP, "TilingSelect._select_tiling_indices", "C++: candidate loops", ("tiling",)),
+    TorchPlace(_CPP, "CppKernelProxy.codegen_functions", "C++: a scalar and a vector kernel", (DECISION,)),
+    TorchPlace(
+        _CPP, "TilingSelect.select_tiling", "C++: vector loops", ("vectorisation", "tiling", DECISION)
+    ),
+    TorchPlace(_CPP, "TilingSelect._select_tiling_indices", "C++: candidate loops", ("tiling", DECISION)),
     TorchPlace(_CPP, "CppVecKernel.load", "a vector load", ("vectorisation",)),
     TorchPlace(_CPP, "CppVecKernel.store", "a vector store", ("vectorisation",)),
     TorchPlace(_CPP, "CppVecKernel._load_or_store_non_contiguous", "lane by lane", ("vectorisation",)),

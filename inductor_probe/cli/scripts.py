@@ -58,8 +58,12 @@ _SCRIPT = (
     click.option(
         "--save-inputs", is_flag=True, help="Keep every graph's real inputs, and constants of any size."
     ),
+    click.option(
+        "--no-record", "record", flag_value=False, default=True,
+        help="Do not record what inductor decides, and why.",
+    ),
     shared_option("--out"),
-)
+)  # fmt: skip
 def dump(script: str, *, output_format: OutputFormat, **options: Any) -> int:
     """Run SCRIPT with its own empty inductor caches and dump every graph that inductor compiles.
 

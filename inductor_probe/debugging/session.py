@@ -101,7 +101,9 @@ def debug(
     if endpoint is not None and find_spec("debugpy") is None:
         raise ProbeError(*NO_DEBUGPY)
     arguments = (json.dumps(to_json(tuple(breakpoints))), str(endpoint) if endpoint else "pdb")
-    return dump(script, **options, program=Program(_CHILD, arguments, _SETTINGS, is_debugger=True))
+    return dump(
+        script, **options, record=False, program=Program(_CHILD, arguments, _SETTINGS, is_debugger=True)
+    )
 
 
 def offer_launch_configuration(folder: Path, endpoint: Endpoint) -> str | None:

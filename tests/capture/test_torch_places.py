@@ -7,13 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from inductor_probe.capture import hooks
-from inductor_probe.capture.torch_places import PLACES, RECORD, TOPICS, wrap
+from inductor_probe.capture import hooks, recorders
+from inductor_probe.capture.torch_places import DECISION, PLACES, RECORD, TOPICS, wrap
 
 
 def test_a_place_stands_once_and_says_what_it_decides() -> None:
     assert len({str(place) for place in PLACES}) == len(PLACES)
-    assert all(place.decides and set(place.topics) <= {RECORD, *TOPICS} and place.topics for place in PLACES)
+    assert all(
+        place.decides and set(place.topics) <= {RECORD, DECISION, *TOPICS} and place.topics
+        for place in PLACES
+    )
 
 
 def test_every_place_that_is_recorded_is_named_in_the_hooks() -> None:
@@ -21,6 +24,13 @@ def test_every_place_that_is_recorded_is_named_in_the_hooks() -> None:
     for place in PLACES:
         if RECORD in place.topics:
             assert f'"{place.module}"' in text, place
+
+
+def test_every_place_of_a_decision_is_named_in_a_recorder() -> None:
+    texts = "".join(path.read_text(encoding="utf-8") for path in Path(recorders.__file__).parent.glob("*.py"))
+    for place in PLACES:
+        if DECISION in place.topics:
+            assert f'"{place.name}"' in texts, place
 
 
 def module() -> types.ModuleType:

@@ -1,0 +1,66 @@
+"""Recorders: what inductor decided while it compiled, written down at the function that decided it.
+
+A module a kind of decision. Each has `KIND`, the kind of its decisions, and `HOOKS`: for each module of torch
+a function that wraps places of it (`torch_places.py` has them all) once that module is imported. A recorder
+reads what torch has at hand and alters nothing: it calls no function of torch that keeps state,
+and returns torch's own result. What it cannot read becomes a note in the manifest (`DecisionLog.observed`),
+and the compile goes on.
+
+To record another decision: a module here, its places in `torch_places.py`, its codes in `model/decision.py`,
+the sentence of each code in `report/words/causes.py`, and a program in `tests/proving_ground` that shows the
+code, with the flip that turns the decision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from types import ModuleType
+from typing import Any, Protocol, cast
+
+from inductor_probe.capture.recorders import vectorisation
+from inductor_probe.capture.recorders.decision_log import DecisionLog
+from inductor_probe.capture.torch_places import wrap
+from inductor_probe.model.decision import DecisionKind
+
+
+class Recorder(Protocol):
+    """What a module of this package has."""
+
+    KIND: DecisionKind
+    HOOKS: Mapping[str, Callable[[Any, DecisionLog], None]]
+
+
+RECORDERS: tuple[Recorder, ...] = cast("tuple[Recorder, ...]", (vectorisation,))
+
+
+def hooks(log: DecisionLog) -> Iterator[tuple[str, Callable[[ModuleType], None]]]:
+    """Yield for each module of torch what is to be called when it is imported."""
+    yield "torch._inductor.debug", lambda module: _write_with_graph(module, log)
+    for recorder in RECORDERS:
+        for name, hook in recorder.HOOKS.items():
+            yield name, _noted(recorder.KIND, hook, log)
+
+
+def _noted(
+    kind: DecisionKind, hook: Callable[[Any, DecisionLog], None], log: DecisionLog
+) -> Callable[[ModuleType], None]:
+    def hook_and_note(module: ModuleType) -> None:
+        hook(module, log)  # raises where a place is gone: then the kind is not recorded, and a note says so
+        log.recorded(kind)
+
+    return hook_and_note
+
+
+def _write_with_graph(debug: Any, log: DecisionLog) -> None:
+    """Write a graph's decisions when its folder is left, also where the compile failed."""
+
+    def around(leave: Callable[..., Any]) -> Callable[..., Any]:
+        def leave_and_write(context: Any, *args: Any) -> Any:
+            result = leave(context, *args)
+            if context._path:
+                log.write(context._path)
+            return result
+
+        return leave_and_write
+
+    wrap(debug, "DebugContext.__exit__", around)

@@ -1,0 +1,185 @@
+"""Decisions of the graphs that are being compiled, in memory until a graph's folder is complete."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any, Literal
+
+from inductor_probe.capture.events import EventLog
+from inductor_probe.errors import ProbeError
+from inductor_probe.model.decision import (
+    DECISIONS_NAME,
+    CauseCode,
+    Decision,
+    DecisionKind,
+    Decisions,
+    Operand,
+    Outcome,
+    TorchFrame,
+)
+from inductor_probe.store.decisions import write_decisions
+
+MOST_FRAMES = 6
+"""Frames of inductor that are kept of a stack: enough to see who asked."""
+_INDUCTOR = f"{os.sep}torch{os.sep}_inductor{os.sep}"
+
+
+@dataclass
+class _Graph:
+    """Decisions of a graph by their number; `latest`: the number of the last one of a key."""
+
+    decisions: dict[int, Decision] = field(default_factory=dict)
+    latest: dict[object, int] = field(default_factory=dict)
+    count: int = 0
+
+
+class DecisionLog:
+    """Collects decisions and writes those of a graph beside what torch dumps of it.
+
+    A compile takes thousands of decisions: recording one costs some microseconds, and no text is made before
+    the graph's folder is complete.
+
+    Args:
+        events: where what could not be recorded is noted.
+    """
+
+    def __init__(self, events: EventLog) -> None:
+        self._events = events
+        self._graphs: dict[str, _Graph] = {}  # by folder
+        self._kinds: list[DecisionKind] = []
+        self._noted: set[str] = set()
+
+    def recorded(self, kind: DecisionKind) -> None:
+        """Remember that decisions of a kind are recorded on this torch."""
+        if kind not in self._kinds:
+            self._kinds.append(kind)
+
+    def record(
+        self,
+        kind: DecisionKind,
+        subjects: tuple[tuple[str, ...], ...],
+        outcome: Outcome,
+        cause: CauseCode,
+        place: TorchFrame,
+        *,
+        operands: dict[str, Operand],
+        subject_type: Literal["node", "buffer", "fx", "graph"] = "node",
+        key: object = None,
+        speculative: bool = False,
+    ) -> int | None:
+        """Add a decision about the graph that is being compiled; return its number, None outside of a graph.
+
+        Args:
+            key: decisions of a kind with equal keys are answers to one question: only the last is kept, with
+                the number of times that torch asked. None: each is kept.
+            For the rest see `Decision`. The stack is that of the caller.
+        """
+        folder = debug_folder()
+        if folder is None or os.getpid() != self._events.pid:
+            return None
+        graph = self._graphs.setdefault(folder, _Graph())
+        graph.count += 1
+        times = 1
+        if key is not None:
+            before = graph.latest.get((kind, key))
+            times += graph.decisions.pop(before).times if before is not None else 0
+            graph.latest[kind, key] = graph.count
+        graph.decisions[graph.count] = Decision(
+            graph.count, kind, subject_type, subjects, outcome, cause, tuple(operands.items()), place,
+            tuple(stack(sys._getframe(1))), speculative, times,
+        )  # fmt: skip
+        return graph.count
+
+    def revise(self, number: int | None, **changes: Any) -> None:
+        """Change fields of a decision about the graph that is being compiled, by its number."""
+        folder = debug_folder()
+        graph = self._graphs.get(folder) if folder is not None else None
+        if graph is not None and number is not None and number in graph.decisions:
+            graph.decisions[number] = replace(graph.decisions[number], **changes)
+
+    def write(self, folder: str) -> None:
+        """Write the decisions about the graph in `folder`, and forget them."""
+        graph = self._graphs.pop(folder, None)
+        if graph is None or not self._kinds:
+            return
+        torch = sys.modules["torch"].__version__
+        decisions = Decisions(str(torch), tuple(self._kinds), tuple(graph.decisions.values()))
+        try:
+            write_decisions(Path(folder) / DECISIONS_NAME, decisions)
+        except (ProbeError, OSError) as error:
+            self.note("write", error)
+
+    def observed(self, record: Callable[..., None]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Return what makes of a function of torch one that calls it, and then `record`.
+
+        `record` is called with the function's place, its result, and the arguments that it had. What it
+        raises becomes a note: the compile goes on with torch's own result.
+        """
+
+        def around(original: Callable[..., Any]) -> Callable[..., Any]:
+            place = place_of(original)
+
+            @functools.wraps(original)
+            def call_and_record(*args: Any, **kwargs: Any) -> Any:
+                result = original(*args, **kwargs)
+                self.safely(record, place, result, *args, **kwargs)
+                return result
+
+            return call_and_record
+
+        return around
+
+    def safely(self, record: Callable[..., None], *args: Any, **kwargs: Any) -> None:
+        """Call `record`; what it raises becomes a note: it reads what is private to torch."""
+        try:
+            record(*args, **kwargs)
+        except Exception as error:  # the user's compile must not end for it
+            self.note(getattr(record, "__qualname__", str(record)), error)
+
+    def note(self, recorder: str, error: Exception) -> None:
+        """Say in the manifest, once for each recorder, what could not be recorded."""
+        if recorder not in self._noted:
+            self._noted.add(recorder)
+            self._events.note("recorder-failed", recorder=recorder, error=f"{type(error).__name__}: {error}")
+
+
+def debug_folder() -> str | None:
+    """Return the folder of the graph that inductor is compiling now."""
+    virtualized: Any = sys.modules.get("torch._inductor.virtualized")
+    return getattr(virtualized.V.debug, "_path", None) if virtualized is not None else None
+
+
+def place_of(function: Callable[..., Any]) -> TorchFrame:
+    """Return where a function of torch begins."""
+    code: CodeType = inspect.unwrap(function).__code__
+    file, name = _named(code)
+    return TorchFrame(file or code.co_filename, name, code.co_firstlineno)
+
+
+def stack(frame: FrameType | None) -> Iterator[TorchFrame]:
+    """Yield the frames of inductor from `frame` outwards, at most `MOST_FRAMES`.
+
+    `traceback.extract_stack` would read source lines: it costs a hundred times as much.
+    """
+    count = 0
+    while frame is not None and count < MOST_FRAMES:
+        file, name = _named(frame.f_code)
+        if file is not None:
+            count += 1
+            yield TorchFrame(file, name, frame.f_lineno)
+        frame = frame.f_back
+
+
+@functools.cache
+def _named(code: CodeType) -> tuple[str | None, str]:
+    """Return the file of a code object, None outside of inductor, and its qualified name."""
+    before, inductor, rest = code.co_filename.rpartition(_INDUCTOR)
+    name = getattr(code, "co_qualname", code.co_name)  # from Python 3.11
+    return (f"torch/_inductor/{rest}".replace(os.sep, "/") if inductor and before else None), name

@@ -1,0 +1,101 @@
+"""What inductor decided while it compiled a graph, as it was recorded where torch decided it.
+
+A `Decision` is recorded (`capture/recorders/`), kept with the graph (`store/decisions.py`) and read back. It
+says what torch chose, the cause as a code, and the operands that torch compared; it holds no sentence
+(`report/words/causes.py`), and nothing that was not seen in torch while it decided.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+DECISIONS_NAME = "probe_decisions.jsonl"
+"""In a graph's folder: one decision a line."""
+
+VectorisationCause: TypeAlias = Literal[
+    "no-vector-isa", "no-loops", "dtype-not-vectorisable", "non-contiguous-accesses", "short-inner-range",
+    "one-dimension", "two-dimensions",
+]  # fmt: skip
+"""torch/_inductor/codegen/cpp.py, `CppKernelProxy.codegen_functions` and `TilingSelect.select_tiling`:
+
+- `no-vector-isa`: the machine has none that inductor knows, or `cpp.simdlen` rules them out.
+- `no-loops`: the kernel has no loop variable: `TilingSelect` is not asked.
+- `dtype-not-vectorisable`: dtypes (those outside of VECTORIZABLE_DTYPES).
+- `non-contiguous-accesses`: non_contiguous (accesses), operations, share, count_limit, share_limit, loop,
+  and how many of each: loads, stores, index_exprs, value_exprs.
+- `short-inner-range`: range, range_limit, operations, operations_limit, factor, loop.
+- `one-dimension`: vectorised; factor, loop, range, operations, non_contiguous. `two-dimensions`: in 2-D
+  tiles with a transposition; factor, loops.
+"""
+
+DecisionKind: TypeAlias = Literal["vectorisation"]
+Outcome: TypeAlias = Literal["vectorised", "scalar"]
+CauseCode: TypeAlias = VectorisationCause
+Operand: TypeAlias = bool | int | float | str | tuple[str, ...]
+"""What torch compared. A symbolic size is its text."""
+
+
+@dataclass(frozen=True, slots=True)
+class TorchFrame:
+    """A function in torch's sources: `file` below the folder that holds torch, `line` in it.
+
+    `line` is the call in progress. Of the function that decided, it is where that begins if the line of the
+    decision itself could not be seen.
+    """
+
+    file: str
+    function: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One choice of the compiler.
+
+    Attributes:
+        number: its place in the order in which torch decided, from 1.
+        kind: what was decided.
+        subject_type: what the names in `subjects` are.
+        subjects: what it was decided about. A decision about one thing has one group: a fused node is the
+            names of the unfused nodes in it (`(("op0", "op1"),)`). One about a pair has two groups.
+        outcome: what torch chose. cause: why. operands: what the cause rests on, with the thresholds.
+        place: the function of torch that decided. stack: what called it, innermost first.
+        speculative: torch tried this, and did not keep it, or did it once more.
+        times: how often torch asked; the last answer is kept.
+    """
+
+    number: int
+    kind: DecisionKind
+    subject_type: Literal["node", "buffer", "fx", "graph"]
+    subjects: tuple[tuple[str, ...], ...]
+    outcome: Outcome
+    cause: CauseCode
+    operands: tuple[tuple[str, Operand], ...]
+    place: TorchFrame
+    stack: tuple[TorchFrame, ...] = ()
+    speculative: bool = False
+    times: int = 1
+
+    def operand(self, name: str) -> Operand | None:
+        """Return the operand called `name`, None where the decision has none."""
+        return dict(self.operands).get(name)
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionsHeader:
+    """First line of the file. `recorders`: the kinds of decisions that were recorded on that torch."""
+
+    format: int
+    torch: str
+    recorders: tuple[DecisionKind, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """What was recorded of a graph. `complete` is False where the file was cut short."""
+
+    torch: str
+    recorders: tuple[DecisionKind, ...]
+    decisions: tuple[Decision, ...]
+    complete: bool = True

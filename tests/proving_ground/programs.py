@@ -1,0 +1,68 @@
+"""A program that shows a cause, and its flip; a script's programs as a scenario with two cases each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from inductor_probe.scenario import Case, Check, Scenario
+
+if TYPE_CHECKING:
+    from types import FunctionType
+
+    import torch
+
+FLIPPED = "_flipped"
+"""Ends the name of the case in which the decision must turn."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """What shows a cause.
+
+    Attributes:
+        code: of the cause. function, inputs: what is compiled; inputs are made when the case runs.
+        about: names of the subject that the decision is about (`op0`).
+        operands: what must be recorded, as far as it is the same on every machine.
+        settings: of inductor, in both cases. flip: settings that turn the decision.
+        flipped_function, flipped_inputs: changes of source that do, in place of `function` and `inputs`.
+        turned: the outcome and the cause afterwards.
+        device: where it compiles; one for `cuda` is dumped where there is a GPU only.
+    """
+
+    code: str
+    function: FunctionType
+    inputs: Callable[[], tuple[torch.Tensor, ...]]
+    about: tuple[str, ...]
+    turned: tuple[str, str]
+    operands: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    flip: Mapping[str, Any] = field(default_factory=dict)
+    flipped_function: FunctionType | None = None
+    flipped_inputs: Callable[[], tuple[torch.Tensor, ...]] | None = None
+    device: str = "cpu"
+
+
+def scenario_of(programs: Mapping[str, Program]) -> Scenario:
+    """Return a scenario with two cases a program: as it is, and flipped."""
+
+    def build(case: Case) -> Check:
+        is_flipped = case.name.endswith(FLIPPED)
+        program = programs[case.name.removesuffix(FLIPPED)]
+        function = program.flipped_function if is_flipped else None
+        inputs = program.flipped_inputs if is_flipped else None
+        settings = {**program.settings, **(program.flip if is_flipped else {})}
+        return Check(
+            function or program.function,
+            (inputs or program.inputs)(),
+            tolerance=1e-3,
+            options={"options": settings} if settings else {},
+        )
+
+    cases = {
+        f"{name}{end}": {"device": program.device}
+        for name, program in programs.items()
+        for end in ("", FLIPPED)
+    }
+    return Scenario(build, defaults={"device": "cpu"}, cases=cases)

@@ -1,0 +1,84 @@
+"""Every cause that is recorded, on a program that shows it, and turned by its flip."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from inductor_probe.model.decision import DECISIONS_NAME, CauseCode, Decision
+from inductor_probe.reader.debug_dir import read_run
+from inductor_probe.store.decisions import read_decisions
+from tests.proving_ground.programs import FLIPPED, Program
+from tests.shared import made_once
+
+GROUND = Path(__file__).parent
+KINDS = ("vectorisation",)
+PROGRAMS: Mapping[str, Mapping[str, Program]] = {
+    kind: importlib.import_module(f"tests.proving_ground.{kind}").PROGRAMS for kind in KINDS
+}
+CPU = [(kind, name) for kind in KINDS for name, program in PROGRAMS[kind].items() if program.device == "cpu"]
+
+Decided = Callable[[str, str], list[Decision]]
+
+
+def dump(kind: str, folder: Path) -> None:
+    """Dump all cases of a kind that this machine can run."""
+    cases = [f"--case={name}{end}" for of, name in CPU if of == kind for end in ("", FLIPPED)]
+    command = [sys.executable, "-m", "inductor_probe", "dump", str(GROUND / f"{kind}.py"), *cases]
+    environment = {**os.environ, "PYTHONPATH": str(GROUND.parents[1])}
+    ended = subprocess.run(
+        [*command, "--out", str(folder)], capture_output=True, text=True, check=False, env=environment
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+@pytest.fixture(scope="session")
+def decided(tmp_path_factory: pytest.TempPathFactory) -> Decided:
+    """Return a function from a kind and a case to the decisions of that kind that its graphs hold."""
+
+    def decisions(kind: str, case: str) -> list[Decision]:
+        folder = made_once(tmp_path_factory, f"causes-{kind}", lambda folder: dump(kind, folder))
+        run = read_run(next((folder / "torch_compile_debug").glob("run_*")))
+        assert run.manifest is not None
+        assert run.manifest.notes == ()
+        names = [graph.name for graph in run.manifest.graphs if graph.case == case]
+        assert names
+        files = [graph.path / DECISIONS_NAME for graph in run.graphs if graph.name in names]
+        read = [read_decisions(file) for file in files]
+        assert all(each.complete for each in read)
+        return [decision for each in read for decision in each.decisions if decision.kind == kind]
+
+    return decisions
+
+
+def of_subject(decisions: list[Decision], about: tuple[str, ...]) -> Decision:
+    """Return the one decision about a subject that was not tried only."""
+    [decision] = [one for one in decisions if about in one.subjects and not one.speculative]
+    return decision
+
+
+@pytest.mark.compiles
+@pytest.mark.parametrize(("kind", "name"), CPU)
+def test_a_cause_is_recorded_and_its_flip_turns_the_decision(kind: str, name: str, decided: Decided) -> None:
+    program = PROGRAMS[kind][name]
+    before = of_subject(decided(kind, name), program.about)
+    assert before.cause == program.code
+    operands = dict(before.operands)
+    assert {key: operands.get(key) for key in program.operands} == dict(program.operands)
+    assert before.place.file.startswith("torch/_inductor/")
+    after = of_subject(decided(kind, name + FLIPPED), program.about)
+    assert (after.outcome, after.cause) == program.turned
+    assert (after.outcome, after.cause) != (before.outcome, before.cause)
+
+
+def test_every_cause_has_a_program() -> None:
+    shown = {program.code for programs in PROGRAMS.values() for program in programs.values()}
+    codes = {code for group in get_args(CauseCode) for code in (get_args(group) or (group,))}
+    assert codes == shown

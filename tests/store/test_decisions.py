@@ -1,0 +1,64 @@
+"""`probe_decisions.jsonl`: written and read back, cut short, and from a newer probe."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from inductor_probe.errors import UnreadableError
+from inductor_probe.model.decision import Decision, Decisions, TorchFrame
+from inductor_probe.store.decisions import parse_decisions, read_decisions, write_decisions
+
+PLACE = TorchFrame("torch/_inductor/codegen/cpp.py", "TilingSelect.select_tiling", 3934)
+SCALAR = Decision(
+    1, "vectorisation", "node", (("op0", "op1"),), "scalar", "short-inner-range",
+    (("loop", "x2"), ("range", 3), ("range_limit", 4.0)), PLACE, (PLACE,),
+)  # fmt: skip
+VECTOR = Decision(
+    2, "vectorisation", "node", (("op2",),), "vectorised", "two-dimensions", (("loops", ("x0", "x1")),), PLACE
+)
+DECISIONS = Decisions("2.13.0", ("vectorisation",), (SCALAR, VECTOR))
+PATH = Path("graph/probe_decisions.jsonl")
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> str:
+    write_decisions(tmp_path / "decisions.jsonl", DECISIONS)
+    assert read_decisions(tmp_path / "decisions.jsonl") == DECISIONS
+    return (tmp_path / "decisions.jsonl").read_text()
+
+
+def test_a_file_that_was_cut_short_is_read_up_to_there_and_known_as_cut(text: str) -> None:
+    header = text.index("\n") + 1
+    for length in range(header, len(text) - 1):
+        cut = parse_decisions(text[:length], PATH)
+        assert cut.decisions == DECISIONS.decisions[: len(cut.decisions)]
+        assert not cut.complete or len(cut.decisions) == 2
+
+
+def test_a_damaged_line_hides_no_other(text: str) -> None:
+    header, _, *rest = text.splitlines()
+    damaged = parse_decisions("\n".join([header, "{", *rest]), PATH)
+    assert damaged.decisions == (VECTOR,)
+    assert not damaged.complete
+
+
+def test_a_code_of_a_newer_probe_is_left_out_and_counted(text: str) -> None:
+    newer = parse_decisions(text.replace("short-inner-range", "another-cause"), PATH)
+    assert newer.decisions == (VECTOR,)
+    assert not newer.complete
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"format": 2}', "was written by a newer probe \\(format 2\\)"),
+        ("{", "decisions.jsonl:1: not JSON"),
+        ('{"format": 1}', "decisions.jsonl:1: no header of decisions: .*torch"),
+        ("", "decisions.jsonl:1: not JSON"),
+    ],
+)
+def test_a_file_without_a_header_that_this_version_reads_is_refused(text: str, message: str) -> None:
+    with pytest.raises(UnreadableError, match=message):
+        parse_decisions(text, PATH)
