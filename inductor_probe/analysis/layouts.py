@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -16,8 +16,9 @@ from inductor_probe.analysis.names import NameType, not_found, resolve
 from inductor_probe.analysis.symbols import recorded, used_symbols
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.ir import BufferLayout
-from inductor_probe.model.layouts import Access, Evidence, LayoutRow
+from inductor_probe.model.layouts import Access, Evidence, LayoutRow, Packing
 from inductor_probe.model.links import Links
+from inductor_probe.model.manifest import ConstantFact
 from inductor_probe.model.span import Span
 
 _TYPES: tuple[NameType, ...] = ("buffer", "node")
@@ -87,6 +88,7 @@ class _Draft:
     writes: list[Access] = field(default_factory=list)
     reads: list[Access] = field(default_factory=list)
     local: bool = False
+    packing: Packing | None = None
     evidence: list[Evidence] = field(default_factory=list)
 
     def add_layout(self, layout: BufferLayout | None, fact: str, span: Span | None) -> None:
@@ -127,6 +129,7 @@ def _row(graph: CompiledGraph, draft: _Draft, returned: frozenset[str], linked: 
         reads=tuple(draft.reads),
         origin=linked.origins.get(draft.name),
         local=draft.local,
+        packing=draft.packing,
         evidence=tuple(draft.evidence),
     )
 
@@ -163,7 +166,31 @@ def _drafts(graph: CompiledGraph, linked: Links, buffers: Collection[str] | None
     for item in allocations:
         if item.kind == "constant" and item.name in drafts:  # one that no node reads has no draft
             drafts[item.name].add_layout(item.layout, "constant", item.span)
+    _add_packings(graph, drafts)
     return drafts
+
+
+def _add_packings(graph: CompiledGraph, drafts: Mapping[str, _Draft]) -> None:
+    facts = {fact.name: fact for fact in (graph.record.constants if graph.record else None) or ()}
+    for name, draft in drafts.items():
+        draft.layout, draft.packing = layout_and_packing(draft.layout, facts.get(name))
+
+
+def layout_and_packing(
+    layout: BufferLayout | None, fact: ConstantFact | None
+) -> tuple[BufferLayout | None, Packing | None]:
+    """Return the layout of a constant, and how a library packed it, by what the manifest records of it.
+
+    `output_code.py` has `(1, 0)` as the stride of a weight that oneDNN packed, and `(1, 0)` as that of a
+    column that was expanded: the manifest knows which it is, and so the stride of the second.
+    """
+    if fact is not None and fact.layout == "torch._mkldnn":
+        return layout, Packing(fact.operator if fact.kind == "packed" else None, "recorded")
+    if layout is None or "printed stride" not in dict(layout.extras):
+        return layout, None
+    if fact is not None and fact.kind == "plain" and layout.size == fact.size:
+        return replace(layout, stride=fact.stride, extras=()), None
+    return layout, Packing(None, "inferred")
 
 
 def _add_wrapper(graph: CompiledGraph, drafts: dict[str, _Draft]) -> None:

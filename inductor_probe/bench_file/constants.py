@@ -13,12 +13,7 @@ import libcst as cst
 from inductor_probe.bench_file.inputs import Example, example_constants
 from inductor_probe.bench_file.sections import Statement
 from inductor_probe.model.layouts import InputBound
-from inductor_probe.model.manifest import (
-    LARGEST_CONSTANT,
-    LARGEST_CONSTANTS,
-    ConstantFact,
-    NotKept,
-)
+from inductor_probe.model.manifest import ConstantFact
 
 _TAKES_PACKED = re.compile(r"torch\.ops\.(?:(?:mkldnn|mkl|onednn)\b|aten\.mkldnn_)")
 _TAKES_DENSE = re.compile(
@@ -31,19 +26,6 @@ _VIEWS = (
     "alloc_from_pool",
     "aten.view",
 )  # another name of the same memory
-_WHY: Mapping[NotKept | None, str] = {
-    "too-large": f"it is larger than {LARGEST_CONSTANT >> 20} MiB; probe dump --save-inputs keeps it",
-    "graph-too-large": (
-        f"the constants of the graph are larger than {LARGEST_CONSTANTS >> 30} GiB; "
-        "probe dump --save-inputs keeps them"
-    ),
-    "not-written": "probe dump could not write it; dump the script again",
-    "not-strided": "its layout is not strided, and only strided tensors are kept",
-    "unknown-packing": "it was packed in a way that probe dump does not know",
-    None: "the dump does not hold it; dump the script again",
-}
-_OLD = "it is packed, and this dump is from before packed constants were kept; dump the script again"
-_OBJECT = "it is an object of a library, which only a pickle holds"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +66,12 @@ def graph_constants(
     packed: list[ConstantFact] = []
     opaque: set[str] = set()
 
-    def add_stand_in(name: str, size: tuple[int, ...], dtype: str, device: str, why: str) -> None:
+    def add_stand_in(name: str, size: tuple[int, ...], dtype: str, device: str, missing: str) -> None:
         """Add what makes the graph run without a packed constant, if that can be."""
         opaque.add(name)
-        made: str | None = _dense(name, size, dtype, device, why)
+        made: str | None = _dense(name, size, dtype, device, missing)
         if not uses[name] or not all(map(_TAKES_DENSE.match, uses[name])):
-            last.append(f"constants.missing[{name!r}] = {why!r}")
+            last.append(f"constants.missing[{name!r}] = {missing!r}")
             made = _packed_for_mkl(name, wrapper)
         last.extend([made] if made else [])
 
@@ -99,14 +81,14 @@ def graph_constants(
         elif fact.kind == "plain":
             lines.append(_saved(fact))
         else:
-            add_stand_in(fact.name, fact.size, fact.dtype, fact.device, _WHY[fact.not_kept])
+            add_stand_in(fact.name, fact.size, fact.dtype, fact.device, _missing(fact))
     lines += map(_packs, packed)
     for example in (example for example in examples if example.name not in known):
         if _looks_packed(example) and any(map(_TAKES_PACKED.match, uses[example.name])):
-            add_stand_in(example.name, example.recorded, example.dtype, example.device, _OLD)
+            add_stand_in(example.name, example.recorded, example.dtype, example.device, "packed-in-old-dump")
         else:
             lines.append(_remade(example))
-    lines += [*last, *(f"constants.missing[{name!r}] = {_OBJECT!r}" for name in objects)]
+    lines += [*last, *(f"constants.missing[{name!r}] = 'library-object'" for name in objects)]
     if not lines:
         return Constants()
     takes = _takes(uses, packed)
@@ -202,13 +184,18 @@ def _saved(fact: ConstantFact) -> str:
         layout += [f"sha256={(fact.sha256 or '')[:_DIGITS]!r}"]
         layout += [f"file={fact.saved!r}"] if fact.saved != f"{fact.name}.bin" else []
     else:
-        layout += [f"why={_WHY[fact.not_kept]!r}"]
+        layout += [f"missing={_missing(fact)!r}"]
     return f"{fact.name} = constants.tensor({', '.join(layout)})"
 
 
-def _dense(name: str, size: tuple[int, ...], dtype: str, device: str, why: str) -> str:
-    layout = [repr(name), str(size), str(_contiguous(size)), f"torch.{dtype}", repr(device), f"why={why!r}"]
-    return f"{name} = constants.tensor({', '.join(layout)})"
+def _missing(fact: ConstantFact) -> str:
+    """Return why the dump does not hold a constant: a code of `MISSING_CONSTANT` in harness/remarks.py."""
+    return fact.not_kept or "not-in-dump"
+
+
+def _dense(name: str, size: tuple[int, ...], dtype: str, device: str, missing: str) -> str:
+    layout = f"{name!r}, {size}, {_contiguous(size)}, torch.{dtype}, {device!r}"
+    return f"{name} = constants.tensor({layout}, missing={missing!r})"
 
 
 def _packed_for_mkl(name: str, wrapper: str) -> str | None:

@@ -13,17 +13,20 @@ from torch.nn import functional
 from inductor_probe.harness.bench import Bench
 from inductor_probe.harness.inputs import Inputs
 from inductor_probe.harness.reference import IN_FLOAT64, first_line
-from inductor_probe.harness.remarks import Remark, remark
+from inductor_probe.harness.remarks import MISSING_CONSTANT, Remark, remark
 from inductor_probe.harness.saved_inputs import InputsError
 
-FOLDER = "probe_constants"  # beside the bench file
+FOLDER = "probe_constants"  # beside the bench file, with a file for each: `_frozen_param3.bin`
 
 
 class Constants:
     """Makes the constants of a graph from the files that `probe dump` left in `folder`.
 
+    A layout is a size, a stride, a dtype and a device: `(4, 24), (24, 1), torch.float32, "cpu"`.
+
     Attributes:
-        missing: of those that cannot be had, why. remade: those with random values.
+        missing: the constants that cannot be had, and why: a code of `remarks.MISSING_CONSTANT`.
+        remade: those with random values.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -32,51 +35,35 @@ class Constants:
         self.remade: list[str] = []
 
     def tensor(
-        self,
-        name: str,
-        size: tuple[int, ...],
-        stride: tuple[int, ...],
-        dtype: torch.dtype,
-        device: str,
-        *,
-        file: str = "",
-        sha256: str = "",
-        why: str = "",
+        self, name: str, *layout: Any, file: str = "", sha256: str = "", missing: str = ""
     ) -> torch.Tensor:
         """Return a constant with its real values; with others, and `missing`, where they cannot be had.
 
-        `file` has its bytes: `NAME.bin` if left out. `sha256` are the first digits of their digest.
-        `why` says that they cannot be had.
+        Args:
+            name, layout: of the constant.
+            file: has its bytes; `NAME.bin` if left out.
+            sha256: the first digits of the digest of that file.
+            missing: the code of why the dump does not hold it.
         """
-        path, data = self.folder / (file or f"{name}.bin"), bytearray()
-        if not why and not path.is_file():
-            why = f"{FOLDER}/{path.name} does not exist; dump the script again"
-        elif not why:
-            data = bytearray(path.read_bytes())
-            if not hashlib.sha256(data).hexdigest().startswith(sha256):
-                why = f"{FOLDER}/{path.name} is not as probe dump left it; dump the script again"
-        if why:
-            self.missing[name] = why
-            most = None if dtype.is_floating_point or dtype.is_complex else 0  # an index within any bounds
-            return Inputs(0).tensor(name, size, stride, dtype, device, low=most, high=most)
+        size, stride, dtype, device = layout
+        path = self.folder / (file or f"{name}.bin")
+        data = bytearray(path.read_bytes()) if not missing and path.is_file() else None
+        if data is None:
+            missing = missing or "file-missing"
+        elif not hashlib.sha256(data).hexdigest().startswith(sha256):
+            missing = "file-changed"
+        if missing or data is None:
+            self.missing[name] = missing
+            index = None if dtype.is_floating_point or dtype.is_complex else 0  # within any bounds
+            return Inputs(0).tensor(name, *layout, low=index, high=index)
         memory = torch.frombuffer(data, dtype=torch.uint8) if data else torch.empty(0, dtype=torch.uint8)
         storage = memory.clone().to(device).untyped_storage()  # a copy, aligned as torch aligns memory
         return torch.empty(0, dtype=dtype, device=device).set_(storage, 0, size, stride)
 
-    def random(
-        self,
-        name: str,
-        size: tuple[int, ...],
-        stride: tuple[int, ...],
-        dtype: torch.dtype,
-        device: str,
-        *,
-        low: int | None = None,
-        high: int | None = None,
-    ) -> torch.Tensor:
-        """Return a constant of that layout with random values: the dump does not hold the real ones."""
+    def random(self, name: str, *layout: Any, **bounds: Any) -> torch.Tensor:
+        """Return a constant with random values within `bounds`: the dump does not hold the real ones."""
         self.remade.append(name)
-        return Inputs(len(self.remade)).tensor(name, size, stride, dtype, device, low=low, high=high)
+        return Inputs(len(self.remade)).tensor(name, *layout, **bounds)
 
 
 def bind_constants(bench: Bench) -> list[Remark]:
@@ -94,23 +81,27 @@ def bind_constants(bench: Bench) -> list[Remark]:
     constants = Constants(Path(bench.namespace["__file__"]).parent / FOLDER)
     make(constants)
     takes: dict[str, tuple[str, ...]] = bench.namespace["TAKES"]
-    missing, reasons = dict[str, str](), constants.missing
-    for name, why in reasons.items():
+    by_kernel, sentences = dict[str, tuple[str, str]](), dict[str, str]()
+    for name, code in constants.missing.items():
+        sentences[name] = f"the constant {name} cannot be had: {MISSING_CONSTANT.get(code, code)}"
         for kernel in takes.get(name, ()):
-            missing.setdefault(kernel, f"{name}: {why}")
+            by_kernel.setdefault(kernel, (name, code))
         if name not in takes:  # its values are in the text of a kernel: a reference with others is wrong
-            bench.aten_graph, bench.no_reference = None, f"the constant {name} cannot be had: {why}"
-    bench.missing = missing
-    if missing:
+            bench.aten_graph, bench.no_reference = None, sentences[name]
+    bench.missing = {kernel: sentences[name] for kernel, (name, _) in by_kernel.items()}
+    if by_kernel:
         try:
             with torch.no_grad():
                 bench.namespace["call"](bench.inputs(0))
         except Exception as error:  # a library takes nothing but what it packed itself
-            why = "; ".join(f"{name}: {why}" for name, why in reasons.items())
+            why = "; ".join(sentences.values())
             message = f"the graph cannot run without its constants ({why}): {first_line(error)}"
             raise InputsError(message) from error
     remarks = [remark("constants-remade", names=", ".join(constants.remade))] if constants.remade else []
-    return remarks + [remark("constant-missing", kernel, why=why) for kernel, why in missing.items()]
+    return remarks + [
+        remark("constant-missing", kernel, constant=name, reason=code)
+        for kernel, (name, code) in by_kernel.items()
+    ]
 
 
 def _activated(value: torch.Tensor, name: str | None, scalars: Any, algorithm: str | None) -> torch.Tensor:

@@ -30,7 +30,8 @@ SENTENCES = {  # by the type of the subject, a sentence for each code
     },
     "kernel": {
         "foreign-pointers": "{subject} is not timed alone: its launches pass " + OTHERS,
-        "constant-missing": "{subject} is neither judged nor timed: it takes the constant {why}",
+        "constant-missing": "{subject} is neither judged nor timed, as it takes the constant {constant}: "
+        "{reason}",
         "scaled-configs-missing": "configs with smaller reduction blocks are missing: {error}",
         "config-not-compiled": "does not compile: {error}",
         "config-not-run": "does not run: {error}",
@@ -81,6 +82,20 @@ SENTENCES = {  # by the type of the subject, a sentence for each code
         "outputs-not-written": "outputs that the graph does not write to are not compared",
     },
 }
+MISSING_CONSTANT = {  # why a constant cannot be had
+    "too-large": "it is too large to be kept unless asked for; probe dump --save-inputs keeps it",
+    "graph-too-large": "the constants of the graph are too large to be kept unless asked for; "
+    "probe dump --save-inputs keeps them",
+    "not-written": "probe dump could not write it; dump the script again",
+    "not-strided": "its layout is not strided, and only strided tensors are kept",
+    "unknown-packing": "it was packed by a call that probe dump does not know",
+    "not-in-dump": "the dump does not hold it; dump the script again",
+    "packed-in-old-dump": "it is packed, and this dump is from before packed constants were kept; "
+    "dump the script again",
+    "library-object": "it is an object of a library, which only a pickle holds",
+    "file-missing": "its file in probe_constants does not exist; dump the script again",
+    "file-changed": "its file in probe_constants is not as probe dump left it; dump the script again",
+}
 TYPES = {code: type_ for type_, sentences in SENTENCES.items() for code in sentences}
 _CODES = {sentence: code for sentences in SENTENCES.values() for code, sentence in sentences.items()}
 
@@ -104,8 +119,10 @@ def code_of(sentence: str) -> str | None:
 
 def sentence(remark: Remark) -> str:
     """Return what a remark says."""
-    subject = remark["subject"]
-    return SENTENCES[subject["type"]][remark["code"]].format(subject=subject["name"], **remark["numbers"])
+    subject, numbers = remark["subject"], dict(remark["numbers"])
+    if remark["code"] == "constant-missing":
+        numbers["reason"] = MISSING_CONSTANT[numbers["reason"]]
+    return SENTENCES[subject["type"]][remark["code"]].format(subject=subject["name"], **numbers)
 
 
 def sentences(remarks: list[Remark]) -> str:

@@ -165,6 +165,19 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
+class Packing:
+    """A library packed a constant into a layout of its own, which has no strides.
+
+    Attributes:
+        operator: what packed it (`mkldnn._reorder_linear_weight`), None where the dump does not record it.
+        knowledge: `recorded` by the manifest; `inferred` from strides that cannot be those of its memory.
+    """
+
+    operator: str | None
+    knowledge: Literal["recorded", "inferred"]
+
+
+@dataclass(frozen=True, slots=True)
 class LayoutRow:
     """A buffer: its layout, who writes and reads it and how, and where each fact was read.
 
@@ -174,6 +187,7 @@ class LayoutRow:
         size_bytes: of its storage as laid out; text when symbolic, None when not known.
         recorded_bytes: these with the sizes of the compile, where they are symbolic and the dump records
             those. symbols: the symbolic sizes in them.
+        packing: of a weight that freezing packed for a library; None of any other.
         local: True when the buffer has no memory of its own in the wrapper: fused away or kernel-local.
         remarks: about how nodes reach it, most bytes at stake first.
         evidence: facts with the place each was read from.
@@ -196,6 +210,7 @@ class LayoutRow:
     evidence: tuple[Evidence, ...] = field(default=(), compare=False)
     recorded_bytes: int | None = None
     symbols: tuple[Symbol, ...] = ()
+    packing: Packing | None = None
 
     @property
     def noncontiguous_readers(self) -> frozenset[str]:

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from inductor_probe.analysis.layouts import layouts
+from inductor_probe.analysis.layouts import layout_and_packing, layouts
 from inductor_probe.analysis.links import links
 from inductor_probe.errors import NotFoundError
 from inductor_probe.model.debug_dir import CompiledGraph
-from inductor_probe.model.layouts import LayoutRow, Pattern
+from inductor_probe.model.ir import BufferLayout
+from inductor_probe.model.layouts import LayoutRow, Packing, Pattern
+from inductor_probe.model.manifest import ConstantFact, GraphRecord
 from inductor_probe.model.remark import Subject
 from inductor_probe.reader.debug_dir import graph_dir, read_graph
 from inductor_probe.reader.output_code import parse_output_code
@@ -231,9 +233,46 @@ def test_a_packed_weight_is_said_to_be_one(read: Read) -> None:
     code = with_constants(graph).code
     assert code is not None
     weight = next(each.layout for each in code.allocations if each.name == "_frozen_param19")
-    row = replace(layouts(graph)[0], buffer="_frozen_param19", layout=weight, memory_format="unknown")
+    row = replace(
+        layouts(graph)[0],
+        buffer="_frozen_param19",
+        layout=weight,
+        memory_format="unknown",
+        packing=Packing(None, "inferred"),
+    )
     shown = " ".join(to_text(layout_table([row]), 80).split())
     assert "_frozen_param19: a constant with the stride [1, 0, 0, 0], which cannot be that of its" in shown
+    assert "inferred: a weight that freezing packed for a library" in shown
+
+
+def test_a_weight_that_the_manifest_says_was_packed_is_recorded_as_that(read: Read) -> None:
+    """What strides suggest was shown as most likely, though the manifest has the call that packed it."""
+    graph = read("torch-2.13.0-cpu/hflip_cl")
+    name = layouts(graph)[0].buffer
+    size, operator = (16, 3, 3, 3), "mkldnn._reorder_convolution_weight"
+    fact = ConstantFact(
+        name, "packed", size, (1, 0, 0, 0), "float32", "cpu", "torch._mkldnn", operator=operator
+    )
+    record = GraphRecord(graph.name, None, None, constants=(fact,))
+    row = layouts(replace(graph, record=record), name)[0]
+    assert row.packing == Packing(operator, "recorded")
+    unknown = BufferLayout("Constant", "cpu", "float32", size, None, extras=(("printed stride", "[1, 0]"),))
+    row = replace(row, layout=unknown, memory_format="unknown")
+    shown = " ".join(to_text(layout_table([row]), 120).split())
+    assert f"{name}: a weight that {operator} packed: its layout is the library's own" in shown
+    assert "inferred" not in shown
+
+
+def test_an_expanded_constant_has_its_stride_and_is_no_packed_weight() -> None:
+    size, stride = (16, 3, 3, 3), (1, 0, 0, 0)
+    layout = BufferLayout(
+        "Constant", "cpu", "float32", size, None, extras=(("printed stride", str([*stride])),)
+    )
+    assert layout_and_packing(layout, None) == (layout, Packing(None, "inferred"))
+    fact = ConstantFact("constant0", "plain", size, stride, "float32", "cpu", "torch.strided")
+    expanded, packing = layout_and_packing(layout, fact)
+    assert expanded == replace(layout, stride=stride, extras=())
+    assert packing is None
 
 
 def test_the_result_of_a_call_with_several_values_has_no_layout_of_its_own(read: Read) -> None:

@@ -102,6 +102,16 @@ def test_unedited_copies_are_right_with_the_real_constants(frozen: Path, name: s
     assert result.overheads.row("library")
 
 
+def test_layouts_names_the_call_that_packed_a_weight(frozen: Path) -> None:
+    """It was shown as most likely packed, though the manifest has the call."""
+    rows = graph_of(frozen, "float32 convolution").layouts()
+    packed = [row.packing for row in rows if row.packing]
+    assert {(packing.operator, packing.knowledge) for packing in packed} == {
+        ("mkldnn._reorder_convolution_weight", "recorded")
+    }
+    assert "a weight that mkldnn._reorder_convolution_weight packed" in str(rows)
+
+
 def test_real_inputs_are_taken_beside_constants(frozen: Path) -> None:
     """F4: `--inputs real` said that there is no real input _frozen_param18."""
     settings = BenchSettings(budget=0.2, processes=1, inputs="real")
@@ -170,7 +180,7 @@ def test_a_constant_in_the_text_of_a_kernel_is_missed_by_the_reference_only(copy
     result = run(graph)
     assert all(variant.correct for variant in result.variants)
     (why,) = [remark for remark in result.warnings if remark.code == "eager-not-timed"]
-    assert f"{inlined.saved} does not exist" in str(dict(why.numbers)["reason"])
+    assert f"{inlined.name} cannot be had: its file" in str(dict(why.numbers)["reason"])
 
 
 def test_a_graph_that_cannot_run_without_its_constants_is_a_sentence(copy: Path) -> None:

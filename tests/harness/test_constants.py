@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import torch
@@ -13,8 +13,9 @@ from inductor_probe.harness.bench import Bench
 from inductor_probe.harness.constants import OPERATORS, Constants, bind_constants
 from inductor_probe.harness.inputs import Inputs
 from inductor_probe.harness.reference import Float64
-from inductor_probe.harness.remarks import sentences
+from inductor_probe.harness.remarks import MISSING_CONSTANT, sentences
 from inductor_probe.harness.saved_inputs import InputsError
+from inductor_probe.model.manifest import NotKept
 
 
 def saved(folder: Path, name: str, values: torch.Tensor) -> str:
@@ -42,17 +43,17 @@ def test_a_constant_that_cannot_be_had_has_a_stand_in(tmp_path: Path, dtype: tor
     elif fault == "changed":
         (tmp_path / "table.bin").write_bytes(b"\1" * 4 * dtype.itemsize)
     constants = Constants(tmp_path)
-    why = "it is larger than 1 MiB" if fault == "not kept" else ""
-    table = constants.tensor("table", (4,), (1,), dtype, "cpu", sha256=digest, why=why)
+    missing = "too-large" if fault == "not kept" else ""
+    table = constants.tensor("table", (4,), (1,), dtype, "cpu", sha256=digest, missing=missing)
     assert (table.shape, table.dtype) == ((4,), dtype)
-    expected = {
-        "deleted": "probe_constants/table.bin does not exist; dump the script again",
-        "changed": "probe_constants/table.bin is not as probe dump left it; dump the script again",
-        "not kept": why,
-    }
+    expected = {"deleted": "file-missing", "changed": "file-changed", "not kept": "too-large"}
     assert constants.missing == {"table": expected[fault]}
     if dtype == torch.int64:
         assert table.tolist() == [0, 0, 0, 0], "an index within any bounds"
+
+
+def test_every_reason_that_a_manifest_has_is_worded() -> None:
+    assert set(get_args(NotKept)) < set(MISSING_CONSTANT)
 
 
 def bench(folder: Path, call: Any) -> Bench:
@@ -82,7 +83,8 @@ def test_kernels_without_their_constant_are_left_out(tmp_path: Path) -> None:
     remarks = sentences(bind_constants(subject))
     assert "constants have random values, as the dump does not hold the real ones: table" in remarks
     assert (
-        "k is neither judged nor timed: it takes the constant weight: probe_constants/weight.bin" in remarks
+        "k is neither judged nor timed, as it takes the constant weight: its file in probe_constants"
+        in remarks
     )
     assert subject.variants() == ["other_v2"]
     assert bind_constants(subject) == [], "set once"
@@ -93,7 +95,7 @@ def test_a_graph_that_does_not_run_on_stand_ins_is_a_sentence(tmp_path: Path) ->
         raise RuntimeError("itensor_from_mkldnn expects MKL-DNN tensor input")
 
     with pytest.raises(
-        InputsError, match=r"cannot run without its constants .weight: .* itensor_from_mkldnn"
+        InputsError, match=r"cannot run without its constants .the constant weight .* itensor_from_mkldnn"
     ):
         bind_constants(bench(tmp_path, call))
 

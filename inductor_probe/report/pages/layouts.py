@@ -32,7 +32,7 @@ from inductor_probe.report.units import (
     symbols_text,
     table_symbols,
 )
-from inductor_probe.report.words.layouts import format_text, generated_text, pattern_text
+from inductor_probe.report.words.layouts import format_text, generated_text, pattern_text, unknown_layout
 from inductor_probe.report.words.links import origin_text
 from inductor_probe.report.words.remarks import sentence
 
@@ -70,7 +70,7 @@ def layout_table(rows: Sequence[LayoutRow]) -> Iterator[Block]:
         reasons: dict[str, list[str]] = {}
         for row in members:
             if row.memory_format == "unknown":
-                reasons.setdefault(_why_unknown(row), []).append(row.buffer)
+                reasons.setdefault(unknown_layout(row), []).append(row.buffer)
         for reason, names in reasons.items():
             yield Line((f"{first_names(names, 6)}: {reason}", "dim"))
         remarks = remark_lines((remark for row in members for remark in row.remarks), indent=2)
@@ -115,21 +115,6 @@ def _readers(row: LayoutRow) -> Inline:
     return pieces
 
 
-def _why_unknown(row: LayoutRow) -> str:
-    layout = row.layout
-    if layout is None:
-        return "no layout in the dump: this torch prints none, or it is a constant of the module"
-    if layout.kind == "MultiOutputLayout":
-        return "the result of a call whose values are buffers of their own: those have layouts, it has none"
-    printed = dict(layout.extras).get("printed stride")
-    if printed is not None:
-        return (
-            f"a constant with the stride {printed}, which cannot be that of its memory: most likely a weight "
-            "that freezing packed for a library"
-        )
-    return f"{layout.kind} without a size and stride that can be compared"
-
-
 def layout_page(row: LayoutRow) -> Iterator[Block]:
     """Yield one buffer: its layout, who writes and reads it and how, where it came from."""
     layout = row.layout
@@ -159,7 +144,7 @@ def _facts(row: LayoutRow) -> Iterator[tuple[str, str]]:
         yield "size", dims_text(layout.size)
         yield "stride", dims_text(layout.stride) + (f", offset {layout.offset}" if layout.offset else "")
     if layout is None or row.memory_format == "unknown":
-        yield "unknown" if layout else "layout", _why_unknown(row)
+        yield "unknown" if layout else "layout", unknown_layout(row)
     local = ", no memory of its own in the wrapper (kernel-local or fused away)" if row.local else ""
     yield "bytes", bytes_with(row.size_bytes, row.recorded_bytes, row.symbols) + local
     yield "symbols", symbols_text(row.symbols)

@@ -39,8 +39,28 @@ def format_words(name: object, order: object, always: bool = False) -> str | Non
 
 def format_text(row: LayoutRow, always: bool = False) -> str:
     """`transposed [0, 2, 1, 3]`: the memory format; `always` adds the order to every format that has one."""
+    if row.packing and row.packing.knowledge == "recorded":
+        return "packed"
     order = None if row.dim_order is None else list(row.dim_order)
     return format_words(str(row.memory_format), order, always) or ""
+
+
+def unknown_layout(row: LayoutRow) -> str:
+    """Say why the memory format of a buffer is unknown."""
+    layout = row.layout
+    if layout is None:
+        return "no layout in the dump: this torch prints none, or it is a constant of the module"
+    if layout.kind == "MultiOutputLayout":
+        return "the result of a call whose values are buffers of their own: those have layouts, it has none"
+    if row.packing and row.packing.knowledge == "recorded":
+        return f"a weight that {row.packing.operator or 'a library'} packed: its layout is the library's own"
+    if row.packing:
+        printed = dict(layout.extras).get("printed stride")
+        return (
+            f"a constant with the stride {printed}, which cannot be that of its memory; inferred: a "
+            "weight that freezing packed for a library"
+        )
+    return f"{layout.kind} without a size and stride that can be compared"
 
 
 def pattern_text(pattern: Pattern) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias
 
+from inductor_probe.harness.remarks import MISSING_CONSTANT
 from inductor_probe.harness.remarks import SENTENCES as HARNESS_WORDS
 from inductor_probe.model.remark import Number, Remark, RemarkKind, by_cost
 from inductor_probe.report.units import bytes_text, counted
@@ -272,17 +273,23 @@ def _values(remark: Remark) -> dict[str, Any]:
         values["unaligned"] = len(values["pointers"])
     elif remark.code == "graph-break" and values["times"] != 1:
         values["repeated"] = values["times"]
-    elif remark.code == "bimodal-samples":
-        values |= {"rest": 1 - values["share"], "factor": values["high_s"] / values["low_s"]}
-    elif remark.code == "kernels-exceed-call":
-        values["more"] = values["kernels_s"] / values["call_s"] - 1
-    elif remark.code == "drift":
-        values |= {"change": abs(values["change"]), "slower": "slower" if values["change"] > 0 else "faster"}
-    elif remark.code == "processes-differ":
-        values["ratios"] = tuple(f"{ratio:.3f}" for _, ratio in remark.numbers)
-    elif "launch_s" in values:
-        values["launch_us"] = values["launch_s"] * 1e6
+    else:
+        values |= _bench_values(remark, values)
     return values
+
+
+def _bench_values(remark: Remark, values: Mapping[str, Any]) -> dict[str, Any]:
+    if remark.code == "bimodal-samples":
+        return {"rest": 1 - values["share"], "factor": values["high_s"] / values["low_s"]}
+    if remark.code == "kernels-exceed-call":
+        return {"more": values["kernels_s"] / values["call_s"] - 1}
+    if remark.code == "drift":
+        return {"change": abs(values["change"]), "slower": "slower" if values["change"] > 0 else "faster"}
+    if remark.code == "processes-differ":
+        return {"ratios": tuple(f"{ratio:.3f}" for _, ratio in remark.numbers)}
+    if remark.code == "constant-missing":
+        return {"reason": MISSING_CONSTANT[values["reason"]]}
+    return {"launch_us": values["launch_s"] * 1e6} if "launch_s" in values else {}
 
 
 def _layout_values(remark: Remark, values: Mapping[str, Any]) -> dict[str, Any]:
