@@ -25,6 +25,13 @@ ENVIRONMENT = {
     "PYTORCH_NVML_BASED_CUDA_CHECK": "1",  # else asking whether there is a GPU initialises CUDA
 }
 MOST_LINES = 12
+CRASHES = {  # that a program brings on itself; any other comes from outside
+    signal.SIGSEGV, signal.SIGILL, signal.SIGFPE, signal.SIGBUS, signal.SIGABRT, signal.SIGTRAP, signal.SIGSYS
+}  # fmt: skip
+MEMORY_HINT = (
+    "close other programs, or bind smaller sizes (--size) where the graph has symbolic ones; `free -h` says "
+    "how much memory there is, `nvidia-smi` which programs have that of the GPU"
+)
 
 Event = dict[str, Any]
 
@@ -33,14 +40,16 @@ class JobFailedError(Exception):
     """A job did not end well.
 
     Attributes:
-        kind: `killed` by a signal, or what `harness/server.py` says: `load`, `usage`, `memory`, `error`.
+        kind: `killed` by a signal, or what `harness/server.py` says: `load`, `usage`, `memory`, `device` or
+            `error`.
         phase: what it was doing: `checking k_v2`; empty before its first event.
         names: of what it was checking or timing then.
+        signal: the number of the signal that killed it; 0 without one.
     """
 
-    def __init__(self, kind: str, message: str, phase: Event, details: str) -> None:
+    def __init__(self, kind: str, message: str, phase: Event, details: str, signal: int = 0) -> None:
         super().__init__(message)
-        self.kind, self.message, self.details = kind, message, details
+        self.kind, self.message, self.details, self.signal = kind, message, details, signal
         self.phase = str(phase.get("phase", ""))
         self.names: tuple[str, ...] = tuple(phase.get("names", ()))
 
@@ -52,9 +61,18 @@ class JobFailedError(Exception):
         if self.kind == "load":
             return RunFailedError(self.message, hint_for(self.message + self.details))
         doing = f" while {self.phase} {' and '.join(self.names)}".rstrip() if self.phase else ""
-        return RunFailedError(
-            f"{path}: a measuring process {self.message}{doing}", hint_for(self.message + self.details)
-        )
+        what, colon, why = self.message.partition(": ")
+        hint = hint_for(self.message + self.details)
+        if self.kind == "memory":
+            hint = MEMORY_HINT
+        elif self.signal == signal.SIGKILL:
+            hint = f"the system kills a process when memory runs out (`dmesg | tail` tells): {MEMORY_HINT}"
+        return RunFailedError(f"{path}: a measuring process {what}{doing}{colon}{why}", hint)
+
+    @property
+    def from_outside(self) -> bool:
+        """Whether it was killed by a signal that a program does not bring on itself."""
+        return self.kind == "killed" and self.signal not in CRASHES
 
 
 class Server:
@@ -144,11 +162,11 @@ class Server:
             self.job(request, hear)
         elif failed is not None:
             message = str(failed["message"])
-            if failed["kind"] not in ("load", "usage"):
+            if failed["kind"] == "error":
                 message = f"failed: {message}"
             raise JobFailedError(str(failed["kind"]), message, phase, details)
         elif status < 0:
-            raise JobFailedError("killed", f"was killed by {signal_name(-status)}", phase, details)
+            raise JobFailedError("killed", f"was killed by {signal_name(-status)}", phase, details, -status)
         elif status or event is None:
             raise JobFailedError("error", f"ended with status {status}", phase, details)
 

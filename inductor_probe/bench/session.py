@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from inductor_probe.bench.alone import alone_options, run_once
 from inductor_probe.bench.client import Event, JobFailedError, Server
 from inductor_probe.bench.result import result_of
+from inductor_probe.bench.state import COPY, State, plain
 from inductor_probe.bench.verdict import MORE_PROCESSES, PROCESSES, share_of, wants_more
 from inductor_probe.errors import NotFoundError, RunFailedError
 from inductor_probe.files import write_whole
@@ -22,7 +23,7 @@ from inductor_probe.machine.toolchain import flags_environment
 from inductor_probe.model.autotuning import ConfigSweep
 from inductor_probe.model.bench import BenchResult, BenchSettings
 from inductor_probe.model.codec import ShapeError, from_json, to_json
-from inductor_probe.model.remark import Number, Remark, RemarkCode, Subject, measured, reported
+from inductor_probe.model.remark import Remark, Subject, reported
 from inductor_probe.model.timing import KernelWork, Roofline, Samples
 from inductor_probe.reader.python_text import read_python_source
 from inductor_probe.store.samples import process_of, samples_text
@@ -33,36 +34,7 @@ Progress = Callable[[str], None]
 
 _COMPARISONS, _OVERHEADS, _ROOFLINE = 0.75, 0.15, 0.1
 """How the budget is divided."""
-_MOST_LOST = 3
-_COPY = re.compile(r"_v\d+$")
 _KERNEL = re.compile(r"(?m)^\w+ = async_compile\.\w+\(")
-
-
-@dataclass
-class _State:
-    """What is known of a bench file while its processes run.
-
-    Attributes:
-        refused: variants that do not compile, with the compiler's words.
-        crashed: variants that ended their process while they were checked.
-        skipped: subjects that ended their process while they were timed.
-        variants: those that are right and edited; None before they were checked.
-        correct: whether the pristine call is right.
-        kernels: those that are compared, the ten longest and edited ones; None before one process chose.
-        most: processes that the budget is enough for, where calls are long.
-    """
-
-    refused: dict[str, Event] = field(default_factory=dict)
-    crashed: dict[str, str] = field(default_factory=dict)
-    skipped: list[str] = field(default_factory=list)
-    variants: list[str] | None = None
-    correct: bool = False
-    kernels: list[str] | None = None
-    most: int | None = None
-    overheads: bool = True
-    processes: list[Event] = field(default_factory=list)
-    warnings: list[Event] = field(default_factory=list)
-    lost: int = 0
 
 
 def run_bench_file(
@@ -101,21 +73,21 @@ def run_bench_file(
     source = _source(path) if source is None else source
     results = samples_path(path, settings)
     progress = progress or (lambda text: None)
-    state = _State(warnings=list(map(_plain, hazards)))
+    state = State(warnings=list(map(plain, hazards)))
     gpu = gpu_state() if "'cuda" in source else None
     most, fewest = settings.processes or MORE_PROCESSES, settings.processes or PROCESSES
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         environment = flags_environment(settings.cxxflags, Path(folder))
         with Server(path, source, imports=_imports(settings), environment=environment) as server:
             if other_harness:
-                state.warnings.append(_warning("other-harness"))
+                state.warn("other-harness")
             else:
                 progress("importing torch and inductor")
                 server.start()
                 if server.no_fork is None:
                     _compile(server, source, state, progress)
                 else:
-                    state.warnings.append(_warning("no-fork", {"reason": server.no_fork}))
+                    state.warn("no-fork", {"reason": server.no_fork})
             while True:
                 number = len(state.processes)
                 progress(f"measuring {number + 1} of {fewest if number < fewest else most}")
@@ -124,7 +96,7 @@ def run_bench_file(
                     order = ["--seed", str(2 * number), *(["--copies-first"] if number % 2 else [])]
                     options = [*alone_options(settings, share), *order]
                     state.processes.append(run_once(path, source, options, environment))
-                elif not _measure(server, settings, share * _COMPARISONS, state, progress):
+                elif not (_measure(server, settings, share * _COMPARISONS, state, progress) or state.gave_up):
                     continue
                 state.processes[-1]["warnings"] += state.warnings
                 state.processes[-1]["command"] = [*settings.command(path.parent.name)]
@@ -132,7 +104,7 @@ def run_bench_file(
                 if gpu is not None:
                     before, gpu = gpu, gpu_state()
                     state.processes[-1]["gpu"] = {"before": asdict(before), "after": asdict(gpu)}
-                    state.processes[-1]["warnings"] += map(_plain, gpu_remarks(before, gpu, [os.getpid()]))
+                    state.processes[-1]["warnings"] += map(plain, gpu_remarks(before, gpu, [os.getpid()]))
                 write_whole(results, samples_text(state.processes, settings.margin))
                 if _enough(state, settings, fewest, most):
                     break
@@ -148,13 +120,13 @@ def run_bench_file(
     return result_of(samples)
 
 
-def _enough(state: _State, settings: BenchSettings, fewest: int, most: int) -> bool:
+def _enough(state: State, settings: BenchSettings, fewest: int, most: int) -> bool:
     """Tell whether no further process is needed."""
-    if not state.processes[0]["comparisons"]:  # nothing is right, or compared
+    if state.gave_up or not state.processes[0]["comparisons"]:  # nothing is right, or compared
         return True
     if state.most is not None and len(state.processes) >= state.most:
         return True
-    if len(state.processes) + max(0, state.lost - _MOST_LOST) >= most:
+    if len(state.processes) >= most:
         return True
     if len(state.processes) < fewest:
         return False
@@ -162,20 +134,23 @@ def _enough(state: _State, settings: BenchSettings, fewest: int, most: int) -> b
     return not any(wants_more(pair, settings.margin) for pair in result.comparisons)
 
 
-def _compile(server: Server, source: str, state: _State, progress: Progress) -> None:
+def _compile(server: Server, source: str, state: State, progress: Progress) -> None:
     """Compile all kernels on all cores, and note the variants that do not compile.
 
     A pristine kernel that does not compile is left to the process that loads it: nothing runs without it.
     """
-    count = len(_KERNEL.findall(source))
+    count, begun = len(_KERNEL.findall(source)), list[str]()
     done = 0
 
     def hear(event: Event) -> None:
         nonlocal done
+        if event["event"] == "compiling":
+            begun.append(event["name"])
         if event["event"] == "kernel":
             done += 1
+            begun.remove(event["name"])
             progress(f"compiling {min(done + 1, count)} of {count} kernels")
-            if event["error"] and _COPY.search(event["name"]):
+            if event["error"] and COPY.search(event["name"]):
                 state.refused[event["name"]] = event["error"]
 
     if count:
@@ -186,21 +161,19 @@ def _compile(server: Server, source: str, state: _State, progress: Progress) -> 
         except JobFailedError as error:
             if error.kind in ("load", "usage"):
                 raise error.error(server.path) from error
-            # A process was killed, perhaps since memory ran out: those that measure compile what is left.
+            state.lose_compiler(error, begun)  # of the others, all kernels are compiled
 
 
-def _measure(
-    server: Server, settings: BenchSettings, share: float, state: _State, progress: Progress
-) -> bool:
+def _measure(server: Server, settings: BenchSettings, share: float, state: State, progress: Progress) -> bool:
     """Run one measuring process; tell whether it is to count.
 
-    A process that ends in the middle counts with what it had measured. What it was doing then is left out of
-    the next: a variant that crashes in a check is wrong, and one that crashes while it is timed is not timed.
+    A process that ends in the middle counts with what it had measured; `State.lose` says what then.
 
     Raises:
         RunFailedError, NotFoundError: no other process would do better.
     """
     number, process, checks = len(state.processes), dict[str, Any](), list[Event]()
+    of = f"measuring {number + 1}: "
     options = {
         "kernel": settings.kernel,
         "budget": share,
@@ -222,13 +195,15 @@ def _measure(
         match event["event"]:
             case "phase" if event["phase"] == "checking":
                 progress(" ".join(["checking", *event["names"]]))
-            case "phase" if event["phase"] == "timing":
-                progress(f"measuring {number + 1}: {' and '.join(event['names'])}")
+            case "phase":
+                subject = " and ".join(event["names"])
+                progress(
+                    of + (subject if event["phase"] == "timing" else f"{event['phase']} {subject}".strip())
+                )
             case "check":
                 checks.append(event["variant"])
             case "checked":
-                state.variants, state.correct = event["variants"], event["correct"]
-                process["variants"] = checks
+                state.variants, state.checks = event["variants"], checks
             case "process":
                 process.update({key: value for key, value in event["process"].items() if key != "variants"})
             case "comparison":
@@ -248,39 +223,21 @@ def _measure(
         "check": state.variants is None,
         "variants": state.variants or [],
     }
-    complete = True
+    complete, failure = True, None
     try:
         server.job(request, hear)
     except JobFailedError as error:
-        complete = False
-        _lose(server, error, state)
-    process.setdefault("variants", checks)
-    if "schema" not in process or not (process["comparisons"] or complete):
-        return False
-    state.overheads = state.overheads and process.get("overheads") is None
-    state.processes.append(process)
-    return True
-
-
-def _lose(server: Server, error: JobFailedError, state: _State) -> None:
-    """Note what a process was doing when it ended, so that the next leaves it out.
-
-    Raises:
-        RunFailedError, NotFoundError: there is nothing to leave out, or too many ended.
-    """
-    state.lost += 1
-    checked = [name for name in error.names if _COPY.search(name)]
-    if error.phase == "checking" and error.kind == "killed" and checked:
-        state.crashed[checked[0]] = error.message
-        return
-    if error.phase not in ("timing", "overheads") or state.lost > _MOST_LOST:
-        raise error.error(server.path) from error
-    if error.phase == "timing":
-        state.skipped.append(error.names[-1])
-    else:
-        state.overheads = False
-    doing = " ".join([error.phase, *error.names[-1:]])
-    state.warnings.append(_warning("process-lost", {"how": error.message, "doing": doing}))
+        complete, failure = False, error
+        state.lose(server.path, error)
+    if "schema" in process and (process["comparisons"] or complete or (state.gave_up and not number)):
+        process["variants"] = [] if number else state.checks
+        state.overheads = state.overheads and process.get("overheads") is None
+        state.processes.append(process)
+        return True
+    state.warnings += process.get("warnings", [])
+    if failure and state.gave_up and not number:
+        raise failure.error(server.path) from failure
+    return False
 
 
 def _roofline(
@@ -288,7 +245,7 @@ def _roofline(
     settings: BenchSettings,
     device: str,
     kernels: Sequence[KernelWork],
-    state: _State,
+    state: State,
 ) -> Roofline | None:
     """Measure what the machine reaches; None, and a warning, where that fails: times are good without it."""
     texts = list[str]()
@@ -307,16 +264,8 @@ def _roofline(
         server.job({"job": "program", "file": str(ROOFLINE_CHILD), "arguments": arguments}, hear)
         return roofline_of("".join(texts))
     except (JobFailedError, RunFailedError) as error:
-        state.warnings.append(_warning("roofline-not-measured", {"error": error.message}, "analysis"))
+        state.warn("roofline-not-measured", {"error": error.message}, "analysis")
         return None
-
-
-def _warning(code: RemarkCode, numbers: Mapping[str, Number] | None = None, kind: Any = "hazard") -> Event:
-    return _plain(measured(code, kind, Subject("machine", ""), numbers or {}))
-
-
-def _plain(remark: Remark) -> Event:
-    return cast(Event, to_json(remark))
 
 
 def _cores() -> int:

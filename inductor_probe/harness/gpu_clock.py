@@ -328,3 +328,13 @@ def host_seconds(run: Call, wait: Call, calls: int = 50) -> float:
         seconds.append(time.perf_counter() - begin)
     wait()
     return statistics.median(seconds)
+
+
+def device_error() -> str:
+    """Return what the GPU says when it is waited for, if it is an error: then no later call does better."""
+    if torch.cuda.is_initialized():
+        try:
+            torch.cuda.synchronize()
+        except RuntimeError as error:
+            return first_line(error)
+    return ""

@@ -13,6 +13,7 @@ import torch
 
 from inductor_probe.harness.bench import Bench
 from inductor_probe.harness.checks import Check
+from inductor_probe.harness.gpu_clock import device_error
 from inductor_probe.harness.load import BenchText, CompileError, LoadError
 from inductor_probe.harness.measure import (
     Listener,
@@ -33,8 +34,12 @@ Request: TypeAlias = dict[str, Any]
 Tell: TypeAlias = Callable[..., None]
 
 
+# torch/_C: torch.OutOfMemoryError; c10/core/impl/alloc_cpu.cpp: `DefaultCPUAllocator: can't allocate memory`.
+MEMORY_SIGNS = ("OutOfMemoryError", "MemoryError", "DefaultCPUAllocator", "out of memory", "[Errno 12]")
+
+
 class JobError(Exception):
-    """A job ends; the message is for the user. `kind` is `load`, `usage` or `fork`."""
+    """A job ends; the message is for the user. `kind` is `load`, `usage`, `fork`, `memory` or `device`."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
@@ -52,8 +57,13 @@ def compile_kernels(file: Request, request: Request, tell: Tell) -> None:
     def watch(name: str, error: CompileError | None) -> None:
         tell("kernel", name=name, error=asdict(error) if error else None)
 
+    def chosen(number: int, name: str) -> bool:
+        if number % children == child:
+            tell("compiling", name=name)
+        return bool(number % children == child)
+
     try:
-        text_of(file).compile(watch, lambda number: bool(number % children == child))
+        text_of(file).compile(watch, chosen)
     except LoadError as error:
         raise JobError("load", str(error)) from error
 
@@ -71,8 +81,14 @@ def measure(file: Request, request: Request, tell: Tell) -> None:
     tell("phase", phase="loading", names=[])
     machine = environment()
     refused = {name: CompileError(**error) for name, error in request["refused"].items()}
+
+    def loading(name: str) -> None:
+        tell("phase", phase="loading", names=[name])
+
     try:
-        loaded = text_of(file).load(copies_first=options.copies_first, refused=refused)
+        loaded = text_of(file).load(
+            loading, copies_first=options.copies_first, refused=refused, crashed=request["crashed"]
+        )
     except LoadError as error:
         raise JobError("load", str(error)) from error
     bench = loaded.bench()
@@ -120,6 +136,8 @@ def check_or_trust(
         if check is None:
             tell("phase", phase="checking", names=[name])
         else:
+            if name != "call":
+                end_if_lost(check)
             tell("check", variant=plain_check(check))
 
     try:
@@ -129,6 +147,27 @@ def check_or_trust(
     variants = checked.to_time(options.copies)
     tell("checked", variants=sorted(variants), correct=checked.pristine.correct)
     return variants, checked.pristine.correct, checked.inputs, checked.remarks
+
+
+def end_if_lost(check: Check) -> None:
+    """End this process if a variant spoiled it for those behind it: they are checked in a new one.
+
+    A kernel on a GPU that reads outside of its buffers makes each later call of CUDA fail. A variant that
+    takes all memory may still have it.
+
+    Raises:
+        JobError: of the kind `memory` or `device`.
+    """
+    errors = [str(values["error"]) for _, values in check.remarks if not check.correct and "error" in values]
+    for error in filter(memory_ran_out, errors):
+        raise JobError("memory", f"ran out of memory: {error}")
+    if lost := device_error():
+        raise JobError("device", f"lost the GPU: {lost}")
+
+
+def memory_ran_out(error: str) -> bool:
+    """Tell whether an error, `TYPE: MESSAGE`, says that there is not enough memory."""
+    return any(sign in error for sign in MEMORY_SIGNS)
 
 
 def listener_of(tell: Tell) -> Listener:

@@ -3,7 +3,7 @@
 Executed as it stands, a file ends at the first kernel that does not compile, and no other variant is judged.
 Here the methods of `AsyncCompile` only note what is to be compiled; `wait`, which every generated file calls
 behind its last kernel, compiles and loads all of it. A variant that the compiler refuses becomes a
-`NotCompiled`; a pristine kernel that it refuses ends the load.
+`NotLoaded`; a pristine kernel that it refuses ends the load.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import linecache
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -47,8 +47,8 @@ class LoadError(Exception):
     """The file cannot be loaded; the message is for the user and names the place."""
 
 
-class NotCompiledError(Exception):
-    """A variant that the compiler refused was launched."""
+class NotLoadedError(Exception):
+    """A variant that the compiler refused, or that ended a process, was launched."""
 
 
 @dataclass
@@ -64,15 +64,15 @@ class CompileError:
         return reason("variant-not-compiled", line=self.line, error=self.error, message=self.message)
 
 
-class NotCompiled:
-    """Stands in the module for a variant that does not compile."""
+class NotLoaded:
+    """Stands in the module for a variant that is not there; `why` is the rest of a sentence about it."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, name: str, why: str) -> None:
+        self.name, self.why = name, why
 
     def __call__(self, *_: Any, **__: Any) -> None:
         """Raise: C++ kernels are called."""
-        raise NotCompiledError(f"{self.name} does not compile")
+        raise NotLoadedError(f"{self.name} {self.why}")
 
     run = __call__  # Triton kernels are started by `run`
 
@@ -122,14 +122,21 @@ class BenchText:
     text: str
 
     def load(
-        self, *, copies_first: bool = False, refused: Mapping[str, CompileError] | None = None
+        self,
+        watch: Callable[[str], None] = lambda name: None,
+        *,
+        copies_first: bool = False,
+        refused: Mapping[str, CompileError] | None = None,
+        crashed: Collection[str] = (),
     ) -> Loaded:
         """Execute the text as the module `MODULE`, with each kernel compiled or from inductor's cache.
 
         Args:
+            watch: called with the name of each kernel before it is loaded.
             copies_first: load the copies before what they are copies of: code that is loaded first lies
                 elsewhere, which can change its time.
             refused: variants that do not compile, as is known already: they are not tried.
+            crashed: variants that ended an earlier process: they are not loaded.
 
         Raises:
             LoadError: a pristine kernel does not compile, or the text raises something.
@@ -139,7 +146,11 @@ class BenchText:
         def resolve(_: Any, scope: dict[str, Any]) -> None:
             kernels = deferred_in(scope)
             for name in sorted(kernels, key=lambda name: bool(COPY.search(name)) != copies_first):
+                if name in crashed:
+                    scope[name] = NotLoaded(name, "ended its process")
+                    continue
                 if name not in failed:
+                    watch(name)
                     try:
                         scope[name] = kernels[name].result()
                     except Exception as error:  # a compiler fails in many ways
@@ -147,12 +158,12 @@ class BenchText:
                 if name in failed:
                     if not COPY.search(name):
                         raise LoadError(self.sentence(name, failed[name]))
-                    scope[name] = NotCompiled(name)
+                    scope[name] = NotLoaded(name, "does not compile")
 
         return Loaded(self.execute(resolve), failed)
 
-    def compile(self, watch: Watch, chosen: Callable[[int], bool]) -> None:
-        """Compile the kernels whose number, in the order of the text, is `chosen`; load none of Triton.
+    def compile(self, watch: Watch, chosen: Callable[[int, str], bool]) -> None:
+        """Compile the kernels that are `chosen`, by their number in the text and name; load none of Triton.
 
         `watch` is called after each with its name, and why it does not compile.
 
@@ -162,7 +173,7 @@ class BenchText:
 
         def resolve(_: Any, scope: dict[str, Any]) -> None:
             for number, (name, kernel) in enumerate(deferred_in(scope).items()):
-                if chosen(number):
+                if chosen(number, name):
                     try:
                         compile_only(kernel)
                     except Exception as error:  # a compiler fails in many ways

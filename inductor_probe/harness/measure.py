@@ -28,6 +28,7 @@ from inductor_probe.harness.budget import (
 from inductor_probe.harness.checks import Check, Reason
 from inductor_probe.harness.configs import time_configs
 from inductor_probe.harness.constants import bind_constants
+from inductor_probe.harness.gpu_clock import device_error
 from inductor_probe.harness.inputs import clone, tensors_of
 from inductor_probe.harness.overheads import measure_overheads
 from inductor_probe.harness.quads import Ring, Side, gpu_clock, make_ring, make_side, time_quads
@@ -196,6 +197,8 @@ def run_timing(
                 share = left / (len(pairs) - number)
                 timed = time_pair(pair, options, share, rng, listener.warn, profile.expected(names[0]))
             except (MemoryError, RuntimeError) as error:  # torch has its own for memory: a RuntimeError
+                if device_error():  # nothing more can be timed in this process
+                    raise
                 listener.warn(remark("pair-not-timed", names[-1], error=first_line(error)))
             else:
                 times.comparisons.append(timed)
@@ -239,7 +242,7 @@ def pairs_of(
         if bench.aten_graph is None:
             listener.warn(remark("eager-not-timed", reason=bench.no_reference))
         pairs += call_pairs(bench, inputs, variants)
-    for kernel in (name for name in options.kernels or () if name not in missing):
+    for kernel in (name for name in options.kernels or () if name not in {*missing, *options.skipped}):
         listener.phase("recording", (kernel,))
         try:
             pairs += kernel_pairs(bench, kernel, inputs, variants, listener.warn)

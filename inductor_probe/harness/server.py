@@ -44,7 +44,7 @@ from typing import Any, TypeAlias
 import torch
 from torch._inductor import codecache, cpu_vec_isa
 
-from inductor_probe.harness.jobs import JOBS, JobError
+from inductor_probe.harness.jobs import JOBS, JobError, memory_ran_out
 from inductor_probe.harness.reference import first_line
 
 PAGE = mmap.PAGESIZE
@@ -171,25 +171,26 @@ def fork_child(file: dict[str, Any], request: dict[str, Any], tell: Tell) -> int
 
 def in_this_process(file: dict[str, Any], request: dict[str, Any], tell: Tell) -> int:
     """Do a job here; return the exit status."""
-    placement = place_at_random(random.Random())  # noqa: S311 - no secret
+    placement: list[object] = []
     if request.get("compiled") and hasattr(codecache, "_precompile_header"):
         # It runs the preprocessor over torch's headers to see whether precompiled ones are still good, for
         # kernels in the cache, too (torch/_inductor/codecache.py). The setting for it is no way around: it
         # changes the compiler's flags, and so the keys of kernels.
         codecache._precompile_header = lambda *args, **kwargs: ""
     try:
+        placement = place_at_random(random.Random())  # noqa: S311 - no secret
         if request["job"] == "program":
             tell("output", text=program(request["file"], request["arguments"]))
         else:
             JOBS[request["job"]](file, request, tell)
     except JobError as error:
         tell("failed", kind=error.kind, message=str(error))
-    except MemoryError:
-        tell("failed", kind="memory", message="memory ran out")
     except BaseException as error:  # whatever a kernel may raise
         traceback.print_exc()
-        kind = "memory" if "OutOfMemory" in type(error).__name__ else "error"
-        tell("failed", kind=kind, message=first_line(error))
+        if memory_ran_out(f"{type(error).__name__}: {error}"):
+            tell("failed", kind="memory", message=f"ran out of memory: {first_line(error)}")
+        else:
+            tell("failed", kind="error", message=first_line(error))
     else:
         return 0
     finally:
