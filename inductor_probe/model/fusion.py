@@ -11,6 +11,7 @@ from typing import Literal, TypeAlias
 from inductor_probe.model.ir import Dep, Dim
 from inductor_probe.model.output import Output
 from inductor_probe.model.proof import Proof
+from inductor_probe.model.setting import Setting
 from inductor_probe.model.span import Problem, Span
 
 Outcome: TypeAlias = Literal[
@@ -40,21 +41,6 @@ Relation: TypeAlias = Literal[
     "second_writes_first_reads", "second_writes_first_waits",
 ]  # fmt: skip
 """What two nodes do with a buffer; a node that waits depends on the write without using what is written."""
-
-
-@dataclass(frozen=True, slots=True)
-class FusionSetting:
-    """A setting of torch that may change a refusal.
-
-    Attributes:
-        name: `torch._inductor.config.combo_kernels`.
-        offered: the value that may change it; None where another number may.
-        value: the present one: `default` where the dump's runnable does not set it, None without a runnable.
-    """
-
-    name: str
-    offered: str | None
-    value: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +134,7 @@ class RefusalCount:
     pairs: int
     lines: int
     unfused: int
-    settings: tuple[FusionSetting, ...] = ()
+    settings: tuple[Setting, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,7 +280,7 @@ class FusionDecision:
     step: FusionStep | None = None
     same_kernel: str | None = None
     refusal: Refusal | None = None
-    settings: tuple[FusionSetting, ...] = ()
+    settings: tuple[Setting, ...] = ()
     reasons: tuple[Proof, ...] = ()
     attempts: tuple[PairAttempt, ...] = ()
     problems: tuple[Problem, ...] = ()

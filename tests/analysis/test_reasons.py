@@ -20,8 +20,8 @@ from inductor_probe.analysis.fusion.refusals import (
     explain,
     settings_for,
 )
-from inductor_probe.model.fusion import FusionSetting
 from inductor_probe.model.fx import Runnable
+from inductor_probe.model.setting import Setting
 from inductor_probe.report.words.fusion import MEANINGS, meaning, number_lines, setting_text
 
 # Every form that some torch from 2.2 to 2.13 logs, with something in the place of each `%s`.
@@ -182,7 +182,7 @@ def test_every_setting_is_in_the_installed_torch() -> None:
     types = dict(zip(SETTINGS, json.loads(ran.stdout), strict=True))
     for name, change in SETTINGS.items():
         assert (types[name] == "bool") == (change.value is not None)
-        assert setting_text(FusionSetting(f"torch._inductor.config.{name}", change.value, None))
+        assert setting_text(Setting(f"torch._inductor.config.{name}", change.value, None))
 
 
 CPU, GPU = PairTraits(on_cpu=True, reduces=False), PairTraits(on_cpu=False, reduces=False)

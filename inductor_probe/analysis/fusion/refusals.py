@@ -12,11 +12,10 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from inductor_probe.model.fusion import FusionSetting, NumberName, Refusal
+from inductor_probe.model.fusion import NumberName, Refusal
 from inductor_probe.model.fx import Runnable
 from inductor_probe.model.ir import SchedulerNode
-
-_CONFIG = "torch._inductor.config"
+from inductor_probe.model.setting import CONFIG, Setting
 
 _NUMELS: tuple[NumberName, ...] = ("first_numel", "second_numel", "first_rnumel", "second_rnumel")
 
@@ -167,7 +166,7 @@ def settings_for(
     pairs: Iterable[tuple[PairTraits, PairTraits]],
     runnable: Runnable | None,
     loops_fit: bool | None = None,
-) -> tuple[FusionSetting, ...]:
+) -> tuple[Setting, ...]:
     """Return the settings that may change a refusal of some of the pairs, with their present values.
 
     Args:
@@ -177,16 +176,16 @@ def settings_for(
         loops_fit: whether the loops of the pairs fit one kernel, None where that is not known.
     """
     kinds = set(pairs)
-    settings: list[FusionSetting] = []
+    settings: list[Setting] = []
     for name in _SETTINGS_OF.get(form, ()):
         change = SETTINGS[name]
         if (change.fitting and loops_fit is False) or not any(_applies(change, *pair) for pair in kinds):
             continue
-        full = f"{_CONFIG}.{name}"
+        full = f"{CONFIG}.{name}"
         value = dict(runnable.settings).get(full, "default") if runnable else None
         is_set = value not in ("default", None)
         if (value is None or value != change.value) and (change.unset or is_set):
-            settings.append(FusionSetting(full, change.value, value))
+            settings.append(Setting(full, change.value, value))
     return tuple(settings)
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 
 from inductor_probe.model.fusion import (
     FusionDecision,
-    FusionSetting,
     LogMatch,
     Outcome,
     PairFacts,
@@ -16,6 +15,7 @@ from inductor_probe.model.fusion import (
 )
 from inductor_probe.model.ir import Dep, Dim, MemoryDep, StarDep
 from inductor_probe.model.proof import ProofCode
+from inductor_probe.model.setting import CONFIG, Setting
 from inductor_probe.report.words.templates import fill
 
 _DOES = {"waits": "comes after"}
@@ -27,8 +27,6 @@ OUTCOMES: Mapping[Outcome, str] = {
     "never_tried": "never tried",
     "no_log": "not fused, there is no log that says why",
 }
-
-_CONFIG = "torch._inductor.config."
 
 _EFFECTS: Mapping[str, str] = {
     "aggressive_fusion": "tries pairs without shared data too",
@@ -303,9 +301,9 @@ def number_lines(refusal: Refusal) -> list[str]:
     return [f"{name.replace('_', ' ')}: {value}" for name, value in refusal.numbers]
 
 
-def setting_text(setting: FusionSetting) -> str:
+def setting_text(setting: Setting) -> str:
     """`torch._inductor.config.combo_kernels = True puts independent nodes ... (not set in this dump)`."""
-    effect = _EFFECTS[setting.name.removeprefix(_CONFIG)]
+    effect = _EFFECTS[setting.name.removeprefix(f"{CONFIG}.")]
     values = {None: "its value is not in this dump", "default": "not set in this dump"}
     present = values.get(setting.value, f"{setting.value} in this dump")
     offered = ":" if setting.offered is None else f" = {setting.offered}"

@@ -1,0 +1,18 @@
+"""The rules of each kind of decision."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from inductor_probe.analysis.causes import vectorisation
+from inductor_probe.analysis.causes.rules import Rules
+from inductor_probe.model.decision import DecisionKind
+
+RULES: Mapping[DecisionKind, Rules] = {
+    "vectorisation": vectorisation.RULES,
+}
+
+
+def rules_of(kind: DecisionKind) -> Rules:
+    """Return the rules of a kind; empty ones for a kind without rows."""
+    return RULES.get(kind, Rules())

@@ -1,0 +1,98 @@
+"""Why something of a graph is as it is: a decision, whom it concerns, what is at stake, what would turn it.
+
+A `Cause` is made by `analysis/causes` of a recorded `Decision` and the graph, or of what the dump proves
+where nothing was recorded. It holds no sentence (`report/words/causes`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from inductor_probe.model.decision import Decision, DecisionKind, Operand, Outcome
+from inductor_probe.model.remark import Knowledge, Remark, RemarkKind, Subject
+from inductor_probe.model.setting import Setting
+from inductor_probe.model.span import Problem, SourceLine, Span
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What would turn a decision: a value of a setting, or, where `setting` is None, a change of source.
+
+    Attributes:
+        code: what it does; `report/words/causes` has its sentence.
+        operands: named values of the sentence, beside those of the decision.
+        safe: True where the results stay the same but for rounding; False where they may not; None where
+            nobody knows.
+    """
+
+    code: str
+    setting: Setting | None = None
+    operands: tuple[tuple[str, Operand], ...] = ()
+    safe: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """A decision about something of a graph, and why it fell so.
+
+    Attributes:
+        kind: LLVM's word for the outcome: an optimisation that was done (`passed`), one that was not
+            (`missed`), or what helps to judge (`analysis`).
+        subjects: what it is about. Of a pair there are two: nodes or fused nodes.
+        knowledge: `recorded` while torch decided; else `read` in the dump, or `inferred` from it.
+        decision: as recorded. None where nothing was recorded: then `remark` is what the dump proves.
+        cost: bytes that the nodes read and write, or that a pair shares; None where not known.
+        seconds: that the kernels of the subjects take, where the graph was timed on this machine.
+        kernels: that run the subjects. nest: which loop nest of the kernel it is, from 1; None where the
+            decision is about all of it, or the nest is not known.
+        nodes: unfused nodes that it is about. fx: what they compute. sources: lines of the user's.
+        evidence: lines of the dump: of the nodes, and of their generated code.
+        changes: what would turn it, surest first; none where nothing that applies is known.
+        repeated: how many decisions differ from this one in their subjects only, itself included.
+    """
+
+    kind: RemarkKind
+    subjects: tuple[Subject, ...]
+    knowledge: Knowledge
+    decision: Decision | None = None
+    remark: Remark | None = None
+    cost: int | None = None
+    seconds: float | None = None
+    kernels: tuple[str, ...] = ()
+    nest: int | None = None
+    nodes: tuple[str, ...] = ()
+    fx: tuple[str, ...] = ()
+    sources: tuple[SourceLine, ...] = ()
+    evidence: tuple[Span, ...] = field(default=(), compare=False)
+    changes: tuple[Change, ...] = ()
+    repeated: int = 1
+
+    @property
+    def topic(self) -> DecisionKind | None:
+        """What was decided, by its kind."""
+        return self.decision.kind if self.decision else None
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """What torch chose."""
+        return self.decision.outcome if self.decision else None
+
+
+@dataclass(frozen=True, slots=True)
+class GraphCauses:
+    """What was decided about a subject in a graph, or about all of it.
+
+    Attributes:
+        graph: its name. asked: the subjects, with their complete names; empty for the ledger of the graph.
+        recorded: kinds of decisions that this dump records. looked_for: those that were asked for.
+        causes: of what torch finally did: missed ones first, then by what is at stake.
+        tried: decisions that torch tried and did not keep; they are not among `causes`.
+    """
+
+    graph: str
+    asked: tuple[Subject, ...]
+    recorded: tuple[DecisionKind, ...]
+    looked_for: tuple[DecisionKind, ...]
+    causes: tuple[Cause, ...]
+    tried: int = 0
+    problems: tuple[Problem, ...] = ()

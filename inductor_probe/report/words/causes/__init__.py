@@ -1,0 +1,13 @@
+"""The words of each kind of decision: a module a kind, a line here. `sentences.py` makes texts of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from inductor_probe.model.decision import DecisionKind
+from inductor_probe.report.words.causes import vectorisation
+from inductor_probe.report.words.causes.rows import KindWords
+
+WORDS: Mapping[DecisionKind, KindWords] = {
+    "vectorisation": vectorisation.WORDS,
+}

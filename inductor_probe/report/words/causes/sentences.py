@@ -1,0 +1,141 @@
+"""Sentences of decisions, made of the rows of their kind.
+
+`op0 is scalar: its innermost loop x2 has 3 steps, fewer than 4 (a quarter of a vector of 16), and ...`. A
+code without a row is shown with its operands: `op0 is scalar: too-deep (depth 3)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from inductor_probe.model.cause import Change
+from inductor_probe.model.decision import Decision, DecisionKind, Operand, TorchFrame
+from inductor_probe.model.setting import CONFIG, Setting
+from inductor_probe.report.units import bytes_text
+from inductor_probe.report.words.causes import WORDS
+from inductor_probe.report.words.causes.rows import KindWords
+from inductor_probe.report.words.templates import MOST_SUBJECTS, fill, joined
+
+_MISSING = (KeyError, ValueError, TypeError, IndexError)
+"""What a template raises over operands that it does not have: of another torch, or a damaged file."""
+
+
+def sentence(decision: Decision, names: Sequence[str] = ()) -> str:
+    """Return what was decided and why; `names` are what its sides are called, their nodes if left out."""
+    words, values = _words(decision.kind), _values(decision, names)
+    try:
+        row = words.outcomes.get((decision.outcome, decision.cause)) or words.outcomes[decision.outcome]
+        outcome = fill(row, values)
+    except _MISSING:
+        outcome = f"{values['subject']}: {decision.kind} {decision.outcome}"
+    try:
+        cause = fill(words.causes[decision.cause].sentence, values)
+    except _MISSING:
+        cause = _coded(decision)
+    return f"{outcome}: {cause}" if cause else outcome
+
+
+def short_cause(decision: Decision) -> str:
+    """Return the cause in a few words: `inner range 3 < 16/4 with 2 operations`."""
+    try:
+        row = _words(decision.kind).causes[decision.cause]
+        return fill(row.short, _values(decision))
+    except _MISSING:
+        return _coded(decision)
+
+
+def change_text(change: Change, decision: Decision) -> str:
+    """Return what to change, its present value, what it does, and whether results stay the same."""
+    values = {**_values(decision), **dict(change.operands)}
+    try:
+        effect = fill(_words(decision.kind).changes[change.code], values)
+    except _MISSING:
+        effect = "" if change.setting else change.code
+    if change.setting is None:
+        return f"{effect}{_SAFETY[change.safe]}"
+    return f"{setting_text(change.setting)}{': ' if effect else ''}{effect}{_SAFETY[change.safe]}"
+
+
+_SAFETY = {
+    True: " [safe: the same results but for rounding]",
+    False: " [results may differ]",
+    None: "",
+}
+
+
+def setting_text(setting: Setting) -> str:
+    """`torch._inductor.config.cpp.simdlen = None (1 in this dump)`."""
+    present = {None: "its value is not in this dump", "default": "not set in this dump"}
+    offered = "" if setting.offered is None else f" = {setting.offered}"
+    return f"{setting.name}{offered} ({present.get(setting.value, f'{setting.value} in this dump')})"
+
+
+def short_setting(setting: Setting) -> str:
+    """`cpp.simdlen = None`, for a line in a table."""
+    name = setting.name.removeprefix(f"{CONFIG}.")
+    return name if setting.offered is None else f"{name} = {setting.offered}"
+
+
+def place_text(decision: Decision) -> str:
+    """`TilingSelect.select_tiling (torch/_inductor/codegen/cpp.py:3934)`."""
+    return _frame(decision.place)
+
+
+def stack_texts(decision: Decision) -> Iterator[str]:
+    """Yield what called the function that decided, innermost first."""
+    yield from map(_frame, decision.stack)
+
+
+def operand_texts(decision: Decision) -> list[str]:
+    """`range 3`, `operations 2`: what torch compared."""
+    return [f"{name.replace('_', ' ')} {_operand(name, value)}" for name, value in decision.operands]
+
+
+def kind_words(kind: DecisionKind) -> str:
+    """`loop order` for `loop-order`."""
+    return kind.replace("-", " ")
+
+
+def names_of(decision: Decision) -> tuple[str, ...]:
+    """Return what the sides of a decision are called: a fused node by the names of its nodes, `op3_op4`."""
+    return tuple("_".join(group) for group in decision.subjects)
+
+
+def _words(kind: DecisionKind) -> KindWords:
+    return WORDS.get(kind, KindWords({}, {}))
+
+
+def _values(decision: Decision, names: Sequence[str] = ()) -> dict[str, Any]:
+    operands = {name: _operand(name, value) for name, value in decision.operands}
+    sides = tuple(names or names_of(decision)) or ("the kernel",)
+    values: dict[str, Any] = {
+        "subject": _named(sides if len(decision.subjects) != 1 or names else decision.subjects[0]),
+        "n": len(sides) if len(decision.subjects) != 1 or names else len(decision.subjects[0]),
+        "first": sides[0],
+        "second": sides[-1],
+        "function": decision.place.function,
+        **operands,
+    }
+    return {**values, **_words(decision.kind).derived(operands)}
+
+
+def _named(names: Sequence[str]) -> str:
+    rest = [f"{len(names) - MOST_SUBJECTS} more"] if len(names) > MOST_SUBJECTS else []
+    return joined([*names[:MOST_SUBJECTS], *rest]) if names else "?"
+
+
+def _operand(name: str, value: Operand) -> Any:
+    if name.endswith("bytes") and isinstance(value, int) and not isinstance(value, bool):
+        return bytes_text(value)
+    return value
+
+
+def _coded(decision: Decision) -> str:
+    """`short-inner-range (range 3, operations 2)`."""
+    operands = ", ".join(operand_texts(decision))
+    return f"{decision.cause} ({operands})" if operands else decision.cause
+
+
+def _frame(frame: TorchFrame) -> str:
+    return f"{frame.function} ({frame.file}:{frame.line})"

@@ -1,0 +1,76 @@
+"""Every cause that is recorded has words, and every change that is offered for one has."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+
+from inductor_probe.analysis.causes.kinds import RULES
+from inductor_probe.model.cause import Change
+from inductor_probe.model.decision import CauseCode, Decision, DecisionKind, Operand, Outcome, TorchFrame
+from inductor_probe.model.setting import Setting
+from inductor_probe.report.words.causes import WORDS
+from inductor_probe.report.words.causes.sentences import change_text, sentence, short_cause
+
+KINDS: tuple[DecisionKind, ...] = tuple(RULES)
+
+
+def codes(union: object) -> set[str]:
+    return {code for group in get_args(union) for code in (get_args(group) or (group,))}
+
+
+def decision(kind: DecisionKind, outcome: Outcome, cause: CauseCode, **operands: Operand) -> Decision:
+    place = TorchFrame("torch/_inductor/codegen/cpp.py", "TilingSelect.select_tiling", 3934)
+    return Decision(1, kind, "node", (("op0",),), outcome, cause, tuple(operands.items()), place)
+
+
+def test_every_cause_has_a_sentence() -> None:
+    assert {code for words in WORDS.values() for code in words.causes} == codes(CauseCode)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_change_has_a_sentence_and_every_sentence_a_change(kind: DecisionKind) -> None:
+    offered = {
+        getattr(change, "setting", None) or getattr(change, "code", None)
+        for changes in RULES[kind].changes.values()
+        for change in changes
+    }
+    assert offered == set(WORDS[kind].changes)
+    assert set(RULES[kind].changes) <= set(WORDS[kind].causes)
+
+
+def test_the_sentence_of_a_short_inner_loop() -> None:
+    operands = {
+        "loop": "x2",
+        "range": 3,
+        "range_limit": 4.0,
+        "factor": 16,
+        "operations": 2,
+        "operations_limit": 10,
+    }
+    decided = decision("vectorisation", "scalar", "short-inner-range", **operands)
+    assert sentence(decided) == (
+        "op0 is scalar: its innermost loop x2 has 3 steps, fewer than 4 (a quarter of a vector of 16), and "
+        "2 operations are fewer than the 10 that would be worth a tail"
+    )
+    assert short_cause(decided) == "inner range 3 < 16/4 with 2 operations"
+
+
+def test_a_cause_without_words_is_shown_with_its_operands() -> None:
+    decided = decision("vectorisation", "scalar", "too-hot", degrees=90)  # type: ignore[arg-type]
+    assert sentence(decided) == "op0 is scalar: too-hot (degrees 90)"
+
+
+def test_a_cause_without_the_operands_of_its_sentence_is_shown_with_what_it_has() -> None:
+    decided = decision("vectorisation", "scalar", "short-inner-range", range=3)
+    assert sentence(decided) == "op0 is scalar: short-inner-range (range 3)"
+
+
+def test_a_change_says_its_value_the_present_one_and_whether_it_is_safe() -> None:
+    setting = Setting("torch._inductor.config.cpp.simdlen", "None", "1")
+    decided = decision("vectorisation", "scalar", "no-vector-isa")
+    assert change_text(Change("cpp.simdlen", setting, safe=True), decided) == (
+        "torch._inductor.config.cpp.simdlen = None (1 in this dump): lets inductor choose the widest vectors "
+        "of the machine [safe: the same results but for rounding]"
+    )
