@@ -9,17 +9,17 @@ imported from here: no line exists twice.
 HEAD = ("options",)
 """Pasted above the kernels: it needs the standard library only, and runs before torch is imported."""
 CORE = (
+    "alone",
+    "bench",
     "inputs",
     "orders",
-    "bench",
+    "judge",
     "checks",
     "reference",
-    "judge",
-    "events",
-    "timing",
     "launches",
+    "timing",
+    "events",
     "report",
-    "alone",
 )
 ONLY_ON_GPU = ("events",)
 """Pasted into bench files of graphs on a GPU only: nothing calls what is in them elsewhere."""

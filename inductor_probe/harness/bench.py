@@ -1,9 +1,7 @@
-"""A graph with its kernels, and the edited copies of them that this file holds."""
+"""A graph with its kernels, and the copies of them that this file holds."""
 
 from __future__ import annotations
 
-import ast
-import linecache
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -20,7 +18,7 @@ class Bench:
     Attributes:
         aten_graph: makes the graph as a module of aten operations; None, and `no_reference` why, without one.
         missing: kernels and library calls that take a constant that cannot be had, and why: none is judged,
-            nor is the wrapper then. None until the constants are set.
+            nor is the wrapper then. None until the constants are set: only `probe` can.
     """
 
     def __init__(self, names: dict[str, Any], sizes: Mapping[str, int] | None = None) -> None:
@@ -40,8 +38,8 @@ class Bench:
         """Return the copies of the wrapper and of each kernel, or of `names`, that have to be right."""
         copies = [name for name in self.namespace if name not in self.namespace.get("ABLATIONS", ())]
         missing = ("call", *self.missing) if self.missing else ()
-        known = [name for name in names or ("call", *self.kernels) if name not in missing]
-        return [copy for name in known for copy in copies if re.fullmatch(rf"{name}_v\d+", copy)]
+        originals = [name for name in names or ("call", *self.kernels) if name not in missing]
+        return [copy for name in originals for copy in copies if re.fullmatch(rf"{name}_v\d+", copy)]
 
     def run(self, name: str, inputs: list[Any]) -> list[Any]:
         """Run `call` on `inputs`, or a copy of it, or `call` with a kernel's copy; return the outputs."""
@@ -63,20 +61,3 @@ def replaced(namespace: dict[str, Any], values: Mapping[str, Any]) -> Iterator[N
         yield
     finally:
         namespace.update(originals)
-
-
-def unedited(bench: Bench) -> set[str]:
-    """Return the variants whose text is that of their originals: `k_v2 = f('k_v2')` beside `k = f('k')`.
-
-    An unedited `call_v2` launches the copies of its number: it counts as edited if one of those was edited.
-    """
-    lines, texts = linecache.getlines(bench.namespace.get("__file__", "")), dict[str, str]()
-    for node in ast.parse("".join(lines)).body:
-        name = str(getattr(node, "name", "") or getattr(getattr(node, "targets", [None])[0], "id", ""))
-        texts[name] = "".join(lines[node.lineno - 1 : node.end_lineno])
-    edited = set[str]()
-    for name in texts:
-        number = name[len(original_of(name)) :]
-        pair = [re.sub(rf"{number}\b", "", texts.get(copy, "")) for copy in (name, original_of(name))]
-        edited |= {name, f"call{number}"} if pair[0] != pair[1] else set()
-    return {name for name in bench.variants() if name in texts and name not in edited}

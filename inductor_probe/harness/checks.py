@@ -13,7 +13,7 @@ ANYTHING: Any = object()  # expected of memory that the graph does not write to
 
 @dataclass
 class Check:
-    """The result of comparing the outputs of one variant. `unedited`: its text is that of its original."""
+    """The result of comparing the outputs of one variant, with the first element that is wrong."""
 
     name: str
     correct: bool = True
@@ -25,11 +25,10 @@ class Check:
     value: float | None = None
     expected: float | None = None
     remarks: list[Reason] = field(default_factory=list)
-    unedited: bool = False
 
     def sentence(self) -> str:
         """Say whether the variant is right, or where it is not."""
-        text = f"{self.name}: {'correct' if self.correct else 'WRONG'}{', an unedited copy' * self.unedited}"
+        text = f"{self.name}: {'correct' if self.correct else 'WRONG'}"
         if self.mismatches:
             text += f", {self.mismatches} of {self.elements} elements"
         if self.max_error is not None and (self.correct or self.mismatches):
@@ -37,8 +36,7 @@ class Check:
         if self.first_bad is not None:
             place = f"output {self.first_bad_output}{list(self.first_bad)}"
             text += f"; first at {place}: {self.value} instead of {self.expected}"
-        reasons = "; ".join(reason.format(**values) for reason, values in self.remarks)
-        return text + (f" ({reasons})" if self.correct else f"; {reasons}") * bool(reasons)
+        return "; ".join([text, *(reason.format(**values) for reason, values in self.remarks)])
 
 
 @dataclass
@@ -49,14 +47,30 @@ class Slack:
     tolerances: float = 1.0
 
 
-def is_float(value: Any) -> bool:
-    """Tell whether a value is a tensor of floats or of complex numbers."""
-    return isinstance(value, torch.Tensor) and (value.dtype.is_floating_point or value.dtype.is_complex)
-
-
-def in_double(value: torch.Tensor) -> torch.Tensor:
-    """Return a tensor in a type that every operation knows: floats of 8 bits know few."""
-    return value.to(torch.complex128 if value.is_complex() else torch.float64)
+def compare(name: str, values: list[Any], expected: list[Any], slack: list[Slack]) -> Check:
+    """Compare outputs one by one: numbers, sizes and every element."""
+    check = Check(name)
+    if len(values) != len(expected):
+        counts = {"values": len(values), "expected": len(expected)}
+        check.remarks.append(("returns {values} values instead of {expected}", counts))
+    for output, (value, right) in enumerate(zip(values, expected, strict=False)):
+        if check.remarks or right is ANYTHING:
+            continue
+        forms = [f"size {tuple(x.shape)}" if isinstance(x, torch.Tensor) else repr(x) for x in (value, right)]
+        if forms[0] != forms[1]:
+            check.remarks.append(("{value} is not {expected}", {"value": forms[0], "expected": forms[1]}))
+            check.first_bad_output = output
+        elif isinstance(value, torch.Tensor):
+            bad, error = differences(value, right, slack[output])
+            if (finite := error[error.isfinite()]).numel():
+                check.max_error = max(check.max_error or 0.0, finite.max().item())
+            check.elements += value.numel()
+            check.mismatches += int(bad.sum())
+            if check.first_bad is None and bad.any():
+                check.first_bad, check.first_bad_output = tuple(bad.nonzero()[0].tolist()), output
+                check.value, check.expected = value[check.first_bad].item(), right[check.first_bad].item()
+    check.correct = not (check.remarks or check.mismatches)
+    return check
 
 
 def differences(
@@ -68,22 +82,14 @@ def differences(
     `slack.absolute`: large errors of large elements are no excuse for small elements. NaN is right only where
     NaN is expected, infinity only where infinity is. An integer is wrong beyond `slack.absolute`.
     """
-    dtype = value.dtype
-    wide = torch.complex128 if dtype.is_complex else torch.float64
-    rounded, exact, wider = expected.to(dtype).to(wide), expected.to(wide), value.to(wide)
-    error = (wider - exact).abs()
+    wide, exact, rounded = in_double(value), in_double(expected), in_double(expected.to(value.dtype))
+    error = (wide - exact).abs()
     if not is_float(value):
         return (value != expected) & ((error > slack.absolute) | (slack.absolute == 0)), error
-    same = (wider == exact) | (wider == rounded) | (wider.isnan() & exact.isnan())
-    limit = allowed(exact, dtype)
+    same = (wide == exact) | (wide == rounded) | (wide.isnan() & exact.isnan())
+    limit = allowed(exact, value.dtype)
     limit = torch.maximum(limit, (limit * slack.tolerances).clamp(max=slack.absolute))
     return ~same & ~(exact.isfinite() & (error <= limit)), error.masked_fill(same, 0.0)
-
-
-def allowed(exact: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Return how far each element may be off by the tolerance of `torch.testing.assert_close` for `dtype`."""
-    rtol, atol = torch.testing._comparison.default_tolerances(dtype)
-    return atol + rtol * exact.abs()
 
 
 def slack_of(value: Any, expected: Any, times: float) -> Slack:
@@ -98,29 +104,17 @@ def slack_of(value: Any, expected: Any, times: float) -> Slack:
     return Slack(times * error[counted].max().item(), times * relative)
 
 
-def compare(name: str, values: list[Any], expected: list[Any], slack: list[Slack]) -> Check:
-    """Compare outputs one by one; sizes and dtypes count as well, strides are the caller's business."""
-    check = Check(name)
-    if len(values) != len(expected):
-        counts = {"values": len(values), "expected": len(expected)}
-        check.remarks = [("returns {values} values instead of {expected}", counts)]
-    for output, (value, right) in enumerate(zip(values, expected, strict=False)):
-        if right is ANYTHING:
-            continue
-        forms = [f"size {tuple(x.shape)}" if isinstance(x, torch.Tensor) else repr(x) for x in (value, right)]
-        if forms[0] != forms[1] or check.remarks:
-            numbers, check.first_bad_output = {"value": forms[0], "expected": forms[1]}, output
-            check.remarks = check.remarks or [("{value} is not {expected}", numbers)]
-            break
-        if not isinstance(value, torch.Tensor):
-            continue
-        bad, error = differences(value, right, slack[output])
-        if (finite := error[error.isfinite()]).numel():
-            check.max_error = max(check.max_error or 0.0, finite.max().item())
-        check.elements += value.numel()
-        check.mismatches += int(bad.sum())
-        if check.first_bad is None and bad.any():
-            check.first_bad, check.first_bad_output = tuple(bad.nonzero()[0].tolist()), output
-            check.value, check.expected = value[check.first_bad].item(), right[check.first_bad].item()
-    check.correct = not (check.remarks or check.mismatches)
-    return check
+def allowed(exact: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Return how far each element may be off by the tolerance of `torch.testing.assert_close` for `dtype`."""
+    rtol, atol = torch.testing._comparison.default_tolerances(dtype)
+    return atol + rtol * exact.abs()
+
+
+def is_float(value: Any) -> bool:
+    """Tell whether a value is a tensor of floats or of complex numbers."""
+    return isinstance(value, torch.Tensor) and (value.dtype.is_floating_point or value.dtype.is_complex)
+
+
+def in_double(value: torch.Tensor) -> torch.Tensor:
+    """Return a tensor in a type that every operation knows: floats of 8 bits know few."""
+    return value.to(torch.complex128 if value.is_complex() else torch.float64)

@@ -12,7 +12,8 @@ from torch.nn import functional
 
 from inductor_probe.harness.bench import Bench
 from inductor_probe.harness.inputs import Inputs
-from inductor_probe.harness.reference import IN_FLOAT64, first_line
+from inductor_probe.harness.random_numbers import IN_FLOAT64
+from inductor_probe.harness.reference import first_line
 from inductor_probe.harness.remarks import MISSING_CONSTANT, Remark, remark
 from inductor_probe.harness.saved_inputs import InputsError
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 import torch
@@ -22,9 +23,8 @@ class Inputs:
         """Return a tensor of that layout; `how`: `offset`, bounds `low` and `high`, a `form`, a `file`."""
         offset = how.get("offset", 0)
         flat = self.values(offset + span(size, stride), dtype, how.get("low"), how.get("high", 0))
-        view = flat.as_strided(size, stride, offset)
-        if "form" in how and view.numel() and view.dim():
-            arrange(view, how["form"], how.get("high", 0))
+        if "form" in how:
+            arrange(flat.as_strided(size, stride, offset), how["form"], how.get("high", 0))
         return flat.to(device, dtype).as_strided(size, stride, offset)
 
     def values(self, count: int, dtype: torch.dtype, low: int | None, high: int) -> torch.Tensor:
@@ -46,25 +46,19 @@ def span(size: Any, stride: Any) -> int:
 
 
 def clone(values: Any) -> Any:
-    """Copy all tensors in `values`, keeping strides, offsets, and memory that they share."""
-    storages: dict[Any, Any] = {}
-
-    def copy(value: Any) -> Any:
-        if not isinstance(value, torch.Tensor) or value.is_mkldnn:  # one that a library packed has no memory
-            return value
-        storage = value.untyped_storage()
-        memory = (storage.device, storage.data_ptr())
-        if memory not in storages:
-            storages[memory] = storage.clone()
-        fresh = torch.empty(0, dtype=value.dtype, device=value.device)
-        return fresh.set_(storages[memory], value.storage_offset(), value.size(), value.stride())
-
-    return tree_map(copy, values)
+    """Copy all tensors in `values`, with strides, offsets, and memory that they share."""
+    copies: dict[int, Any] = {}  # one that a library packed (mkldnn) has no memory to copy
+    return tree_map(lambda value: deepcopy(value, copies) if has_memory(value) else value, values)
 
 
 def tensors_of(values: Any) -> list[Any]:
-    """Return the tensors in `values` that have memory: those that a library packed do not."""
-    return [leaf for leaf in tree_leaves(values) if isinstance(leaf, torch.Tensor) and not leaf.is_mkldnn]
+    """Return the tensors in `values` that have memory."""
+    return [leaf for leaf in tree_leaves(values) if has_memory(leaf)]
+
+
+def has_memory(value: Any) -> bool:
+    """Tell whether a value is a tensor with memory: one that a library packed has none of its own."""
+    return isinstance(value, torch.Tensor) and not value.is_mkldnn
 
 
 def changed(before: list[Any], after: list[Any]) -> list[int]:

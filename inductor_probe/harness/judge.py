@@ -1,9 +1,9 @@
-"""The judge: the pristine code beside its reference, and every variant beside the pristine code."""
+"""The judge: the pristine call beside its reference, and every copy beside the pristine call."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -13,7 +13,7 @@ import torch
 from inductor_probe.harness.bench import Bench, replaced
 from inductor_probe.harness.checks import ANYTHING, Check, Slack, compare, is_float, slack_of
 from inductor_probe.harness.inputs import changed, clone
-from inductor_probe.harness.reference import Reference, expect, first_line
+from inductor_probe.harness.reference import Reference, first_line
 
 POISON = (0x7F, 0)  # one a round, so that no value is right in both by luck
 PRISTINE = 2.0  # a variant may be so many times further from the reference than the pristine call
@@ -22,57 +22,29 @@ ALLOCATORS = ("empty", "empty_strided", "empty_strided_cpu", "empty_strided_cpu_
 
 @dataclass
 class Round:
-    """Inputs of one check, with what must come out: outputs, then the inputs that the graph changes."""
+    """Inputs of one check, with what must come out: outputs, then the inputs that the graph changes.
+
+    What the inputs in `scratch` hold then means nothing: the pristine call uses their memory again.
+    """
 
     seed: int
     pattern: int
     inputs: list[Any]
     mutated: list[int]
-    scratch: set[
-        int
-    ]  # inputs whose memory the pristine call uses again: it means nothing what they hold then
+    scratch: set[int]
     pristine: list[Any]
     expected: list[Any]
     slack: list[Slack]
 
 
-@contextmanager
-def watched_allocators(namespace: dict[str, Any], watch: Callable[[Any], None]) -> Iterator[None]:
-    """Show `watch` every tensor that the allocators in `namespace` hand out."""
-
-    def watched(allocate: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        tensor = allocate(*args, **kwargs)
-        watch(tensor)
-        return tensor
-
-    allocators = {name: partial(watched, namespace[name]) for name in ALLOCATORS if name in namespace}
-    with replaced(namespace, allocators):
-        yield
+def prepare_all(bench: Bench, seed: int, expect: Callable[..., Reference]) -> tuple[list[Round], Check]:
+    """Return the rounds of a check, and the check of the pristine call."""
+    prepared = [prepare(bench, seed + number, pattern, expect) for number, pattern in enumerate(POISON)]
+    rounds, checks = [expected for expected, _ in prepared], [check for _, check in prepared]
+    return rounds, next((check for check in checks if not check.correct), checks[-1])
 
 
-def poisoned(namespace: dict[str, Any], pattern: int) -> AbstractContextManager[None]:
-    """Fill new memory with NaN or `pattern` for a while: what is not written cannot be right by luck then."""
-
-    def poison(tensor: torch.Tensor) -> None:
-        memory = torch.empty(0, dtype=tensor.dtype, device=tensor.device).set_(tensor.untyped_storage())
-        memory.fill_(float("nan") if memory.dtype.is_floating_point else pattern)
-
-    return watched_allocators(namespace, poison)
-
-
-def run_call(
-    bench: Bench, name: str, inputs: list[Any], seed: int, pattern: int
-) -> tuple[list[Any], list[Any]]:
-    """Run a variant on copies of `inputs` in poisoned memory; return its outputs, and the inputs after it."""
-    after = clone(inputs)
-    torch.manual_seed(seed)
-    with poisoned(bench.namespace, pattern):
-        return bench.run(name, after), after
-
-
-def prepare(
-    bench: Bench, seed: int, pattern: int, expect: Callable[..., Reference] = expect
-) -> tuple[Round, Check]:
+def prepare(bench: Bench, seed: int, pattern: int, expect: Callable[..., Reference]) -> tuple[Round, Check]:
     """Run pristine code and reference on inputs of `seed`; return the round, and pristine's check."""
     inputs, check = bench.inputs(seed), Check("call")
     outputs, after = run_call(bench, "call", inputs, seed, pattern)
@@ -115,17 +87,31 @@ def judge(bench: Bench, name: str, rounds: list[Round]) -> Check:
     return check
 
 
+def run_call(
+    bench: Bench, name: str, inputs: list[Any], seed: int, pattern: int
+) -> tuple[list[Any], list[Any]]:
+    """Run a variant on copies of `inputs` in poisoned memory; return its outputs, and the inputs after it."""
+    after = clone(inputs)
+    torch.manual_seed(seed)
+    with poisoned(bench.namespace, pattern):
+        return bench.run(name, after), after
+
+
+def poisoned(namespace: dict[str, Any], pattern: int) -> AbstractContextManager[None]:
+    """Fill new memory with NaN or `pattern` for a while: what is not written cannot be right by luck then."""
+
+    def poison(allocate: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        tensor = allocate(*args, **kwargs)
+        memory = torch.empty(0, dtype=tensor.dtype, device=tensor.device).set_(tensor.untyped_storage())
+        memory.fill_(float("nan") if memory.dtype.is_floating_point else pattern)
+        return tensor
+
+    allocators = {name: partial(poison, namespace[name]) for name in ALLOCATORS if name in namespace}
+    return replaced(namespace, allocators)
+
+
 def form(value: Any) -> str:
     """Say dtype, size and stride of a tensor."""
     if not isinstance(value, torch.Tensor):
         return type(value).__name__
     return f"{str(value.dtype)[6:]} {list(value.shape)} with stride {list(value.stride())}"
-
-
-def prepare_all(
-    bench: Bench, seed: int, expect: Callable[..., Reference] = expect
-) -> tuple[list[Round], Check]:
-    """Return the rounds of a check, and the check of the pristine call."""
-    prepared = [prepare(bench, seed + number, pattern, expect) for number, pattern in enumerate(POISON)]
-    rounds, checks = [expected for expected, _ in prepared], [check for _, check in prepared]
-    return rounds, next((check for check in checks if not check.correct), checks[-1])

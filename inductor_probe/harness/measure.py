@@ -33,7 +33,7 @@ from inductor_probe.harness.inputs import clone, tensors_of
 from inductor_probe.harness.overheads import measure_overheads
 from inductor_probe.harness.quads import Ring, Side, gpu_clock, make_ring, make_side, time_quads
 from inductor_probe.harness.reference import first_line
-from inductor_probe.harness.references import Watch, check_all
+from inductor_probe.harness.references import VariantCheck, Watch, check_all
 from inductor_probe.harness.remarks import Remark, remark
 from inductor_probe.harness.replays import Pair, call_pairs, kernel_pairs, record
 from inductor_probe.harness.report import Timed
@@ -90,7 +90,7 @@ class Checked:
 
     inputs: list[Any]
     pristine: Check
-    checks: list[Check]
+    checks: list[VariantCheck]
     remarks: list[Remark] = field(default_factory=list)
 
     @property

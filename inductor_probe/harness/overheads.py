@@ -7,6 +7,7 @@ import operator
 import random
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -17,10 +18,10 @@ from torch._inductor.async_compile import AsyncCompile
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
-from inductor_probe.harness.bench import Bench, Call
+from inductor_probe.harness.bench import Bench, Call, replaced
 from inductor_probe.harness.gpu_clock import GpuClock, host_seconds
 from inductor_probe.harness.inputs import clone, tensors_of
-from inductor_probe.harness.judge import watched_allocators
+from inductor_probe.harness.judge import ALLOCATORS
 from inductor_probe.harness.quads import (
     BUSY,
     Ring,
@@ -31,6 +32,7 @@ from inductor_probe.harness.quads import (
     involuntary_switches,
     make_side,
     placed,
+    run_once,
 )
 from inductor_probe.harness.reference import first_line
 from inductor_probe.harness.remarks import Remark, remark
@@ -91,7 +93,7 @@ class Part:
         seconds = 0.0
         for again in range(TRIES):
             self.repeated += again > 0
-            side.once(number)  # inside the wrapper its data are warm from the step before, too
+            run_once(side, number)  # inside the wrapper its data are warm from the step before, too
             switches, wall, cpu = involuntary_switches(), time.perf_counter(), time.process_time()
             seconds = min(side.block(number) for _ in range(2))
             wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
@@ -289,6 +291,20 @@ def measure_overheads(bench: Bench, inputs: list[Any], seconds: float, rng: rand
             "flops": flops_of(bench, inputs, remarks),
             "remarks": remarks + (clock.remarks if clock else []),
         }
+
+
+def watched_allocators(
+    namespace: dict[str, Any], watch: Callable[[Any], None]
+) -> AbstractContextManager[None]:
+    """Show `watch` every tensor that the allocators in `namespace` hand out."""
+
+    def watched(allocate: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        tensor = allocate(*args, **kwargs)
+        watch(tensor)
+        return tensor
+
+    names = [name for name in ALLOCATORS if name in namespace]
+    return replaced(namespace, {name: partial(watched, namespace[name]) for name in names})
 
 
 def two_slots(values: Any, rng: random.Random) -> Ring:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -18,7 +20,7 @@ from inductor_probe.harness.jobs import JobError, import_modules
 from inductor_probe.harness.load import BenchText, LoadError
 from inductor_probe.harness.measure import Options, Times, environment, process_record
 from inductor_probe.harness.options import seconds_of
-from inductor_probe.harness.references import plain_check
+from inductor_probe.harness.references import plain_check, unedited
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
@@ -49,6 +51,13 @@ def parse(argv: list[str]) -> argparse.Namespace:
     return options
 
 
+def without_unedited(timed: Any, same: set[str]) -> Any:
+    """Return the times of a pair; of an unedited copy no times, of its baseline those beside itself."""
+    if (timed.candidate or "").partition(" ")[0] not in same:
+        return timed
+    return replace(timed, candidate=None, quads=[quad for quad in timed.quads if quad.guard])
+
+
 def main() -> None:
     """Check and time a file by its own core; write what `probe` reads."""
     options = parse(sys.argv[1:])
@@ -69,11 +78,13 @@ def main() -> None:
         sys.exit(2)
     bench = names["Bench"](names, options.size)
     if options.copies:
-        names["unedited"] = lambda bench: set()
+        names["unedited"] = lambda bench: set()  # of a core that has it, and times no unedited copies
     bind_constants(bench)
-    machine = environment()
+    machine, same = environment(), unedited(bench)
     with torch.no_grad():
         checks, timed = names["measure"](bench, options)
+    if not options.copies:
+        timed = [without_unedited(pair, same) for pair in timed]
     cold = "EventClock" in names  # on a GPU
     asked = Options(options.kernel, options.budget, threads=options.threads, cold=cold, seed=options.seed)
     record = process_record(
@@ -81,7 +92,7 @@ def main() -> None:
         asked,
         Times(timed),
         inputs=bench.inputs(options.seed),
-        variants=[plain_check(check) for check in checks],
+        variants=[{**plain_check(check), "unedited": check.name in same} for check in checks],
         warnings=[],
         machine=machine,
         command=[str(options.path)],

@@ -22,7 +22,7 @@ from inductor_probe.harness import timing
 from inductor_probe.harness.gpu_clock import GpuClock, ProfiledStream
 from inductor_probe.harness.inputs import clone, tensors_of
 from inductor_probe.harness.remarks import Remark, remark
-from inductor_probe.harness.timing import LAPS, SLOTS, STEADY, Quad, Ring, Side, Subject, cpu_clock, scores_of
+from inductor_probe.harness.timing import LAPS, SLOTS, Quad, Ring, Side, Subject, cpu_clock
 
 __all__ = [
     "Quad",
@@ -37,6 +37,7 @@ __all__ = [
 ]
 
 BUSY = 0.8
+STEADY = 0.01  # of the clock of a GPU
 GPU_SLOTS = 2  # each has CUDA graphs of its own
 COLD_SLOTS = 4096  # making one takes tens of microseconds
 COLD_SIZE = 1.5  # caches: what is taken once a round is evicted before the next
@@ -85,9 +86,6 @@ class ColdSide(Side):
         for slot in set(slots):
             self.ring.restore(slot, self.drifting)
         return float(seconds)
-
-    def once(self, number: int) -> None:
-        """Do nothing: the next call is to find its data cold."""
 
     def calibrate(self, samples: list[float]) -> None:
         """Choose calls and laps of a block by what samples, in seconds a call, say."""
@@ -154,6 +152,8 @@ def make_side(subject: Subject, ring: Ring) -> Side:
 
 def time_quad(a: Side, b: Side, number: int, guard: bool, rng: random.Random) -> Quad:
     """Time quad `number`, and watch whether something else ran on our cores meanwhile."""
+    if a.calls > 1 and a.laps == 1:
+        run_once(a, number)  # so that the first call finds its data warm: of two laps, the second does
     switches, wall, cpu = involuntary_switches(), time.perf_counter(), time.process_time()
     quad = timing.time_quad(a, b, number, guard, rng)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
@@ -166,6 +166,14 @@ def time_quad(a: Side, b: Side, number: int, guard: bool, rng: random.Random) ->
     elif switches > allowed:
         quad.disturbed = remark("core-lost", times=switches)
     return quad
+
+
+def run_once(side: Side, number: int) -> None:
+    """Call a side once without a clock, unless its data are to be cold."""
+    if not isinstance(side, ColdSide):
+        slot = number % len(side.runs)
+        side.runs[slot]()
+        side.ring.restore(slot, side.drifting)
 
 
 def involuntary_switches() -> int:
@@ -188,7 +196,8 @@ def time_quads(a: Side, b: Side | None, seconds: float, precision: float, rng: r
         return timed
 
     def known(quads: list[Quad]) -> bool:
-        scores = scores_of(quads) or [quad.score() for quad in quads]
+        both = [quad for quad in quads if not quad.guard] or quads
+        scores = [quad.score() for quad in both if not quad.disturbed] or [quad.score() for quad in both]
         return bool(quads) and len(quads) % 10 == 0 and width(scores) < precision
 
     quads = timing.time_quads(a, b, seconds, rng, watched, known)

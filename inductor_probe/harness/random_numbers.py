@@ -16,6 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from inductor_probe.harness.inputs import tensors_of
 from inductor_probe.harness.reference import Float64
 
+IN_FLOAT64: dict[str, Any] = {}  # by name, what computes an operator whose library knows no float64
 LOW32 = 0xFFFFFFFF
 LEAST_SEED, LARGEST_SEED = -(2**63), 2**63 - 1  # that a wrapper draws
 
@@ -136,8 +137,8 @@ class DrawsInFloat64(Draws, Float64):
 
     def draw(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Run one operation on widened arguments."""
-        return Float64.__torch_dispatch__(self, func, (), args, kwargs)
 
-    def run(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """Run one operation, whose arguments were widened."""
-        return Draws.draw(self, func, args, kwargs)
+        def run(*widened: Any, **named: Any) -> Any:
+            return Draws.draw(self, IN_FLOAT64.get(str(func), func), widened, named)
+
+        return Float64.__torch_dispatch__(self, run, (), args, kwargs)

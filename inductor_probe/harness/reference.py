@@ -15,42 +15,36 @@ from inductor_probe.harness.inputs import changed, clone
 
 Reference: TypeAlias = "tuple[list[int], list[Any], Check]"  # see `expect`
 
-IN_FLOAT64: dict[str, Any] = {}  # by name, what computes an operator whose library knows no float64
 NARROW = (torch.float16, torch.bfloat16, torch.float32)
 # Eager sums pairwise, kernels one by one in each lane. Where n numbers cancel, rounding grows as sqrt(n), not
 # as sqrt(log2 n) (Higham, The Accuracy of Floating Point Summation, 1993): 77 times as much for n = 100,000.
 EAGER = 100.0
 
 
-class Float64(TorchDispatchMode):  # type: ignore[misc] # mypy does not follow torch
-    """Runs every operation in float64 where the graph asks for less; `used` tells whether any did.
+def expect(bench: Bench, inputs: list[Any], seed: int, outputs: list[Any], after: list[Any]) -> Reference:
+    """Check the pristine call's outputs, and inputs `after` it, against the graph in float64, else as it is.
 
-    `unlike` names an operation that gives something else each time: random numbers, memory not yet written.
+    Return which inputs the graph changes, its outputs and those inputs, and the check.
     """
-
-    supports_higher_order_operators = True
-    used, unlike = False, ""
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        func = IN_FLOAT64.get(str(func), func)
-        result = self.run(func, *tree_map(widen, (args, kwargs or {})))
-        dtypes = {leaf.dtype for leaf in tree_leaves((args, result)) if isinstance(leaf, torch.Tensor)}
-        self.used = self.used or torch.float64 in dtypes
-        return result
-
-    def run(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """Run one operation on widened arguments."""
-        if torch.Tag.nondeterministic_seeded in getattr(func, "tags", ()) or "empty" in str(func):
-            self.unlike = str(func)
-        return func(*args, **kwargs)
-
-
-def widen(value: Any) -> Any:
-    """Return a narrow float tensor, or a narrow float dtype, as float64."""
-    if isinstance(value, torch.Tensor):
-        value = value.to_dense() if value.is_mkldnn else value
-        return value.double() if value.dtype in NARROW else value
-    return torch.float64 if isinstance(value, torch.dtype) and value in NARROW else value
+    plain, plain_after = run_graph(bench, inputs, seed)
+    mutated, mode = changed(inputs, plain_after), Float64()
+    plain += [plain_after[index] for index in mutated]
+    pristine = outputs + [after[index] for index in mutated]
+    by_eager = compare("call", pristine, plain, [Slack()] * len(plain))
+    try:
+        wide, wide_after = run_graph(bench, inputs, seed, mode)
+        wide += [wide_after[index] for index in mutated]
+    except Exception as error:  # any operation may refuse float64 in its own way
+        by_eager.remarks.append(("reference not in float64: {error}", {"error": first_line(error)}))
+        return mutated, plain, by_eager
+    check = compare("call", pristine, wide, slack_in_float64(plain, wide, mode))
+    if mode.unlike and not check.correct:
+        why = "not compared with float64: only probe bench-kernel can do that with {operator}"
+        return mutated, pristine, Check("call", remarks=[(why, {"operator": mode.unlike})])
+    if check.correct or not by_eager.correct:
+        return mutated, wide, check
+    by_eager.remarks.append(("reference not in float64: the graph computes something else in it", {}))
+    return mutated, plain, by_eager
 
 
 def run_graph(bench: Bench, inputs: list[Any], seed: int, mode: Any = None) -> tuple[list[Any], list[Any]]:
@@ -63,42 +57,39 @@ def run_graph(bench: Bench, inputs: list[Any], seed: int, mode: Any = None) -> t
         return list(graph(*after)), after
 
 
+class Float64(TorchDispatchMode):  # type: ignore[misc] # mypy does not follow torch
+    """Runs every operation in float64 where the graph asks for less; `used` tells whether any did.
+
+    `unlike` names an operation that gives something else each time: random numbers, memory not yet written.
+    """
+
+    supports_higher_order_operators = True
+    used, unlike = False, ""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if torch.Tag.nondeterministic_seeded in getattr(func, "tags", ()) or "empty" in str(func):
+            self.unlike = str(func)
+        args, kwargs = tree_map(widen, (args, kwargs or {}))
+        result = func(*args, **kwargs)
+        dtypes = {leaf.dtype for leaf in tree_leaves((args, result)) if isinstance(leaf, torch.Tensor)}
+        self.used = self.used or torch.float64 in dtypes
+        return result
+
+
+def widen(value: Any) -> Any:
+    """Return a narrow float tensor, or a narrow float dtype, as float64."""
+    if isinstance(value, torch.Tensor):
+        value = value.to_dense() if value.is_mkldnn else value
+        return value.double() if value.dtype in NARROW else value
+    return torch.float64 if isinstance(value, torch.dtype) and value in NARROW else value
+
+
 def slack_in_float64(plain: list[Any], wide: list[Any], mode: Float64) -> list[Slack]:
     """Return how far a result may be off: EAGER times as far as eager is; integers made of floats, by one."""
     slack = [slack_of(value, precise, EAGER) for value, precise in zip(plain, wide, strict=True)]
     for one, value in zip(slack, plain, strict=True):
         one.absolute = one.absolute if is_float(value) else max(one.absolute, float(mode.used))
     return slack
-
-
-def expect(bench: Bench, inputs: list[Any], seed: int, outputs: list[Any], after: list[Any]) -> Reference:
-    """Check the pristine call's outputs, and inputs `after` it, against the graph in float64, else as it is.
-
-    Return which inputs the graph changes, its outputs and those inputs, and the check.
-    """
-    plain, plain_after = run_graph(bench, inputs, seed)
-    mutated, mode = changed(inputs, plain_after), Float64()
-    plain, pristine = [
-        a + [b[index] for index in mutated] for a, b in ((plain, plain_after), (outputs, after))
-    ]
-    by_eager = compare("call", pristine, plain, [Slack()] * len(plain))
-    try:
-        wide, wide_after = run_graph(bench, inputs, seed, mode)
-        wide += [wide_after[index] for index in mutated]
-    except Exception as error:  # any operation may refuse float64 in its own way
-        by_eager.remarks.append(("reference not in float64: {error}", {"error": first_line(error)}))
-        return mutated, plain, by_eager
-    check = compare("call", pristine, wide, slack_in_float64(plain, wide, mode))
-    if mode.unlike and not check.correct:
-        why = (
-            "not compared with float64: only probe bench-kernel can do that with {operator}",
-            {"operator": mode.unlike},
-        )
-        return mutated, pristine, Check("call", remarks=[why])
-    if check.correct or not by_eager.correct:
-        return mutated, wide, check
-    by_eager.remarks.append(("reference not in float64: the graph computes something else in it", {}))
-    return mutated, plain, by_eager
 
 
 def first_line(error: BaseException) -> str:

@@ -5,6 +5,9 @@ See `reference.py` for the reference of a bench file that runs alone.
 
 from __future__ import annotations
 
+import ast
+import linecache
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from math import isfinite
@@ -13,7 +16,7 @@ from typing import Any, TypeAlias
 import torch
 
 from inductor_probe.harness import judge as core
-from inductor_probe.harness.bench import Bench, original_of, unedited
+from inductor_probe.harness.bench import Bench, original_of
 from inductor_probe.harness.checks import ANYTHING, Check, Reason, Slack, compare, in_double, is_float
 from inductor_probe.harness.inputs import changed
 from inductor_probe.harness.judge import Round, judge, prepare_all
@@ -23,6 +26,13 @@ from inductor_probe.harness.remarks import TYPES, Remark, code_of, reason, remar
 from inductor_probe.harness.replays import record
 
 Watch: TypeAlias = "Callable[[str, Check | None], None]"
+
+
+@dataclass
+class VariantCheck(Check):
+    """The check of a variant. `unedited`: its text is that of its original."""
+
+    unedited: bool = False
 
 
 @dataclass
@@ -122,7 +132,7 @@ def check_all(
     seed: int,
     watch: Watch = lambda name, check: None,
     excluded: Mapping[str, list[Reason]] | None = None,
-) -> tuple[list[Round], Check, list[Check]]:
+) -> tuple[list[Round], Check, list[VariantCheck]]:
     """Check the pristine call and every variant on two sets of inputs; return the rounds and checks.
 
     Args:
@@ -132,19 +142,19 @@ def check_all(
     watch("call", None)
     rounds, pristine = prepare_all(bench, seed, expect)
     watch("call", pristine)
-    checks, same = dict[str, Check](), unedited(bench)
+    checks, same = dict[str, VariantCheck](), unedited(bench)
     for name in bench.variants():
         watch(name, None)
         if excluded and name in excluded:
             check = Check(name, correct=False, remarks=excluded[name])
         else:
             check = _judged(bench, name, rounds, checks)
-        checks[name] = replace(check, unedited=name in same)
+        checks[name] = VariantCheck(**vars(check), unedited=name in same)
         watch(name, checks[name])
     return rounds, pristine, list(checks.values())
 
 
-def _judged(bench: Bench, name: str, rounds: list[Round], checks: Mapping[str, Check]) -> Check:
+def _judged(bench: Bench, name: str, rounds: list[Round], checks: Mapping[str, VariantCheck]) -> Check:
     """Check a variant, a kernel's in `call` or in the wrapper of its number."""
     wrapper = checks.get(wrapper_of(name)) if original_of(name) != "call" else None
 
@@ -156,12 +166,30 @@ def _judged(bench: Bench, name: str, rounds: list[Round], checks: Mapping[str, C
 
     if wrapper and wrapper.name != "call_v2" and in_own_wrapper():
         # Made for the buffers of its own wrapper: inside `call` it might write past the end of one.
-        return replace(wrapper, name=name, remarks=[reason("own-wrapper", wrapper=wrapper.name)])
+        values = {**vars(wrapper), "name": name, "remarks": [reason("own-wrapper", wrapper=wrapper.name)]}
+        return Check(**{key: value for key, value in values.items() if key != "unedited"})
     check = judge(bench, name, rounds)
     if wrapper and wrapper.correct and not check.correct and in_own_wrapper():
         # It needs buffers that its own wrapper lays out differently, and is right as part of that.
         return Check(name, remarks=[reason("own-wrapper-needed", wrapper=wrapper.name)])
     return check
+
+
+def unedited(bench: Bench) -> set[str]:
+    """Return the variants whose text is that of their originals: `k_v2 = f('k_v2')` beside `k = f('k')`.
+
+    An unedited `call_v2` launches the copies of its number: it counts as edited if one of those was edited.
+    """
+    lines, texts = linecache.getlines(bench.namespace.get("__file__", "")), dict[str, str]()
+    for node in ast.parse("".join(lines)).body:
+        name = str(getattr(node, "name", "") or getattr(getattr(node, "targets", [None])[0], "id", ""))
+        texts[name] = "".join(lines[node.lineno - 1 : node.end_lineno])
+    edited = set[str]()
+    for name in texts:
+        number = name[len(original_of(name)) :]
+        pair = [re.sub(rf"{number}\b", "", texts.get(copy, "")) for copy in (name, original_of(name))]
+        edited |= {name, f"call{number}"} if pair[0] != pair[1] else set()
+    return {name for name in bench.variants() if name in texts and name not in edited}
 
 
 def wrapper_of(name: str) -> str:

@@ -13,10 +13,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from inductor_probe.harness import launches as core
-from inductor_probe.harness.bench import Bench, Call, original_of
+from inductor_probe.harness.bench import Bench, Call, original_of, replaced
 from inductor_probe.harness.inputs import clone, tensors_of
-from inductor_probe.harness.launches import Pair, call_pairs, launch_pairs
+from inductor_probe.harness.launches import Pair, binder, call_pairs, starter, suffix_of
 from inductor_probe.harness.remarks import Remark, remark
+from inductor_probe.harness.timing import Subject
 
 __all__ = ["Launch", "Pair", "call_pairs", "kernel_pairs", "record"]
 
@@ -55,13 +56,24 @@ class Memory(TorchDispatchMode):  # type: ignore[misc]
 
 
 @dataclass
-class Launch(core.Launch):
+class Launch:
     """The arguments of one call of a kernel; `method` is `run` for Triton, None for C++.
 
     At the positions in `pointers` it got raw pointers, and `args` has what they point to.
     """
 
+    method: str | None
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
     pointers: frozenset[int] = frozenset()
+
+    def values(self) -> tuple[Any, ...]:
+        """Return its arguments, positional ones and those with names."""
+        return self.args, self.kwargs
+
+    def replayable(self) -> bool:
+        """Tell whether the arguments outlive the wrapper: raw pointers do not."""
+        return not any(isinstance(arg, ctypes.c_void_p) for arg in self.args)
 
     def fits(self, other: Launch) -> bool:
         """Tell whether `other` has arguments of the same form: sizes, strides, dtypes and numbers."""
@@ -74,9 +86,13 @@ class Launch(core.Launch):
 
         return forms(self) == forms(other)
 
+    def subject(self, title: str, kernel: Any) -> Subject:
+        """Return what launches `kernel` on its arguments, to be timed."""
+        return Subject(title, self.starter(kernel), self.values())
+
     def starter(self, kernel: Any) -> Callable[[Any], Call]:
         """Return what makes a function that launches `kernel` from its arguments: see `values`."""
-        bind, start = super().starter(kernel), getattr(kernel, self.method) if self.method else kernel
+        bind, start = binder(kernel), starter(kernel)
 
         def bind_now(values: Any) -> Call:
             args, kwargs = values
@@ -99,31 +115,41 @@ class Launch(core.Launch):
 class Recorder(core.Recorder):
     """Stands in for a kernel: passes calls on and notes them, with copies of what their pointers point to."""
 
-    launch: Any = Launch
-
     def __init__(self, kernel: Any, memory: Memory | None = None) -> None:
         super().__init__(kernel)
         self.memory = memory
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Do what calling a C++ kernel does."""
-        if self.memory is None:
-            return super().__call__(*args, **kwargs)
-        known = tuple(map(self.memory.pointed, args))
+        known = tuple(map(self.memory.pointed, args)) if self.memory else args
         pointers = frozenset(index for index, arg in enumerate(args) if known[index] is not arg)
         positional, named = clone((known, kwargs))
         self.launches.append(Launch(None, positional, named, pointers))
         return self.kernel(*args, **kwargs)
 
+    def run(self, *args: Any, **kwargs: Any) -> Any:
+        """Do what `run` of a Triton kernel does."""
+        self.launches.append(Launch("run", *clone((args, kwargs))))
+        return self.kernel.run(*args, **kwargs)
+
 
 def record(bench: Bench, entry: str, name: str, inputs: list[Any]) -> list[Launch]:
     """Run the wrapper `entry` on copies of `inputs` and return the launches of kernel `name` in order."""
-    launches = core.record(bench, entry, name, inputs, Recorder)
+    launches = _run_recorded(bench, entry, name, clone(inputs), None)
     if all(launch.replayable() for launch in launches):
         return launches
     values = clone(inputs)
     with Memory(values) as memory:
-        return core.record(bench, entry, name, values, partial(Recorder, memory=memory))
+        return _run_recorded(bench, entry, name, values, memory)
+
+
+def _run_recorded(
+    bench: Bench, entry: str, name: str, inputs: list[Any], memory: Memory | None
+) -> list[Launch]:
+    recorder = Recorder(bench.namespace[name], memory)
+    with replaced(bench.namespace, {name: recorder}):
+        bench.run(entry, inputs)
+    return recorder.launches
 
 
 def kernel_pairs(
@@ -151,4 +177,10 @@ def kernel_pairs(
         ]
         for name, copied in copies.items()
     }
-    yield from launch_pairs(bench, kernel, launches, fitting)
+    for number, launch in enumerate(launches):
+        base = launch.subject(kernel + suffix_of(number, launches), bench.namespace[kernel])
+        for name, copied in fitting.items():
+            other = copied[number].subject(name + suffix_of(number, launches), bench.namespace[name])
+            yield base, other._replace(values=base.values) if copied[number] is launch else other
+        if not fitting:
+            yield base, None

@@ -22,7 +22,6 @@ LAP_S, LAPS = 0.00012, 2  # a timer's cost is less than a thousandth of a lap
 LONGEST_S = 0.04  # a block of long calls has fewer laps: many quads are worth more
 MOST_CALLS = 120_000  # of a lap
 MOST_DRIFTING = 16  # of a lap that changes its inputs: they must not overflow or become denormal
-STEADY = 0.01
 GUARD_EVERY = FEWEST = 6
 SLOTS = 8
 
@@ -34,6 +33,14 @@ def cpu_clock(run: Call, calls: int) -> float:
     for _ in repeats:
         run()
     return (time.perf_counter() - begin) / calls
+
+
+class Subject(NamedTuple):
+    """Something to time: `bind` makes a function without arguments that works on `values`."""
+
+    name: str
+    bind: Callable[[Any], Call]
+    values: Any
 
 
 class Ring:
@@ -51,14 +58,6 @@ class Ring:
         tensors = tensors_of(self.slots[slot]) if changed else []
         for index in changed:
             tensors[index].copy_(self.original[index])
-
-
-class Subject(NamedTuple):
-    """Something to time: `bind` makes a function without arguments that works on `values`."""
-
-    name: str
-    bind: Callable[[Any], Call]
-    values: Any
 
 
 @dataclass
@@ -86,12 +85,6 @@ class Side:
         seconds = self.clock(self.runs[slot], self.calls)
         self.ring.restore(slot, self.drifting)
         return float(seconds)
-
-    def once(self, number: int) -> None:
-        """Call once without a clock, so that the next call finds its data warm."""
-        slot = number % len(self.runs)
-        self.runs[slot]()
-        self.ring.restore(slot, self.drifting)
 
     def calibrate(self, samples: list[float]) -> None:
         """Choose calls and laps of a block by what samples, in seconds a call, say."""
@@ -134,48 +127,33 @@ def make_side(subject: Subject, ring: Ring, clock: Any, side: type[Side] = Side)
     return made
 
 
-def warm_up(sides: list[Side], limit_s: float) -> None:
-    """Alternate blocks until the median of the last five of each side moves by less than a hundredth."""
-    end, before = time.perf_counter() + limit_s, [math.inf] * len(sides)
-    while True:
-        recent = [[side.block(0) for side in sides]]
-        while len(recent) < 5 and time.perf_counter() < end:
-            recent.append([side.block(len(recent)) for side in sides])
-        now = [statistics.median(blocks) for blocks in zip(*recent, strict=True)]
-        moved = max(abs(new / old - 1) for new, old in zip(now, before, strict=True))
-        if moved < STEADY or time.perf_counter() > end:
-            break
-        before = now
-    for side, blocks in zip(sides, zip(*recent, strict=True), strict=True):
-        side.calibrate(list(blocks))
+def time_quads(  # noqa: PLR0917 - the last two are for those who extend it
+    a: Side, b: Side | None, seconds: float, rng: random.Random, quad: Any = None, enough: Any = None
+) -> list[Quad]:
+    """Time quads of two sides, or of A alone, for `seconds`, or until there are `enough`."""
+    end, quads = time.perf_counter() + seconds, list[Quad]()
+    warm_up([a, b] if b else [a], seconds / 12)
+    again = replace(a)
+    while (len(quads) < FEWEST or time.perf_counter() < end) and not (enough and enough(quads)):
+        guard = b is None or len(quads) % GUARD_EVERY == GUARD_EVERY - 1
+        quads.append((quad or time_quad)(a, again if b is None or guard else b, len(quads), guard, rng))
+    return quads
+
+
+def warm_up(sides: list[Side], seconds: float) -> None:
+    """Alternate blocks for so long; the last five of each side say how many calls a block is to have."""
+    blocks, end = list[list[float]](), time.perf_counter() + seconds
+    while not blocks or time.perf_counter() < end:
+        blocks.append([side.block(len(blocks)) for side in sides])
+    for side, samples in zip(sides, zip(*blocks[-5:], strict=True), strict=True):
+        side.calibrate(list(samples))
 
 
 def time_quad(a: Side, b: Side, number: int, guard: bool, rng: random.Random) -> Quad:
-    """Time quad `number`."""
+    """Time quad `number`: the sides take turns lap by lap, and a block counts as its fastest lap."""
     order, seconds = rng.choice(("ABBA", "BAAB")), list[float]()
-    if a.calls > 1 and a.laps == 1:  # with two laps, the second finds its data warm
-        a.once(number)
     for names in (order[:2], order[2:]):
         first, second = (a if name == "A" else b for name in names)
         turns = [(first.lap(number), second.lap(number)) for _ in range(a.laps)]
         seconds += map(min, zip(*turns, strict=True))
     return Quad(order, seconds, guard)
-
-
-def time_quads(  # noqa: PLR0917 - the last two are for those who extend it
-    a: Side, b: Side | None, seconds: float, rng: random.Random, quad: Any = time_quad, enough: Any = None
-) -> list[Quad]:
-    """Time quads of two sides, or of A alone, for `seconds`, or until there are `enough`."""
-    end, quads = time.perf_counter() + seconds, list[Quad]()
-    warm_up([a, b] if b else [a], seconds / 8)
-    again = replace(a)
-    while (len(quads) < FEWEST or time.perf_counter() < end) and not (enough and enough(quads)):
-        guard = b is None or len(quads) % GUARD_EVERY == GUARD_EVERY - 1
-        quads.append(quad(a, again if b is None or guard else b, len(quads), guard, rng))
-    return quads
-
-
-def scores_of(quads: list[Quad]) -> list[float]:
-    """Return the scores of the quads with B: the undisturbed ones, or all if there are none."""
-    both = [quad for quad in quads if not quad.guard]
-    return [quad.score() for quad in both if not quad.disturbed] or [quad.score() for quad in both]

@@ -12,7 +12,7 @@ import torch
 from inductor_probe.harness.bench import Bench
 from inductor_probe.harness.constants import OPERATORS, Constants, bind_constants
 from inductor_probe.harness.inputs import Inputs
-from inductor_probe.harness.reference import Float64
+from inductor_probe.harness.random_numbers import DrawsInFloat64
 from inductor_probe.harness.remarks import MISSING_CONSTANT, sentences
 from inductor_probe.harness.saved_inputs import InputsError
 from inductor_probe.model.manifest import NotKept
@@ -142,7 +142,7 @@ def calls() -> dict[str, tuple[Any, ...]]:
 def test_operators_on_packed_weights_compute_the_same_in_float64(name: str) -> None:
     operator, *args = calls()[name]
     assert str(operator) in OPERATORS
-    with Float64() as mode:
+    with DrawsInFloat64() as mode:
         exact = operator(*args)
     assert mode.used
     assert exact.dtype == torch.float64
@@ -153,7 +153,7 @@ def test_operators_on_packed_weights_compute_the_same_in_float64(name: str) -> N
 def test_the_linear_of_mkl_takes_its_plain_weight_in_float64() -> None:
     x, plain, bias = torch.randn(16, 32), torch.randn(48, 32), torch.randn(48)
     packed = torch.ops.mkl._mkl_reorder_linear_weight(plain, 16)
-    with Float64():
+    with DrawsInFloat64():
         exact = torch.ops.mkl._mkl_linear(x.double(), packed, plain, bias, 16)
     expected = torch.nn.functional.linear(x.double(), plain.double(), bias.double())
     torch.testing.assert_close(exact, expected)

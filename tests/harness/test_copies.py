@@ -9,7 +9,8 @@ import pytest
 
 from inductor_probe.bench_file.sections import cut
 from inductor_probe.bench_file.source import bench_source
-from inductor_probe.harness.bench import Bench, unedited
+from inductor_probe.harness.bench import Bench
+from inductor_probe.harness.references import unedited
 from inductor_probe.variants.bench_variants import add_variant
 from inductor_probe.variants.registry import apply_rewrite
 from tests.conftest import DUMPS

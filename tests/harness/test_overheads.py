@@ -11,7 +11,6 @@ import pytest
 import torch
 
 from inductor_probe.harness.bench import Bench
-from inductor_probe.harness.judge import watched_allocators
 from inductor_probe.harness.overheads import (
     Flops,
     Guarded,
@@ -21,6 +20,7 @@ from inductor_probe.harness.overheads import (
     measure_overheads,
     signature,
     steps_of,
+    watched_allocators,
 )
 from inductor_probe.harness.remarks import Remark, sentence
 from inductor_probe.harness.replays import Launch

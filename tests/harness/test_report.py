@@ -1,11 +1,10 @@
 from __future__ import annotations
 
-import pytest
 import torch
 
 from inductor_probe.harness.checks import Check
 from inductor_probe.harness.measure import describe
-from inductor_probe.harness.report import Timed, duration, table
+from inductor_probe.harness.report import Timed, table
 from inductor_probe.harness.timing import Quad
 
 
@@ -16,18 +15,11 @@ def test_the_table_fits_80_columns_and_shows_what_is_wrong() -> None:
     lines = table([Timed("Compiled call", long, quads, 1.0), Timed(long, None, quads[3:], 1.0)], ["call_v2"])
     assert max(map(len, lines.splitlines())) <= 80
     head, first, second, alone, wrong = lines.splitlines()
-    assert head.split() == ["median", "MAD", "ratio"]
-    assert first.split() == ["Compiled", "call", "10.00", "us", "0.000", "us"]
-    assert second.endswith("unsqueeze_0 alone   11.00 us   0.000 us    1.100x")
-    assert alone.startswith("cpp_fused")
+    assert head.split() == ["median", "us", "MAD", "us", "ratio"]
+    assert first.split() == ["Compiled", "call", "10.00", "0.00"]
+    assert second.endswith("unsqueeze_0 alone      11.00       0.00     1.100x")
+    assert alone.split()[0].startswith("..")
     assert wrong == "call_v2: WRONG, not timed"
-
-
-@pytest.mark.parametrize(
-    ("seconds", "said"), [(2.5, "2.500 s"), (0.0123, "12.30 ms"), (1.55e-4, "155.0 us"), (3e-8, "0.030 us")]
-)
-def test_times_have_four_digits(seconds: float, said: str) -> None:
-    assert duration(seconds) == said
 
 
 def test_inputs_and_findings_in_words() -> None:
