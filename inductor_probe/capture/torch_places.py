@@ -14,6 +14,7 @@ lacks.
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
@@ -47,6 +48,7 @@ _FEATURES = "torch._inductor.codegen.simd_kernel_features"
 _TRITON = "torch._inductor.codegen.triton"
 _GRAPH = "torch._inductor.graph"
 _IR = "torch._inductor.ir"
+_LOWERING = "torch._inductor.lowering"
 _DEBUG = "torch._inductor.debug"
 _OUTPUT_CODE = "torch._inductor.output_code"
 _FOLDING = "torch._inductor.constant_folding"
@@ -64,6 +66,14 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace(_OUTPUT_CODE, "CompiledFxGraph.__call__", "a graph's real inputs", (RECORD,)),
     TorchPlace(_CHOICES, "add_feedback_saver", "autotuning choices with times", (RECORD,)),
     TorchPlace(_GRAPH, "GraphLowering.decide_layout_opt", "channels-last for the whole graph", ("layout",)),
+    TorchPlace(_GRAPH, "fallback_node_due_to_unsupported_type", "dtypes that are not compiled", (DECISION,)),
+    TorchPlace(_GRAPH, "make_fallback", "an operator without a lowering", (DECISION,)),
+    TorchPlace(_GRAPH, "GraphLowering.has_feature", "whether the backend has scans, sorts, ...", (DECISION,)),
+    TorchPlace(_LOWERING, "use_scatter_fallback", "whether a scatter is compiled", (DECISION,)),
+    TorchPlace(_LOWERING, "index_put_fallback", "an index_put that is not compiled", (DECISION,)),
+    TorchPlace(_IR, "FallbackKernel.create", "a call of torch's own kernel", (DECISION,)),
+    TorchPlace(_IR, "ScatterFallback.__init__", "a call of torch's scatter", (DECISION,)),
+    TorchPlace(_IR, "IndexPutFallback.__init__", "a call of torch's index_put", (DECISION,)),
     TorchPlace(_GRAPH, "GraphLowering.call_function", "the lowering of an FX node", ("lowering",)),
     TorchPlace(_IR, "StorageBox.should_realize_on_reuse", "realise or inline, by users", ("lowering",)),
     TorchPlace(_IR, "StorageBox.realize", "a value becomes a buffer", ("lowering",)),
@@ -118,7 +128,8 @@ def wrap(module: ModuleType, name: str, around: Callable[[Any], Any]) -> None:
     """Put `around(original)` where `name`, a place of the table, stands in `module`.
 
     For example `wrap(debug, "DebugContext.__enter__", around)` sets `DebugContext.__enter__` to
-    `around(DebugContext.__enter__)`, which looks like the original to whoever inspects it.
+    `around(DebugContext.__enter__)`, which looks like the original to whoever inspects it. What replaces a
+    class method takes the class as its first argument.
 
     Raises:
         AttributeError: this torch has no such function. TypeError: it is there, and cannot be called.
@@ -127,7 +138,11 @@ def wrap(module: ModuleType, name: str, around: Callable[[Any], Any]) -> None:
         raise AttributeError(f"{module.__name__}:{name} is not in the table of torch's places")
     *owners, last = name.split(".")
     owner = functools.reduce(getattr, owners, module)
-    original = getattr(owner, last)
-    if not callable(original):
+    original: Any = inspect.getattr_static(owner, last)
+    # A class or static method is wrapped below its decorator, so that it is called as before from subclasses.
+    method = type(original) if isinstance(original, (classmethod, staticmethod)) else None
+    function = original.__func__ if method else original
+    if not callable(function):
         raise TypeError(f"{name} is not a function")
-    setattr(owner, last, functools.wraps(original)(around(original)))
+    wrapped = functools.wraps(function)(around(function))
+    setattr(owner, last, method(wrapped) if method else wrapped)

@@ -29,9 +29,27 @@ VectorisationCause: TypeAlias = Literal[
   tiles with a transposition; factor, loops.
 """
 
-DecisionKind: TypeAlias = Literal["vectorisation"]
-Outcome: TypeAlias = Literal["vectorised", "scalar"]
-CauseCode: TypeAlias = VectorisationCause
+FallbackCause: TypeAlias = Literal[
+    "unsupported-type", "no-lowering", "registered-fallback", "no-backend-feature", "scatter-reduction",
+    "scatter-sum-threads", "atomic-add-dtype", "boolean-index", "deterministic-algorithms", "fallback-random",
+    "in-lowering",
+]  # fmt: skip
+"""Why torch's own kernel is called; all have operator and fx (the FX node):
+
+- `unsupported-type`: types (of the node's values). torch/_inductor/lowering.py,
+  `fallback_node_due_to_unsupported_type`.
+- `no-lowering`: inductor has neither lowering nor decomposition (graph.py, `GraphLowering.call_function`).
+- `registered-fallback`: inductor lists the operator as one that it calls (lowering.py, `make_fallback`).
+- `no-backend-feature`: feature (SCAN, SORT, ...), device. `fallback-random`: the setting asks for it.
+- `scatter-reduction`: reduction. `scatter-sum-threads`: threads. `atomic-add-dtype`: dtype, whose atomic
+  addition is not generated (utils.py, `use_scatter_fallback`; lowering.py, `index_put_impl_`).
+- `boolean-index`: dtypes (of the indices). `deterministic-algorithms`: torch was asked for them.
+- `in-lowering`: the lowering called it, for a reason that only its source says.
+"""
+
+DecisionKind: TypeAlias = Literal["vectorisation", "fallback"]
+Outcome: TypeAlias = Literal["vectorised", "scalar", "extern"]
+CauseCode: TypeAlias = Literal[VectorisationCause, FallbackCause]
 Operand: TypeAlias = bool | int | float | str | tuple[str, ...]
 """What torch compared. A symbolic size is its text."""
 

@@ -23,24 +23,27 @@ class Program:
 
     Attributes:
         code: of the cause. function, inputs: what is compiled; inputs are made when the case runs.
-        about: names of the subject that the decision is about (`op0`).
+        about: names of the subject that the decision is about (`op0`); None: the only one of its kind.
         operands: what must be recorded, as far as it is the same on every machine.
         settings: of inductor, in both cases. flip: settings that turn the decision.
         flipped_function, flipped_inputs: changes of source that do, in place of `function` and `inputs`.
-        turned: the outcome and the cause afterwards.
+        turned: the outcome and the cause afterwards; None where there is nothing to decide any more.
+        step, flipped_step: how the function is called, if not plainly; see `Check`.
         device: where it compiles; one for `cuda` is dumped where there is a GPU only.
     """
 
     code: str
     function: FunctionType
     inputs: Callable[[], tuple[torch.Tensor, ...]]
-    about: tuple[str, ...]
-    turned: tuple[str, str]
+    about: tuple[str, ...] | None = None
+    turned: tuple[str, str] | None = None
     operands: Mapping[str, Any] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
     flip: Mapping[str, Any] = field(default_factory=dict)
     flipped_function: FunctionType | None = None
     flipped_inputs: Callable[[], tuple[torch.Tensor, ...]] | None = None
+    step: Callable[..., torch.Tensor] | None = None
+    flipped_step: Callable[..., torch.Tensor] | None = None
     device: str = "cpu"
 
 
@@ -58,6 +61,7 @@ def scenario_of(programs: Mapping[str, Program]) -> Scenario:
             (inputs or program.inputs)(),
             tolerance=1e-3,
             options={"options": settings} if settings else {},
+            step=(program.flipped_step if is_flipped else None) or program.step,
         )
 
     cases = {

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from inductor_probe.analysis.causes import vectorisation
+from inductor_probe.analysis.causes import fallback, vectorisation
 from inductor_probe.analysis.causes.rules import Rules
 from inductor_probe.model.decision import DecisionKind
 
 RULES: Mapping[DecisionKind, Rules] = {
     "vectorisation": vectorisation.RULES,
+    "fallback": fallback.RULES,
 }
 
 

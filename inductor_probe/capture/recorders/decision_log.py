@@ -105,9 +105,9 @@ class DecisionLog:
             graph.decisions[number] = replace(graph.decisions[number], **changes)
 
     def write(self, folder: str) -> None:
-        """Write the decisions about the graph in `folder`, and forget them."""
-        graph = self._graphs.pop(folder, None)
-        if graph is None or not self._kinds:
+        """Write the decisions about the graph in `folder`, also if there are none, and forget them."""
+        graph = self._graphs.pop(folder, _Graph())
+        if not self._kinds or os.getpid() != self._events.pid:
             return
         torch = sys.modules["torch"].__version__
         decisions = Decisions(str(torch), tuple(self._kinds), tuple(graph.decisions.values()))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from inductor_probe.model.decision import DecisionKind
-from inductor_probe.report.words.causes import vectorisation
+from inductor_probe.report.words.causes import fallback, vectorisation
 from inductor_probe.report.words.causes.rows import KindWords
 
 WORDS: Mapping[DecisionKind, KindWords] = {
     "vectorisation": vectorisation.WORDS,
+    "fallback": fallback.WORDS,
 }

@@ -1,0 +1,223 @@
+"""Which operators are called instead of compiled, and why: `FallbackKernel` and its like.
+
+An FX node ends as a call of torch's own kernel in one of these ways, of which only the second is logged:
+
+1. `GraphLowering.run_node`: `fallback_node_due_to_unsupported_type(node)`: complex, sparse, some float8.
+2. `GraphLowering.call_function`: the target has no lowering, so that `make_fallback` gives it one.
+3. The lowering is one that `make_fallback` registered when inductor was imported.
+4. A lowering calls a fallback itself: the backend lacks a feature, a scatter is not compiled, ...
+
+For example `x.cumsum(0)` on a CPU: `Scan.create` asks `has_feature(cpu, SCAN)`, and returns None.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any
+
+from inductor_probe.capture.recorders.decision_log import DecisionLog, place_of, stack
+from inductor_probe.capture.torch_places import wrap
+from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, TorchFrame
+
+KIND: DecisionKind = "fallback"
+
+_LOWERING = "torch/_inductor/lowering.py"
+_HANDLERS = ("handler", "fallback_handler.<locals>.handler")  # its co_name, and its co_qualname
+_BOOLEAN = ("torch.bool", "torch.uint8")
+
+Cause = tuple[CauseCode, TorchFrame, dict[str, Operand]]
+
+
+@dataclass
+class _Node:
+    """What was asked while an FX node was lowered. `refusal`: the last answer against generated code."""
+
+    node: Any = None
+    refusal: Cause | None = None
+    unsupported: Cause | None = None
+
+
+@dataclass
+class _Recorder:
+    log: DecisionLog
+    lowering: Any
+    implicit: set[Any] = field(default_factory=set)
+    current: _Node = field(default_factory=_Node)
+
+    def _asked(self) -> _Node:
+        """Return what was asked about the FX node that is being lowered now."""
+        node = _graph().current_node
+        if self.current.node is not node:
+            self.current = _Node(node)
+        return self.current
+
+    def type_checked(self, place: TorchFrame, is_unsupported: bool, node: Any, *_: Any, **__: Any) -> None:
+        """See whether the values of a node are of a type that no code is generated for."""
+        if is_unsupported:
+            # Asked before run_node's other questions, and for nodes of patterns, too: it goes with its node.
+            self.current = _Node(node, unsupported=("unsupported-type", place, {"types": _types(node)}))
+
+    def made_implicit(self, _: TorchFrame, __: object, target: Any, *___: Any, **____: Any) -> None:
+        """See that `GraphLowering.call_function` found no lowering for an operator."""
+        self.implicit.add(target)
+
+    def feature_asked(self, _: TorchFrame, has_it: bool, _graph: Any, device: Any, feature: Any) -> None:
+        """See that a lowering asked for something that the backend does not have."""
+        if not has_it:
+            asker = next(stack(_caller_of("has_feature")), None)
+            if asker is not None:
+                name = _graph_device(device)
+                operands: dict[str, Operand] = {"feature": feature.name, "device": name}
+                self._asked().refusal = "no-backend-feature", asker, operands
+
+    def scatter_asked(self, place: TorchFrame, is_fallback: bool, *arguments: Any) -> None:
+        """Repeat the conditions of torch/_inductor/utils.py, `use_scatter_fallback`, in their order."""
+        if not is_fallback:
+            return
+        torch: Any = sys.modules["torch"]
+        op_overload, reduction_type, self_dtype, src_dtype, src_device_type, src_is_tensor = arguments
+        packet = op_overload.overloadpacket
+        sum_name = "add" if packet == torch.ops.aten.scatter_ else "sum"
+        dtype = str(self_dtype).removeprefix("torch.")
+        is_cpu_sum = packet == torch.ops.aten.scatter_reduce_ and reduction_type == "sum" and src_is_tensor
+        if reduction_type not in (None, sum_name):
+            cause: Cause = "scatter-reduction", place, {"reduction": str(reduction_type)}
+        elif is_cpu_sum and src_device_type == "cpu":
+            cause = "scatter-sum-threads", place, {"threads": torch.get_num_threads()}
+        elif reduction_type == sum_name and str(self_dtype) in ("torch.bool", "torch.int64"):
+            cause = "atomic-add-dtype", place, {"dtype": dtype}
+        elif torch.are_deterministic_algorithms_enabled():
+            cause = "deterministic-algorithms", place, {}
+        else:
+            source = str(src_dtype).removeprefix("torch.")
+            cause = "atomic-add-dtype", place, {"dtype": source}
+        self._asked().refusal = cause
+
+    def around_index_put(self, put: Callable[..., Any]) -> Callable[..., Any]:
+        """Return `index_put_fallback` so that its cause is known before it makes its kernel."""
+
+        def ask_and_put(target: Any, indices: Any, *args: Any, **kwargs: Any) -> Any:
+            self.log.safely(self._index_put, sys._getframe(1), target, indices)
+            return put(target, indices, *args, **kwargs)
+
+        return ask_and_put
+
+    def _index_put(self, caller: FrameType, target: Any, indices: Any) -> None:
+        """Repeat the conditions of torch/_inductor/lowering.py, `index_put_impl_`, in their order."""
+        torch: Any = sys.modules["torch"]
+        place = next(stack(caller))
+        dtypes = [str(index.get_dtype()) for index in indices if index is not None]
+        if torch.are_deterministic_algorithms_enabled():
+            cause: Cause = "deterministic-algorithms", place, {}
+        elif any(dtype in _BOOLEAN for dtype in dtypes):
+            cause = "boolean-index", place, {"dtypes": tuple(name.removeprefix("torch.") for name in dtypes)}
+        else:
+            dtype = str(target.get_dtype()).removeprefix("torch.")
+            cause = "atomic-add-dtype", place, {"dtype": dtype}
+        self._asked().refusal = cause
+
+    def around(self, make: Callable[..., Any]) -> Callable[..., Any]:
+        """Return what makes a kernel that calls torch, so that each of them is recorded with its cause."""
+        place = place_of(make)
+
+        def make_and_record(*args: Any, **kwargs: Any) -> Any:
+            before = len(_graph().operations)
+            result = make(*args, **kwargs)
+            self.log.safely(self._record, place, before, sys._getframe(1))
+            return result
+
+        return make_and_record
+
+    def _record(self, place: TorchFrame, before: int, caller: FrameType) -> None:
+        graph = _graph()
+        made = [operation for operation in graph.operations[before:] if _calls_torch(operation)]
+        node = graph.current_node
+        if not made or node is None:
+            return
+        operation = made[0]
+        kernel = getattr(operation, "op_overload", None) or node.target
+        cause, decided, operands = self._cause(node, kernel, place, caller)
+        self.log.record(
+            KIND, ((operation.get_operation_name(),),), "extern", cause, decided,
+            operands={"operator": str(kernel), "fx": node.name, **operands},
+        )  # fmt: skip
+
+    def _cause(self, node: Any, kernel: Any, place: TorchFrame, caller: FrameType) -> Cause:
+        asked = self._asked()
+        if asked.unsupported is not None:
+            return asked.unsupported
+        if asked.refusal is not None:
+            return asked.refusal
+        frames = list(stack(caller))
+        if node.target in self.implicit:
+            return "no-lowering", _last(frames, "GraphLowering.call_function", place), {}
+        target = node.target
+        if getattr(self.lowering.lowerings.get(target), "_is_fallback_handler", False):
+            return "registered-fallback", _last(frames, "GraphLowering.call_function", place), {}
+        inside = [f for f in frames if f.file == _LOWERING and f.function not in _HANDLERS]
+        if self.lowering.config.fallback_random and inside and "rand" in inside[0].function:
+            return "fallback-random", inside[0], {}
+        return "in-lowering", inside[0] if inside else place, {}
+
+
+def _graph() -> Any:
+    return sys.modules["torch._inductor.virtualized"].V.graph
+
+
+def _graph_device(device: Any) -> str:
+    """Return the device type of what `has_feature` was asked about: a device, or a node of the IR."""
+    get_device = getattr(device, "get_device", None)
+    return str(getattr(get_device() if get_device else device, "type", device))
+
+
+def _calls_torch(operation: Any) -> bool:
+    ir = sys.modules["torch._inductor.ir"]
+    return isinstance(operation, (ir.FallbackKernel, ir.ScatterFallback, ir.IndexPutFallback))
+
+
+def _caller_of(name: str) -> FrameType | None:
+    """Return the frame of inductor that called the function `name`, which has just returned."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and "/torch/_inductor/" not in frame.f_code.co_filename:
+        frame = frame.f_back
+    if frame is not None and frame.f_code.co_name == name:
+        frame = frame.f_back
+    return frame
+
+
+def _types(node: Any) -> tuple[str, ...]:
+    """Return the dtypes, and layouts that are not strided, of the values that a node takes and makes."""
+    values = [one.meta.get("val") for one in (*node.all_input_nodes, node)]
+    leaves = [leaf for value in values for leaf in (value if isinstance(value, (list, tuple)) else [value])]
+    names: dict[str, None] = {}
+    for leaf in leaves:
+        if hasattr(leaf, "dtype") and hasattr(leaf, "layout"):
+            names[str(leaf.dtype).removeprefix("torch.")] = None
+            if "strided" not in str(leaf.layout):
+                names[str(leaf.layout).removeprefix("torch.")] = None
+    return tuple(names)
+
+
+def _last(frames: list[TorchFrame], function: str, default: TorchFrame) -> TorchFrame:
+    """Return the frame of `function`; where Python has no qualified names (3.10), of its last part."""
+    names = (function, function.rpartition(".")[2])
+    return next((frame for frame in frames if frame.function in names), default)
+
+
+def _hook(graph: Any, log: DecisionLog) -> None:
+    from torch._inductor import ir, lowering
+
+    recorder = _Recorder(log, lowering)
+    wrap(graph, "fallback_node_due_to_unsupported_type", log.observed(recorder.type_checked))
+    wrap(graph, "make_fallback", log.observed(recorder.made_implicit))
+    wrap(graph, "GraphLowering.has_feature", log.observed(recorder.feature_asked))
+    wrap(lowering, "use_scatter_fallback", log.observed(recorder.scatter_asked))
+    wrap(lowering, "index_put_fallback", recorder.around_index_put)
+    for name in ("FallbackKernel.create", "ScatterFallback.__init__", "IndexPutFallback.__init__"):
+        wrap(ir, name, recorder.around)
+
+
+HOOKS = {"torch._inductor.graph": _hook}

@@ -1,0 +1,203 @@
+"""Why torch's own kernel is called in place of generated code: a program for each cause, with its flip."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from inductor_probe.scenario import Scenario
+from tests.proving_ground.programs import Program, scenario_of
+
+
+@torch.library.custom_op("proving_ground::doubled", mutates_args=())
+def doubled(values: torch.Tensor) -> torch.Tensor:
+    """Return twice the values, in an operator that inductor knows nothing of."""
+    return values * 2
+
+
+@doubled.register_fake
+def _(values: torch.Tensor) -> torch.Tensor:
+    return torch.empty_like(values)
+
+
+def call_doubled(values: torch.Tensor) -> torch.Tensor:
+    """Return what an operator without a lowering makes."""
+    return doubled(values)
+
+
+def twice(values: torch.Tensor) -> torch.Tensor:
+    """Return the same in operators that have lowerings."""
+    return values * 2
+
+
+def cosine(values: torch.Tensor) -> torch.Tensor:
+    """Return a pointwise operation."""
+    return values.cos()
+
+
+def distances(values: torch.Tensor) -> torch.Tensor:
+    """Return distances of rows by the operator that inductor always calls."""
+    return torch.cdist(values, values, compute_mode="donot_use_mm_for_euclid_dist")
+
+
+def distances_by_broadcast(values: torch.Tensor) -> torch.Tensor:
+    """Return them by pointwise operations and a sum."""
+    return (values[:, None] - values[None]).square().sum(-1).sqrt()
+
+
+def running_sum(values: torch.Tensor) -> torch.Tensor:
+    """Return a scan."""
+    return values.cumsum(0)
+
+
+def running_sum_by_mask(values: torch.Tensor) -> torch.Tensor:
+    """Return the same by a masked sum."""
+    return torch.where(torch.ones(32, 32).tril() > 0, values, 0.0).sum(-1)
+
+
+def scatter_product(values: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+    """Return products of what falls on each place."""
+    return torch.ones_like(values).scatter_reduce(0, index, values, "prod")
+
+
+def scatter_sum(values: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+    """Return sums of what falls on each place."""
+    return torch.zeros_like(values).scatter_reduce(0, index, values, "sum")
+
+
+def put_sum(values: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+    """Return sums of what falls on each place, by an index."""
+    return torch.zeros_like(values).index_put((index,), values, accumulate=True)
+
+
+def put_where(values: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+    """Return the values with some replaced, by a mask."""
+    return values.index_put((index < 7,), torch.arange(7, dtype=values.dtype))
+
+
+def put_at(values: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+    """Return the values with some replaced, by their places."""
+    return values.index_put((index[:7],), torch.arange(7, dtype=values.dtype))
+
+
+def deterministically(function: Callable[..., torch.Tensor], *inputs: torch.Tensor) -> torch.Tensor:
+    """Call a function while torch is asked for deterministic algorithms."""
+    torch.use_deterministic_algorithms(True)
+    try:
+        return function(*inputs)
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
+def plainly(function: Callable[..., torch.Tensor], *inputs: torch.Tensor) -> torch.Tensor:
+    """Call a function."""
+    return function(*inputs)
+
+
+def joined(values: torch.Tensor) -> torch.Tensor:
+    """Return two copies, one after the other."""
+    return torch.cat([values, values + 1])
+
+
+def random(values: torch.Tensor) -> torch.Tensor:
+    """Return no random numbers, but calls what makes them."""
+    return values + 0 * torch.rand(values.shape)
+
+
+def numbers(dtype: torch.dtype, *size: int) -> tuple[torch.Tensor, ...]:
+    """Return a tensor of ones."""
+    return (torch.ones(size, dtype=dtype),)
+
+
+def indexed(dtype: torch.dtype) -> tuple[torch.Tensor, ...]:
+    """Return 32 values, and the order 0 to 31 as indices."""
+    return (torch.ones(32, dtype=dtype), torch.arange(32))
+
+
+PROGRAMS = {
+    "complex": Program(
+        code="unsupported-type",
+        function=cosine,
+        inputs=lambda: numbers(torch.complex64, 32),
+        operands={"operator": "aten.cos.default", "types": ("complex64",)},
+        flipped_inputs=lambda: numbers(torch.float32, 32),
+    ),
+    "custom_operator": Program(
+        code="no-lowering",
+        function=call_doubled,
+        inputs=lambda: numbers(torch.float32, 32),
+        operands={"operator": "proving_ground.doubled.default"},
+        flipped_function=twice,
+    ),
+    "cdist": Program(
+        code="registered-fallback",
+        function=distances,
+        inputs=lambda: numbers(torch.float32, 8, 4),
+        operands={"operator": "aten._cdist_forward.default"},
+        flipped_function=distances_by_broadcast,
+    ),
+    "scan": Program(
+        code="no-backend-feature",
+        function=running_sum,
+        inputs=lambda: numbers(torch.float32, 32),
+        operands={"operator": "aten.cumsum.default", "feature": "SCAN", "device": "cpu"},
+        flipped_function=running_sum_by_mask,
+    ),
+    "scatter_product": Program(
+        code="scatter-reduction",
+        function=scatter_product,
+        inputs=lambda: indexed(torch.float32),
+        operands={"reduction": "prod"},
+        flipped_function=scatter_sum,
+        flip={"cpp.fallback_scatter_reduce_sum": False},
+    ),
+    "scatter_sum": Program(
+        code="scatter-sum-threads",
+        function=scatter_sum,
+        inputs=lambda: indexed(torch.float32),
+        settings={"cpp.threads": 2},
+        flip={"cpp.fallback_scatter_reduce_sum": False},
+    ),
+    "put_int64": Program(
+        code="atomic-add-dtype",
+        function=put_sum,
+        inputs=lambda: indexed(torch.int64),
+        operands={"dtype": "int64"},
+        flipped_inputs=lambda: indexed(torch.float32),
+    ),
+    "put_by_mask": Program(
+        code="boolean-index",
+        function=put_where,
+        inputs=lambda: indexed(torch.float32),
+        operands={"dtypes": ("bool",)},
+        flipped_function=put_at,
+    ),
+    "deterministic": Program(
+        code="deterministic-algorithms",
+        function=put_at,
+        inputs=lambda: indexed(torch.float32),
+        step=deterministically,
+        flipped_step=plainly,
+    ),
+    "joined_uint8": Program(
+        code="in-lowering",
+        function=joined,
+        inputs=lambda: numbers(torch.uint8, 32),
+        operands={"operator": "aten.cat.default"},
+        flipped_inputs=lambda: numbers(torch.float32, 32),
+    ),
+    "random": Program(
+        code="fallback-random",
+        function=random,
+        inputs=lambda: numbers(torch.float32, 32),
+        operands={"operator": "aten.rand.default"},
+        settings={"fallback_random": True},
+        flip={"fallback_random": False},
+    ),
+}
+
+scenario: Scenario = scenario_of(PROGRAMS)
+
+if __name__ == "__main__":
+    scenario.main()
