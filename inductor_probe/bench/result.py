@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from inductor_probe.bench.overheads import overheads_of, times_of_parts
+from inductor_probe.bench.overheads import CALL, overheads_of, times_of_parts
 from inductor_probe.bench.times import once_timed, times_of
 from inductor_probe.bench.verdict import conclude
 from inductor_probe.machine.roofline import roofline_rows
@@ -28,6 +28,17 @@ def result_of(samples: Samples) -> BenchResult:
         for series in process.comparisons:
             pairs.setdefault((series.baseline, series.candidate), []).append(series)
     left_out = {name: part for process in processes for name, part in process.ablations}
+    order = [
+        "Eager",
+        CALL.partition(" ")[0],
+        *first.kernels,
+    ]  # samples are in the order in which there was time for them
+
+    def place(pair: tuple[str, str | None]) -> int:
+        name = pair[0].partition(" ")[0]
+        return order.index(name) if name in order else len(order)
+
+    pairs = {pair: pairs[pair] for pair in sorted(pairs, key=place)}
     compared: list[list[Series]] = []
     ablated: list[tuple[str, list[Series]]] = []
     for (_, candidate), pair in pairs.items():
@@ -45,7 +56,7 @@ def result_of(samples: Samples) -> BenchResult:
     in_rounds = times_of_parts(timed) if timed and first.data == "warm" else {}
     roofline = samples.roofline if overheads else None
     times = times_of(
-        [series for process in processes for series in process.comparisons],
+        [series for pair in pairs.values() for series in pair],
         [*comparisons, *(ablation.comparison for ablation in ablations)],
         in_rounds,
     )
@@ -79,7 +90,14 @@ def result_of(samples: Samples) -> BenchResult:
         resources=first.resources,
         torch=str(first.environment.get("torch") or "") or None,
         command=first.command,
+        measured=_measured(samples),
     )
+
+
+def _measured(samples: Samples) -> float | None:
+    """Return the seconds that count against the budget; None where an earlier version measured."""
+    seconds = [process.measured for process in samples.processes if process.measured is not None]
+    return sum(seconds) + (samples.roofline.measured if samples.roofline else 0.0) if seconds else None
 
 
 def _with_few_samples(
@@ -87,15 +105,17 @@ def _with_few_samples(
 ) -> tuple[Comparison, ...]:
     """Remark on comparisons of calls so long that the budget sufficed for a few only, and what that supports.
 
-    Three quads of a call of 0.75 s whose interval is 0.96 to 1.04 find no difference below 4 %.
+    Three quads of a call of 0.75 s whose interval is 0.96 to 1.04 find no difference below 4 %. Those of one
+    process support nothing.
     """
     seconds = {time.name: time.seconds for time in times}
     remarked = []
     for comparison in comparisons:
         call_s = max(seconds[comparison.baseline], seconds[comparison.candidate])
         if call_s > _LONG_S and comparison.quads < _FEW:
-            half = math.expm1((math.log(comparison.high) - math.log(comparison.low)) / 2)
-            numbers = {"call_s": call_s, "rounds": comparison.quads, "half": half}
+            numbers = {"call_s": call_s, "rounds": comparison.quads}
+            if len(comparison.process_ratios) > 1:
+                numbers["half"] = math.expm1((math.log(comparison.high) - math.log(comparison.low)) / 2)
             subject = Subject("variant", comparison.candidate)
             few = measured("few-samples", "analysis", subject, numbers)
             comparison = replace(comparison, remarks=(*comparison.remarks, few))  # noqa: PLW2901 - the same one

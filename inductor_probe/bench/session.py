@@ -14,16 +14,25 @@ from inductor_probe.bench.alone import alone_options, run_once
 from inductor_probe.bench.client import Event, JobFailedError, Server
 from inductor_probe.bench.result import result_of
 from inductor_probe.bench.state import COPY, State, plain
-from inductor_probe.bench.verdict import MORE_PROCESSES, PROCESSES, share_of, wants_more
+from inductor_probe.bench.verdict import wants_more
 from inductor_probe.errors import NotFoundError, RunFailedError
 from inductor_probe.files import write_whole
+from inductor_probe.harness.budget import (
+    ALLOWED,
+    COMPARISONS,
+    MORE_PROCESSES,
+    OVERHEADS,
+    PROCESSES,
+    ROOFLINE,
+    share_of,
+)
 from inductor_probe.machine.gpu import gpu_remarks, gpu_state
 from inductor_probe.machine.roofline import ROOFLINE_CHILD, roofline_arguments, roofline_of
 from inductor_probe.machine.toolchain import flags_environment
 from inductor_probe.model.autotuning import ConfigSweep
 from inductor_probe.model.bench import BenchResult, BenchSettings
 from inductor_probe.model.codec import ShapeError, from_json, to_json
-from inductor_probe.model.remark import Remark, Subject, reported
+from inductor_probe.model.remark import Remark, Subject, measured, reported
 from inductor_probe.model.timing import KernelWork, Roofline, Samples
 from inductor_probe.reader.python_text import read_python_source
 from inductor_probe.store.samples import process_of, samples_text
@@ -32,8 +41,8 @@ Works = Callable[[BenchResult], Sequence[KernelWork]]
 """What each kernel has to do in a call, by the result: it knows which operators count flops."""
 Progress = Callable[[str], None]
 
-_COMPARISONS, _OVERHEADS, _ROOFLINE = 0.75, 0.15, 0.1
-"""How the budget is divided."""
+_EXCEEDED = 1.5
+"""Times the budget: what takes longer is said."""
 _KERNEL = re.compile(r"(?m)^\w+ = async_compile\.\w+\(")
 
 
@@ -73,7 +82,9 @@ def run_bench_file(
     source = _source(path) if source is None else source
     results = samples_path(path, settings)
     progress = progress or (lambda text: None)
-    state = State(warnings=list(map(plain, hazards)))
+    alone = other_harness or settings.kernel is not None  # there are no overheads, and no roofline
+    comparisons = settings.budget * (1 if alone else COMPARISONS)
+    state = State(warnings=list(map(plain, hazards)), total=comparisons)
     gpu = gpu_state() if "'cuda" in source else None
     most, fewest = settings.processes or MORE_PROCESSES, settings.processes or PROCESSES
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
@@ -82,21 +93,16 @@ def run_bench_file(
             if other_harness:
                 state.warn("other-harness")
             else:
-                progress("importing torch and inductor")
-                server.start()
-                if server.no_fork is None:
-                    _compile(server, source, state, progress)
-                else:
-                    state.warn("no-fork", {"reason": server.no_fork})
+                _start(server, source, state, progress)
             while True:
                 number = len(state.processes)
                 progress(f"measuring {number + 1} of {fewest if number < fewest else most}")
-                share = share_of(settings.budget, number, settings.processes)
+                share = share_of(state.total, number, state.most or settings.processes)
                 if other_harness:
                     order = ["--seed", str(2 * number), *(["--copies-first"] if number % 2 else [])]
                     options = [*alone_options(settings, share), *order]
                     state.processes.append(run_once(path, source, options, environment))
-                elif not (_measure(server, settings, share * _COMPARISONS, state, progress) or state.gave_up):
+                elif not (_measure(server, settings, share, state, progress) or state.gave_up):
                     continue
                 state.processes[-1]["warnings"] += state.warnings
                 state.processes[-1]["command"] = [*settings.command(path.parent.name)]
@@ -105,8 +111,10 @@ def run_bench_file(
                     before, gpu = gpu, gpu_state()
                     state.processes[-1]["gpu"] = {"before": asdict(before), "after": asdict(gpu)}
                     state.processes[-1]["warnings"] += map(plain, gpu_remarks(before, gpu, [os.getpid()]))
+                if enough := _enough(state, settings, fewest, most):
+                    _note_budget(state, settings)
                 write_whole(results, samples_text(state.processes, settings.margin))
-                if _enough(state, settings, fewest, most):
+                if enough:
                     break
             result = result_of(Samples(tuple(map(process_of, state.processes)), settings.margin))
             if works is None or result.overheads is None:
@@ -120,6 +128,14 @@ def run_bench_file(
     return result_of(samples)
 
 
+def _note_budget(state: State, settings: BenchSettings) -> None:
+    """Warn where measuring took much longer than it should have."""
+    if state.spent > _EXCEEDED * settings.budget:
+        numbers = {"measured_s": state.spent, "budget_s": settings.budget}
+        warning = measured("budget-exceeded", "analysis", Subject("machine", ""), numbers)
+        state.processes[-1]["warnings"].append(plain(warning))
+
+
 def _enough(state: State, settings: BenchSettings, fewest: int, most: int) -> bool:
     """Tell whether no further process is needed."""
     if state.gave_up or not state.processes[0]["comparisons"]:  # nothing is right, or compared
@@ -130,8 +146,20 @@ def _enough(state: State, settings: BenchSettings, fewest: int, most: int) -> bo
         return True
     if len(state.processes) < fewest:
         return False
+    if state.spent + state.processes[-1].get("measured", 0.0) > ALLOWED * settings.budget:
+        return True
     result = result_of(Samples(tuple(map(process_of, state.processes)), settings.margin))
     return not any(wants_more(pair, settings.margin) for pair in result.comparisons)
+
+
+def _start(server: Server, source: str, state: State, progress: Progress) -> None:
+    """Import torch in the server, and compile all kernels where its children can load them."""
+    progress("importing torch and inductor")
+    server.start()
+    if server.no_fork is None:
+        _compile(server, source, state, progress)
+    else:
+        state.warn("no-fork", {"reason": server.no_fork})
 
 
 def _compile(server: Server, source: str, state: State, progress: Progress) -> None:
@@ -185,10 +213,12 @@ def _measure(server: Server, settings: BenchSettings, share: float, state: State
         "copies_first": bool(number % 2),
         "copies": settings.copies,
         "seed": 2 * number,
-        "overheads": settings.budget * _OVERHEADS if state.overheads else 0.0,
+        "overheads": settings.budget * OVERHEADS if state.overheads and settings.kernel is None else 0.0,
         "skipped": state.skipped,
-        "total": settings.budget * _COMPARISONS,
+        "total": state.total,
+        "processes": settings.processes,
         "kernels": state.kernels,
+        "profile": state.profile,
     }
 
     def hear(event: Event) -> None:
@@ -210,7 +240,11 @@ def _measure(server: Server, settings: BenchSettings, share: float, state: State
                 process["comparisons"].append(event["comparison"])
             case "plan":
                 state.kernels, state.most = event["kernels"], event["processes"]
+                state.total, state.profile = event["total"], event["profile"]
                 process["timed_once"] = event["once"]
+            case "untimed":
+                state.skipped += event["names"]
+                state.kernels = [name for name in state.kernels or () if name in event["kernels"]]
             case "warning":
                 process["warnings"].append(event["warning"])
 
@@ -232,6 +266,7 @@ def _measure(server: Server, settings: BenchSettings, share: float, state: State
     if "schema" in process and (process["comparisons"] or complete or (state.gave_up and not number)):
         process["variants"] = [] if number else state.checks
         state.overheads = state.overheads and process.get("overheads") is None
+        state.spent += process.get("measured", 0.0)
         state.processes.append(process)
         return True
     state.warnings += process.get("warnings", [])
@@ -258,7 +293,7 @@ def _roofline(
         device,
         threads=settings.threads,
         dtypes=[work.dtype for work in kernels if work.dtype],
-        seconds=settings.budget * _ROOFLINE,
+        seconds=settings.budget * ROOFLINE,
     )
     try:
         server.job({"job": "program", "file": str(ROOFLINE_CHILD), "arguments": arguments}, hear)

@@ -28,6 +28,9 @@ class State:
         checks: of all variants, once they were checked.
         kernels: those that are compared, the ten longest and edited ones; None before one process chose.
         most: processes that the budget is enough for, where calls are long.
+        total: seconds for the comparisons of all processes.
+        profile: of a call, as the first process has it.
+        spent: seconds measured so far.
         overheads: whether they are still to be measured.
         lost: processes that ended early, but for those that a variant ended in its check.
         gave_up: so many were lost that no more are started.
@@ -40,6 +43,9 @@ class State:
     checks: list[Event] = field(default_factory=list)
     kernels: list[str] | None = None
     most: int | None = None
+    total: float = 0.0
+    profile: Event | None = None
+    spent: float = 0.0
     overheads: bool = True
     processes: list[Event] = field(default_factory=list)
     warnings: list[Event] = field(default_factory=list)
@@ -70,6 +76,7 @@ class State:
 
             loading k_v2, checking k_v2      k_v2 is wrong
             recording k, timing a and b      k, or b, is not timed
+            profiling                        nothing is recorded in the call that is profiled
             overheads                        they are left out
             loading k, checking call,        tried again once where the process was killed from outside:
             or nothing yet                   nothing can be judged without it
@@ -91,8 +98,8 @@ class State:
             raise error.error(path) from error
         if error.phase == "overheads":
             self.overheads = False
-        elif error.phase in ("recording", "timing"):
-            self.skipped.append(name)
+        elif error.phase in ("profiling", "recording", "timing"):
+            self.skipped.append(name or error.phase)
         self.lost += 1
         self.gave_up = self.lost > MOST_LOST
         if self.gave_up and not (self.processes or self.variants is not None):

@@ -36,6 +36,13 @@ median ratio of quads to one side, in all processes.
 - What hits the baseline against itself shows in the guards.
 - What hits one process only makes processes differ, which Student's t over their medians has in its width.
 
+Of calls so long that each process has time for one or a few of them, single calls are compared, in three
+processes if they fit into the budget. Their scatter is not small beside the margin, so that an interval with
+95 % would call equal kernels different in up to one case in twenty: theirs is made for 99 %. Of three
+processes with one call each that is 5.7 standard deviations to each side. Twice the time is a verdict with
+scatter of up to 12 %, 20 % more time with up to 3 %; a difference of a few percent takes more seconds.
+One process has no verdict, whatever its ratio: how far processes differ cannot be seen in it.
+
 `benchmarks/verdicts.py` tries it on busy machines, `tests/bench/test_verdict_properties.py` on simulated
 samples. INVALID is what is left: the guards lie outside the margin, and the widened interval decides nothing.
 """
@@ -48,17 +55,21 @@ from collections.abc import Mapping, Sequence
 
 from inductor_probe.bench.intervals import Estimate, estimate, t_quantile
 from inductor_probe.bench.sample_remarks import sample_remarks, widening_remarks
+from inductor_probe.harness.budget import PROCESSES
 from inductor_probe.model.bench import Comparison, Verdict
 from inductor_probe.model.remark import Number, Remark, RemarkCode, Subject, measured
 from inductor_probe.model.timing import Quad, Series, Side
 
 MARGIN = 0.01
-PROCESSES = 3
-MORE_PROCESSES = 9
-"""Where the first ones differ: Student's quantile falls from 4.3 to 2.8, although a quarter is trimmed."""
 _MOST_PROCESSES = 30
 _LONGEST = 600.0
 _LARGEST_SCORE = 700.0
+_FEWEST = 6
+"""Quads: fewer in each process were taken of long calls, neither warmed up nor beside guards."""
+_FEW_COMPARISONS = 5
+"""Their scatter is larger than the margin, and seen in a few numbers: the interval holds with 99 %."""
+_ROUNDED_UP = 1.5
+"""What a process measures besides the calls of a comparison."""
 
 
 def conclude(series: Sequence[Series], margin: float = MARGIN, comparisons: int = 1) -> Comparison:
@@ -72,6 +83,8 @@ def conclude(series: Sequence[Series], margin: float = MARGIN, comparisons: int 
     processes = [process.quads for process in series if _scores(process.quads, guard=False)]
     total, disturbed = sum(map(len, processes)), sum(map(_disturbed, processes))
     used = [_used(quads) for quads in processes]
+    few = max(map(len, processes)) < _FEWEST
+    comparisons *= _FEW_COMPARISONS if few else 1
     busy = 2 * disturbed > total
     scores = [_scores(quads, guard=False) for quads in used]
     guards = [values for quads in used if (values := _scores(quads, guard=True))]
@@ -87,8 +100,10 @@ def conclude(series: Sequence[Series], margin: float = MARGIN, comparisons: int 
         return measured(code, "analysis", Subject("variant", candidate), numbers)
 
     reason = None
+    spent = sum(process.spent for process in series)
     if len(scores) == 1:
-        verdict, reason = "UNDECIDED", reason_for("one-process", {"fewest": PROCESSES})
+        more = {"seconds": math.ceil(_ROUNDED_UP * PROCESSES * spent)} if few else {}
+        verdict, reason = "UNDECIDED", reason_for("one-process", {"fewest": PROCESSES, **more})
     elif not agree:
         reason = reason_for("processes-disagree")
     elif verdict == "UNDECIDED" and guard and _decide(guard, edge)[0] in ("FASTER", "SLOWER"):
@@ -98,8 +113,7 @@ def conclude(series: Sequence[Series], margin: float = MARGIN, comparisons: int 
         verdict = "UNDECIDED"
         reason = reason_for("disturbed-quads", {"disturbed": disturbed, "quads": total})
     elif verdict == "UNDECIDED":
-        spent = sum(process.spent for process in series)
-        reason = reason_for(*_missing(plain, edge, offset + hidden, spent))
+        reason = reason_for(*_missing(plain, edge, offset + hidden, spent, few=few))
     counted = sum(map(len, used))
     return Comparison(
         baseline=baseline,
@@ -117,17 +131,6 @@ def conclude(series: Sequence[Series], margin: float = MARGIN, comparisons: int 
             *sample_remarks(series, used, between.medians, margin),
         ),
     )
-
-
-def share_of(budget: float, number: int, processes: int | None = None) -> float:
-    """Return the seconds of a budget that process `number` (the first is 0) has for its comparisons.
-
-    The first three have two thirds of it, each of the others half as much as one of them: three take 0.67 of
-    the budget, and all nine 1.33 of it. `processes`: a number that was asked for; they share it alike.
-    """
-    if processes is not None:
-        return budget / processes
-    return budget * (2 if number < PROCESSES else 1) / MORE_PROCESSES
 
 
 def _ratio(score: float) -> float:
@@ -200,13 +203,14 @@ def _decide(ratio: Estimate, edge: float) -> tuple[Verdict, bool]:
 
 
 def _missing(
-    ratio: Estimate, edge: float, reach: float, spent: float
+    ratio: Estimate, edge: float, reach: float, spent: float, *, few: bool
 ) -> tuple[RemarkCode, Mapping[str, Number]]:
     """Return about how much more it takes until the interval clears the nearest edge of the margin.
 
     The variance between the medians of processes has two parts. The scatter of quads falls with time; what
     processes differ by beyond that falls only with their number. What the interval is widened by (`reach`)
-    falls with neither.
+    falls with neither. Where a process had time for a few long calls only (`few`), more processes are more
+    seconds.
     """
     gap, count = abs(abs(ratio.middle) - edge) - reach, len(ratio.counted)
     if gap <= 0:
@@ -219,5 +223,7 @@ def _missing(
             return "too-few-quads", {"seconds": math.ceil(seconds)}
     for processes in range(count + 1, _MOST_PROCESSES + 1):
         if t_quantile(0.975, processes - 1) * math.sqrt(ratio.between / processes) < gap:
+            if few:
+                return "too-few-quads", {"seconds": math.ceil(spent * (processes - count) / count)}
             return "too-few-processes", {"processes": processes}
     return "near-margin", {}

@@ -1,157 +1,89 @@
-"""What fits into a budget: each kernel is timed once in one call, and what is compared depends on that."""
+"""The budget: what it covers, how it is dealt out, and how it is kept. Nothing here needs torch.
+
+`--budget` is how long measuring takes, within a factor of 1.5. It covers all that runs what is measured, or
+copies its data: the profile of a call, recording what kernels are passed, rings of inputs, calibration,
+warm-up, quads, overheads, the roofline. It does not cover what has to be done once whatever is measured
+after it: importing, compiling (kernels, guards, empty kernels), checking, setting up the clock of a GPU.
+
+It is dealt out in three parts:
+
+    0.75  comparisons; all of it where only one kernel is measured, which has no overheads and no roofline
+    0.15  overheads, in one process
+    0.1   the roofline, in a process of its own
+
+and the first among processes: two ninths for each of the first three, one ninth for each that comes after
+them since those differ (`share_of`). Where calls are so long that a share is not enough for one of each
+side, there are fewer processes (`processes_within`), fewer comparisons (`Budget.left` against what one takes
+at least), and no overheads, whose part the comparisons have then. One thing is always measured: one call of
+each side of the first comparison.
+"""
 
 from __future__ import annotations
 
-import random
-import re
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-import torch
-
-from inductor_probe.harness.bench import Bench, Call, replaced
-from inductor_probe.harness.inputs import clone, tensors_of
-from inductor_probe.harness.remarks import remark
-from inductor_probe.harness.timing import Quad, Ring, Side, Subject, cpu_clock
-
-MOST_KERNELS = 10
+COMPARISONS, OVERHEADS, ROOFLINE = 0.75, 0.15, 0.1
 PROCESSES = 3  # fewer give no verdict
-SETTLED = 24  # calls of a side that a comparison takes at least, with its calibration and warm-up
-QUAD = 4  # calls of one quad, of both sides
-MOST_QUADS = 6  # of long calls: with so many there is time to settle
-OVERHEADS = 60  # calls that a table of overheads takes at least
-ALLOWED = 1.2  # of its share that a comparison may take
-SHARED = 0.8  # of the wall time that a quad had a core, at least
+MORE_PROCESSES = 9  # where the first ones differ: Student's quantile falls from 4.3 to 2.8, a quarter trimmed
+ALLOWED = 1.35  # of the budget may be used so that there are `PROCESSES`, or one more comparison
+LONG_S = 0.05  # calls of which a quad takes 0.2 s: each of them is counted
+OVERHEAD_CALLS = 60  # that a table of overheads takes at least
+PART_S = 0.006  # that each launch adds to it, however short
 
 
-@dataclass
-class Profile:
-    """One call: its seconds, and those of each launch of each kernel in it."""
+class Budget:
+    """The seconds that a process may measure, and how many of them it has used since it was made."""
 
-    call: float
-    launches: dict[str, list[float]]
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._paused = 0.0
+        self._begin = time.perf_counter()
 
-    def longest(self, kernels: Iterable[str], named: Iterable[str]) -> list[str]:
-        """Return the `MOST_KERNELS` longest of `kernels`, and those that have a variant in `named`.
+    @property
+    def spent(self) -> float:
+        """Return the seconds measured so far."""
+        return time.perf_counter() - self._begin - self._paused
 
-        They stand in the order of `kernels`. Of eleven kernels the shortest is left out, unless it was
-        edited: then its `k_v2` is in `named`.
-        """
-        names = list(kernels)
-        ranked = sorted(names, key=lambda name: -sum(self.launches.get(name, ())))[:MOST_KERNELS]
-        originals = {re.sub(r"_v\d+$", "", name) for name in named}
-        return [name for name in names if name in ranked or name in originals]
+    @property
+    def left(self) -> float:
+        """Return the seconds that are left; negative where more was used than there was."""
+        return self.seconds - self.spent
 
-    def quad(self, names: Iterable[str]) -> float:
-        """Return the seconds of a quad of each comparison: of the call, and of each launch of `names`."""
-        return QUAD * (self.call + sum(sum(self.launches.get(name, ())) for name in names))
-
-    def expected(self, subject: str) -> float:
-        """Return about how long one call of `k alone #2` takes; all but kernels count as the whole call."""
-        launches = self.launches.get(subject.partition(" ")[0])
-        return max(launches) if launches else self.call
-
-
-class Stopwatch:
-    """Stands in for a kernel: passes calls on, and times them to the end of what they enqueue."""
-
-    def __init__(self, kernel: Any, seconds: list[float], on_cuda: bool) -> None:
-        self.kernel = kernel
-        self._seconds = seconds
-        self._on_cuda = on_cuda
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Do what calling a C++ kernel does."""
-        return self._timed(self.kernel, args, kwargs)
-
-    def run(self, *args: Any, **kwargs: Any) -> Any:
-        """Do what `run` of a Triton kernel does."""
-        return self._timed(self.kernel.run, args, kwargs)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.kernel, name)
-
-    def _timed(self, start: Any, args: Any, kwargs: Any) -> Any:
-        wait(self._on_cuda)
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Do not count what is done meanwhile: it compiles, or sets up a clock."""
         begin = time.perf_counter()
-        result = start(*args, **kwargs)
-        wait(self._on_cuda)
-        self._seconds.append(time.perf_counter() - begin)
-        return result
+        try:
+            yield
+        finally:
+            self._paused += time.perf_counter() - begin
 
 
-def wait(on_cuda: bool) -> None:
-    """Wait until a GPU has done what was enqueued."""
-    if on_cuda:
-        torch.cuda.synchronize()
+def share_of(budget: float, number: int, processes: int | None = None) -> float:
+    """Return the seconds of a budget that process `number` (the first is 0) has for its comparisons.
 
-
-def profile_call(bench: Bench, inputs: list[Any]) -> Profile:
-    """Run the pristine call twice, once with a stopwatch at each kernel; it was run before."""
-    on_cuda = any(tensor.is_cuda for tensor in tensors_of(inputs))
-    call, launches = bench.namespace["call"], dict[str, list[float]]()
-    values = clone(inputs)
-    wait(on_cuda)
-    begin = time.perf_counter()
-    call(values)
-    wait(on_cuda)
-    seconds = time.perf_counter() - begin
-    watches = {
-        name: Stopwatch(bench.namespace[name], launches.setdefault(name, []), on_cuda)
-        for name in bench.kernels
-    }
-    with replaced(bench.namespace, watches):
-        call(clone(inputs))
-    return Profile(seconds, launches)
-
-
-def processes_within(seconds: float, profile: Profile, names: Iterable[str]) -> int | None:
-    """Return how many processes a budget is enough for; None if for as many as are wanted.
-
-    A call of 0.75 s whose one kernel takes all of it: a quad of both comparisons takes 6 s. 20 s are enough
-    for three processes with a quad each, 10 s for one, and of 2 s that one takes what it can.
+    The first three have two thirds of it, each of the others half as much as one of them: three take 0.67 of
+    the budget, and all nine 1.33 of it. `processes`: a number that was asked for; they share it alike.
     """
-    quad = profile.quad(names)
-    if seconds >= PROCESSES * quad:
-        return None
-    return max(1, int(seconds / quad))
+    if processes is not None:
+        return budget / processes
+    return budget * (2 if number < PROCESSES else 1) / MORE_PROCESSES
 
 
-def waiting_clock(run: Call, calls: int) -> float:
-    """Call `run` so many times, until the GPU has done all of it; return the seconds a call."""
-    wait(on_cuda=True)
-    begin = time.perf_counter()
-    for _ in range(calls):
-        run()
-    wait(on_cuda=True)
-    return (time.perf_counter() - begin) / calls
+def processes_within(seconds: float, process_s: float, processes: int = PROCESSES) -> int | None:
+    """Return how many processes `seconds` are enough for, at least one; None if for `processes` and more.
 
-
-def few_quads(
-    subjects: tuple[Subject, Subject | None], rings: list[Ring], seconds: float, rng: random.Random
-) -> list[Quad]:
-    """Time quads of long calls for about `seconds`, one at least.
-
-    They are neither calibrated nor warmed up, which would take longer than the budget.
+    `process_s` is what one takes at least. A call of 0.9 s is compared with a copy of it, after a call that
+    records the arguments of its kernel: 2.7 s. 7.5 s are enough for three such processes (8.1 s), as a third
+    more is allowed; 4.5 s are enough for two, and one is there always.
     """
-    sides = []
-    for subject, ring in zip(subjects, rings, strict=False):
-        if subject is not None:
-            on_cuda = any(tensor.is_cuda for tensor in tensors_of(ring.slots[0]))
-            runs = [subject.bind(values) for values in ring.slots]
-            sides.append(Side(subject.name, runs, ring, waiting_clock if on_cuda else cpu_clock, []))
-    a, b = sides[0], sides[-1]
-    quads, begin = list[Quad](), time.perf_counter()
-    while len(quads) < MOST_QUADS:
-        spent = time.perf_counter() - begin
-        if quads and spent * (len(quads) + 1) / len(quads) > ALLOWED * seconds:
-            break
-        order, wall, cpu = rng.choice(("ABBA", "BAAB")), time.perf_counter(), time.process_time()
-        laps = [(a if side == "A" else b).lap(len(quads)) for side in order]
-        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-        shared = a.clock is cpu_clock and cpu < SHARED * wall
-        disturbed = remark("core-shared", core_ms=cpu * 1e3, wall_ms=wall * 1e3) if shared else None
-        quads.append(Quad(order, laps, subjects[1] is None, disturbed))
-    return quads
+    if ALLOWED * seconds >= processes * process_s:
+        return None if seconds >= 2 * processes * process_s else processes
+    return max(1, int(ALLOWED * seconds / process_s))
+
+
+def overheads_fit(call_s: float, launches: int, seconds: float) -> bool:
+    """Tell whether a table of overheads of a call with so many launches can be had in about `seconds`."""
+    return OVERHEAD_CALLS * call_s + PART_S * launches <= max(2 * seconds, LONG_S)

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import torch
 
 from inductor_probe.harness.bench import Bench
+from inductor_probe.harness.call_profile import Profile
 from inductor_probe.harness.checks import Check
 from inductor_probe.harness.gpu_clock import device_error
 from inductor_probe.harness.load import BenchText, CompileError, LoadError
@@ -119,6 +120,7 @@ def measure(file: Request, request: Request, tell: Tell) -> None:
             "overheads": times.overheads,
             "resources": resources(bench),
             "configs": times.configs or [],
+            "measured": times.measured,
         },
     )
 
@@ -176,20 +178,22 @@ def listener_of(tell: Tell) -> Listener:
         phase=lambda phase, names: tell("phase", phase=phase, names=names),
         timed=lambda pair: tell("comparison", comparison=asdict(pair)),
         warn=lambda remark: tell("warning", warning=remark),
-        planned=lambda names, once, processes: tell("plan", kernels=names, once=once, processes=processes),
+        planned=lambda plan: tell("plan", **asdict(plan)),
+        untimed=lambda names, kernels: tell("untimed", names=names, kernels=kernels),
     )
 
 
 def options_of(values: Request) -> Options:
     """Return options that came as JSON, where tuples are lists."""
     sizes = tuple((name, number) for name, number in values.get("sizes", ()))
-    kernels = values.get("kernels")
+    kernels, profile = values.get("kernels"), values.get("profile")
     return Options(
         **{
             **values,
             "sizes": sizes,
             "skipped": tuple(values.get("skipped", ())),
             "kernels": None if kernels is None else tuple(kernels),
+            "profile": None if profile is None else Profile(**profile),
         }
     )
 

@@ -7,8 +7,8 @@ import os
 import platform
 import random
 import re
-import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,30 +17,43 @@ import torch
 
 from inductor_probe.harness.bench import Bench, original_of
 from inductor_probe.harness.budget import (
-    OVERHEADS,
-    QUAD,
-    SETTLED,
-    Profile,
-    few_quads,
+    COMPARISONS,
+    PROCESSES,
+    Budget,
+    overheads_fit,
     processes_within,
-    profile_call,
 )
+from inductor_probe.harness.call_profile import MOST_KERNELS, Profile, profile_call
 from inductor_probe.harness.checks import Check, Reason
 from inductor_probe.harness.configs import time_configs
 from inductor_probe.harness.constants import bind_constants
 from inductor_probe.harness.gpu_clock import device_error
 from inductor_probe.harness.inputs import clone, tensors_of
 from inductor_probe.harness.overheads import measure_overheads
-from inductor_probe.harness.quads import Ring, Side, gpu_clock, make_ring, make_side, time_quads
+from inductor_probe.harness.quads import (
+    Ring,
+    Side,
+    gpu_clock,
+    make_ring,
+    make_side,
+    time_long_calls,
+    time_quads,
+)
 from inductor_probe.harness.reference import first_line
 from inductor_probe.harness.references import VariantCheck, Watch, check_all
 from inductor_probe.harness.remarks import Remark, remark
-from inductor_probe.harness.replays import Pair, call_pairs, kernel_pairs, record
+from inductor_probe.harness.replays import Launch, Pair, call_pairs, kernel_pairs, record, record_all
 from inductor_probe.harness.report import Timed
 from inductor_probe.harness.saved_inputs import KINDS, choose_inputs
+from inductor_probe.harness.timing import LAP_S, LAPS
 
 SCHEMA = 2
-LONG_S = 0.1  # what takes no longer fits into any budget
+SETTLED = 24  # calls of a side that a comparison takes at least, with its calibration and warm-up
+SHORT_S = 0.001  # single calls of less are not timed
+COPIED = 1e9  # bytes a second, into memory that is touched for the first time
+RING_SHARE = 1 / 8  # of a comparison's time that copies of its arguments may take
+SLACK = 1.1  # of its budget a process may use for all but its first comparison
+BRIEF_S, GRACE_S = 0.02, 0.3  # comparisons that take no longer may use so much more: a busy core is slow
 CPUINFO = Path("/proc/cpuinfo")
 
 
@@ -50,7 +63,7 @@ class Options:
 
     Attributes:
         kernel: check everything, time this kernel and its variants only.
-        budget: seconds of timing, for all comparisons of this process.
+        budget: seconds of measuring, for all comparisons of this process: see `harness/budget.py`.
         precision: width of the interval of a log-ratio at which timing a pair ends.
         threads: of torch and OpenMP.
         cold: calls find none of their data in a cache; None until `bind_inputs` knows the device.
@@ -61,9 +74,12 @@ class Options:
         seed: of inputs, their places in memory, and the order of timing.
         check_only: time nothing.
         overheads: seconds for where the time of a call goes; 0: it is not measured.
-        skipped: subjects that are not timed, by name: an earlier process ended while it timed them.
+        skipped: subjects that are not timed, by name: an earlier process ended while it timed them, or had
+            no time for them.
         total: seconds for the comparisons of all processes; 0: this is the only one.
+        processes: how many were asked for; None for as many as it takes.
         kernels: those to compare, as the first process chose them; None: this process chooses.
+        profile: of a call, as the first process has it; None: this process takes it.
     """
 
     kernel: str | None = None
@@ -81,7 +97,9 @@ class Options:
     overheads: float = 0.75
     skipped: tuple[str, ...] = ()
     total: float = 0.0
+    processes: int | None = None
     kernels: tuple[str, ...] | None = None
+    profile: Profile | None = None
 
 
 @dataclass
@@ -105,11 +123,15 @@ class Checked:
 
 @dataclass
 class Times:
-    """What was timed: `comparisons` of pairs, `overheads` of the call, or `configs` of each kernel."""
+    """What was timed: `comparisons` of pairs, `overheads` of the call, or `configs` of each kernel.
+
+    `measured`: the seconds that count against the budget.
+    """
 
     comparisons: list[Timed]
     overheads: dict[str, Any] | None = None
     configs: list[dict[str, Any]] | None = None
+    measured: float = 0.0
 
 
 def bind_inputs(bench: Bench, options: Options) -> Options:
@@ -144,6 +166,25 @@ def run_checks(
 
 
 @dataclass
+class Plan:
+    """What the first process of a run tells those that follow.
+
+    Attributes:
+        kernels: those that are compared.
+        once: seconds of other kernels in one call.
+        processes: how many the budget is enough for; None for as many as are wanted.
+        total: seconds for the comparisons of all processes.
+        profile: of a call.
+    """
+
+    kernels: list[str]
+    once: dict[str, float]
+    processes: int | None
+    total: float
+    profile: Profile
+
+
+@dataclass
 class Listener:
     """What hears of a measurement while it runs; by default nobody.
 
@@ -151,14 +192,15 @@ class Listener:
         phase: what comes next (`timing`, `overheads`), and of what: names of both sides, or a kernel's.
         timed: a pair that was timed.
         warn: what spoils times, or could not be timed.
-        planned: which kernels are compared, seconds of the others in one call, and how many processes the
-            budget is enough for: None for as many as are wanted.
+        planned: what the first process found out, for those that follow.
+        untimed: subjects that there is no time for; the kernels that have anything timed.
     """
 
     phase: Callable[[str, tuple[str, ...]], None] = lambda phase, names: None
     timed: Callable[[Timed], None] = lambda pair: None
     warn: Callable[[Remark], None] = lambda remark: None
-    planned: Callable[[list[str], dict[str, float], int | None], None] = lambda names, once, processes: None
+    planned: Callable[[Plan], None] = lambda plan: None
+    untimed: Callable[[list[str], list[str]], None] = lambda names, kernels: None
 
 
 def run_timing(
@@ -178,62 +220,150 @@ def run_timing(
     with torch.no_grad():
         if options.configs is not None:
             return Times([], configs=sweep_configs(bench, options, inputs))
-        listener.phase("profiling", ())
-        profile = Profile(0.0, {}) if bench.missing else profile_call(bench, inputs)
-        options = planned(bench, options, profile, variants, listener)
-        pairs = pairs_of(bench, options, inputs, variants, listener)
-        if profile.call > LONG_S:  # the budget may end before the last: eager is the least of what is asked
-            pairs.sort(key=lambda pair: pair[0].name.startswith("Eager"))
-        end = time.perf_counter() + options.budget
+        prepare(bench, options, inputs)
+        budget, launches = Budget(options.budget), dict[str, list[Launch]]()
+        profile, first = options.profile or Profile(), options.kernels is None
+        if options.profile is None and not bench.missing:
+            listener.phase("profiling", ())
+            names = [options.kernel] if options.kernel else bench.kernels
+            recorded = len(names) <= MOST_KERNELS and "profiling" not in options.skipped
+            profile, launches = profile_call(bench, inputs, names if recorded else ())
+        if options.kernels is None:
+            edited = {*variants, *bench.namespace.get("ABLATIONS", {})}
+            names = [options.kernel] if options.kernel else profile.longest(bench.kernels, edited)
+            options = replace(options, kernels=tuple(names))
+        pairs = pairs_of(bench, options, inputs, variants, listener, launches)
+        overheads = (
+            bool(pairs)
+            and options.overheads > 0
+            and not (options.kernel or bench.missing)
+            and overheads_fit(profile.call, sum(map(len, profile.launches.values())), options.overheads)
+        )
+        pairs.sort(key=lambda pair: rank(pair, profile))
+        if first:
+            pairs, options = planned(pairs, options, profile, listener, overheads=overheads)
+            budget.seconds = options.budget
         gc.disable()
-        for number, pair in enumerate(pairs):
-            left, names = end - time.perf_counter(), tuple(subject.name for subject in pair if subject)
-            quad_s = QUAD * profile.expected(names[0])
-            if times.comparisons and quad_s > LONG_S and left < quad_s / 2:
-                listener.warn(remark("no-budget-left", names[-1], quad_s=quad_s, left_s=max(left, 0.0)))
-                continue
-            listener.phase("timing", names)
-            try:
-                share = left / (len(pairs) - number)
-                timed = time_pair(pair, options, share, rng, listener.warn, profile.expected(names[0]))
-            except (MemoryError, RuntimeError) as error:  # torch has its own for memory: a RuntimeError
-                if device_error():  # nothing more can be timed in this process
-                    raise
-                listener.warn(remark("pair-not-timed", names[-1], error=first_line(error)))
-            else:
-                times.comparisons.append(timed)
-                listener.timed(timed)
-        if pairs and options.overheads > 0 and not (options.kernel or bench.missing):
-            if OVERHEADS * profile.call > max(2 * options.overheads, LONG_S):
-                listener.warn(remark("overheads-left-out", call_s=profile.call))
-            else:
-                listener.phase("overheads", ())
-                times.overheads = measure_overheads(bench, inputs, options.overheads, rng)
+        times.comparisons = time_pairs(pairs, options, budget, profile, rng, listener)
+        times.measured = budget.spent
+        if overheads:
+            listener.phase("overheads", ())
+            budget = Budget(options.overheads)
+            times.overheads = measure_overheads(bench, inputs, budget, rng)
+            times.measured += budget.spent
+        elif first and pairs and options.overheads > 0 and not (options.kernel or bench.missing):
+            listener.warn(remark("overheads-left-out", call_s=profile.call))
         gc.enable()
     return times
 
 
+def prepare(bench: Bench, options: Options, inputs: list[Any]) -> None:
+    """Do what a GPU needs before anything is measured: load Triton kernels, and calibrate its clock."""
+    device = next((str(tensor.device) for tensor in tensors_of(inputs) if tensor.is_cuda), None)
+    if device is not None:
+        gpu_clock(device, bool(options.cold))
+        if options.profile is not None and not bench.missing:  # no check ran them in this process
+            bench.run("call", clone(inputs))
+
+
 def planned(
-    bench: Bench, options: Options, profile: Profile, variants: set[str], listener: Listener
-) -> Options:
-    """Return the options with the kernels to compare, and the time for it, unless a process chose before."""
-    if options.kernels is not None:
-        return options
-    edited = {*variants, *bench.namespace.get("ABLATIONS", {})}
-    names = [options.kernel] if options.kernel else profile.longest(bench.kernels, edited)
-    once = {name: sum(times) for name, times in profile.launches.items() if times and name not in names}
-    processes = processes_within(options.total or options.budget, profile, names)
-    budget = options.total / processes if processes and options.total else options.budget
-    listener.planned(names, {} if options.kernel else once, processes)
-    return replace(options, kernels=tuple(names), budget=budget)
+    pairs: list[Pair], options: Options, profile: Profile, listener: Listener, *, overheads: bool
+) -> tuple[list[Pair], Options]:
+    """Tell the listener what this process found out; return the pairs to time, and the time for them.
+
+    Where there is not enough time for all pairs, long kernels without a variant have the time that they took
+    in the profile.
+    """
+    total = options.total or options.budget
+    if not overheads and options.overheads > 0:
+        total, options = total / COMPARISONS, replace(options, budget=options.budget / COMPARISONS)
+    processes = None
+    if sum(least_seconds(pair, profile) for pair in pairs) > options.budget:
+        short = [pair for pair in pairs if pair[1] or profile.expected(pair[0].name) <= SHORT_S]
+        pairs = short or pairs[:1]
+        recording = profile.call if " alone" in pairs[0][0].name else 0.0
+        least = recording + least_seconds(pairs[0], profile)
+        if options.total:
+            processes = processes_within(total, least, options.processes or PROCESSES)
+            options = replace(options, budget=total / (processes or options.processes or PROCESSES))
+    compared = set(options.kernels or ())
+    alone = {pair[0].name.partition(" ")[0] for pair in pairs}
+    once = {
+        name: sum(times)
+        for name, times in profile.launches.items()
+        if times and not options.kernel and (name not in compared or name not in alone)
+    }
+    kernels = [name for name in options.kernels or () if name not in once]
+    listener.planned(Plan(kernels, once, processes, total, profile))
+    return pairs, options
 
 
-def pairs_of(
-    bench: Bench, options: Options, inputs: list[Any], variants: set[str], listener: Listener
+def rank(pair: Pair, profile: Profile) -> tuple[bool, bool, float]:
+    """Return by what pairs are sorted: edited variants come first, the shortest ahead, then eager.
+
+    What comes late may find no time left.
+    """
+    return pair[1] is None, pair[0].name.startswith("Eager"), least_seconds(pair, profile)
+
+
+def least_seconds(pair: Pair, profile: Profile) -> float:
+    """Return about how long timing a pair takes at least, in seconds.
+
+    One call of each side where they are long; where they are short, calibration, warm-up and six quads. Its
+    arguments are copied twice before: of 100 MB, in 0.2 s.
+    """
+    call_s = profile.expected(pair[0].name)
+    storages = {tensor.untyped_storage().data_ptr(): tensor for tensor in tensors_of(pair[0].values)}
+    copied: int = 2 * sum(tensor.untyped_storage().nbytes() for tensor in storages.values())
+    calls_s = 2 * call_s if call_s > SHORT_S else 2 * SETTLED * max(call_s, LAPS * LAP_S)
+    return calls_s + copied / COPIED
+
+
+def time_pairs(  # noqa: PLR0917 - what is known of the pairs
+    pairs: list[Pair],
+    options: Options,
+    budget: Budget,
+    profile: Profile,
+    rng: random.Random,
+    listener: Listener,
+) -> list[Timed]:
+    """Time pairs, each for an equal part of what is left of the budget; warn of those that get none."""
+    comparisons, untimed = list[Timed](), list[str]()
+    for number, pair in enumerate(pairs):
+        names, least = tuple(subject.name for subject in pair if subject), least_seconds(pair, profile)
+        grace = GRACE_S if least <= BRIEF_S else 0.0
+        if comparisons and budget.spent + least > SLACK * budget.seconds + grace:
+            untimed.append(names[-1])
+            listener.warn(remark("no-budget-left", names[-1], least_s=least, left_s=max(budget.left, 0.0)))
+            continue
+        listener.phase("timing", names)
+        share = max(budget.left / (len(pairs) - number), least)
+        try:
+            timed = time_pair(pair, options, share, rng, listener.warn, profile.expected(names[0]))
+        except (MemoryError, RuntimeError) as error:  # torch has its own for memory: a RuntimeError
+            if device_error():  # nothing more can be timed in this process
+                raise
+            listener.warn(remark("pair-not-timed", names[-1], error=first_line(error)))
+        else:
+            comparisons.append(timed)
+            listener.timed(timed)
+    if untimed:
+        listener.untimed(untimed, [timed.baseline.partition(" ")[0] for timed in comparisons])
+    return comparisons
+
+
+def pairs_of(  # noqa: PLR0917 - what is known of the graph
+    bench: Bench,
+    options: Options,
+    inputs: list[Any],
+    variants: set[str],
+    listener: Listener,
+    launches: dict[str, list[Launch]],
 ) -> list[Pair]:
     """Return what is to be compared: the call with eager and with its variants, then kernel by kernel.
 
-    The call is left out if it has no real constants, and so are the kernels that take those.
+    The call is left out if it has no real constants, and so are the kernels that take those. `launches` are
+    those that were recorded already.
     """
     missing, pairs = bench.missing or {}, list[Pair]()
     if missing and not options.kernel:
@@ -242,10 +372,14 @@ def pairs_of(
         if bench.aten_graph is None:
             listener.warn(remark("eager-not-timed", reason=bench.no_reference))
         pairs += call_pairs(bench, inputs, variants)
-    for kernel in (name for name in options.kernels or () if name not in {*missing, *options.skipped}):
-        listener.phase("recording", (kernel,))
+    kernels = [name for name in options.kernels or () if name not in {*missing, *options.skipped}]
+    if kernels and not launches:
+        listener.phase("recording", tuple(kernels))
+        with suppress(MemoryError, RuntimeError):  # one by one, then: whichever cannot be had is named
+            launches = record_all(bench, kernels, inputs)
+    for kernel in kernels:
         try:
-            pairs += kernel_pairs(bench, kernel, inputs, variants, listener.warn)
+            pairs += kernel_pairs(bench, kernel, inputs, variants, listener.warn, launches.get(kernel))
         except (MemoryError, RuntimeError) as error:
             listener.warn(remark("pair-not-timed", kernel, error=first_line(error)))
     skipped = set(options.skipped)
@@ -255,33 +389,35 @@ def pairs_of(
 def time_pair(  # noqa: PLR0917 - what is known of a pair
     pair: Pair,
     options: Options,
-    budget: float,
+    seconds: float,
     rng: random.Random,
     warn: Callable[[Remark], None],
     expected: float = 0.0,
 ) -> Timed:
-    """Time two subjects against each other for `budget` seconds, on one ring if they take the same values.
+    """Time two subjects against each other for `seconds`, on one ring if they take the same values.
 
-    Of calls so long (`expected` seconds) that they cannot be warmed up in that time, a few quads are timed.
+    Of calls so long (`expected` seconds) that they cannot be warmed up in that time, a few are timed.
     """
     baseline, candidate = pair
     rings: dict[int, Ring] = {}
     sides: dict[str, Side] = {}
     subjects = [baseline, candidate] if candidate else [baseline]
     ordered = subjects[::-1] if options.copies_first else subjects
-    name, begin = candidate.name if candidate else None, time.perf_counter()
+    name, budget = candidate.name if candidate else None, Budget(seconds)
     for subject in ordered:
         key = id(subject.values)
-        rings[key] = rings.get(key) or make_ring(subject.values, bool(options.cold), rng, warn)
-    if len(subjects) * SETTLED * expected > max(budget, LONG_S):
-        quads = few_quads(pair, [rings[id(subject.values)] for subject in subjects], budget, rng)
-        return Timed(baseline.name, name, quads, time.perf_counter() - begin)
+        rings[key] = rings.get(key) or make_ring(
+            subject.values, bool(options.cold), rng, warn, RING_SHARE * seconds
+        )
+    if expected > SHORT_S and 2 * SETTLED * expected > budget.left:
+        several = [rings[id(subject.values)] for subject in subjects]
+        quads = time_long_calls(pair, several, budget.left, expected, rng)
+        return Timed(baseline.name, name, quads, budget.spent)
     for subject in ordered:
         sides[subject.name] = make_side(subject, rings[id(subject.values)])
-    begin = time.perf_counter()
     b = sides[candidate.name] if candidate else None
-    quads = time_quads(sides[baseline.name], b, budget, options.precision, rng)
-    return Timed(baseline.name, name, quads, time.perf_counter() - begin)
+    quads = time_quads(sides[baseline.name], b, max(budget.left, 0.0), options.precision, rng)
+    return Timed(baseline.name, name, quads, budget.spent)
 
 
 def sweep_configs(bench: Bench, options: Options, inputs: list[Any]) -> list[dict[str, Any]]:
@@ -375,4 +511,5 @@ def process_record(
         "overheads": times.overheads,
         "resources": resources(bench),
         "configs": times.configs or [],
+        "measured": times.measured,
     }

@@ -19,6 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
 from inductor_probe.harness.bench import Bench, Call, replaced
+from inductor_probe.harness.budget import Budget
 from inductor_probe.harness.gpu_clock import GpuClock, host_seconds
 from inductor_probe.harness.inputs import clone, tensors_of
 from inductor_probe.harness.judge import ALLOCATORS
@@ -41,7 +42,7 @@ from inductor_probe.harness.replays import Launch, record
 MOST_LAUNCHES = 48
 MOST_BYTES = 2 << 30  # of all that launches are passed; a ring holds a few times that
 MOST_SIGNATURES = 4  # each takes seconds to compile once
-FEWEST_ROUNDS = 5
+FEWEST_ROUNDS = 3
 TRIES = 4
 DEVICE_CALLS = 16  # of a block on a GPU
 NOT_WORK = ("empty", "new_empty", "_reinterpret_tensor", "_alloc_from_pool")  # operators of the wrapper
@@ -65,7 +66,7 @@ class Part:
     a CPU the same call of an `empty` kernel, on CUDA the time to enqueue. `wall` is, on CUDA, of calls one
     after the other until the last has ended. For `guards`, `seconds` is with them and `host` without, and
     the wrapper in neither. `repeated` blocks were taken again because something else had run on our cores;
-    of `disturbed` ones the last try was no better.
+    of `disturbed` ones the last try was no better; `tries` is how many there may be now.
     """
 
     kind: str
@@ -77,10 +78,11 @@ class Part:
     wall: list[float] = field(default_factory=list)
     repeated: int = 0
     disturbed: int = 0
+    tries: int = TRIES
 
     def plain(self) -> dict[str, Any]:
         """Return it for JSON."""
-        return {name: value for name, value in vars(self).items() if name not in ("side", "empty")}
+        return {name: value for name, value in vars(self).items() if name not in ("side", "empty", "tries")}
 
     def on_cpu(self, number: int) -> None:
         """Time a block of it, and one of the empty kernel."""
@@ -91,7 +93,7 @@ class Part:
     def _block(self, side: Side, number: int) -> float:
         """Time a block; once more where something else had our core meanwhile, a few times at most."""
         seconds = 0.0
-        for again in range(TRIES):
+        for again in range(self.tries):
             self.repeated += again > 0
             run_once(side, number)  # inside the wrapper its data are warm from the step before, too
             switches, wall, cpu = involuntary_switches(), time.perf_counter(), time.process_time()
@@ -237,8 +239,10 @@ class Guarded:
         return run
 
 
-def measure_overheads(bench: Bench, inputs: list[Any], seconds: float, rng: random.Random) -> dict[str, Any]:
-    """Time kernels, launches, wrapper and compiled callable in turn for `seconds`; return it for JSON.
+def measure_overheads(bench: Bench, inputs: list[Any], budget: Budget, rng: random.Random) -> dict[str, Any]:
+    """Time kernels, launches, wrapper and compiled callable in turn within `budget`; return it for JSON.
+
+    Three rounds there are at least. Compiling does not count: empty kernels, and guards.
 
     Its keys are `device`, `allocations` (by the wrapper, a call), `parts` (see `Part`, in the order they
     run), `flops` (pairs of operator and count, in the order of the graph; null without a reference) and
@@ -249,9 +253,11 @@ def measure_overheads(bench: Bench, inputs: list[Any], seconds: float, rng: rand
     gpu = next((tensor for tensor in tensors_of(inputs) if tensor.is_cuda), None)
     with torch.no_grad():
         steps = steps_of(bench, inputs, remarks)
-        clock = gpu_clock(str(gpu.device), False) if gpu is not None else None
+        with budget.paused():
+            clock = gpu_clock(str(gpu.device), False) if gpu is not None else None
+            empties = empty_kernels(steps, remarks) if gpu is None else {}
         try:
-            parts = parts_of(steps, rng, remarks, empties=gpu is None)
+            parts = parts_of(steps, rng, empties)
         except Exception as error:  # a library call may not be one to repeat: of its own, or out of memory
             parts = []
             remarks.append(remark("kernels-not-timed", error=first_line(error)))
@@ -260,7 +266,8 @@ def measure_overheads(bench: Bench, inputs: list[Any], seconds: float, rng: rand
         parts.append(Part("call", "call", make_side(call, ring)))
         guarded = None
         try:
-            guarded = Guarded(entry, inputs)
+            with budget.paused():
+                guarded = Guarded(entry, inputs)
             compiled = Subject("compiled", caller(guarded.with_wrapper), inputs)
             parts.append(Part("compiled", "compiled", make_side(compiled, ring)))
             behind, without = (
@@ -270,9 +277,10 @@ def measure_overheads(bench: Bench, inputs: list[Any], seconds: float, rng: rand
         except Exception as error:  # dynamo has many ways to refuse
             remarks.append(remark("guards-not-timed", error=first_line(error)))
         # All of them once a round, in random order, so that differences are taken within a round.
-        end, number = time.perf_counter() + seconds, 0
-        while number < FEWEST_ROUNDS or time.perf_counter() < end:
+        number = 0
+        while number < FEWEST_ROUNDS or budget.left > 0:
             for part in rng.sample(parts, len(parts)):
+                part.tries = TRIES if budget.left > 0 else 1
                 if clock and part.kind != "guards":
                     part.on_cuda(number, clock)
                 else:
@@ -349,16 +357,20 @@ def steps_of(bench: Bench, inputs: list[Any], remarks: list[Remark]) -> list[Ste
     return steps
 
 
-def parts_of(steps: list[Step], rng: random.Random, remarks: list[Remark], *, empties: bool) -> list[Part]:
-    """Make a part of each step; with `empties` beside an empty C++ kernel that takes the same arguments."""
-    parts = []
-    signatures = [signature(step.launch) for step in steps if step.kind == "kernel"] if empties else []
+def empty_kernels(steps: list[Step], remarks: list[Remark]) -> dict[str, Callable[..., object]]:
+    """Compile an empty C++ kernel for each of the most frequent signatures of the steps."""
+    signatures = [signature(step.launch) for step in steps if step.kind == "kernel"]
     try:
         ranked = sorted(set(signatures), key=lambda letters: (-signatures.count(letters), letters))
-        kernels = {letters: empty_kernel(letters) for letters in ranked[:MOST_SIGNATURES]}
+        return {letters: empty_kernel(letters) for letters in ranked[:MOST_SIGNATURES]}
     except Exception as error:  # whatever a compiler may say
-        kernels = {}
         remarks.append(remark("launches-included", error=first_line(error)))
+        return {}
+
+
+def parts_of(steps: list[Step], rng: random.Random, kernels: dict[str, Callable[..., object]]) -> list[Part]:
+    """Make a part of each step, beside an empty C++ kernel that takes the same arguments if there is one."""
+    parts = []
     for step in steps:
         values = step.launch.values()
         subject = Subject(step.name, step.launch.starter(step.run), values)

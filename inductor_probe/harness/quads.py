@@ -19,6 +19,7 @@ import torch
 from torch.utils._pytree import tree_map
 
 from inductor_probe.harness import timing
+from inductor_probe.harness.bench import Call
 from inductor_probe.harness.gpu_clock import GpuClock, ProfiledStream
 from inductor_probe.harness.inputs import clone, tensors_of
 from inductor_probe.harness.remarks import Remark, remark
@@ -32,12 +33,14 @@ __all__ = [
     "cpu_clock",
     "make_ring",
     "make_side",
+    "time_long_calls",
     "time_quad",
     "time_quads",
 ]
 
 BUSY = 0.8
 STEADY = 0.01  # of the clock of a GPU
+MOST_QUADS = 6  # of calls that are not warmed up: where there is time for more, there is for warming up
 GPU_SLOTS = 2  # each has CUDA graphs of its own
 COLD_SLOTS = 4096  # making one takes tens of microseconds
 COLD_SIZE = 1.5  # caches: what is taken once a round is evicted before the next
@@ -93,8 +96,14 @@ class ColdSide(Side):
         self.calls = min(self.calls, len(self.runs))
 
 
-def make_ring(values: Any, cold: bool, rng: random.Random, warn: Callable[[Remark], None]) -> Ring:
-    """Make a ring as large as it should be, or as memory allows; warn of a cold one that stays warm."""
+def make_ring(
+    values: Any, cold: bool, rng: random.Random, warn: Callable[[Remark], None], seconds: float = math.inf
+) -> Ring:
+    """Make a ring as large as it should be, or as memory allows; warn of a cold one that stays warm.
+
+    A warm one has fewer copies where making them takes longer than `seconds`.
+    """
+    end = time.perf_counter() + seconds
     tensors = tensors_of(values)
     storages = {tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes() for tensor in tensors}
     size = max(sum(storages.values()), 1)
@@ -107,8 +116,12 @@ def make_ring(values: Any, cold: bool, rng: random.Random, warn: Callable[[Remar
     slots = max(1, min(slots, free // 4 // size))
     if large and slots * size <= cache_size:
         warn(remark("data-not-cold", ring_mib=slots * size >> 20, cache_mib=cache_size >> 20))
-    kind = ColdRing if large else FlushedRing if cold else Ring
-    return kind(values, slots, partial(placed, rng=rng))
+    if large:
+        return ColdRing(values, slots, partial(placed, rng=rng))
+    ring = (FlushedRing if cold else Ring)(values, 1, partial(placed, rng=rng))
+    while len(ring.slots) < slots and time.perf_counter() < end:
+        ring.slots.append(placed(values, rng))
+    return ring
 
 
 def last_level_cache() -> int:
@@ -205,6 +218,55 @@ def time_quads(a: Side, b: Side | None, seconds: float, precision: float, rng: r
     for quad, hertz in zip(quads, clocks, strict=True):
         if median and abs(hertz / median - 1) > STEADY:
             quad.disturbed = remark("clock-changed", mhz=hertz / 1e6, median_mhz=median / 1e6)
+    return quads
+
+
+def waiting_clock(run: Call, calls: int) -> float:
+    """Call `run` so many times, until the GPU has done all of it; return the seconds a call."""
+    torch.cuda.synchronize()
+    seconds: float = cpu_clock(lambda: (run(), torch.cuda.synchronize()), calls)
+    return seconds
+
+
+def time_long_calls(
+    subjects: tuple[Subject, Subject | None],
+    rings: list[Ring],
+    seconds: float,
+    expected: float,
+    rng: random.Random,
+) -> list[Quad]:
+    """Time long calls in turns for about `seconds`: quads, or one call of each where that is all.
+
+    They are neither calibrated nor warmed up, which would take longer than the budget. With 2 s for calls
+    that take 0.3 s each: a quad (1.2 s), then one call of each (0.6 s). With 0.1 s: one call of each.
+
+    Args:
+        subjects: to compare; the second is None where the first is timed against itself.
+        rings: of each subject's values.
+        seconds: how long it may take; twice a call at least.
+        expected: about how long a call takes; later rounds go by what the first took.
+        rng: draws which comes first.
+    """
+    sides = []
+    for subject, ring in zip(subjects, rings, strict=False):
+        if subject is not None:
+            on_cuda = any(tensor.is_cuda for tensor in tensors_of(ring.slots[0]))
+            runs = [subject.bind(values) for values in ring.slots]
+            sides.append(Side(subject.name, runs, ring, waiting_clock if on_cuda else cpu_clock, []))
+    a, b = sides[0], sides[-1]
+    quads, spent, calls = list[Quad](), 0.0, 0
+    while len(quads) < MOST_QUADS:
+        left, call_s = seconds - spent, spent / calls if calls else expected
+        if quads and left < 2 * call_s:
+            break
+        order = rng.choice(("ABBA", "BAAB") if left >= 4 * call_s else ("AB", "BA"))
+        wall, cpu = time.perf_counter(), time.process_time()
+        laps = [(a if side == "A" else b).lap(len(quads)) for side in order]
+        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+        shared = a.clock is cpu_clock and cpu < BUSY * wall
+        disturbed = remark("core-shared", core_ms=cpu * 1e3, wall_ms=wall * 1e3) if shared else None
+        quads.append(Quad(order, laps, subjects[1] is None, disturbed))
+        spent, calls = spent + wall, calls + len(order)
     return quads
 
 

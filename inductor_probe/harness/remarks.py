@@ -44,7 +44,7 @@ SENTENCES = {  # by the type of the subject, a sentence for each code
         "other-launch-count": "{subject} is not timed alone: {entry} launches it {launches} times",
         "variant-not-compiled": "does not compile: line {line}: {error}",
         "pair-not-timed": "{subject} is not timed: {error}",
-        "no-budget-left": "{subject} is not timed: four calls take {quad_s:.2g} s, "
+        "no-budget-left": "{subject} is not timed: one comparison takes {least_s:.2g} s, "
         "and {left_s:.2g} s are left of the budget",
         "variant-crashes": "its process {how}",
         "raises": "raises {error}",

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import ctypes
-from collections.abc import Callable, Iterator
+import linecache
+import re
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -19,7 +22,7 @@ from inductor_probe.harness.launches import Pair, binder, call_pairs, starter, s
 from inductor_probe.harness.remarks import Remark, remark
 from inductor_probe.harness.timing import Subject
 
-__all__ = ["Launch", "Pair", "call_pairs", "kernel_pairs", "record"]
+__all__ = ["Launch", "Pair", "call_pairs", "kernel_pairs", "record", "record_all"]
 
 
 class Memory(TorchDispatchMode):  # type: ignore[misc]
@@ -152,18 +155,51 @@ def _run_recorded(
     return recorder.launches
 
 
-def kernel_pairs(
-    bench: Bench, kernel: str, inputs: list[Any], right: set[str], warn: Callable[[Remark], None]
+def record_all(bench: Bench, names: Iterable[str], inputs: list[Any]) -> dict[str, list[Launch]]:
+    """Run `call` once and return the launches of several kernels; those that can be repeated as recorded."""
+    recorders = {name: Recorder(bench.namespace[name]) for name in names}
+    with replaced(bench.namespace, recorders):
+        bench.run("call", clone(inputs))
+    launches: dict[str, list[Launch]] = {name: recorder.launches for name, recorder in recorders.items()}
+    return {name: rows for name, rows in launches.items() if all(launch.replayable() for launch in rows)}
+
+
+def same_wrapper(bench: Bench, number: str) -> bool:
+    """Tell whether `call_v2` (`number` is `_v2`) is `call` but for that number behind names.
+
+    Then it passes its kernels what `call` passes: they need not be recorded in a call of their own.
+    """
+    lines, texts = linecache.getlines(bench.namespace.get("__file__", "")), dict[str, str]()
+    for node in ast.parse("".join(lines)).body:
+        name = str(getattr(node, "name", "") or getattr(getattr(node, "targets", [None])[0], "id", ""))
+        texts[name] = "".join(lines[node.lineno - 1 : node.end_lineno])
+    copies = [name for name in texts if name.endswith(number) and original_of(name) not in bench.kernels]
+    return f"call{number}" in copies and all(
+        re.sub(rf"{number}\b", "", texts[name]) == texts.get(original_of(name)) for name in copies
+    )
+
+
+def kernel_pairs(  # noqa: PLR0917 - the last is for who has it
+    bench: Bench,
+    kernel: str,
+    inputs: list[Any],
+    right: set[str],
+    warn: Callable[[Remark], None],
+    launches: list[Launch] | None = None,
 ) -> Iterator[Pair]:
-    """Pair each launch of `kernel` with that of its right variants: on the same buffers, where they fit."""
-    launches = record(bench, "call", kernel, inputs)
+    """Pair each launch of `kernel` with that of its right variants: on the same buffers, where they fit.
+
+    `launches` are those of `kernel` in `call`, where they were recorded before.
+    """
+    launches = launches or record(bench, "call", kernel, inputs)
     if not all(launch.replayable() for launch in launches):
         warn(remark("foreign-pointers", kernel))
         return
     copies: dict[str, list[Launch]] = {}
     for name in sorted({*bench.variants(kernel)} & right):
         entry = "call" + name[len(kernel) :]
-        launched = record(bench, entry, name, inputs) if entry in right else []
+        own = entry in right and not same_wrapper(bench, name[len(kernel) :])
+        launched = record(bench, entry, name, inputs) if own else []
         if launched and len(launched) != len(launches):
             warn(remark("other-launch-count", name, entry=entry, launches=len(launched)))
         else:

@@ -195,8 +195,8 @@ class BenchSettings:
 
     Attributes:
         kernel: time this kernel and its variants only.
-        budget: seconds of timing, for all comparisons in all processes. Starting, compiling and checking
-            come on top.
+        budget: seconds of measuring, of everything in all processes. Starting, compiling and checking come
+            on top: see `harness/budget.py`.
         margin: what differs by less is the same.
         processes: how many; if None 3, and up to 9 where those differ so much that their interval is wide.
         cold: calls find none of their data in a cache; if None so on a GPU, and not on a CPU.
@@ -309,6 +309,7 @@ class BenchResult:
             against it.
         resources: of Triton kernels and of copies of them, by name.
         torch: its version; None where samples do not say. command: what measured them.
+        measured: seconds that measuring took, in all processes; None where samples do not say.
     """
 
     graph: str
@@ -331,6 +332,7 @@ class BenchResult:
     resources: tuple[tuple[str, Resources], ...] = ()
     torch: str | None = None
     command: tuple[str, ...] = ()
+    measured: float | None = None
 
     def time(self, name: str) -> Measurement:
         """Return the time of what is called so in the comparisons."""

@@ -43,7 +43,7 @@ BenchCode: TypeAlias = Literal[
     "kernels-exceed-call", "few-samples", "above-copy-rate", "below-copy-rate", "above-matmul-rate",
     "matmul-not-measured", "roofline-not-measured",
     # about the processes
-    "no-fork", "other-harness", "process-lost",
+    "no-fork", "other-harness", "process-lost", "budget-exceeded",
 ]  # fmt: skip
 """Made by `bench/` and `machine/roofline.py`."""
 

@@ -80,6 +80,7 @@ class Roofline:
         device: its name, `cpu` for processors.
         cache: bytes of the cache that the copy within a cache was made for: a core's second level, or the L2
             of a GPU. `last_cache`: of the last level.
+        measured: seconds that it took.
     """
 
     torch: str
@@ -89,6 +90,7 @@ class Roofline:
     last_cache: Count
     peaks: tuple[PeakRate, ...]
     remarks: tuple[Remark, ...] = ()
+    measured: Annotated[float, Between(0, 1e6)] = 0.0
 
     def peak(self, what: str, place: str) -> PeakRate | None:
         """Return a measured rate, None if there is none."""
@@ -165,23 +167,23 @@ class OverheadSamples:
     remarks: tuple[Remark, ...] = ()
 
 
-Order: TypeAlias = Literal["ABBA", "BAAB"]
+Order: TypeAlias = Literal["ABBA", "BAAB", "AB", "BA"]
 Side: TypeAlias = Literal["A", "B"]
 
 
 @dataclass(frozen=True, slots=True)
 class Quad:
-    """Four blocks of calls, two of a baseline A and two of a candidate B.
+    """Four blocks of calls, two of a baseline A and two of a candidate B; or one call of each.
 
     Attributes:
-        order: which block was whose.
+        order: which block was whose. `AB` and `BA` are of calls so long that there was no time for more.
         seconds: of a call, for each block, of its fastest lap.
         guard: B was A once more, so that their ratio should be 1.
         disturbed: what else ran on the cores, or which clock the GPU had; None if nothing did.
     """
 
     order: Order
-    seconds: tuple[Seconds, Seconds, Seconds, Seconds]
+    seconds: tuple[Seconds, ...]
     guard: bool
     disturbed: Remark | None
 
@@ -227,6 +229,8 @@ class Process:
         resources: of Triton kernels, by name.
         timed_once: seconds of the kernels that were not compared, as there are many: of all launches in one
             call, started one by one.
+        measured: seconds that count against the budget: all but importing, compiling and checking. None where
+            an earlier version measured.
     """
 
     graph: str
@@ -246,6 +250,7 @@ class Process:
     overheads: OverheadSamples | None = None
     resources: tuple[tuple[str, Resources], ...] = ()
     timed_once: tuple[tuple[str, Seconds], ...] = ()
+    measured: Annotated[float, Between(0, 1e6)] | None = None
 
 
 @dataclass(frozen=True, slots=True)

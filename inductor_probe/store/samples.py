@@ -118,6 +118,8 @@ def process_of(data: Any, where: str = "") -> Process:
         place = f"{where}.comparisons[{number}].quads".lstrip(".")
         if not series.quads:
             raise ValueError(f"{place} is empty")
+        if any(len(quad.seconds) != len(quad.order) for quad in series.quads):
+            raise ValueError(f"{place} has one with more or fewer times than its order has blocks")
         if series.candidate is not None and all(quad.guard for quad in series.quads):
             raise ValueError(f"{place} has none with {series.candidate}")
     return replace(process, overheads=overheads)

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inductor_probe.bench.verdict import MORE_PROCESSES, PROCESSES, conclude, share_of
+from inductor_probe.bench.verdict import conclude
+from inductor_probe.harness.budget import MORE_PROCESSES, PROCESSES, share_of
 from inductor_probe.model.timing import Series
 from tests.bench.simulated import LOST_ITS_CORE, quad, series, verdict_as_the_session_makes_it
 

@@ -182,6 +182,7 @@ def _how_measured(result: BenchResult) -> str:
         counted(result.threads, "thread"),
         counted(result.processes, "process", "processes"),
         f"margin {result.margin * 100:.3g} %",
+        *([f"measured for {duration(result.measured)}"] if result.measured else []),
         *([f"torch {result.torch}"] if result.torch else []),
     ]
     return ", ".join(facts)
@@ -289,7 +290,8 @@ def _comparisons(result: BenchResult) -> list[list[Cell]]:
     for baseline, comparisons in by_baseline.items():
         rows.append([*_time(result.time(baseline)), "", "", ""])
         for comparison in comparisons:
-            interval = f"{comparison.low:.3f} to {comparison.high:.3f}"
+            several = len(comparison.process_ratios) > 1
+            interval = f"{comparison.low:.3f} to {comparison.high:.3f}" if several else "one process"
             verdict = (comparison.verdict, _STYLES[comparison.verdict])
             times = _time(result.time(comparison.candidate), "  ")
             rows.append([*times, f"{comparison.ratio:.3f}x", interval, verdict])

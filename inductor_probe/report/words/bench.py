@@ -145,6 +145,8 @@ def clause(comparison: Comparison, margin: float) -> str:
             candidate, text = "no verdict for", f"{candidate} against {baseline}"
         case _:
             candidate, text = "invalid measurement of", f"{candidate} against {baseline}"
+    if len(comparison.process_ratios) == 1:  # what processes differ by is not known
+        interval = f"{ratio:.2f}x"
     reason = f": {sentence(comparison.reason)}" if comparison.reason else ""
     return f"{candidate} {text} ({interval}){reason}"
 
@@ -179,7 +181,9 @@ def next_steps(result: BenchResult, graph: str, places: Mapping[str, str], budge
     ranks = ("INVALID", "UNDECIDED", "FASTER", "SLOWER", "SAME")
     first = min(compared, key=lambda pair: ranks.index(pair.verdict))
     reason = first.reason
-    if reason and reason.code == "too-few-quads" and isinstance(more := reason.number("seconds"), int):
+    if reason and reason.code == "one-process" and isinstance(more := reason.number("seconds"), int):
+        step = f"{again} --budget {more}s measures in several processes"
+    elif reason and reason.code == "too-few-quads" and isinstance(more := reason.number("seconds"), int):
         step = f"{again} --budget {math.ceil(budget + 1.5 * more)}s measures for longer"
     elif reason and reason.code == "too-few-processes":
         step = f"{again} --processes {reason.number('processes')}"

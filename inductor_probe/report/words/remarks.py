@@ -150,10 +150,13 @@ _BENCH_WORDS: Mapping[str, _Words] = {
         "interval includes that"
     ),
     "few-samples": (
-        "a call of {subject} takes {call_s:.2g} s, so that it was compared {rounds:# time} only: differences "
-        "below {half:.1%} are not found"
+        "a call of {subject} takes {call_s:.2g} s, so that it was compared {rounds:# time} only"
+        "[: differences below {half:.1%} are not found]"
     ),
-    "one-process": "only one process was run: at least {fewest} are needed",
+    "one-process": "only one process was run: at least {fewest} are needed[, about {seconds} s]",
+    "budget-exceeded": (
+        "measuring took {measured_s:.2g} s, not {budget_s:.2g} s: nothing shorter could be compared"
+    ),
     "guard-outside-margin": "compared with itself, {baseline} takes {low:.3f} to {high:.3f}x its own time",
     "disturbed-quads": "the machine is busy: other programs ran during {disturbed} of {quads} measurements",
     "processes-disagree": "processes disagree on which is faster",
