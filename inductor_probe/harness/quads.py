@@ -209,9 +209,11 @@ def time_quads(a: Side, b: Side | None, seconds: float, precision: float, rng: r
         return timed
 
     def known(quads: list[Quad]) -> bool:
+        if not quads or len(quads) % 10:
+            return False
         both = [quad for quad in quads if not quad.guard] or quads
         scores = [quad.score() for quad in both if not quad.disturbed] or [quad.score() for quad in both]
-        return bool(quads) and len(quads) % 10 == 0 and width(scores) < precision
+        return width(scores) < precision
 
     quads = timing.time_quads(a, b, seconds, rng, watched, known)
     median = statistics.median(clocks)

@@ -15,6 +15,7 @@ import torch
 
 from inductor_probe.bench.overheads import overheads_of
 from inductor_probe.harness.bench import Bench
+from inductor_probe.harness.budget import Budget
 from inductor_probe.harness.overheads import measure_overheads
 from inductor_probe.machine.roofline import measure_roofline
 from inductor_probe.store.samples import overhead_samples
@@ -66,7 +67,7 @@ def bench(tmp_path: Path) -> Bench:
 
 def test_both_sides_of_a_call_on_a_gpu_add_up(bench: Bench) -> None:
     inputs = [torch.randn(512, 512, device="cuda"), torch.randn(512, 256, device="cuda")]
-    found = measure_overheads(bench, inputs, 1.0, random.Random(0))  # noqa: S311
+    found = measure_overheads(bench, inputs, Budget(1.0), random.Random(0))  # noqa: S311
     table = overheads_of([overhead_samples(json.loads(json.dumps(found)))])
     print(*table.rows, table.remarks, table.bound, table.wall, sep="\n")
     kinds = [(row.side, row.kind) for row in table.rows]

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from inductor_probe.harness.bench import Bench
+from inductor_probe.harness.budget import Budget
 from inductor_probe.harness.overheads import (
     Flops,
     Guarded,
@@ -168,7 +169,7 @@ def test_every_part_of_a_call_is_timed_in_every_round() -> None:
     found = measure_overheads(
         a_bench(namespace, ["kernel"], graph),
         [torch.rand(8, 8)],
-        0.05,
+        Budget(0.05),
         random.Random(0),  # noqa: S311
     )
     kinds = {part["kind"]: part for part in found["parts"]}
