@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from inductor_probe.api.check import Check, Health, check, doctor
     from inductor_probe.api.diff import Diff
     from inductor_probe.api.rows import (
+        Causes,
         ConfigSweeps,
         FusionRows,
         KernelRows,
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
         sweep_configs,
         tunings,
         verdict,
+        why,
     )
     from inductor_probe.errors import NotFoundError, ProbeError
     from inductor_probe.model.bench import BenchSettings
@@ -55,19 +57,19 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "Bench", "BenchSettings", "Check", "ConfigSweeps", "CppProgram", "Diff", "FusionRows", "Graph", "Health",
-    "KernelRows", "LayoutRows", "NodeRows", "NotFoundError", "Page", "Pages", "ProbeError", "RewriteRows",
-    "Run", "RunList", "Tunings", "WrittenBenchFile", "bench_kernel", "check", "debug", "diff", "doctor",
-    "dump", "export_cpp", "fusion", "kernels", "layouts", "nodes", "open_graph", "open_kernel", "open_run",
-    "plan_removal", "remove_run", "rewrite", "rewrites", "runs", "show", "sweep_configs", "tunings",
-    "verdict",
+    "Bench", "BenchSettings", "Causes", "Check", "ConfigSweeps", "CppProgram", "Diff", "FusionRows",
+    "Graph", "Health", "KernelRows", "LayoutRows", "NodeRows", "NotFoundError", "Page", "Pages",
+    "ProbeError", "RewriteRows", "Run", "RunList", "Tunings", "WrittenBenchFile", "bench_kernel", "check",
+    "debug", "diff", "doctor", "dump", "export_cpp", "fusion", "kernels", "layouts", "nodes",
+    "open_graph", "open_kernel", "open_run", "plan_removal", "remove_run", "rewrite", "rewrites", "runs",
+    "show", "sweep_configs", "tunings", "verdict", "why",
 ]  # fmt: skip
 
 _MODULES = {
     "api.bench": "Bench CppProgram WrittenBenchFile",
     "api.check": "Check Health check doctor",
     "api.diff": "Diff",
-    "api.rows": "ConfigSweeps FusionRows KernelRows LayoutRows NodeRows RewriteRows Tunings",
+    "api.rows": "Causes ConfigSweeps FusionRows KernelRows LayoutRows NodeRows RewriteRows Tunings",
     "api.runs": "RunList plan_removal remove_run runs",
     "api.session": "Graph Run",
     "api.show": "Page Pages",

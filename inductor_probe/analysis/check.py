@@ -10,6 +10,7 @@ from inductor_probe.analysis.graph import index_of
 from inductor_probe.analysis.links import links
 from inductor_probe.model.check import FileCheck, GraphCheck, LogCheck
 from inductor_probe.model.debug_dir import CompiledGraph, DebugDir
+from inductor_probe.model.decision import DECISIONS_NAME
 from inductor_probe.model.links import Links
 from inductor_probe.model.logs import CompilerLogs
 from inductor_probe.model.remark import Remark, Subject
@@ -26,6 +27,7 @@ def check_graph(graph: CompiledGraph, texts: Mapping[str, str], unopened: Sequen
     """
     linked = links(graph)
     checked = check_files(graph, texts)
+    decisions = _check_decisions(graph)
     # Without a wrapper nothing can be linked, and what is wrong with it is reported anyhow.
     unlinked = tuple(link.node for link in linked.unlinked) if graph.code and graph.code.entry else ()
     return GraphCheck(
@@ -33,14 +35,32 @@ def check_graph(graph: CompiledGraph, texts: Mapping[str, str], unopened: Sequen
         nodes=len(index_of(graph).nodes.leaves),
         kernels=len(graph.code.kernels) if graph.code else 0,
         launches=len(graph.code.launches) if graph.code else 0,
-        files=checked.files,
-        unopened=tuple(unopened),
+        files=(*checked.files, *decisions),
+        unopened=tuple(path for path in unopened if not decisions or path.name != DECISIONS_NAME),
         unlinked=unlinked,
         remarks=tuple(_remarks(graph, linked)),
         problems=tuple(
-            dict.fromkeys([*graph.problems, *_unknown_fields(graph), *_unfinished(graph), *checked.problems])
+            dict.fromkeys(
+                [
+                    *graph.problems,
+                    *_unknown_fields(graph),
+                    *_unfinished(graph),
+                    *checked.problems,
+                    *(graph.decisions.problems if graph.decisions else ()),
+                ]
+            )
         ),
     )
+
+
+def _check_decisions(graph: CompiledGraph) -> tuple[FileCheck, ...]:
+    """Count the lines of the recorded decisions: a header, a line each, the end."""
+    recorded = graph.decisions
+    if recorded is None:
+        return ()
+    read = bool(recorded.torch) + len(recorded.decisions) + recorded.complete
+    unread = len({problem.span.first for problem in recorded.problems if problem.span})
+    return (FileCheck(DECISIONS_NAME, 1, read + unread, read=read, unread=unread),)
 
 
 def _remarks(graph: CompiledGraph, linked: Links) -> Iterator[Remark]:

@@ -7,17 +7,27 @@ from collections.abc import Iterable, Sequence
 from typing import Literal, TypeAlias
 
 from inductor_probe.analysis.graph import index_of, once_per_graph
+from inductor_probe.analysis.operators import operator
 from inductor_probe.errors import NotFoundError, ProbeError, near_names
 from inductor_probe.model.debug_dir import CompiledGraph
+from inductor_probe.model.fx import FxNode
 from inductor_probe.model.remark import Subject
 from inductor_probe.model.span import SourceLine
 
-NameType: TypeAlias = Literal["node", "buffer", "kernel", "fx", "line"]
+NameType: TypeAlias = Literal["node", "buffer", "kernel", "fx", "line", "operator"]
 
 EVERY_TYPE: tuple[NameType, ...] = ("node", "buffer", "kernel", "fx", "line")
-"""In the order in which they are preferred: torch before 2.5 calls nodes after their buffers."""
+"""In the order in which they are preferred: torch before 2.5 calls nodes after their buffers. Operators are
+looked up only where they are asked for."""
 
-_WORDS = {"node": "node", "buffer": "buffer", "kernel": "kernel", "fx": "FX node", "line": "source line"}
+_WORDS = {
+    "node": "node",
+    "buffer": "buffer",
+    "kernel": "kernel",
+    "fx": "FX node",
+    "line": "source line",
+    "operator": "operator",
+}
 _OPERATION = re.compile(r"op(?P<number>\d{1,18})")
 _LINE = re.compile(r"(?P<path>.*):(?P<line>\d{1,18})")
 
@@ -26,7 +36,8 @@ def resolve(graph: CompiledGraph, name: str, types: Sequence[NameType] = EVERY_T
     """Return what `name` means in a graph, with its complete name; of `types` the first is preferred.
 
     A node (`op3`, `op3_op4`), a buffer (`buf3`, `arg0_1`), a kernel or the start of its name that no other
-    has, an FX node (`add_1`), or a line of the user's (`file.py:12`).
+    has, an FX node (`add_1`), a line of the user's (`file.py:12`), or, where asked for, an operator that
+    FX nodes call (`aten.cumprod`, with its overload or without).
 
     Raises:
         NotFoundError: nothing of these types is called that; near names are offered.
@@ -34,10 +45,12 @@ def resolve(graph: CompiledGraph, name: str, types: Sequence[NameType] = EVERY_T
     """
     names = names_of(graph)
     for type_ in types:
-        if type_ != "line" and name in names[type_]:
+        if type_ not in ("line", "operator") and name in names[type_]:
             return Subject(type_, name)
     if "line" in types and (lines := lines_called(graph, name)):
         return Subject("line", str(lines[0]) if len(lines) == 1 else name)
+    if "operator" in types and (fx_called(graph, name) or kernels_for(graph, name)):
+        return Subject("operator", name)
     kernels = kernels_called(name, names["kernel"]) if "kernel" in types else ()
     if len(kernels) == 1:
         return Subject("kernel", kernels[0])
@@ -59,7 +72,8 @@ def not_found(graph: CompiledGraph, name: str, types: Sequence[NameType] = EVERY
         return NotFoundError(f"{graph.name} has no {_WORDS['line']} {name}", near_names(name, places))
     words = [_WORDS[type_] for type_ in types if type_ != "line"]
     what = " or ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
-    known = [other for type_ in types if type_ != "line" for other in names[type_]]
+    named = {**names, "operator": operators(graph) if "operator" in types else {}}
+    known = [other for type_ in types if type_ != "line" for other in named[type_]]
     return NotFoundError(f"{graph.name} has no {what} {name}", near_names(name, known))
 
 
@@ -94,6 +108,35 @@ def kernels_called(name: str, kernels: Iterable[str]) -> tuple[str, ...]:
     return tuple(kernel for kernel in kernels if name and kernel.startswith(name))
 
 
+def fx_called(graph: CompiledGraph, name: str) -> tuple[str, ...]:
+    """Return the FX nodes that call the operator `name`: `aten.add` those of every overload."""
+    asked = operator(name)
+    return tuple(
+        node.name
+        for node in _fx_nodes(graph)
+        if (called := operator(node.target)).packet == asked.packet
+        and asked.namespace
+        and asked.overload in ("", called.overload)
+    )
+
+
+def kernels_for(graph: CompiledGraph, name: str) -> tuple[str, ...]:
+    """Return the kernels whose comment names an operator that was decomposed: `prims.rev` was `aten.flip`."""
+    packet = operator(name).packet
+    kernels = graph.code.kernels if graph.code else ()
+    return tuple(kernel.name for kernel in kernels if kernel.comment and packet in kernel.comment.aten)
+
+
+@once_per_graph
+def operators(graph: CompiledGraph) -> dict[str, None]:
+    """Return the operators that FX nodes call or that kernels are made from, without their overloads."""
+    called = [operator(node.target).packet for node in _fx_nodes(graph) if "." in node.target]
+    kernels = graph.code.kernels if graph.code else ()
+    return dict.fromkeys(
+        [*called, *(aten for kernel in kernels if kernel.comment for aten in kernel.comment.aten)]
+    )
+
+
 def lines_called(graph: CompiledGraph, place: str) -> tuple[SourceLine, ...]:
     """Return the lines of the user's that `file.py:12` may mean: those of any folder."""
     match = _LINE.fullmatch(place)
@@ -107,9 +150,24 @@ def lines_called(graph: CompiledGraph, place: str) -> tuple[SourceLine, ...]:
     )
 
 
+def fx_on_lines(graph: CompiledGraph, lines: Iterable[SourceLine]) -> tuple[str, ...]:
+    """Return the FX nodes that come from lines of the user's."""
+    places = {(line.path, line.line) for line in lines}
+    return tuple(
+        node.name
+        for node in _fx_nodes(graph)
+        if node.source is not None and (node.source.path, node.source.line) in places
+    )
+
+
 @once_per_graph
 def source_lines(graph: CompiledGraph) -> tuple[SourceLine, ...]:
     """Return the lines of the user's that FX nodes name, each once, in the order of the graph."""
-    nodes = (node for fx in (graph.fx, graph.fx_before) if fx is not None for node in fx.nodes)
+    nodes = _fx_nodes(graph)
     by_place = {(source.path, source.line): source for node in nodes if (source := node.source) is not None}
     return tuple(by_place.values())
+
+
+def _fx_nodes(graph: CompiledGraph) -> list[FxNode]:
+    """Return the nodes of the FX graph that was lowered, and of the one before inductor's passes."""
+    return [node for fx in (graph.fx, graph.fx_before) if fx is not None for node in fx.nodes]

@@ -74,6 +74,70 @@ def call_traffic(
     return _total(read), _total(written) if written else None
 
 
+def node_traffic(graph: CompiledGraph, nodes: Sequence[str]) -> int | None:
+    """Return the bytes that unfused nodes read and write together, what they only pass on left out.
+
+    Each buffer counts once a direction, with the elements that are reached. None where a size is not known.
+    """
+    index, members = index_of(graph).nodes, set(nodes)
+    leaves = [index.leaf[node] for node in nodes if node in index.leaf]
+    total = 0
+    for side in ("reads", "writes"):
+        for name, elements in _reached_elements(leaves, side).items():
+            if _stays_inside(graph, name, members):
+                continue
+            size = _buffer_bytes(graph, name)
+            if size is None:
+                return None
+            layout = index_of(graph).layouts[name]
+            item = ITEM_BYTES[layout.dtype or ""]
+            total += size if elements is None else min(size, elements * item)
+    return total if leaves else None
+
+
+def shared_bytes(graph: CompiledGraph, first: Sequence[str], second: Sequence[str]) -> int | None:
+    """Return the bytes of the buffers that both groups of unfused nodes use, each once."""
+    index = index_of(graph).nodes
+    sides = [
+        {
+            dep.name
+            for node in group
+            if node in index.leaf
+            for dep in (*index.leaf[node].reads, *index.leaf[node].writes)
+            if not isinstance(dep, WeakDep)
+        }
+        for group in (first, second)
+    ]
+    sizes = [_buffer_bytes(graph, name) for name in sides[0] & sides[1]]
+    known = [size for size in sizes if size is not None]
+    return sum(known) if len(known) == len(sizes) else None
+
+
+def buffer_traffic(graph: CompiledGraph, buffer: str) -> int | None:
+    """Return the bytes of a buffer, once for its write and once for each node that reads it."""
+    index = index_of(graph).nodes
+    size = _buffer_bytes(graph, buffer)
+    uses = (buffer in index.producer) + len(index.readers.get(buffer, ()))
+    return None if size is None else size * uses
+
+
+def _stays_inside(graph: CompiledGraph, buffer: str, nodes: set[str]) -> bool:
+    """Whether only these nodes write and read a buffer: then fused code keeps it in registers."""
+    index = index_of(graph)
+    if buffer in index.returned or index.nodes.producer.get(buffer) not in nodes:
+        return False
+    return set(index.nodes.readers.get(buffer, ())) <= nodes and bool(index.nodes.readers.get(buffer))
+
+
+def _buffer_bytes(graph: CompiledGraph, buffer: str) -> int | None:
+    """Return the bytes of a buffer, symbolic sizes as they were when the graph was compiled."""
+    layout = index_of(graph).layouts.get(buffer)
+    if layout is not None and layout.dtype not in ITEM_BYTES:
+        return None
+    values = {symbol.name: symbol.value for symbol in symbols(graph) if symbol.value is not None}
+    return value_of(size_bytes(layout), values)
+
+
 def _names_in_kernel(index: GraphIndex, buffer: str, nodes: set[str]) -> list[str]:
     """The names that memory had, with those under which the kernel's nodes know it once they mutated it."""
     names = index.memory_names(buffer)

@@ -11,6 +11,9 @@ from inductor_probe.model.debug_dir import CompiledGraph, DebugDir, GraphDir
 from inductor_probe.model.manifest import ConstantFact, InputFact, Manifest
 from inductor_probe.reader.debug_dir import read_graph, with_earlier
 
+SAMPLES_NAME = "output_code_bench.json"
+"""What `probe bench-kernel` measured with its own inputs and sizes, beside the bench file."""
+
 if TYPE_CHECKING:
     from inductor_probe.model.logs import CompilerLogs
     from inductor_probe.model.runs import RunSummary
@@ -49,6 +52,25 @@ class GraphOnDisk:
         from inductor_probe.discovery.discover import name_of
 
         return name_of(self.run.debug_dir, self.folder, Path.cwd())
+
+    @cached_property
+    def kernel_seconds(self) -> dict[str, float]:
+        """How long each kernel took a call, where `probe bench-kernel` timed the graph: medians."""
+        from statistics import median
+
+        from inductor_probe.store.samples import read_samples
+
+        path = self.path / SAMPLES_NAME
+        try:
+            processes = read_samples(path).processes if path.exists() else ()
+        except ProbeError:
+            return {}  # `probe verdict` says what is wrong with it
+        times: dict[str, list[float]] = {}
+        for process in processes:
+            for part in process.overheads.parts if process.overheads else ():
+                if part.kind == "kernel":
+                    times.setdefault(part.name, []).extend(part.seconds)
+        return {name: median(seconds) for name, seconds in times.items() if seconds}
 
     @property
     def inputs(self) -> tuple[InputFact, ...]:

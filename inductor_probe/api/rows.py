@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar, ge
 from inductor_probe.errors import NotFoundError, near_names
 from inductor_probe.model.autotuning import ConfigSweep, SweepConfigsOutput, Tuning, TuningsOutput
 from inductor_probe.model.bench import RewriteOutput, RewriteRow
+from inductor_probe.model.cause import GraphCauses, WhyOutput
 from inductor_probe.model.fusion import FusionDecision, FusionOutput, GraphFusion, NodeFusion
 from inductor_probe.model.ir import Dim
 from inductor_probe.model.kernels import KernelRow, KernelsOutput
@@ -313,6 +314,31 @@ class FusionRows(Rows[FusionRow]):
         from inductor_probe.report.pages.fusion import fusion_pages
 
         return fusion_pages(self, everything=everything)
+
+
+class Causes(Rows[GraphCauses]):
+    """Answers of `why`, one a graph: the decisions about a subject, or all of them.
+
+    `problems` is also what of the recorded decisions could not be read.
+    """
+
+    record = WhyOutput
+    noun = "graph"
+    nothing = "nothing was decided"
+
+    def __new__(cls, rows: Iterable[GraphCauses] = (), problems: Iterable[Problem] = ()) -> Self:
+        """Join the answers with what could not be read."""
+        rows = tuple(rows)
+        return super().__new__(cls, rows, (*problems, *(problem for row in rows for problem in row.problems)))
+
+    def _view(self) -> Document:
+        return self.page()
+
+    def page(self, *, everything: bool = False) -> Document:
+        """Return each answer; with `everything` each decision with its evidence, and tables to their end."""
+        from inductor_probe.report.pages.why import why_pages
+
+        return why_pages(self, everything=everything)
 
 
 class Tunings(Rows[Tuning]):

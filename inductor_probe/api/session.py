@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from inductor_probe.api.on_disk import GraphOnDisk, RunOnDisk
-from inductor_probe.errors import NotFoundError, near_names
+from inductor_probe.errors import NotFoundError, ProbeError, near_names
 from inductor_probe.files import read_text
 from inductor_probe.model.debug_dir import DebugDir, GraphDir
 from inductor_probe.model.output import Output
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from inductor_probe.api.bench import Bench, CppProgram, WrittenBenchFile
     from inductor_probe.api.diff import Diff
     from inductor_probe.api.rows import (
+        Causes,
         ConfigSweeps,
         FusionRow,
         FusionRows,
@@ -95,6 +96,31 @@ class Session(Shown):
 
         rows, problems = self._each(rows_of, earlier=True)
         return FusionRows(rows, (*problems, *self._scope()[0].logs.problems))
+
+    def why(self, *names: str, kinds: Sequence[str] = ()) -> Causes:
+        """Return what torch decided about `names`, and why; all that it decided without a name.
+
+        Args:
+            names: one subject (`op3`, `op3_op4`, `buf3`, a kernel or the start of its name, `add_1`,
+                `file.py:12`, `aten.cumprod`), or two for what was decided about the pair.
+            kinds: only these kinds of decisions: `vectorisation`, ...
+
+        Raises:
+            NotFoundError: there is no such kind; near ones are offered. ProbeError: more than two names.
+        """
+        from inductor_probe.analysis.causes.causes import graph_causes
+        from inductor_probe.api.rows import Causes
+        from inductor_probe.model.decision import DECISION_KINDS
+
+        for kind in kinds:
+            if kind not in DECISION_KINDS:
+                raise NotFoundError(f"unknown kind of decision {kind}", near_names(kind, DECISION_KINDS))
+        if len(names) > 2:
+            raise ProbeError(f"{len(names)} names: a decision is about one subject, or about a pair")
+        rows, problems = self._each(
+            lambda graph: (graph_causes(graph.compiled, names, kinds, graph.kernel_seconds),), earlier=True
+        )
+        return Causes(rows, problems)
 
     def pages(self, name: str | None = None, *, raw: bool = False, code: bool = False) -> Pages:
         """Return the page about `name` in each graph that has it, about each graph without a name.

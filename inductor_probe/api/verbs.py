@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from inductor_probe.api.bench import Bench, CppProgram, WrittenBenchFile
     from inductor_probe.api.diff import Diff
     from inductor_probe.api.rows import (
+        Causes,
         ConfigSweeps,
         FusionRows,
         KernelRows,
@@ -193,6 +194,13 @@ def kernels(target: Target = None) -> KernelRows:
 def nodes(target: Target = None, *, pre: bool = False) -> NodeRows:
     """Return the scheduler's nodes of a run or graph, with `pre` those before fusion; see `Session.nodes`."""
     return open_target(target).nodes(pre=pre)
+
+
+def why(
+    first: str | None = None, second: str | None = None, target: Target = None, *, kinds: Sequence[str] = ()
+) -> Causes:
+    """Return what was decided, and why: all, about a subject, or about a pair; see `Session.why`."""
+    return open_target(target).why(*(name for name in (first, second) if name is not None), kinds=kinds)
 
 
 def show(name: str | None = None, target: Target = None, *, raw: bool = False, code: bool = False) -> Pages:

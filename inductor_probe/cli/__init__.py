@@ -30,6 +30,7 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "show": ("graphs", "One graph, node, buffer or kernel on one page."),
     },
     "Why": {
+        "why": ("graphs", "Each decision of the compiler: its cause, and what would change it."),
         "layouts": (
             "graphs",
             "The layout of each buffer, and which nodes write and read it with which strides.",

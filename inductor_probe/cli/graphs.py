@@ -13,9 +13,10 @@ import inductor_probe as ip
 from inductor_probe.api.rows import NODE_KINDS, TRAITS, KernelRows, NodeRows
 from inductor_probe.cli import screen
 from inductor_probe.cli.completion import BUFFER, KERNEL, NAME, TARGET, words_of
-from inductor_probe.cli.parameters import command, resolve, shared_option
+from inductor_probe.cli.parameters import CommaList, command, resolve, shared_option
 from inductor_probe.cli.screen import OutputFormat, give, give_rows
 from inductor_probe.errors import ProbeError
+from inductor_probe.model.decision import DECISION_KINDS
 from inductor_probe.model.kernels import KernelRow
 from inductor_probe.report.visible import visible
 
@@ -104,6 +105,32 @@ def fusion(words: tuple[str, ...], *, everything: bool, output_format: OutputFor
     what it was fused with and what not. Without names: all of the graph.
     """
     rows = resolve(words, 2, ip.fusion)
+    return give_rows(rows, output_format, document=rows.page(everything=everything))
+
+
+@command(
+    click.argument("words", nargs=-1, metavar="[A [B]] [RUN|GRAPH]", type=NAME),
+    click.option(
+        "--kind",
+        "kinds",
+        type=CommaList(DECISION_KINDS),
+        metavar="KIND,...",
+        help=f"Only decisions of these kinds: {', '.join(DECISION_KINDS)}.",
+    ),
+    click.option("--all", "everything", is_flag=True, help="Show long lists to their end."),
+)
+def why(
+    words: tuple[str, ...], *, kinds: tuple[str, ...] | None, everything: bool, output_format: OutputFormat
+) -> int:
+    """Show what the compiler decided, why, and what would change it.
+
+    A and B are nodes (op3, op3_op4), buffers (buf3), kernels or the start of a name, FX nodes (add_1), source
+    lines of yours (file.py:12) or operators (aten.cumprod); both for what was decided about the pair.
+    Without names: every decision about the graph in a table, what was missed first, then by time or bytes.
+
+    A cause is recorded while torch decides, by `probe dump`; of other dumps only what they prove is shown.
+    """
+    rows = resolve(words, 2, partial(ip.why, kinds=kinds or ()))
     return give_rows(rows, output_format, document=rows.page(everything=everything))
 
 

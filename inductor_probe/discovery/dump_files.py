@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import Literal, TypeAlias
 
 from inductor_probe.files import written_under
+from inductor_probe.model.decision import DECISIONS_NAME
 from inductor_probe.model.manifest import CONSTANTS_DIR, INPUTS_DIR, LOGS_DIR, MANIFEST_NAME
 
 ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.bz2", ".tbz2", ".zip")
@@ -19,7 +20,7 @@ _GRAPH = r"[^/]+__[^/]*_\d+\.\d+"
 _GRAPH_FILE = (
     r"ir_(?:pre|post)_fusion\.txt|fx_graph_(?:runnable|readable|transformed)\.py|output_code\.(?:py|cpp)|"
     r"inductor_\w+\.json|(?:debug|info)\.log|(?:orig_fx_)?graph_diagram\.\w+|compile\.(?:prof|stats)|"
-    r"autotuning_result_json_list\.txt"
+    rf"autotuning_result_json_list\.txt|{re.escape(DECISIONS_NAME)}"
 )
 _RUN_FILE = rf"{re.escape(MANIFEST_NAME)}|{LOGS_DIR}/[^/]+\.log|torchdynamo/debug\.log"
 _RUN = re.compile(
@@ -69,6 +70,7 @@ def writer(below_run: PurePosixPath) -> Writer | None:
         return "bench"
     if _RUN.fullmatch(place):
         probes = place.startswith((MANIFEST_NAME, f"{LOGS_DIR}/")) or below_run.parent.name in _PROBES_FOLDERS
+        probes = probes or below_run.name == DECISIONS_NAME
         return "probe" if probes else "torch"
     return None
 

@@ -7,8 +7,10 @@ where nothing was recorded. It holds no sentence (`report/words/causes`).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from inductor_probe.model.decision import Decision, DecisionKind, Operand, Outcome
+from inductor_probe.model.output import Output
 from inductor_probe.model.remark import Knowledge, Remark, RemarkKind, Subject
 from inductor_probe.model.setting import Setting
 from inductor_probe.model.span import Problem, SourceLine, Span
@@ -48,7 +50,6 @@ class Cause:
         nodes: unfused nodes that it is about. fx: what they compute. sources: lines of the user's.
         evidence: lines of the dump: of the nodes, and of their generated code.
         changes: what would turn it, surest first; none where nothing that applies is known.
-        repeated: how many decisions differ from this one in their subjects only, itself included.
     """
 
     kind: RemarkKind
@@ -65,7 +66,6 @@ class Cause:
     sources: tuple[SourceLine, ...] = ()
     evidence: tuple[Span, ...] = field(default=(), compare=False)
     changes: tuple[Change, ...] = ()
-    repeated: int = 1
 
     @property
     def topic(self) -> DecisionKind | None:
@@ -96,3 +96,11 @@ class GraphCauses:
     causes: tuple[Cause, ...]
     tried: int = 0
     problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class WhyOutput(Output):
+    """Why the compiler decided as it did: an answer for each graph that has the subject."""
+
+    verb: Literal["why"] = "why"
+    rows: tuple[GraphCauses, ...]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from inductor_probe.model.code import OutputCode
+from inductor_probe.model.decision import Decisions
 from inductor_probe.model.fx import FxGraph, Provenance, Runnable
 from inductor_probe.model.ir import SchedulerNode
 from inductor_probe.model.manifest import GraphRecord, Manifest
@@ -67,7 +69,8 @@ class CompiledGraph:
     `pre` and `post` are the scheduler's nodes before and after fusion; `fx` is the FX graph that was lowered,
     `fx_before` the one before inductor's passes. `nodes_before` counts the nodes before fusion, also where
     `pre` was not read. `derived` holds what `analysis.graph.once_per_graph` worked out about the graph; a
-    changed copy (`dataclasses.replace`) begins with none of it.
+    changed copy (`dataclasses.replace`) begins with none of it. `read_decisions` reads what was recorded of
+    the compiler's decisions, a file that is opened only when `decisions` is asked for.
     """
 
     folder: GraphDir
@@ -83,12 +86,21 @@ class CompiledGraph:
     nodes_before: int = 0
     files: tuple[FileRead, ...] = ()
     problems: tuple[Problem, ...] = ()
+    read_decisions: Callable[[], Decisions | None] | None = field(default=None, compare=False, repr=False)
     derived: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     @property
     def name(self) -> str:
         """Name of the graph's folder."""
         return self.folder.name
+
+    @property
+    def decisions(self) -> Decisions | None:
+        """What inductor decided and why, read when first asked for; None where nothing was recorded."""
+        if "decisions" not in self.derived:
+            self.derived["decisions"] = self.read_decisions() if self.read_decisions else None
+        decisions: Decisions | None = self.derived["decisions"]
+        return decisions
 
     @property
     def nodes(self) -> tuple[SchedulerNode, ...]:

@@ -8,7 +8,9 @@ says what torch chose, the cause as a code, and the operands that torch compared
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
+
+from inductor_probe.model.span import Problem
 
 DECISIONS_NAME = "probe_decisions.jsonl"
 """In a graph's folder: one decision a line."""
@@ -52,6 +54,10 @@ Outcome: TypeAlias = Literal["vectorised", "scalar", "extern"]
 CauseCode: TypeAlias = Literal[VectorisationCause, FallbackCause]
 Operand: TypeAlias = bool | int | float | str | tuple[str, ...]
 """What torch compared. A symbolic size is its text."""
+
+DECISION_KINDS: tuple[DecisionKind, ...] = tuple(
+    kind for group in get_args(DecisionKind) for kind in (get_args(group) or (group,))
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +117,13 @@ class DecisionsHeader:
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """What was recorded of a graph. `complete` is False where the file was cut short."""
+    """What was recorded of a graph.
+
+    `complete` is False where the file was cut short or cannot be read; `problems` say where.
+    """
 
     torch: str
     recorders: tuple[DecisionKind, ...]
     decisions: tuple[Decision, ...]
     complete: bool = True
+    problems: tuple[Problem, ...] = ()

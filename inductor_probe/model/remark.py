@@ -96,10 +96,13 @@ Number: TypeAlias = int | float | str | tuple[str, ...]
 class Subject:
     """Something of a run that has a name: what a remark is about, or what a name stands for.
 
-    A `line` is one of the user's (`/home/u/model.py:12`), `fx` a node of an FX graph.
+    A `line` is one of the user's (`/home/u/model.py:12`), `fx` a node of an FX graph, `operator` what such a
+    node calls (`aten.cumprod`).
     """
 
-    type: Literal["node", "buffer", "kernel", "fx", "line", "graph", "run", "variant", "machine"]
+    type: Literal[
+        "node", "buffer", "kernel", "fx", "line", "operator", "graph", "run", "variant", "machine"
+    ]  # fmt: skip
     name: str
 
 

@@ -14,6 +14,7 @@ from typing import Protocol, TypeVar
 from inductor_probe.errors import NotFoundError, ProbeError
 from inductor_probe.files import LARGEST_BYTES, LARGEST_JSON, read_text
 from inductor_probe.model.debug_dir import CompiledGraph, DebugDir, FileRead, GraphDir
+from inductor_probe.model.decision import DECISIONS_NAME, Decisions
 from inductor_probe.model.fx import FxGraph
 from inductor_probe.model.manifest import MANIFEST_NAME, Manifest
 from inductor_probe.model.span import Problem
@@ -21,6 +22,7 @@ from inductor_probe.reader.fx import PROVENANCE_FILES, parse_fx_graph, parse_pro
 from inductor_probe.reader.ir import IrFile, names_children, parse_ir, with_children
 from inductor_probe.reader.output_code import parse_output_code
 from inductor_probe.reader.python_text import expressions_bounded, without_long_numbers
+from inductor_probe.store.decisions import parse_decisions
 from inductor_probe.store.manifest import read_manifest
 
 # `model__0_inference_0.0`; torch before 2.4 leaves the middle out: `model___9.0`.
@@ -153,7 +155,23 @@ def read_graph(folder: GraphDir, manifest: Manifest | None = None, *, earlier: b
         nodes_before=len(pre.nodes) if needs_pre else reader.count_nodes(_BEFORE_FUSION),
         files=tuple(reader.files),
         problems=tuple(reader.problems),
+        read_decisions=partial(read_decisions_of, folder),
     )
+
+
+def read_decisions_of(folder: GraphDir) -> Decisions | None:
+    """Return what was recorded of a graph's decisions, None if nothing was.
+
+    A file that cannot be read gives none of them, and a problem.
+    """
+    path = folder.path / DECISIONS_NAME
+    if not path.exists():
+        return None
+    if real := leads_to(path, folder.path.parent.parent):
+        return Decisions("", (), (), complete=False, problems=(not_followed(path, real),))
+    problems: list[Problem] = []
+    decisions = _part(lambda: parse_decisions(read_text(path, largest=LARGEST_JSON), path), problems, None)
+    return decisions or Decisions("", (), (), complete=False, problems=tuple(problems))
 
 
 def with_earlier(graph: CompiledGraph) -> CompiledGraph:

@@ -18,6 +18,7 @@ from inductor_probe.errors import UnreadableError
 from inductor_probe.files import read_text, write_whole
 from inductor_probe.model.codec import ShapeError, from_json, to_json
 from inductor_probe.model.decision import Decision, Decisions, DecisionsHeader
+from inductor_probe.model.span import MOST_PROBLEMS, Problem, Span, too_many_problems
 
 FORMAT = 1
 _AGAIN = "dump the script again"
@@ -60,13 +61,27 @@ def parse_decisions(text: str, path: Path) -> Decisions:
     except (ValueError, RecursionError) as error:
         raise UnreadableError(f"{path}:1: not JSON: {error}", _AGAIN) from None
     decisions: list[Decision] = []
-    for line in lines:
+    problems: list[Problem] = []
+    end: int | None = None
+    last = len(lines) + 1
+    for number, line in enumerate(lines, start=2):
+        if len(problems) >= MOST_PROBLEMS:
+            problems.append(too_many_problems(path, number, text))
+            break
         try:
             data = json.loads(line)
-            if isinstance(data, dict) and "end" in data:
-                complete = data["end"] == len(decisions)
-                return Decisions(header.torch, header.recorders, tuple(decisions), complete)
-            decisions.append(from_json(Decision, data))
-        except (ValueError, RecursionError):  # ShapeError is one
-            continue  # of a newer probe, or damaged: then the count at the end does not fit
-    return Decisions(header.torch, header.recorders, tuple(decisions), complete=False)
+            if isinstance(data, dict) and isinstance(data.get("end"), int) and number == last:
+                end = data["end"]
+            else:
+                decisions.append(from_json(Decision, data))
+        except (ValueError, RecursionError) as error:  # ShapeError is one
+            what = "not a decision" if isinstance(error, ShapeError) else "not JSON"
+            problems.append(Problem(f"{what}: {error}", Span(path, number, number)))
+    if end is None:
+        message = "cut short here: the line that says how many decisions there are is missing"
+        problems.append(Problem(message, Span(path, last, last)))
+    elif end != len(decisions) and not problems:
+        message = f"lines are missing: {len(decisions)} decisions of {end}"
+        problems.append(Problem(message, Span(path, last, last)))
+    complete = end == len(decisions)
+    return Decisions(header.torch, header.recorders, tuple(decisions), complete, tuple(problems))

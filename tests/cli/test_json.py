@@ -44,7 +44,7 @@ def questions(verb: str, run: Path) -> Iterator[list[str]]:
 
 
 @pytest.mark.parametrize(
-    "verb", ["check", "diff", "fusion", "kernels", "layouts", "nodes", "runs", "show", "tunings"]
+    "verb", ["check", "diff", "fusion", "kernels", "layouts", "nodes", "runs", "show", "tunings", "why"]
 )
 def test_output_of_every_fixture_is_of_its_schema(verb: str) -> None:
     for run in RUNS:
@@ -55,7 +55,7 @@ def test_output_of_every_fixture_is_of_its_schema(verb: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "verb", ["check", "diff", "fusion", "kernels", "layouts", "nodes", "runs", "show", "tunings"]
+    "verb", ["check", "diff", "fusion", "kernels", "layouts", "nodes", "runs", "show", "tunings", "why"]
 )
 def test_every_verb_prints_markdown_that_has_the_names_of_its_screen(verb: str) -> None:
     for run in RUNS[::4]:

@@ -117,7 +117,7 @@ def test_help_of_every_verb(verb: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "verb", ["check", "diff", "fusion", "kernels", "layouts", "nodes", "runs", "show", "tunings"]
+    "verb", ["check", "diff", "fusion", "kernels", "layouts", "nodes", "runs", "show", "tunings", "why"]
 )
 def test_answers_about_fixtures(verb: str) -> None:
     for run in RUNS:

@@ -65,10 +65,10 @@ WORDS = KindWords(
         "it may be slower",
         "cpp.simdlen": "lets inductor choose the widest vectors of the machine",
         "vectorisable-dtype": "compute in another dtype: convert {dtypes} before, and back behind it",
-        "contiguous-operand": "let each operand be contiguous along the innermost loop, or read it by rows "
-        "(`contiguous()`, another memory format, another order of dimensions)",
-        "longer-inner-range": "let a longer dimension be innermost (another memory format or order of "
-        "dimensions): {range_limit:g} steps are enough",
+        "contiguous-operand": "let operands be contiguous along {loop} before (`contiguous()`, or another "
+        "memory format); that costs a copy where nothing else makes it so",
+        "longer-inner-range": "an innermost loop of {range_limit:g} steps or more passes this limit (another "
+        "memory format or order of dimensions); the limit on non-contiguous accesses then applies",
     },
     derived=_derived,
 )

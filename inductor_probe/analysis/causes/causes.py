@@ -1,0 +1,318 @@
+"""Why something of a graph is as it is: the decisions that concern a subject, each with what it rests on.
+
+A decision names unfused nodes, buffers or FX nodes. A subject is looked up as the same three sets, so that
+every subject finds every kind of decision: `buf3` finds what was decided of the buffer and of the node that
+writes it, `cpp_fused_flip_0` what was decided of each of its nodes, `model.py:12` and `aten.cumprod` what was
+decided of all that became of them.
+
+What is not recorded is taken from what the dump proves (`Cause.remark`), and is `read`, not `recorded`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from inductor_probe.analysis.causes.kinds import rules_of
+from inductor_probe.analysis.causes.nests import nest_of, nest_span
+from inductor_probe.analysis.causes.rules import By, Source
+from inductor_probe.analysis.graph import index_of
+from inductor_probe.analysis.kernels import kernel_rows
+from inductor_probe.analysis.links import links
+from inductor_probe.analysis.names import (
+    EVERY_TYPE,
+    fx_called,
+    fx_on_lines,
+    kernels_for,
+    lines_called,
+    resolve,
+)
+from inductor_probe.analysis.work import buffer_traffic, node_traffic, shared_bytes
+from inductor_probe.model.cause import Cause, Change, GraphCauses
+from inductor_probe.model.debug_dir import CompiledGraph
+from inductor_probe.model.decision import DECISION_KINDS, Decision
+from inductor_probe.model.remark import Remark, Subject
+from inductor_probe.model.setting import CONFIG, Setting
+from inductor_probe.model.span import Span
+
+_RANKS = {"hazard": 0, "missed": 0, "analysis": 1, "passed": 2}
+_KIND_OF_REMARK: Mapping[str, str] = {
+    "scalar-loops": "vectorisation",
+    "int64-indices": "index-width",
+    "reduction-hint": "reduction",
+    "fallback": "fallback",
+}
+"""Remarks about kernels that say what was decided, where the decision itself is not recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """What belongs to a subject; `direct` are the names that it has itself."""
+
+    nodes: frozenset[str]
+    buffers: frozenset[str]
+    fx: frozenset[str]
+    kernels: frozenset[str] = frozenset()
+    direct: frozenset[str] = frozenset()
+
+
+def graph_causes(
+    graph: CompiledGraph,
+    names: Sequence[str] = (),
+    kinds: Collection[str] = (),
+    seconds: Mapping[str, float] | None = None,
+) -> GraphCauses:
+    """Return what was decided about `names` in a graph, and why; all that was decided without a name.
+
+    Args:
+        names: of one subject, or of two for what was decided about the pair.
+        kinds: only these kinds of decisions; all if empty.
+        seconds: how long kernels take, by name, as far as they were timed.
+
+    Raises:
+        NotFoundError: the graph has no such subject; near names are offered. ProbeError: several fit.
+    """
+    subjects = tuple(resolve(graph, name, (*EVERY_TYPE, "operator")) for name in names)
+    scopes = [_scope(graph, subject) for subject in subjects]
+    recorded = graph.decisions
+    decisions = [
+        decision
+        for decision in (recorded.decisions if recorded else ())
+        if (not kinds or decision.kind in kinds) and _concerns(decision, scopes)
+    ]
+    maker = _Maker(graph, seconds or {})
+    causes = [maker.cause(decision) for decision in decisions if not decision.speculative]
+    kinds_recorded = recorded.recorders if recorded else ()
+    if len(subjects) < 2:
+        causes += maker.read(scopes, {*kinds} or set(_KIND_OF_REMARK.values()), kinds_recorded)
+    direct = scopes[0].direct if len(scopes) == 1 else frozenset[str]()
+    return GraphCauses(
+        graph=graph.name,
+        asked=subjects,
+        recorded=kinds_recorded,
+        looked_for=tuple(kind for kind in DECISION_KINDS if not kinds or kind in kinds),
+        causes=tuple(sorted(causes, key=lambda cause: _order(cause, direct))),
+        tried=sum(decision.speculative for decision in decisions),
+        problems=recorded.problems if recorded else (),
+    )
+
+
+def _order(cause: Cause, direct: frozenset[str]) -> tuple[bool, int, float, int, int]:
+    """Sort key: what the subject itself is in; then missed ones; then by time, and by bytes at stake."""
+    names = {name for subject in cause.subjects for name in subject.name.split("_")} if direct else set()
+    return (
+        bool(direct) and not names & direct and not {s.name for s in cause.subjects} & direct,
+        _RANKS[cause.kind],
+        -(cause.seconds or 0.0),
+        -(cause.cost or 0),
+        cause.decision.number if cause.decision else 0,
+    )
+
+
+def _scope(graph: CompiledGraph, subject: Subject) -> _Scope:
+    index, linked = index_of(graph), links(graph)
+    fx: Iterable[str] = ()
+    match subject.type:
+        case "node":
+            node = index.before.node.get(subject.name) or index.post.node[subject.name]
+            return _of_nodes(graph, [leaf.name for leaf in node.leaves()], direct=[subject.name])
+        case "buffer":
+            producer = index.nodes.producer.get(subject.name) or index.before.producer.get(subject.name)
+            scope = _of_nodes(graph, [producer] if producer else [])
+            names = frozenset([subject.name])
+            return _Scope(scope.nodes, names, scope.fx, direct=names)
+        case "kernel":
+            nodes = [link.node for link in linked.of_kernel(subject.name)]
+            return _of_nodes(graph, nodes, kernels=[subject.name])
+        case "fx":
+            fx = [subject.name]
+        case "line":
+            fx = fx_on_lines(graph, lines_called(graph, subject.name))
+        case _:
+            fx = fx_called(graph, subject.name)
+            if not fx:
+                made = kernels_for(graph, subject.name)
+                nodes = [link.node for kernel in made for link in linked.of_kernel(kernel)]
+                return _of_nodes(graph, nodes, kernels=made)
+    after = graph.provenance.pre_to_post if graph.provenance else {}
+    names = frozenset(fx).union(*(after.get(name, ()) for name in fx))
+    computing = [name for name, link in linked.nodes.items() if names.intersection(link.fx)]
+    scope = _of_nodes(graph, computing)
+    return _Scope(scope.nodes, scope.buffers, names)
+
+
+def _of_nodes(
+    graph: CompiledGraph, nodes: Sequence[str], kernels: Sequence[str] = (), direct: Sequence[str] = ()
+) -> _Scope:
+    index, linked = index_of(graph), links(graph).nodes
+    leaves = [leaf for name in nodes if (leaf := index.nodes.leaf.get(name) or index.before.leaf.get(name))]
+    return _Scope(
+        nodes=frozenset(nodes),
+        buffers=frozenset(buffer.name for leaf in leaves for buffer in leaf.outputs),
+        fx=frozenset(name for node in nodes if node in linked for name in linked[node].fx),
+        kernels=frozenset(kernels or (k for node in nodes if node in linked and (k := linked[node].kernel))),
+        direct=frozenset(direct),
+    )
+
+
+def _names_of(decision: Decision, scope: _Scope) -> frozenset[str]:
+    match decision.subject_type:
+        case "buffer":
+            return scope.buffers
+        case "fx":
+            return scope.fx
+    return scope.nodes
+
+
+def _concerns(decision: Decision, scopes: Sequence[_Scope]) -> bool:
+    """Whether a decision is about the subjects: any side of it about one, each about one of a pair."""
+    if not scopes:
+        return True
+    sides = [
+        {number for number, scope in enumerate(scopes) if not _names_of(decision, scope).isdisjoint(group)}
+        for group in decision.subjects
+    ]
+    if len(scopes) == 1:
+        return any(sides)
+    if len(sides) != 2:
+        return False
+    first, second = sides
+    return (0 in first and 1 in second) or (1 in first and 0 in second)
+
+
+class _Maker:
+    """Makes causes of the decisions of one graph."""
+
+    def __init__(self, graph: CompiledGraph, seconds: Mapping[str, float]) -> None:
+        self._graph = graph
+        self._seconds = seconds
+        self._settings = dict(graph.runnable.settings) if graph.runnable else None
+
+    def cause(self, decision: Decision) -> Cause:
+        """Return a decision with whom it concerns, what is at stake, and what would turn it."""
+        index, linked = index_of(self._graph), links(self._graph).nodes
+        nodes = self._nodes(decision)
+        known = [linked[node] for node in nodes if node in linked]
+        kernels = tuple(dict.fromkeys(link.kernel for link in known if link.kernel))
+        fx = tuple(dict.fromkeys(name for link in known for name in link.fx))
+        if decision.subject_type == "fx":
+            fx = tuple(name for group in decision.subjects for name in group)
+        nest = nest_of(self._graph, decision)
+        leaves = [leaf for node in nodes if (leaf := index.nodes.leaf.get(node))]
+        lines = [leaf.span for leaf in leaves if leaf.span]
+        code = nest_span(self._graph, *nest) if nest else None
+        return Cause(
+            kind=rules_of(decision.kind).kind_of(decision),
+            subjects=self._subjects(decision),
+            knowledge="recorded",
+            decision=decision,
+            cost=self._cost(decision, nodes),
+            seconds=self._time(kernels),
+            kernels=kernels,
+            nest=nest[1] + 1 if nest else None,
+            nodes=nodes,
+            fx=fx,
+            sources=index.sources(fx),
+            evidence=(*([code] if code else _definitions(self._graph, kernels)), *lines),
+            changes=tuple(self._changes(decision)),
+        )
+
+    def read(
+        self, scopes: Sequence[_Scope], kinds: Collection[str], recorded: Collection[str]
+    ) -> Iterator[Cause]:
+        """Yield what kernels show of decisions that were not recorded."""
+        for row in kernel_rows(self._graph):
+            if scopes and not scopes[0].nodes.intersection(row.nodes):
+                continue
+            for remark in row.remarks:
+                kind = _KIND_OF_REMARK.get(remark.code)
+                if kind in kinds and kind not in recorded:
+                    yield self._of_remark(remark, row.nodes)
+
+    def _of_remark(self, remark: Remark, nodes: tuple[str, ...]) -> Cause:
+        linked = links(self._graph).nodes
+        fx = tuple(dict.fromkeys(name for node in nodes if node in linked for name in linked[node].fx))
+        kernels = (remark.subject.name,) if remark.subject.type == "kernel" else ()
+        return Cause(
+            kind=remark.kind,
+            subjects=remark.subjects,
+            knowledge=remark.knowledge,
+            remark=remark,
+            cost=remark.cost,
+            seconds=self._time(kernels),
+            kernels=kernels,
+            nodes=nodes,
+            fx=fx,
+            sources=index_of(self._graph).sources(fx),
+            evidence=remark.evidence,
+        )
+
+    def _nodes(self, decision: Decision) -> tuple[str, ...]:
+        index = index_of(self._graph)
+        names = [name for group in decision.subjects for name in group]
+        match decision.subject_type:
+            case "node":
+                return tuple(names)
+            case "buffer":
+                nodes = (index.nodes.producer.get(name) for name in names)
+                return tuple(dict.fromkeys(node for node in nodes if node))
+            case "fx":
+                linked = links(self._graph).nodes
+                return tuple(node for node, link in linked.items() if not set(names).isdisjoint(link.fx))
+        return ()
+
+    def _subjects(self, decision: Decision) -> tuple[Subject, ...]:
+        match decision.subject_type:
+            case "node":
+                return tuple(Subject("node", "_".join(group)) for group in decision.subjects if group)
+            case "buffer" | "fx" as type_:
+                return tuple(Subject(type_, name) for group in decision.subjects for name in group)
+        return (Subject("graph", self._graph.name),)
+
+    def _cost(self, decision: Decision, nodes: Sequence[str]) -> int | None:
+        """Return the bytes at stake: an operand that says them, or else what the subjects move."""
+        for name in ("bytes", "shared_bytes"):
+            size = decision.operand(name)
+            if isinstance(size, int) and not isinstance(size, bool):
+                return size
+        match decision.subject_type, len(decision.subjects):
+            case "node", 2:
+                return shared_bytes(self._graph, *decision.subjects)
+            case "buffer", _:
+                sizes = [buffer_traffic(self._graph, name) for group in decision.subjects for name in group]
+                known = [size for size in sizes if size is not None]
+                return sum(known) if known else None
+        return node_traffic(self._graph, nodes) if nodes else None
+
+    def _time(self, kernels: Iterable[str]) -> float | None:
+        times = [self._seconds[kernel] for kernel in kernels if kernel in self._seconds]
+        return sum(times) if times else None
+
+    def _changes(self, decision: Decision) -> Iterator[Change]:
+        for change in rules_of(decision.kind).changes.get(decision.cause, ()):
+            if not change.applies(decision, self._graph):
+                continue
+            match change:
+                case Source(code=code, safe=safe):
+                    yield Change(code, safe=safe)
+                case By() if setting := self._setting(change, decision):
+                    yield Change(change.setting, setting, safe=change.safe)
+
+    def _setting(self, change: By, decision: Decision) -> Setting | None:
+        """Return the setting with its present value and the one to try; None where it is so already."""
+        value = change.value(decision) if callable(change.value) else change.value
+        name = f"{CONFIG}.{change.setting}"
+        present = "default" if self._settings is not None else None
+        if self._settings is not None and name in self._settings:
+            present = self._settings[name]
+        elif change.present is not None and (compared := decision.operand(change.present)) is not None:
+            present = str(compared)
+        is_set = self._settings is not None and name in self._settings
+        if value is None or present == value or (change.is_default and not is_set):
+            return None
+        return Setting(name, value, present)
+
+
+def _definitions(graph: CompiledGraph, kernels: Iterable[str]) -> Iterator[Span]:
+    defined = index_of(graph).kernels
+    yield from (span for name in kernels if name in defined and (span := defined[name].span))

@@ -1,0 +1,74 @@
+"""Which loop nest of a C++ kernel a decision about vectorisation is about.
+
+A function `cpp_fused_add_sum_0` holds the loop nests of one `KernelGroup` (torch/_inductor/codegen/cpp.py),
+in the order in which `CppScheduling` generated them, and the recorder writes a decision for each. So the
+decisions of a kernel belong to its nests in order, if there are as many and each nest is what its decision
+says:
+
+    decisions  op0 vectorised, op1 scalar          nests  vectorised (line 3), scalar (line 9)   -> 0, 1
+    decisions  op0 vectorised, op1 scalar          nests  scalar, vectorised                     -> not known
+"""
+
+from __future__ import annotations
+
+from inductor_probe.analysis.graph import index_of, once_per_graph
+from inductor_probe.analysis.links import links
+from inductor_probe.model.code import CppFacts, LoopNest
+from inductor_probe.model.debug_dir import CompiledGraph
+from inductor_probe.model.decision import Decision
+from inductor_probe.model.span import Span
+
+
+def nest_of(graph: CompiledGraph, decision: Decision) -> tuple[str, int] | None:
+    """Return kernel and place (from 0) of the loop nest that a decision is about; None where not known."""
+    return _nests(graph).get(decision.number)
+
+
+def vectorisation_of(graph: CompiledGraph, kernel: str) -> tuple[Decision, ...]:
+    """Return the decisions about the vectorisation of a kernel's loops, in order; none if not recorded."""
+    return tuple(_by_kernel(graph).get(kernel, ()))
+
+
+def nest_span(graph: CompiledGraph, kernel: str, place: int) -> Span | None:
+    """Return the lines of `output_code.py` that a loop nest of a kernel stands on."""
+    defined = index_of(graph).kernels.get(kernel)
+    if defined is None or defined.span is None or not isinstance(defined.details, CppFacts):
+        return None
+    nest = _own_nests(defined.details)[place]
+    # Lines of a nest are those of the kernel's source, whose first stands where its span begins.
+    above = defined.span.first - 1
+    return Span(defined.span.path, above + nest.line, above + nest.last)
+
+
+def _own_nests(facts: CppFacts) -> list[LoopNest]:
+    """Return the nests that were decided about: those of tails and threads come with another."""
+    return [nest for nest in facts.nests if nest.kind in ("scalar", "vectorised")]
+
+
+@once_per_graph
+def _by_kernel(graph: CompiledGraph) -> dict[str, list[Decision]]:
+    linked = links(graph).nodes
+    kernels: dict[str, list[Decision]] = {}
+    for decision in graph.decisions.decisions if graph.decisions else ():
+        if decision.kind != "vectorisation" or decision.speculative:
+            continue
+        names = {linked[node].kernel for group in decision.subjects for node in group if node in linked}
+        if len(names) == 1 and (kernel := names.pop()):
+            kernels.setdefault(kernel, []).append(decision)
+    return kernels
+
+
+@once_per_graph
+def _nests(graph: CompiledGraph) -> dict[int, tuple[str, int]]:
+    nests: dict[int, tuple[str, int]] = {}
+    defined = index_of(graph).kernels
+    for kernel, decisions in _by_kernel(graph).items():
+        details = defined[kernel].details if kernel in defined else None
+        looping = [decision for decision in decisions if decision.cause != "no-loops"]
+        looping.sort(key=lambda decision: decision.number)
+        if not isinstance(details, CppFacts):
+            continue
+        kinds = [nest.kind for nest in _own_nests(details)]
+        if kinds == [decision.outcome for decision in looping]:
+            nests |= {decision.number: (kernel, place) for place, decision in enumerate(looping)}
+    return nests

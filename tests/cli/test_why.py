@@ -1,0 +1,182 @@
+"""`probe why` as a user meets it: on dumps with recorded decisions, and on dumps without."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from inductor_probe.model.decision import DECISIONS_NAME, Decision, Decisions, Operand, TorchFrame
+from inductor_probe.store.decisions import write_decisions
+from tests.conftest import DUMPS, Ran
+
+Probe = Callable[..., Ran]
+LATEST = DUMPS / "torch-2.13.0-cpu"
+PLACE = TorchFrame("torch/_inductor/codegen/cpp.py", "TilingSelect.select_tiling", 3934)
+CALLER = TorchFrame("torch/_inductor/codegen/cpp.py", "CppKernelProxy.codegen_nodes", 4714)
+SHORT: dict[str, Operand] = {
+    "loop": "x1", "range": 3, "range_limit": 4.0, "factor": 16, "operations": 2, "operations_limit": 10,
+}  # fmt: skip
+
+
+def scalar(number: int, *nodes: str, **changes: object) -> Decision:
+    fields = {"speculative": False, "times": 1, **changes}
+    return Decision(
+        number, "vectorisation", "node", (nodes,), "scalar", "short-inner-range", tuple(SHORT.items()), PLACE,
+        (CALLER,), bool(fields["speculative"]), int(str(fields["times"])),
+    )  # fmt: skip
+
+
+def vectorised(number: int, *nodes: str) -> Decision:
+    operands: dict[str, Operand] = {
+        "loop": "x0",
+        "range": 64,
+        "factor": 16,
+        "operations": 3,
+        "non_contiguous": 0,
+    }
+    return Decision(
+        number,
+        "vectorisation",
+        "node",
+        (nodes,),
+        "vectorised",
+        "one-dimension",
+        tuple(operands.items()),
+        PLACE,
+    )
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> Callable[[str, Sequence[Decision]], Path]:
+    """Copy a fixture, and write decisions into its first graph."""
+
+    def copy(name: str, decisions: Sequence[Decision]) -> Path:
+        run = tmp_path / name
+        shutil.copytree(next((LATEST / name).glob("run_*")), run)
+        graph = min((run / "torchinductor").iterdir())
+        write_decisions(graph / DECISIONS_NAME, Decisions("2.13.0", ("vectorisation",), tuple(decisions)))
+        return graph
+
+    return copy
+
+
+Recorded = Callable[[str, Sequence[Decision]], Path]
+
+
+@pytest.mark.parametrize("subject", ["op0", "buf0", "cpp_fused_flip", "rev", "prims.rev", "capture.py:34"])
+def test_every_kind_of_subject_finds_the_decision(subject: str, probe: Probe, recorded: Recorded) -> None:
+    ran = probe("why", subject, recorded("hflip_cl", [scalar(1, "op0")]))
+    assert ran.status == 0, ran.err
+    assert "op0 is scalar: its innermost loop x1 has 3 steps, fewer than 4" in ran.out
+    assert "TilingSelect.select_tiling (torch/_inductor/codegen/cpp.py:3934)" in ran.out
+    assert "cpp.enable_tiling_heuristics = False" in ran.out
+
+
+@pytest.mark.parametrize("width", [80, 140])
+def test_a_screen_fits_the_terminal(width: int, probe: Probe, recorded: Recorded) -> None:
+    graph = recorded("hflip_cl", [scalar(1, "op0")])
+    for words in ([], ["op0"]):
+        ran = probe("why", *words, graph, COLUMNS=str(width))
+        assert ran.status == 0, ran.err
+        assert all(len(line) <= width for line in ran.out.splitlines()), ran.out
+
+
+def test_the_ledger_has_what_was_missed_first_and_folds_equal_decisions(
+    probe: Probe, recorded: Recorded
+) -> None:
+    decisions = [vectorised(1, "op0"), scalar(2, "op1"), scalar(3, "op2"), scalar(4, "op3", speculative=True)]
+    ran = probe("why", recorded("aa_separable_cl", decisions))
+    head, _, first, second = ran.out.splitlines()
+    assert "3 decisions (2 missed, 1 passed), 1 tried and not kept" in head
+    assert first.startswith("missed")
+    assert "scalar: inner range 3 < 16/4 with 2 operations" in first
+    assert "+1" in first
+    assert second.startswith("passed")
+
+
+def test_a_kernel_has_its_loop_nests_in_order(probe: Probe, recorded: Recorded) -> None:
+    graph = recorded("hflip_cl", [scalar(1, "op0")])
+    (row,) = json.loads(probe("why", "cpp_fused_flip_0", graph, "--json").out)["rows"]
+    (cause,) = row["causes"]
+    assert cause["nest"] == 1
+    assert cause["kernels"] == ["cpp_fused_flip_0"]
+    assert cause["cost"] == json.loads(probe("kernels", graph, "--json").out)["rows"][0]["bytes_read"] * 2
+    assert cause["changes"][0]["setting"] == {
+        "name": "torch._inductor.config.cpp.enable_tiling_heuristics", "offered": "False", "value": "default",
+    }  # fmt: skip
+
+
+def test_a_setting_that_is_so_already_is_not_offered(probe: Probe, recorded: Recorded) -> None:
+    graph = recorded("hflip_cl", [scalar(1, "op0")])
+    assert "cpp.enable_tiling_heuristics = False" in probe("why", "op0", graph).out
+    runnable = graph / "fx_graph_runnable.py"
+    line = "import torch._inductor.config\n"
+    setting = "torch._inductor.config.cpp.enable_tiling_heuristics = False\n"
+    runnable.write_text(runnable.read_text().replace(line, line + setting, 1))
+    ran = probe("why", "op0", graph)
+    assert "op0 is scalar" in ran.out
+    assert "enable_tiling_heuristics" not in ran.out
+
+
+def test_what_was_not_recorded_is_read_in_the_dump_and_says_how_to_record_it(probe: Probe) -> None:
+    ran = probe("why", "op0", LATEST / "hflip_cl")
+    assert "read in the dump, which does not record the decision" in ran.out
+    assert "not recorded in this dump: vectorisation" in ran.out
+    assert "probe dump SCRIPT" in ran.out
+    assert "changed by" not in ran.out
+
+
+def test_nothing_was_decided_says_what_was_looked_for(probe: Probe, recorded: Recorded) -> None:
+    ran = probe("why", "op1", recorded("aa_separable_cl", [vectorised(1, "op0")]))
+    assert ran.status == 0
+    assert "nothing was decided about op1: looked for vectorisation" in ran.out
+
+
+def test_a_pair_is_about_both(probe: Probe, recorded: Recorded) -> None:
+    ran = probe("why", "op0", "op1", recorded("aa_separable_cl", [vectorised(1, "op0"), scalar(2, "op1")]))
+    assert "nothing was decided about op0 and op1" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("words", "message", "hint"),
+    [
+        (["bufx"], "has no node, buffer, kernel, FX node or operator bufx", "did you mean buf0"),
+        (["op0", "--kind", "vectorization"], "unknown kind of decision vectorization", "vectorisation"),
+        (["aten.flop"], "has no node, buffer, kernel, FX node or operator aten.flop", ""),
+    ],
+)
+def test_bad_input_gets_a_sentence(words: list[str], message: str, hint: str, probe: Probe) -> None:
+    ran = probe("why", words[0], LATEST / "hflip_cl", *words[1:])
+    assert ran.status == 2
+    assert message in ran.err
+    assert hint in ran.err
+
+
+def test_a_file_that_was_cut_short_is_a_problem_with_its_line(probe: Probe, recorded: Recorded) -> None:
+    graph = recorded("hflip_cl", [scalar(1, "op0")])
+    file = graph / DECISIONS_NAME
+    file.write_text(file.read_text()[:-12])
+    for verb in ("why", "check"):
+        ran = probe(verb, graph)
+        assert ran.status == 2
+        assert f"{file.name}:2: cut short" in ran.out + ran.err
+
+
+def test_a_file_of_a_newer_probe_is_a_sentence(probe: Probe, recorded: Recorded) -> None:
+    graph = recorded("hflip_cl", [scalar(1, "op0")])
+    (graph / DECISIONS_NAME).write_text('{"format": 99}\n')
+    ran = probe("why", graph)
+    assert ran.status == 2
+    assert "was written by a newer probe (format 99)" in ran.out + ran.err
+
+
+def test_check_counts_the_lines_of_decisions(probe: Probe, recorded: Recorded) -> None:
+    graph = recorded("hflip_cl", [scalar(1, "op0")])
+    (row,) = json.loads(probe("check", graph, "--json").out)["check"]["graphs"]
+    (file,) = [file for file in row["files"] if file["kind"] == DECISIONS_NAME]
+    assert (file["lines"], file["read"], file["unread"]) == (3, 3, 0)
+    assert row["unopened"] == []
