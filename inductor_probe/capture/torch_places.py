@@ -65,7 +65,9 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace(_OUTPUT_CODE, "CompiledFxGraph.__init__", "names of a graph's inputs", (RECORD,)),
     TorchPlace(_OUTPUT_CODE, "CompiledFxGraph.__call__", "a graph's real inputs", (RECORD,)),
     TorchPlace(_CHOICES, "add_feedback_saver", "autotuning choices with times", (RECORD,)),
-    TorchPlace(_GRAPH, "GraphLowering.decide_layout_opt", "channels-last for the whole graph", ("layout",)),
+    TorchPlace(
+        _GRAPH, "GraphLowering.decide_layout_opt", "channels-last for the whole graph", ("layout", DECISION)
+    ),
     TorchPlace(_GRAPH, "fallback_node_due_to_unsupported_type", "dtypes that are not compiled", (DECISION,)),
     TorchPlace(_GRAPH, "make_fallback", "an operator without a lowering", (DECISION,)),
     TorchPlace(_GRAPH, "GraphLowering.has_feature", "whether the backend has scans, sorts, ...", (DECISION,)),
@@ -74,17 +76,35 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace(_IR, "FallbackKernel.create", "a call of torch's own kernel", (DECISION,)),
     TorchPlace(_IR, "ScatterFallback.__init__", "a call of torch's scatter", (DECISION,)),
     TorchPlace(_IR, "IndexPutFallback.__init__", "a call of torch's index_put", (DECISION,)),
+    TorchPlace(_GRAPH, "GraphLowering.run_node", "the lowering of an FX node, its users too", (DECISION,)),
+    TorchPlace(_GRAPH, "GraphLowering.finalize", "the end of lowering", (DECISION,)),
     TorchPlace(_GRAPH, "GraphLowering.call_function", "the lowering of an FX node", ("lowering",)),
-    TorchPlace(_IR, "StorageBox.should_realize_on_reuse", "realise or inline, by users", ("lowering",)),
-    TorchPlace(_IR, "StorageBox.realize", "a value becomes a buffer", ("lowering",)),
+    TorchPlace(
+        _IR, "StorageBox.should_realize_on_reuse", "realise or inline, by users", ("lowering", DECISION)
+    ),
+    TorchPlace(_IR, "StorageBox.realize", "a value becomes a buffer", ("lowering", DECISION)),
     TorchPlace(_GRAPH, "GraphLowering.register_buffer", "the name of a buffer", ("lowering",)),
-    TorchPlace(_IR, "ComputedBuffer.decide_layout", "the layout of a computed buffer", ("layout",)),
-    TorchPlace(_IR, "ComputedBuffer.get_fill_order", "the stride order that reads suggest", ("layout",)),
-    TorchPlace(_IR, "Buffer.freeze_layout_with_stride_order", "a layout, by stride order", ("layout",)),
-    TorchPlace(_IR, "Buffer.freeze_layout_with_fill_order", "a layout, by fill order", ("layout",)),
-    TorchPlace(_IR, "Buffer.freeze_layout_with_same_order", "a layout, as another's strides", ("layout",)),
-    TorchPlace(_IR, "Buffer.freeze_layout_with_exact_strides", "a layout, by exact strides", ("layout",)),
-    TorchPlace(_IR, "ExternKernel.require_strides", "the strides that a consumer requires", ("layout",)),
+    TorchPlace(_IR, "ComputedBuffer.decide_layout", "the layout of a computed buffer", ("layout", DECISION)),
+    TorchPlace(
+        _IR, "ComputedBuffer.get_fill_order", "the stride order that reads suggest", ("layout", DECISION)
+    ),
+    TorchPlace(
+        _IR, "StorageBox.has_exceeded_max_reads", "realise or inline, by reads", ("lowering", DECISION)
+    ),
+    TorchPlace(_IR, "Buffer.freeze_layout", "a layout, as it is", ("layout", DECISION)),
+    TorchPlace(
+        _IR, "Buffer.freeze_layout_with_stride_order", "a layout, by stride order", ("layout", DECISION)
+    ),
+    TorchPlace(_IR, "Buffer.freeze_layout_with_fill_order", "a layout, by fill order", ("layout", DECISION)),
+    TorchPlace(
+        _IR, "Buffer.freeze_layout_with_same_order", "a layout, as another's strides", ("layout", DECISION)
+    ),
+    TorchPlace(
+        _IR, "Buffer.freeze_layout_with_exact_strides", "a layout, by exact strides", ("layout", DECISION)
+    ),
+    TorchPlace(
+        _IR, "ExternKernel.require_strides", "the strides that a consumer requires", ("layout", DECISION)
+    ),
     TorchPlace(_SCHEDULER, "Scheduler.can_fuse", "whether a pair is legal to fuse", ("fusion",)),
     TorchPlace(_SCHEDULER, "WhyNoFuse.__call__", "a refusal, with torch's reason", ("fusion",)),
     TorchPlace(_SCHEDULER, "Scheduler.can_fuse_vertical", "producer and consumer in one node", ("fusion",)),
@@ -92,7 +112,7 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace(_CPP, "CppScheduling._can_fuse_horizontal_impl", "C++: loop ranges of a pair", ("fusion",)),
     TorchPlace(_CPP, "CppScheduling.can_fuse_vertical", "C++: producer and consumer", ("fusion",)),
     TorchPlace(_SIMD, "SIMDScheduling.can_fuse", "Triton: numel and tiling of a pair", ("fusion",)),
-    TorchPlace(_GRAPH, "GraphLowering.codegen", "code of the whole graph", ("codegen",)),
+    TorchPlace(_GRAPH, "GraphLowering.codegen", "code of the whole graph", ("codegen", DECISION)),
     TorchPlace(_CPP, "CppScheduling.codegen_node", "C++ code of a node", ("codegen",)),
     TorchPlace(_CPP, "CppKernelProxy.codegen_functions", "C++: a scalar and a vector kernel", (DECISION,)),
     TorchPlace(

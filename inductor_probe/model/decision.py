@@ -49,9 +49,47 @@ FallbackCause: TypeAlias = Literal[
 - `in-lowering`: the lowering called it, for a reason that only its source says.
 """
 
-DecisionKind: TypeAlias = Literal["vectorisation", "fallback"]
-Outcome: TypeAlias = Literal["vectorised", "scalar", "extern"]
-CauseCode: TypeAlias = Literal[VectorisationCause, FallbackCause]
+AskerCode: TypeAlias = Literal[
+    "output", "as-strided-input", "channels-last-preferred", "convolution", "operator-constraint",
+    "extern-operand", "template", "concatenation", "mutation", "reduction-strides", "reduction-layers",
+    "lowering", "end-of-lowering",
+]  # fmt: skip
+"""Who wanted a value in a buffer, or a layout fixed (`capture/recorders/askers.py`): the operand `asker`.
+
+With it stand `function` of torch, and `lowering` and `operator`: the FX node that torch was lowering, and
+what that calls. `output`, `as-strided-input`: `GraphLowering.run_node`, since the node is returned by the
+graph, or read by `as_strided` or `resize`. `channels-last-preferred`: near a convolution under layout
+optimisation. `operator-constraint`: a tag of the operator, or a constraint that is registered for it
+(`function`). `reduction-strides`: `Reduction.num_splits` fixes the layouts of what it asks strides of.
+`lowering`: a function that lowers the operator. `end-of-lowering`: nobody, it was the end.
+"""
+
+RealizationCause: TypeAlias = Literal[
+    "reduction", "reads", "operations", "heavy-operations", "accumulated-reads", "output", "as-strided-input",
+    "extern-operand", "user-needs-buffer", "hint", "concatenation", "mutation", "lowering", "single-user",
+    "cheap",
+]  # fmt: skip
+"""Why a value became a buffer, or was computed within its users. torch/_inductor/ir.py, `StorageBox`.
+
+All have `node`: the FX node of the value. Of a buffer, `stored`: False where nothing was ever in memory of
+its own, since it was fused into its only readers or inlined.
+
+- `reduction`: type (`Reduction`, `Scan`, `Sort`, ...); these are always realised.
+- `reads`: users, reads, reads_limit, setting. `operations`: operations, operations_limit, setting, users.
+  `heavy-operations`: heavy (names of operations that are not worth to be done twice on a CPU), users.
+  `StorageBox.should_realize_on_reuse`.
+- `accumulated-reads`: reads, reads_limit, setting. `StorageBox.has_exceeded_max_reads`.
+- the rest have who asked (`AskerCode`): `output`, `as-strided-input`; `extern-operand`: of a library's kernel
+  or of a template; `user-needs-buffer`: several users, one of which is in `needs_realized_inputs` (user);
+  `hint`: a lowering that reads each element often calls `realize_hint`; `concatenation`: written into a part
+  of another buffer; `mutation`: written into an input; `lowering`: a lowering that calls `realize`.
+- inlined: `single-user`: into (buffers). `cheap`: several users, and users, reads, reads_limit, operations,
+  operations_limit, into.
+"""
+
+DecisionKind: TypeAlias = Literal["vectorisation", "fallback", "realization"]
+Outcome: TypeAlias = Literal["vectorised", "scalar", "extern", "realised", "inlined"]
+CauseCode: TypeAlias = Literal[VectorisationCause, FallbackCause, RealizationCause]
 Operand: TypeAlias = bool | int | float | str | tuple[str, ...]
 """What torch compared. A symbolic size is its text."""
 

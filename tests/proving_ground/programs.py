@@ -24,6 +24,7 @@ class Program:
     Attributes:
         code: of the cause. function, inputs: what is compiled; inputs are made when the case runs.
         about: names of the subject that the decision is about (`op0`); None: the only one of its kind.
+            flipped_about: afterwards, if another.
         operands: what must be recorded, as far as it is the same on every machine.
         settings: of inductor, in both cases. flip: settings that turn the decision.
         flipped_function, flipped_inputs: changes of source that do, in place of `function` and `inputs`.
@@ -45,6 +46,7 @@ class Program:
     step: Callable[..., torch.Tensor] | None = None
     flipped_step: Callable[..., torch.Tensor] | None = None
     device: str = "cpu"
+    flipped_about: tuple[str, ...] | None = None
 
 
 def scenario_of(programs: Mapping[str, Program]) -> Scenario:

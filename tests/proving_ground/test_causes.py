@@ -19,7 +19,7 @@ from tests.proving_ground.programs import FLIPPED, Program
 from tests.shared import made_once
 
 GROUND = Path(__file__).parent
-KINDS = ("vectorisation", "fallback")
+KINDS = ("vectorisation", "fallback", "realization")
 PROGRAMS: Mapping[str, Mapping[str, Program]] = {
     kind: importlib.import_module(f"tests.proving_ground.{kind}").PROGRAMS for kind in KINDS
 }
@@ -75,7 +75,7 @@ def test_a_cause_is_recorded_and_its_flip_turns_the_decision(kind: str, name: st
     operands = dict(before.operands)
     assert {key: operands.get(key) for key in program.operands} == dict(program.operands)
     assert before.place.file.startswith("torch/_inductor/")
-    after = of_subject(decided(kind, name + FLIPPED), program.about)
+    after = of_subject(decided(kind, name + FLIPPED), program.flipped_about or program.about)
     turned = (after.outcome, after.cause) if after is not None else None
     assert turned == program.turned
     assert turned != (before.outcome, before.cause)

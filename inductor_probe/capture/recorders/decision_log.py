@@ -159,7 +159,7 @@ def debug_folder() -> str | None:
 def place_of(function: Callable[..., Any]) -> TorchFrame:
     """Return where a function of torch begins."""
     code: CodeType = inspect.unwrap(function).__code__
-    file, name = _named(code)
+    file, name = named(code)
     return TorchFrame(file or code.co_filename, name, code.co_firstlineno)
 
 
@@ -170,7 +170,7 @@ def stack(frame: FrameType | None) -> Iterator[TorchFrame]:
     """
     count = 0
     while frame is not None and count < MOST_FRAMES:
-        file, name = _named(frame.f_code)
+        file, name = named(frame.f_code)
         if file is not None:
             count += 1
             yield TorchFrame(file, name, frame.f_lineno)
@@ -178,7 +178,7 @@ def stack(frame: FrameType | None) -> Iterator[TorchFrame]:
 
 
 @functools.cache
-def _named(code: CodeType) -> tuple[str | None, str]:
+def named(code: CodeType) -> tuple[str | None, str]:
     """Return the file of a code object, None outside of inductor, and its qualified name."""
     before, inductor, rest = code.co_filename.rpartition(_INDUCTOR)
     name = getattr(code, "co_qualname", code.co_name)  # from Python 3.11

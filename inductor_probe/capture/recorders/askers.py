@@ -1,0 +1,139 @@
+"""Who asked torch to realise a buffer, or to fix its layout: the frames on the stack say it.
+
+torch has one function that realises (`StorageBox.realize`) and five that fix a layout, and dozens that call
+them. Between the decision and who asked for it stand functions that only pass it on (`require_strides`,
+`as_storage_and_layout`, ...). The first frame that does more than this is who asked. For example
+
+    copy_input <- require_strides <- require_exact_strides <- run_node       a graph's output
+    realize_input <- process_kernel <- create <- handler <- call_function    an operand of an extern kernel
+    decide_layout <- finalize                                                nobody: lowering is over
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+from inductor_probe.capture.recorders.decision_log import named
+from inductor_probe.model.decision import AskerCode, Operand, TorchFrame
+
+_GRAPH = "torch/_inductor/graph.py"
+_IR = "torch/_inductor/ir.py"
+_LOWERING = "torch/_inductor/lowering.py"
+_CONVOLUTION = "torch/_inductor/kernel/conv.py"
+_EXTERN = (_IR, "torch/_inductor/mkldnn_ir.py", "torch/_inductor/comm_lowering.py")
+_TEMPLATES = ("torch/_inductor/kernel/", "torch/_inductor/select_algorithm.py", "torch/_inductor/codegen/")
+
+_PASSING_ON = frozenset((
+    "realize", "realize_hint", "mark_reuse", "copy_input", "realize_input", "require_stride1",
+    "require_strides", "require_stride_order", "require_exact_strides", "require_channels_last",
+    "require_channels_last_3d", "require_contiguous", "require_contiguous_strides", "as_storage_and_layout",
+    "convert_to_reinterpret_view", "decide_layout", "get_fill_order", "freeze_layout",
+    "freeze_layout_with_stride_order", "freeze_layout_with_fill_order", "freeze_layout_with_same_order",
+    "freeze_layout_with_exact_strides", "unwrap_storage_for_input", "unwrap_storage", "get_read_indices",
+))  # fmt: skip
+"""In ir.py: functions that realise a buffer or fix a layout for whoever calls them."""
+_ANYWHERE = frozenset(("<genexpr>", "<listcomp>", "<dictcomp>", "<lambda>", "realize_inputs"))
+_CONSTRAINTS = frozenset((
+    "constrain_to_fx_strides", "constrain_to_fake_tensor", "constrain_to_fake_tensors", "apply_constraint",
+    "require_dense", "require_contiguous", "require_contiguous_strides", "require_channels_last",
+    "sdpa_constraint",
+))  # fmt: skip
+"""In lowering.py: what `maybe_layout_constraints` returns for an operator, and what these call."""
+_OUTERMOST = frozenset(("run_node", "output", "finalize", "codegen"))
+_AS_STRIDED = ("aten.as_strided", "aten.resize")
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Who asked.
+
+    Attributes:
+        code: what kind of thing it is. place: the function that asked, with the call in progress.
+        trail: names of the functions from the decision outwards to it, it included.
+        node: the FX node that torch was lowering. operator: what that calls. Both None outside of lowering.
+    """
+
+    code: AskerCode
+    place: TorchFrame
+    trail: tuple[str, ...]
+    node: str | None
+    operator: str | None
+
+    def operands(self) -> dict[str, Operand]:
+        """Return who asked as operands of a decision."""
+        operands: dict[str, Operand] = {"asker": self.code, "function": self.place.function}
+        if self.node is not None:
+            operands["lowering"] = self.node
+        if self.operator is not None:
+            operands["operator"] = self.operator
+        return operands
+
+
+def asker(frame: FrameType | None, graph: Any) -> Asker | None:
+    """Return who asked for what is being decided in `frame`, None where no function of inductor did.
+
+    Args:
+        graph: torch's `V.graph`, of which the FX node in lowering is read.
+    """
+    trail: list[str] = []
+    asking: TorchFrame | None = None
+    caller = frame
+    while caller is not None:
+        file, name = named(caller.f_code)
+        if file is not None:
+            last = name.rpartition(".")[2]
+            trail.append(last)
+            asking = TorchFrame(file, name, caller.f_lineno)
+            passes_on = last in _ANYWHERE or (file == _IR and last in _PASSING_ON)
+            if not passes_on or (file == _GRAPH and last in _OUTERMOST):
+                break
+        caller = caller.f_back
+    if asking is None or caller is None:
+        return None
+    node: Any = getattr(graph, "current_node", None)
+    code = _code(asking, trail, caller, node)
+    in_lowering = trail[-1] not in ("finalize", "codegen")
+    return Asker(
+        code, asking, tuple(trail), getattr(node, "name", None) if in_lowering else None,
+        str(node.target) if node is not None and in_lowering and node.op == "call_function" else None,
+    )  # fmt: skip
+
+
+def _code(asking: TorchFrame, trail: list[str], frame: FrameType, node: Any) -> AskerCode:
+    file, name = asking.file, trail[-1]
+    if file == _GRAPH:
+        return _of_graph(name, node)
+    if file == _CONVOLUTION or (file in _EXTERN and "convolution" in name):
+        return "convolution"
+    if file == _LOWERING and name in _CONSTRAINTS:
+        return "operator-constraint"
+    if file == _IR and name == "num_splits":
+        return "reduction-strides"
+    if file == _IR and name == "realize_into":
+        owner = getattr(frame.f_locals.get("cls"), "__name__", "")
+        return "concatenation" if owner == "ConcatKernel" else "mutation"
+    if file in _EXTERN:
+        return "reduction-layers" if "multilayer" in name else "extern-operand"
+    if file.startswith(_TEMPLATES):
+        return "template"
+    return "lowering"
+
+
+def _of_graph(name: str, node: Any) -> AskerCode:
+    """Return what `GraphLowering.run_node` has in hand, by the users of the node as torch tests them."""
+    if name == "finalize":
+        return "end-of-lowering"
+    if name == "output":
+        return "output"
+    if name == "mark_buffer_mutated":
+        return "mutation"
+    if name == "maybe_apply_channels_last_stride_order":
+        return "channels-last-preferred"
+    users = list(getattr(node, "users", ()))
+    if any(user.op == "output" for user in users):
+        return "output"
+    if any(str(user.target).startswith(_AS_STRIDED) for user in users):
+        return "as-strided-input"
+    return "lowering"
