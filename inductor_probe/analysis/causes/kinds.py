@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from inductor_probe.analysis.causes import fallback, vectorisation
+from inductor_probe.analysis.causes import fallback, realization, vectorisation
 from inductor_probe.analysis.causes.rules import Rules
 from inductor_probe.model.decision import DecisionKind
 
 RULES: Mapping[DecisionKind, Rules] = {
+    "realization": realization.RULES,
     "vectorisation": vectorisation.RULES,
     "fallback": fallback.RULES,
 }

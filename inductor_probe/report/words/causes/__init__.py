@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from inductor_probe.model.decision import DecisionKind
-from inductor_probe.report.words.causes import fallback, vectorisation
+from inductor_probe.report.words.causes import fallback, realization, vectorisation
 from inductor_probe.report.words.causes.rows import KindWords
 
 WORDS: Mapping[DecisionKind, KindWords] = {
+    "realization": realization.WORDS,
     "vectorisation": vectorisation.WORDS,
     "fallback": fallback.WORDS,
 }

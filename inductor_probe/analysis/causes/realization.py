@@ -1,0 +1,70 @@
+"""Buffers realised or inlined: what is missed, and what turns it (shown in `tests/proving_ground`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from inductor_probe.analysis.causes.rules import By, Condition, Rules, Source
+from inductor_probe.model.decision import Decision
+
+
+def _value(operand: str, less: int = 0) -> Callable[[Decision], str | None]:
+    """Return what offers the number in an operand as the limit: torch realises above a limit, not at it."""
+
+    def value(decision: Decision) -> str | None:
+        number = decision.operand(operand)
+        return str(number - less) if isinstance(number, int) else None
+
+    return value
+
+
+def _where(operand: str, *values: str) -> Condition:
+    return lambda decision, _: decision.operand(operand) in values
+
+
+_ACCUMULATED = "realize_acc_reads_threshold"
+_SIZE = "realize_acc_reads_size_threshold"
+
+RULES = Rules(
+    kinds={
+        "inlined": "passed",
+        "reads": "missed",
+        "operations": "missed",
+        "accumulated-reads": "missed",
+        "heavy-operations": "analysis",
+        "cheap": "analysis",
+    },
+    changes={
+        "reads": (
+            By("realize_reads_threshold", _value("reads"), present="reads_limit", safe=True),
+            Source("one-user", safe=True),
+        ),
+        "operations": (
+            By("realize_opcount_threshold", _value("operations"), present="operations_limit", safe=True),
+        ),
+        "accumulated-reads": (
+            By(
+                _ACCUMULATED,
+                _value("reads"),
+                present="reads_limit",
+                safe=True,
+                applies=_where("setting", _ACCUMULATED),
+            ),
+            By(_SIZE, "None", present="bytes_limit", safe=True, applies=_where("setting", _SIZE)),
+        ),
+        "heavy-operations": (Source("one-user", safe=True),),
+        "as-strided-input": (Source("slice", safe=True),),
+        "concatenation": (
+            By(
+                "force_pointwise_cat",
+                "True",
+                safe=True,
+                applies=_where("operator", "aten.cat.default"),
+            ),
+        ),
+        "cheap": (
+            By("realize_reads_threshold", _value("reads", 1), present="reads_limit", safe=True),
+            By("realize_opcount_threshold", _value("operations", 1), present="operations_limit", safe=True),
+        ),
+    },
+)

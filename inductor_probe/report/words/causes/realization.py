@@ -1,0 +1,89 @@
+"""Words for buffers realised or inlined: torch/_inductor/ir.py, `StorageBox`, and graph.py, `run_node`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from inductor_probe.report.words.causes.rows import CauseWords, KindWords
+
+
+def _derived(operands: Mapping[str, Any]) -> Mapping[str, Any]:
+    if operands.get("stored") is False:
+        return {"memory": "that is never in memory, since whatever reads it is fused with it"}
+    return {}
+
+
+WORDS = KindWords(
+    outcomes={
+        "realised": "{subject} is a buffer of its own[ {memory}]",
+        "inlined": "{subject} is computed within its users[, in {into}]",
+    },
+    causes={
+        "reduction": CauseWords("the result of a {type} always is", "a {type} always is a buffer"),
+        "reads": CauseWords(
+            "{node} has {users} users and {reads} reads, more than {setting} = {reads_limit}, which its "
+            "users would repeat",
+            "{reads} reads > {reads_limit}, {users} users",
+        ),
+        "operations": CauseWords(
+            "{node} has {operations:# operation}, more than the {operations_limit} that one expression may "
+            "have ({setting})[; it has {users} users]",
+            "{operations:# operation} > {operations_limit}",
+        ),
+        "heavy-operations": CauseWords(
+            "{node} has {users} users, and on a CPU {heavy} would be too much work to repeat in each",
+            "{heavy} for {users} users",
+        ),
+        "accumulated-reads": CauseWords(
+            "{node} has come to {reads} reads, [more than {setting} = {reads_limit}]"
+            "[of {bytes_limit} or more in all]",
+            "{reads} reads[ > {reads_limit}]",
+        ),
+        "output": CauseWords("the graph returns {node}", "returned by the graph"),
+        "as-strided-input": CauseWords(
+            "an as_strided or resize reads {node}, and needs strides of memory to do so",
+            "read by as_strided",
+        ),
+        "extern-operand": CauseWords(
+            "{operator|function} reads {node}, and calls a kernel that takes buffers",
+            "operand[ of {operator}]",
+        ),
+        "user-needs-buffer": CauseWords(
+            "{node} has {users} users, and one of them, {user}, reads a buffer only",
+            "{user} reads a buffer only",
+        ),
+        "hint": CauseWords(
+            "[{operator}: ]{function} reads each element of {node} more than once",
+            "read more than once by {function}",
+        ),
+        "concatenation": CauseWords(
+            "{node} is written straight into its part of the result[ of {operator}]",
+            "part of a concatenation",
+        ),
+        "mutation": CauseWords(
+            "{node} is written into a tensor in place[ ({operator})], and what read that before needs a "
+            "value of its own",
+            "written in place",
+        ),
+        "lowering": CauseWords(
+            "{function} asks for it when it lowers[ {operator}]", "{function} asks for it"
+        ),
+        "single-user": CauseWords("it has a single user", "a single user"),
+        "cheap": CauseWords(
+            "each of its {users} users repeats {reads:# read} and {operations:# operation}, within limits "
+            "of {reads_limit} and {operations_limit}",
+            "{reads:# read}, {operations:# operation} for {users} users",
+        ),
+    },
+    changes={
+        "realize_reads_threshold": "a value of more reads is realised",
+        "realize_opcount_threshold": "a value of more operations is realised",
+        "realize_acc_reads_threshold": "a value of more reads is realised",
+        "realize_acc_reads_size_threshold": "does not count the bytes that are read",
+        "force_pointwise_cat": "computes the concatenation element by element, with its operands inlined",
+        "one-user": "let the value have one user, or make it of fewer reads",
+        "slice": "take a slice or a view of the value in place of as_strided",
+    },
+    derived=_derived,
+)
