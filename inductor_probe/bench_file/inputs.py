@@ -27,6 +27,9 @@ _LIMITS = {f"uint{bits}": (0, min(2**bits - 1, 2**63 - 2)) for bits in (8, 16, 3
 _LIMITS |= {
     f"int{bits}": (-(2 ** (bits - 1)), min(2 ** (bits - 1) - 1, 2**63 - 2)) for bits in (8, 16, 32, 64)
 }
+_NEAR_ZERO = 0.1  # so small a mean, in standard deviations, is none; so small a deviation hides wrong indices
+_SMALLEST_DEVIATION = 0.01  # the tolerance of float32 is 1e-5
+_LIKE_ONE = 2.0  # standard normal values are like those of such a deviation
 _NOT_ANALYSED = InputBound("", lost=True)  # anything may be an index
 
 _SYMBOL = re.compile(r"[a-z]+\d+")
@@ -300,6 +303,8 @@ def _values(
     if fact is not None and fact.minimum is not None and fact.maximum is not None:
         resizable = high is not None and not high.lstrip("-").isdigit()
         low, high = str(fact.minimum), high if resizable else str(fact.maximum)
+    elif low is None and high is None and not form and fact is not None and fact.mean is not None:
+        return spread(example.name, fact), note
     elif low is None and high is None and example.dtype.startswith(("uint", "int")):
         guess = (0, smallest - 1)
         if example.dtype in _FULL_RANGE:
@@ -311,6 +316,23 @@ def _values(
         low, high = map(str, guess)
     limits = [] if low is None and high is None else both_ends(low, high, example.dtype)
     return [*limits, *form], note
+
+
+def spread(name: str, fact: InputFact) -> list[str]:
+    """Return the keywords that draw floats as they were, none where standard normal ones are like those.
+
+    Weights of a standard deviation of 1 make each product of matrices some ten times as large as what goes
+    in: in the backward graph of a deep network all gradients would be infinite, and nothing could be checked.
+    No deviation is so small that a wrong index, or a value below the tolerance, would go unseen; and the
+    gradients that a backward graph begins with stay standard normal: what comes out is in proportion to them.
+    """
+    if fact.mean is None or fact.deviation is None or name.startswith("tangents_"):
+        return []
+    mean = fact.mean if abs(fact.mean) > _NEAR_ZERO * fact.deviation else 0.0
+    deviation = max(fact.deviation, abs(mean) * _NEAR_ZERO, _SMALLEST_DEVIATION)
+    if not mean and (not fact.deviation or 1 / _LIKE_ONE < deviation < _LIKE_ONE):
+        return []
+    return [*([f"mean={mean:.3g}"] if mean else []), f"deviation={deviation:.3g}"]
 
 
 def both_ends(low: str | None, high: str | None, dtype: str) -> list[str]:

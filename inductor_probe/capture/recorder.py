@@ -239,7 +239,7 @@ def input_fact(name: str, value: Any, save_to: Path | None) -> dict[str, Any] | 
     fact |= {"stride": list(value.stride()), "offset": value.storage_offset()}
     # Modes of the user (a flop counter, a profiler of dispatches) must not see what is done here.
     with torch.no_grad(), _disable_current_modes():
-        fact |= _extremes(value)
+        fact |= _extremes(value) or _spread(value)
         if save_to is not None:
             fact["saved"] = _save_storage(value, save_to / INPUTS_DIR / f"{name}.bin")
     return fact
@@ -258,6 +258,21 @@ def _extremes(tensor: Any) -> dict[str, int]:
         return {"minimum": int(low) + 2**63, "maximum": int(high) + 2**63}
     low, high = torch.aminmax(tensor)
     return {"minimum": int(low), "maximum": int(high)}
+
+
+def _spread(tensor: Any) -> dict[str, float]:
+    """Return mean and standard deviation of a tensor of floats that are all finite."""
+    import torch
+
+    if not tensor.is_floating_point() or not tensor.numel():
+        return {}
+    if tensor.is_cuda and torch.cuda.is_current_stream_capturing():  # nothing may wait for the GPU then
+        return {}
+    try:
+        deviation, mean = (float(number) for number in torch.std_mean(tensor, correction=0))
+    except (NotImplementedError, RuntimeError):  # floats of 8 bits, of which torch computes nothing
+        return {}
+    return {"mean": mean, "deviation": deviation} if math.isfinite(mean + deviation) else {}
 
 
 def _save_storage(tensor: Any, path: Path) -> str:

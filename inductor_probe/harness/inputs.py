@@ -20,23 +20,23 @@ class Inputs:
     def tensor(
         self, name: str, size: Any, stride: Any, dtype: torch.dtype, device: str, **how: Any
     ) -> torch.Tensor:
-        """Return a tensor of that layout; `how`: `offset`, bounds `low` and `high`, a `form`, a `file`."""
+        """Return a tensor of that layout; `how`: `offset`, bounds, `mean`, `deviation`, `form`, `file`."""
         offset = how.get("offset", 0)
         flat = self.values(offset + span(size, stride), dtype, how.get("low"), how.get("high", 0))
         if "form" in how:
             arrange(flat.as_strided(size, stride, offset), how["form"], how.get("high", 0))
+        flat = flat * how.get("deviation", 1) + how.get("mean", 0)
         return flat.to(device, dtype).as_strided(size, stride, offset)
 
     def values(self, count: int, dtype: torch.dtype, low: int | None, high: int) -> torch.Tensor:
         """Return normal floats, or numbers from `low` to `high`, in a wide type."""
         inexact = dtype.is_floating_point or dtype.is_complex
-        wide = torch.complex128 if dtype.is_complex else torch.float64
-        if inexact and low is None:
-            wide = wide if dtype.is_complex or dtype == torch.float64 else torch.float32
-            return torch.randn(count, dtype=wide, generator=self.generator)
-        low, high = (0, 1) if dtype == torch.bool else (low or 0, high)
+        real = torch.float64 if dtype == torch.float64 else torch.float32
+        wide = torch.complex128 if dtype.is_complex else real
         if inexact:
-            return low + (high - low) * torch.rand(count, dtype=wide, generator=self.generator)
+            draw, low, high = (torch.randn, 0, 1) if low is None else (torch.rand, low, high)
+            return low + (high - low) * draw(count, dtype=wide, generator=self.generator)
+        low, high = (0, 1) if dtype == torch.bool else (low or 0, high)
         return torch.randint(low, high + 1, (count,), generator=self.generator)
 
 

@@ -43,19 +43,26 @@ class Candidate:
     slack: list[Slack]
     remarks: list[Reason] = field(default_factory=list)
 
-    def within_range(self, pristine: list[Any]) -> Candidate:
+    def within_range(self, pristine: list[Any], plain: list[Any]) -> Candidate:
         """Expect of a call that leaves the range of its dtype exactly its result: infinity, NaN after it.
 
-        Random values do that in a deep backward graph, where the real ones would not.
+        Random values do that in a deep backward graph, where the real ones would not. What is finite in it,
+        but not in the graph that runs eagerly with the same dtypes (`plain`), is no more known: after an
+        infinity, 1 / inf is 0 and max(inf, x) is x, and whichever sums first leaves the range first.
         """
         pairs = list(zip(pristine, self.values, strict=False))
         if not any(is_float(value) and _leaves_range(exact, value.dtype) for value, exact in pairs):
             return self
-        values = list(self.values)
+        values, elements, left = list(self.values), 0, 0
         for index, (value, exact) in enumerate(pairs):
             if is_float(value) and exact is not ANYTHING and value.shape == exact.shape:
-                values[index] = torch.where(in_double(value).isfinite(), exact, value)
-        return replace(self, values=values, remarks=[*self.remarks, reason("range-exceeded")])
+                known = in_double(value).isfinite()
+                if getattr(plain[index], "shape", None) == value.shape:
+                    known &= in_double(plain[index]).isfinite()
+                values[index] = torch.where(known, exact, value)
+                elements, left = elements + known.numel(), left + int((~known).sum())
+        exceeded = reason("range-exceeded", left=left, elements=elements)
+        return replace(self, values=values, remarks=[*self.remarks, exceeded])
 
 
 def _leaves_range(exact: Any, dtype: torch.dtype) -> bool:
@@ -75,7 +82,8 @@ def expect(bench: Bench, inputs: list[Any], seed: int, outputs: list[Any], after
     mutated, plain = _run(bench, inputs, seed, draws)
     pristine = outputs + [after[index] for index in mutated]
     candidates = [
-        candidate.within_range(pristine) for candidate in _candidates(bench, inputs, seed, mutated, plain)
+        candidate.within_range(pristine, plain)
+        for candidate in _candidates(bench, inputs, seed, mutated, plain)
     ]
     checks = [compare("call", pristine, candidate.values, candidate.slack) for candidate in candidates]
     if not any(check.correct for check in checks) and not (draws.others or draws.answered):

@@ -78,7 +78,8 @@ SENTENCES = {  # by the type of the subject, a sentence for each code
         "unwatched-fails": "without a dispatch mode, the graph does not run: {error}",
         "float64-unwatched": NOT_FLOAT64 + "under a dispatch mode, the graph computes something else",
         "other-random-numbers": "eager draws other random numbers: {operators}",
-        "range-exceeded": "these inputs leave the range of the dtype: what is not finite is not compared",
+        "range-exceeded": "with these inputs, {left} of {elements} elements leave the range of their dtype, "
+        "and are compared with those of the pristine call only",
         "outputs-not-written": "outputs that the graph does not write to are not compared",
     },
 }

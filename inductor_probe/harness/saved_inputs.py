@@ -36,6 +36,8 @@ class KindsOfInputs(Inputs):
     ) -> torch.Tensor:
         """Return a tensor of that layout: see `Inputs`."""
         if self.kind != "real":
+            if self.kind != "random":
+                how = {key: value for key, value in how.items() if key not in ("mean", "deviation")}
             return super().tensor(name, size, stride, dtype, device, **how)
         file, extent, offset = how.get("file"), span(size, stride), how.get("offset", 0)
         path = self.folder / file if file else None

@@ -28,6 +28,7 @@ class InputFact:
         size, stride: in elements. offset: of the first element in its storage, in elements.
         minimum, maximum: of integer and boolean tensors that are not empty, else None.
         saved: file in the graph's `probe_inputs` with the bytes of its storage, if it was kept.
+        mean, deviation: of floats that are all finite, the mean and the standard deviation, else None.
     """
 
     name: str
@@ -41,6 +42,8 @@ class InputFact:
     minimum: int | None = None
     maximum: int | None = None
     saved: str | None = None
+    mean: float | None = None
+    deviation: float | None = None
 
 
 ConstantKind: TypeAlias = Literal["plain", "packed", "opaque"]

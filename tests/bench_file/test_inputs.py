@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from inductor_probe.bench_file.inputs import both_ends, make_inputs_source, parse_load_args, python_of
+from inductor_probe.bench_file.inputs import both_ends, make_inputs_source, parse_load_args, python_of, spread
 from inductor_probe.bench_file.sections import cut
 from inductor_probe.harness.inputs import Inputs
 from inductor_probe.model.layouts import InputBound
@@ -96,6 +96,38 @@ def test_what_was_recorded_wins_over_what_is_concluded() -> None:
     )
     source = written(f"{PROGRAMS}/scatters", facts, (InputBound("arg2_1", 3, 9),))
     assert "low=4, high=5, offset=2, file='probe_inputs/arg2_1.bin')" in source
+
+
+@pytest.mark.parametrize(
+    ("mean", "deviation", "keywords"),
+    [
+        (None, None, ""),
+        (0.01, 0.9, ""),  # like a standard normal one
+        (0.0, 0.0, ""),  # zeros, such as a bias that is not yet trained: anything is better for a check
+        (0.0004, 0.036, ", deviation=0.036"),  # a weight
+        (1.0, 0.0, ", mean=1, deviation=0.1"),  # the weight of a norm: equal values would hide a wrong index
+        (0.0, 1e-7, ", deviation=0.01"),  # below the tolerance, whatever comes out would be right
+        (116.0, 58.5, ", mean=116, deviation=58.5"),
+    ],
+)
+def test_floats_are_drawn_as_they_were(mean: float | None, deviation: float | None, keywords: str) -> None:
+    facts = tuple(
+        InputFact(name, "tensor", None, size, stride, 0, dtype, "cpu", mean=mean, deviation=deviation)
+        for name, size, stride, dtype in (
+            ("arg0_1", (10, 8), (8, 1), "float32"),
+            ("arg1_1", (4, 8), (8, 1), "float32"),
+            ("arg2_1", (4,), (1,), "int64"),
+        )
+    )
+    source = written(f"{PROGRAMS}/scatters", facts, ())
+    assert f"(10, 8), (8, 1), torch.float32, 'cpu'{keywords})" in source
+
+
+def test_gradients_that_a_backward_graph_begins_with_stay_standard_normal() -> None:
+    """All others are in proportion to them: those of a mean over a batch would end below the tolerance."""
+    fact = InputFact("tangents_1", "tensor", None, (4,), (1,), 0, "float32", "cpu", mean=0.0, deviation=1e-6)
+    assert spread("tangents_1", fact) == []
+    assert spread("primals_1", fact) == ["deviation=0.01"]
 
 
 def test_a_bound_in_symbols_follows_another_size_where_a_recorded_number_would_not() -> None:

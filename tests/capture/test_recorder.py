@@ -31,6 +31,30 @@ def test_integers_have_extremes(tensor: torch.Tensor, extremes: tuple[int | None
     assert (fact.get("minimum"), fact.get("maximum")) == extremes
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+def test_floats_have_a_mean_and_a_deviation(dtype: torch.dtype) -> None:
+    fact = input_fact("x", torch.tensor([1, 3], dtype=dtype), None)
+    assert fact is not None
+    assert (fact["mean"], fact["deviation"]) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    "tensor",
+    [
+        torch.tensor([1, float("inf")]),
+        torch.tensor([1, float("nan")]),
+        torch.empty(0),
+        torch.ones(2, dtype=torch.complex64),
+        torch.ones(2).to(torch.float8_e4m3fn),
+    ],
+    ids=["infinity", "nan", "empty", "complex", "float8"],
+)
+def test_floats_that_are_not_finite_or_not_computed_with_have_none(tensor: torch.Tensor) -> None:
+    fact = input_fact("x", tensor, None)
+    assert fact is not None
+    assert not {"mean", "deviation"} & set(fact)
+
+
 def test_a_view_keeps_its_offset_and_saves_its_whole_storage(tmp_path: Path) -> None:
     image = torch.arange(24, dtype=torch.uint8).reshape(4, 6)
     fact = input_fact("x", image[1:3, 2:5], tmp_path)

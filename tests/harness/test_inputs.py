@@ -45,6 +45,20 @@ def test_floats_are_normal_or_uniform_where_they_are_bounded() -> None:
     assert 0.99 < bounded.max() <= 1
 
 
+def test_floats_have_the_mean_and_the_deviation_that_was_recorded() -> None:
+    def made(kind: str) -> torch.Tensor:
+        how = {"mean": 3.0, "deviation": 0.05}
+        return KindsOfInputs(0, kind).tensor("x", (4000,), (1,), torch.float16, CPU, **how).double()
+
+    values = made("random")
+    assert (values.mean().item(), values.std().item()) == (
+        pytest.approx(3, abs=0.01),
+        pytest.approx(0.05, rel=0.1),
+    )
+    assert made("zeros").unique().tolist() == [0]
+    assert made("sequential")[:3].tolist() == [0, 1, 2]
+
+
 def test_booleans_are_mixed() -> None:
     made = Inputs(0).tensor("x", (100,), (1,), torch.bool, CPU)
     assert 20 < made.sum() < 80

@@ -138,6 +138,17 @@ def test_the_same_warning_about_several_comparisons_is_one_line() -> None:
     assert to_text(bench_page(result(*pairs), details=True), 200).count("drift of") == 8
 
 
+def test_what_the_check_could_not_compare_is_a_warning() -> None:
+    numbers = {"left": 12, "elements": 16}
+    exceeded = measured("range-exceeded", "analysis", Subject("graph", ""), numbers)
+    call = Variant("call", True, 0.0, 0, 16, remarks=(exceeded,))
+    last = to_text(bench_page(result(variants=(call,))), 200).splitlines()[-1]
+    assert last == (
+        "warning: with these inputs, 12 of 16 elements leave the range of their dtype, and are compared with "
+        "those of the pristine call only"
+    )
+
+
 def test_wrong_variants_come_first_and_have_no_time() -> None:
     wrong = Variant("k_v2", False, 0.25, 3, 9, (1, 2), 0, value=1.25, expected=1.0)
     shown = to_text(bench_page(result(variants=(wrong,))), 200)
