@@ -61,8 +61,12 @@ class Stages:
         now, words = time.perf_counter(), text.split()
         self.seconds[self._name] = self.seconds.get(self._name, 0.0) + now - self._begin
         self._name, self._begin = words[0], now
-        if words[0] == "measuring" and len(words) > 1:
-            self._name = f"process {words[1].strip(':')}" + (" (times)" if words[1].endswith(":") else "")
+        if (
+            words[0] == "measuring" and words[1].strip(":").isdigit()
+        ):  # `measuring 1: profiling`, `1: k alone`
+            phase = words[2] if words[1].endswith(":") else "starting"
+            known = ("starting", "loading", "profiling", "recording", "overheads")
+            self._name = f"process {words[1].strip(':')} {phase if phase in known else 'timing'}"
 
 
 def dump(folder: Path, device: str, blocks: int) -> ip.Graph:

@@ -233,7 +233,9 @@ def _measure(server: Server, settings: BenchSettings, share: float, state: State
             case "check":
                 checks.append(event["variant"])
             case "checked":
-                state.variants, state.checks = event["variants"], checks
+                state.variants, state.checks, state.needed = event["variants"], checks, event["needed"]
+            case "clock":
+                state.added = event["added"]
             case "process":
                 process.update({key: value for key, value in event["process"].items() if key != "variants"})
             case "comparison":
@@ -256,6 +258,8 @@ def _measure(server: Server, settings: BenchSettings, share: float, state: State
         "compiled": server.no_fork is None,
         "check": state.variants is None,
         "variants": state.variants or [],
+        "needed": state.needed,
+        "added": state.added,
     }
     complete, failure = True, None
     try:

@@ -26,6 +26,8 @@ class State:
         skipped: subjects that ended their process while they were timed, kernels while they were recorded.
         variants: those that are right and edited; None before they were checked.
         checks: of all variants, once they were checked.
+        needed: the copies of kernels that later processes load; None before they were checked.
+        added: what events add to times on a GPU, as the first process found it.
         kernels: those that are compared, the ten longest and edited ones; None before one process chose.
         most: processes that the budget is enough for, where calls are long.
         total: seconds for the comparisons of all processes.
@@ -41,6 +43,8 @@ class State:
     skipped: list[str] = field(default_factory=list)
     variants: list[str] | None = None
     checks: list[Event] = field(default_factory=list)
+    needed: list[str] | None = None
+    added: Event = field(default_factory=dict)
     kernels: list[str] | None = None
     most: int | None = None
     total: float = 0.0

@@ -143,18 +143,27 @@ class GpuClock(EventClock):
 
     Attributes:
         remarks: what could not be done as said here.
+        added: seconds that are taken off, by how a function is timed: `events` or `graph`. They are measured,
+            unless they are given.
     """
 
-    def __init__(self, stream: ProfiledStream, *, cold: bool = True, corrected: bool = True) -> None:
+    def __init__(
+        self,
+        stream: ProfiledStream,
+        *,
+        cold: bool = True,
+        corrected: bool = True,
+        added: dict[str, float] | None = None,
+    ) -> None:
         super().__init__(stream, cold=cold)
         self.remarks = stream.remarks
         self._clocks = deque([1e9], maxlen=QUAD)
         self._sleep_s = 0.0
         self._cold = cold
         self._plans: dict[tuple[int, int], tuple[Plan, Any]] = {}
-        self.added = {"events": 0.0, "graph": 0.0}
+        self.added = added or {"events": 0.0, "graph": 0.0}
         self._measure_sm()
-        if corrected:
+        if corrected and not added:
             self._measure_added()
 
     @property
@@ -313,6 +322,22 @@ class GpuClock(EventClock):
                 added["graph"].append(statistics.median(replays) - exact)
         self.added = {mode: statistics.median(values) if values else 0.0 for mode, values in added.items()}
         self._plans.clear()
+
+
+ADDED: dict[str, dict[str, float]] = {}
+"""What events add, to `cold` and to `warm` clocks, as this process or an earlier one measured it."""
+
+
+def session_clock(device: str, cold: bool) -> GpuClock:
+    """Return a clock of a GPU that takes off what the first process of a session found that events add.
+
+    The profiler takes a second to start, in each process. What events add is a property of GPU and driver.
+    """
+    name = "cold" if cold else "warm"
+    clock = GpuClock(ProfiledStream(device), cold=cold, added=ADDED.get(name))
+    if any(clock.added.values()):
+        ADDED[name] = clock.added
+    return clock
 
 
 def host_seconds(run: Call, wait: Call, calls: int = 50) -> float:

@@ -11,10 +11,10 @@ from typing import Any, TypeAlias
 
 import torch
 
-from inductor_probe.harness.bench import Bench
+from inductor_probe.harness.bench import Bench, original_of
 from inductor_probe.harness.call_profile import Profile
 from inductor_probe.harness.checks import Check
-from inductor_probe.harness.gpu_clock import device_error
+from inductor_probe.harness.gpu_clock import ADDED, device_error
 from inductor_probe.harness.load import BenchText, CompileError, LoadError
 from inductor_probe.harness.measure import (
     Listener,
@@ -81,6 +81,7 @@ def measure(file: Request, request: Request, tell: Tell) -> None:
     import_modules(file)
     tell("phase", phase="loading", names=[])
     machine = environment()
+    ADDED.update(request.get("added", {}))
     refused = {name: CompileError(**error) for name, error in request["refused"].items()}
 
     def loading(name: str) -> None:
@@ -88,7 +89,11 @@ def measure(file: Request, request: Request, tell: Tell) -> None:
 
     try:
         loaded = text_of(file).load(
-            loading, copies_first=options.copies_first, refused=refused, crashed=request["crashed"]
+            loading,
+            copies_first=options.copies_first,
+            refused=refused,
+            crashed=request["crashed"],
+            needed=None if request["check"] else request.get("needed"),
         )
     except LoadError as error:
         raise JobError("load", str(error)) from error
@@ -114,6 +119,7 @@ def measure(file: Request, request: Request, tell: Tell) -> None:
     if options.configs is None and (options.check_only or not correct):
         return
     times = run_timing(bench, options, inputs, variants, listener_of(tell))
+    tell("clock", added=ADDED)
     tell(
         "process",
         process={
@@ -147,8 +153,16 @@ def check_or_trust(
     except InputsError as error:
         raise JobError("usage", str(error)) from error
     variants = checked.to_time(options.copies)
-    tell("checked", variants=sorted(variants), correct=checked.pristine.correct)
+    needed = sorted(needed_copies(bench, variants))
+    tell("checked", variants=sorted(variants), correct=checked.pristine.correct, needed=needed)
     return variants, checked.pristine.correct, checked.inputs, checked.remarks
+
+
+def needed_copies(bench: Bench, variants: set[str]) -> set[str]:
+    """Return the copies that timing `variants` and ablations takes: those that a wrapper launches, too."""
+    named = {*variants, *bench.namespace.get("ABLATIONS", ())}
+    numbers = {name.removeprefix("call") for name in named if name.startswith("call_v")}
+    return named | {copy for copy in bench.namespace if copy[len(original_of(copy)) :] in numbers}
 
 
 def end_if_lost(check: Check) -> None:

@@ -9,6 +9,7 @@ behind its last kernel, compiles and loads all of it. A variant that the compile
 from __future__ import annotations
 
 import ast
+import importlib
 import linecache
 import re
 import sys
@@ -31,6 +32,7 @@ from inductor_probe.harness.reference import first_line
 from inductor_probe.harness.remarks import reason
 
 MODULE = "output_code_bench"
+HEURISTICS = "torch._inductor.runtime.triton_heuristics"  # takes long to import
 # torch/_inductor/async_compile.py: the methods of AsyncCompile that take the source of one kernel.
 METHODS = ("cpp", "cpp_pybinding", "triton", "cuda", "rocm", "xpu", "halide", "cutedsl", "pallas")
 COPY = re.compile(r"_v\d+$")
@@ -128,6 +130,7 @@ class BenchText:
         copies_first: bool = False,
         refused: Mapping[str, CompileError] | None = None,
         crashed: Collection[str] = (),
+        needed: Collection[str] | None = None,
     ) -> Loaded:
         """Execute the text as the module `MODULE`, with each kernel compiled or from inductor's cache.
 
@@ -137,6 +140,7 @@ class BenchText:
                 elsewhere, which can change its time.
             refused: variants that do not compile, as is known already: they are not tried.
             crashed: variants that ended an earlier process: they are not loaded.
+            needed: the copies to load, where they were checked before and few are timed; None: all.
 
         Raises:
             LoadError: a pristine kernel does not compile, or the text raises something.
@@ -146,8 +150,9 @@ class BenchText:
         def resolve(_: Any, scope: dict[str, Any]) -> None:
             kernels = deferred_in(scope)
             for name in sorted(kernels, key=lambda name: bool(COPY.search(name)) != copies_first):
-                if name in crashed:
-                    scope[name] = NotLoaded(name, "ended its process")
+                if name in crashed or not (needed is None or name in needed or not COPY.search(name)):
+                    why = "ended its process" if name in crashed else "is not loaded, as it is not timed"
+                    scope[name] = NotLoaded(name, why)
                     continue
                 if name not in failed:
                     watch(name)
@@ -290,14 +295,25 @@ def deferred_in(scope: Mapping[str, Any]) -> dict[str, Deferred]:
 def compile_only(kernel: Deferred) -> None:
     """Compile a kernel into inductor's cache; one of Triton is not loaded, which would take a CUDA context.
 
-    This is what inductor's own compile workers do (torch/_inductor/runtime/compile_tasks.py,
-    _worker_compile_triton).
+    That is what inductor's own compile workers do (torch/_inductor/runtime/compile_tasks.py,
+    _worker_compile_triton). It goes through `AsyncCompile.triton` all the same, as loading it does: that
+    chooses the ptxas, and Triton's key of a binary depends on it. With another key all would be compiled once
+    more by the first process that loads them.
     """
-    make = getattr(sys.modules[AsyncCompile.__module__], "_load_triton_kernel_from_source", None)
     if kernel.method != "triton":
         kernel.result()
-    elif make is not None:  # else the processes that measure compile it, each for itself
-        make(*kernel.arguments[:2]).precompile(warm_cache_only=True)
+        return
+    autotuner: Any = importlib.import_module(HEURISTICS).CachingAutotuner
+    precompile = autotuner.precompile
+
+    def into_cache(self: Any, warm_cache_only: bool = False, *args: Any, **kwargs: Any) -> None:
+        precompile(self, True, *args, **kwargs)
+
+    autotuner.precompile = into_cache
+    try:
+        kernel.start()
+    finally:
+        autotuner.precompile = precompile
 
 
 def _chain(error: BaseException) -> list[BaseException]:

@@ -20,7 +20,7 @@ from torch.utils._pytree import tree_map
 
 from inductor_probe.harness import timing
 from inductor_probe.harness.bench import Call
-from inductor_probe.harness.gpu_clock import GpuClock, ProfiledStream
+from inductor_probe.harness.gpu_clock import GpuClock, session_clock
 from inductor_probe.harness.inputs import clone, tensors_of
 from inductor_probe.harness.remarks import Remark, remark
 from inductor_probe.harness.timing import LAPS, SLOTS, Quad, Ring, Side, Subject, cpu_clock
@@ -51,7 +51,7 @@ CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 @cache
 def gpu_clock(device: str, cold: bool) -> GpuClock:
     """Return the clock of a GPU, made once: calibrating it takes a second or two."""
-    return GpuClock(ProfiledStream(device), cold=cold)
+    return session_clock(device, cold)
 
 
 class FlushedRing(Ring):

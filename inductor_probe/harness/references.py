@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import torch
 
 from inductor_probe.harness import judge as core
-from inductor_probe.harness.bench import Bench, original_of
+from inductor_probe.harness.bench import Bench, original_of, replaced
 from inductor_probe.harness.checks import ANYTHING, Check, Reason, Slack, compare, in_double, is_float
 from inductor_probe.harness.inputs import changed
 from inductor_probe.harness.judge import Round, judge, prepare_all
@@ -150,16 +150,41 @@ def check_all(
     watch("call", None)
     rounds, pristine = prepare_all(bench, seed, expect)
     watch("call", pristine)
-    checks, same = dict[str, VariantCheck](), unedited(bench)
+    checks, same, excluded = dict[str, VariantCheck](), unedited(bench), excluded or {}
+    together = _check_together(bench, rounds, [name for name in same if name not in excluded], watch)
     for name in bench.variants():
         watch(name, None)
-        if excluded and name in excluded:
+        if name in excluded:
             check = Check(name, correct=False, remarks=excluded[name])
+        elif name in together:
+            check = together[name]
         else:
             check = _judged(bench, name, rounds, checks)
         checks[name] = VariantCheck(**vars(check), unedited=name in same)
         watch(name, checks[name])
     return rounds, pristine, list(checks.values())
+
+
+def _check_together(bench: Bench, rounds: list[Round], names: list[str], watch: Watch) -> dict[str, Check]:
+    """Check unedited kernel copies in one run of `call` with all of them; return their checks if it is right.
+
+    A graph of a hundred kernels has a hundred copies `k_v2`, and a run for each takes longer than all else.
+    They stand in for their originals at once: where what comes out is right, each of them is. Where it is
+    not, each has a run of its own. A copy that has a wrapper of its number, other than `call_v2`, is left to
+    that, and a single one is no group.
+    """
+    copies = {
+        original_of(name): name
+        for name in names
+        if original_of(name) != "call"
+        and (wrapper_of(name) == "call_v2" or wrapper_of(name) not in bench.namespace)
+    }
+    if len(copies) < 2:
+        return {}
+    watch(min(copies.values()), None)
+    with replaced(bench.namespace, {name: bench.namespace[copy] for name, copy in copies.items()}):
+        check = judge(bench, "call", rounds)
+    return {name: replace(check, name=name) for name in copies.values()} if check.correct else {}
 
 
 def _judged(bench: Bench, name: str, rounds: list[Round], checks: Mapping[str, VariantCheck]) -> Check:

@@ -294,3 +294,20 @@ def test_the_table_says_how_far_a_plain_loop_is_off(monkeypatch: pytest.MonkeyPa
     assert shown[:2] == ["add", "2.00"]
     assert shown[-1] == "graph"
     assert float(shown[-2].rstrip("%")) > 250
+
+
+def test_what_events_add_is_measured_once_in_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = Model()
+    measured = clock_of(first, monkeypatch).added
+    assert measured["events"] > 0
+    second = Model()
+    second.profiles = False  # a profiler that sees nothing: the clock would have to measure without it
+    clock = GpuClock(second, added=measured)  # type: ignore[arg-type]
+    assert clock.added == measured
+    assert not clock.remarks
+
+    def run() -> None:
+        second.kernel(4e-6)
+
+    monkeypatch.setattr(time, "perf_counter", lambda: second.host)
+    assert clock(run, 20) == pytest.approx(4e-6, rel=0.01)

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 import torch._inductor.inductor_prims
 
+from inductor_probe.harness.bench import Bench
 from inductor_probe.harness.random_numbers import Draws
+from inductor_probe.harness.references import check_all
 from tests.bench_file.judged import bench, double, reasons, verdicts
 
 
@@ -199,3 +202,60 @@ def test_floats_of_eight_bits_are_compared() -> None:
 
     pristine, _ = verdicts(bench(call, call, Narrowed))
     assert (pristine.correct, pristine.elements) == (True, 8)
+
+
+COPIES = """
+import torch
+calls = []
+
+
+def k1(x):
+    return x + 1
+
+
+def k2(x):
+    return x * 2
+
+
+def k1_v2(x):
+    return x + 1
+
+
+def k2_v2(x):
+    return x * 2
+
+
+def k2_v3(x):
+    return x * 3
+
+
+def call(args):
+    calls.append([k1.__name__, k2.__name__])
+    return (k2(k1(args[0])),)
+
+
+def call_v2(args):
+    calls.append([k1_v2.__name__, k2_v2.__name__])
+    return (k2_v2(k1_v2(args[0])),)
+"""
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+def test_unedited_copies_are_checked_in_one_run_if_that_is_right(tmp_path: Path, wrong: bool) -> None:
+    path = tmp_path / "bench.py"
+    path.write_text(COPIES)
+    names: dict[str, Any] = {"__file__": str(path)}
+    exec(compile(COPIES, str(path), "exec"), names)  # noqa: S102 - the text above
+    if wrong:  # as if its text were that of the original, and what was compiled of it was not
+        names["k1_v2"] = lambda x: x + 2
+    names |= {"GRAPH": "g", "KERNELS": ["k1", "k2"], "NO_REFERENCE": "none"}
+    names["make_inputs"] = lambda inputs: [torch.arange(8.0)]
+    subject = Bench(names)
+    _, pristine, checks = check_all(subject, 0)
+    assert pristine.correct
+    right = {check.name: check.correct for check in checks}
+    assert right == {"call_v2": not wrong, "k1_v2": not wrong, "k2_v2": True, "k2_v3": False}
+    both = names["calls"].count(["k1_v2", "k2_v2"])
+    one = names["calls"].count(["k1_v2", "k2"])
+    assert (both, one) == ((4, 0) if not wrong else (0, 0))
+    assert {check.name for check in checks if check.unedited} == {"call_v2", "k1_v2", "k2_v2"}
