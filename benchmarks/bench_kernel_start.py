@@ -3,8 +3,9 @@
     python benchmarks/bench_kernel_start.py [--pairs N] [--device cuda]
 
 A small graph is dumped, and all commands run in turn: importing torch, bench-kernel with a budget of 1 s and
-of 10 s, and with 3 and with 9 processes on the same budget. Targets: on a CPU, 6 times importing torch beside
-the budget; on an H200, 30 s beside the budget with 3 processes; a further process at most a fifth of the first.
+of 10 s, and with 3 and with 9 processes on the same budget. Targets: on a CPU, 6 times importing torch
+beside the budget; on an H200, 30 s beside the budget with 3 processes; a further process at most a fifth of
+the first.
 """
 
 from __future__ import annotations
