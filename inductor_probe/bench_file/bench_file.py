@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from inductor_probe.bench_file.sections import cut
-from inductor_probe.bench_file.source import bench_source
+from inductor_probe.bench_file.source import bench_source, is_complete
 from inductor_probe.errors import NotFoundError, ProbeError, UnreadableError
 from inductor_probe.files import read_text, replace_unchanged
+from inductor_probe.harness.options import LAST_LINE
 from inductor_probe.model.bench import BenchFile
 from inductor_probe.model.layouts import InputBound
 from inductor_probe.model.manifest import ConstantFact, InputFact
@@ -24,7 +25,7 @@ from inductor_probe.variants.bench_variants import (
     users_variants,
     variant_diffs,
 )
-from inductor_probe.variants.code import frame
+from inductor_probe.variants.code import frame, syntax
 from inductor_probe.variants.registry import apply_rewrite
 
 BENCH_NAME = "output_code_bench.py"
@@ -104,16 +105,23 @@ def existing_bench_file(graph_dir: Path) -> PythonSource | None:
     """Return the bench file that is in a graph's folder, None if there is none.
 
     Raises:
-        UnreadableError: it is not Python text in UTF-8, or a link that leads nowhere.
+        UnreadableError: it is not Python text in UTF-8, it was cut short, or a link that leads nowhere.
     """
     path = graph_dir / BENCH_NAME
     try:
-        return read_python_source(path)
+        source = read_python_source(path)
     except NotFoundError as error:
         if path.is_symlink():
             why = f"{path} is a link to a file that does not exist"
             raise UnreadableError(why, "remove the link") from error
         return None
+    if not is_complete(source.text):
+        last = source.text.count("\n") + 1
+        raise UnreadableError(
+            f"{path}:{last}: this file is incomplete (cut short): its last line, {LAST_LINE!r}, is missing",
+            f"restore it in your editor, or delete {path.name} to have it written again, without your edits",
+        )
+    return source
 
 
 def is_generated(
@@ -224,7 +232,7 @@ def _no_python(error: Exception, path: Path) -> UnreadableError:
 
 def _definitions(source: str) -> dict[str, str]:
     definitions: dict[str, str] = {}
-    for statement in ast.parse(source).body:
+    for statement in syntax(source).body:
         match statement:
             case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
                 key = name

@@ -239,6 +239,8 @@ def other_harness(text: str) -> bool:
 
 
 def is_complete(text: str) -> bool:
-    """Tell whether a bench file ends with its last line; those of older versions end with `main`."""
-    last = text.rstrip().rpartition("\n")[2].strip()
-    return last in (LAST_LINE, "sys.exit(main(BENCH))")
+    """Tell whether a bench file has its last line; those of older versions end with `main`.
+
+    What a user appends behind it does not count: a file that was cut short anywhere has no last line.
+    """
+    return not {LAST_LINE, "    sys.exit(main(BENCH))"}.isdisjoint(text.splitlines())

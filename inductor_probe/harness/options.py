@@ -30,7 +30,7 @@ def read_options(
     add("--import", dest="imports", action="append", default=[], metavar="MODULE", help="first; or FILE.py")
     add("--check-only", action="store_true", help="check the copies, time nothing")
     options, unknown = parser.parse_known_args(argv)
-    if not text.rstrip().endswith(LAST_LINE):
+    if LAST_LINE not in text.splitlines():
         parser.error(f"this file is incomplete (cut short): its last line, {LAST_LINE!r}, is missing")
     if unknown:
         parser.error(f"unrecognized arguments: {' '.join(unknown)}; more options has {more}")

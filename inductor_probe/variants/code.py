@@ -7,6 +7,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import ClassVar, TypeVar
 
 import libcst as cst
@@ -18,6 +19,7 @@ from inductor_probe.model.bench import ABLATIONS, NewVariant, VariantKind
 BY_HAND = "nothing was changed: make that variant by hand, the bench file checks it"
 _NAME = re.compile(r"(?P<base>\w+?)_v(?P<number>\d+)")
 _SHOWN = 100
+TEXTS = 4  # that are parsed once: a file on disk, as made, and with one or two variants more
 _FOR_CUDA_GRAPHS = "recursively_apply_fns"
 
 Node = TypeVar("Node", bound=cst.CSTNode)
@@ -231,15 +233,23 @@ def kernel_code(definition: Definition) -> KernelCode | None:
 
 def wait_line(source: str) -> int | None:
     """Return the line of the last `async_compile.wait`, which needs every kernel above it."""
-    waits = (node for node in ast.parse(source).body if ast.unparse(node).startswith("async_compile.wait("))
+    calls = [node for node in syntax(source).body if isinstance(node, ast.Expr)]
+    waits = (node for node in calls if ast.unparse(node).startswith("async_compile.wait("))
     return max((node.lineno for node in waits), default=None)
 
 
+@lru_cache(maxsize=TEXTS)
+def syntax(source: str) -> ast.Module:
+    """Return a file as syntax, which nobody may change (SyntaxError, ValueError: it is not Python)."""
+    return ast.parse(source)
+
+
+@lru_cache(maxsize=TEXTS)
 def definitions(source: str) -> tuple[Definition, ...]:
     """Return what `source` defines at its top level, in order (SyntaxError, ValueError: it is not Python)."""
     lines = [f"{line}\n" for line in source.split("\n")]  # as Python counts them
     bound = []
-    for node in ast.parse(source).body:
+    for node in syntax(source).body:
         match node:
             case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
                 start = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from inductor_probe.api.verbs import open_graph
 from inductor_probe.bench_file.bench_file import is_as_made, write_bench_file
 from inductor_probe.errors import NotFoundError, ProbeError, UnreadableError
 from tests.conftest import DUMPS
@@ -83,6 +84,23 @@ def test_an_edit_that_is_not_python_is_kept_and_named_with_its_line(graph_dir: P
     with pytest.raises(UnreadableError, match=rf"output_code_bench\.py:{lines}: your edit is not Python"):
         write_bench_file(graph_dir)
     assert path.read_text().endswith("def (:\n")
+
+
+@pytest.mark.parametrize("percent", range(0, 100, 5))
+def test_a_file_that_was_cut_short_anywhere_is_a_sentence_before_a_process_starts(
+    graph_dir: Path, percent: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_bench_file(graph_dir).path
+    data = path.read_bytes()
+    path.write_bytes(data[: len(data) * percent // 100])
+    monkeypatch.setattr("subprocess.Popen", None)
+    for trust in (False, True):
+        with pytest.raises(
+            UnreadableError, match=r"output_code_bench\.py:\d+: this file is incomplete"
+        ) as raised:
+            open_graph(graph_dir).bench_kernel(trust=trust)
+        assert "to have it written again" in (raised.value.hint or "")
+    assert path.read_bytes() == data[: len(data) * percent // 100]
 
 
 def test_no_output_code(tmp_path: Path) -> None:
