@@ -21,14 +21,18 @@ VectorisationCause: TypeAlias = Literal[
 ]  # fmt: skip
 """torch/_inductor/codegen/cpp.py, `CppKernelProxy.codegen_functions` and `TilingSelect.select_tiling`:
 
-- `no-vector-isa`: the machine has none that inductor knows, or `cpp.simdlen` rules them out.
+- `no-vector-isa`: the machine has none that inductor knows, or `cpp.simdlen` rules them out; simdlen.
 - `no-loops`: the kernel has no loop variable: `TilingSelect` is not asked.
-- `dtype-not-vectorisable`: dtypes (those outside of VECTORIZABLE_DTYPES).
+- `dtype-not-vectorisable`: dtypes (those outside of VECTORIZABLE_DTYPES), nodes and node_operations that
+  have them.
 - `non-contiguous-accesses`: non_contiguous (accesses), operations, share, count_limit, share_limit, loop,
-  and how many of each: loads, stores, index_exprs, value_exprs.
+  range, how many of each: loads, stores, index_exprs, value_exprs; the first of them, as tuples of equal
+  lengths: nodes, node_operations, buffers, indices, strides (along the loop); contiguous_nodes: those
+  without any.
 - `short-inner-range`: range, range_limit, operations, operations_limit, factor, loop.
-- `one-dimension`: vectorised; factor, loop, range, operations, non_contiguous. `two-dimensions`: in 2-D
-  tiles with a transposition; factor, loops.
+- `one-dimension`: vectorised; factor, isa, loop, range; operations, non_contiguous (without
+  `cpp.enable_tiling_heuristics` torch counts none). `two-dimensions`: in 2-D tiles with a transposition;
+  factor, isa, loops, ranges.
 """
 
 FallbackCause: TypeAlias = Literal[
@@ -87,9 +91,95 @@ its own, since it was fused into its only readers or inlined.
   operations_limit, into.
 """
 
-DecisionKind: TypeAlias = Literal["vectorisation", "fallback", "realization"]
-Outcome: TypeAlias = Literal["vectorised", "scalar", "extern", "realised", "inlined"]
-CauseCode: TypeAlias = Literal[VectorisationCause, FallbackCause, RealizationCause]
+VectorLoopCause: TypeAlias = Literal[
+    "contiguous-only-loop", "two-contiguous-loops", "most-contiguous-loop", "no-contiguous-loop"
+]  # fmt: skip
+"""`TilingSelect._select_tiling_indices`, whether or not the nest is vectorised then. Each with chosen, and
+for each of the loops, as tuples of equal lengths: loops, ranges, contiguous (accesses with stride 1),
+constant_stride, other_stride (`true` where some access has one).
+
+- `contiguous-only-loop`: the innermost of the loops that are strided in no access.
+- `two-contiguous-loops`: two are contiguous somewhere, and the inner one is the innermost, and elsewhere
+  strided.
+- `most-contiguous-loop`: the one that most accesses are contiguous along. `no-contiguous-loop`: the last one.
+"""
+
+VectorWidthCause: TypeAlias = Literal["float-lanes", "low-precision-lanes", "short-low-precision-range"]
+"""`TilingSelect.select_tiling`, of a nest that is vectorised. Each with factor, isa, bit_width, and for
+each of the dtypes, vectors: how many vectors of the machine factor elements fill.
+
+- `float-lanes`: as many elements as a vector has float32. `low-precision-lanes`: all of the nest is
+  bfloat16 or float16: twice as many. `short-low-precision-range`: half of that; ranges, range_limit.
+"""
+
+VectorTailCause: TypeAlias = Literal[
+    "whole-vectors", "partial-vector", "range-below-vector", "tail-not-worthwhile", "tail-vectorisation-off"
+]  # fmt: skip
+"""`CppKernelProxy.codegen_functions`, of a nest that is vectorised. Each with factor, and for each of the
+vectorised loops: loops, ranges, full_vectors, tails (elements that are left).
+
+- `whole-vectors`: none is left. `partial-vector`: they are computed with a mask.
+- `range-below-vector`: the same, and there is no full vector at all.
+- `tail-not-worthwhile`: a scalar loop; masks, non_contiguous, operations, share, share_limit, tail,
+  tail_limit.
+- `tail-vectorisation-off`: a scalar loop, by `cpp.enable_loop_tail_vec`.
+"""
+
+VectorAccessCause: TypeAlias = Literal[
+    "contiguous-accesses", "transposed-access", "constant-stride", "varying-stride", "indirect-access",
+    "atomic-access",
+]  # fmt: skip
+"""`CppVecKernel` and `CppTile2DKernel`, of a nest that is vectorised: the costliest way in which it reaches
+memory, with factor, loops; by_lane, transposed (how many accesses); the first of them, costliest first, as
+tuples of equal lengths: nodes, node_operations, buffers, indices, strides, causes (one of these codes).
+
+- `contiguous-accesses`: all move whole vectors, or one scalar for all lanes. `transposed-access`: by 2-D
+  tiles.
+- `constant-stride`, `varying-stride` (no number along the loop), `indirect-access` (the index is itself
+  loaded): an array is filled in a loop over the lanes. `atomic-access`: `atomic_add_vec`.
+"""
+
+ThreadsCause: TypeAlias = Literal[
+    "loops-divided", "inner-loop-longer", "reduction-boundary", "reduction-under-vector-loop",
+    "little-work-per-iteration", "dynamic-threads", "little-work", "one-thread-set", "no-loop-to-divide",
+]  # fmt: skip
+"""`CppKernel.decide_parallel_depth` and `LoopNest.max_parallel_depth`. Each with threads; those with loops
+also with work (iterations of all loops), work_per_thread, min_chunk_size; the parallel ones with loops,
+ranges, depth (collapsed where above 1), iterations, is_reduction, steps (iterations that can be handed out:
+of a vectorised loop, vectors).
+
+- `loops-divided`: into at least as many iterations as threads.
+- `inner-loop-longer`: not the outer loops, as the one after them has more steps; outer_steps, inner_steps,
+  ratio_limit.
+- `reduction-under-vector-loop`: the outer loops, though the one after them has more steps: it is a reduction
+  below a vectorised loop that has a scalar kernel (`vector-tail`); outer_steps, inner_steps, ratio_limit.
+- Fewer iterations than threads: `reduction-boundary`: the next_loop is a reduction, and those before are not;
+  outer_steps, inner_steps, ratio_limit. `little-work-per-iteration`: work_of_next_loop for a thread is below
+  min_chunk_size.
+- `dynamic-threads`: one loop in any case, by `cpp.dynamic_threads`.
+- One thread: `little-work`; `one-thread-set`: by cpp_threads (`cpp.threads`) or torch.set_num_threads;
+  `no-loop-to-divide`.
+"""
+
+DecisionKind: TypeAlias = Literal[
+    "vectorisation", "fallback", "realization", "vector-loop", "vector-width", "vector-tail",
+    "vector-access", "threads",
+]  # fmt: skip
+Outcome: TypeAlias = Literal[
+    "vectorised", "scalar", "extern", "realised", "inlined", "innermost-loop", "outer-loop",
+    "two-loops", "full-width", "half-width", "no-tail", "masked-tail", "scalar-tail", "contiguous",
+    "transposed", "lane-by-lane", "parallel", "one-thread",
+]  # fmt: skip
+CauseCode: TypeAlias = Literal[
+    VectorisationCause,
+    FallbackCause,
+    RealizationCause,
+    VectorLoopCause,
+    VectorWidthCause,
+    VectorTailCause,
+    VectorAccessCause,
+    ThreadsCause,
+]
 Operand: TypeAlias = bool | int | float | str | tuple[str, ...]
 """What torch compared. A symbolic size is its text."""
 

@@ -19,9 +19,25 @@ from tests.proving_ground.programs import FLIPPED, Program
 from tests.shared import made_once
 
 GROUND = Path(__file__).parent
-KINDS = ("vectorisation", "fallback", "realization")
+KINDS = (
+    "vectorisation",
+    "fallback",
+    "realization",
+    "vector-loop",
+    "vector-width",
+    "vector-tail",
+    "vector-access",
+    "threads",
+)
+
+
+def module(kind: str) -> str:
+    """Return the module that holds the programs of a kind."""
+    return kind.replace("-", "_")
+
+
 PROGRAMS: Mapping[str, Mapping[str, Program]] = {
-    kind: importlib.import_module(f"tests.proving_ground.{kind}").PROGRAMS for kind in KINDS
+    kind: importlib.import_module(f"tests.proving_ground.{module(kind)}").PROGRAMS for kind in KINDS
 }
 CPU = [(kind, name) for kind in KINDS for name, program in PROGRAMS[kind].items() if program.device == "cpu"]
 
@@ -31,7 +47,7 @@ Decided = Callable[[str, str], list[Decision]]
 def dump(kind: str, folder: Path) -> None:
     """Dump all cases of a kind that this machine can run."""
     cases = [f"--case={name}{end}" for of, name in CPU if of == kind for end in ("", FLIPPED)]
-    command = [sys.executable, "-m", "inductor_probe", "dump", str(GROUND / f"{kind}.py"), *cases]
+    command = [sys.executable, "-m", "inductor_probe", "dump", str(GROUND / f"{module(kind)}.py"), *cases]
     environment = {**os.environ, "PYTHONPATH": str(GROUND.parents[1])}
     ended = subprocess.run(
         [*command, "--out", str(folder)], capture_output=True, text=True, check=False, env=environment

@@ -6,6 +6,7 @@ import torch
 
 from inductor_probe.scenario import Scenario
 from tests.proving_ground.programs import Program, scenario_of
+from tests.proving_ground.tensors import add_one, add_transposed, numbers
 
 
 def hflip(image: torch.Tensor) -> torch.Tensor:
@@ -13,14 +14,9 @@ def hflip(image: torch.Tensor) -> torch.Tensor:
     return image.flip(-1)
 
 
-def add_one(values: torch.Tensor) -> torch.Tensor:
-    """Return a pointwise operation of one read and one write."""
-    return values + 1
-
-
-def add_transposed(values: torch.Tensor) -> torch.Tensor:
-    """Return what reads one operand by rows, and one by columns."""
-    return values + values.t()
+def add_one_and_hflip(image: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return two results of one read: they share a loop nest, and one reads backwards."""
+    return image + image[..., :1], image + image.flip(-1)
 
 
 def channels_first() -> tuple[torch.Tensor, ...]:
@@ -40,11 +36,6 @@ def wide_channels_last() -> tuple[torch.Tensor, ...]:
     return (torch.zeros(1, 64, 8, 8, dtype=torch.uint8).contiguous(memory_format=torch.channels_last),)
 
 
-def numbers(dtype: torch.dtype, *size: int) -> tuple[torch.Tensor, ...]:
-    """Return a tensor of ones."""
-    return (torch.ones(size, dtype=dtype),)
-
-
 NO_HEURISTIC = {"cpp.enable_tiling_heuristics": False}
 VECTORISED = ("vectorised", "one-dimension")
 
@@ -54,7 +45,26 @@ PROGRAMS = {
         function=hflip,
         inputs=channels_first,
         about=("op0",),
-        operands={"operations": 2, "non_contiguous": 1, "loads": 1, "share": 0.5, "share_limit": 0.12},
+        operands={
+            "operations": 2,
+            "non_contiguous": 1,
+            "loads": 1,
+            "share": 0.5,
+            "share_limit": 0.12,
+            "nodes": ("op0",),
+            "node_operations": ("load",),
+            "buffers": ("arg0_1",),
+            "strides": ("-1",),
+        },
+        flip=NO_HEURISTIC,
+        turned=VECTORISED,
+    ),
+    "hflip_spoils_its_partner": Program(
+        code="non-contiguous-accesses",
+        function=add_one_and_hflip,
+        inputs=channels_first,
+        about=("op0", "op1"),
+        operands={"non_contiguous": 1, "nodes": ("op1",), "contiguous_nodes": ("op0",)},
         flip=NO_HEURISTIC,
         turned=VECTORISED,
     ),
@@ -80,7 +90,11 @@ PROGRAMS = {
         function=add_one,
         inputs=lambda: numbers(torch.int16, 256),
         about=("op0",),
-        operands={"dtypes": ("int16",)},
+        operands={
+            "dtypes": ("int16",),
+            "nodes": ("op0",) * 4,
+            "node_operations": ("load", "constant", "add", "store"),
+        },
         flipped_inputs=lambda: numbers(torch.int32, 256),
         turned=VECTORISED,
     ),
@@ -98,6 +112,7 @@ PROGRAMS = {
         inputs=lambda: numbers(torch.float32, 256),
         about=("op0",),
         settings={"cpp.simdlen": 1},
+        operands={"simdlen": "1"},
         flip={"cpp.simdlen": None},
         turned=VECTORISED,
     ),

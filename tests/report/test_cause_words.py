@@ -51,8 +51,8 @@ def test_the_sentence_of_a_short_inner_loop() -> None:
     }
     decided = decision("vectorisation", "scalar", "short-inner-range", **operands)
     assert sentence(decided) == (
-        "op0 is scalar: its innermost loop x2 has 3 steps, fewer than 4 (a quarter of a vector of 16), and "
-        "2 operations are fewer than the 10 that would be worth a tail"
+        "op0 is scalar: its loop x2 has 3 steps, fewer than 4 (a quarter of a vector of 16), and "
+        "2 operations are fewer than the 10 that would be worth it"
     )
     assert short_cause(decided) == "inner range 3 < 16/4 with 2 operations"
 

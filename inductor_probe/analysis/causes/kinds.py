@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from inductor_probe.analysis.causes import fallback, realization, vectorisation
+from inductor_probe.analysis.causes import (
+    fallback,
+    realization,
+    threads,
+    vector_code,
+    vectorisation,
+)
 from inductor_probe.analysis.causes.rules import Rules
 from inductor_probe.model.decision import DecisionKind
 
@@ -12,6 +18,11 @@ RULES: Mapping[DecisionKind, Rules] = {
     "realization": realization.RULES,
     "vectorisation": vectorisation.RULES,
     "fallback": fallback.RULES,
+    "vector-loop": vector_code.LOOP_RULES,
+    "vector-width": vector_code.WIDTH_RULES,
+    "vector-tail": vector_code.TAIL_RULES,
+    "vector-access": vector_code.ACCESS_RULES,
+    "threads": threads.RULES,
 }
 
 

@@ -17,7 +17,16 @@ from collections.abc import Callable, Iterator, Mapping
 from types import ModuleType
 from typing import Any, Protocol, cast
 
-from inductor_probe.capture.recorders import buffers, fallback, vectorisation
+from inductor_probe.capture.recorders import (
+    buffers,
+    fallback,
+    threads,
+    vector_access,
+    vector_loop,
+    vector_tail,
+    vector_width,
+    vectorisation,
+)
 from inductor_probe.capture.recorders.decision_log import DecisionLog
 from inductor_probe.capture.torch_places import wrap
 from inductor_probe.model.decision import DecisionKind
@@ -30,7 +39,10 @@ class Recorder(Protocol):
     HOOKS: Mapping[str, Callable[[Any, DecisionLog], None]]
 
 
-RECORDERS: tuple[Recorder, ...] = cast("tuple[Recorder, ...]", (vectorisation, buffers, fallback))
+RECORDERS: tuple[Recorder, ...] = cast(
+    "tuple[Recorder, ...]",
+    (vectorisation, buffers, fallback, vector_loop, vector_width, vector_tail, vector_access, threads),
+)
 
 
 def hooks(log: DecisionLog) -> Iterator[tuple[str, Callable[[ModuleType], None]]]:

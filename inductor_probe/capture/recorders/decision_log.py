@@ -141,7 +141,8 @@ class DecisionLog:
         try:
             record(*args, **kwargs)
         except Exception as error:  # the user's compile must not end for it
-            self.note(getattr(record, "__qualname__", str(record)), error)
+            module = getattr(record, "__module__", "").rpartition(".")[2]
+            self.note(f"{module}.{getattr(record, '__qualname__', record)}", error)
 
     def note(self, recorder: str, error: Exception) -> None:
         """Say in the manifest, once for each recorder, what could not be recorded."""

@@ -1,173 +1,174 @@
 """Whether each C++ loop nest is vectorised, and why: `TilingSelect.select_tiling` decides, and logs nothing.
 
-torch/_inductor/codegen/cpp.py, `CppKernelProxy.codegen_functions`, generates the scalar kernel, asks
-`TilingSelect` for factors and loops, and generates vector kernels for these. For example channels-last uint8
-hflip, loops `x0: 4096, x1: 3`, is asked for the loop x1 (its accesses have stride 1), and refused there:
-3 < 16 / 4 and 2 operations < 10. Each question is answered once more when an outer loop fusion is undone
-(`CppScheduling.codegen_outer_loop_node`): the last answer for the same nodes is the one whose code is kept.
+For example channels-last uint8 hflip, loops `x0: 4096, x1: 3`, is asked for the loop x1 (its accesses have
+stride 1), and refused there: 3 < 16 / 4 and 2 operations < 10. Which loop is asked for is a decision of its
+own (`vector_loop.py`), and so is how many lanes of the vectors are filled (`vector_tail.py`).
 """
 
 from __future__ import annotations
 
-import functools
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+import dis
+import inspect
+from collections.abc import Callable
+from types import CodeType
 from typing import Any
 
-from inductor_probe.capture.recorders.decision_log import DecisionLog, place_of
-from inductor_probe.capture.torch_places import wrap
-from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, Outcome, TorchFrame
+from inductor_probe.capture.recorders.cpp_nest import (
+    Access,
+    Nest,
+    UnknownPathError,
+    observe,
+    record_nest,
+    size_of,
+)
+from inductor_probe.capture.recorders.decision_log import DecisionLog
+from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, Outcome
 
 KIND: DecisionKind = "vectorisation"
 
-# The thresholds are literals in TilingSelect.select_tiling, the same in torch 2.11 and 2.13.
+# Literals in TilingSelect.select_tiling, the same in torch 2.11 and 2.13; `_has_literals` looks for them.
 _COUNT_LIMIT = 35
 _SHARE_LIMIT = 0.12
 _OPERATIONS_LIMIT = 10
-_UNCOUNTED = ("ops", "output", "constant", "get_index")
-_INDEXED = {"load": 2, "store": 2, "index_expr": 1, "value_expr": 1}
-"""Operations that are checked for contiguity, and which argument is the index."""
+_RANGE_DIVISOR = 4
+MOST_ACCESSES = 8
+"""Accesses that are named in a decision; all are counted."""
 
-
-@dataclass
-class _Question:
-    """What is seen while `codegen_functions` runs; `place`: of `select_tiling`, None if it was not asked."""
-
-    place: TorchFrame | None = None
-    candidates: list[int] = field(default_factory=list)
-    factor: int | None = None
-    answer: Sequence[Any] = ()
-    functions: Sequence[Any] = ()
-    sizes: Sequence[Any] = ()
+_Cause = tuple[CauseCode, dict[str, Operand]]
 
 
 class _Recorder:
     def __init__(self, cpp: Any, log: DecisionLog) -> None:
-        self._cpp = cpp
         self._log = log
-        self._open: list[_Question] = []
+        self._literals_known = _has_literals(cpp.TilingSelect.select_tiling)
 
-    def around_codegen(self, codegen: Callable[..., Any]) -> Callable[..., Any]:
-        """Return `codegen_functions` so that what it decided is recorded when it has returned."""
-        place = place_of(codegen)
-
-        def codegen_and_record(proxy: Any, functions: Any, sizes: Any) -> Any:
-            self._open.append(_Question(functions=functions, sizes=sizes))
-            try:
-                result = codegen(proxy, functions, sizes)
-                self._log.safely(self._record, proxy, place, self._open[-1])
-            finally:
-                self._open.pop()
-            return result
-
-        return codegen_and_record
-
-    def tiling_selected(
-        self, place: TorchFrame, result: Any, _select: object, functions: Any, sizes: Any
-    ) -> None:
-        """Remember what `select_tiling` answered: factors, loops, and from torch 2.12 what it counted."""
-        if self._open:
-            self._open[-1].place, self._open[-1].answer = place, result
-
-    def loops_selected(
-        self, _: TorchFrame, result: Any, _select: object, functions: Any, sizes: Any, factor: Any
-    ) -> None:
-        """Remember the loops that `_select_tiling_indices` offers, and the width for which it did."""
-        if self._open:
-            self._open[-1].candidates, self._open[-1].factor = list(result), int(factor)
-
-    def _record(self, proxy: Any, place: TorchFrame, question: _Question) -> None:
-        subjects = _nodes(question.functions)
-        cause, operands = self._cause(proxy, question)
+    def record(self, nest: Nest) -> None:
+        """Record what was decided about a nest."""
+        cause, operands = self._cause(nest)
         outcome: Outcome = "vectorised" if cause in ("one-dimension", "two-dimensions") else "scalar"
-        self._log.record(
-            KIND, (subjects,), outcome, cause, question.place or place,
-            operands=operands, key=subjects or None, speculative=not subjects,
-        )  # fmt: skip
+        place = nest.tiling_place or nest.place
+        record_nest(self._log, KIND, nest, (outcome, cause, operands), place)
 
-    def _cause(self, proxy: Any, question: _Question) -> tuple[CauseCode, dict[str, Operand]]:
+    def _cause(self, nest: Nest) -> _Cause:
+        proxy = nest.proxy
         if not proxy.itervars:
             return "no-loops", {}
         if not proxy.picked_vec_isa:
-            return "no-vector-isa", {}
-        isa: dict[str, Operand] = {"isa": str(proxy.picked_vec_isa)}
-        bodies = self._cpp._get_loop_body(question.functions)
-        dtypes = self._cpp._get_dtype_from_loopbodies(bodies)
-        other = sorted(str(dtype).removeprefix("torch.") for dtype in dtypes - self._vectorisable())
-        if other:
-            return "dtype-not-vectorisable", {"dtypes": tuple(other)}
-        factors, loops = question.answer[:2]
-        names = [str(proxy.itervars[index]) for index in loops or question.candidates]
-        operations, non_contiguous = self._counts(proxy, question, bodies)
-        refused = sum(non_contiguous.values())
-        counts: dict[str, Operand] = {"operations": operations, "non_contiguous": refused}
+            return "no-vector-isa", {"simdlen": str(nest.cpp.config.cpp.simdlen)}
+        if not nest.answer:
+            raise UnknownPathError("there are vectors and loops, and select_tiling was not asked")
+        others = _other_dtypes(nest)
+        if others:
+            return "dtype-not-vectorisable", {
+                "dtypes": tuple(sorted({dtype for *_, dtype in others})),
+                "nodes": tuple(node for node, _, _ in others),
+                "node_operations": tuple(operation for _, operation, _ in others),
+            }
+        return self._vectorised(nest) if nest.tiled else self._refused(nest)
+
+    def _vectorised(self, nest: Nest) -> _Cause:
+        factors, loops = nest.answer[:2]
+        isa: dict[str, Operand] = {"factor": int(factors[0]), "isa": str(nest.proxy.picked_vec_isa)}
+        names = tuple(nest.loop_name(loop) for loop in loops)
         if len(loops) == 2:
-            return "two-dimensions", {"loops": tuple(names), "factor": int(factors[0]), **isa}
-        size = proxy.call_ranges[(loops or question.candidates)[0]]
-        inner: dict[str, Operand] = {"loop": names[0], "range": _size(size)}
-        if loops:
-            return "one-dimension", {**inner, "factor": int(factors[0]), **counts, **isa}
-        share = refused / operations if operations else 0.0
-        if refused >= _COUNT_LIMIT or share >= _SHARE_LIMIT:
-            kinds = {f"{name}s": non_contiguous[name] for name in _INDEXED if non_contiguous[name]}
+            ranges = tuple(str(nest.size(loop)) for loop in loops)
+            return "two-dimensions", {"loops": names, "ranges": ranges, **isa}
+        if len(loops) != 1:
+            raise UnknownPathError(f"{len(loops)} loops are vectorised")
+        counts = self._counts(nest) if nest.cpp.config.cpp.enable_tiling_heuristics else {}
+        return "one-dimension", {"loop": names[0], "range": size_of(nest.size(loops[0])), **isa, **counts}
+
+    def _refused(self, nest: Nest) -> _Cause:
+        if not nest.cpp.config.cpp.enable_tiling_heuristics or not nest.candidates:
+            raise UnknownPathError("select_tiling returned no loop, and its heuristics are off")
+        if not self._literals_known:
+            raise UnknownPathError("select_tiling compares with other thresholds than this recorder knows")
+        loop = nest.candidates[0]
+        counts = self._counts(nest)
+        operations, refused = nest.operations, [access for access in nest.accesses if not access.contiguous]
+        share = len(refused) / operations if operations else 0.0
+        limits: dict[str, Operand] = {"share_limit": _SHARE_LIMIT, "count_limit": _COUNT_LIMIT}
+        inner: dict[str, Operand] = {"loop": nest.loop_name(loop), "range": size_of(nest.size(loop))}
+        if len(refused) >= _COUNT_LIMIT or (operations and share >= _SHARE_LIMIT):
+            clean = tuple(name for name in nest.nodes if name not in {access.node for access in refused})
             return "non-contiguous-accesses", {
-                "loop": names[0], **counts, "share": round(share, 4),
-                "count_limit": _COUNT_LIMIT, "share_limit": _SHARE_LIMIT, **kinds,
+                **inner, **counts, "share": round(share, 4), **limits, **_kinds(refused), **_named(refused),
+                "contiguous_nodes": clean,
             }  # fmt: skip
-        factor = question.factor or 0
-        return "short-inner-range", {
-            **inner, "range_limit": factor / 4, "factor": factor, "operations": operations,
-            "operations_limit": _OPERATIONS_LIMIT,
-        }  # fmt: skip
+        size = nest.size(loop)
+        if (
+            len(nest.proxy.call_ranges) == nest.proxy.reduction_depth
+            and len(nest.candidates) == 1
+            and size.is_number
+            and size < nest.factor / _RANGE_DIVISOR
+            and operations < _OPERATIONS_LIMIT
+        ):
+            return "short-inner-range", {
+                **inner, "range_limit": nest.factor / _RANGE_DIVISOR, "factor": nest.factor,
+                "operations": operations, "operations_limit": _OPERATIONS_LIMIT,
+            }  # fmt: skip
+        raise UnknownPathError("select_tiling returned no loop, and none of its known conditions holds")
 
-    def _vectorisable(self) -> set[Any]:
-        return set(self._cpp.VECTORIZABLE_DTYPES)
-
-    def _counts(
-        self, proxy: Any, question: _Question, bodies: Iterable[Any]
-    ) -> tuple[int, Mapping[str, int]]:
-        """Return how many operations torch counted, and how many non-contiguous ones of each kind."""
-        if len(question.answer) > 2:
-            stats = question.answer[2]
-            return sum(stats.op_counter.values()), Counter(stats.non_contig_indexing_op_counter)
-        # torch 2.11 keeps its counts to itself: count as select_tiling does.
-        depth, variables = proxy.reduction_depth, proxy.itervars
-        operations, non_contiguous = 0, Counter[str]()
-        loop = variables[question.candidates[0]]
-        for body in bodies:
-            for block in (body.root_block, *body.subblocks.values()):
-                for node in block.graph.nodes:
-                    if not isinstance(node.target, str):
-                        continue
-                    operations += not (node.target.startswith("masked_subblock") or node.target in _UNCOUNTED)
-                    if node.target not in _INDEXED or len(question.candidates) != 1:
-                        continue
-                    indices = block.body.indexing_from_args((variables[:depth], variables[depth:]))
-                    index = indices[node.args[_INDEXED[node.target]].args[0]]
-                    stride = self._cpp.stride_at_vec_range(index, loop, question.factor)
-                    known = stride if stride.is_number else None
-                    is_expression = node.target in ("index_expr", "value_expr")
-                    if known is None if is_expression else known not in (0, 1):
-                        non_contiguous[node.target] += 1
-        return operations, non_contiguous
+    def _counts(self, nest: Nest) -> dict[str, Operand]:
+        """Return how many operations, and how many non-contiguous ones, checked by torch's numbers."""
+        refused = sum(not access.contiguous for access in nest.accesses)
+        if len(nest.answer) > 2:
+            stats = nest.answer[2]
+            counted = (
+                sum(stats.op_counter.values()),
+                sum(stats.non_contig_indexing_op_counter.values()),
+            )
+            if counted != (nest.operations, refused):
+                raise UnknownPathError(f"torch counted {counted}, this recorder {nest.operations, refused}")
+        return {"operations": nest.operations, "non_contiguous": refused}
 
 
-def _nodes(functions: Sequence[Any]) -> tuple[str, ...]:
-    """Return the names of the nodes that `codegen_nodes` has bound; a template's loop bodies have none."""
-    bound = [function.args[0] for function in functions if isinstance(function, functools.partial)]
-    return tuple(node.get_name() for node in bound if hasattr(node, "get_name"))
+def _kinds(accesses: list[Access]) -> dict[str, Operand]:
+    """Return how many accesses there are of each operation: `{"loads": 2, "stores": 1}`."""
+    kinds = sorted({access.operation for access in accesses})
+    return {f"{kind}s": sum(access.operation == kind for access in accesses) for kind in kinds}
 
 
-def _size(size: Any) -> int | str:
-    return int(size) if getattr(size, "is_number", True) else str(size)
+def _named(accesses: list[Access]) -> dict[str, Operand]:
+    """Return the first accesses, in tuples of equal lengths."""
+    first = accesses[:MOST_ACCESSES]
+    return {
+        "nodes": tuple(access.node for access in first),
+        "node_operations": tuple(access.operation for access in first),
+        "buffers": tuple(access.buffer for access in first),
+        "indices": tuple(access.index for access in first),
+        "strides": tuple(access.stride for access in first),
+    }
+
+
+def _other_dtypes(nest: Nest) -> list[tuple[str, str, str]]:
+    """Return node, operation and dtype of the first operations whose dtype has no vectors."""
+    vectorisable = set(nest.cpp.VECTORIZABLE_DTYPES)
+    others: dict[tuple[str, str, str], None] = {}
+    for name, body in nest.bodies:
+        for block in (body.root_block, *body.subblocks.values()):
+            for node in block.graph.nodes:
+                # as torch/_inductor/codegen/cpp_utils.py, _get_dtype_from_loopbodies
+                if node.op == "call_method":
+                    dtype = node.meta[nest.cpp.OptimizationContext.key].dtype
+                    if dtype not in vectorisable:
+                        others[name, str(node.target), str(dtype).removeprefix("torch.")] = None
+    return list(others)[:MOST_ACCESSES]
+
+
+def _has_literals(select_tiling: Callable[..., Any]) -> bool:
+    """Return whether a function compares with the thresholds above."""
+    code: CodeType = inspect.unwrap(select_tiling).__code__
+    literals = {instruction.argval for instruction in dis.get_instructions(code) if _is_number(instruction)}
+    return {_COUNT_LIMIT, _OPERATIONS_LIMIT, _RANGE_DIVISOR} <= literals
+
+
+def _is_number(instruction: dis.Instruction) -> bool:
+    return isinstance(instruction.argval, int | float) and instruction.opname.startswith("LOAD")
 
 
 def _hook(cpp: Any, log: DecisionLog) -> None:
-    recorder = _Recorder(cpp, log)
-    wrap(cpp, "CppKernelProxy.codegen_functions", recorder.around_codegen)
-    wrap(cpp, "TilingSelect.select_tiling", log.observed(recorder.tiling_selected))
-    wrap(cpp, "TilingSelect._select_tiling_indices", log.observed(recorder.loops_selected))
+    observe(cpp, log, _Recorder(cpp, log).record)
 
 
 HOOKS = {"torch._inductor.codegen.cpp": _hook}

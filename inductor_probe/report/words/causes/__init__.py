@@ -5,11 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from inductor_probe.model.decision import DecisionKind
-from inductor_probe.report.words.causes import fallback, realization, vectorisation
+from inductor_probe.report.words.causes import (
+    fallback,
+    realization,
+    threads,
+    vector_code,
+    vectorisation,
+)
 from inductor_probe.report.words.causes.rows import KindWords
 
 WORDS: Mapping[DecisionKind, KindWords] = {
     "realization": realization.WORDS,
     "vectorisation": vectorisation.WORDS,
     "fallback": fallback.WORDS,
+    "vector-loop": vector_code.LOOP_WORDS,
+    "vector-width": vector_code.WIDTH_WORDS,
+    "vector-tail": vector_code.TAIL_WORDS,
+    "vector-access": vector_code.ACCESS_WORDS,
+    "threads": threads.WORDS,
 }

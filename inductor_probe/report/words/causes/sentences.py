@@ -1,6 +1,6 @@
 """Sentences of decisions, made of the rows of their kind.
 
-`op0 is scalar: its innermost loop x2 has 3 steps, fewer than 4 (a quarter of a vector of 16), and ...`. A
+`op0 is scalar: its loop x2 has 3 steps, fewer than 4 (a quarter of a vector of 16), and ...`. A
 code without a row is shown with its operands: `op0 is scalar: too-deep (depth 3)`.
 """
 

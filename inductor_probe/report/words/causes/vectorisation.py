@@ -45,9 +45,9 @@ WORDS = KindWords(
             "non-contiguous {non_contiguous} of {operations:# operation}",
         ),
         "short-inner-range": CauseWords(
-            "its innermost loop {loop} has {range} steps, fewer than {range_limit:g} (a quarter of a vector "
+            "its loop {loop} has {range} steps, fewer than {range_limit:g} (a quarter of a vector "
             "of {factor}), and {operations:# operation} {operations:?is/are} fewer than the "
-            "{operations_limit} that would be worth a tail",
+            "{operations_limit} that would be worth it",
             "inner range {range} < {factor}/4 with {operations:# operation}",
         ),
         "one-dimension": CauseWords(

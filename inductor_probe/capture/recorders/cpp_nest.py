@@ -1,0 +1,318 @@
+"""What is seen while inductor generates one C++ loop nest, for the recorders of its decisions.
+
+torch/_inductor/codegen/cpp.py, `CppKernelProxy.codegen_functions`, generates the scalar kernel of a group of
+nodes, asks `TilingSelect.select_tiling` for factors and loops, and generates vector kernels for these. It is
+wrapped once here; each recorder of a kind gets the `Nest` when the function has returned.
+
+Who is asked about:
+
+- Nodes of the scheduler. Where an outer loop fusion is undone (`CppScheduling.codegen_outer_loop_node`) the
+  same nodes are asked again, and only the code of the last answer is kept.
+- Loop bodies of a template, which have no nodes of their own. Those of `CppScheduling.codegen_template` are
+  the template's and its epilogues'; others belong to a candidate that max-autotune tries.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+from weakref import WeakKeyDictionary
+
+from inductor_probe.capture.recorders.decision_log import DecisionLog, place_of
+from inductor_probe.capture.torch_places import wrap
+from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, Outcome, TorchFrame
+
+_LOOP_VARIABLE = re.compile(r"d\d+")
+_INDEXED = {"load": 2, "store": 2, "index_expr": 1, "value_expr": 1}
+"""Operations that are checked for contiguity, and which argument is the index."""
+_UNCOUNTED = ("ops", "output", "constant", "get_index")
+
+
+Answer: TypeAlias = tuple[Outcome, CauseCode, dict[str, Operand]]
+"""What torch chose, why, and the operands of that."""
+
+
+class UnknownPathError(Exception):
+    """torch took a way through a function that a recorder does not know: no cause is recorded."""
+
+
+@dataclass(frozen=True)
+class Access:
+    """A load, a store, or an index that is a value, of a node; `stride` along the loop in question."""
+
+    node: str
+    operation: str
+    buffer: str
+    index: str
+    stride: str
+    contiguous: bool
+
+
+@dataclass(frozen=True)
+class LoopUses:
+    """How often a loop is contiguous in the accesses of a nest, and whether it is strided in others.
+
+    `constant_stride`: somewhere by a number or a size; `other_stride`: somewhere by what is neither.
+    """
+
+    contiguous: int = 0
+    constant_stride: bool = False
+    other_stride: bool = False
+
+
+@dataclass
+class Nest:
+    """One call of `codegen_functions`.
+
+    Attributes:
+        cpp: torch's module. proxy: the `CppKernelProxy`. functions, sizes: its arguments.
+        place: of `codegen_functions`. tiling_place: of `select_tiling`, None if it was not asked.
+        answer: factors, loops, and from torch 2.12 what was counted. loop_place, candidates, factor: of
+            `_select_tiling_indices`, with what it answered and the lanes for which it was asked.
+        uses: of each loop variable. accesses: those that `select_tiling` counts. operations: their number.
+        template: names of the nodes of the template that is being generated, if any.
+    """
+
+    cpp: Any
+    proxy: Any
+    functions: Sequence[Any]
+    sizes: Sequence[Any]
+    place: TorchFrame
+    template: tuple[str, ...] = ()
+    tiling_place: TorchFrame | None = None
+    loop_place: TorchFrame | None = None
+    answer: Sequence[Any] = ()
+    candidates: list[int] = field(default_factory=list)
+    factor: int = 0
+    indices: list[Any] = field(default_factory=list)
+    is_selecting: bool = False
+    uses: dict[int, LoopUses] = field(default_factory=dict)
+    accesses: list[Access] = field(default_factory=list)
+    operations: int = 0
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Names of the scheduler nodes; a template's loop bodies have none."""
+        return tuple(name for name in map(_node_name, self.functions) if name)
+
+    @property
+    def bodies(self) -> list[tuple[str, Any]]:
+        """Name of the node, empty in a template, and loop body, of each function."""
+        return [*zip(map(_node_name, self.functions), self.cpp._get_loop_body(self.functions), strict=True)]
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """Buffers that the loop bodies store to."""
+        blocks = (block for _, body in self.bodies for block in _blocks(body))
+        stores = (node.args[1] for block in blocks for node in block.graph.nodes if node.target == "store")
+        return tuple(dict.fromkeys(str(name) for name in stores))
+
+    def size(self, loop: int) -> Any:
+        """Return the number of iterations of a loop: an integer of sympy, or an expression."""
+        return self.proxy.call_ranges[loop]
+
+    def loop_name(self, loop: int) -> str:
+        """Return the variable of a loop as the C++ text has it."""
+        return str(self.proxy.itervars[loop])
+
+    @property
+    def tiled(self) -> list[int]:
+        """The loops that are vectorised; none where the nest is scalar."""
+        return list(self.answer[1]) if self.answer else []
+
+
+Listener = Callable[[Nest], None]
+
+
+class _Nests:
+    """The nests that are being generated: a template's nest may be generated within another."""
+
+    def __init__(self, cpp: Any, log: DecisionLog) -> None:
+        self.listeners: list[Listener] = []
+        self.open: list[Nest] = []
+        self._cpp = cpp
+        self._log = log
+        self._template: tuple[str, ...] = ()
+        wrap(cpp, "CppKernelProxy.codegen_functions", self._around_codegen)
+        wrap(cpp, "TilingSelect.select_tiling", log.observed(self._tiling_selected))
+        wrap(cpp, "TilingSelect._select_tiling_indices", self._around_selection)
+        wrap(cpp.dependencies, "extract_read_writes", log.observed(self._read))
+        wrap(cpp, "CppScheduling.codegen_template", self._around_template)
+
+    def _around_codegen(self, codegen: Callable[..., Any]) -> Callable[..., Any]:
+        place = place_of(codegen)
+
+        def codegen_and_record(proxy: Any, functions: Any, sizes: Any) -> Any:
+            nest = Nest(self._cpp, proxy, functions, sizes, place, self._template)
+            self.open.append(nest)
+            try:
+                result = codegen(proxy, functions, sizes)
+            finally:
+                self.open.pop()
+            for listener in self.listeners:
+                self._log.safely(listener, nest)
+            return result
+
+        return codegen_and_record
+
+    def _around_template(self, codegen: Callable[..., Any]) -> Callable[..., Any]:
+        def codegen_and_name(
+            scheduling: Any, template: Any, epilogues: Any, *args: Any, **kwargs: Any
+        ) -> Any:
+            before, self._template = self._template, ()
+            self._log.safely(self._name_template, template, epilogues)
+            try:
+                return codegen(scheduling, template, epilogues, *args, **kwargs)
+            finally:
+                self._template = before
+
+        return codegen_and_name
+
+    def _name_template(self, template: Any, epilogues: Any) -> None:
+        nodes = [node for fused in (template, *epilogues) for node in fused.get_nodes()]
+        self._template = tuple(node.get_name() for node in nodes)
+
+    def _around_selection(self, select: Callable[..., Any]) -> Callable[..., Any]:
+        place = place_of(select)
+
+        def select_and_record(selector: Any, functions: Any, sizes: Any, factor: Any) -> Any:
+            nest = self.open[-1] if self.open else None
+            if nest is not None:
+                nest.is_selecting, nest.indices = True, []
+            try:
+                result = select(selector, functions, sizes, factor)
+            finally:
+                if nest is not None:
+                    nest.is_selecting = False
+            if nest is not None:
+                nest.loop_place, nest.candidates, nest.factor = place, list(result), int(factor)
+                self._log.safely(_count_uses, nest)
+            return result
+
+        return select_and_record
+
+    def _read(self, _: TorchFrame, result: Any, *_args: Any, **_kwargs: Any) -> None:
+        """Keep the indices that `_select_tiling_indices` looks at."""
+        if self.open and self.open[-1].is_selecting:
+            self.open[-1].indices += [dep.index for dep in (*result.reads, *result.writes)]
+
+    def _tiling_selected(
+        self, place: TorchFrame, result: Any, _select: object, _functions: Any, _sizes: Any
+    ) -> None:
+        if self.open:
+            nest = self.open[-1]
+            nest.tiling_place, nest.answer = place, result
+            if nest.candidates:
+                _count_accesses(nest)
+
+
+_OBSERVED: WeakKeyDictionary[DecisionLog, _Nests] = WeakKeyDictionary()
+
+
+def observe(cpp: Any, log: DecisionLog, listener: Listener) -> None:
+    """Call `listener` with each nest that `cpp`, torch's module, has generated.
+
+    Raises:
+        AttributeError: this torch lacks a function that a nest is read from.
+    """
+    if log not in _OBSERVED:
+        _OBSERVED[log] = _Nests(cpp, log)
+    _OBSERVED[log].listeners.append(listener)
+
+
+def open_nest(log: DecisionLog) -> Nest | None:
+    """Return the nest that is being generated now."""
+    nests = _OBSERVED.get(log)
+    return nests.open[-1] if nests is not None and nests.open else None
+
+
+def record_nest(log: DecisionLog, kind: DecisionKind, nest: Nest, answer: Answer, place: TorchFrame) -> None:
+    """Record a decision about a nest; a later answer about the same nodes takes its place."""
+    outcome, cause, operands = answer
+    nodes = nest.nodes
+    names = nodes or nest.template
+    if names:  # a template has several nests, each with an answer of its own
+        log.record(kind, (names,), outcome, cause, place, operands=operands, key=nodes or None)
+    else:
+        written = nest.written
+        log.record(
+            kind, (written,), outcome, cause, place, operands=operands, subject_type="buffer",
+            key=("try", written), speculative=True,
+        )  # fmt: skip
+
+
+def size_of(size: Any) -> int | str:
+    """Return a size of torch as an operand: a symbolic one is its text."""
+    return int(size) if getattr(size, "is_number", True) else str(size)
+
+
+def _node_name(function: Any) -> str:
+    """Return the name of the node that `CppKernelProxy.codegen_nodes` has bound, empty for a loop body.
+
+    With local buffers `LocalBufferContext.localize_function` wraps the bound function, as `original_fn`.
+    """
+    bound = getattr(function, "original_fn", function)
+    arguments = bound.args if isinstance(bound, functools.partial) else ()
+    return str(arguments[0].get_name()) if arguments and hasattr(arguments[0], "get_name") else ""
+
+
+def _blocks(body: Any) -> Iterator[Any]:
+    yield body.root_block
+    yield from body.subblocks.values()
+
+
+def _count_uses(nest: Nest) -> None:
+    """Count as `_select_tiling_indices` does; what it computed is still in the caches of sizevars.py.
+
+    For example the indices 64*d0 + d1 and d0 + 64*d1 make each of the two loops contiguous once, and strided
+    by a constant once.
+    """
+    counts: dict[int, LoopUses] = {}
+    for index in nest.indices:
+        for variable in index.free_symbols:
+            if not _LOOP_VARIABLE.fullmatch(variable.name):
+                continue
+            stride = nest.cpp.stride_at_vec_range(index, variable, nest.factor)
+            if stride == 0:
+                continue
+            loop = int(variable.name[1:])
+            uses = counts.get(loop, LoopUses())
+            if stride == 1:
+                uses = LoopUses(uses.contiguous + 1, uses.constant_stride, uses.other_stride)
+            elif all(nest.cpp.symbol_is_type(symbol, nest.cpp.SymT.SIZE) for symbol in stride.free_symbols):
+                uses = LoopUses(uses.contiguous, True, uses.other_stride)
+            else:
+                uses = LoopUses(uses.contiguous, uses.constant_stride, True)
+            counts[loop] = uses
+    nest.uses = dict(sorted(counts.items()))
+
+
+def _count_accesses(nest: Nest) -> None:
+    """Count as `select_tiling` does, and keep which node each access belongs to.
+
+    torch keeps numbers only (`KernelOpStats`), and before 2.12 not even these. With two loops it counts no
+    access, as `_is_valid_indices` asks for one.
+    """
+    proxy = nest.proxy
+    depth, variables = proxy.reduction_depth, proxy.itervars
+    loop = variables[nest.candidates[0]] if len(nest.candidates) == 1 else None
+    for name, body in nest.bodies:
+        for block in _blocks(body):
+            indices: dict[str, Any] | None = None
+            for node in block.graph.nodes:
+                if not isinstance(node.target, str):
+                    continue
+                target = node.target
+                nest.operations += not (target.startswith("masked_subblock") or target in _UNCOUNTED)
+                if loop is None or target not in _INDEXED:
+                    continue
+                indices = indices or block.body.indexing_from_args((variables[:depth], variables[depth:]))
+                index = indices[node.args[_INDEXED[target]].args[0]]
+                stride = nest.cpp.stride_at_vec_range(index, loop, nest.factor)
+                is_value = target in ("index_expr", "value_expr")
+                contiguous = bool(stride.is_number if is_value else stride.is_number and stride in (0, 1))
+                buffer = "" if is_value else str(node.args[1])
+                nest.accesses.append(Access(name, target, buffer, str(index), str(stride), contiguous))

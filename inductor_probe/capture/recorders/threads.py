@@ -1,0 +1,164 @@
+"""Whether the loops of a C++ nest are divided among threads, which of them, and why not: nothing logs it.
+
+torch/_inductor/codegen/cpp.py: `LoopNest.max_parallel_depth` offers the loops up to the first that is a
+reduction where the others are not (or the other way round), or those after it, if they have 300 times the
+steps; `CppKernel.decide_parallel_depth` takes loops from the outside until they have enough iterations, or
+until less than `cpp.min_chunk_size` elements are left for a thread. For example loops 4 x 2000
+and 8 threads: 8000 // 8 >= 512, so the loop of 4 is divided; then 2000 // 8 < 512, so the next one is not,
+and 4 threads idle.
+
+Loops inside of a template are not recorded: its own text divides the work.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from inductor_probe.capture.recorders.cpp_nest import UnknownPathError, size_of
+from inductor_probe.capture.recorders.decision_log import DecisionLog
+from inductor_probe.capture.torch_places import wrap
+from inductor_probe.model.decision import DecisionKind, Operand, Outcome, ThreadsCause, TorchFrame
+
+KIND: DecisionKind = "threads"
+_RATIO_LIMIT = 300
+"""A literal in LoopNest.max_parallel_depth, the same in torch 2.11 and 2.13."""
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """One call of `decide_parallel_depth`."""
+
+    place: TorchFrame
+    kernel: Any
+    allowed: Any
+    threads: int
+    chosen: Any
+
+
+class _Recorder:
+    def __init__(self, cpp: Any, log: DecisionLog) -> None:
+        self._cpp = cpp
+        self._log = log
+        self._answers: list[_Answer] | None = None
+
+    def decided(self, place: TorchFrame, result: Any, kernel: Any, allowed: Any, threads: int) -> None:
+        """Remember an answer; a fused outer loop asks each of its parts before it has its own."""
+        if self._answers is not None:
+            self._answers.append(_Answer(place, kernel, allowed, int(threads), result))
+
+    def around_finalize(self, finalize: Callable[..., Any]) -> Callable[..., Any]:
+        """Return `KernelGroup.finalize_kernel` so that the last answer is recorded when it has returned."""
+
+        def finalize_and_record(group: Any, kernel: Any, nodes: Sequence[Any]) -> Any:
+            before, self._answers = self._answers, []
+            try:
+                result = finalize(group, kernel, nodes)
+                if nodes:
+                    self._log.safely(self._record, kernel, nodes, self._answers)
+            finally:
+                self._answers = before
+            return result
+
+        return finalize_and_record
+
+    def _record(self, proxy: Any, nodes: Sequence[Any], answers: list[_Answer]) -> None:
+        if not answers:
+            raise UnknownPathError("decide_parallel_depth was not asked")
+        *parts, last = answers
+        part = max(parts, key=lambda answer: int(answer.chosen.parallel_depth), default=last)
+        names = tuple(node.get_name() for node in nodes)
+        outcome, cause, operands = self._decision(proxy, part, last)
+        self._log.record(KIND, (names,), outcome, cause, last.place, operands=operands, key=names)
+
+    def _decision(
+        self, proxy: Any, part: _Answer, last: _Answer
+    ) -> tuple[Outcome, ThreadsCause, dict[str, Operand]]:
+        config = self._cpp.config.cpp
+        kernel, loops = part.kernel, proxy.loop_nest.loops or []
+        if not kernel.call_ranges:
+            return "one-thread", "no-loop-to-divide", {"threads": last.threads}
+        depth, start = int(last.chosen.parallel_depth), int(last.chosen.start_depth)
+        threads, work = last.threads, size_of(kernel.size_hint())
+        counted: dict[str, Operand] = {"threads": threads, "work": work}
+        has_little = isinstance(work, int) and work // threads < config.min_chunk_size
+        if isinstance(work, int):
+            counted |= {"work_per_thread": work // threads, "min_chunk_size": int(config.min_chunk_size)}
+        if not depth:
+            if threads == 1:
+                return "one-thread", "one-thread-set", {**counted, "cpp_threads": int(config.threads)}
+            if has_little:
+                return "one-thread", "little-work", counted
+            raise UnknownPathError("no loop is divided, though there is work for the threads")
+        divided = kernel.call_ranges[start : start + depth]
+        iterations = math.prod(self._hint(size) for size in divided)
+        operands: dict[str, Operand] = {
+            **counted, "depth": depth,
+            "loops": tuple(str(variable) for variable in kernel.itervars[start : start + depth]),
+            "ranges": tuple(str(size) for size in divided), "iterations": iterations,
+            "is_reduction": bool(start < len(loops) and loops[start].is_reduction),
+            **_chunks(loops, start, depth),
+        }  # fmt: skip
+        if config.dynamic_threads and depth == 1 and (threads == 1 or has_little):
+            return "parallel", "dynamic-threads", operands
+        if start:
+            return "parallel", "inner-loop-longer", {**operands, **_ratio(loops, start)}
+        ratio = _ratio(loops, depth) if depth < len(loops) else {}
+        if _is_longer(ratio):
+            return "parallel", "reduction-under-vector-loop", {**operands, **ratio}
+        if iterations >= threads:
+            return "parallel", "loops-divided", operands
+        if depth < int(last.allowed.parallel_depth):
+            left = int(work / iterations) // threads if isinstance(work, int) else work
+            return "parallel", "little-work-per-iteration", {**operands, "work_of_next_loop": left}
+        if depth < len(loops):
+            return "parallel", "reduction-boundary", {**operands, "next_loop": str(loops[depth].var), **ratio}
+        return "parallel", "loops-divided", operands
+
+    def _hint(self, size: Any) -> int:
+        """Return the number that torch took for a size: of a symbolic one its hint."""
+        if getattr(size, "is_number", True):
+            return int(size)
+        sizes = self._cpp.V.graph.sizevars
+        hint = getattr(sizes, "optimization_hint", None) or sizes.size_hint
+        return int(hint(size, fallback=8192))
+
+
+def _steps(loop: Any) -> int | None:
+    """Return the steps of a loop as `max_parallel_depth` has them, rounded down; None for a symbolic size."""
+    return int(loop.size) // int(loop.steps) if loop.size.is_number and loop.steps.is_number else None
+
+
+def _ratio(loops: Sequence[Any], start: int) -> dict[str, Operand]:
+    """Return what the rule of 300 compares: steps of the loops before `start`, and of the loop there."""
+    outer, inner = [_steps(loop) for loop in loops[:start]], _steps(loops[start])
+    if inner is None or None in outer:
+        return {}
+    steps = math.prod(step for step in outer if step is not None)
+    return {"outer_steps": steps, "inner_steps": inner, "ratio_limit": _RATIO_LIMIT}
+
+
+def _is_longer(ratio: dict[str, Operand]) -> bool:
+    """Return whether the loop after the outer ones has so many more steps that it would be divided."""
+    outer, inner = ratio.get("outer_steps"), ratio.get("inner_steps")
+    return isinstance(outer, int) and isinstance(inner, int) and outer * _RATIO_LIMIT < inner
+
+
+def _chunks(loops: Sequence[Any], start: int, depth: int) -> dict[str, Operand]:
+    """Return how many steps there are to hand out: a vectorised loop of 256 has 16; torch counts 256."""
+    divided = loops[start : start + depth]
+    if len(divided) < depth or any(not (loop.size.is_number and loop.steps.is_number) for loop in divided):
+        return {}
+    return {"steps": math.prod(-(-int(loop.size) // int(loop.steps)) for loop in divided)}
+
+
+def _hook(cpp: Any, log: DecisionLog) -> None:
+    recorder = _Recorder(cpp, log)
+    wrap(cpp, "CppKernel.decide_parallel_depth", log.observed(recorder.decided))
+    wrap(cpp, "OuterLoopFusedKernel.decide_parallel_depth", log.observed(recorder.decided))
+    wrap(cpp, "KernelGroup.finalize_kernel", recorder.around_finalize)
+
+
+HOOKS = {"torch._inductor.codegen.cpp": _hook}
