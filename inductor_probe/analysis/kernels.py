@@ -3,7 +3,7 @@
 Codes of remarks and their numbers, in order; the subject is the kernel unless said otherwise:
 
 - `scalar-loops`: scalar (loop nests without vectors), nests (all, but for tails and helpers). `missed`.
-  `TilingSelect` (`torch/_inductor/codegen/cpp.py`) decides that, and no dump says why: it has no cause here.
+  `TilingSelect` (`torch/_inductor/codegen/cpp.py`) decides that; `Remark.decisions` say why, if recorded.
 - `int64-indices` of a Triton kernel: none. `missed`.
 - `reduction-hint`: hint, where it is DEFAULT. `analysis`.
 - `unaligned-pointers`: pointers (parameters that `triton_meta` does not list as divisible by 16), of
@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from inductor_probe.analysis.causes.nests import decisions_of_nests
 from inductor_probe.analysis.graph import index_of, once_per_graph
 from inductor_probe.analysis.layout_remarks import SMALLEST_COST
 from inductor_probe.analysis.linking.fx_ops import VIEWS
@@ -30,6 +31,7 @@ from inductor_probe.analysis.work import call_traffic, kernel_traffic
 from inductor_probe.backends import backend_called
 from inductor_probe.model.code import CppFacts, Kernel, TritonFacts
 from inductor_probe.model.debug_dir import CompiledGraph
+from inductor_probe.model.decision import Decision
 from inductor_probe.model.kernels import KernelRow
 from inductor_probe.model.links import NodeLink
 from inductor_probe.model.remark import Number, Remark, RemarkCode, RemarkKind, Subject
@@ -83,6 +85,7 @@ class _Reader:
         sizes = [self._leaves[node].sizes or () for node in row.nodes]
         reductions = sum(len(size) > 1 and bool(size[1]) for size in sizes) if row.nodes else None
         loads, stores = _accesses(kernel)
+        row = replace(row, decisions=decisions_of_nests(self._graph, kernel.name))
         return replace(
             row,
             ops=row.ops or (kernel.comment.aten if kernel.comment else ()),
@@ -230,8 +233,18 @@ def _remarks(kernel: Kernel, row: KernelRow) -> Iterator[Remark]:
         drafts.append(("no-node", "analysis", (), ()))
     place = (kernel.span,) if kernel.span else ()
     for code, kind, numbers, spans in drafts:
+        decisions: tuple[Decision, ...] = ()
+        if code == "scalar-loops":
+            decisions = tuple(decision for decision in row.decisions if decision.outcome == "scalar")
         yield Remark(
-            code, kind, Subject("kernel", kernel.name), numbers, cost, spans or place, knowledge="read"
+            code,
+            kind,
+            Subject("kernel", kernel.name),
+            numbers,
+            cost,
+            spans or place,
+            knowledge="recorded" if decisions else "read",
+            decisions=decisions,
         )
 
 

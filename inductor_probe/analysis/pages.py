@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TypeAlias
 
+from inductor_probe.analysis.causes.causes import graph_causes
 from inductor_probe.analysis.formula.formula import formula
 from inductor_probe.analysis.graph import index_of, once_per_graph
 from inductor_probe.analysis.kernels import kernel_rows
@@ -17,6 +18,7 @@ from inductor_probe.analysis.names import lines_called, resolve
 from inductor_probe.analysis.nodes import node_kind, node_rows
 from inductor_probe.analysis.symbols import symbols
 from inductor_probe.errors import NotFoundError
+from inductor_probe.model.cause import Cause
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.fx import FxNode
 from inductor_probe.model.ir import BufferLayout, SchedulerNode
@@ -116,7 +118,15 @@ def _node_page(graph: CompiledGraph, name: str) -> NodePage:
             for pair in links(graph).fx_of_kernel(kernel or "")
             if pair.conflict and (not pair.nodes or inside.intersection(pair.nodes))
         ),
+        causes=_recorded(graph, name),
     )
+
+
+def _recorded(graph: CompiledGraph, name: str) -> tuple[Cause, ...]:
+    """Return the recorded decisions about a node or buffer."""
+    if graph.decisions is None:
+        return ()
+    return tuple(cause for cause in graph_causes(graph, [name]).causes if cause.decision is not None)
 
 
 def _loaded(graph: CompiledGraph, name: str, inside: set[str]) -> str:
@@ -166,7 +176,8 @@ def _buffer_page(graph: CompiledGraph, name: str) -> BufferPage:
     if row is not None:
         leaf = index.nodes.leaf.get(row.producer or "")
         rows = {other.node: other for other in node_rows(graph)}
-        return BufferPage(row, _node_part(graph, leaf, rows[leaf.name]) if leaf else None)
+        part = _node_part(graph, leaf, rows[leaf.name]) if leaf else None
+        return BufferPage(row, part, _recorded(graph, name))
     # Fusion removed it, or the node that wrote it is lost.
     for leaf in (*index.before.leaves, *index.nodes.leaves):
         spans = [buffer.span for buffer in leaf.outputs if buffer.name == name]

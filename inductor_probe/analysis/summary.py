@@ -81,11 +81,10 @@ def next_steps(problems: Sequence[Problem], graphs: Sequence[CompiledGraph]) -> 
     if problems or any(graph.problems for graph in graphs):
         return (NextStep("unread"),)
     steps = []
-    name, kernels = max(
-        ((graph.name, _scalar_kernels(graph)) for graph in graphs), key=lambda item: len(item[1])
-    )
+    graph, kernels = max(((graph, _scalar_kernels(graph)) for graph in graphs), key=lambda item: len(item[1]))
     if kernels:
-        steps.append(NextStep("scalar", name, kernels))
+        recorded = graph.decisions is not None and "vectorisation" in graph.decisions.recorders
+        steps.append(NextStep("why" if recorded else "scalar", graph.name, kernels))
     pairs = [(shared, graph.name, names) for graph in graphs for shared, names in _unfused_pairs(graph)]
     shared, name, nodes = max(pairs, key=lambda pair: pair[0], default=(0, "", ("", "")))
     if shared >= _LEAST_SHARED_BYTES:  # `probe fusion` says why the scheduler did not fuse them

@@ -82,7 +82,12 @@ def kernels(
 
     `probe show KERNEL` has one kernel on a page.
     """
-    return give_rows(ip.kernels(target).only(*traits).sorted_by(sort), output_format)
+    rows = ip.kernels(target).only(*traits).sorted_by(sort)
+    status = give_rows(rows, output_format)
+    scalar = [row.name for row in rows if any(remark.decisions for remark in row.remarks)]
+    if scalar and "scalar" in traits and output_format != "json":
+        screen.say(f"next: probe why {scalar[0]}{f' {target}' if target else ''}")
+    return status
 
 
 @command(_NAME)

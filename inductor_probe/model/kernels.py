@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 
 from inductor_probe.model.code import KernelArg, KernelDetails, Pairs
 from inductor_probe.model.codec import UNWRITTEN
+from inductor_probe.model.decision import Decision
 from inductor_probe.model.ir import BufferLayout, Dim
 from inductor_probe.model.layouts import Symbol
 from inductor_probe.model.links import KernelFx
@@ -64,6 +65,8 @@ class KernelRow:
         traits: what `--only` filters by: backend, kind, `scalar`, `vectorised`, `reduction`, `atomic`,
             `int64` (64-bit indices in Triton), `unlinked`.
         remarks: about the kernel; most bytes at stake first.
+        decisions: why each loop nest of a C++ kernel is scalar or vectorised, in their order; empty where
+            that is not recorded, or not known to be of these nests.
     """
 
     graph: str
@@ -92,6 +95,7 @@ class KernelRow:
     recorded_read: int | None = None
     recorded_written: int | None = None
     symbols: tuple[Symbol, ...] = ()
+    decisions: tuple[Decision, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

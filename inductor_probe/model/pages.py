@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from inductor_probe.model.cause import Cause
 from inductor_probe.model.formula import Formula
 from inductor_probe.model.fx import FxNode
 from inductor_probe.model.ir import Dep
@@ -48,6 +49,7 @@ class NodePage:
             only itself reads.
         removed: it is there before fusion, and not after it.
         conflicts: where torch's list for its kernel and the data flow differ.
+        causes: recorded decisions about it, and why they fell so.
     """
 
     graph: str
@@ -59,14 +61,19 @@ class NodePage:
     inside: tuple[LayoutRow, ...] = ()
     removed: bool = False
     conflicts: tuple[KernelFx, ...] = ()
+    causes: tuple[Cause, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class BufferPage:
-    """A buffer or an input. `producer` is the node that writes it, None for an input."""
+    """A buffer or an input.
+
+    `producer` is the node that writes it, None for an input; `causes` are recorded decisions about it.
+    """
 
     row: LayoutRow
     producer: NodePart | None
+    causes: tuple[Cause, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from inductor_probe.model.decision import Decision
 from inductor_probe.model.manifest import NoteCode
 from inductor_probe.model.span import Span
 
@@ -118,6 +119,7 @@ class Remark:
         evidence: lines of the dump that it was concluded from.
         settings: names of inductor's settings that change it, as far as that is known.
         knowledge: how it is known.
+        decisions: recorded decisions of the compiler that say why it is so.
     """
 
     code: RemarkCode
@@ -129,6 +131,7 @@ class Remark:
     settings: tuple[str, ...] = ()
     knowledge: Knowledge = "inferred"
     also: tuple[Subject, ...] = ()
+    decisions: tuple[Decision, ...] = ()
 
     @property
     def subjects(self) -> tuple[Subject, ...]:

@@ -140,12 +140,13 @@ class NextStep:
 
     Attributes:
         kind: `doctor`: nothing was compiled; `unread`: parts of the dump could not be read; `scalar`: kernels
-            with scalar loops; `apart`: nodes that share memory and were not fused; `measure`: none of these.
+            with scalar loops; `why`: the same, where the cause is recorded; `apart`: nodes that share memory
+            and were not fused; `measure`: none of these.
         graph: which one; None for the run as a whole. names: the kernels, or the two nodes after fusion.
         bytes: that the nodes share.
     """
 
-    kind: Literal["doctor", "unread", "scalar", "apart", "measure"]
+    kind: Literal["doctor", "unread", "scalar", "why", "apart", "measure"]
     graph: str | None = None
     names: tuple[str, ...] = ()
     bytes: int | None = None

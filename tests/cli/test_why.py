@@ -90,7 +90,7 @@ def test_the_ledger_has_what_was_missed_first_and_folds_equal_decisions(
 ) -> None:
     decisions = [vectorised(1, "op0"), scalar(2, "op1"), scalar(3, "op2"), scalar(4, "op3", speculative=True)]
     ran = probe("why", recorded("aa_separable_cl", decisions))
-    head, _, first, second = ran.out.splitlines()
+    head, _, first, second, *_ = ran.out.splitlines()
     assert "3 decisions (2 missed, 1 passed), 1 tried and not kept" in head
     assert first.startswith("missed")
     assert "scalar: inner range 3 < 16/4 with 2 operations" in first
@@ -160,9 +160,9 @@ def test_a_file_that_was_cut_short_is_a_problem_with_its_line(probe: Probe, reco
     graph = recorded("hflip_cl", [scalar(1, "op0")])
     file = graph / DECISIONS_NAME
     file.write_text(file.read_text()[:-12])
-    for verb in ("why", "check"):
+    for verb, status in (("why", 2), ("check", 1)):
         ran = probe(verb, graph)
-        assert ran.status == 2
+        assert ran.status == status
         assert f"{file.name}:2: cut short" in ran.out + ran.err
 
 
@@ -180,3 +180,33 @@ def test_check_counts_the_lines_of_decisions(probe: Probe, recorded: Recorded) -
     (file,) = [file for file in row["files"] if file["kind"] == DECISIONS_NAME]
     assert (file["lines"], file["read"], file["unread"]) == (3, 3, 0)
     assert row["unopened"] == []
+
+
+@pytest.mark.parametrize("verb", [["kernels"], ["show", "cpp_fused_flip_0"], ["show"]])
+def test_a_remark_about_scalar_loops_says_the_recorded_cause(
+    verb: list[str], probe: Probe, recorded: Recorded
+) -> None:
+    ran = probe(*verb, recorded("hflip_cl", [scalar(1, "op0")]))
+    assert "1 of 1 loop nest is scalar (kernel reads and writes 294 KiB): inner range 3 < 16/4" in ran.out
+    assert "does not record" not in ran.out
+
+
+def test_kernels_with_scalar_loops_lead_to_why(probe: Probe, recorded: Recorded) -> None:
+    graph = recorded("hflip_cl", [scalar(1, "op0")])
+    assert f"next: probe why cpp_fused_flip_0 {graph}" in probe("kernels", graph, "--only", "scalar").err
+
+
+def test_a_loop_nest_has_no_cause_of_a_decision_that_does_not_fit_it(
+    probe: Probe, recorded: Recorded
+) -> None:
+    ran = probe("show", "cpp_fused_flip_0", recorded("hflip_cl", [vectorised(1, "op0")]))
+    assert "1 of 1 loop nest is scalar (kernel reads and writes 294 KiB); the dump does not record" in ran.out
+
+
+@pytest.mark.parametrize("name", ["op0", "buf0"])
+def test_the_page_of_a_node_says_what_was_decided_about_it(
+    name: str, probe: Probe, recorded: Recorded
+) -> None:
+    ran = probe("show", name, recorded("hflip_cl", [scalar(1, "op0")]))
+    assert "! op0 is scalar: its innermost loop x1 has 3 steps" in ran.out
+    assert f"probe why {name} shows what was compared" in ran.out

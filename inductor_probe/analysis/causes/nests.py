@@ -24,9 +24,13 @@ def nest_of(graph: CompiledGraph, decision: Decision) -> tuple[str, int] | None:
     return _nests(graph).get(decision.number)
 
 
-def vectorisation_of(graph: CompiledGraph, kernel: str) -> tuple[Decision, ...]:
-    """Return the decisions about the vectorisation of a kernel's loops, in order; none if not recorded."""
-    return tuple(_by_kernel(graph).get(kernel, ()))
+def decisions_of_nests(graph: CompiledGraph, kernel: str) -> tuple[Decision, ...]:
+    """Return the decision about each loop nest of a kernel, in order; none where that is not known."""
+    return tuple(
+        decision
+        for decision in _by_kernel(graph).get(kernel, ())
+        if _nests(graph).get(decision.number, ("", 0))[0] == kernel
+    )
 
 
 def nest_span(graph: CompiledGraph, kernel: str, place: int) -> Span | None:

@@ -33,6 +33,7 @@ from inductor_probe.report.units import (
     symbols_text,
     table_symbols,
 )
+from inductor_probe.report.words.causes.sentences import short_cause
 from inductor_probe.report.words.kernels import fact_texts
 from inductor_probe.report.words.layouts import FEATURES
 from inductor_probe.report.words.links import conflict_texts, counted_sources_of_fx
@@ -148,7 +149,10 @@ def kernel_page(row: KernelRow, code: bool = False) -> Iterator[Block]:
     if isinstance(row.details, CppFacts) and row.details.nests:
         yield Heading(("loops", "bold"), 2)
         above = row.span.first - 1 if row.span else 0
-        nests = [_nest(nest, above) for nest in row.details.nests if nest.kind != "threads"]
+        causes = _causes(row)
+        nests = [
+            _nest(nest, above, causes.get(nest.line)) for nest in row.details.nests if nest.kind != "threads"
+        ]
         yield Table((Column(""), Column(""), Column("")), nests, indent=2)
     if row.launches:
         yield Heading(("calls" if row.backend == "extern" else "launches", "bold"), 2)
@@ -223,14 +227,29 @@ def _layout(item: Passed) -> str:
     return f"{layout.dtype or '?'} {dims_text(layout.size)}" if layout else "?"
 
 
-def _nest(nest: LoopNest, above: int) -> list[Cell]:
-    """`vectorised`, `x0 1024 (omp for) > x1 768 by 16`: the loops from the outermost to the innermost."""
+def _causes(row: KernelRow) -> dict[int, str]:
+    """Return by its first line why each loop nest is scalar, as far as that is recorded."""
+    nests = row.details.nests if isinstance(row.details, CppFacts) else ()
+    decided = [nest for nest in nests if nest.kind in ("scalar", "vectorised")]
+    return {
+        nest.line: short_cause(decision)
+        for nest, decision in zip(decided, row.decisions, strict=False)
+        if nest.kind == "scalar"
+    }
+
+
+def _nest(nest: LoopNest, above: int, cause: str | None) -> list[Cell]:
+    """`vectorised`, `x0 1024 (omp for) > x1 768 by 16`: the loops from the outermost to the innermost.
+
+    Behind those of a scalar nest stands the recorded cause, or what its text has where none is recorded.
+    """
     loops = " > ".join(map(_loop, nest.order))
     tile = f", transposing tiles of {'x'.join(map(str, nest.tile))}" if nest.tile else ""
     features = ", ".join(FEATURES[feature] for feature in nest.features)
+    why = f": {cause}" if cause else f"; it has {features}" if features else ""
     style = {"vectorised": "green", "scalar": "yellow"}.get(nest.kind, "dim")
     lines = (f"lines {above + nest.line}-{above + nest.last}", "dim")
-    return [(nest.kind, style), f"{loops}{tile}{f'; it has {features}' if features else ''}", lines]
+    return [(nest.kind, style), f"{loops}{tile}{why}", lines]
 
 
 def _loop(loop: Loop) -> str:

@@ -169,6 +169,10 @@ def next_text(step: NextStep, target: str) -> str:
         case "scalar":
             have = "1 kernel has" if len(step.names) == 1 else f"{len(step.names)} kernels have"
             return f"probe kernels{where} --only scalar ({have} scalar loops)"
+        case "why" if len(step.names) == 1:
+            return f"probe why {step.names[0]}{where} (why it is scalar, and what changes it)"
+        case "why":
+            return f"probe why --kind vectorisation{where} (why {len(step.names)} kernels have scalar loops)"
         case "apart":
             nodes = " ".join(step.names)
             shared = bytes_text(step.bytes)

@@ -46,6 +46,7 @@ from inductor_probe.report.document import (
 from inductor_probe.report.pages.kernels import first_of, how, kernel_page
 from inductor_probe.report.pages.layouts import layout_page
 from inductor_probe.report.pages.nodes import AMBIGUOUS, buffer_text, does, kernel_text, ranges_text
+from inductor_probe.report.pages.why import decision_lines
 from inductor_probe.report.units import bytes_were, bytes_with, counted, dims_text, first_names, symbols_text
 from inductor_probe.report.words.layouts import format_text, memory_text, pattern_text
 from inductor_probe.report.words.links import (
@@ -210,6 +211,7 @@ def _node_page(page: NodePage, dumped: Dumped, *, raw: bool) -> Iterator[Block]:
     rows = (*page.writes, *page.reads, *page.inside)
     nodes = {part.row.node for part in page.parts}
     yield from remark_lines(remark for row in rows for remark in row.remarks if _is_about(remark, nodes))
+    yield from decision_lines(page.causes, page.name)
     for text in conflict_texts(page.conflicts):
         yield RemarkLine("hazard", text)
     for part in page.parts:
@@ -406,6 +408,7 @@ def _patterns(accesses: Sequence[Access]) -> Inline:
 def _buffer_page(page: BufferPage, dumped: Dumped, *, raw: bool) -> Iterator[Block]:
     """One buffer: its layout, and what computes it."""
     yield from layout_page(page.row)
+    yield from decision_lines(page.causes, page.row.buffer)
     if (part := page.producer) is not None:
         yield Heading([(f"computed by {part.row.node}", "bold"), "  ", (does(part.row), "cyan")], 2)
         yield Facts([("links", _chain(part.row.link))])

@@ -218,6 +218,15 @@ def row_text(cause: Cause) -> str:
     return f"{decision.outcome}: {short_cause(decision)}"
 
 
+def decision_lines(causes: Sequence[Cause], name: str) -> Iterator[Block]:
+    """Yield what was decided about a node or buffer, a line each, and where the rest of it is."""
+    for cause in causes[:_MOST_PAGES]:
+        yield RemarkLine(cause.kind, cause_sentence(cause))
+    if causes:
+        more = f"{len(causes) - _MOST_PAGES} more decisions, " if len(causes) > _MOST_PAGES else ""
+        yield Line((f"probe why {name} shows {more}what was compared, and what changes it", "dim"), 2)
+
+
 def _missing(row: GraphCauses) -> Iterator[Block]:
     """Yield what this dump does not record, and how to get it."""
     missing = [kind for kind in row.looked_for if kind not in row.recorded]
@@ -226,5 +235,5 @@ def _missing(row: GraphCauses) -> Iterator[Block]:
     kinds = ", ".join(map(kind_words, missing))
     how = "`probe dump SCRIPT` of this version records what torch decides, and why"
     if row.recorded:
-        how = "on this torch, or by the probe that made it"
-    yield Line((f"not recorded in this dump: {kinds}: {how}", "dim"))
+        how = "by the version of probe that made it, or on its torch"
+    yield Line((f"not recorded in this dump: {kinds} ({how})", "dim"))

@@ -10,6 +10,7 @@ from inductor_probe.harness.remarks import MISSING_CONSTANT
 from inductor_probe.harness.remarks import SENTENCES as HARNESS_WORDS
 from inductor_probe.model.remark import Number, Remark, RemarkKind, by_cost
 from inductor_probe.report.units import bytes_text, counted
+from inductor_probe.report.words.causes.sentences import short_cause
 from inductor_probe.report.words.layouts import format_words
 from inductor_probe.report.words.templates import MOST_SUBJECTS, fill, listed, subjects
 
@@ -27,7 +28,8 @@ def _argument_type(values: dict[str, Any]) -> str:
 
 _KERNEL_WORDS: Mapping[str, str] = {  # on the page of another subject the kernel's name comes first
     "scalar-loops": (
-        "{scalar} of {nests:# loop nest} {scalar:?is/are} scalar[ ({traffic})]; the dump does not record why"
+        "{scalar} of {nests:# loop nest} {scalar:?is/are} scalar[ ({traffic})]"
+        "{cause|'; the dump does not record why'}"
     ),
     "int64-indices": "indices are int64[ ({traffic})]",
     "reduction-hint": "reduction hint {hint}[ ({traffic})]",
@@ -268,6 +270,9 @@ def _values(remark: Remark) -> dict[str, Any]:
         values |= _layout_values(remark, values)
     elif remark.code in _MACHINE_WORDS:
         values |= _machine_values(remark, values)
+    elif remark.decisions:
+        causes = dict.fromkeys(map(short_cause, remark.decisions))
+        values["cause"] = f": {listed(tuple(causes), MOST_SUBJECTS)}"
     elif "outcome" in values:
         values["ended"] = ended(values)
     elif remark.code == "argument-count":
@@ -383,7 +388,8 @@ def folded(remarks: Iterable[Remark], about: str | None = None) -> list[tuple[Re
     groups: dict[tuple[object, ...], list[Remark]] = {}
     for remark in sorted(dict.fromkeys(remarks), key=by_cost):
         numbers = tuple((name, value) for name, value in remark.numbers if name not in _FOLDED_NUMBERS)
-        key = (remark.code, remark.kind, remark.knowledge, remark.subject.type, numbers)
+        causes = tuple((decision.cause, decision.operands) for decision in remark.decisions)
+        key = (remark.code, remark.kind, remark.knowledge, remark.subject.type, numbers, causes)
         groups.setdefault(key, []).append(remark)
     merged = [(_merged(members), members) for members in groups.values()]
     merged.sort(key=lambda pair: by_cost(pair[0]))

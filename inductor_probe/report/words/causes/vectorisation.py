@@ -19,7 +19,10 @@ _ACCESSES = {
 
 def _derived(operands: Mapping[str, Any]) -> Mapping[str, Any]:
     accesses = [counted(operands[name], noun) for name, noun in _ACCESSES.items() if operands.get(name)]
-    return {"accesses": joined(accesses)} if accesses else {}
+    values = {"accesses": joined(accesses)} if accesses else {}
+    if total := operands.get("operations"):  # none is counted without the heuristics
+        values["counted"] = f"{operands.get('non_contiguous', 0)} of {counted(total, 'operation')}"
+    return values
 
 
 WORDS = KindWords(
@@ -51,8 +54,7 @@ WORDS = KindWords(
             "inner range {range} < {factor}/4 with {operations:# operation}",
         ),
         "one-dimension": CauseWords(
-            "along {loop}, {factor} elements at a time[, {range} in all]"
-            "[; {non_contiguous} of {operations:# operation} non-contiguous]",
+            "along {loop}, {factor} elements at a time[, {range} in all][; {counted} non-contiguous]",
             "along {loop}, {range} by {factor}",
         ),
         "two-dimensions": CauseWords(
