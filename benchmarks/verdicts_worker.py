@@ -22,6 +22,7 @@ from typing import Any
 
 import torch  # noqa: TID253 - it times torch programs
 
+from inductor_probe.harness.code_copies import copies_of
 from inductor_probe.harness.quads import Side, Subject, make_ring, make_side, time_quads
 from inductor_probe.harness.server import place_at_random
 
@@ -134,7 +135,13 @@ class Child:
     def side(self, name: str) -> Side:
         """Return a kernel bound to the ring, the same one whenever it is asked for."""
         if name not in self.sides:
-            self.sides[name] = make_side(Subject(name, bound(self.kernels[name]), self.values), self.ring)
+            copies = copies_of(self.kernels[name])
+
+            def bind(values: Any) -> Callable[[], object]:  # each slot of the ring has a copy of the code
+                return bound(next(copies))(values)
+
+            subject = Subject(name, bind, self.values)
+            self.sides[name] = make_side(subject, self.ring)
         return self.sides[name]
 
     def answer(self, way: str, case: str, seconds: float, precision: float) -> Any:

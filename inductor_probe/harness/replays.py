@@ -17,6 +17,7 @@ from torch.utils._pytree import tree_leaves
 
 from inductor_probe.harness import launches as core
 from inductor_probe.harness.bench import Bench, Call, original_of, replaced
+from inductor_probe.harness.code_copies import copies_of
 from inductor_probe.harness.inputs import clone, tensors_of
 from inductor_probe.harness.launches import Pair, binder, call_pairs, starter, suffix_of
 from inductor_probe.harness.remarks import Remark, remark
@@ -90,8 +91,13 @@ class Launch:
         return forms(self) == forms(other)
 
     def subject(self, title: str, kernel: Any) -> Subject:
-        """Return what launches `kernel` on its arguments, to be timed."""
-        return Subject(title, self.starter(kernel), self.values())
+        """Return what launches `kernel` on its arguments, to be timed: whenever bound, another copy of it."""
+        copies = copies_of(kernel)
+
+        def bind(values: Any) -> Call:
+            return self.starter(next(copies))(values)
+
+        return Subject(title, bind, self.values())
 
     def starter(self, kernel: Any) -> Callable[[Any], Call]:
         """Return what makes a function that launches `kernel` from its arguments: see `values`."""

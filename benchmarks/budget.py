@@ -1,0 +1,90 @@
+"""How long measuring takes beside `--budget`, for calls of 10 us to 3 s.
+
+    python benchmarks/budget.py [--budgets 2,10] [--calls 1e-5,1e-3,0.05,0.3,0.9,3]
+
+A small C++ graph is dumped, and its kernel made to wait as long as wanted, with an unedited copy that is
+compared with it (`--copies`). `measured` is what the samples say: all but importing, compiling and checking;
+`wall` is all of it. Target: measured within a factor of 1.5 of the budget, where one call of each fits.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+SCRIPT = """
+import torch
+image = torch.arange(3 * 20 * 24, dtype=torch.uint8).reshape(1, 3, 20, 24)
+torch.compile(lambda x: x.flip(-1))(image)
+"""
+PROBE = [sys.executable, "-m", "inductor_probe"]
+TURN_S = 1.6e-9
+"""Of a loop that counts in memory."""
+BODY = re.compile(r'(extern "C"\s+void\s+\w+\([^{]*\)\s*\{)')
+WAIT = re.compile(r"\n *for \(volatile long waited.*")
+
+
+def main() -> None:
+    """Run bench-kernel for each length of a call and each budget; print a row for each."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--budgets", default="2,10")
+    parser.add_argument("--calls", default="1e-5,1e-3,0.05,0.3,0.9,3")
+    options = parser.parse_args()
+    heads = ("call s", "budget s", "measured s", "measured / budget", "wall s", "processes", "compared")
+    print("".join(f"{head:>18}" for head in heads), " verdict of an equal copy")
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "flip.py").write_text(SCRIPT)
+        subprocess.run([*PROBE, "dump", "flip.py"], cwd=folder, check=True, capture_output=True)
+        run(folder, "1")  # writes the bench file
+        (file,) = Path(folder).rglob("output_code_bench.py")
+        for call_s in map(float, options.calls.split(",")):
+            text = WAIT.sub("", file.read_text())
+            loop = (
+                rf"\1\n    for (volatile long waited = 0; waited < {round(call_s / TURN_S)}L; waited++) {{}}"
+            )
+            file.write_text(BODY.sub(loop, text))
+            for budget in options.budgets.split(","):
+                begin = time.perf_counter()
+                result = run(folder, budget)
+                print(row(result, float(budget), time.perf_counter() - begin), flush=True)
+    print(f"load {os.getloadavg()[0]:.1f}")
+
+
+def run(folder: str, budget: str) -> dict[str, Any]:
+    """Measure with a budget in seconds; return the result."""
+    command = [*PROBE, "bench-kernel", "--budget", f"{budget}s", "--copies", "--json"]
+    completed = subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True)
+    if not completed.stdout.startswith("{"):
+        sys.exit(completed.stderr)
+    result: dict[str, Any] = json.loads(completed.stdout)["results"][0]
+    return result
+
+
+def row(result: dict[str, Any], budget: float, wall: float) -> str:
+    """Lay out what one run was."""
+    kernel = next(one for one in result["times"] if one["name"].startswith("cpp_"))
+    pairs = result["comparisons"]
+    pair = next((one for one in pairs if one["baseline"] == kernel["name"]), None)
+    verdict = f"{pair['verdict']} {pair['ratio']:.3f}x" if pair else "-"
+    cells = (
+        f"{kernel['seconds']:.3g}",
+        f"{budget:g}",
+        f"{result['measured']:.2f}",
+        f"{result['measured'] / budget:.2f}",
+        f"{wall:.1f}",
+        str(result["processes"]),
+        str(len(pairs)),
+    )
+    return "".join(f"{cell:>18}" for cell in cells) + f"  {verdict}"
+
+
+if __name__ == "__main__":
+    main()
