@@ -32,10 +32,9 @@ class Bench(Shown):
     samples: tuple[Process, ...] = ()
     details: bool = False
 
-    @property
-    def detailed(self) -> Bench:
-        """The same, with what else is folded: overheads, roofline, what the ratios rest on."""
-        return replace(self, details=True)
+    def with_details(self, details: bool = True) -> Bench:
+        """Return the same with what else is folded: overheads, roofline, what the ratios rest on."""
+        return replace(self, details=details)
 
     @property
     def correct(self) -> bool:

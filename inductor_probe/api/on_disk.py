@@ -55,9 +55,8 @@ class GraphOnDisk:
 
     @cached_property
     def kernel_seconds(self) -> dict[str, float]:
-        """How long each kernel took a call, where `probe bench-kernel` timed the graph: medians."""
-        from statistics import median
-
+        """Seconds of each kernel in a call, as the report of `probe bench-kernel` has them; empty without."""
+        from inductor_probe.bench.overheads import overheads_of
         from inductor_probe.store.samples import read_samples
 
         path = self.path / SAMPLES_NAME
@@ -65,12 +64,9 @@ class GraphOnDisk:
             processes = read_samples(path).processes if path.exists() else ()
         except ProbeError:
             return {}  # `probe verdict` says what is wrong with it
-        times: dict[str, list[float]] = {}
-        for process in processes:
-            for part in process.overheads.parts if process.overheads else ():
-                if part.kind == "kernel":
-                    times.setdefault(part.name, []).extend(part.seconds)
-        return {name: median(seconds) for name, seconds in times.items() if seconds}
+        timed = [process.overheads for process in processes if process.overheads]
+        rows = overheads_of(timed).rows if timed else ()
+        return {row.name: row.seconds for row in rows if row.kind == "kernel"}
 
     @property
     def inputs(self) -> tuple[InputFact, ...]:

@@ -111,12 +111,13 @@ def _with_few_samples(
     seconds = {time.name: time.seconds for time in times}
     remarked = []
     for comparison in comparisons:
-        call_s = max(seconds[comparison.baseline], seconds[comparison.candidate])
+        longer = max(comparison.candidate, comparison.baseline, key=lambda name: seconds[name])
+        call_s = seconds[longer]
         if call_s > _LONG_S and comparison.quads < _FEW:
             numbers = {"call_s": call_s, "rounds": comparison.quads}
             if len(comparison.process_ratios) > 1:
                 numbers["half"] = math.expm1((math.log(comparison.high) - math.log(comparison.low)) / 2)
-            subject = Subject("variant", comparison.candidate)
+            subject = Subject("variant", longer)
             few = measured("few-samples", "analysis", subject, numbers)
             comparison = replace(comparison, remarks=(*comparison.remarks, few))  # noqa: PLW2901 - the same one
         remarked.append(comparison)

@@ -60,8 +60,8 @@ def main() -> None:
     parent, staging, keep, script, *args = sys.argv[1:]
     end_with(int(parent))
     events = EventLog(Path(staging))
-    kept = keep.split(",")
-    hooks.install(events, Path(staging), save_inputs="inputs" in kept, decisions="decisions" in kept)
+    facts = keep.split(",")
+    hooks.install(events, Path(staging), save_inputs="inputs" in facts, decisions="decisions" in facts)
     try:
         run_script(script, args)
     finally:

@@ -22,7 +22,7 @@ ARTIFACTS = (
     "cudagraphs",
     "autotuning",
 )
-"""Artifacts (torch's word for a named log) that are kept, one file each."""
+"""Artifacts (torch's word for a named log) that are written, one file each."""
 
 TUNERS = ("triton_heuristics", "coordinate_descent_tuner")
 """Modules of `torch._inductor.runtime` that log the configs of Triton kernels, and how long they took."""

@@ -4,7 +4,7 @@ Constants are no inputs of a compiled graph: `output_code.py` has `_frozen_param
 inductor sets the value in the module that it loads (torch/_inductor/graph.py, GraphLowering.constants).
 Freezing also packs weights for oneDNN or MKL (torch/_inductor/fx_passes/mkldnn_fusion.py,
 pack_linear_weight). Such a tensor has `layout=torch._mkldnn`, strides (1, 0, ...) that mean nothing, and no
-storage that could be read. What is kept of it are the tensors that it was packed from and the call that
+storage that could be read. Its dump has the tensors that it was packed from and the call that
 packed them, so that a bench file makes the same call:
 
     _frozen_param19 = mkldnn._reorder_linear_weight(_frozen_param19_part0, 64)
@@ -42,7 +42,7 @@ class _Packing:
 
 @dataclass
 class _Graph:
-    """What was kept of a graph: facts by name, and their tensors, each of which is written once."""
+    """Constants of a graph: facts by name, and their tensors, each of which is written once."""
 
     facts: dict[str, dict[str, Any]] = field(default_factory=dict)
     tensors: dict[str, Any] = field(default_factory=dict)

@@ -99,7 +99,7 @@ def dump(
     their_control, control = os.pipe()
     answer, their_answer = os.pipe()
     for stream in (sys.stdout, sys.stderr):
-        stream.flush()  # what we said comes before what the script says
+        stream.flush()  # our lines come before those of the script
     with ExitStack() as open_pipes:
         for descriptor in (control, answer):
             open_pipes.callback(os.close, descriptor)

@@ -1,4 +1,4 @@
-"""What the child tells the parent: one JSON object a line, appended at once, so that a kill loses nothing."""
+"""What the child reports to the parent: a JSON object a line, appended at once: a kill loses nothing."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class EventLog:
         self.write("note", code=code, values=values)
 
     def refuse(self, message: str, hint: str | None) -> None:
-        """Say that the script was not started, and why: the parent tells the user, and keeps no run."""
+        """Say that the script was not started, and why: the parent shows that, and there is no run."""
         self.write("refused", message=message, hint=hint)
 
 

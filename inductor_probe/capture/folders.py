@@ -24,7 +24,7 @@ from inductor_probe.store.manifest import read_manifest
 
 _PREFIX = "inductor_probe_dump_"
 _LOCK = "lock"
-_RUN = "run"  # a file that holds the run's path; a link would be taken for a second run
+_RUN = "run"  # a file that holds the run's path; a link would look like a second run
 _STAGING = "staging"
 
 

@@ -94,7 +94,7 @@ class Recorder:
         self._constants.add_attributes(formatter.handler._path, module)
 
     def around_folding(self, run_node: Callable[..., Any]) -> Callable[..., Any]:
-        """Return `ConstantFolder.run_node` so that it tells how it packs a constant."""
+        """Return `ConstantFolder.run_node` so that it reports how it packs a constant."""
 
         def run_and_note(folder: Any, node: Any) -> Any:
             result = run_node(folder, node)
@@ -159,7 +159,7 @@ class Recorder:
         self.events.write("inputs", path=path, inputs=facts)
 
     def keep_choices(self, select_algorithm: Any) -> None:
-        """Ask torch to be told of each operation that is autotuned, with the times of all choices."""
+        """Subscribe to each operation that torch autotunes, with the times of all choices."""
         self._timings_before = _timings()
         select_algorithm.add_feedback_saver(self.choices_timed)
 

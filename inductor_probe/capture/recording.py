@@ -84,7 +84,7 @@ class Recording:
         try:
             self._record(Path(next(iter(self._history.graphs))).parents[1], ended)
         except ProbeError:
-            # A full disk, for one. If it lasts, the last call meets it again, and the user is told.
+            # A full disk, for one. If it lasts, the last call raises it.
             self._not_remembered = None
         finished = time.monotonic()
         self._not_before = finished + _PART_OF_TIME * (finished - begin)
@@ -259,7 +259,7 @@ def read_graph_break(message: str, compile_id: str | None, error: str | None) ->
 def read_limit_hit(message: str) -> LimitHit:
     """Return which function hit the recompile limit, from dynamo's warning."""
     match = _LIMIT.search(message)
-    if match is None:  # said in other words by another torch: keep them
+    if match is None:  # another torch words it differently: its words are the reason
         return LimitHit(function="?", where=None, reason=message)
     guards = read_guards(f"- {match['reason']}")
     return LimitHit(match["function"], match["where"], guards[0] if guards else match["reason"])

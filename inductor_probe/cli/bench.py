@@ -156,7 +156,7 @@ def _bench(
             show([Line()], output_format)
         with progress_line() as progress:
             bench = graph.run_bench_file(file, settings, trust=trust, progress=progress)
-        bench = replace(bench, details=details)
+        bench = bench.with_details(details)
         if output_format != "json":
             show(bench.document, output_format)
         benches.append(bench)
@@ -320,5 +320,5 @@ def verdict(target: str | None, *, margin: float | None, details: bool, output_f
     FILE.json is output_code_bench.json, or the folder that it is in; GRAPH names a graph as for bench-kernel.
     Exit status 1 if a variant was wrong.
     """
-    bench = replace(ip.verdict(target, margin=margin), details=details)
+    bench = ip.verdict(target, margin=margin).with_details(details)
     return give(bench, output_format, ok=bench.correct)

@@ -82,15 +82,18 @@ def bind_constants(bench: Bench) -> list[Remark]:
     constants = Constants(Path(bench.namespace["__file__"]).parent / FOLDER)
     make(constants)
     takes: dict[str, tuple[str, ...]] = bench.namespace["TAKES"]
-    by_kernel, sentences = dict[str, tuple[str, str]](), dict[str, str]()
+    sentences, remarks = dict[str, str](), list[Remark]()
+    if constants.remade:
+        remarks.append(remark("constants-remade", names=", ".join(constants.remade)))
+    bench.missing = {}
     for name, code in constants.missing.items():
         sentences[name] = f"the constant {name} cannot be had: {MISSING_CONSTANT.get(code, code)}"
         for kernel in takes.get(name, ()):
-            by_kernel.setdefault(kernel, (name, code))
+            bench.missing.setdefault(kernel, sentences[name])
+            remarks.append(remark("constant-missing", kernel, constant=name, reason=code))
         if name not in takes:  # its values are in the text of a kernel: a reference with others is wrong
             bench.aten_graph, bench.no_reference = None, sentences[name]
-    bench.missing = {kernel: sentences[name] for kernel, (name, _) in by_kernel.items()}
-    if by_kernel:
+    if bench.missing:
         try:
             with torch.no_grad():
                 bench.namespace["call"](bench.inputs(0))
@@ -98,11 +101,7 @@ def bind_constants(bench: Bench) -> list[Remark]:
             why = "; ".join(sentences.values())
             message = f"the graph cannot run without its constants ({why}): {first_line(error)}"
             raise InputsError(message) from error
-    remarks = [remark("constants-remade", names=", ".join(constants.remade))] if constants.remade else []
-    return remarks + [
-        remark("constant-missing", kernel, constant=name, reason=code)
-        for kernel, (name, code) in by_kernel.items()
-    ]
+    return remarks
 
 
 def _activated(value: torch.Tensor, name: str | None, scalars: Any, algorithm: str | None) -> torch.Tensor:

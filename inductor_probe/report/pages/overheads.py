@@ -9,6 +9,7 @@ from inductor_probe.model.timing import Roofline
 from inductor_probe.report.document import Block, Cell, Column, Line, Name, Table
 from inductor_probe.report.units import bytes_text, counted, duration
 from inductor_probe.report.words.remarks import sentence
+from inductor_probe.report.words.templates import joined
 
 _NAME = Column("", fold="middle")
 _ROWS = {
@@ -164,7 +165,7 @@ def roofline_sentence(roofline: Roofline) -> str:
             copies.append(f"{rate_text(peak.rate, 'B/s')} {place}")
         elif peak.what == "matmul":
             products.append(f"of {peak.place} with {rate_text(peak.rate, 'FLOP/s')}")
-    parts = [f"copies {' and '.join(copies)}"] if copies else []
+    parts = [f"copies {joined(copies)}"] if copies else []
     parts += [f"multiplies matrices {' and '.join(products)}"] if products else []
     threads = f" ({counted(roofline.threads, 'thread')})" if roofline.device == "cpu" else ""
     machine = "this machine" if roofline.device == "cpu" else roofline.device

@@ -37,7 +37,7 @@ def answers(result: BenchResult) -> list[str]:
         words = ", ".join(f"{count} {_COUNTED[verdict]}" for verdict, count in counts if count)
         sentences.append(f"{len(more)} more comparisons: {words}")
     if not sentences and result.alone:
-        first = result.alone[0]
+        first = max(result.alone, key=lambda time: time.seconds)
         sentences.append(
             f"{side_name(first.name)} takes {duration(first.seconds)} a call; nothing to compare with"
         )

@@ -157,7 +157,7 @@ _BENCH_WORDS: Mapping[str, _Words] = {
     ),
     "one-process": "only one process was run: at least {fewest} are needed[, about {seconds} s]",
     "budget-exceeded": (
-        "measuring took {measured_s:.2g} s, not {budget_s:.2g} s: nothing shorter could be compared"
+        "more was measured than the budget of {budget_s:.2g} s: nothing shorter could be compared"
     ),
     "guard-outside-margin": "compared with itself, {baseline} takes {low:.3f} to {high:.3f}x its own time",
     "disturbed-quads": "the machine is busy: other programs ran during {disturbed} of {quads} measurements",
