@@ -161,14 +161,86 @@ of a vectorised loop, vectors).
   `no-loop-to-divide`.
 """
 
+FusionCause: TypeAlias = Literal[
+    "producer-and-consumer", "common-buffer", "outer-loops",
+    "accesses-differ", "loop-order-differs", "no-common-data", "few-shared-bytes", "fusion-size-limit",
+    "peak-memory", "too-many-buffers", "distant-nodes", "devices-differ",
+    "dependency-differs", "in-place-write", "intermediate-node", "cycle",
+    "loop-ranges-differ", "fused-ranges", "horizontal-size-limit", "no-common-outer-loop",
+    "complete-reductions", "outer-loop-depth", "outer-loop-node",
+    "reductions-differ", "numels-differ", "tilings-differ", "tiling-not-of-reduction",
+    "ranges-do-not-split", "numel-of-neither",
+    "lower-priority", "fused-with-another",
+    "extern-kernel", "no-kernel", "no-common-buffer", "pair-limit",
+    "loop-tiles-differ", "inner-range-dominates",
+    "other",
+]  # fmt: skip
+"""`fused`: torch/_inductor/scheduler.py, `Scheduler.fuse_two_nodes`; all have round, step, buffers (common
+ones), and where torch counted them shared_bytes and score:
+
+- `producer-and-consumer`, `common-buffer`: the second reads what the first writes, or both read something.
+- `outer-loops`: (C++) depth: the loops that are common; inside, each has loops of its own.
+
+`refused`, by the scheduler; `first` and `second` are the groups of `subjects`. All that were counted have
+shared_bytes:
+
+- `accesses-differ`: both use buffer, and no access of one is that of the other, which alone torch counts as
+  shared: first_does and second_does (`reads`, `writes`), first_index, first_ranges, second_index,
+  second_ranges, buffers (all common ones). `loop-order-differs`: the same, and the accesses would be equal if
+  the loops of one had the order of the other, which torch tries for GPUs only: cpu.
+- `no-common-data`: tried under aggressive_fusion, and they use no common buffer.
+- `few-shared-bytes`: shared_bytes, threshold. `fusion-size-limit`: nodes, limit.
+- `peak-memory`: reusable_elements (of buffers whose last use both are), shared_bytes, factor.
+- `too-many-buffers`: limit. `distant-nodes`: distance, limit. `devices-differ`: first_device, second_device.
+- `dependency-differs`: the second reads buffer, and not where the first writes it; operands as of
+  `accesses-differ`. `in-place-write`: the second overwrites what the first reads, at another place.
+- `intermediate-node`: node, buffer: a third must run between. `cycle`: through: a fused node, which depends
+  on one of them, and the other on it.
+
+`refused`, by the C++ backend, codegen/cpp.py; first_ranges, first_reduction, second_ranges, second_reduction:
+
+- `loop-ranges-differ`: `_why_fuse_nodes`; vertical, and if so outer_depth: the loops that agree.
+- `fused-ranges`: one has a single loop over as many elements, but is fused: only unfused nodes are split.
+- `horizontal-size-limit`: nodes, limit. `outer-loop-node`: one is outer-loop fused: not with what is
+  independent.
+- `no-common-outer-loop`: the first reduces, so only outer loops could be common: outer_depth.
+- `complete-reductions`: both reduce to one value. `outer-loop-depth`: first_depth, second_depth: one is
+  fused already, at another depth.
+
+`refused`, by the Triton backend, codegen/simd.py, `SIMDScheduling.can_fuse`:
+
+- `reductions-differ`, `numels-differ`: first_numel, second_numel, first_rnumel, second_rnumel.
+- `tilings-differ`: first_tiling, second_tiling, fused_tiling.
+- `tiling-not-of-reduction`, `ranges-do-not-split`, `numel-of-neither`: first_numel, second_numel,
+  first_rnumel, second_rnumel.
+
+`postponed`: allowed, and not done; asked again where there is another round:
+
+- `lower-priority`: candidates, kept: (C++) outer loops are fused when nothing else can be.
+- `fused-with-another`: group: the node that now holds one of them.
+
+`not-tried`: Scheduler.get_possible_fusions:
+
+- `extern-kernel`, `no-kernel`: one group; kernel. `no-common-buffer`: each of the first with each of the
+  second group. `pair-limit`: buffer, distance (users between them), limit.
+
+`undone`: fused, and the code has a loop nest for each (codegen/cpp.py,
+`OuterLoopFusedSchedulerNode.check_outer_fusion_loop_level_attr`); a group for each nest:
+
+- `loop-tiles-differ`: loop, first_steps, second_steps, first_range, second_range.
+- `inner-range-dominates`: inner_range, outer_range, factor.
+
+- `other`: text: torch's own words, as it has no code here; of a benchmark first_ms, second_ms, fused_ms.
+"""
+
 DecisionKind: TypeAlias = Literal[
     "vectorisation", "fallback", "realization", "vector-loop", "vector-width", "vector-tail",
-    "vector-access", "threads",
+    "vector-access", "threads", "fusion",
 ]  # fmt: skip
 Outcome: TypeAlias = Literal[
     "vectorised", "scalar", "extern", "realised", "inlined", "innermost-loop", "outer-loop",
     "two-loops", "full-width", "half-width", "no-tail", "masked-tail", "scalar-tail", "contiguous",
-    "transposed", "lane-by-lane", "parallel", "one-thread",
+    "transposed", "lane-by-lane", "parallel", "one-thread", "fused", "refused", "postponed", "not-tried", "undone",
 ]  # fmt: skip
 CauseCode: TypeAlias = Literal[
     VectorisationCause,
@@ -179,6 +251,7 @@ CauseCode: TypeAlias = Literal[
     VectorTailCause,
     VectorAccessCause,
     ThreadsCause,
+    FusionCause,
 ]
 Operand: TypeAlias = bool | int | float | str | tuple[str, ...]
 """What torch compared. A symbolic size is its text."""

@@ -23,8 +23,10 @@ class Program:
 
     Attributes:
         code: of the cause. function, inputs: what is compiled; inputs are made when the case runs.
-        about: names of the subject that the decision is about (`op0`); None: the only one of its kind.
-            flipped_about: afterwards, if another.
+        about: names of the subject that the decision is about (`op0`), or two such groups: a pair of nodes,
+            what kept them apart in the end, or fused them. None: the only one of its kind.
+        flipped_about: where the flip numbers nodes anew.
+        exact: the decision about just this pair, though nodes that hold it were decided about later.
         operands: what must be recorded, as far as it is the same on every machine.
         settings: of inductor, in both cases. flip: settings that turn the decision.
         flipped_function, flipped_inputs: changes of source that do, in place of `function` and `inputs`.
@@ -36,7 +38,7 @@ class Program:
     code: str
     function: FunctionType
     inputs: Callable[[], tuple[torch.Tensor, ...]]
-    about: tuple[str, ...] | None = None
+    about: tuple[str, ...] | tuple[tuple[str, ...], tuple[str, ...]] | None = None
     turned: tuple[str, str] | None = None
     operands: Mapping[str, Any] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -46,7 +48,8 @@ class Program:
     step: Callable[..., torch.Tensor] | None = None
     flipped_step: Callable[..., torch.Tensor] | None = None
     device: str = "cpu"
-    flipped_about: tuple[str, ...] | None = None
+    flipped_about: tuple[str, ...] | tuple[tuple[str, ...], tuple[str, ...]] | None = None
+    exact: bool = False
 
 
 def scenario_of(programs: Mapping[str, Program]) -> Scenario:

@@ -12,6 +12,7 @@ from typing import get_args
 
 import pytest
 
+from inductor_probe.analysis.fusion.recorded import decision_of_pair
 from inductor_probe.model.decision import DECISIONS_NAME, CauseCode, Decision
 from inductor_probe.reader.debug_dir import read_run
 from inductor_probe.store.decisions import read_decisions
@@ -28,6 +29,7 @@ KINDS = (
     "vector-tail",
     "vector-access",
     "threads",
+    "fusion",
 )
 
 
@@ -41,6 +43,7 @@ PROGRAMS: Mapping[str, Mapping[str, Program]] = {
 }
 CPU = [(kind, name) for kind in KINDS for name, program in PROGRAMS[kind].items() if program.device == "cpu"]
 
+About = tuple[str, ...] | tuple[tuple[str, ...], tuple[str, ...]] | None
 Decided = Callable[[str, str], list[Decision]]
 
 
@@ -74,8 +77,16 @@ def decided(tmp_path_factory: pytest.TempPathFactory) -> Decided:
     return decisions
 
 
-def of_subject(decisions: list[Decision], about: tuple[str, ...] | None) -> Decision | None:
-    """Return the one decision about a subject that was not tried only, None where there is none."""
+def of_subject(decisions: list[Decision], about: About, exact: bool) -> Decision | None:
+    """Return the one decision about a subject that was not tried only, None where there is none.
+
+    Of a pair (two groups): the last one, about nodes that hold it, or with `exact` about just these groups.
+    """
+    if about is not None and isinstance(about[0], tuple):
+        first, second = about
+        if not exact:
+            return decision_of_pair(decisions, first, second)
+        return next((one for one in reversed(decisions) if {*one.subjects} == {*about}), None)
     of = [one for one in decisions if not one.speculative and (about is None or about in one.subjects)]
     assert len(of) <= 1, of
     return of[0] if of else None
@@ -85,13 +96,13 @@ def of_subject(decisions: list[Decision], about: tuple[str, ...] | None) -> Deci
 @pytest.mark.parametrize(("kind", "name"), CPU)
 def test_a_cause_is_recorded_and_its_flip_turns_the_decision(kind: str, name: str, decided: Decided) -> None:
     program = PROGRAMS[kind][name]
-    before = of_subject(decided(kind, name), program.about)
+    before = of_subject(decided(kind, name), program.about, program.exact)
     assert before is not None
     assert before.cause == program.code
     operands = dict(before.operands)
     assert {key: operands.get(key) for key in program.operands} == dict(program.operands)
     assert before.place.file.startswith("torch/_inductor/")
-    after = of_subject(decided(kind, name + FLIPPED), program.flipped_about or program.about)
+    after = of_subject(decided(kind, name + FLIPPED), program.flipped_about or program.about, program.exact)
     turned = (after.outcome, after.cause) if after is not None else None
     assert turned == program.turned
     assert turned != (before.outcome, before.cause)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from inductor_probe.analysis.causes import (
     fallback,
+    fusion,
     realization,
     threads,
     vector_code,
@@ -23,6 +24,7 @@ RULES: Mapping[DecisionKind, Rules] = {
     "vector-tail": vector_code.TAIL_RULES,
     "vector-access": vector_code.ACCESS_RULES,
     "threads": threads.RULES,
+    "fusion": fusion.RULES,
 }
 
 

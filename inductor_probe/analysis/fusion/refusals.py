@@ -13,36 +13,15 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from inductor_probe.model.fusion import NumberName, Refusal
+from inductor_probe.model.fusion_reasons import REASONS
 from inductor_probe.model.fx import Runnable
 from inductor_probe.model.ir import SchedulerNode
 from inductor_probe.model.setting import CONFIG, Setting
 
-_NUMELS: tuple[NumberName, ...] = ("first_numel", "second_numel", "first_rnumel", "second_rnumel")
-
-# Reasons with operands, a `%s` each, as `WhyNoFuse` in `torch/_inductor/scheduler.py` logs them; of
-# numels and tilings those of `can_fuse` in `codegen/simd.py`, of CUTLASS those of
-# `codegen/cutlass/scheduling.py`.
 NUMBERS: Mapping[str, tuple[NumberName, ...]] = {
-    "device mismatch (%s vs %s)": ("first_device", "second_device"),
-    "(benchmark) cause %sx slowdown": ("slowdown",),
-    "numel/rnumel mismatch (reduce) (%s, %s), (%s, %s)": _NUMELS,
-    "numel/rnumel mismatch (non-reduce) (%s, %s), (%s, %s)": _NUMELS,
-    "numel/rnumel mismatch prologue mismatch (%s, %s), (%s, %s)": (
-        "first_numel", "prologue_numel", "first_rnumel", "prologue_rnumel",
-    ),
-    "tiling mismatch (%s, %s, %s)": ("first_tiling", "second_tiling", "fused_tiling"),
-    "%s is not TritonTemplateBuffer": ("node",),
-    "%s is not a ComputedBuffer": ("node",),
-    "%s is not a Pointwise op": ("node",),
-    "%s does not have a computed buffer name": ("node",),
-    "%s has aliasing or mutation": ("node",),
-    "%s is a reduction which is not yet supported by EVT": ("node",),
-    "%s's size: %s differs from %s's size: %s": ("second", "second_size", "template", "template_size"),
-    "Cannot fuse epilogue node %s into %s. Reason: %s": ("node", "template", "cause"),
-    "Cannot fuse epilogue node %s into %s, likely due to unsupported operation: %s": (
-        "node", "template", "operation",
-    ),
-}  # fmt: skip
+    form: reason.numbers for form, reason in REASONS.items() if reason.numbers
+}
+"""Reasons with operands, a `%s` each."""
 _FIXED = ("node1 is not TritonTemplateBuffer",)
 """Reasons without numbers that a form with a `%s` would fit as well."""
 

@@ -20,6 +20,7 @@ from typing import Any, Protocol, cast
 from inductor_probe.capture.recorders import (
     buffers,
     fallback,
+    fusion,
     threads,
     vector_access,
     vector_loop,
@@ -41,7 +42,17 @@ class Recorder(Protocol):
 
 RECORDERS: tuple[Recorder, ...] = cast(
     "tuple[Recorder, ...]",
-    (vectorisation, buffers, fallback, vector_loop, vector_width, vector_tail, vector_access, threads),
+    (
+        vectorisation,
+        buffers,
+        fallback,
+        fusion,
+        vector_loop,
+        vector_width,
+        vector_tail,
+        vector_access,
+        threads,
+    ),
 )
 
 

@@ -73,27 +73,29 @@ class DecisionLog:
         subject_type: Literal["node", "buffer", "fx", "graph"] = "node",
         key: object = None,
         speculative: bool = False,
+        frames: tuple[TorchFrame, ...] | None = None,
+        times: int = 1,
     ) -> int | None:
         """Add a decision about the graph that is being compiled; return its number, None outside of a graph.
 
         Args:
             key: decisions of a kind with equal keys are answers to one question: only the last is kept, with
                 the number of times that torch asked. None: each is kept.
-            For the rest see `Decision`. The stack is that of the caller.
+            frames: the stack, for what is recorded after torch decided it. None: that of the caller.
+            For the rest see `Decision`.
         """
         folder = debug_folder()
         if folder is None or os.getpid() != self._events.pid:
             return None
         graph = self._graphs.setdefault(folder, _Graph())
         graph.count += 1
-        times = 1
         if key is not None:
             before = graph.latest.get((kind, key))
             times += graph.decisions.pop(before).times if before is not None else 0
             graph.latest[kind, key] = graph.count
         graph.decisions[graph.count] = Decision(
             graph.count, kind, subject_type, subjects, outcome, cause, tuple(operands.items()), place,
-            tuple(stack(sys._getframe(1))), speculative, times,
+            tuple(stack(sys._getframe(1))) if frames is None else frames, speculative, times,
         )  # fmt: skip
         return graph.count
 

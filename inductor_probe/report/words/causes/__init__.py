@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from inductor_probe.model.decision import DecisionKind
 from inductor_probe.report.words.causes import (
     fallback,
+    fusion,
     realization,
     threads,
     vector_code,
@@ -23,4 +24,5 @@ WORDS: Mapping[DecisionKind, KindWords] = {
     "vector-tail": vector_code.TAIL_WORDS,
     "vector-access": vector_code.ACCESS_WORDS,
     "threads": threads.WORDS,
+    "fusion": fusion.WORDS,
 }

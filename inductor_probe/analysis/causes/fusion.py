@@ -1,0 +1,66 @@
+"""Fusion of scheduler nodes: what is missed, and what turns it (shown in `tests/proving_ground`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from inductor_probe.analysis.causes.rules import By, Rules, Source
+from inductor_probe.model.decision import Decision
+
+
+def _operand(name: str) -> Callable[[Decision], str | None]:
+    """Return what reads an operand as the value to try: the least that would do."""
+
+    def value(decision: Decision) -> str | None:
+        operand = decision.operand(name)
+        return None if operand is None else str(operand)
+
+    return value
+
+
+_EQUAL_ACCESS = Source("equal-access")
+_EQUAL_RANGES = Source("equal-ranges")
+
+RULES = Rules(
+    kinds={
+        "fused": "passed",
+        "refused": "missed",
+        "undone": "missed",
+        "postponed": "analysis",
+        "not-tried": "analysis",
+        "intermediate-node": "analysis",
+        "cycle": "analysis",
+        "pair-limit": "missed",
+    },
+    changes={
+        "accesses-differ": (_EQUAL_ACCESS,),
+        "loop-order-differs": (
+            By(
+                "loop_ordering_after_fusion", "True", is_default=True, safe=True,
+                applies=lambda decision, _: decision.operand("cpu") is False,
+            ),
+            _EQUAL_ACCESS,
+        ),
+        "dependency-differs": (_EQUAL_ACCESS,),
+        "in-place-write": (Source("out-of-place"),),
+        "few-shared-bytes": (
+            By("score_fusion_memory_threshold", _operand("shared_bytes"), present="threshold", safe=True),
+        ),
+        "fusion-size-limit": (By("max_fusion_size", _operand("nodes"), present="limit", safe=True),),
+        "too-many-buffers": (By("max_fusion_unique_io_buffers", "None", is_default=True, safe=True),),
+        "horizontal-size-limit": (
+            By("cpp.max_horizontal_fusion_size", _operand("nodes"), present="limit", safe=True),
+        ),
+        "pair-limit": (
+            By(
+                "max_fusion_buffer_group_pairwise_attempts", _operand("distance"), present="limit",
+                safe=True,
+            ),
+        ),
+        "loop-ranges-differ": (_EQUAL_RANGES,),
+        "fused-ranges": (_EQUAL_RANGES,),
+        "no-common-outer-loop": (Source("common-outer-dimension"),),
+        "tilings-differ": (By("triton.tiling_prevents_pointwise_fusion", "False", safe=True),),
+        "tiling-not-of-reduction": (By("triton.tiling_prevents_reduction_fusion", "False", safe=True),),
+    },
+)  # fmt: skip

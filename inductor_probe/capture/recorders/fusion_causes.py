@@ -1,0 +1,344 @@
+"""What torch compared when it refused to fuse a pair: a cause with its operands.
+
+A function here reads the scheduler nodes of a pair (`first` runs before `second` in the fused kernel) and
+asks torch nothing that costs or keeps state. `Cause` holds what was seen; texts of index expressions are
+made once for each pair that is recorded, not for each of the many times that torch asks.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeAlias
+
+from inductor_probe.model.decision import FusionCause, Operand
+from inductor_probe.model.fusion_reasons import REASONS
+
+Cause: TypeAlias = tuple[FusionCause, dict[str, Operand]]
+LazyCause: TypeAlias = Callable[[], Cause]
+
+_DISTANCE_LIMIT = 64  # a literal in Scheduler.are_long_distant_nodes
+_REUSE_FACTOR = 32  # a literal in Scheduler.can_fusion_increase_peak_memory
+_RANGE_FACTOR = 300  # a literal in OuterLoopFusedSchedulerNode.check_outer_fusion_loop_level_attr
+
+
+def logged_cause(
+    form: str, args: tuple[Any, ...], pair: tuple[Any, Any] | None, variables: Mapping[str, Any]
+) -> LazyCause:
+    """Return the cause of a refusal that torch logs.
+
+    Args:
+        form, args: what `WhyNoFuse` was called with.
+        pair: the nodes, None if they are not known.
+        variables: of the function that refused. Read now: they are gone when the cause is asked for.
+    """
+    reason = REASONS.get(form)
+    if reason is None or reason.code == "other":
+        text = form % args if args else form
+        return lambda: ("other", {"text": text})
+    operands: dict[str, Operand] = {
+        name: _text(value) for name, value in zip(reason.numbers, args, strict=False)
+    }
+    code = reason.code
+    if pair is None:
+        return lambda: (code, operands)
+    first, second = pair
+    match code:
+        case "accesses-differ":
+            return _later(unshared, first.read_writes, second.read_writes, is_cpu(first, second))
+        case "dependency-differs":
+            return _dependency(first, second, variables)
+        case "intermediate-node":
+            operands = {"node": str(variables.get("op_name")), "buffer": str(variables.get("name"))}
+        case "fusion-size-limit":
+            operands = {
+                "nodes": len(first.get_nodes()) + len(second.get_nodes()),
+                **_limit("max_fusion_size"),
+            }
+        case "too-many-buffers":
+            operands = _limit("max_fusion_unique_io_buffers")
+        case "few-shared-bytes":
+            operands = {"threshold": _config("score_fusion_memory_threshold")}
+        case "distant-nodes":
+            distance = max(abs(first.min_order - second.max_order), abs(second.min_order - first.max_order))
+            operands = {"distance": distance, "limit": _DISTANCE_LIMIT}
+        case "peak-memory":
+            operands = {"reusable_elements": _reusable_elements(first, second), "factor": _REUSE_FACTOR}
+        case "cycle":
+            operands = {"through": _through(first, second)}
+        case "tiling-not-of-reduction" | "ranges-do-not-split" | "numel-of-neither":
+            operands = _numels(first, second)
+    return lambda: (code, operands)
+
+
+def _later(function: Callable[..., Cause], *args: Any) -> LazyCause:
+    return lambda: function(*args)
+
+
+# Accesses. A dep is an access of a node: MemoryDep(buffer, index, loop variables, sizes), StarDep (the whole
+# buffer), WeakDep (order only). torch/_inductor/dependencies.py
+
+
+def unshared(first: Any, second: Any, on_cpu: bool) -> Cause:
+    """Return why two nodes share no data by torch's count, from their `read_writes`.
+
+    `Scheduler.score_fusion_memory` sums the bytes of the deps that are in both nodes, equal in buffer, index
+    and sizes. For example a node that writes buf0 at `4*d0 + d1` over (8, 4), and one that reads it at
+    `d0 + 4*d1` over (4, 8), share nothing: the order of loops differs. torch would reorder those of one, but
+    not for the CPU (`Scheduler.shared_data_after_reordering_loop`).
+    """
+    one, other = _by_buffer(first), _by_buffer(second)
+    common = [name for name in one if name in other]
+    if not common:
+        return "no-common-data", {}
+    rows = [
+        (_equal_in_another_order(mine, yours), "writes" in (does, did), name, does, mine, did, yours)
+        for name in common
+        for does, mine in one[name]
+        for did, yours in other[name]
+    ]
+    reordered, _, name, does, mine, did, yours = max(rows, key=lambda row: row[:2])
+    operands: dict[str, Operand] = {
+        "buffer": name, "first_does": does, "second_does": did,
+        **_access("first", mine), **_access("second", yours), "buffers": tuple(common),
+    }  # fmt: skip
+    return ("loop-order-differs", {**operands, "cpu": on_cpu}) if reordered else ("accesses-differ", operands)
+
+
+def _by_buffer(read_writes: Any) -> dict[str, list[tuple[str, Any]]]:
+    """Return `{"buf0": [("writes", dep)], "arg0_1": [("reads", dep), ...]}`."""
+    rows: dict[str, list[tuple[str, Any]]] = {}
+    for does, deps in (("writes", read_writes.writes), ("reads", read_writes.reads)):
+        for dep in deps:
+            if hasattr(dep, "mutating_buf"):
+                continue  # a WeakDep orders two nodes, and moves no data
+            rows.setdefault(dep.name, []).append((does, dep))
+    return rows
+
+
+def _equal_in_another_order(first: Any, second: Any) -> bool:
+    """Whether the accesses are equal once the loops of both are sorted by stride, as torch tests it."""
+    if not all(_is_affine(dep) for dep in (first, second)) or len(first.size) + len(second.size) < 3:
+        return False
+    return bool(first.normalize_with_stride_order() == second.normalize_with_stride_order())
+
+
+def _is_affine(dep: Any) -> bool:
+    """Whether an index has loop variables only, and sizes that are numbers: no gather, nothing dynamic."""
+    if not hasattr(dep, "var_names"):
+        return False
+    return dep.index.free_symbols <= set(dep.var_names) and all(size.is_number for size in dep.size)
+
+
+def _access(which: str, dep: Any) -> dict[str, Operand]:
+    """Return `{"first_index": "4*d0 + d1", "first_ranges": "d0: 8, d1: 4"}`; a whole buffer has no index."""
+    if not hasattr(dep, "var_names"):
+        return {f"{which}_index": "all"}
+    ranges = ", ".join(f"{name}: {size}" for name, size in zip(dep.var_names, dep.size, strict=False))
+    return {f"{which}_index": str(dep.index), f"{which}_ranges": ranges}
+
+
+def _dependency(first: Any, second: Any, variables: Mapping[str, Any]) -> LazyCause:
+    """Read which dep is left, from the variables of `Scheduler.can_fuse_vertical`."""
+    remaining = variables.get("remaining_deps_by_name", {})
+    names = set(first.get_buffer_names())
+    left = next((dep for deps in remaining.values() for dep in deps if dep.name in names), None)
+    if left is None:
+        return lambda: ("dependency-differs", {})
+    is_weak = hasattr(left, "mutating_buf")
+    write = next((dep for dep in first.read_writes.writes if dep.name == left.name), None)
+    if is_weak:  # the second may overwrite only when the first has read
+        real = _real_name(second, left.mutating_buf)
+        write = next((dep for dep in first.read_writes.reads if dep.name == real), write)
+        left = next((dep for dep in second.read_writes.writes if dep.name == left.mutating_buf), left)
+
+    def cause() -> Cause:
+        operands: dict[str, Operand] = {"buffer": (write or left).name}
+        if write is not None:
+            operands |= _access("first", write)
+        return "in-place-write" if is_weak else "dependency-differs", {**operands, **_access("second", left)}
+
+    return cause
+
+
+def _real_name(node: Any, mutating: str) -> str:
+    return str(node.scheduler.mutation_real_name.get(mutating, mutating))
+
+
+def common_buffers(first: Any, second: Any) -> tuple[str, ...]:
+    """Return the buffers that both nodes use, in the order of the first."""
+    names = {dep.name for dep in (*second.read_writes.reads, *second.read_writes.writes)}
+    used = (dep.name for dep in (*first.read_writes.writes, *first.read_writes.reads))
+    return tuple(dict.fromkeys(name for name in used if name in names))
+
+
+# Other operands
+
+
+def is_cpu(first: Any, second: Any) -> bool:
+    """Whether a node of the pair runs on the CPU."""
+    return any(node.get_device() is not None and node.get_device().type == "cpu" for node in (first, second))
+
+
+def _config(name: str) -> Any:
+    return getattr(sys.modules["torch._inductor.config"], name, None)
+
+
+def _limit(name: str) -> dict[str, Operand]:
+    return {"limit": int(_config(name) or 0)}
+
+
+def _numels(first: Any, second: Any) -> dict[str, Operand]:
+    (_, (numel1, rnumel1)), (_, (numel2, rnumel2)) = first.group, second.group
+    return {
+        "first_numel": _text(numel1), "second_numel": _text(numel2),
+        "first_rnumel": _text(rnumel1), "second_rnumel": _text(rnumel2),
+    }  # fmt: skip
+
+
+def _reusable_elements(first: Any, second: Any) -> int:
+    """Return what `Scheduler.can_fusion_increase_peak_memory` sums: memory that the second could reuse."""
+    key = sys.modules["torch._inductor.codegen.wrapper"].buffer_reuse_key
+
+    def keys(node: Any) -> set[Any]:
+        buffers = (node.scheduler.name_to_buf.get(dep.name) for dep in node.read_writes.reads)
+        return {
+            key(buffer.node)
+            for buffer in buffers
+            if buffer and len(buffer.users) == 1 and buffer.node.has_tensor_output()
+        }
+
+    return sum(int(row[2]) for row in keys(first) & keys(second))
+
+
+def _through(first: Any, second: Any) -> tuple[str, ...]:
+    """Return the nodes in the fused node by which each of a pair would wait for the other.
+
+    As `Scheduler.will_fusion_create_cycle`: an ancestor of the pair was fused with a node that is none, and
+    that node needs one of the pair. Only the first step of such a path is named.
+    """
+    names = {*first.get_operation_names(), *second.get_operation_names()}
+    ancestors = {*first.ancestors, *second.ancestors} - names
+    fused = (first.scheduler.name_to_fused_node[name] for name in ancestors)
+    rows = [node for node in fused if not set(node.get_operation_names()) <= ancestors]
+    direct = [node for node in rows if names & set(node.ancestors)]
+    return next((leaf_names(node) for node in (*direct, *rows)), ())
+
+
+def leaf_names(node: Any) -> tuple[str, ...]:
+    """Return the names of the unfused nodes in a scheduler node."""
+    return tuple(leaf.get_name() for leaf in node.get_nodes())
+
+
+def _text(value: Any) -> Operand:
+    if getattr(value, "is_Integer", False):
+        return int(value)
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}: {size}" for name, size in value.items())
+    return value if isinstance(value, (bool, int, float, str)) else str(value)
+
+
+# C++: torch/_inductor/codegen/cpp.py, CppScheduling, which logs nothing
+
+
+def cpp_cause(first: Any, second: Any, max_horizontal: int, *, vertical: bool) -> Cause:
+    """Return which predicate of `can_fuse_horizontal` or `can_fuse_vertical` was false.
+
+    `group` is `(device, (ranges, reduction ranges))`: `_why_fuse_nodes` wants both equal, or the ranges of a
+    pointwise first to be all of the second's, or one to be a single loop over the same elements. So C++
+    keeps (4, 3, 271, 456) and (4, 3, 123576) apart, which Triton sees as 1482912 elements both. A vertical
+    pair may have its outer loops fused instead: `_get_outer_loop_fusion_depth`.
+    """
+    if first.is_template() or second.is_template():
+        return "other", {"text": "the C++ backend does not fuse this node with the template"}
+    size = len(first.get_nodes()) + len(second.get_nodes())
+    if not vertical and size > max_horizontal:
+        return "horizontal-size-limit", {"nodes": size, "limit": max_horizontal}
+    depths = [getattr(node, "outer_loop_fusion_depth", None) for node in (first, second)]
+    if not vertical and depths != [None, None]:
+        return "outer-loop-node", {}
+    _, (ranges1, reduction1) = _edge(first, -1).group
+    _, (ranges2, reduction2) = _edge(second, 0).group
+    ranges: dict[str, Operand] = {
+        "first_ranges": _tuple(ranges1), "first_reduction": _tuple(reduction1),
+        "second_ranges": _tuple(ranges2), "second_reduction": _tuple(reduction2),
+    }  # fmt: skip
+    if not vertical:
+        is_split = not reduction1 and not reduction2 and _one_is_flat(ranges1, ranges2)
+        return "fused-ranges" if is_split else "loop-ranges-differ", {**ranges, "vertical": False}
+    if not ranges1 and not ranges2 and reduction1 and reduction2:
+        return "complete-reductions", ranges
+    depth = min(len(ranges1), len(ranges2))
+    equal = next((n for n in range(depth) if ranges1[n] != ranges2[n]), depth)
+    if depths != [None, None] and depth and equal == depth:
+        # what is not outer-loop fused yet could be at the depth of all the loops that it has in common
+        return "outer-loop-depth", {
+            "first_depth": depths[0] or depth, "second_depth": depths[1] or depth, **ranges
+        }  # fmt: skip
+    if first.is_reduction():
+        return "no-common-outer-loop", {**ranges, "outer_depth": equal}
+    is_split = not reduction1 and not reduction2 and _one_is_flat(ranges1, ranges2)
+    operands: dict[str, Operand] = {**ranges, "vertical": True, "outer_depth": equal}
+    return "fused-ranges" if is_split else "loop-ranges-differ", operands
+
+
+def _edge(node: Any, position: int) -> Any:
+    """Return the node whose loops count: of an outer-loop fused one, the nest next to the other node."""
+    return node.get_outer_nodes()[position] if hasattr(node, "get_outer_nodes") else node
+
+
+def _one_is_flat(ranges1: Any, ranges2: Any) -> bool:
+    """Whether one is a single loop over as many elements as the other has: (4, 16) and (64,)."""
+    return 1 in (len(ranges1), len(ranges2)) and math.prod(ranges1) == math.prod(ranges2)
+
+
+def _tuple(ranges: Iterable[Any]) -> str:
+    """`(4, 3, 271, 456)`."""
+    return f"({', '.join(map(str, ranges))})"
+
+
+def undone_cause(proxies: list[Any], depth: int) -> Cause:
+    """Return why fused outer loops are taken apart: `check_outer_fusion_loop_level_attr` returned False.
+
+    The vector loops of two nests may be different ones: (y0 by 1, y1 by 16) and (y0 by 16, y1 by 1).
+    """
+    for first, second in itertools.pairwise(proxies):
+        for one, other in list(zip(first.loop_nest.loops, second.loop_nest.loops, strict=False))[:depth]:
+            if _loop(one) != _loop(other):
+                return "loop-tiles-differ", {
+                    "loop": str(one.var), "first_steps": _text(one.steps), "second_steps": _text(other.steps),
+                    "first_range": _text(one.size), "second_range": _text(other.size),
+                }  # fmt: skip
+    for proxy in proxies:
+        outer = math.prod(proxy.ranges[:depth])
+        if len(proxy.ranges) > depth and outer * _RANGE_FACTOR < proxy.ranges[depth]:
+            ranges = {"inner_range": _text(proxy.ranges[depth]), "outer_range": _text(outer)}
+            return "inner-range-dominates", {**ranges, "factor": _RANGE_FACTOR}
+    return "other", {"text": "the outer loops of the nests differ"}
+
+
+def _loop(loop: Any) -> tuple[Any, ...]:
+    return loop.var, loop.size, loop.offset, loop.steps
+
+
+def uncovered(groups: Iterable[tuple[int, int]], masks: Callable[[int], Iterator[int]]) -> list[bool]:
+    """Say of each pair of node sets whether no later pair has all of its nodes apart; latest first.
+
+    For example ({op0}, {op1}), then ({op0, op2}, {op1}): the second says what kept op0 and op1 apart in the
+    end, so of the latest first the answers are [True, False].
+
+    Args:
+        groups: two sets a pair, as bits. masks: from a set to its bits, one at a time.
+    """
+    covered: dict[int, int] = {}
+    answers = []
+    for first, second in groups:
+        is_news = False
+        for one, other in ((first, second), (second, first)):
+            for bit in masks(one):
+                is_news |= bool(other & ~covered.get(bit, 0))
+                covered[bit] = covered.get(bit, 0) | other
+        answers.append(is_news)
+    return answers

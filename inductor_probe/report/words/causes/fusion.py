@@ -1,0 +1,227 @@
+"""Words for fusion: torch/_inductor/scheduler.py, choices.py, codegen/cpp.py and codegen/simd.py."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from inductor_probe.report.words.causes.rows import CauseWords, KindWords
+
+_ACCESSES = (
+    "{first} {first_does} {buffer} at {first_index}[ over {first_ranges}], "
+    "{second} {second_does} it at {second_index}[ over {second_ranges}]"
+)
+_RANGES = "the loops of {first} are {first_loops}, those of {second} {second_loops}"
+
+
+def _derived(operands: Mapping[str, Any]) -> Mapping[str, Any]:
+    loops = {}
+    for which in ("first", "second"):
+        ranges, reduction = operands.get(f"{which}_ranges"), operands.get(f"{which}_reduction")
+        if reduction is not None:
+            loops[f"{which}_loops"] = f"{ranges} reducing {reduction}" if reduction != "()" else ranges
+    reorders = "reorders no loops of CPU code" if operands.get("cpu") else "did not reorder them"
+    return {**loops, "reorders": reorders}
+
+
+WORDS = KindWords(
+    outcomes={
+        "fused": "{first} and {second} are fused",
+        "refused": "{first} and {second} are not fused",
+        "postponed": "{first} and {second} could be fused, and were not",
+        "not-tried": "{first} and {second} were not tried",
+        "undone": "{first} and {second} were fused, and have a loop nest each in the code",
+        ("not-tried", "extern-kernel"): "{subject} {n:?is/are} in no pair",
+        ("not-tried", "no-kernel"): "{subject} {n:?is/are} in no pair",
+    },
+    causes={
+        "producer-and-consumer": CauseWords(
+            "step {step} of round {round}; {second} reads what {first} writes ({buffers:4})"
+            "[; torch counts {shared_bytes} as shared]",
+            "step {step}, {second} reads {first}",
+        ),
+        "common-buffer": CauseWords(
+            "step {step} of round {round}; both use {buffers:4}[; torch counts {shared_bytes} as shared]",
+            "step {step}, both use {buffers:2}",
+        ),
+        "outer-loops": CauseWords(
+            "step {step} of round {round}; they have their {depth:# outermost loop} in common, and inner "
+            "loops each[; torch counts {shared_bytes} as shared]",
+            "step {step}, {depth:# outer loop} in common",
+        ),
+        "accesses-differ": CauseWords(
+            f"{_ACCESSES}; torch counts a buffer as shared only where both use it at the same index in the "
+            "same loops, so it counts 0 bytes",
+            "{buffer} at {first_index} and at {second_index}",
+        ),
+        "loop-order-differs": CauseWords(
+            f"{_ACCESSES}; these would be equal in another order of loops, and torch[ {{reorders}}], "
+            "so it counts 0 bytes as shared",
+            "{buffer} in another order of loops",
+        ),
+        "no-common-data": CauseWords("they use no common buffer, and one reduces", "no common buffer"),
+        "few-shared-bytes": CauseWords(
+            "neither reads what the other writes, and what both read is {shared_bytes}, fewer than the "
+            "{threshold} bytes from which torch fuses such nodes",
+            "{shared_bytes} shared < {threshold} B",
+        ),
+        "fusion-size-limit": CauseWords(
+            "fused, they would be {nodes:# node}, and a fused node has at most {limit}",
+            "{nodes:# node} > {limit}",
+        ),
+        "peak-memory": CauseWords(
+            "each is the last reader of buffers of the same size ({reusable_elements:# element}): run one "
+            "after the other, the second could reuse that memory, and it is more than {factor} times the "
+            "{shared_bytes} that fusing them would save",
+            "peak memory: {reusable_elements} reusable > {factor} x {shared_bytes}",
+        ),
+        "too-many-buffers": CauseWords(
+            "fused, they would read and write more than the {limit:# buffer} that the setting allows",
+            "more than {limit:# buffer}",
+        ),
+        "distant-nodes": CauseWords(
+            "neither reads what the other writes, and they are {distance:# node} apart, more than {limit}: "
+            "fused, what they share would stay in memory for as long",
+            "{distance} nodes apart > {limit}",
+        ),
+        "devices-differ": CauseWords(
+            "{first} runs on {first_device}, {second} on {second_device}",
+            "{first_device} and {second_device}",
+        ),
+        "dependency-differs": CauseWords(
+            "{first} writes[ {buffer} at {first_index}][ over {first_ranges}], {second} reads it[ at "
+            "{second_index}][ over {second_ranges}]: in one loop, it would read what is not written yet",
+            "{buffer|'a buffer'} at another index",
+        ),
+        "in-place-write": CauseWords(
+            "{second} overwrites {buffer}[ at {second_index}][ over {second_ranges}], which {first} reads[ at "
+            "{first_index}][ over {first_ranges}]: in one loop, it would overwrite what it still needs",
+            "overwrites {buffer} in place",
+        ),
+        "intermediate-node": CauseWords(
+            "{node} has to run between them: it needs {first}, and {second} reads its {buffer}",
+            "{node} runs between",
+        ),
+        "cycle": CauseWords(
+            "nodes that are fused already ({through:4}) need one of them, and the other needs those",
+            "a cycle through {through:2}",
+        ),
+        "loop-ranges-differ": CauseWords(
+            f"{_RANGES}; C++ code has one loop nest for both only if these are equal, one runs over all "
+            "that the other reduces, or one is a single loop over as many elements"
+            "[, and not even outer loops agree ({outer_depth} do)]",
+            "loops {first_loops} and {second_loops}",
+        ),
+        "fused-ranges": CauseWords(
+            f"{_RANGES}; as many elements, but the one with a single loop is fused already, and torch "
+            "divides the loop of an unfused node only",
+            "loops {first_loops} and {second_loops}, one fused already",
+        ),
+        "horizontal-size-limit": CauseWords(
+            "neither needs the other, and fused they would be {nodes:# node}: the C++ backend fuses at most "
+            "{limit} that way",
+            "{nodes:# node} > {limit}",
+        ),
+        "no-common-outer-loop": CauseWords(
+            "{first} is a reduction, whose result is complete only after its loop, so only outer loops "
+            f"could be common; {_RANGES}: {{outer_depth}} of them agree",
+            "reduction; loops {first_loops} and {second_loops}",
+        ),
+        "complete-reductions": CauseWords(
+            "both reduce to one value, and {second} needs that of {first}: there is no outer loop that they "
+            "could have in common",
+            "both reduce to one value",
+        ),
+        "outer-loop-depth": CauseWords(
+            "the outer loops that nests have in common are {first_depth} in {first} and {second_depth} in "
+            "{second}, and one fused node has one depth",
+            "outer loops: {first_depth} and {second_depth}",
+        ),
+        "outer-loop-node": CauseWords(
+            "one is made of loop nests with common outer loops, and the C++ backend adds to those only what "
+            "they depend on or what depends on them",
+            "a node of fused outer loops",
+        ),
+        "reductions-differ": CauseWords(
+            "both reduce: {first} {first_rnumel} elements each to {first_numel}, {second} {second_rnumel} "
+            "to {second_numel}; a Triton kernel has one size of both",
+            "reductions {first_rnumel} to {first_numel}, {second_rnumel} to {second_numel}",
+        ),
+        "numels-differ": CauseWords(
+            "{first} computes {first_numel} elements, {second} {second_numel}: a Triton kernel has one size",
+            "{first_numel} and {second_numel} elements",
+        ),
+        "tilings-differ": CauseWords(
+            "{first} is best tiled by ({first_tiling}), {second} by ({second_tiling}), and both by "
+            "({fused_tiling}): fused, one would lose its tiling",
+            "tilings ({first_tiling}) and ({second_tiling})",
+        ),
+        "tiling-not-of-reduction": CauseWords(
+            "one reduces, and the best tiling of the other is not possible in its kernel",
+            "a tiling that the reduction does not allow",
+        ),
+        "ranges-do-not-split": CauseWords(
+            "as many elements ({first_numel} x {first_rnumel} and {second_numel} x {second_rnumel}), but the "
+            "loops of the one that does not reduce cannot be divided into rows and what is reduced of them",
+            "ranges that do not split",
+        ),
+        "numel-of-neither": CauseWords(
+            "{first} has {first_numel} x {first_rnumel} elements, {second} {second_numel} x {second_rnumel}: "
+            "a node beside a reduction has to have one for each that is reduced, or one for each result",
+            "{first_numel} x {first_rnumel} and {second_numel} x {second_rnumel} elements",
+        ),
+        "lower-priority": CauseWords(
+            "{kept} of the {candidates} possible pairs of that round came first: the C++ backend fuses outer "
+            "loops only in a round in which nothing else can be fused",
+            "after {kept} of {candidates} pairs",
+        ),
+        "fused-with-another": CauseWords(
+            "{group:4} became one node before their turn", "{group:3} came first"
+        ),
+        "extern-kernel": CauseWords(
+            "it is a call of {kernel}: there is no generated loop to fuse with", "calls {kernel}"
+        ),
+        "no-kernel": CauseWords(
+            "it runs nothing (its parts write where its result is): there is no loop to fuse with",
+            "runs nothing",
+        ),
+        "no-common-buffer": CauseWords(
+            "torch tries only nodes that use a common buffer, and they use none", "no common buffer"
+        ),
+        "pair-limit": CauseWords(
+            "both use {buffer}, and torch tries a node with the next {limit} that use the same buffer: this "
+            "one is number {distance}",
+            "{distance} users apart > {limit}",
+        ),
+        "loop-tiles-differ": CauseWords(
+            "the vectorised code of the nests advances by {first_steps} and by {second_steps} along {loop}, "
+            "which they were to have in common",
+            "along {loop} by {first_steps} and by {second_steps}",
+        ),
+        "inner-range-dominates": CauseWords(
+            "an inner loop has {inner_range} steps, more than {factor} times the {outer_range} of the common "
+            "outer loops: apart, inner loops can be run in parallel",
+            "inner range {inner_range} > {factor} x {outer_range}",
+        ),
+        "other": CauseWords(
+            "in torch's words: {text|'(it says nothing)'}", "{text|'torch does not say why'}"
+        ),
+    },
+    changes={
+        "equal-access": "let both use {buffer} at the same index: let what writes or copies it "
+        "have the order in which it is read",
+        "loop_ordering_after_fusion": "reorders the loops of one to make its accesses those of the other",
+        "out-of-place": "write a new tensor instead of {buffer}, and fusion has no order to keep",
+        "score_fusion_memory_threshold": "fuses independent nodes that share as little",
+        "max_fusion_size": "lets a fused node have as many nodes",
+        "max_fusion_unique_io_buffers": "removes the limit",
+        "cpp.max_horizontal_fusion_size": "lets the C++ backend fuse as many independent nodes",
+        "max_fusion_buffer_group_pairwise_attempts": "tries nodes that are as far apart",
+        "equal-ranges": "let both have the same dimensions, or keep dimensions apart that one of them has "
+        "merged",
+        "common-outer-dimension": "reduce along the inner dimensions only, with those that {second} has kept",
+        "triton.tiling_prevents_pointwise_fusion": "fuses although a tiling is lost; time it",
+        "triton.tiling_prevents_reduction_fusion": "fuses although a tiling is lost; time it",
+    },
+    derived=_derived,
+)
