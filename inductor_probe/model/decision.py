@@ -240,7 +240,8 @@ DecisionKind: TypeAlias = Literal[
 Outcome: TypeAlias = Literal[
     "vectorised", "scalar", "extern", "realised", "inlined", "innermost-loop", "outer-loop",
     "two-loops", "full-width", "half-width", "no-tail", "masked-tail", "scalar-tail", "contiguous",
-    "transposed", "lane-by-lane", "parallel", "one-thread", "fused", "refused", "postponed", "not-tried", "undone",
+    "transposed", "lane-by-lane", "parallel", "one-thread",
+    "fused", "refused", "postponed", "not-tried", "undone",
 ]  # fmt: skip
 CauseCode: TypeAlias = Literal[
     VectorisationCause,

@@ -521,8 +521,9 @@ def _hook_cpp(module: Any, log: DecisionLog) -> None:
     recorder = _recorder(log)
     if not hasattr(sys.modules["torch._inductor.scheduler"].Scheduler, "fuse_two_nodes"):
         wrap(module, "CppScheduling.fuse", log.observed(recorder.fused_by_backend))
-    for name, vertical in (("can_fuse_horizontal", False), ("can_fuse_vertical", True)):
-        wrap(module, f"CppScheduling.{name}", functools.partial(recorder.around_backend, vertical=vertical))
+    places = {"CppScheduling.can_fuse_horizontal": False, "CppScheduling.can_fuse_vertical": True}
+    for name, vertical in places.items():
+        wrap(module, name, functools.partial(recorder.around_backend, vertical=vertical))
     wrap(
         module,
         "OuterLoopFusedSchedulerNode.check_outer_fusion_loop_level_attr",

@@ -94,8 +94,8 @@ WORDS = KindWords(
             "{buffer|'a buffer'} at another index",
         ),
         "in-place-write": CauseWords(
-            "{second} overwrites {buffer}[ at {second_index}][ over {second_ranges}], which {first} reads[ at "
-            "{first_index}][ over {first_ranges}]: in one loop, it would overwrite what it still needs",
+            "{second} overwrites {buffer}[ at {second_index}][ over {second_ranges}], which {first} reads"
+            "[ at {first_index}][ over {first_ranges}]: in one loop, it would overwrite what it still needs",
             "overwrites {buffer} in place",
         ),
         "intermediate-node": CauseWords(
