@@ -103,7 +103,7 @@ class State:
         if error.phase == "overheads":
             self.overheads = False
         elif error.phase in ("profiling", "recording", "timing"):
-            self.skipped.append(name or error.phase)
+            self.skipped.append(name if len(error.names) in (1, 2) else error.phase)
         self.lost += 1
         self.gave_up = self.lost > MOST_LOST
         if self.gave_up and not (self.processes or self.variants is not None):

@@ -29,6 +29,8 @@ SENTENCES = {  # by the type of the subject, a sentence for each code
         "other-stream": BY_EVENTS + "it launches on another stream than the current one",
     },
     "kernel": {
+        "launches-alike": "{subject}: {timed} of {launches} launches timed, one of each set of sizes and "
+        "strides",
         "foreign-pointers": "{subject} is not timed alone: its launches pass " + OTHERS,
         "constant-missing": "{subject} is neither judged nor timed, as it takes the constant {constant}: "
         "{reason}",

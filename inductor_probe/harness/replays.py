@@ -25,6 +25,8 @@ from inductor_probe.harness.timing import Subject
 
 __all__ = ["Launch", "Pair", "call_pairs", "kernel_pairs", "record", "record_all"]
 
+MOST_ALIKE = 4  # launches of a kernel that are all timed
+
 
 class Memory(TorchDispatchMode):  # type: ignore[misc]
     """Notes what memory tensors take while it is active, so that a raw pointer can be told to be into it.
@@ -185,6 +187,21 @@ def same_wrapper(bench: Bench, number: str) -> bool:
     )
 
 
+def timed_launches(launches: list[Launch]) -> list[int]:
+    """Return the positions of launches to time: of many, the first of each form.
+
+    A network of 14 equal blocks launches a kernel 14 times with tensors of the same sizes and strides. Each
+    takes the same time, and to warm up and time one takes a tenth of a second.
+    """
+    if len(launches) <= MOST_ALIKE:
+        return list(range(len(launches)))
+    firsts = list[int]()
+    for number, launch in enumerate(launches):
+        if not any(launch.fits(launches[first]) for first in firsts):
+            firsts.append(number)
+    return firsts
+
+
 def kernel_pairs(  # noqa: PLR0917 - the last is for who has it
     bench: Bench,
     kernel: str,
@@ -219,7 +236,11 @@ def kernel_pairs(  # noqa: PLR0917 - the last is for who has it
         ]
         for name, copied in copies.items()
     }
-    for number, launch in enumerate(launches):
+    timed = timed_launches(launches)
+    if len(timed) < len(launches):
+        warn(remark("launches-alike", kernel, launches=len(launches), timed=len(timed)))
+    for number in timed:
+        launch = launches[number]
         base = launch.subject(kernel + suffix_of(number, launches), bench.namespace[kernel])
         for name, copied in fitting.items():
             other = copied[number].subject(name + suffix_of(number, launches), bench.namespace[name])

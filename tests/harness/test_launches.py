@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from inductor_probe.harness.replays import record
+from inductor_probe.harness.replays import MOST_ALIKE, kernel_pairs, record
 from tests.bench_file.benches import bench, kernels
 
 
@@ -80,3 +80,24 @@ def test_pointers_to_memory_of_something_else_cannot_be_replayed() -> None:
     subject.namespace["call"] = call
     (launch,) = record(subject, "call", "k", [torch.ones(64)])
     assert not launch.replayable()
+
+
+def test_of_many_launches_one_of_each_form_is_timed() -> None:
+    def k(x: torch.Tensor, out: torch.Tensor) -> None:
+        out.copy_(x + 1)
+
+    def call(args: list[Any]) -> list[Any]:
+        outs = [torch.empty_like(args[0]) for _ in range(count)]
+        for number, out in enumerate(outs):
+            taken = slice(None) if number < count - 2 else slice(0, 8)
+            subject.namespace["k"](args[0][taken], out[taken])
+        return outs[:1]
+
+    subject = bench({"k": k, "call": call}, ["k"])
+    for count, timed in ((MOST_ALIKE, MOST_ALIKE), (MOST_ALIKE + 3, 2)):
+        remarks: list[dict[str, Any]] = []
+        pairs = list(kernel_pairs(subject, "k", [torch.ones(64)], set(), remarks.append))
+        assert len(pairs) == timed
+        numbers = [remark["numbers"] for remark in remarks if remark["code"] == "launches-alike"]
+        assert numbers == ([] if timed == count else [{"launches": count, "timed": 2}])
+    assert [pair[0].name for pair in pairs] == ["k alone #1", f"k alone #{count - 1}"]
