@@ -193,6 +193,15 @@ def test_the_next_step_depends_on_what_was_found(comparisons: list[Comparison], 
     assert next_steps(result(*comparisons), "g", {"k_v2": "b.py:9"}, 10) == steps
 
 
+def test_of_many_kernels_the_step_to_time_another_is_shown() -> None:
+    times = (
+        Measurement("k in one call", 1e-5, 0.0, 1, "once"),
+        Measurement("m alone", 1e-5, 1e-7, 24, "quads"),
+    )
+    steps = next_steps(replace(result(), times=times), "g", {}, 10)
+    assert steps[1] == "probe bench-kernel g --kernel NAME times one of those timed in one call only (1)"
+
+
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [

@@ -177,6 +177,11 @@ def next_steps(result: BenchResult, graph: str, places: Mapping[str, str], budge
         times = {side_name(time.name).partition(" ")[0]: time.seconds for time in result.times}
         longest = max(result.kernels, key=lambda kernel: times.get(kernel, 0.0), default="call")
         edit = f"edit {with_place(f'{longest}_v2')}, or see probe rewrite {graph} for variants, then {again}"
+        if once := [time for time in result.times if time.source == "once"]:
+            return [
+                edit,
+                f"{again} --kernel NAME times one of those timed in one call only ({len(once)})",
+            ]
         return [edit, details] if details else [edit]
     ranks = ("INVALID", "UNDECIDED", "FASTER", "SLOWER", "SAME")
     first = min(compared, key=lambda pair: ranks.index(pair.verdict))
