@@ -26,6 +26,8 @@ REFERENCE = (1 << 16, 1 << 20, 1 << 22)  # elements of the kernels that tell wha
 SHORTEST_S = 0.3e-6  # no kernel is shorter: a graph that seems so was left empty
 QUAD = 4  # blocks: a clock read from one alone is off by a hundredth now and then
 PLANS = 64  # that are kept: a graph each
+QUEUED_S = 0.004  # of enqueuing: the driver queues about a thousand launches, and then the host waits
+FEW_CALLS = 3  # of a call that takes so long to enqueue
 
 
 class ProfiledStream(GpuStream):
@@ -122,7 +124,7 @@ class Plan:
     """How one function is timed: `more` and `less` are graphs that differ by REPLAYED calls of it.
 
     `host` is the seconds that enqueueing a call took last, `replay` those for starting both graphs, `between`
-    those that the GPU took between events around a call.
+    those that the GPU took between events around a call. `waits`: the host waits for the GPU in it.
     """
 
     host: float
@@ -130,6 +132,7 @@ class Plan:
     between: float = 0.0
     more: Call | None = None
     less: Call | None = None
+    waits: bool = False
 
 
 class GpuClock(EventClock):
@@ -159,6 +162,7 @@ class GpuClock(EventClock):
         self.remarks = stream.remarks
         self._clocks = deque([1e9], maxlen=QUAD)
         self._sleep_s = 0.0
+        self._late = False
         self._cold = cold
         self._plans: dict[tuple[int, int], tuple[Plan, Any]] = {}
         self.added = added or {"events": 0.0, "graph": 0.0}
@@ -259,8 +263,22 @@ class GpuClock(EventClock):
         plan.more, plan.less = more, less
 
     def _pairs(self, plan: Plan, run: Call, calls: int, before: Call | None) -> list[float]:
-        """Time each call between two events."""
-        seconds, plan.host = self.between(run, calls, self.prologue(before), plan.host)
+        """Time each call between two events; of a call of many launches a few, a few at a time.
+
+        A call of 200 launches takes 3 ms to enqueue: ten of them do not fit into the driver's queue, however
+        long the GPU is kept waiting. One of 2,000 does not fit alone; where that was seen, nothing is gained
+        by keeping the GPU waiting for it.
+        """
+        limit = max(1, int(QUEUED_S / max(plan.host, 1e-6)))
+        calls = calls if limit >= calls else min(calls, max(FEW_CALLS, limit))
+        seconds = list[float]()
+        while len(seconds) < calls:
+            self._late = False
+            part, host_s = min(limit, calls - len(seconds)), 0.0 if plan.waits else plan.host
+            timed, host = self.between(run, part, self.prologue(before), host_s)
+            seconds += timed
+            plan.waits = plan.waits or (self._late and plan.host > QUEUED_S)
+            plan.host = plan.host if plan.waits else host
         return seconds
 
     def _replays(self, plan: Plan, more: Call, less: Call, count: int) -> list[float]:
@@ -284,6 +302,7 @@ class GpuClock(EventClock):
         if cycles and self._sleep_s:
             self._clocks.append(cycles / max(self.stream.seconds(first, last) - self._sleep_s, 1e-6))
         if late:
+            self._late = True
             self.stream.add(remark("host-waits"))
 
     def _measure_sm(self) -> None:

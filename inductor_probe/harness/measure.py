@@ -301,9 +301,11 @@ def planned(
 def rank(pair: Pair, profile: Profile) -> tuple[bool, bool, float]:
     """Return by what pairs are sorted: edited variants come first, the shortest ahead, then eager.
 
-    What comes late may find no time left.
+    What comes late may find no time left. A graph of many kernels has a long call: there eager comes last.
     """
-    return pair[1] is None, pair[0].name.startswith("Eager"), least_seconds(pair, profile)
+    eager = pair[0].name.startswith("Eager")
+    alone = pair[1] is None or (eager and len(profile.launches) > MOST_KERNELS)
+    return alone, eager, least_seconds(pair, profile)
 
 
 def least_seconds(pair: Pair, profile: Profile) -> float:
@@ -379,7 +381,15 @@ def pairs_of(  # noqa: PLR0917 - what is known of the graph
             launches = record_all(bench, kernels, inputs)
     for kernel in kernels:
         try:
-            pairs += kernel_pairs(bench, kernel, inputs, variants, listener.warn, launches.get(kernel))
+            pairs += kernel_pairs(
+                bench,
+                kernel,
+                inputs,
+                variants,
+                listener.warn,
+                launches.get(kernel),
+                few=len(bench.kernels) > MOST_KERNELS and not options.kernel,
+            )
         except (MemoryError, RuntimeError) as error:
             listener.warn(remark("pair-not-timed", kernel, error=first_line(error)))
     skipped = set(options.skipped)

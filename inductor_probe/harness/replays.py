@@ -187,12 +187,15 @@ def same_wrapper(bench: Bench, number: str) -> bool:
     )
 
 
-def timed_launches(launches: list[Launch]) -> list[int]:
-    """Return the positions of launches to time: of many, the first of each form.
+def timed_launches(launches: list[Launch], few: bool = False) -> list[int]:
+    """Return the positions of launches to time: of many, the first of each form; the largest one if `few`.
 
     A network of 14 equal blocks launches a kernel 14 times with tensors of the same sizes and strides. Each
     takes the same time, and to warm up and time one takes a tenth of a second.
     """
+    if few and launches:
+        sizes = [sum(tensor.numel() for tensor in tensors_of(launch.values())) for launch in launches]
+        return [sizes.index(max(sizes))]
     if len(launches) <= MOST_ALIKE:
         return list(range(len(launches)))
     firsts = list[int]()
@@ -209,10 +212,12 @@ def kernel_pairs(  # noqa: PLR0917 - the last is for who has it
     right: set[str],
     warn: Callable[[Remark], None],
     launches: list[Launch] | None = None,
+    few: bool = False,
 ) -> Iterator[Pair]:
     """Pair each launch of `kernel` with that of its right variants: on the same buffers, where they fit.
 
-    `launches` are those of `kernel` in `call`, where they were recorded before.
+    `launches` are those of `kernel` in `call`, if they were recorded before. `few`: there are many kernels,
+    and of one without variants only the largest launch is timed.
     """
     launches = launches or record(bench, "call", kernel, inputs)
     if not all(launch.replayable() for launch in launches):
@@ -236,8 +241,8 @@ def kernel_pairs(  # noqa: PLR0917 - the last is for who has it
         ]
         for name, copied in copies.items()
     }
-    timed = timed_launches(launches)
-    if len(timed) < len(launches):
+    timed = timed_launches(launches, few and not copies)
+    if len(timed) < len(launches) and not few:
         warn(remark("launches-alike", kernel, launches=len(launches), timed=len(timed)))
     for number in timed:
         launch = launches[number]

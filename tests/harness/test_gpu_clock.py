@@ -311,3 +311,20 @@ def test_what_events_add_is_measured_once_in_a_session(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(time, "perf_counter", lambda: second.host)
     assert clock(run, 20) == pytest.approx(4e-6, rel=0.01)
+
+
+def test_of_a_call_of_many_launches_a_few_are_timed_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Model()
+    clock = clock_of(model, monkeypatch)
+    count = 0
+
+    def many() -> None:
+        nonlocal count
+        count += 1
+        model.host += 0.006  # of enqueuing: more than the driver queues
+        model.kernel(0.001)
+
+    clock.mode(many)
+    count = 0
+    assert clock(many, 32) == pytest.approx(0.001, rel=0.01)
+    assert count == 3
