@@ -175,6 +175,7 @@ def overheads_of(processes: Sequence[OverheadSamples]) -> Overheads:
         repeated=sum(part.repeated for process in processes for part in process.parts),
         disturbed=sum(part.disturbed for process in processes for part in process.parts),
         remarks=tuple(remarks),
+        processes=len(processes),
     )
 
 

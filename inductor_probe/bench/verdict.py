@@ -40,7 +40,7 @@ Of calls so long that each process has time for one or a few of them, single cal
 processes if they fit into the budget. Their scatter is not small beside the margin, so that an interval with
 95 % would call equal kernels different in up to one case in twenty: theirs is made for 99 %. Of three
 processes with one call each that is 5.7 standard deviations to each side. Twice the time is a verdict with
-scatter of up to 12 %, 20 % more time with up to 3 %; a difference of a few percent takes more seconds.
+scatter of up to 8 %, 20 % more time with up to 2 %; a difference of a few percent takes more seconds.
 One process has no verdict, whatever its ratio: how far processes differ cannot be seen in it.
 
 `benchmarks/verdicts.py` tries it on busy machines, `tests/bench/test_verdict_properties.py` on simulated

@@ -49,7 +49,7 @@ def _show_all_options(ctx: click.Context, parameter: click.Parameter, chosen: bo
 @command(
     click.argument("target", required=False, metavar="[GRAPH]", type=TARGET),
     click.option("--kernel", type=KERNEL, help="Time only this kernel and its variants."),
-    shared_option("--budget", help="Timing in all: 500ms, 10s, 2m.  [10s]"),
+    shared_option("--budget", help="Measuring in all: 500ms, 10s, 2m.  [10s]"),
     click.option("--no-run", is_flag=True, help="Only write the file."),
     click.option("--details", is_flag=True, help=_DETAILS),
     shared_option("--trust"),

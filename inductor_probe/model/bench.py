@@ -118,6 +118,7 @@ class Overheads:
         bound: on CUDA, which side is slower: that is what the wall time is.
         rounds: how many were timed. repeated, disturbed: blocks taken once more since something else ran
             meanwhile, and those where that did not help.
+        processes: how many they were timed in.
     """
 
     device: str
@@ -129,6 +130,7 @@ class Overheads:
     repeated: int
     disturbed: int
     remarks: tuple[Remark, ...]
+    processes: int = 1
 
     def row(self, kind: str, side: Side = "host") -> OverheadRow | None:
         """Return the first row of a kind."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import random
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 
 from inductor_probe.bench.verdict import conclude
 from inductor_probe.harness.budget import MORE_PROCESSES, PROCESSES, share_of
-from inductor_probe.model.timing import Series
+from inductor_probe.model.timing import Quad, Series
 from tests.bench.simulated import LOST_ITS_CORE, quad, series, verdict_as_the_session_makes_it
 
 MARGIN = 0.01
@@ -112,6 +114,29 @@ def test_a_long_call_of_one_or_two_quads_a_process_is_judged_by_its_processes(co
     processes = [Series("k", "k_v2", (quad(each),) * count, 1.0) for each in times]
     assert conclude(processes, MARGIN).verdict == "SLOWER"
     assert conclude(processes[:1], MARGIN).verdict == "UNDECIDED"
+
+
+@pytest.mark.parametrize("scatter", [0.01, 0.1, 0.3])
+def test_one_long_call_of_each_side_in_three_processes_is_called_different_in_one_of_a_hundred_at_most(
+    scatter: float,
+) -> None:
+    rng = random.Random(0)  # noqa: S311 - no secret
+    verdicts = Counter(verdict_of_single_calls(1.0, scatter, rng) for _ in range(1000))
+    assert verdicts["FASTER"] + verdicts["SLOWER"] <= 15, "10 are expected"
+
+
+def test_one_long_call_of_each_side_in_three_processes_is_enough_for_twice_the_time() -> None:
+    rng = random.Random(0)  # noqa: S311 - no secret
+    assert {verdict_of_single_calls(2.0, 0.03, rng) for _ in range(100)} == {"SLOWER"}
+    assert {verdict_of_single_calls(1.2, 0.01, rng) for _ in range(100)} == {"SLOWER"}
+
+
+def verdict_of_single_calls(ratio: float, scatter: float, rng: random.Random) -> str:
+    def call_s() -> float:
+        return 0.9 * math.exp(rng.gauss(0, scatter / math.sqrt(2)))
+
+    quads = [Quad("AB", (call_s(), ratio * call_s()), guard=False, disturbed=None) for _ in range(3)]
+    return conclude([Series("k", "k_v2", (one,), 2.0) for one in quads], MARGIN).verdict
 
 
 @given(st.floats(0.01, 1000))

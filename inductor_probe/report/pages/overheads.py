@@ -39,6 +39,13 @@ def overhead_table(overheads: Overheads) -> Iterator[Block]:
     yield Table((_NAME, *number_columns("time", "MAD", "share")), rows)
     for remark in overheads.remarks:
         yield Line((sentence(remark), "dim"))
+    if overheads.processes == 1:
+        yield Line(
+            (
+                "times of one process: those of others differ by a few percent; ratios are of all processes",
+                "dim",
+            )
+        )
     if overheads.disturbed:
         blocks = counted(overheads.disturbed, "block")
         yield Line((f"{blocks} of calls shared their core with other programs in every attempt", "dim"))
