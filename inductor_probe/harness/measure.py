@@ -22,6 +22,7 @@ from inductor_probe.harness.budget import (
     Budget,
     overheads_fit,
     processes_within,
+    share_of,
 )
 from inductor_probe.harness.call_profile import MOST_KERNELS, Profile, profile_call
 from inductor_probe.harness.checks import Check, Reason
@@ -53,7 +54,7 @@ SHORT_S = 0.001  # single calls of less are not timed
 COPIED = 1e9  # bytes a second, into memory that is touched for the first time
 RING_SHARE = 1 / 8  # of a comparison's time that copies of its arguments may take
 SLACK = 1.1  # of its budget a process may use for all but its first comparison
-BRIEF_S, GRACE_S = 0.02, 0.3  # comparisons that take no longer may use so much more: a busy core is slow
+BRIEF_S, GRACE_S = 0.03, 0.3  # comparisons that take no longer may use so much more: a busy core is slow
 CPUINFO = Path("/proc/cpuinfo")
 
 
@@ -285,7 +286,7 @@ def planned(
         least = recording + least_seconds(pairs[0], profile)
         if options.total:
             processes = processes_within(total, least, options.processes or PROCESSES)
-            options = replace(options, budget=total / (processes or options.processes or PROCESSES))
+            options = replace(options, budget=share_of(total, 0, processes or options.processes))
     compared = set(options.kernels or ())
     alone = {pair[0].name.partition(" ")[0] for pair in pairs}
     once = {
@@ -335,8 +336,9 @@ def time_pairs(  # noqa: PLR0917 - what is known of the pairs
         names, least = tuple(subject.name for subject in pair if subject), least_seconds(pair, profile)
         grace = GRACE_S if least <= BRIEF_S else 0.0
         if comparisons and budget.spent + least > SLACK * budget.seconds + grace:
-            untimed.append(names[-1])
-            listener.warn(remark("no-budget-left", names[-1], least_s=least, left_s=max(budget.left, 0.0)))
+            name = names[0] if names[0].startswith("Eager") else names[-1]  # the call has other comparisons
+            untimed.append(name)
+            listener.warn(remark("no-budget-left", name, least_s=least, left_s=max(budget.left, 0.0)))
             continue
         listener.phase("timing", names)
         share = max(budget.left / (len(pairs) - number), least)

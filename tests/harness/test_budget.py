@@ -152,6 +152,21 @@ def test_many_kernels_keep_a_small_budget(clock: SimulatedTime, kernel_s: float)
     assert "k0_v2 alone" in processes[0], "what was edited comes first"
 
 
+def test_where_there_is_no_time_for_eager_the_call_is_compared_with_its_variant_all_the_same(
+    clock: SimulatedTime,
+) -> None:
+    """The processes behind the first left out all comparisons of the call, as eager is compared with it."""
+    subject = graph(clock, [0.2])
+
+    def eager() -> Any:
+        return lambda *values: (clock.sleeper(5.0)(None, None), values)[1]
+
+    subject.aten_graph = eager
+    _, processes, codes = run(clock, subject, 5.0, {"k0_v2", "call_v2"})
+    assert "no-budget-left" in codes
+    assert processes == [["k0_v2 alone", "call_v2"]] * PROCESSES
+
+
 def test_all_nine_processes_stay_within_the_budget() -> None:
     shares = sum(share_of(COMPARISONS * 10, number) for number in range(MORE_PROCESSES))
     assert shares + 0.25 * 10 <= 1.5 * 10
