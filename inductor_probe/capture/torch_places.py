@@ -48,6 +48,8 @@ _FEATURES = "torch._inductor.codegen.simd_kernel_features"
 _TRITON = "torch._inductor.codegen.triton"
 _GRAPH = "torch._inductor.graph"
 _IR = "torch._inductor.ir"
+_SIZES = "torch._inductor.sizevars"
+_HEURISTICS = "torch._inductor.choices"
 _LOWERING = "torch._inductor.lowering"
 _DEBUG = "torch._inductor.debug"
 _OUTPUT_CODE = "torch._inductor.output_code"
@@ -78,6 +80,10 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace(_IR, "IndexPutFallback.__init__", "a call of torch's index_put", (DECISION,)),
     TorchPlace(_GRAPH, "GraphLowering.run_node", "the lowering of an FX node, its users too", (DECISION,)),
     TorchPlace(_GRAPH, "GraphLowering.finalize", "the end of lowering", (DECISION,)),
+    TorchPlace(_IR, "Reduction.create", "a reduction, or a sum of few elements", (DECISION,)),
+    TorchPlace(_IR, "WelfordReduction.create", "mean and variance in one pass", (DECISION,)),
+    TorchPlace(_IR, "Reduction.num_splits", "the hint of a reduction, and its parts", (DECISION,)),
+    TorchPlace(_SIZES, "SizeVarAllocator.stride_hints", "strides of an access", (DECISION,)),
     TorchPlace(_GRAPH, "GraphLowering.call_function", "the lowering of an FX node", ("lowering",)),
     TorchPlace(
         _IR, "StorageBox.should_realize_on_reuse", "realise or inline, by users", ("lowering", DECISION)
@@ -159,7 +165,13 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace(_SIMD, "SIMDScheduling.codegen_node_schedule", "Triton code of nodes in order", ("codegen",)),
     TorchPlace(_SIMD, "SIMDScheduling.get_tiling_and_scores", "Triton: tiling and its score", ("tiling",)),
     TorchPlace(_SIMD, "SIMDScheduling.candidate_tilings", "Triton: candidate tilings", ("tiling",)),
-    TorchPlace(_FEATURES, "SIMDKernelFeatures.get_reduction_hint", "Triton: INNER or OUTER", ("tiling",)),
+    TorchPlace(
+        _HEURISTICS, "InductorChoices.should_use_persistent_reduction", "Triton: no loop", (DECISION,)
+    ),
+    TorchPlace(_FEATURES, "SIMDKernelFeatures.select_index_dtype", "Triton: int32 or int64", (DECISION,)),
+    TorchPlace(
+        _FEATURES, "SIMDKernelFeatures.get_reduction_hint", "Triton: INNER or OUTER", ("tiling", DECISION)
+    ),
     TorchPlace(_TRITON, "TritonKernel.load", "a Triton load", ("tiling",)),
     TorchPlace(_TRITON, "TritonScheduling.define_kernel", "the text of a Triton kernel", ("codegen",)),
 )

@@ -233,15 +233,46 @@ shared_bytes:
 - `other`: text: torch's own words, as it has no code here; of a benchmark first_ms, second_ms, fused_ms.
 """
 
+ReductionCause: TypeAlias = Literal[
+    "single-element", "below-unroll-threshold", "single-output", "few-elements", "many-outputs",
+    "contiguous-reads", "strided-reads", "no-strided-read",
+    "persistent-reductions-off", "elements-fit-a-tile", "elements-exceed-a-tile",
+    "symbolic-elements",
+    "hint-of-its-reductions", "hints-differ", "non-contiguous-pointwise", "coalesced-along-reduction",
+]  # fmt: skip
+"""What decided about a reduction of elements into outputs. About a buffer, when it is made:
+
+- `single-element`, `below-unroll-threshold` (threshold): it becomes pointwise (ir.py, `Reduction.create`).
+- The rest: what decided its hint and its parts (ir.py, `Reduction.num_splits`), with hint and parts:
+  `single-output`; `few-elements`: elements_limit; `many-outputs`: outputs_limit, processors;
+  `contiguous-reads`, `strided-reads`: reads, inner (how many of them are contiguous along the reduction),
+  strides (of each read along the reduced dimensions); `no-strided-read`: no read depends on the elements.
+
+About the nodes of a Triton kernel: whether one tile holds all elements (limit, hint; choices.py,
+`should_use_persistent_reduction`), and which hint it is generated with (hints, of its reductions;
+simd_kernel_features.py, `get_reduction_hint`). `non-contiguous-pointwise`: a pointwise node over all elements
+is not contiguous; `coalesced-along-reduction`: score_x, score_r0_ of the tiling.
+"""
+
+IndexCause: TypeAlias = Literal[
+    "sizes-fit-int32", "numel-exceeds-int32", "buffer-exceeds-int32", "symbolic-size"
+]
+"""What decided about the index type of a Triton kernel (codegen/simd_kernel_features.py,
+`select_index_dtype`): numel (of the kernel, with its reduction), limit, buffers (that are too large; the
+largest otherwise), buffer_elements.
+"""
+
 DecisionKind: TypeAlias = Literal[
     "vectorisation", "fallback", "realization", "vector-loop", "vector-width", "vector-tail",
-    "vector-access", "threads", "fusion",
+    "vector-access", "threads", "fusion", "reduction", "index-width",
 ]  # fmt: skip
 Outcome: TypeAlias = Literal[
     "vectorised", "scalar", "extern", "realised", "inlined", "innermost-loop", "outer-loop",
     "two-loops", "full-width", "half-width", "no-tail", "masked-tail", "scalar-tail", "contiguous",
     "transposed", "lane-by-lane", "parallel", "one-thread",
     "fused", "refused", "postponed", "not-tried", "undone",
+    "unrolled", "split", "not-split", "persistent", "looped", "INNER", "OUTER", "OUTER_TINY", "DEFAULT",
+    "int32", "int64",
 ]  # fmt: skip
 CauseCode: TypeAlias = Literal[
     VectorisationCause,
@@ -253,6 +284,8 @@ CauseCode: TypeAlias = Literal[
     VectorAccessCause,
     ThreadsCause,
     FusionCause,
+    ReductionCause,
+    IndexCause,
 ]
 Operand: TypeAlias = bool | int | float | str | tuple[str, ...]
 """What torch compared. A symbolic size is its text."""

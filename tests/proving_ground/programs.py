@@ -27,10 +27,12 @@ class Program:
             what kept them apart in the end, or fused them. None: the only one of its kind.
         flipped_about: where the flip numbers nodes anew.
         exact: the decision about just this pair, though nodes that hold it were decided about later.
+        among: outcomes of the question that is meant, where the kind has several about one subject.
         operands: what must be recorded, as far as it is the same on every machine.
         settings: of inductor, in both cases. flip: settings that turn the decision.
         flipped_function, flipped_inputs: changes of source that do, in place of `function` and `inputs`.
         turned: the outcome and the cause afterwards; None where there is nothing to decide any more.
+        dynamic, flipped_dynamic: whether sizes are symbolic.
         step, flipped_step: how the function is called, if not plainly; see `Check`.
         device: where it compiles; one for `cuda` is dumped where there is a GPU only.
     """
@@ -40,11 +42,14 @@ class Program:
     inputs: Callable[[], tuple[torch.Tensor, ...]]
     about: tuple[str, ...] | tuple[tuple[str, ...], tuple[str, ...]] | None = None
     turned: tuple[str, str] | None = None
+    among: tuple[str, ...] = ()
     operands: Mapping[str, Any] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
     flip: Mapping[str, Any] = field(default_factory=dict)
     flipped_function: FunctionType | None = None
     flipped_inputs: Callable[[], tuple[torch.Tensor, ...]] | None = None
+    dynamic: bool = False
+    flipped_dynamic: bool = False
     step: Callable[..., torch.Tensor] | None = None
     flipped_step: Callable[..., torch.Tensor] | None = None
     device: str = "cpu"
@@ -65,7 +70,10 @@ def scenario_of(programs: Mapping[str, Program]) -> Scenario:
             function or program.function,
             (inputs or program.inputs)(),
             tolerance=1e-3,
-            options={"options": settings} if settings else {},
+            options={
+                "dynamic": program.flipped_dynamic if is_flipped else program.dynamic,
+                **({"options": settings} if settings else {}),
+            },
             step=(program.flipped_step if is_flipped else None) or program.step,
         )
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+import torch
 
 from inductor_probe.analysis.fusion.recorded import decision_of_pair
 from inductor_probe.model.decision import DECISIONS_NAME, CauseCode, Decision
@@ -30,6 +31,8 @@ KINDS = (
     "vector-access",
     "threads",
     "fusion",
+    "reduction",
+    "index-width",
 )
 
 
@@ -41,7 +44,10 @@ def module(kind: str) -> str:
 PROGRAMS: Mapping[str, Mapping[str, Program]] = {
     kind: importlib.import_module(f"tests.proving_ground.{module(kind)}").PROGRAMS for kind in KINDS
 }
-CPU = [(kind, name) for kind in KINDS for name, program in PROGRAMS[kind].items() if program.device == "cpu"]
+DEVICES = {
+    device: [(kind, name) for kind in KINDS for name, one in PROGRAMS[kind].items() if one.device == device]
+    for device in ("cpu", "cuda")
+}
 
 About = tuple[str, ...] | tuple[tuple[str, ...], tuple[str, ...]] | None
 Decided = Callable[[str, str], list[Decision]]
@@ -49,13 +55,19 @@ Decided = Callable[[str, str], list[Decision]]
 
 def dump(kind: str, folder: Path) -> None:
     """Dump all cases of a kind that this machine can run."""
-    cases = [f"--case={name}{end}" for of, name in CPU if of == kind for end in ("", FLIPPED)]
+    there = [*DEVICES["cpu"], *(DEVICES["cuda"] if has_gpu() else [])]
+    cases = [f"--case={name}{end}" for of, name in there if of == kind for end in ("", FLIPPED)]
     command = [sys.executable, "-m", "inductor_probe", "dump", str(GROUND / f"{module(kind)}.py"), *cases]
     environment = {**os.environ, "PYTHONPATH": str(GROUND.parents[1])}
     ended = subprocess.run(
         [*command, "--out", str(folder)], capture_output=True, text=True, check=False, env=environment
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+def has_gpu() -> bool:
+    """Return whether torch can compile for a GPU here."""
+    return torch.cuda.is_available()
 
 
 @pytest.fixture(scope="session")
@@ -77,35 +89,55 @@ def decided(tmp_path_factory: pytest.TempPathFactory) -> Decided:
     return decisions
 
 
-def of_subject(decisions: list[Decision], about: About, exact: bool) -> Decision | None:
-    """Return the one decision about a subject that was not tried only, None where there is none.
+def decision_of(program: Program, decisions: list[Decision], *, flipped: bool = False) -> Decision | None:
+    """Return the one decision that a program is about and that was kept, None where there is none.
 
     Of a pair (two groups): the last one, about nodes that hold it, or with `exact` about just these groups.
     """
+    about = (program.flipped_about if flipped else None) or program.about
     if about is not None and isinstance(about[0], tuple):
         first, second = about
-        if not exact:
+        if not program.exact:
             return decision_of_pair(decisions, first, second)
         return next((one for one in reversed(decisions) if {*one.subjects} == {*about}), None)
-    of = [one for one in decisions if not one.speculative and (about is None or about in one.subjects)]
+    of = [
+        one
+        for one in decisions
+        if not one.speculative
+        and (about is None or about in one.subjects)
+        and (not program.among or one.outcome in program.among)
+    ]
     assert len(of) <= 1, of
     return of[0] if of else None
 
 
-@pytest.mark.compiles
-@pytest.mark.parametrize(("kind", "name"), CPU)
-def test_a_cause_is_recorded_and_its_flip_turns_the_decision(kind: str, name: str, decided: Decided) -> None:
+def check(kind: str, name: str, decided: Decided) -> None:
+    """Check the cause that a program shows, and that its flip turns the decision."""
     program = PROGRAMS[kind][name]
-    before = of_subject(decided(kind, name), program.about, program.exact)
+    before = decision_of(program, decided(kind, name))
     assert before is not None
     assert before.cause == program.code
     operands = dict(before.operands)
     assert {key: operands.get(key) for key in program.operands} == dict(program.operands)
     assert before.place.file.startswith("torch/_inductor/")
-    after = of_subject(decided(kind, name + FLIPPED), program.flipped_about or program.about, program.exact)
+    after = decision_of(program, decided(kind, name + FLIPPED), flipped=True)
     turned = (after.outcome, after.cause) if after is not None else None
     assert turned == program.turned
     assert turned != (before.outcome, before.cause)
+
+
+@pytest.mark.compiles
+@pytest.mark.parametrize(("kind", "name"), DEVICES["cpu"])
+def test_a_cause_is_recorded_and_its_flip_turns_the_decision(kind: str, name: str, decided: Decided) -> None:
+    check(kind, name, decided)
+
+
+@pytest.mark.compiles
+@pytest.mark.parametrize(("kind", "name"), DEVICES["cuda"])
+def test_a_cause_of_a_gpu_is_recorded_and_its_flip_turns_it(kind: str, name: str, decided: Decided) -> None:
+    if not has_gpu():
+        pytest.skip("no GPU: inductor generates Triton code for one that is there only")
+    check(kind, name, decided)
 
 
 def test_every_cause_has_a_program() -> None:

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from inductor_probe.analysis.causes import (
     fallback,
     fusion,
+    index_width,
     realization,
+    reduction,
     threads,
     vector_code,
     vectorisation,
@@ -19,6 +21,8 @@ RULES: Mapping[DecisionKind, Rules] = {
     "realization": realization.RULES,
     "vectorisation": vectorisation.RULES,
     "fallback": fallback.RULES,
+    "reduction": reduction.RULES,
+    "index-width": index_width.RULES,
     "vector-loop": vector_code.LOOP_RULES,
     "vector-width": vector_code.WIDTH_RULES,
     "vector-tail": vector_code.TAIL_RULES,

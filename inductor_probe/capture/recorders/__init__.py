@@ -2,9 +2,9 @@
 
 A module a kind of decision. Each has `KIND`, the kind of its decisions, and `HOOKS`: for each module of torch
 a function that wraps places of it (`torch_places.py` has them all) once that module is imported. A recorder
-reads what torch has at hand and alters nothing: it calls no function of torch that keeps state,
-and returns torch's own result. What it cannot read becomes a note in the manifest (`DecisionLog.observed`),
-and the compile goes on.
+reads what torch has at hand and alters nothing: it calls no function of torch that keeps state, imports no
+module of torch (that would change the order of imports), and returns torch's own result. What it cannot read
+becomes a note in the manifest (`DecisionLog.observed`), and the compile goes on.
 
 To record another decision: a module here, its places in `torch_places.py`, its codes in `model/decision.py`,
 the sentence of each code in `report/words/causes.py`, and a program in `tests/proving_ground` that shows the
@@ -21,6 +21,8 @@ from inductor_probe.capture.recorders import (
     buffers,
     fallback,
     fusion,
+    index_width,
+    reduction,
     threads,
     vector_access,
     vector_loop,
@@ -47,6 +49,8 @@ RECORDERS: tuple[Recorder, ...] = cast(
         buffers,
         fallback,
         fusion,
+        reduction,
+        index_width,
         vector_loop,
         vector_width,
         vector_tail,

@@ -33,10 +33,14 @@ _INDUCTOR = f"{os.sep}torch{os.sep}_inductor{os.sep}"
 
 @dataclass
 class _Graph:
-    """Decisions of a graph by their number; `latest`: the number of the last one of a key."""
+    """Decisions of a graph by their number.
+
+    `latest` is the number of the last one of a key; `names` tell the buffers that some are about.
+    """
 
     decisions: dict[int, Decision] = field(default_factory=dict)
     latest: dict[object, int] = field(default_factory=dict)
+    names: dict[int, Callable[[], str | None]] = field(default_factory=dict)
     count: int = 0
 
 
@@ -75,6 +79,7 @@ class DecisionLog:
         speculative: bool = False,
         frames: tuple[TorchFrame, ...] | None = None,
         times: int = 1,
+        named: Callable[[], str | None] | None = None,
     ) -> int | None:
         """Add a decision about the graph that is being compiled; return its number, None outside of a graph.
 
@@ -83,6 +88,9 @@ class DecisionLog:
                 the number of times that torch asked. None: each is kept.
             frames: the stack, for what is recorded after torch decided it. None: that of the caller.
             For the rest see `Decision`.
+            named: returns the name of the buffer that it is about, when the graph is written: what is not a
+                buffer yet has no name. Where it returns None, `subjects` stay.
+            For the rest see `Decision`. The stack is that of the caller.
         """
         folder = debug_folder()
         if folder is None or os.getpid() != self._events.pid:
@@ -97,6 +105,8 @@ class DecisionLog:
             graph.count, kind, subject_type, subjects, outcome, cause, tuple(operands.items()), place,
             tuple(stack(sys._getframe(1))) if frames is None else frames, speculative, times,
         )  # fmt: skip
+        if named is not None:
+            graph.names[graph.count] = named
         return graph.count
 
     def revise(self, number: int | None, **changes: Any) -> None:
@@ -111,6 +121,8 @@ class DecisionLog:
         graph = self._graphs.pop(folder, _Graph())
         if not self._kinds or os.getpid() != self._events.pid:
             return
+        for number, name in graph.names.items():
+            self.safely(_rename, graph.decisions, number, name)
         torch = sys.modules["torch"].__version__
         decisions = Decisions(str(torch), tuple(self._kinds), tuple(graph.decisions.values()))
         try:
@@ -151,6 +163,12 @@ class DecisionLog:
         if recorder not in self._noted:
             self._noted.add(recorder)
             self._events.note("recorder-failed", recorder=recorder, error=f"{type(error).__name__}: {error}")
+
+
+def _rename(decisions: dict[int, Decision], number: int, named: Callable[[], str | None]) -> None:
+    name = named()
+    if number in decisions and name is not None:
+        decisions[number] = replace(decisions[number], subject_type="buffer", subjects=((name,),))
 
 
 def debug_folder() -> str | None:

@@ -12,6 +12,7 @@ For example `x.cumsum(0)` on a CPU: `Scan.create` asks `has_feature(cpu, SCAN)`,
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -43,7 +44,6 @@ class _Node:
 @dataclass
 class _Recorder:
     log: DecisionLog
-    lowering: Any
     implicit: set[Any] = field(default_factory=set)
     current: _Node = field(default_factory=_Node)
 
@@ -154,11 +154,11 @@ class _Recorder:
         frames = list(stack(caller))
         if node.target in self.implicit:
             return "no-lowering", _last(frames, "GraphLowering.call_function", place), {}
-        target = node.target
-        if getattr(self.lowering.lowerings.get(target), "_is_fallback_handler", False):
+        lowering: Any = sys.modules["torch._inductor.lowering"]
+        if getattr(lowering.lowerings.get(node.target), "_is_fallback_handler", False):
             return "registered-fallback", _last(frames, "GraphLowering.call_function", place), {}
         inside = [f for f in frames if f.file == _LOWERING and f.function not in _HANDLERS]
-        if self.lowering.config.fallback_random and inside and "rand" in inside[0].function:
+        if lowering.config.fallback_random and inside and "rand" in inside[0].function:
             return "fallback-random", inside[0], {}
         return "in-lowering", inside[0] if inside else place, {}
 
@@ -207,17 +207,30 @@ def _last(frames: list[TorchFrame], function: str, default: TorchFrame) -> Torch
     return next((frame for frame in frames if frame.function in names), default)
 
 
-def _hook(graph: Any, log: DecisionLog) -> None:
-    from torch._inductor import ir, lowering
+_recorder = functools.cache(_Recorder)
+"""One a log: its hooks are called when each module is imported, in an order that is torch's own."""
 
-    recorder = _Recorder(log, lowering)
+
+def _hook_graph(graph: Any, log: DecisionLog) -> None:
+    recorder = _recorder(log)
     wrap(graph, "fallback_node_due_to_unsupported_type", log.observed(recorder.type_checked))
     wrap(graph, "make_fallback", log.observed(recorder.made_implicit))
     wrap(graph, "GraphLowering.has_feature", log.observed(recorder.feature_asked))
+
+
+def _hook_lowering(lowering: Any, log: DecisionLog) -> None:
+    recorder = _recorder(log)
     wrap(lowering, "use_scatter_fallback", log.observed(recorder.scatter_asked))
     wrap(lowering, "index_put_fallback", recorder.around_index_put)
+
+
+def _hook_ir(ir: Any, log: DecisionLog) -> None:
     for name in ("FallbackKernel.create", "ScatterFallback.__init__", "IndexPutFallback.__init__"):
-        wrap(ir, name, recorder.around)
+        wrap(ir, name, _recorder(log).around)
 
 
-HOOKS = {"torch._inductor.graph": _hook}
+HOOKS = {
+    "torch._inductor.graph": _hook_graph,
+    "torch._inductor.lowering": _hook_lowering,
+    "torch._inductor.ir": _hook_ir,
+}

@@ -8,7 +8,9 @@ from inductor_probe.model.decision import DecisionKind
 from inductor_probe.report.words.causes import (
     fallback,
     fusion,
+    index_width,
     realization,
+    reduction,
     threads,
     vector_code,
     vectorisation,
@@ -19,6 +21,8 @@ WORDS: Mapping[DecisionKind, KindWords] = {
     "realization": realization.WORDS,
     "vectorisation": vectorisation.WORDS,
     "fallback": fallback.WORDS,
+    "reduction": reduction.WORDS,
+    "index-width": index_width.WORDS,
     "vector-loop": vector_code.LOOP_WORDS,
     "vector-width": vector_code.WIDTH_WORDS,
     "vector-tail": vector_code.TAIL_WORDS,

@@ -1,0 +1,264 @@
+"""How each reduction is generated: unrolled, split in two, by which hint; on a GPU in one tile or in a loop.
+
+torch/_inductor/ir.py, `Reduction.create`: a reduction of few elements becomes a pointwise sum of them; any
+other asks `Reduction.num_splits` for a hint and a number of parts. The hint comes from sizes, or from the
+strides that its reads have along the reduced dimensions: for example `x.sum(0)` of a contiguous 4096 x 64
+reads with stride 64, which is OUTER. The C++ backend neither splits nor reads the hint. A Triton kernel takes
+the hint of its reductions when it is generated (codegen/simd_kernel_features.py, `get_reduction_hint`), and
+holds all elements in a tile or loops over them (choices.py, `should_use_persistent_reduction`).
+
+`num_splits` is asked by others, too (`use_two_step_variance` asks how it would be): then no reduction is made
+of the answer, and nothing is recorded.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any
+
+from inductor_probe.capture.recorders.decision_log import DecisionLog, place_of
+from inductor_probe.capture.torch_places import wrap
+from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, Outcome, TorchFrame
+
+KIND: DecisionKind = "reduction"
+
+# Literals of Reduction.num_splits: `min_elements_per_thread`, and 2 * 32 outputs a processor.
+_FEW_ELEMENTS = 32
+_OUTPUTS_PER_PROCESSOR = 64
+_PERSISTENT = {"INNER": 1024}
+_PERSISTENT_ELSE = 64  # should_use_persistent_reduction: for any other hint
+
+
+@dataclass
+class _Question:
+    """What is seen while a reduction is made. `strides`: of each read, along the reduced dimensions."""
+
+    place: TorchFrame | None = None
+    answer: tuple[Any, Any] | None = None
+    strides: list[list[int]] = field(default_factory=list)
+
+
+@dataclass
+class _Recorder:
+    log: DecisionLog
+    open: list[_Question] = field(default_factory=list)
+
+    def around_create(self, create: Callable[..., Any]) -> Callable[..., Any]:
+        """Return `Reduction.create`, or that of a subclass, so that what it decided is recorded."""
+        place = place_of(create)
+
+        def create_and_record(cls: Any, *args: Any, **kwargs: Any) -> Any:
+            self.open.append(_Question())
+            try:
+                result = create(cls, *args, **kwargs)
+                self.log.safely(self._record, place, self.open[-1], result, args, kwargs)
+            finally:
+                self.open.pop()
+            return result
+
+        return create_and_record
+
+    def splits_counted(self, place: TorchFrame, answer: Any, *_: Any, **__: Any) -> None:
+        """Remember the hint and the number of parts that `num_splits` answered."""
+        if self.open:
+            self.open[-1].place, self.open[-1].answer = place, answer
+
+    def strides_seen(self, _: TorchFrame, strides: Any, *__: Any, **___: Any) -> None:
+        """Remember the strides of a read, which `num_splits` asks for one by one."""
+        if self.open and _inductor_caller().f_code.co_name == "num_splits":
+            self.open[-1].strides.append([int(stride) for stride in strides])
+
+    def _record(self, place: TorchFrame, question: _Question, result: Any, args: Any, kwargs: Any) -> None:
+        # create(device, dst_dtype, src_dtype, inner_fn, ranges, reduction_ranges, ...); WelfordReduction
+        # takes one dtype and several functions. The first two lists of sizes are the ranges.
+        ranges = [list(value) for value in (*args, *kwargs.values()) if _is_sizes(value)]
+        if len(ranges) < 2:
+            return
+        elements, outputs = _product(ranges[1]), _product(ranges[0])
+        device = args[0] if args else kwargs["device"]
+        operands: dict[str, Operand] = {
+            "elements": _size(elements), "outputs": _size(outputs), "device": str(device.type),
+        }  # fmt: skip
+        if question.answer is None:
+            self._record_unrolled(place, result, elements, operands)
+            return
+        hint, parts = question.answer[0].name, int(question.answer[1])
+        operands |= {"hint": hint, "parts": parts}
+        outcome: Outcome = "split" if parts not in (0, 1) else "not-split"
+        cause, more = _cause(question, hint, elements, outputs, device)
+        self.log.record(
+            KIND, _fx_node(), outcome, cause, question.place or place, operands=operands | more,
+            subject_type="fx", named=_name_of(result),
+        )  # fmt: skip
+
+    def _record_unrolled(
+        self, place: TorchFrame, result: Any, elements: Any, operands: dict[str, Operand]
+    ) -> None:
+        cause: CauseCode = "single-element"
+        if _hint(elements) > 1:
+            config = sys.modules["torch._inductor.config"]
+            cause = "below-unroll-threshold"
+            operands["threshold"] = int(config.unroll_reductions_threshold)
+        self.log.record(
+            KIND, _fx_node(), "unrolled", cause, place, operands=operands, subject_type="fx",
+            named=_name_of(result),
+        )  # fmt: skip
+
+    def hint_chosen(self, place: TorchFrame, chosen: Any, features: Any, *scores: Any, **named: Any) -> None:
+        """Record the hint that a Triton kernel is generated with. Others ask what it would be, too."""
+        caller = _inductor_caller()
+        reductions = features.reduction_nodes()
+        if not caller.f_code.co_filename.endswith("codegen/triton.py") or not reductions:
+            return
+        hints = [features.reduction_hint(node).name for node in reductions]
+        names = tuple(node.get_name() for node in features.scheduler_nodes())
+        operands: dict[str, Operand] = {"hints": tuple(dict.fromkeys(hints))}
+        agreed = hints[0] if len(set(hints)) == 1 else "DEFAULT"
+        if chosen.name == agreed:
+            cause: CauseCode = "hint-of-its-reductions" if len(set(hints)) == 1 else "hints-differ"
+        elif chosen.name == "DEFAULT":
+            cause = "non-contiguous-pointwise"
+        else:
+            cause = "coalesced-along-reduction"
+            score = next((value for value in (*scores, *named.values()) if isinstance(value, dict)), {})
+            operands |= {f"score_{key}": _size(value) for key, value in score.items()}
+        self.log.record(KIND, (names,), chosen.name, cause, place, operands=operands, key=(names, "hint"))
+
+    def persistence_decided(
+        self, place: TorchFrame, is_persistent: bool, features: Any, is_cooperative: bool
+    ) -> None:
+        """Record whether a Triton kernel holds all elements of a reduction at once."""
+        config = sys.modules["torch._inductor.config"]
+        hint = features.get_reduction_hint().name
+        limit = _PERSISTENT.get(hint, _PERSISTENT_ELSE) * (16 if config.triton.multi_kernel else 1)
+        if is_cooperative:
+            limit *= 32 // min(_hint(features.numel), 32)
+        operands: dict[str, Operand] = {
+            "elements": _size(features.reduction_numel), "limit": limit, "hint": hint,
+        }  # fmt: skip
+        if not config.triton.persistent_reductions:
+            cause: CauseCode = "persistent-reductions-off"
+        elif is_persistent:
+            cause = "elements-fit-a-tile"
+        elif not isinstance(operands["elements"], int):
+            cause = "symbolic-elements"
+        else:
+            cause = "elements-exceed-a-tile"
+        names = tuple(node.get_name() for node in features.scheduler_nodes())
+        outcome: Outcome = "persistent" if is_persistent else "looped"
+        self.log.record("reduction", (names,), outcome, cause, place, operands=operands, key=(names, "loop"))
+
+
+def _cause(
+    question: _Question, hint: str, elements: Any, outputs: Any, device: Any
+) -> tuple[CauseCode, dict[str, Operand]]:
+    """Return what decided about the hint, in the order of `num_splits`."""
+    processors = _processors(device)
+    if question.strides:
+        inner = sum(not all(step == 0 or step > 1 for step in strides) for strides in question.strides)
+        texts = tuple(str(strides).strip("[]") for strides in question.strides)
+        operands: dict[str, Operand] = {"reads": len(texts), "inner": inner, "strides": texts}
+        return ("contiguous-reads" if hint == "INNER" else "strided-reads"), operands
+    if _hint(outputs) == 1 and hint == "INNER":
+        return "single-output", {}
+    if _hint(elements) <= _FEW_ELEMENTS:
+        return "few-elements", {"elements_limit": _FEW_ELEMENTS}
+    if processors and _hint(outputs) >= processors * _OUTPUTS_PER_PROCESSOR:
+        limit = processors * _OUTPUTS_PER_PROCESSOR
+        return "many-outputs", {"outputs_limit": limit, "processors": processors}
+    return "no-strided-read", {}
+
+
+def _inductor_caller() -> FrameType:
+    """Return the frame of inductor that called what is wrapped."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and "torch/_inductor/" not in frame.f_code.co_filename:
+        frame = frame.f_back
+    return frame
+
+
+def _fx_node() -> tuple[tuple[str, ...], ...]:
+    """Return the name of the FX node that is being lowered."""
+    node = sys.modules["torch._inductor.virtualized"].V.graph.current_node
+    return ((node.name,),) if node is not None else ()
+
+
+def _is_sizes(value: Any) -> bool:
+    """Return whether an argument is a list of sizes, not one of functions or of tensors."""
+    sympy = sys.modules["sympy"]
+    return isinstance(value, (list, tuple)) and all(isinstance(size, (int, sympy.Expr)) for size in value)
+
+
+def _product(sizes: list[Any]) -> Any:
+    product: Any = 1
+    for size in sizes:
+        product *= size
+    return product
+
+
+def _size(size: Any) -> int | str:
+    return int(size) if getattr(size, "is_number", True) else str(size)
+
+
+def _hint(size: Any) -> int:
+    """Return a size as torch guesses it; 0 for one that is not known. No guard comes of it."""
+    if getattr(size, "is_number", True):
+        return int(size)
+    sizes = sys.modules["torch._inductor.virtualized"].V.graph.sizevars
+    # torch 2.13 has optimization_hint, 2.11 has size_hint.
+    ask = getattr(sizes, "optimization_hint", None) or sizes.size_hint
+    return int(ask(size, fallback=0))
+
+
+def _processors(device: Any) -> int | None:
+    """Return the number of multiprocessors of a GPU, or of a CPU's cores, as torch counts them."""
+    hints: Any = sys.modules.get("torch._inductor.runtime.hints")
+    count = hints.DeviceProperties.create(device).multi_processor_count if hints else None
+    return None if count is None else int(count)
+
+
+def _name_of(result: Any) -> Callable[[], str | None]:
+    """Return what tells the name of the buffer that a `TensorBox` became, once it is one."""
+
+    def name() -> str | None:
+        first = result[0] if isinstance(result, (list, tuple)) else result
+        buffer = getattr(getattr(first, "data", None), "data", None)  # of the TensorBox's StorageBox
+        return getattr(buffer, "name", None)
+
+    return name
+
+
+_recorder = functools.cache(_Recorder)
+"""One a log: its hooks are called when each module is imported, in an order that is torch's own."""
+
+
+def _hook_ir(ir: Any, log: DecisionLog) -> None:
+    recorder = _recorder(log)
+    wrap(ir, "Reduction.create", recorder.around_create)
+    wrap(ir, "WelfordReduction.create", recorder.around_create)
+    wrap(ir, "Reduction.num_splits", log.observed(recorder.splits_counted))
+
+
+def _hook_sizes(sizevars: Any, log: DecisionLog) -> None:
+    wrap(sizevars, "SizeVarAllocator.stride_hints", log.observed(_recorder(log).strides_seen))
+
+
+def _hook_choices(choices: Any, log: DecisionLog) -> None:
+    decided = log.observed(_recorder(log).persistence_decided)
+    wrap(choices, "InductorChoices.should_use_persistent_reduction", decided)
+
+
+def _hook_features(features: Any, log: DecisionLog) -> None:
+    wrap(features, "SIMDKernelFeatures.get_reduction_hint", log.observed(_recorder(log).hint_chosen))
+
+
+HOOKS = {
+    "torch._inductor.ir": _hook_ir,
+    "torch._inductor.sizevars": _hook_sizes,
+    "torch._inductor.choices": _hook_choices,
+    "torch._inductor.codegen.simd_kernel_features": _hook_features,
+}
