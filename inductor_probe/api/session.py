@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from inductor_probe.model.autotuning import Tuning
     from inductor_probe.model.bench import BenchFile, BenchResult, BenchSettings
     from inductor_probe.model.kernels import KernelRow
+    from inductor_probe.model.layouts import LayoutRow
     from inductor_probe.model.span import Problem
     from inductor_probe.model.timing import KernelWork
 
@@ -53,10 +54,15 @@ class Session(Shown):
 
     def layouts(self, name: str | None = None) -> LayoutRows:
         """Return how the buffer, input or node `name` lies in memory; every buffer without a name."""
+        from inductor_probe.analysis.causes.causes import with_causes
         from inductor_probe.analysis.layouts import layouts
         from inductor_probe.api.rows import LayoutRows
 
-        rows = LayoutRows(*self._each(lambda graph: layouts(graph.generated, name)))
+        def rows_of(graph: GraphOnDisk) -> Iterable[LayoutRow]:
+            rows = layouts(graph.generated, name)
+            return rows if name is None else with_causes(graph.generated, rows)
+
+        rows = LayoutRows(*self._each(rows_of))
         rows.named = name is not None
         return rows
 
@@ -81,6 +87,7 @@ class Session(Shown):
 
         A name is that of a node, a fused node or a buffer. ProbeError: both names mean one node.
         """
+        from inductor_probe.analysis.causes.causes import graph_causes
         from inductor_probe.analysis.fusion.overview import fusion_of_graph, fusion_of_node
         from inductor_probe.analysis.fusion.pair import fusion_of_pair
         from inductor_probe.api.rows import FusionRows
@@ -92,7 +99,9 @@ class Session(Shown):
             elif second is None:
                 yield fusion_of_node(graph.compiled, matched, first)
             else:
-                yield fusion_of_pair(graph.compiled, matched, first, second)
+                decision = fusion_of_pair(graph.compiled, matched, first, second)
+                causes = graph_causes(graph.compiled, (first, second), ("fusion",)).causes
+                yield replace(decision, causes=causes)
 
         rows, problems = self._each(rows_of, earlier=True)
         return FusionRows(rows, (*problems, *self._scope()[0].logs.problems))

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from inductor_probe.model.codec import written
+from inductor_probe.model.decision import Decision
 from inductor_probe.model.ir import BufferLayout
 from inductor_probe.model.output import Output
 from inductor_probe.model.proof import Proof
@@ -172,6 +173,14 @@ class CallChange:
 
 
 @dataclass(frozen=True, slots=True)
+class DecisionChange:
+    """A recorded decision about matched nodes or buffers with another outcome, or another cause."""
+
+    a: Decision
+    b: Decision
+
+
+@dataclass(frozen=True, slots=True)
 class MissingPart:
     """A part that a graph of the comparison lacks."""
 
@@ -202,6 +211,7 @@ class GraphDiff:
         inputs, outputs, buffers: by what each side calls them; weightiest first.
         nodes: unfused scheduler nodes. fusion: their groups.
         kernels: every kernel of both sides, equal ones too. calls: library calls.
+        decisions: of the compiler that fell otherwise, as far as both graphs record them.
         operations: FX operations (`aten.mul.Tensor`) with their counts, where they differ.
         counts: sums over each graph, equal ones too.
         cosmetic: other spellings of the same, counted: `kernel_names`, `unit_dim_strides` (of dimensions of
@@ -226,6 +236,7 @@ class GraphDiff:
     matched_nodes: int = 0
     matched_buffers: int = 0
     missing: tuple[MissingPart, ...] = ()
+    decisions: tuple[DecisionChange, ...] = ()
     problems: tuple[Problem, ...] = field(default=(), compare=False)
 
     @property

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from inductor_probe.model.cause import Cause
 from inductor_probe.model.ir import Dep, Dim
 from inductor_probe.model.output import Output
 from inductor_probe.model.proof import Proof
@@ -270,6 +271,7 @@ class FusionDecision:
             nodes into one function).
         refusal: the last reason given, as far as any. settings: those that may change the refusal.
         reasons: what else is concluded. attempts: every mention in the log, in order.
+        causes: what was recorded of the pair while torch decided, which says why where the log does not.
     """
 
     graph: str
@@ -284,6 +286,7 @@ class FusionDecision:
     reasons: tuple[Proof, ...] = ()
     attempts: tuple[PairAttempt, ...] = ()
     problems: tuple[Problem, ...] = ()
+    causes: tuple[Cause, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

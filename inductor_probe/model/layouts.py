@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from inductor_probe.model.cause import Cause
 from inductor_probe.model.ir import BufferLayout, Dim
 from inductor_probe.model.output import Output
 from inductor_probe.model.proof import Proof
@@ -191,6 +192,7 @@ class LayoutRow:
         local: True when the buffer has no memory of its own in the wrapper: fused away or kernel-local.
         remarks: about how nodes reach it, most bytes at stake first.
         evidence: facts with the place each was read from.
+        causes: why it has this layout, as far as that was recorded and one buffer was asked for.
     """
 
     graph: str
@@ -211,6 +213,7 @@ class LayoutRow:
     recorded_bytes: int | None = None
     symbols: tuple[Symbol, ...] = ()
     packing: Packing | None = None
+    causes: tuple[Cause, ...] = ()
 
     @property
     def noncontiguous_readers(self) -> frozenset[str]:

@@ -71,7 +71,7 @@ Recorded = Callable[[str, Sequence[Decision]], Path]
 def test_every_kind_of_subject_finds_the_decision(subject: str, probe: Probe, recorded: Recorded) -> None:
     ran = probe("why", subject, recorded("hflip_cl", [scalar(1, "op0")]))
     assert ran.status == 0, ran.err
-    assert "op0 is scalar: its innermost loop x1 has 3 steps, fewer than 4" in ran.out
+    assert "op0 is scalar: its loop x1 has 3 steps, fewer than 4" in ran.out
     assert "TilingSelect.select_tiling (torch/_inductor/codegen/cpp.py:3934)" in ran.out
     assert "cpp.enable_tiling_heuristics = False" in ran.out
 
@@ -208,5 +208,39 @@ def test_the_page_of_a_node_says_what_was_decided_about_it(
     name: str, probe: Probe, recorded: Recorded
 ) -> None:
     ran = probe("show", name, recorded("hflip_cl", [scalar(1, "op0")]))
-    assert "! op0 is scalar: its innermost loop x1 has 3 steps" in ran.out
+    assert "! op0 is scalar: its loop x1 has 3 steps" in ran.out
     assert f"probe why {name} shows what was compared" in ran.out
+
+
+def test_diff_says_which_decision_changed_and_its_cause_on_both_sides(
+    probe: Probe, recorded: Recorded, tmp_path: Path
+) -> None:
+    before = recorded("hflip_cl", [scalar(1, "op0")])
+    (tmp_path / "hflip_cl").rename(tmp_path / "before")
+    before = tmp_path / "before" / before.relative_to(tmp_path / "hflip_cl")
+    ran = probe("diff", before, recorded("hflip_cl", [vectorised(1, "op0")]))
+    assert (
+        "A and B compute the same" in ran.out
+        or "op0: scalar (inner range 3 < 16/4 with 2 operations) -> vectorised (along x0, 64 by 16)"
+        in ran.out
+    )
+    (change,) = json.loads(probe("diff", before, tmp_path / "hflip_cl", "--json").out)["diff"]["decisions"]
+    assert (change["a"]["cause"], change["b"]["cause"]) == ("short-inner-range", "one-dimension")
+
+
+def test_layouts_and_fusion_say_what_was_recorded(probe: Probe, recorded: Recorded) -> None:
+    place = TorchFrame("torch/_inductor/ir.py", "StorageBox.has_exceeded_max_reads", 10071)
+    operands: dict[str, Operand] = {"node": "rev", "operations": 114, "operations_limit": 50}
+    realised = Decision(
+        1,
+        "realization",
+        "buffer",
+        (("buf0",),),
+        "realised",
+        "operations",
+        tuple(operands.items()),
+        place,
+    )
+    ran = probe("layouts", "buf0", recorded("hflip_cl", [realised]))
+    assert "buf0 is a buffer of its own" in ran.out
+    assert "probe why buf0 shows what was compared" in ran.out

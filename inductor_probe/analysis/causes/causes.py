@@ -11,7 +11,7 @@ What is not recorded is taken from what the dump proves (`Cause.remark`), and is
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from inductor_probe.analysis.causes.kinds import rules_of
 from inductor_probe.analysis.causes.nests import nest_of, nest_span
@@ -31,11 +31,14 @@ from inductor_probe.analysis.work import buffer_traffic, node_traffic, shared_by
 from inductor_probe.model.cause import Cause, Change, GraphCauses
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.decision import DECISION_KINDS, Decision
+from inductor_probe.model.layouts import LayoutRow
 from inductor_probe.model.remark import Remark, Subject
 from inductor_probe.model.setting import CONFIG, Setting
 from inductor_probe.model.span import Span
 
 _RANKS = {"hazard": 0, "missed": 0, "analysis": 1, "passed": 2}
+_RANKS_OF_SUBJECT = {"hazard": 0, "missed": 0, "passed": 1, "analysis": 2}
+"""In the ledger of a graph, what went well comes last; of one subject, it says what the subject is."""
 _KIND_OF_REMARK: Mapping[str, str] = {
     "scalar-loops": "vectorisation",
     "int64-indices": "index-width",
@@ -86,23 +89,41 @@ def graph_causes(
     if len(subjects) < 2:
         causes += maker.read(scopes, {*kinds} or set(_KIND_OF_REMARK.values()), kinds_recorded)
     direct = scopes[0].direct if len(scopes) == 1 else frozenset[str]()
+    ranks = _RANKS_OF_SUBJECT if subjects else _RANKS
     return GraphCauses(
         graph=graph.name,
         asked=subjects,
         recorded=kinds_recorded,
         looked_for=tuple(kind for kind in DECISION_KINDS if not kinds or kind in kinds),
-        causes=tuple(sorted(causes, key=lambda cause: _order(cause, direct))),
+        causes=tuple(sorted(causes, key=lambda cause: _order(cause, direct, ranks))),
         tried=sum(decision.speculative for decision in decisions),
         problems=recorded.problems if recorded else (),
     )
 
 
-def _order(cause: Cause, direct: frozenset[str]) -> tuple[bool, int, float, int, int]:
+def with_causes(graph: CompiledGraph, rows: Iterable[LayoutRow]) -> tuple[LayoutRow, ...]:
+    """Return rows of buffers with what was recorded of each: its layout, its copies, why it is there."""
+    return tuple(
+        replace(
+            row,
+            causes=tuple(
+                cause
+                for cause in graph_causes(graph, [row.buffer]).causes
+                if cause.decision is not None and cause.decision.subject_type == "buffer"
+            ),
+        )
+        for row in rows
+    )
+
+
+def _order(
+    cause: Cause, direct: frozenset[str], ranks: Mapping[str, int]
+) -> tuple[bool, int, float, int, int]:
     """Sort key: what the subject itself is in; then missed ones; then by time, and by bytes at stake."""
     names = {name for subject in cause.subjects for name in subject.name.split("_")} if direct else set()
     return (
         bool(direct) and not names & direct and not {s.name for s in cause.subjects} & direct,
-        _RANKS[cause.kind],
+        ranks[cause.kind],
         -(cause.seconds or 0.0),
         -(cause.cost or 0),
         cause.decision.number if cause.decision else 0,

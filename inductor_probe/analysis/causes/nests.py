@@ -20,8 +20,13 @@ from inductor_probe.model.span import Span
 
 
 def nest_of(graph: CompiledGraph, decision: Decision) -> tuple[str, int] | None:
-    """Return kernel and place (from 0) of the loop nest that a decision is about; None where not known."""
-    return _nests(graph).get(decision.number)
+    """Return kernel and place (from 0) of the loop nest that a decision is about; None where not known.
+
+    A decision of another kind is about the nest of those nodes whose vectorisation was decided together.
+    """
+    if decision.kind == "vectorisation":
+        return _nests(graph).get(decision.number)
+    return _nests_of_groups(graph).get(decision.subjects) if decision.subject_type == "node" else None
 
 
 def decisions_of_nests(graph: CompiledGraph, kernel: str) -> tuple[Decision, ...]:
@@ -60,6 +65,13 @@ def _by_kernel(graph: CompiledGraph) -> dict[str, list[Decision]]:
         if len(names) == 1 and (kernel := names.pop()):
             kernels.setdefault(kernel, []).append(decision)
     return kernels
+
+
+@once_per_graph
+def _nests_of_groups(graph: CompiledGraph) -> dict[tuple[tuple[str, ...], ...], tuple[str, int]]:
+    nests = _nests(graph)
+    decisions = [decision for group in _by_kernel(graph).values() for decision in group]
+    return {decision.subjects: nests[decision.number] for decision in decisions if decision.number in nests}
 
 
 @once_per_graph

@@ -14,6 +14,7 @@ from inductor_probe.analysis.diff.changes import (
     output_changes,
     pair_outputs,
 )
+from inductor_probe.analysis.diff.decisions import decision_changes
 from inductor_probe.analysis.diff.fx import changed_operations, match_fx
 from inductor_probe.analysis.diff.kernels import call_changes, fusion_changes, kernel_matches
 from inductor_probe.analysis.diff.matching import match_nodes
@@ -74,6 +75,7 @@ def diff_graphs(a: CompiledGraph, b: CompiledGraph) -> GraphDiff:
         matched_nodes=len(matching.nodes),
         matched_buffers=len(matching.buffers),
         missing=(*_missing(a, "a"), *_missing(b, "b")),
+        decisions=decision_changes(matching),
         problems=(*a.problems, *b.problems),
     )
 

@@ -33,6 +33,7 @@ from inductor_probe.report.document import (
     Table,
     place,
 )
+from inductor_probe.report.pages.why import decision_lines
 from inductor_probe.report.units import bytes_text, counted, dims_text, shorten
 from inductor_probe.report.words.fusion import (
     OUTCOMES,
@@ -258,6 +259,7 @@ def _pair_page(row: FusionDecision, limit: int | None) -> Iterator[Block]:
     yield Heading(
         [(f"{facts.first.name} and {facts.second.name}", "bold"), "  ", outcome, f"  in {row.graph}"]
     )
+    yield from decision_lines(row.causes, f"{facts.first.name} {facts.second.name}")
     yield Facts(_decision(row))
     for sentence in reason_texts(row):
         yield Line(sentence, 2)

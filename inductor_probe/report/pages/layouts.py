@@ -24,6 +24,7 @@ from inductor_probe.report.document import (
     remark_lines,
     source_text,
 )
+from inductor_probe.report.pages.why import decision_lines
 from inductor_probe.report.units import (
     bytes_were,
     bytes_with,
@@ -128,6 +129,7 @@ def layout_page(row: LayoutRow) -> Iterator[Block]:
         yield Line(("returned by the graph", "bold"))
     for remark in row.remarks:
         yield RemarkLine(remark.kind, sentence(remark))
+    yield from decision_lines(row.causes, row.buffer)
 
 
 def _index_picture(row: LayoutRow) -> str:

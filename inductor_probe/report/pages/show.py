@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 from inductor_probe.model.fx import FxNode
@@ -407,8 +408,7 @@ def _patterns(accesses: Sequence[Access]) -> Inline:
 
 def _buffer_page(page: BufferPage, dumped: Dumped, *, raw: bool) -> Iterator[Block]:
     """One buffer: its layout, and what computes it."""
-    yield from layout_page(page.row)
-    yield from decision_lines(page.causes, page.row.buffer)
+    yield from layout_page(replace(page.row, causes=page.causes))
     if (part := page.producer) is not None:
         yield Heading([(f"computed by {part.row.node}", "bold"), "  ", (does(part.row), "cyan")], 2)
         yield Facts([("links", _chain(part.row.link))])

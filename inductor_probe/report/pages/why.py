@@ -31,11 +31,10 @@ from inductor_probe.report.words.causes.sentences import (
     sentence,
     short_cause,
     short_setting,
-    stack_texts,
 )
 from inductor_probe.report.words.remarks import sentence as remark_sentence
 
-_MOST_PAGES = 4
+_MOST_PAGES = 5
 """Decisions about a subject that are shown with their evidence; further ones are rows of a table."""
 _MOST_ROWS = 30
 _MOST_NAME = 40
@@ -57,9 +56,12 @@ def _page(row: GraphCauses, everything: bool, *, alone: bool) -> Iterator[Block]
         yield Heading((row.graph, "bold"))
     if not row.causes:
         yield Line(nothing_text(row))
-    shown = row.causes if everything else row.causes[:_MOST_PAGES]
-    yield from apart(_cause(cause, row) for cause in shown)
-    if rest := row.causes[len(shown) :]:
+    shown = row.causes if everything else _first(row)
+    groups: dict[object, list[Cause]] = {}
+    for cause in shown:
+        groups.setdefault((cause.nodes, cause.kernels, cause.fx, cause.knowledge), []).append(cause)
+    yield from apart(map(_group, groups.values()))
+    if rest := [cause for cause in row.causes if cause not in shown]:
         yield Line()
         yield Line((f"{counted(len(rest), 'further decision')}:", "bold"))
         yield _table(rest, everything)
@@ -81,10 +83,24 @@ def nothing_text(row: GraphCauses) -> str:
     return f"nothing was decided about {names}: looked for {kinds}{tried}"
 
 
-def _cause(cause: Cause, row: GraphCauses) -> Iterator[Block]:
-    """Yield a decision: the sentence, then what it rests on, then what changes it."""
-    yield RemarkLine(cause.kind, cause_sentence(cause))
-    yield Facts([*_facts(cause), *_changes(cause)])
+def _first(row: GraphCauses) -> Sequence[Cause]:
+    """Return the decisions that are shown whole: those about the subject itself, and what was missed."""
+    names = {subject.name for subject in row.asked}
+    first = [
+        cause
+        for cause in row.causes
+        if cause.kind in ("missed", "hazard")
+        or any(subject.name in names or names & {*subject.name.split("_")} for subject in cause.subjects)
+    ]
+    return (first or row.causes)[:_MOST_PAGES]
+
+
+def _group(causes: Sequence[Cause]) -> Iterator[Block]:
+    """Yield decisions about the same nodes: what each rests on, what changes it, and then the nodes."""
+    for cause in causes:
+        yield RemarkLine(cause.kind, cause_sentence(cause))
+        yield Facts([*_facts(cause), *_changes(cause)])
+    yield Facts(_nodes(causes))
 
 
 def cause_sentence(cause: Cause) -> str:
@@ -96,19 +112,24 @@ def cause_sentence(cause: Cause) -> str:
 
 def _facts(cause: Cause) -> Iterator[tuple[str, Inline]]:
     decision = cause.decision
-    if decision is not None:
-        yield "compared", ", ".join(operand_texts(decision))
-        yield "decided in", place_text(decision)
-        callers = list(stack_texts(decision))[:_MOST_CALLERS]
-        yield "called by", "\n".join(callers)
-        yield "asked", f"{decision.times} times; the last answer counts" if decision.times > 1 else ""
-    else:
+    if decision is None:
         yield "known", f"{cause.knowledge} in the dump, which does not record the decision"
-    yield "at stake", _stake(cause)
-    yield "kernel", _kernels(cause)
-    yield "FX nodes", first_names(cause.fx, 6)
-    yield "dump", ", ".join(place(span) for span in cause.evidence[:_MOST_LINES])
-    lines = [source_text(line) for line in own_lines(cause.sources)]
+        return
+    yield "compared", ", ".join(operand_texts(decision))
+    yield "decided in", place_text(decision)
+    yield "called by", " < ".join(frame.function for frame in decision.stack[:_MOST_CALLERS])
+    yield "asked", f"{decision.times} times; the last answer counts" if decision.times > 1 else ""
+
+
+def _nodes(causes: Sequence[Cause]) -> Iterator[tuple[str, Inline]]:
+    """Yield what decisions about the same nodes have in common."""
+    first = causes[0]
+    yield "at stake", ", ".join(dict.fromkeys(filter(None, map(_stake, causes))))
+    yield "kernel", ", ".join(dict.fromkeys(filter(None, map(_kernels, causes))))
+    yield "FX nodes", first_names(first.fx, 6)
+    places = dict.fromkeys(place(span) for cause in causes for span in cause.evidence)
+    yield "dump", first_names(tuple(places), _MOST_LINES)
+    lines = [source_text(line) for line in own_lines(first.sources)]
     more = [f"and {len(lines) - _MOST_LINES} more lines"] if len(lines) > _MOST_LINES else []
     yield "from", "\n".join([*lines[:_MOST_LINES], *more])
 
@@ -147,7 +168,7 @@ def _ledger(row: GraphCauses, everything: bool) -> Iterator[Block]:
 
 @dataclass(frozen=True, slots=True)
 class _Folded:
-    """Decisions that differ in their subjects alone: what is in common, whom they are about, the sums."""
+    """Decisions that read alike: the weightiest, whom all are about, the bytes and times of them all."""
 
     cause: Cause
     about: tuple[str, ...]
@@ -156,18 +177,19 @@ class _Folded:
 
 
 def _fold(causes: Iterable[Cause]) -> list[_Folded]:
-    """Fold decisions of equal cause and operands, as the layers of a network have them."""
+    """Fold decisions of one text, as the values of a formula and the layers of a network have them.
+
+    What is at stake counts once for the same nodes: `inlined: a single user` of ten values of op1 is what op1
+    moves.
+    """
     groups: dict[object, list[Cause]] = {}
     for cause in causes:
-        decision = cause.decision
-        key: object = cause.remark
-        if decision is not None:
-            key = (decision.kind, decision.outcome, decision.cause, decision.operands)
-        groups.setdefault(key, []).append(cause)
+        groups.setdefault((cause.kind, cause.topic, row_text(cause)), []).append(cause)
     folded = []
     for members in groups.values():
-        costs = [member.cost for member in members if member.cost is not None]
-        times = [member.seconds for member in members if member.seconds is not None]
+        distinct = {member.nodes or member.subjects: member for member in members}.values()
+        costs = [member.cost for member in distinct if member.cost is not None]
+        times = [member.seconds for member in distinct if member.seconds is not None]
         about = tuple(" + ".join(subject.name for subject in member.subjects[:2]) for member in members)
         folded.append(
             _Folded(members[0], about, sum(costs) if costs else None, sum(times) if times else None)
@@ -178,6 +200,7 @@ def _fold(causes: Iterable[Cause]) -> list[_Folded]:
 _COLUMNS = (
     Column("", fold="never"),
     Column("about", fold="middle", least=14),
+    Column("kind", fold="never", rank=2),
     Column("decision", most=60),
     Column("bytes", right=True, fold="never"),
     Column("time", right=True, fold="never"),
@@ -195,13 +218,14 @@ def _table(causes: Sequence[Cause], everything: bool) -> Table:
             [
                 _SIGNS.get(cause.kind, (cause.kind, "dim")),
                 (f"{shorten(row.about[0], _MOST_NAME)}{others}", "bold"),
+                kind_words(cause.topic) if cause.topic else "-",
                 row_text(cause),
                 bytes_text(row.cost) if row.cost is not None else "-",
                 duration(row.seconds) if row.seconds is not None else "-",
                 short_setting(setting) if setting else "source" if cause.changes else "-",
             ]
         )
-    shown = [index for index in range(len(_COLUMNS)) if index < 4 or any(line[index] != "-" for line in rows)]
+    shown = [index for index in range(len(_COLUMNS)) if index < 5 or any(line[index] != "-" for line in rows)]
     return Table(
         [_COLUMNS[index] for index in shown],
         [[line[index] for index in shown] for line in rows],

@@ -6,9 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from inductor_probe.model.decision import Decision
 from inductor_probe.model.diff import (
     BufferChange,
     Count,
+    DecisionChange,
     FactChange,
     GraphDiff,
     KernelMatch,
@@ -19,6 +21,7 @@ from inductor_probe.model.diff import (
 )
 from inductor_probe.model.proof import Proof, ProofCode
 from inductor_probe.report.units import bytes_text, counted, dims_text
+from inductor_probe.report.words.causes.sentences import short_cause
 from inductor_probe.report.words.templates import fill, listed
 
 EQUAL = "A and B compute the same with the same code"
@@ -96,6 +99,7 @@ def _headlines(diff: GraphDiff) -> Iterator[str]:
     yield from _inputs_or_outputs("input", diff.inputs)
     yield from _nodes(diff.nodes)
     yield from _kernels(diff)
+    yield from _decisions(diff.decisions)
     yield from _calls(diff)
     if diff.fusion:
         relations = Counter(change.relation for change in diff.fusion)
@@ -170,6 +174,25 @@ def _kernels(diff: GraphDiff) -> Iterator[str]:
         if fact.weight == "major" and not is_of_environment(diff, fact):
             where = kernels[0] if len(kernels) == 1 else f"{len(kernels)} kernels"
             yield f"{fact_words(fact)} in {where}"
+
+
+def _decisions(changes: tuple[DecisionChange, ...]) -> Iterator[str]:
+    """Yield which decisions fell otherwise and why on both sides, equal changes in one sentence."""
+    groups: dict[str, list[str]] = {}
+    for change in changes:
+        about = "_".join(name for group in change.a.subjects for name in group)
+        a, b = decision_words(change.a), decision_words(change.b)
+        groups.setdefault(f"{a} -> {b}", []).append(about)
+    for text, names in list(groups.items())[:_NAMED]:
+        yield f"{listed(names, _NAMED)}: {text}"
+    if len(groups) > _NAMED:
+        rest = sum(map(len, list(groups.values())[_NAMED:]))
+        yield f"{counted(rest, 'more decision')} fell otherwise"
+
+
+def decision_words(decision: Decision) -> str:
+    """`scalar (inner range 3 < 16/4 with 2 operations)`."""
+    return f"{decision.outcome} ({short_cause(decision)})"
 
 
 def is_of_environment(diff: GraphDiff, fact: FactChange) -> bool:

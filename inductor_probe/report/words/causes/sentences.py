@@ -6,7 +6,7 @@ code without a row is shown with its operands: `op0 is scalar: too-deep (depth 3
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from inductor_probe.model.cause import Change
@@ -15,10 +15,14 @@ from inductor_probe.model.setting import CONFIG, Setting
 from inductor_probe.report.units import bytes_text
 from inductor_probe.report.words.causes import WORDS
 from inductor_probe.report.words.causes.rows import KindWords
-from inductor_probe.report.words.templates import MOST_SUBJECTS, fill, joined
+from inductor_probe.report.words.templates import MOST_SUBJECTS, fill, joined, listed
 
 _MISSING = (KeyError, ValueError, TypeError, IndexError)
 """What a template raises over operands that it does not have: of another torch, or a damaged file."""
+
+
+_MOST_VALUES = 6
+"""Values of a list of operands that are shown; `--json` has all."""
 
 
 def sentence(decision: Decision, names: Sequence[str] = ()) -> str:
@@ -82,14 +86,9 @@ def place_text(decision: Decision) -> str:
     return _frame(decision.place)
 
 
-def stack_texts(decision: Decision) -> Iterator[str]:
-    """Yield what called the function that decided, innermost first."""
-    yield from map(_frame, decision.stack)
-
-
 def operand_texts(decision: Decision) -> list[str]:
     """`range 3`, `operations 2`: what torch compared."""
-    return [f"{name.replace('_', ' ')} {_operand(name, value)}" for name, value in decision.operands]
+    return [f"{name.replace('_', ' ')} {_text(_operand(name, value))}" for name, value in decision.operands]
 
 
 def kind_words(kind: DecisionKind) -> str:
@@ -129,6 +128,13 @@ def _operand(name: str, value: Operand) -> Any:
     if name.endswith("bytes") and isinstance(value, int) and not isinstance(value, bool):
         return bytes_text(value)
     return value
+
+
+def _text(value: Any) -> str:
+    """Return an operand as text: of a list of names the first ones, an empty text as `-`."""
+    if isinstance(value, tuple):
+        return listed([item or "-" for item in value], _MOST_VALUES)
+    return str(value)
 
 
 def _coded(decision: Decision) -> str:
