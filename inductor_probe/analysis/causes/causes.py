@@ -291,17 +291,21 @@ class _Maker:
         return (Subject("graph", self._graph.name),)
 
     def _cost(self, decision: Decision, nodes: Sequence[str]) -> int | None:
-        """Return the bytes at stake: an operand that says them, or else what the subjects move."""
-        for name in ("bytes", "shared_bytes"):
-            size = decision.operand(name)
-            if isinstance(size, int) and not isinstance(size, bool):
-                return size
+        """Return the bytes at stake: an operand that says them, or else what the subjects move.
+
+        Of a pair it is what both use, also where torch counted none of it as shared.
+        """
+        size = decision.operand("bytes")
+        if isinstance(size, int) and not isinstance(size, bool):
+            return size
         match decision.subject_type, len(decision.subjects):
             case "node", 2:
-                return shared_bytes(self._graph, *decision.subjects)
+                counted = decision.operand("shared_bytes")
+                sizes = [shared_bytes(self._graph, *decision.subjects), counted]
+                return max((size for size in sizes if isinstance(size, int)), default=None)
             case "buffer", _:
-                sizes = [buffer_traffic(self._graph, name) for group in decision.subjects for name in group]
-                known = [size for size in sizes if size is not None]
+                traffic = [buffer_traffic(self._graph, name) for group in decision.subjects for name in group]
+                known = [size for size in traffic if size is not None]
                 return sum(known) if known else None
         return node_traffic(self._graph, nodes) if nodes else None
 
