@@ -98,7 +98,8 @@ def _first(row: GraphCauses) -> Sequence[Cause]:
 def _group(causes: Sequence[Cause]) -> Iterator[Block]:
     """Yield decisions about the same nodes: what each rests on, what changes it, and then the nodes."""
     for cause in causes:
-        yield RemarkLine(cause.kind, cause_sentence(cause))
+        about = "" if cause.decision is not None else f"{cause.subjects[0].name}: "
+        yield RemarkLine(cause.kind, f"{about}{cause_sentence(cause)}")
         yield Facts([*_facts(cause), *_changes(cause)])
     yield Facts(_nodes(causes))
 
@@ -107,7 +108,7 @@ def cause_sentence(cause: Cause) -> str:
     """Return what was decided, and why; of what was not recorded, what the dump shows."""
     if cause.decision is not None:
         return sentence(cause.decision, [subject.name for subject in cause.subjects])
-    return remark_sentence(cause.remark) if cause.remark else ""
+    return remark_sentence(cause.remark, cause.subjects[0].name) if cause.remark else ""
 
 
 def _facts(cause: Cause) -> Iterator[tuple[str, Inline]]:
@@ -218,7 +219,7 @@ def _table(causes: Sequence[Cause], everything: bool) -> Table:
             [
                 _SIGNS.get(cause.kind, (cause.kind, "dim")),
                 (f"{shorten(row.about[0], _MOST_NAME)}{others}", "bold"),
-                kind_words(cause.topic) if cause.topic else "-",
+                kind_words(cause.topic) if cause.topic else "not recorded",
                 row_text(cause),
                 bytes_text(row.cost) if row.cost is not None else "-",
                 duration(row.seconds) if row.seconds is not None else "-",
@@ -261,3 +262,5 @@ def _missing(row: GraphCauses) -> Iterator[Block]:
     if row.recorded:
         how = "by the version of probe that made it, or on its torch"
     yield Line((f"not recorded in this dump: {kinds} ({how})", "dim"))
+    if not row.recorded:
+        yield Line(("probe kernels, probe fusion and probe layouts show what the dump itself proves", "dim"))
