@@ -19,10 +19,18 @@ _ACCESSES = {
 
 def _derived(operands: Mapping[str, Any]) -> Mapping[str, Any]:
     accesses = [counted(operands[name], noun) for name, noun in _ACCESSES.items() if operands.get(name)]
-    values = {"accesses": joined(accesses)} if accesses else {}
+    values: dict[str, Any] = {"accesses": joined(accesses)} if accesses else {}
     if total := operands.get("operations"):  # none is counted without the heuristics
         values["counted"] = f"{operands.get('non_contiguous', 0)} of {counted(total, 'operation')}"
-    return values
+    columns = ("nodes", "node_operations", "buffers", "indices", "strides")
+    first = next(zip(*(operands.get(column, ()) for column in columns), strict=False), None)
+    return {**values, **(_access(*first) if first else {})}
+
+
+def _access(node: str, operation: str, buffer: str, index: str, stride: str) -> Mapping[str, Any]:
+    """`load of arg0_1[64*x0 - x1 + 63] in op1, stride -1`."""
+    memory = f"{operation} of {buffer}[{index}]" if buffer else f"{operation} {index}"
+    return {"first_access": f"{memory}{f' in {node}' if node else ''}, stride {stride}"}
 
 
 WORDS = KindWords(
@@ -44,7 +52,8 @@ WORDS = KindWords(
         "non-contiguous-accesses": CauseWords(
             "along {loop}, {non_contiguous} of its {operations:# operation} {non_contiguous:?is/are} "
             "non-contiguous[ ({accesses})]: {share:.0%}, where torch stops at {share_limit:.0%} "
-            "(or at {count_limit} of them)",
+            "(or at {count_limit} of them)[; the first is {first_access}]"
+            "[; all of {contiguous_nodes} is contiguous]",
             "non-contiguous {non_contiguous} of {operations:# operation}",
         ),
         "short-inner-range": CauseWords(

@@ -1,0 +1,215 @@
+"""A process that compiles programs one after another, with the hooks of `probe dump`. See `recorders.py`.
+
+Arguments: FOLDER `decisions`|`facts` [`compilers`]. It reads names on its standard input, and answers each
+with a line of JSON: seconds and the number of decisions of a program, digests of `output_code.py` of a case.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import sweep_op_db
+import sweep_worker
+
+from inductor_probe.capture import hooks
+from inductor_probe.capture.events import EVENTS_NAME, EventLog
+from inductor_probe.model.decision import DECISIONS_NAME
+
+SCENARIOS = Path(__file__).parents[1] / "scenarios"
+_SEPARATOR = "::"  # check_hflip::channels_last
+
+
+def five_operators() -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """A function of five operators."""
+    import torch
+
+    def function(image: Any, scale: Any) -> Any:
+        return torch.sigmoid(image.flip(-1) * scale + 1).mean(-1)
+
+    return function, (torch.rand(8, 3, 64, 64), torch.rand(3, 1, 1))
+
+
+def transformer_block() -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """A block of a transformer."""
+    import torch
+
+    layer = torch.nn.TransformerEncoderLayer(64, 4, 256, dropout=0.0, batch_first=True, norm_first=True)
+
+    def function(tokens: Any) -> Any:
+        return layer(tokens)
+
+    return function, (torch.rand(2, 32, 64),)
+
+
+def antialias() -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """Resampling in two passes, with gathers and reductions."""
+    import torch
+
+    scenario: Any = importlib.import_module("check_interpolate_bilinear_aa")
+
+    def function(image: Any) -> Any:
+        return scenario.separable(image, 64, 64)
+
+    return function, (torch.rand(1, 3, 128, 128).contiguous(memory_format=torch.channels_last),)
+
+
+def three_hundred_nodes() -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """A graph of 300 operators, a third of which are buffers."""
+    import torch
+
+    def function(values: Any, weight: Any) -> Any:
+        for _ in range(60):
+            values = torch.relu(values * weight) + values.mean(-1, keepdim=True)
+            values = torch.tanh(values)
+        return values
+
+    return function, (torch.rand(64, 128), torch.rand(128))
+
+
+PROGRAMS = {
+    function.__name__: function
+    for function in (five_operators, transformer_block, antialias, three_hundred_nodes)
+}
+
+
+def compiler(patches: dict[str, Any], **options: Any) -> Callable[..., Any]:
+    """Return `torch.compile` that computes with the FX graph, with settings of inductor."""
+    compile_: Any = sweep_worker.compiler(None)
+    backend = compile_.keywords["backend"]
+
+    def patched(graph: Any, inputs: Any) -> Any:
+        import torch
+
+        with torch._inductor.config.patch(patches):
+            return backend(graph, inputs)
+
+    import torch
+
+    return functools.partial(torch.compile, backend=patched, **options)
+
+
+def time_program(name: str, tree: Path, events: Path, *, compilers: bool) -> dict[str, float]:
+    """Compile a program cold; return seconds, and how many decisions were recorded."""
+    import torch
+
+    function, inputs = PROGRAMS[name]()
+    shutil.rmtree(tree, ignore_errors=True)
+    shutil.rmtree(os.environ["TORCHINDUCTOR_CACHE_DIR"], ignore_errors=True)
+    sweep_worker.start_over(tree)
+    compile_: Callable[..., Any] = torch.compile if compilers else compiler({})
+    compiled = compile_(function)
+    wall, cpu = time.perf_counter(), time.thread_time()
+    compiled(*inputs)
+    seconds = {"wall": time.perf_counter() - wall, "cpu": time.thread_time() - cpu}
+    files = tree.rglob(DECISIONS_NAME)
+    decisions = sum(len(file.read_text(encoding="utf-8").splitlines()) - 2 for file in files)
+    return {**seconds, "decisions": decisions}
+
+
+def scenario_cases() -> list[str]:
+    """Return all cases that a CPU can run, as `check_hflip::channels_last`."""
+    names = []
+    for path in sorted(SCENARIOS.glob("check_*.py")):
+        scenario = importlib.import_module(path.stem).scenario
+        cases = (scenario.case(name) for name in scenario.cases)
+        names += [
+            f"{path.stem}{_SEPARATOR}{case.name}"
+            for case in cases
+            if case.knobs.get("device", "cpu") == "cpu"
+        ]
+    return names
+
+
+def operator_cases(count: int) -> list[str]:
+    """Return `count` cases of the operator database, spread evenly over all."""
+    names = sweep_op_db.names("cpu")
+    return [names[index * len(names) // count] for index in range(count)]
+
+
+class _Scenarios:
+    """Cases of scenarios for `sweep_worker.compile_case`."""
+
+    def names(self, _device: str) -> list[str]:
+        return scenario_cases()
+
+    def attempts(self, name: str, _device: str, _compiler: Any) -> Iterator[Callable[[], object]]:
+        module, case = name.split(_SEPARATOR)
+        scenario = importlib.import_module(module).scenario
+        check = scenario.build(scenario.case(case))
+        options = {"dynamic": False, **check.options}
+        patches = dict(options.pop("options", {}))
+        patches.update(_mode_settings(options.pop("mode", None)))
+        compiled = compiler(patches, **options)(check.function)
+        yield (
+            functools.partial(check.step, compiled, *check.inputs)
+            if check.step
+            else functools.partial(compiled, *check.inputs)
+        )
+
+
+def _mode_settings(mode: str | None) -> dict[str, Any]:
+    import torch
+
+    settings: dict[str, Any] = torch._inductor.list_mode_options(mode) if mode else {}
+    return settings
+
+
+def code_of(name: str, tree: Path, events: Path) -> dict[str, Any]:
+    """Compile a case; return the digest of each graph's code, and what recorders could not record."""
+    seen = events.stat().st_size
+    shutil.rmtree(os.environ["TORCHINDUCTOR_CACHE_DIR"], ignore_errors=True)
+    cases: Any = _Scenarios() if _SEPARATOR in name else sweep_op_db
+    folder = tree.parent
+    reason = sweep_worker.compile_case(cases, name, "cpu", sweep_worker.compiler(None), folder)
+    files = sorted((folder / sweep_worker.TREE).rglob("output_code.py"))
+    code = {file.parent.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+    with events.open(encoding="utf-8") as lines:
+        lines.seek(seen)
+        new = [json.loads(line) for line in lines]
+    notes = [str(event["values"]) for event in new if event.get("code") == "recorder-failed"]
+    return {"code": code, "notes": notes, "reason": reason}
+
+
+def main() -> None:
+    """Answer names until the input ends."""
+    folder, kind, *compilers = Path(sys.argv[1]), *sys.argv[2:]
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)
+    events = EventLog(folder / "staging")
+    hooks.install(events, folder / "staging", save_inputs=False, decisions=kind == "decisions")
+    sys.path.insert(0, str(SCENARIOS))
+    import torch
+
+    torch.set_num_threads(2)
+    sweep_worker.compiler(None)  # imports inductor
+    torch._dynamo.config.capture_dynamic_output_shape_ops = True
+    torch._dynamo.config.capture_scalar_outputs = True
+    if not compilers:
+        sweep_worker.skip_compilers()
+    tree, log = folder / sweep_worker.TREE, folder / "staging" / EVENTS_NAME
+    for line in sys.stdin:
+        name, _, count = line.strip().partition(" ")
+        answer: Any
+        if name == "programs":
+            answer = list(PROGRAMS)
+        elif name == "cases":
+            answer = [*scenario_cases(), *operator_cases(int(count))]
+        elif name in PROGRAMS:
+            answer = time_program(name, tree, log, compilers=bool(compilers))
+        else:
+            answer = code_of(name, tree, log)
+        answers.write(json.dumps(answer) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,61 @@
+"""Recorders change nothing of what is compiled, and one that fails is a note and costs no compile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from inductor_probe.model.decision import DECISIONS_NAME
+from inductor_probe.store.decisions import read_decisions
+from tests.capture.conftest import SCENARIOS, Dumped, run_dump
+
+FAILING = """\
+import torch
+from inductor_probe.capture.recorders import threads
+
+def fail(*args):
+    raise RuntimeError("torch is not what it was")
+
+threads._Recorder._decision = fail
+
+for size in (64, 65):
+    torch.compile(lambda values: values + 1, dynamic=False)(torch.ones(size))
+"""
+
+
+def codes(dumped: Dumped) -> dict[str, bytes]:
+    folder = dumped.run / "torchinductor"
+    return {path.parent.name: path.read_bytes() for path in folder.glob("*/output_code.py")}
+
+
+@pytest.mark.compiles
+@pytest.mark.parametrize(
+    ("script", "case"), [("check_hflip.py", "channels_last"), ("check_softmax.py", "columns")]
+)
+def test_the_code_is_the_same_with_recorders_and_without(tmp_path: Path, script: str, case: str) -> None:
+    recorded, plain = (
+        run_dump(tmp_path, SCENARIOS / script, cases=[case], record=record) for record in (True, False)
+    )
+    assert codes(recorded) == codes(plain) != {}
+    assert list(recorded.run.rglob(DECISIONS_NAME))
+    assert not list(plain.run.rglob(DECISIONS_NAME))
+
+
+@pytest.mark.compiles
+def test_a_recorder_that_fails_is_noted_once_and_the_compile_goes_on(
+    dump_source: Callable[..., Dumped],
+) -> None:
+    dumped = dump_source(FAILING)
+    [note] = dumped.manifest.notes
+    assert note.code == "recorder-failed"
+    assert dict(note.values) == {
+        "recorder": "threads._Recorder._record",
+        "error": "RuntimeError: torch is not what it was",
+    }
+    assert len(codes(dumped)) == 2
+    for path in dumped.run.rglob(DECISIONS_NAME):
+        kinds = {decision.kind for decision in read_decisions(path).decisions}
+        assert "vectorisation" in kinds
+        assert "threads" not in kinds
