@@ -127,7 +127,7 @@ class CommaList(click.ParamType):  # type: ignore[type-arg]
         if self.words and all(parts):
             return tuple(dict.fromkeys(parts))
         if self.words or not all(part.isdecimal() and int(part) for part in parts):
-            example = "random or random,zeros" if self.words else "1 or 1,2"
+            example = f"{self.words[0]} or {','.join(self.words[:2])}" if self.words else "1 or 1,2"
             self.fail(f"invalid list {value!r} (examples: {example})", param, ctx)
         return tuple(dict.fromkeys(map(int, parts)))
 

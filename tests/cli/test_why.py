@@ -244,3 +244,9 @@ def test_layouts_and_fusion_say_what_was_recorded(probe: Probe, recorded: Record
     ran = probe("layouts", "buf0", recorded("hflip_cl", [realised]))
     assert "buf0 is a buffer of its own" in ran.out
     assert "probe why buf0 shows what was compared" in ran.out
+
+
+def test_two_names_of_one_node_are_no_pair(probe: Probe, recorded: Recorded) -> None:
+    ran = probe("why", "op0", "buf0", recorded("hflip_cl", [scalar(1, "op0")]))
+    assert ran.status == 2
+    assert "op0 and buf0 both name op0" in ran.err

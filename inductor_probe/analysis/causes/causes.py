@@ -28,6 +28,7 @@ from inductor_probe.analysis.names import (
     resolve,
 )
 from inductor_probe.analysis.work import buffer_traffic, node_traffic, shared_bytes
+from inductor_probe.errors import ProbeError
 from inductor_probe.model.cause import Cause, Change, GraphCauses
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.decision import DECISION_KINDS, Decision
@@ -73,10 +74,14 @@ def graph_causes(
         seconds: how long kernels take, by name, as far as they were timed.
 
     Raises:
-        NotFoundError: the graph has no such subject; near names are offered. ProbeError: several fit.
+        NotFoundError: the graph has no such subject; near names are offered. ProbeError: several fit, or
+            both names mean the same nodes.
     """
     subjects = tuple(resolve(graph, name, (*EVERY_TYPE, "operator")) for name in names)
     scopes = [_scope(graph, subject) for subject in subjects]
+    if len(scopes) > 1 and scopes[0].nodes and scopes[0].nodes == scopes[1].nodes:
+        both = " and ".join(subject.name for subject in subjects)
+        raise ProbeError(f"{both} both name {'_'.join(sorted(scopes[0].nodes))}", f"probe why {names[0]}")
     recorded = graph.decisions
     decisions = [
         decision
