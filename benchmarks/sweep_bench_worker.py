@@ -24,8 +24,8 @@ from inductor_probe.harness import reference
 from inductor_probe.harness.bench import Bench
 from inductor_probe.harness.checks import ANYTHING, Check
 from inductor_probe.harness.inputs import changed, clone
-from inductor_probe.harness.judge import POISON, judge
-from inductor_probe.harness.references import prepare
+from inductor_probe.harness.judge import POISON
+from inductor_probe.harness.references import judge, prepare
 from inductor_probe.reader.debug_dir import graph_dir, read_graph
 
 _REASON = 500
@@ -105,7 +105,7 @@ def check(folder: Path, out: Path) -> str:
             raise Failed("does not run", said(error)) from error
         note = same_bits(names, original, inputs, rounds[0][0].expected)
         for variant in bench.variants():
-            verdict = judge(bench, variant, [each for each, _ in rounds])
+            verdict = judge(variant, [each for each, _ in rounds])
             if not verdict.correct:
                 raise Failed("copy wrong", verdict.sentence())
     far = f"off by more than eager, within {needed:g} times" if needed > 1 else ""

@@ -17,7 +17,7 @@ from inductor_probe.bench_file.constants import Constants, graph_constants
 from inductor_probe.bench_file.inputs import make_inputs_source
 from inductor_probe.bench_file.reference import ReferenceSource, reference_source
 from inductor_probe.bench_file.sections import Sections, Statement, cut, defined, kernel_name
-from inductor_probe.harness import CORE, HEAD, ONLY_ON_GPU, ONLY_ORDERED
+from inductor_probe.harness import CORE, HEAD, ONLY_ON_GPU, ORDERS
 from inductor_probe.harness.options import LAST_LINE
 from inductor_probe.model.layouts import InputBound
 from inductor_probe.model.manifest import ConstantFact, InputFact
@@ -40,6 +40,7 @@ copies. Edit a _v2 and run this file: a copy that computes anything else is show
 not timed. More copies (NAME_v3) are found by their names. Leave the rest: it is what they are compared to.
 """'''
 _RULE = "# " + "-" * 98
+_WIDTH = 96
 _CORE_TITLE = "The core of inductor_probe's harness: nothing below depends on the graph"
 
 
@@ -80,21 +81,19 @@ def bench_source(
     if set(graph) & set('"\\') or not graph.isprintable():  # else it would end or change the text around it
         title = repr(graph)[1:-1].replace('"', '\\"')
     inputs, sizes = make_inputs_source(sections.tail, runnable, facts, bounds)
-    pasted = core(gpu="'cuda" in output_code, ordered="form=" in inputs)
+    pasted = core(gpu="'cuda" in output_code)
     torch_imports = [line for line in pasted.torch_imports if line not in dumped.splitlines()]
     parts = [
         _DOC.format(graph=title, by=f" of torch {version}" if version else "", triton=triton),
-        "\n".join(["from __future__ import annotations\n", *pasted.imports]),
-        _head(graph, sections.names, sizes, reference),
-        pasted.options,
-        _START,
-        "\n".join(torch_imports),
+        "\n".join(["from __future__ import annotations\n", *pasted.imports, "\n"])
+        + _head(graph, sections.names, sizes, reference),
+        "\n".join([pasted.options, "", _START + (_CONSTANTS if made.source else ""), *torch_imports]),
         _titled("As output_code.py has it: imports and names", dumped),
         *([_titled("How the C++ below has to be compiled", settings)] if settings else []),
         _titled("Kernels, each with a copy to edit", _kernels(sections)),
         _titled("The wrapper, with a copy to edit", _wrapper(sections)),
         *([_titled("Constants", _constants(made))] if made.source else []),
-        _titled("Inputs", inputs),
+        _titled("Inputs", f"{pasted.orders}\n\n\n{inputs}" if "form=" in inputs else inputs),
         _titled("The reference: the graph as aten operations", _reference(reference)),
         _titled(_CORE_TITLE, pasted.code),
         'if __name__ == "__main__":\n    sys.exit(main(Bench(globals(), OPTIONS.size), OPTIONS))',
@@ -103,11 +102,16 @@ def bench_source(
 
 
 _START = """if __name__ == "__main__":
-    OPTIONS = read_options(GRAPH, KERNELS, SIZES, "".join(linecache.getlines(__file__)))"""
+    OPTIONS = read_options(GRAPH, KERNELS, SIZES, Path(__file__).read_text(encoding="utf-8"))
+"""
+_CONSTANTS = """    sys.exit(f"this graph has constants, which are loaded by: probe bench-kernel {GRAPH}")
+"""
 
 
 def _head(graph: str, kernels: Sequence[str], sizes: Mapping[str, int], reference: ReferenceSource) -> str:
-    names = "".join(f"\n    {name!r}," for name in kernels) + "\n" * bool(kernels)
+    names = ", ".join(map(repr, kernels))
+    if len(names) > _WIDTH:
+        names = "".join(f"\n    {name!r}," for name in kernels) + "\n"
     return "\n".join(
         [
             f"GRAPH = {graph!r}",
@@ -163,22 +167,26 @@ def _code(statements: Sequence[Statement]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Core:
-    """What is pasted into a bench file: imports, code above the kernels, and code below all else."""
+    """What is pasted into a bench file: imports, code above the kernels, and code below all else.
+
+    `orders` goes above `make_inputs`, where that puts values into an order.
+    """
 
     imports: tuple[str, ...]
     torch_imports: tuple[str, ...]
     options: str
     code: str
+    orders: str
 
 
 @cache
-def core(gpu: bool, ordered: bool) -> Core:
-    """Return what is pasted: for a graph that runs on a GPU, and with inputs whose values are in an order.
+def core(gpu: bool) -> Core:
+    """Return what is pasted, for a graph that runs on a GPU or one that does not.
 
     Two modules that say `from typing import Any` and `from typing import TypeAlias` make one line of both.
     """
-    names: dict[str, set[str]] = {"linecache": set(), "sys": set()}
-    left_out = (*(() if gpu else ONLY_ON_GPU), *(() if ordered else ONLY_ORDERED))
+    names: dict[str, set[str]] = {"sys": set(), "pathlib": {"Path"}}
+    left_out = () if gpu else ONLY_ON_GPU
     options = [_pasted(stem, names) for stem in HEAD]
     code = [_pasted(stem, names) for stem in CORE if stem not in left_out]
     lines = [
@@ -190,7 +198,9 @@ def core(gpu: bool, ordered: bool) -> Core:
     lines.sort(key=lambda line: (line.startswith("from"), line))
     of_torch = [line for line in lines if line.split(maxsplit=2)[1].startswith("torch")]
     others = [line for line in lines if line not in of_torch]
-    return Core(tuple(others), tuple(of_torch), "\n\n".join(options), "\n\n".join(code))
+    return Core(
+        tuple(others), tuple(of_torch), "\n\n".join(options), "\n\n".join(code), _pasted(ORDERS, names)
+    )
 
 
 def _pasted(stem: str, names: dict[str, set[str]]) -> str:
@@ -234,8 +244,7 @@ def _with_short_docs(text: str, tree: ast.Module) -> list[str]:
 
 def other_harness(text: str) -> bool:
     """Tell whether the core in a bench file is not that of this version: of another one, or edited."""
-    cores = [core(gpu, ordered) for gpu in (False, True) for ordered in (False, True)]
-    return not any(one.code in text and one.options in text for one in cores)
+    return not any(one.code in text and one.options in text for one in (core(gpu=False), core(gpu=True)))
 
 
 def is_complete(text: str) -> bool:

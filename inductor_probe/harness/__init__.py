@@ -12,16 +12,14 @@ CORE = (
     "alone",
     "bench",
     "inputs",
-    "orders",
     "judge",
     "checks",
     "reference",
     "launches",
     "timing",
     "events",
-    "report",
 )
 ONLY_ON_GPU = ("events",)
 """Pasted into bench files of graphs on a GPU only: nothing calls what is in them elsewhere."""
-ONLY_ORDERED = ("orders",)
-"""Pasted where inputs have values in an order only."""
+ORDERS = "orders"
+"""Pasted above `make_inputs`, where the inputs of a graph have values in an order."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import gc
-import importlib
+import math
 import random
-import runpy
+import statistics
 import time
-from typing import Any
+from collections.abc import Iterable
+from operator import attrgetter
+from typing import Any, TypeAlias
 
 import torch
 from torch._inductor.async_compile import shutdown_compile_workers
@@ -17,47 +18,40 @@ from inductor_probe.harness.bench import Bench, original_of
 from inductor_probe.harness.checks import Check
 from inductor_probe.harness.events import EventClock, GpuStream
 from inductor_probe.harness.inputs import clone, tensors_of
-from inductor_probe.harness.judge import judge, prepare_all
+from inductor_probe.harness.judge import POISON, Round
 from inductor_probe.harness.launches import Pair, call_pairs, kernel_pairs
 from inductor_probe.harness.reference import expect
-from inductor_probe.harness.report import Timed, table
-from inductor_probe.harness.timing import SLOTS, Ring, cpu_clock, make_side, time_quads
+from inductor_probe.harness.timing import Quad, cpu_clock, lap_of, time_quads
 
-MOST_BYTES = 1 << 30  # of all copies of the arguments of a launch
+CORRECT = attrgetter("correct")  # the smallest of several checks is the first that failed
+Timed: TypeAlias = "tuple[str, str | None, list[Quad]]"  # names of a baseline and a candidate, their quads
 
 
 def main(bench: Bench, options: argparse.Namespace) -> int:
     """Check, time and report; return 1 if anything is wrong, else 0."""
-    if "make_constants" in bench.namespace:
-        print(f"this graph has constants: probe bench-kernel {bench.graph} loads them and runs this file")
-        return 2
     torch.set_num_threads(options.threads)
     shutdown_compile_workers()
-    for name in options.imports:
-        runpy.run_path(name) if name.endswith(".py") else importlib.import_module(name)
     with torch.no_grad():
-        checks, timed = measure(bench, options)
+        checks, _ = measure(bench, options)
     wrong = [check.name for check in checks if not check.correct]
-    if timed:
-        print(f"\n{bench.graph}, {options.threads} threads\n{table(timed, wrong)}\n")
-    if "call" in wrong:
-        width = torch.backends.cpu.get_cpu_capability()
-        print(f"call is wrong, so nothing was timed; has this machine ({width}) the vectors of the dump's?")
-    print(f"probe bench-kernel {bench.graph} adds: a verdict from several processes, overheads, a roofline")
+    if wrong:
+        print(f"\nWRONG, so not timed: {', '.join(wrong) if 'call' not in wrong else 'call, and all else'}")
+    print(f"\nprobe bench-kernel {bench.graph} adds: a verdict from several processes, overheads, a roofline")
     return 1 if wrong else 0
 
 
 def measure(bench: Bench, options: argparse.Namespace) -> tuple[list[Check], list[Timed]]:
-    """Check the pristine call and the copies, print what comes out, and time those that are right."""
-    rounds, pristine = prepare_all(bench, options.seed, expect)
-    print(pristine.sentence(), flush=True)
-    checks, wrappers = [pristine], {*bench.variants("call")} - {"call_v2"}
+    """Check the pristine call and the copies, time those that are right, and print each result."""
+    rounds = [Round(bench, options.seed + number, fill, expect) for number, fill in enumerate(POISON)]
+    wrappers = {*bench.variants("call")} - {"call_v2"}
+    checks = [min((each.check for each in rounds), key=CORRECT)]
+    print(checks[0].sentence(), flush=True)
     for name in bench.variants():
         if "call" + name.removeprefix(original_of(name)) in wrappers - {name}:
             continue  # a kernel that may fit the buffers of its own wrapper only: that is checked instead
-        checks.append(judge(bench, name, rounds))
+        checks.append(min((each.judge(name) for each in rounds), key=CORRECT))
         print(checks[-1].sentence(), flush=True)
-    if options.check_only or not pristine.correct:
+    if options.check_only or not checks[0].correct:
         return checks, []
     inputs, right = clone(rounds[0].inputs), {check.name for check in checks if check.correct}
     pairs = [] if options.kernel else list(call_pairs(bench, inputs, right))
@@ -68,17 +62,26 @@ def measure(bench: Bench, options: argparse.Namespace) -> tuple[list[Check], lis
 
 def time_pairs(pairs: list[Pair], options: argparse.Namespace) -> list[Timed]:
     """Time each pair on the same copies of its arguments, all of them within the budget."""
+    print(f"\n{'median us':>57} {'MAD us':>10} {'ratio':>10}")
     rng, timed = random.Random(options.seed), list[Timed]()  # noqa: S311 - no secret
     end = time.perf_counter() + options.budget
-    gc.disable()
     for number, (base, candidate) in enumerate(pairs):
-        tensors = tensors_of(base.values)
-        size = sum(tensor.untyped_storage().nbytes() for tensor in tensors) or 1
-        ring = Ring(base.values, max(1, min(SLOTS, MOST_BYTES // size)))
-        devices = [tensor.device for tensor in tensors if tensor.is_cuda]
+        devices = [tensor.device for tensor in tensors_of(base.values) if tensor.is_cuda]
         clock: Any = EventClock(GpuStream(devices[0])) if devices else cpu_clock
-        sides = [make_side(subject, ring, clock) for subject in (base, candidate) if subject]
-        share = (end - time.perf_counter()) / (len(pairs) - number)
-        quads = time_quads(sides[0], sides[1] if candidate else None, share, rng)
-        timed.append(Timed(base.name, candidate.name if candidate else None, quads))
+        values = clone(base.values)
+        a, b = (lap_of(subject, values, clock) for subject in (base, candidate or base))
+        quads = time_quads(a, b, (end - time.perf_counter()) / (len(pairs) - number), rng)
+        timed.append((base.name, candidate.name if candidate else None, quads))
+        print_row(base.name, (time for quad in quads for time in quad.samples("A")))
+        if candidate:
+            ratio = math.exp(statistics.median(quad.score() for quad in quads))
+            print_row(candidate.name, (time for quad in quads for time in quad.samples("B")), f"{ratio:.3f}x")
     return timed
+
+
+def print_row(name: str, seconds: Iterable[float], ratio: str = "") -> None:
+    """Print the end of a name, the median of times, and their median distance from it."""
+    times = [1e6 * each for each in seconds]
+    median = statistics.median(times)
+    mad = statistics.median(abs(time - median) for time in times)
+    print(f"{name[-46:]:<46} {median:>10.2f} {mad:>10.2f} {ratio:>10}", flush=True)

@@ -47,18 +47,19 @@ class Slack:
     tolerances: float = 1.0
 
 
-def compare(name: str, values: list[Any], expected: list[Any], slack: list[Slack]) -> Check:
-    """Compare outputs one by one: numbers, sizes and every element."""
+def compare(name: str, values: list[Any], expected: list[Any], slack: list[Slack], like: Any = None) -> Check:
+    """Compare outputs one by one: every element, and the size, or the dtype, size and stride of `like`."""
     check = Check(name)
     if len(values) != len(expected):
         counts = {"values": len(values), "expected": len(expected)}
-        check.remarks.append(("returns {values} values instead of {expected}", counts))
-    for output, (value, right) in enumerate(zip(values, expected, strict=False)):
-        if check.remarks or right is ANYTHING:
+        return Check(name, correct=False, remarks=[("returns {values} values instead of {expected}", counts)])
+    for output, (value, right, form) in enumerate(zip(values, expected, like or expected, strict=True)):
+        if right is ANYTHING:
             continue
-        forms = [f"size {tuple(x.shape)}" if isinstance(x, torch.Tensor) else repr(x) for x in (value, right)]
+        forms = [form_of(value, like is not None), form_of(form, like is not None)]
         if forms[0] != forms[1]:
-            check.remarks.append(("{value} is not {expected}", {"value": forms[0], "expected": forms[1]}))
+            numbers = {"output": output, "form": forms[0], "expected": forms[1]}
+            check.remarks = [("output {output} is {form} instead of {expected}", numbers)]
             check.first_bad_output = output
         elif isinstance(value, torch.Tensor):
             bad, error = differences(value, right, slack[output])
@@ -73,9 +74,15 @@ def compare(name: str, values: list[Any], expected: list[Any], slack: list[Slack
     return check
 
 
-def differences(
-    value: torch.Tensor, expected: torch.Tensor, slack: Slack
-) -> tuple[torch.Tensor, torch.Tensor]:
+def form_of(value: Any, strided: bool) -> str:
+    """Say the size of a tensor; `strided`: dtype, size and stride. Say any other value as it is."""
+    if not isinstance(value, torch.Tensor):
+        return repr(value)
+    dtype, size, stride = str(value.dtype)[6:], list(value.shape), list(value.stride())
+    return f"{dtype} {size} with stride {stride}" if strided else f"size {size}"
+
+
+def differences(value: Any, expected: Any, slack: Slack) -> tuple[torch.Tensor, torch.Tensor]:
     """Return which elements are wrong, and the error of each.
 
     A float may be off by the tolerance of its dtype; by `slack.tolerances` times that, if it stays within

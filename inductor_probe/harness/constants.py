@@ -94,6 +94,8 @@ def bind_constants(bench: Bench) -> list[Remark]:
         if name not in takes:  # its values are in the text of a kernel: a reference with others is wrong
             bench.aten_graph, bench.no_reference = None, sentences[name]
     if bench.missing:
+        for name in bench.variants("call", *bench.missing):
+            del bench.namespace[name]  # nothing can be right by a stand-in
         try:
             with torch.no_grad():
                 bench.namespace["call"](bench.inputs(0))

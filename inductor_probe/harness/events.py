@@ -61,11 +61,7 @@ class EventClock:
     the time. What events add, up to a microsecond, is part of it.
     """
 
-    limits = (
-        0.0005,
-        32,
-        1,
-    )  # of a block: seconds and calls of a lap, laps; a flush takes longer than a short kernel
+    limits = (0.0005, 32)  # of a lap: seconds and calls; a flush takes longer than a short kernel
     sm_hz = 2e9
 
     def __init__(self, stream: Any, *, cold: bool = True) -> None:

@@ -150,6 +150,8 @@ class GpuClock(EventClock):
             unless they are given.
     """
 
+    laps = 1  # of a block
+
     def __init__(
         self,
         stream: ProfiledStream,

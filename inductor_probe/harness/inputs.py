@@ -17,9 +17,7 @@ class Inputs:
     def __init__(self, seed: int) -> None:
         self.generator = torch.Generator().manual_seed(seed)
 
-    def tensor(
-        self, name: str, size: Any, stride: Any, dtype: torch.dtype, device: str, **how: Any
-    ) -> torch.Tensor:
+    def tensor(self, name: str, size: Any, stride: Any, dtype: Any, device: str, **how: Any) -> torch.Tensor:
         """Return a tensor of that layout; `how`: `offset`, bounds, `mean`, `deviation`, `form`, `file`."""
         offset = how.get("offset", 0)
         flat = self.values(offset + span(size, stride), dtype, how.get("low"), how.get("high", 0))
@@ -47,26 +45,21 @@ def span(size: Any, stride: Any) -> int:
 
 def clone(values: Any) -> Any:
     """Copy all tensors in `values`, with strides, offsets, and memory that they share."""
-    copies: dict[int, Any] = {}  # one that a library packed (mkldnn) has no memory to copy
-    return tree_map(lambda value: deepcopy(value, copies) if has_memory(value) else value, values)
+    memo: dict[int, Any] = {}
+    copies = {id(tensor): deepcopy(tensor, memo) for tensor in tensors_of(values)}
+    return tree_map(lambda value: copies.get(id(value), value), values)
 
 
 def tensors_of(values: Any) -> list[Any]:
-    """Return the tensors in `values` that have memory."""
-    return [leaf for leaf in tree_leaves(values) if has_memory(leaf)]
-
-
-def has_memory(value: Any) -> bool:
-    """Tell whether a value is a tensor with memory: one that a library packed has none of its own."""
-    return isinstance(value, torch.Tensor) and not value.is_mkldnn
+    """Return the tensors in `values` that have memory: those that a library packed do not."""
+    return [leaf for leaf in tree_leaves(values) if isinstance(leaf, torch.Tensor) and not leaf.is_mkldnn]
 
 
 def changed(before: list[Any], after: list[Any]) -> list[int]:
     """Return the positions of tensors whose bits differ."""
-
-    def bits(value: Any) -> Any:
-        tensor = value if isinstance(value, torch.Tensor) else torch.empty(0)
-        return tensor.resolve_conj().resolve_neg().contiguous().view(-1).view(torch.uint8)
-
-    pairs = enumerate(zip(before, after, strict=True))
-    return [index for index, (old, new) in pairs if not torch.equal(bits(old), bits(new))]
+    positions = []
+    for index, pair in enumerate(zip(before, after, strict=True)):
+        if isinstance(pair[0], torch.Tensor):
+            plain = (tensor.resolve_conj().resolve_neg().contiguous().view(-1) for tensor in pair)
+            positions += [] if torch.equal(*(tensor.view(torch.uint8) for tensor in plain)) else [index]
+    return positions

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -12,56 +12,6 @@ from inductor_probe.harness.inputs import clone
 from inductor_probe.harness.timing import Subject
 
 Pair: TypeAlias = "tuple[Subject, Subject | None]"
-
-
-class Recorder:
-    """Stands in for a kernel: passes launches on, and notes copies of their arguments."""
-
-    def __init__(self, kernel: Any) -> None:
-        self.kernel, self.launches = kernel, list[Any]()
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Do what calling a C++ kernel does."""
-        self.launches.append(clone((args, kwargs)))
-        return starter(self.kernel)(*args, **kwargs)
-
-    run = __call__  # of a Triton kernel
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.kernel, name)
-
-
-def starter(kernel: Any) -> Callable[..., Any]:
-    """Return what launches a kernel: itself if it is C++, its `run` if it is Triton."""
-    start: Callable[..., Any] = getattr(kernel, "run", kernel)
-    return start
-
-
-def kernel_pairs(bench: Bench, kernel: str, inputs: list[Any], right: set[str]) -> Iterator[Pair]:
-    """Pair each launch of a kernel with that of its right copies, on what it gets in the wrapper."""
-    recorder = Recorder(bench.namespace[kernel])
-    with replaced(bench.namespace, {kernel: recorder}):
-        bench.run("call", clone(inputs))
-    if any(isinstance(arg, ctypes.c_void_p) for args, _ in recorder.launches for arg in args):
-        print(f"{kernel} is not timed alone: it is passed raw pointers, which probe bench-kernel follows")
-        return
-    copies = sorted({*bench.variants(kernel)} & right)
-    for number, values in enumerate(recorder.launches):
-        base, *others = (
-            Subject(name + suffix_of(number, recorder.launches), binder(bench.namespace[name]), values)
-            for name in (kernel, *copies)
-        )
-        yield from ((base, other) for other in others or (None,))
-
-
-def binder(kernel: Any) -> Callable[[Any], Callable[[], Any]]:
-    """Return what makes a function that launches `kernel` from arguments."""
-    return lambda values: partial(starter(kernel), *values[0], **values[1])
-
-
-def suffix_of(number: int, launches: Sequence[Any]) -> str:
-    """Return what a launch is called behind its kernel's name: ` alone`, or ` alone #2` of several."""
-    return " alone" if len(launches) == 1 else f" alone #{number + 1}"
 
 
 def call_pairs(bench: Bench, inputs: list[Any], right: set[str]) -> Iterator[Pair]:
@@ -77,3 +27,40 @@ def call_pairs(bench: Bench, inputs: list[Any], right: set[str]) -> Iterator[Pai
     elif not variants:
         yield call, None
     yield from ((call, caller(name, bench.namespace[name])) for name in sorted(variants))
+
+
+def kernel_pairs(bench: Bench, kernel: str, inputs: list[Any], right: set[str]) -> Iterator[Pair]:
+    """Pair each launch of a kernel with that of its right copies, on what it gets in the wrapper."""
+    recorder = Recorder(bench.namespace[kernel])
+    with replaced(bench.namespace, {kernel: recorder}):
+        bench.run("call", clone(inputs))
+    if any(isinstance(arg, ctypes.c_void_p) for args, _ in recorder.launches for arg in args):
+        print(f"{kernel} is not timed alone: it is passed raw pointers, which probe bench-kernel follows")
+        return
+    names = [kernel, *sorted({*bench.variants(kernel)} & right)]
+    for number, values in enumerate(recorder.launches, 1):
+        suffix = " alone" if len(recorder.launches) == 1 else f" alone #{number}"
+        base, *copies = (Subject(name + suffix, binder(bench.namespace[name]), values) for name in names)
+        yield from ((base, copy) for copy in copies or (None,))
+
+
+def binder(kernel: Any) -> Callable[[Any], Callable[[], Any]]:
+    """Return what makes a function that launches `kernel` from arguments: C++ by a call, Triton by `run`."""
+    return lambda values: partial(getattr(kernel, "run", kernel), *values[0], **values[1])
+
+
+class Recorder:
+    """Stands in for a kernel: passes launches on, and notes copies of their arguments."""
+
+    def __init__(self, kernel: Any) -> None:
+        self.kernel, self.launches = kernel, list[Any]()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Launch the kernel, as its own call or `run` does."""
+        self.launches.append(clone((args, kwargs)))
+        return binder(self.kernel)((args, kwargs))()
+
+    run = __call__
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.kernel, name)

@@ -32,6 +32,7 @@ from inductor_probe.harness.gpu_clock import device_error
 from inductor_probe.harness.inputs import clone, tensors_of
 from inductor_probe.harness.overheads import measure_overheads
 from inductor_probe.harness.quads import (
+    Quad,
     Ring,
     Side,
     gpu_clock,
@@ -44,9 +45,9 @@ from inductor_probe.harness.reference import first_line
 from inductor_probe.harness.references import VariantCheck, Watch, check_all
 from inductor_probe.harness.remarks import Remark, remark
 from inductor_probe.harness.replays import Launch, Pair, call_pairs, kernel_pairs, record, record_all
-from inductor_probe.harness.report import Timed
 from inductor_probe.harness.saved_inputs import KINDS, choose_inputs
-from inductor_probe.harness.timing import LAP_S, LAPS
+from inductor_probe.harness.sides import LAPS
+from inductor_probe.harness.timing import LAP_S
 
 SCHEMA = 2
 SETTLED = 24  # calls of a side that a comparison takes at least, with its calibration and warm-up
@@ -120,6 +121,16 @@ class Checked:
     def to_time(self, copies: bool) -> set[str]:
         """Return the variants that are right, unedited ones with `copies` only."""
         return {check.name for check in self.checks if check.correct and (copies or not check.unedited)}
+
+
+@dataclass
+class Timed:
+    """The quads of a baseline and a candidate, and the seconds spent on them; it may be timed alone."""
+
+    baseline: str
+    candidate: str | None
+    quads: list[Quad]
+    spent: float = 0.0
 
 
 @dataclass

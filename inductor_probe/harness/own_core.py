@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +17,9 @@ import torch
 from inductor_probe.harness.constants import bind_constants
 from inductor_probe.harness.jobs import JobError, import_modules
 from inductor_probe.harness.load import BenchText, LoadError
-from inductor_probe.harness.measure import Options, Times, environment, process_record
+from inductor_probe.harness.measure import Options, Timed, Times, environment, process_record
 from inductor_probe.harness.options import seconds_of
+from inductor_probe.harness.quads import Quad
 from inductor_probe.harness.references import plain_check, unedited
 
 
@@ -51,11 +51,23 @@ def parse(argv: list[str]) -> argparse.Namespace:
     return options
 
 
-def without_unedited(timed: Any, same: set[str]) -> Any:
-    """Return the times of a pair; of an unedited copy no times, of its baseline those beside itself."""
-    if (timed.candidate or "").partition(" ")[0] not in same:
-        return timed
-    return replace(timed, candidate=None, quads=[quad for quad in timed.quads if quad.guard])
+def timed_of(pair: Any, same: set[str]) -> Timed:
+    """Return the times of a pair as every core has them: of those in `same` it has none.
+
+    They are unedited copies, which count as their baseline beside itself. Cores of older versions have
+    objects, and mark the quads of that (`guard`) among others.
+    """
+    baseline, candidate, quads = (
+        pair if isinstance(pair, tuple) else (pair.baseline, pair.candidate, pair.quads)
+    )
+    if (candidate or "").partition(" ")[0] in same:
+        candidate, quads = None, [quad for quad in quads if getattr(quad, "guard", True)]
+    alone = candidate is None
+    return Timed(
+        baseline,
+        candidate,
+        [Quad(quad.order, quad.seconds, alone or getattr(quad, "guard", False)) for quad in quads],
+    )
 
 
 def main() -> None:
@@ -83,14 +95,12 @@ def main() -> None:
     machine, same = environment(), unedited(bench)
     with torch.no_grad():
         checks, timed = names["measure"](bench, options)
-    if not options.copies:
-        timed = [without_unedited(pair, same) for pair in timed]
     cold = "EventClock" in names  # on a GPU
     asked = Options(options.kernel, options.budget, threads=options.threads, cold=cold, seed=options.seed)
     record = process_record(
         bench,
         asked,
-        Times(timed),
+        Times([timed_of(pair, set() if options.copies else same) for pair in timed]),
         inputs=bench.inputs(options.seed),
         variants=[{**plain_check(check), "unedited": check.name in same} for check in checks],
         warnings=[],

@@ -9,7 +9,7 @@ import resource
 import statistics
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import cycle
 from pathlib import Path
@@ -18,12 +18,13 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_map
 
-from inductor_probe.harness import timing
+from inductor_probe.harness import sides, timing
 from inductor_probe.harness.bench import Call
 from inductor_probe.harness.gpu_clock import GpuClock, session_clock
 from inductor_probe.harness.inputs import clone, tensors_of
 from inductor_probe.harness.remarks import Remark, remark
-from inductor_probe.harness.timing import LAPS, SLOTS, Quad, Ring, Side, Subject, cpu_clock
+from inductor_probe.harness.sides import LAPS, SLOTS, STEADY, Ring, Side, warm_up
+from inductor_probe.harness.timing import FEWEST, Subject, cpu_clock
 
 __all__ = [
     "Quad",
@@ -39,7 +40,7 @@ __all__ = [
 ]
 
 BUSY = 0.8
-STEADY = 0.01  # of the clock of a GPU
+GUARD_EVERY = 6  # quads
 MOST_QUADS = 6  # of calls that are not warmed up: where there is time for more, there is for warming up
 GPU_SLOTS = 2  # each has CUDA graphs of its own
 COLD_SLOTS = 4096  # making one takes tens of microseconds
@@ -52,6 +53,17 @@ CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 def gpu_clock(device: str, cold: bool) -> GpuClock:
     """Return the clock of a GPU, made once: calibrating it takes a second or two."""
     return session_clock(device, cold)
+
+
+@dataclass
+class Quad(timing.Quad):
+    """Four blocks on one slot of a ring. In a `guard`, B is A once more.
+
+    `disturbed` says what else ran on our cores meanwhile, if it is known.
+    """
+
+    guard: bool
+    disturbed: Remark | None = None
 
 
 class FlushedRing(Ring):
@@ -160,15 +172,23 @@ def make_side(subject: Subject, ring: Ring) -> Side:
     """Bind a subject to a ring, and see which of its tensors drift from call to call."""
     device = next((str(tensor.device) for tensor in tensors_of(ring.slots[0]) if tensor.is_cuda), None)
     clock = gpu_clock(device, isinstance(ring, FlushedRing)) if device else cpu_clock
-    return timing.make_side(subject, ring, clock, ColdSide if isinstance(ring, ColdRing) else Side)
+    return sides.make_side(subject, ring, clock, ColdSide if isinstance(ring, ColdRing) else Side)
 
 
 def time_quad(a: Side, b: Side, number: int, guard: bool, rng: random.Random) -> Quad:
-    """Time quad `number`, and watch whether something else ran on our cores meanwhile."""
+    """Time quad `number`: a block counts as its fastest lap, and the sides of it take turns lap by lap.
+
+    Watch whether something else ran on our cores meanwhile.
+    """
     if a.calls > 1 and a.laps == 1:
         run_once(a, number)  # so that the first call finds its data warm: of two laps, the second does
     switches, wall, cpu = involuntary_switches(), time.perf_counter(), time.process_time()
-    quad = timing.time_quad(a, b, number, guard, rng)
+    order, seconds = rng.choice(("ABBA", "BAAB")), list[float]()
+    for names in (order[:2], order[2:]):
+        first, second = (a if name == "A" else b for name in names)
+        turns = [(first.lap(number), second.lap(number)) for _ in range(a.laps)]
+        seconds += map(min, zip(*turns, strict=True))
+    quad = Quad(order, seconds, guard)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     switches = involuntary_switches() - switches
     allowed = a.laps if a.laps == LAPS else 0  # one lap in four may be hit
@@ -201,21 +221,21 @@ def time_quads(a: Side, b: Side | None, seconds: float, precision: float, rng: r
     """
     if agree := getattr(a.clock, "agree", None):  # a GPU's clock times kernels in two ways
         agree([*a.runs, *(b.runs if b else ())])
-    clocks = list[float]()
+    end, quads, clocks = time.perf_counter() + seconds, list[Quad](), list[float]()
+    warm_up([a, b] if b else [a], seconds / 8)
+    again = replace(a)
 
-    def watched(*quad: Any) -> Quad:
-        timed = time_quad(*quad)
-        clocks.append(getattr(a.clock, "sm_hz", 0.0))
-        return timed
-
-    def known(quads: list[Quad]) -> bool:
+    def known() -> bool:
         if not quads or len(quads) % 10:
             return False
         both = [quad for quad in quads if not quad.guard] or quads
         scores = [quad.score() for quad in both if not quad.disturbed] or [quad.score() for quad in both]
         return width(scores) < precision
 
-    quads = timing.time_quads(a, b, seconds, rng, watched, known)
+    while (len(quads) < FEWEST or time.perf_counter() < end) and not known():
+        guard = b is None or len(quads) % GUARD_EVERY == GUARD_EVERY - 1
+        quads.append(time_quad(a, again if b is None or guard else b, len(quads), guard, rng))
+        clocks.append(getattr(a.clock, "sm_hz", 0.0))
     median = statistics.median(clocks)
     for quad, hertz in zip(quads, clocks, strict=True):
         if median and abs(hertz / median - 1) > STEADY:

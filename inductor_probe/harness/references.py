@@ -15,11 +15,10 @@ from typing import Any, TypeAlias
 
 import torch
 
-from inductor_probe.harness import judge as core
 from inductor_probe.harness.bench import Bench, original_of, replaced
 from inductor_probe.harness.checks import ANYTHING, Check, Reason, Slack, compare, in_double, is_float
 from inductor_probe.harness.inputs import changed
-from inductor_probe.harness.judge import Round, judge, prepare_all
+from inductor_probe.harness.judge import POISON, Round
 from inductor_probe.harness.random_numbers import Draws, DrawsInFloat64
 from inductor_probe.harness.reference import Reference, first_line, run_graph, slack_in_float64
 from inductor_probe.harness.remarks import TYPES, Remark, code_of, reason, remark
@@ -132,7 +131,18 @@ def _run(
 
 def prepare(bench: Bench, seed: int, pattern: int) -> tuple[Round, Check]:
     """Run pristine code and reference on inputs of `seed`; return the round, and pristine's check."""
-    return core.prepare(bench, seed, pattern, expect)
+    prepared = Round(bench, seed, pattern, expect)
+    return prepared, prepared.check
+
+
+def judge(name: str, rounds: list[Round]) -> Check:
+    """Check a variant in every round; return the first failure, or the last pass."""
+    check = Check(name)
+    for each in rounds:
+        check = each.judge(name)
+        if not check.correct:
+            break
+    return check
 
 
 def check_all(
@@ -148,7 +158,8 @@ def check_all(
         excluded: variants that are not run, as they ended a process or do not compile, and why.
     """
     watch("call", None)
-    rounds, pristine = prepare_all(bench, seed, expect)
+    rounds = [prepare(bench, seed + number, pattern)[0] for number, pattern in enumerate(POISON)]
+    pristine = next((each.check for each in rounds if not each.check.correct), rounds[-1].check)
     watch("call", pristine)
     checks, same, excluded = dict[str, VariantCheck](), unedited(bench), excluded or {}
     together = _check_together(bench, rounds, [name for name in same if name not in excluded], watch)
@@ -183,7 +194,7 @@ def _check_together(bench: Bench, rounds: list[Round], names: list[str], watch: 
         return {}
     watch(min(copies.values()), None)
     with replaced(bench.namespace, {name: bench.namespace[copy] for name, copy in copies.items()}):
-        check = judge(bench, "call", rounds)
+        check = judge("call", rounds)
     return {name: replace(check, name=name) for name in copies.values()} if check.correct else {}
 
 
@@ -201,7 +212,7 @@ def _judged(bench: Bench, name: str, rounds: list[Round], checks: Mapping[str, V
         # Made for the buffers of its own wrapper: inside `call` it might write past the end of one.
         values = {**vars(wrapper), "name": name, "remarks": [reason("own-wrapper", wrapper=wrapper.name)]}
         return Check(**{key: value for key, value in values.items() if key != "unedited"})
-    check = judge(bench, name, rounds)
+    check = judge(name, rounds)
     if wrapper and wrapper.correct and not check.correct and in_own_wrapper():
         # It needs buffers that its own wrapper lays out differently, and is right as part of that.
         return Check(name, remarks=[reason("own-wrapper-needed", wrapper=wrapper.name)])

@@ -52,8 +52,8 @@ SENTENCES = {  # by the type of the subject, a sentence for each code
         "raises": "raises {error}",
         "input-changed": "changes input {input}, which call leaves alone",
         "output-count": "returns {values} values instead of {expected}",
-        "output-value": "{value} is not {expected}",
-        "output-size": "size {size} is not {expected}",  # of older versions: now it is an output-value
+        "output-value": "{value} is not {expected}",  # of older versions: now it is an output-form
+        "output-size": "size {size} is not {expected}",  # of older versions: now it is an output-form
         "output-form": "output {output} is {form} instead of {expected}",
         "own-wrapper": "inside {wrapper}",
         "own-wrapper-needed": "inside {wrapper}: it does not fit the buffers of call",
@@ -76,7 +76,7 @@ SENTENCES = {  # by the type of the subject, a sentence for each code
         "reference-fails": "the graph does not run eagerly: {error}",
         "float64-fails": NOT_FLOAT64 + "{error}",
         "float64-differs": NOT_FLOAT64 + "the graph computes something else in it",
-        "reference-unlike": "not compared with float64: only probe bench-kernel can do that with {operator}",
+        "reference-unlike": "only probe bench-kernel compares {operator} with float64",
         "unwatched-fails": "without a dispatch mode, the graph does not run: {error}",
         "float64-unwatched": NOT_FLOAT64 + "under a dispatch mode, the graph computes something else",
         "other-random-numbers": "eager draws other random numbers: {operators}",

@@ -19,7 +19,7 @@ from inductor_probe.harness import launches as core
 from inductor_probe.harness.bench import Bench, Call, original_of, replaced
 from inductor_probe.harness.code_copies import copies_of
 from inductor_probe.harness.inputs import clone, tensors_of
-from inductor_probe.harness.launches import Pair, binder, call_pairs, starter, suffix_of
+from inductor_probe.harness.launches import Pair, binder, call_pairs
 from inductor_probe.harness.remarks import Remark, remark
 from inductor_probe.harness.timing import Subject
 
@@ -103,7 +103,7 @@ class Launch:
 
     def starter(self, kernel: Any) -> Callable[[Any], Call]:
         """Return what makes a function that launches `kernel` from its arguments: see `values`."""
-        bind, start = binder(kernel), starter(kernel)
+        bind, start = binder(kernel), getattr(kernel, self.method) if self.method else kernel
 
         def bind_now(values: Any) -> Call:
             args, kwargs = values
@@ -246,9 +246,10 @@ def kernel_pairs(  # noqa: PLR0917 - the last is for who has it
         warn(remark("launches-alike", kernel, launches=len(launches), timed=len(timed)))
     for number in timed:
         launch = launches[number]
-        base = launch.subject(kernel + suffix_of(number, launches), bench.namespace[kernel])
+        title = "alone" if len(launches) == 1 else f"alone #{number + 1}"
+        base = launch.subject(f"{kernel} {title}", bench.namespace[kernel])
         for name, copied in fitting.items():
-            other = copied[number].subject(name + suffix_of(number, launches), bench.namespace[name])
+            other = copied[number].subject(f"{name} {title}", bench.namespace[name])
             yield base, other._replace(values=base.values) if copied[number] is launch else other
         if not fitting:
             yield base, None

@@ -9,8 +9,8 @@ import torch
 from inductor_probe.harness.bench import Bench
 from inductor_probe.harness.checks import Check
 from inductor_probe.harness.inputs import Inputs
-from inductor_probe.harness.judge import POISON, judge
-from inductor_probe.harness.references import prepare
+from inductor_probe.harness.judge import POISON
+from inductor_probe.harness.references import judge, prepare
 
 
 class Double(torch.nn.Module):
@@ -29,7 +29,7 @@ def bench(call: Any, call_v2: Any, aten_graph: Any = Double, dtype: torch.dtype 
 
 def verdicts(subject: Bench) -> tuple[Any, Any]:
     prepared = [prepare(subject, at, pattern) for at, pattern in enumerate(POISON)]
-    variant = judge(subject, "call_v2", [each for each, _ in prepared])
+    variant = judge("call_v2", [each for each, _ in prepared])
     return next((check for _, check in prepared if not check.correct), prepared[0][1]), variant
 
 

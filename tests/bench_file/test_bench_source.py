@@ -10,7 +10,7 @@ import pytest
 from inductor_probe.bench_file.sections import cut
 from inductor_probe.bench_file.source import bench_source, core
 from inductor_probe.errors import UnreadableError
-from inductor_probe.harness import CORE, HEAD, ONLY_ON_GPU, ONLY_ORDERED
+from inductor_probe.harness import CORE, HEAD, ONLY_ON_GPU, ORDERS
 from inductor_probe.model.manifest import InputFact
 from tests.conftest import DUMPS, REPOSITORY, all_graph_dirs
 
@@ -92,7 +92,7 @@ def test_triton_copies_agree_on_their_four_names() -> None:
 
 
 def test_the_core_is_pasted_whole_and_without_notes_to_our_tools() -> None:
-    pasted = core(gpu=True, ordered=True)
+    pasted = core(gpu=True)
     folder = REPOSITORY / "inductor_probe" / "harness"
     for stem in (*HEAD, *CORE):
         tree = ast.parse((folder / f"{stem}.py").read_text())
@@ -109,14 +109,14 @@ def test_the_core_needs_nothing_of_the_rest() -> None:
     folder = REPOSITORY / "inductor_probe" / "harness"
     for stem in (*HEAD, *CORE):
         imported = re.findall(r"from inductor_probe\.harness\.(\w+)", (folder / f"{stem}.py").read_text())
-        assert set(imported) <= {*HEAD, *CORE}
-    assert {*ONLY_ON_GPU, *ONLY_ORDERED} <= {*CORE}
+        assert set(imported) <= {*HEAD, *CORE, ORDERS}
+    assert {*ONLY_ON_GPU} <= {*CORE}
 
 
 def test_no_name_of_the_core_hides_another() -> None:
     """All of it is one module in a bench file."""
-    pasted = core(gpu=True, ordered=True)
-    for text in (pasted.options, pasted.code):
+    pasted = core(gpu=True)
+    for text in (pasted.options, pasted.code, pasted.orders):
         names = [
             node.name for node in ast.parse(text).body if isinstance(node, ast.FunctionDef | ast.ClassDef)
         ]

@@ -25,7 +25,8 @@ from inductor_probe.harness.budget import (
 from inductor_probe.harness.call_profile import Profile, profile_call
 from inductor_probe.harness.measure import Listener, Options, Plan, bind_inputs, least_seconds, run_timing
 from inductor_probe.harness.quads import time_long_calls
-from inductor_probe.harness.timing import Ring, Subject
+from inductor_probe.harness.sides import Ring
+from inductor_probe.harness.timing import Subject
 from tests.bench_file.benches import bench, kernels
 
 

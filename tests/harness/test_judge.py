@@ -6,8 +6,8 @@ import pytest
 import torch
 import torch._inductor.inductor_prims
 
-from inductor_probe.harness.judge import POISON, judge
-from inductor_probe.harness.references import prepare
+from inductor_probe.harness.judge import POISON
+from inductor_probe.harness.references import judge, prepare
 from tests.bench_file.judged import bench, double, reasons, verdicts
 
 
@@ -84,7 +84,7 @@ def test_an_edit_that_is_right_for_one_seed_only_is_caught_by_the_second() -> No
     _, variant = verdicts(subject)
     assert not variant.correct
     rounds = [prepare(subject, 0, POISON[0])[0]]
-    assert judge(subject, "call_v2", rounds).correct, "the first seed alone shows nothing"
+    assert judge("call_v2", rounds).correct, "the first seed alone shows nothing"
 
 
 def test_memory_of_an_input_that_the_wrapper_uses_again_is_no_output() -> None:

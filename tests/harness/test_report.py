@@ -1,25 +1,21 @@
 from __future__ import annotations
 
+import pytest
 import torch
 
+from inductor_probe.harness.alone import print_row
 from inductor_probe.harness.checks import Check
 from inductor_probe.harness.measure import describe
-from inductor_probe.harness.report import Timed, table
-from inductor_probe.harness.timing import Quad
 
 
-def test_the_table_fits_80_columns_and_shows_what_is_wrong() -> None:
+def test_a_row_of_the_table_fits_80_columns(capsys: pytest.CaptureFixture[str]) -> None:
     long = "cpp_fused__to_copy_abs_add_arange_clamp_div_index_lt_mul_rsub_sub_sum_unsqueeze_0 alone"
-    quads = [Quad("ABBA", [1e-5, 1.1e-5, 1.1e-5, 1e-5], False, None)] * 3
-    quads.append(Quad("ABBA", [1e-5, 1e-5, 1e-5, 1e-5], True, None))
-    lines = table([Timed("Compiled call", long, quads, 1.0), Timed(long, None, quads[3:], 1.0)], ["call_v2"])
-    assert max(map(len, lines.splitlines())) <= 80
-    head, first, second, alone, wrong = lines.splitlines()
-    assert head.split() == ["median", "us", "MAD", "us", "ratio"]
-    assert first.split() == ["Compiled", "call", "10.00", "0.00"]
+    print_row("Compiled call", [1e-5, 1.1e-5, 1.2e-5])
+    print_row(long, [1.1e-5] * 3, "1.100x")
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.split() == ["Compiled", "call", "11.00", "1.00"]
     assert second.endswith("unsqueeze_0 alone      11.00       0.00     1.100x")
-    assert alone.split()[0].startswith("..")
-    assert wrong == "call_v2: WRONG, not timed"
+    assert len(second) <= 80
 
 
 def test_inputs_and_findings_in_words() -> None:
