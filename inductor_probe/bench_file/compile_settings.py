@@ -61,7 +61,7 @@ def vector_bits(kernels: Iterable[KernelDetails | None]) -> int | None:
     """Return the vector width that C++ kernels are written for, in bits; None if it is unknown.
 
     A loop steps over as many elements as a vector has floats, whatever it loads. Some releases go further
-    where all are 16-bit floats, so the shortest step tells.
+    where all are 16-bit floats, so the shortest step counts.
     """
     widths = [
         loop.step * _FLOAT_BITS

@@ -134,9 +134,9 @@ def make_inputs_source(
 
     `inputs` makes its tensors (`harness/inputs.py`); sizes are bound by its other parameters.
 
-    Sizes and strides are those of `facts` if they tell every input, else those of the examples in `tail`;
+    Sizes and strides are those of `facts` if they have every input, else those of the examples in `tail`;
     in symbols where `load_args` of the text `runnable` has them so. Values of integers come from `facts`,
-    then from `bounds` (None if nobody looked for any), and are small where neither tells.
+    then from `bounds` (None if nobody looked for any), and are small where neither has them.
     """
     function = next((statement for statement in tail if isinstance(statement, cst.FunctionDef)), None)
     if function is None:

@@ -44,12 +44,12 @@ def measure(bench: Bench, options: argparse.Namespace) -> tuple[list[Check], lis
     """Check the pristine call and the copies, time those that are right, and print each result."""
     rounds = [Round(bench, options.seed + number, fill, expect) for number, fill in enumerate(POISON)]
     wrappers = {*bench.variants("call")} - {"call_v2"}
-    checks = [min((each.check for each in rounds), key=CORRECT)]
+    checks = [min((prepared.check for prepared in rounds), key=CORRECT)]
     print(checks[0].sentence(), flush=True)
     for name in bench.variants():
         if "call" + name.removeprefix(original_of(name)) in wrappers - {name}:
             continue  # a kernel that may fit the buffers of its own wrapper only: that is checked instead
-        checks.append(min((each.judge(name) for each in rounds), key=CORRECT))
+        checks.append(min((prepared.judge(name) for prepared in rounds), key=CORRECT))
         print(checks[-1].sentence(), flush=True)
     if options.check_only or not checks[0].correct:
         return checks, []
@@ -81,7 +81,7 @@ def time_pairs(pairs: list[Pair], options: argparse.Namespace) -> list[Timed]:
 
 def print_row(name: str, seconds: Iterable[float], ratio: str = "") -> None:
     """Print the end of a name, the median of times, and their median distance from it."""
-    times = [1e6 * each for each in seconds]
+    times = [1e6 * sample for sample in seconds]
     median = statistics.median(times)
     mad = statistics.median(abs(time - median) for time in times)
     print(f"{name[-46:]:<46} {median:>10.2f} {mad:>10.2f} {ratio:>10}", flush=True)

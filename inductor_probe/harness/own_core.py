@@ -96,10 +96,10 @@ def main() -> None:
     with torch.no_grad():
         checks, timed = names["measure"](bench, options)
     cold = "EventClock" in names  # on a GPU
-    asked = Options(options.kernel, options.budget, threads=options.threads, cold=cold, seed=options.seed)
+    requested = Options(options.kernel, options.budget, threads=options.threads, cold=cold, seed=options.seed)
     record = process_record(
         bench,
-        asked,
+        requested,
         Times([timed_of(pair, set() if options.copies else same) for pair in timed]),
         inputs=bench.inputs(options.seed),
         variants=[{**plain_check(check), "unedited": check.name in same} for check in checks],

@@ -58,7 +58,7 @@ def run_graph(bench: Bench, inputs: list[Any], seed: int, mode: Any = None) -> t
 
 
 class Float64(TorchDispatchMode):  # type: ignore[misc] # mypy does not follow torch
-    """Runs every operation in float64 where the graph asks for less; `used` tells whether any did.
+    """Runs every operation in float64 where the graph asks for less; `used` is whether any did.
 
     `unlike` names an operation that gives something else each time: random numbers, memory not yet written.
     """
