@@ -97,6 +97,8 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace(
         _IR, "StorageBox.has_exceeded_max_reads", "realise or inline, by reads", ("lowering", DECISION)
     ),
+    TorchPlace(_IR, "ComputedBuffer.get_read_writes", "what a buffer reads", (DECISION,)),
+    TorchPlace(_SCHEDULER, "pick_loop_order", "an order of dimensions, by strides", (DECISION,)),
     TorchPlace(_IR, "Buffer.freeze_layout", "a layout, as it is", ("layout", DECISION)),
     TorchPlace(
         _IR, "Buffer.freeze_layout_with_stride_order", "a layout, by stride order", ("layout", DECISION)

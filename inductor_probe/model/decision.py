@@ -55,8 +55,8 @@ FallbackCause: TypeAlias = Literal[
 
 AskerCode: TypeAlias = Literal[
     "output", "as-strided-input", "channels-last-preferred", "convolution", "operator-constraint",
-    "extern-operand", "template", "concatenation", "mutation", "reduction-strides", "reduction-layers",
-    "lowering", "end-of-lowering",
+    "extern-operand", "template", "view", "concatenation", "mutation", "reduction-strides",
+    "reduction-layers", "lowering", "end-of-lowering",
 ]  # fmt: skip
 """Who wanted a value in a buffer, or a layout fixed (`capture/recorders/askers.py`): the operand `asker`.
 
@@ -262,9 +262,30 @@ IndexCause: TypeAlias = Literal[
 largest otherwise), buffer_elements.
 """
 
+LayoutCause: TypeAlias = Literal[
+    "reads", "no-reads", "view", "output", "as-strided-input", "convolution", "channels-last-preferred",
+    "operator-constraint", "extern-operand", "lowering", "concatenation", "mutation", "extern-kernel",
+    "mkldnn-convolutions", "layout-optimisation-off", "layout-optimisation-forced", "convolution-shapes",
+]  # fmt: skip
+"""Why a buffer lies in memory as it does: size and stride, and who asked first (`AskerCode`).
+
+torch/_inductor/ir.py, `FlexibleLayout` and `Buffer.freeze_layout*`:
+
+- `reads`: nobody required an order; `ComputedBuffer.get_fill_order` follows what it reads: reads, each with
+  its strides over the dimensions of the buffer. `no-reads`: nothing to follow.
+- `view`: a view of it is read as strides, so it stays as it is, or channels-last if it is so in eager mode.
+- what was asked for is stride_order, exact_strides or (`reads`) fill_order: `output`, `as-strided-input`:
+  strides of eager mode. `convolution`: layout_opt, too. `channels-last-preferred`: it is near a convolution.
+  `operator-constraint`, `extern-operand`, `lowering`: what the kernel of operator takes.
+- `concatenation`, `mutation`: it is written into another buffer, or in place (into).
+- `extern-kernel`: a library's kernel returns it so (kernel).
+- of the graph (`GraphLowering.decide_layout_opt`), convolutions, device: `mkldnn-convolutions` are always
+  channels-last on a CPU, `convolution-shapes`: by their flops, groups and number on other devices.
+"""
+
 DecisionKind: TypeAlias = Literal[
     "vectorisation", "fallback", "realization", "vector-loop", "vector-width", "vector-tail",
-    "vector-access", "threads", "fusion", "reduction", "index-width",
+    "vector-access", "threads", "fusion", "reduction", "index-width", "layout",
 ]  # fmt: skip
 Outcome: TypeAlias = Literal[
     "vectorised", "scalar", "extern", "realised", "inlined", "innermost-loop", "outer-loop",
@@ -273,6 +294,7 @@ Outcome: TypeAlias = Literal[
     "fused", "refused", "postponed", "not-tried", "undone",
     "unrolled", "split", "not-split", "persistent", "looped", "INNER", "OUTER", "OUTER_TINY", "DEFAULT",
     "int32", "int64",
+    "channels-last", "permuted", "padded", "inside-another", "in-place", "unchanged",
 ]  # fmt: skip
 CauseCode: TypeAlias = Literal[
     VectorisationCause,
@@ -286,6 +308,7 @@ CauseCode: TypeAlias = Literal[
     FusionCause,
     ReductionCause,
     IndexCause,
+    LayoutCause,
 ]
 Operand: TypeAlias = bool | int | float | str | tuple[str, ...]
 """What torch compared. A symbolic size is its text."""

@@ -33,6 +33,7 @@ KINDS = (
     "fusion",
     "reduction",
     "index-width",
+    "layout",
 )
 
 
@@ -95,7 +96,7 @@ def decision_of(program: Program, decisions: list[Decision], *, flipped: bool = 
     Of a pair (two groups): the last one, about nodes that hold it, or with `exact` about just these groups.
     """
     about = (program.flipped_about if flipped else None) or program.about
-    if about is not None and isinstance(about[0], tuple):
+    if about and isinstance(about[0], tuple):
         first, second = about
         if not program.exact:
             return decision_of_pair(decisions, first, second)
@@ -104,7 +105,7 @@ def decision_of(program: Program, decisions: list[Decision], *, flipped: bool = 
         one
         for one in decisions
         if not one.speculative
-        and (about is None or about in one.subjects)
+        and (about is None or about in (one.subjects or ((),)))
         and (not program.among or one.outcome in program.among)
     ]
     assert len(of) <= 1, of

@@ -8,6 +8,7 @@ from inductor_probe.analysis.causes import (
     fallback,
     fusion,
     index_width,
+    layout,
     realization,
     reduction,
     threads,
@@ -18,6 +19,7 @@ from inductor_probe.analysis.causes.rules import Rules
 from inductor_probe.model.decision import DecisionKind
 
 RULES: Mapping[DecisionKind, Rules] = {
+    "layout": layout.RULES,
     "realization": realization.RULES,
     "vectorisation": vectorisation.RULES,
     "fallback": fallback.RULES,

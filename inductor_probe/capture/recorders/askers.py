@@ -11,6 +11,7 @@ them. Between the decision and who asked for it stand functions that only pass i
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any
@@ -21,9 +22,13 @@ from inductor_probe.model.decision import AskerCode, Operand, TorchFrame
 _GRAPH = "torch/_inductor/graph.py"
 _IR = "torch/_inductor/ir.py"
 _LOWERING = "torch/_inductor/lowering.py"
+_LOWERING_MODULE = "torch._inductor.lowering"
 _CONVOLUTION = "torch/_inductor/kernel/conv.py"
 _EXTERN = (_IR, "torch/_inductor/mkldnn_ir.py", "torch/_inductor/comm_lowering.py")
-_TEMPLATES = ("torch/_inductor/kernel/", "torch/_inductor/select_algorithm.py", "torch/_inductor/codegen/")
+_TEMPLATES = (
+    "torch/_inductor/kernel/", "torch/_inductor/select_algorithm.py", "torch/_inductor/codegen/",
+    "torch/_inductor/scheduler.py",
+)  # fmt: skip
 
 _PASSING_ON = frozenset((
     "realize", "realize_hint", "mark_reuse", "copy_input", "realize_input", "require_stride1",
@@ -92,13 +97,18 @@ def asker(frame: FrameType | None, graph: Any) -> Asker | None:
         caller = caller.f_back
     if asking is None or caller is None:
         return None
-    node: Any = getattr(graph, "current_node", None)
+    node: Any = None if trail[-1] in ("finalize", "codegen") else getattr(graph, "current_node", None)
     code = _code(asking, trail, caller, node)
-    in_lowering = trail[-1] not in ("finalize", "codegen")
-    return Asker(
-        code, asking, tuple(trail), getattr(node, "name", None) if in_lowering else None,
-        str(node.target) if node is not None and in_lowering and node.op == "call_function" else None,
-    )  # fmt: skip
+    if code == "extern-operand" and trail[-1] == "run_node":  # for a user that is lowered later
+        node = next(iter(users_of_buffers(node)), node)
+    operator = str(node.target) if node is not None and node.op == "call_function" else None
+    return Asker(code, asking, tuple(trail), getattr(node, "name", None), operator)
+
+
+def users_of_buffers(node: Any) -> list[Any]:
+    """Return the users of an FX node that take nothing but buffers."""
+    needing = sys.modules[_LOWERING_MODULE].needs_realized_inputs
+    return [user for user in getattr(node, "users", ()) if user.target in needing]
 
 
 def _code(asking: TorchFrame, trail: list[str], frame: FrameType, node: Any) -> AskerCode:
@@ -112,13 +122,19 @@ def _code(asking: TorchFrame, trail: list[str], frame: FrameType, node: Any) -> 
     if file == _IR and name == "num_splits":
         return "reduction-strides"
     if file == _IR and name == "realize_into":
-        owner = getattr(frame.f_locals.get("cls"), "__name__", "")
-        return "concatenation" if owner == "ConcatKernel" else "mutation"
+        return "concatenation" if _owner(frame) == "ConcatKernel" else "mutation"
+    if file == _IR and name == "create" and _owner(frame).endswith("View"):
+        return "view"
     if file in _EXTERN:
         return "reduction-layers" if "multilayer" in name else "extern-operand"
     if file.startswith(_TEMPLATES):
         return "template"
     return "lowering"
+
+
+def _owner(frame: FrameType) -> str:
+    """Return the class of a class method: Python 3.10 does not name it."""
+    return str(getattr(frame.f_locals.get("cls"), "__name__", ""))
 
 
 def _of_graph(name: str, node: Any) -> AskerCode:
@@ -136,4 +152,5 @@ def _of_graph(name: str, node: Any) -> AskerCode:
         return "output"
     if any(str(user.target).startswith(_AS_STRIDED) for user in users):
         return "as-strided-input"
-    return "lowering"
+    # A user in `needs_realized_inputs`, or a pass that marked the node.
+    return "lowering" if getattr(node, "meta", {}).get("inductor_realize_to_strides") else "extern-operand"

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from inductor_probe.capture.recorders.askers import Asker, asker
+from inductor_probe.capture.recorders.askers import Asker, asker, users_of_buffers
 from inductor_probe.capture.recorders.decision_log import DecisionLog, place_of
 from inductor_probe.capture.torch_places import wrap
 from inductor_probe.model.decision import DecisionKind, Operand, RealizationCause, TorchFrame
@@ -165,17 +165,13 @@ class _Recorder:
         if reason is not None and (asked_by_number or (is_run_node and hinted)):
             return reason.cause, reason.operands, reason.place
         if is_run_node and hinted:
-            users = [user for user in node.users if self._needs_buffer(user)]
+            users = users_of_buffers(node)
             user = str(users[0].target) if users else "?"
             return "user-needs-buffer", {"users": len(node.users), "user": user}, asking.place
         if is_run_node and "copy_input" not in trail and data.inner_fn_opcount().num_ops > _LARGE_BODY:
             return "operations", self._operations(data, _LARGE_BODY), asking.place
-        cause = _BUFFER_FOR.get(asking.code, "hint" if hinted else "lowering")
+        cause = "hint" if hinted and asking.code == "lowering" else _BUFFER_FOR.get(asking.code, "lowering")
         return cause, asking.operands(), asking.place
-
-    def _needs_buffer(self, user: Any) -> bool:
-        needing = sys.modules["torch._inductor.lowering"].needs_realized_inputs
-        return user.target in needing
 
     def _node_lowered(self, _: TorchFrame, result: Any, lowering: Any, node: Any) -> None:
         """Remember a value that is no buffer yet."""

@@ -109,6 +109,12 @@ class DecisionLog:
             graph.names[graph.count] = named
         return graph.count
 
+    def has(self, kind: DecisionKind, key: object) -> bool:
+        """Whether the graph that is being compiled has a decision of that key."""
+        folder = debug_folder()
+        graph = self._graphs.get(folder) if folder is not None else None
+        return graph is not None and (kind, key) in graph.latest
+
     def revise(self, number: int | None, **changes: Any) -> None:
         """Change fields of a decision about the graph that is being compiled, by its number."""
         folder = debug_folder()

@@ -9,6 +9,7 @@ from inductor_probe.report.words.causes import (
     fallback,
     fusion,
     index_width,
+    layout,
     realization,
     reduction,
     threads,
@@ -18,6 +19,7 @@ from inductor_probe.report.words.causes import (
 from inductor_probe.report.words.causes.rows import KindWords
 
 WORDS: Mapping[DecisionKind, KindWords] = {
+    "layout": layout.WORDS,
     "realization": realization.WORDS,
     "vectorisation": vectorisation.WORDS,
     "fallback": fallback.WORDS,

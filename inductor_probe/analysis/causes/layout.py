@@ -1,0 +1,35 @@
+"""Layouts of buffers: what turns them (shown in `tests/proving_ground`). No order is a missed one as such."""
+
+from __future__ import annotations
+
+from inductor_probe.analysis.causes.rules import By, Condition, Rules, Source
+
+
+def _outcome(*outcomes: str) -> Condition:
+    return lambda decision, _: decision.outcome in outcomes
+
+
+_NO_CHANNELS_LAST = By("layout_optimization", "False", safe=True, applies=_outcome("channels-last"))
+_NO_PADDING = By("comprehensive_padding", "False", safe=True, applies=_outcome("padded"))
+
+RULES = Rules(
+    changes={
+        "reads": (
+            _NO_PADDING,
+            By("pick_loop_orders", "False", safe=True, applies=_outcome("permuted", "channels-last")),
+            Source("order-of-reads", safe=True),
+        ),
+        "output": (Source("eager-strides"),),
+        "as-strided-input": (Source("slice", safe=True),),
+        "convolution": (_NO_CHANNELS_LAST,),
+        "channels-last-preferred": (_NO_CHANNELS_LAST,),
+        "mkldnn-convolutions": (_NO_CHANNELS_LAST,),
+        "layout-optimisation-off": (By("layout_optimization", "True", is_default=True, safe=True),),
+        "layout-optimisation-forced": (By("force_layout_optimization", "False", is_default=True, safe=True),),
+        "convolution-shapes": (
+            By("force_layout_optimization", "True", safe=True, applies=_outcome("unchanged")),
+            _NO_CHANNELS_LAST,
+        ),
+        "concatenation": (By("force_pointwise_cat", "True", safe=True, applies=_outcome("inside-another")),),
+    },
+)

@@ -1,0 +1,104 @@
+"""Words for layouts of buffers: torch/_inductor/ir.py, `FlexibleLayout`; graph.py, `decide_layout_opt`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from inductor_probe.report.words.causes.rows import CauseWords, KindWords
+
+_ASKERS = {
+    "end-of-lowering": "nobody required an order",
+    "reduction-strides": "nobody required an order; it was fixed when torch asked for its strides to decide "
+    "about splitting {operator}",
+    "view": "nobody required an order; it was fixed when a view was made of it",
+    "extern-operand": "{operator} required a fixed layout, in any order",
+    "template": "{operator} required a fixed layout, in any order",
+}
+
+
+def _derived(operands: Mapping[str, Any]) -> Mapping[str, Any]:
+    template = _ASKERS.get(str(operands.get("asker")), "{function} required a fixed layout, in any order")
+    asked = template.format_map({"operator": "an operator", "function": "torch", **operands})
+    strides = operands.get("exact_strides") or operands.get("stride_order")
+    kind = "strides" if operands.get("exact_strides") else "order of strides"
+    required = f"{kind} ({', '.join(strides)})" if strides else "an order that it has"
+    return {"nobody": asked, "lies": f"({', '.join(operands.get('stride', ()))})", "required": required}
+
+
+WORDS = KindWords(
+    outcomes={
+        "contiguous": "{subject} is contiguous, strides {lies}",
+        "channels-last": "{subject} is channels-last, strides {lies}",
+        "permuted": "{subject} has permuted strides {lies}",
+        "padded": "{subject} is padded, strides {lies}",
+        "inside-another": "{subject} is a part of {into}",
+        "in-place": "{subject} is written into {into}",
+        "unchanged": "no layout is changed for convolutions",
+        ("channels-last", "mkldnn-convolutions"): "convolutions are channels-last",
+        ("channels-last", "layout-optimisation-forced"): "convolutions are channels-last",
+        ("channels-last", "convolution-shapes"): "convolutions are channels-last",
+    },
+    causes={
+        "reads": CauseWords(
+            "{nobody}, so torch followed the strides of what it reads[: {reads:6}]", "follows its reads"
+        ),
+        "no-reads": CauseWords("{nobody}, and it reads nothing whose order it could follow", "reads nothing"),
+        "view": CauseWords(
+            "{operator|function} reads a view of it by strides, so torch fixed it as it was", "read as a view"
+        ),
+        "output": CauseWords(
+            "the graph returns it, and eager mode has {required}", "returned, with strides of eager mode"
+        ),
+        "as-strided-input": CauseWords(
+            "an as_strided or resize reads it, and counts on {required} of eager mode", "read by as_strided"
+        ),
+        "convolution": CauseWords(
+            "{operator} takes it in {required} under layout optimisation", "taken so by {operator}"
+        ),
+        "channels-last-preferred": CauseWords(
+            "layout optimisation is on, and a convolution is near: {required}", "near a convolution"
+        ),
+        "operator-constraint": CauseWords(
+            "{operator} has a layout constraint, {function}: {required}", "constraint of {operator}"
+        ),
+        "extern-operand": CauseWords(
+            "{operator|function} calls a kernel that takes it in {required}", "operand[ of {operator}]"
+        ),
+        "lowering": CauseWords(
+            "{function} required it when it lowered {operator|function}: {required}", "required by {function}"
+        ),
+        "concatenation": CauseWords(
+            "a concatenation has no kernel of its own, its operands are written to their places",
+            "a concatenation",
+        ),
+        "mutation": CauseWords("an operation changes {into} in place", "in place"),
+        "extern-kernel": CauseWords("{kernel} returns it so", "returned by {kernel}"),
+        "mkldnn-convolutions": CauseWords(
+            "all {convolutions:# convolution} of the graph are on a CPU with mkldnn", "mkldnn convolutions"
+        ),
+        "layout-optimisation-off": CauseWords("layout_optimization is off", "layout_optimization is off"),
+        "layout-optimisation-forced": CauseWords(
+            "force_layout_optimization is on", "force_layout_optimization is on"
+        ),
+        "convolution-shapes": CauseWords(
+            "torch judged by the number, channels and groups of the graph's {convolutions:# convolution} on "
+            "{device}, and by their share of its nodes",
+            "channels and groups of {convolutions:# convolution}",
+        ),
+    },
+    changes={
+        "comprehensive_padding": "does not pad strides",
+        "pick_loop_orders": "ignores the strides of reads: buffers that nobody asks for are contiguous, "
+        "and loops go in the order of dimensions",
+        "order-of-reads": "give what it reads the strides that it is to have (another memory format, "
+        "`contiguous()`), or return it",
+        "eager-strides": "let the result have other strides in eager mode, too: "
+        "`contiguous(memory_format=...)`",
+        "slice": "take a slice or a view in place of as_strided",
+        "layout_optimization": "decides whether inductor makes convolutions channels-last",
+        "force_layout_optimization": "decides whether convolutions are channels-last whatever their shapes",
+        "force_pointwise_cat": "computes the concatenation element by element, with its operands inlined",
+    },
+    derived=_derived,
+)
