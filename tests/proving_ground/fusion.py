@@ -243,6 +243,40 @@ def scan_and_sum(x: torch.Tensor) -> Tensors:
     return x.cumsum(0), x.sum()
 
 
+def resize_by_passes(x: torch.Tensor, columns: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+    """Two passes, as in an antialiased resize: the second gathers rows of what the first writes."""
+    narrow = x[..., columns].sum(-1)
+    return narrow[..., rows, :].sum(-2)
+
+
+def one_pass(x: torch.Tensor, columns: torch.Tensor, _: torch.Tensor) -> torch.Tensor:
+    return x[..., columns].sum(-1) + columns[:, 0]
+
+
+def image_and_taps() -> Tensors:
+    """Return an image, and which of its columns and rows make each of the result."""
+    return torch.ones(3, 48, 64), torch.arange(64).reshape(4, 16), torch.arange(48).reshape(3, 16)
+
+
+def rows_and_planes(
+    x: torch.Tensor, row: torch.Tensor, plane: torch.Tensor, image: torch.Tensor, channel: torch.Tensor
+) -> Tensors:
+    """Return what loops over (4, 3, 271, 456), as it needs each index, and over (4, 3, 123576)."""
+    columns = x + row[:, None, None, :] * plane.t()[None, :, :, None]
+    return columns, x * (image[:, None] + channel)[..., None, None]
+
+
+def same_rows(x: torch.Tensor, row: torch.Tensor, plane: torch.Tensor, *_: torch.Tensor) -> Tensors:
+    columns = x + row[:, None, None, :] * plane.t()[None, :, :, None]
+    return columns, x * (row[:, None, None, :] - plane.t()[None, :, :, None])
+
+
+def images_of_the_origin() -> Tensors:
+    return (
+        torch.ones(4, 3, 271, 456), torch.ones(4, 456), torch.ones(271, 3), torch.ones(4), torch.ones(3),
+    )  # fmt: skip
+
+
 def on_gpu(make: Callable[[], Tensors]) -> Callable[[], Tensors]:
     """Return what makes the same inputs on a GPU."""
     return lambda: tuple(tensor.cuda() for tensor in make())
@@ -286,10 +320,18 @@ PROGRAMS = {
     "accesses_differ": Program(
         code="accesses-differ", function=reader_and_mirror, inputs=square, about=OP01,
         operands={
-            "buffer": "arg0_1", "first_does": "reads", "second_does": "reads", "shared_bytes": 0,
+            "buffer": "arg0_1", "first_does": "reads", "second_does": "reads",
             "first_index": "c0", "first_ranges": "c0: 4096",
         },
         flipped_function=two_readers, turned=BY_COMMON,
+    ),
+    "passes_of_a_resize": Program(
+        code="accesses-differ", function=resize_by_passes, inputs=image_and_taps, about=OP01,
+        operands={
+            "buffer": "buf0", "first_does": "writes", "second_does": "reads", "first_index": "c0",
+            "first_ranges": "c0: 576",
+        },
+        flipped_function=one_pass, turned=BY_OUTER_LOOPS,
     ),
     "loop_order_differs": Program(
         code="loop-order-differs", function=realised_and_transposed, inputs=square, about=OP01,
@@ -353,6 +395,11 @@ PROGRAMS = {
             "second_reduction": "(64)", "vertical": False, "shared_bytes": 16384,
         },
         flipped_function=two_readers, turned=BY_COMMON,
+    ),
+    "groups_of_the_origin": Program(
+        code="loop-ranges-differ", function=rows_and_planes, inputs=images_of_the_origin, about=OP01,
+        operands={"first_ranges": "(4, 3, 271, 456)", "second_ranges": "(4, 3, 123576)", "vertical": False},
+        flipped_function=same_rows, turned=BY_COMMON,
     ),
     "fused_ranges": Program(
         code="fused-ranges", function=flat_flat_rows, inputs=square_and_bias, about=OP02,
@@ -423,6 +470,10 @@ PROGRAMS = {
         code="devices-differ", function=scaled_and_scale, inputs=host_and_gpu, about=OP01, device="cuda",
         operands={"first_device": "cpu", "second_device": "cuda:0"}, flipped_inputs=both_on_gpu,
         turned=("refused", "few-shared-bytes"),
+    ),
+    "groups_of_the_origin_triton": Program(
+        code="common-buffer", function=rows_and_planes, inputs=on_gpu(images_of_the_origin), about=OP01,
+        device="cuda", flip=NO_FUSION, turned=SIZE_LIMIT,
     ),
     "reductions_differ": Program(
         code="reductions-differ", function=two_sums, inputs=on_gpu(square), about=OP01, device="cuda",

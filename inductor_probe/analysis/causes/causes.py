@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from inductor_probe.analysis.causes.kinds import rules_of
 from inductor_probe.analysis.causes.nests import nest_of, nest_span
 from inductor_probe.analysis.causes.rules import By, Source
+from inductor_probe.analysis.fusion.recorded import decision_of_pair
 from inductor_probe.analysis.graph import index_of
 from inductor_probe.analysis.kernels import kernel_rows
 from inductor_probe.analysis.links import links
@@ -88,6 +89,11 @@ def graph_causes(
         for decision in (recorded.decisions if recorded else ())
         if (not kinds or decision.kind in kinds) and _concerns(decision, scopes)
     ]
+    if len(scopes) == 2 and recorded and (not kinds or "fusion" in kinds):
+        nodes = scopes[0].nodes - scopes[1].nodes, scopes[1].nodes - scopes[0].nodes
+        final = decision_of_pair(recorded.decisions, *nodes) if all(nodes) else None
+        decisions = [one for one in decisions if one.kind != "fusion" or one.speculative]
+        decisions += [final] if final and not final.speculative else []
     maker = _Maker(graph, seconds or {})
     causes = [maker.cause(decision) for decision in decisions if not decision.speculative]
     kinds_recorded = recorded.recorders if recorded else ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from inductor_probe.analysis.causes.rules import By, Rules, Source
+from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.decision import Decision
 
 
@@ -18,7 +19,13 @@ def _operand(name: str) -> Callable[[Decision], str | None]:
     return value
 
 
-_EQUAL_ACCESS = Source("equal-access")
+def _is_affine(decision: Decision, _: CompiledGraph) -> bool:
+    """Whether no index is itself loaded (`c2 + 256*tmp0`): no order of loops makes a gather equal to it."""
+    indices = (str(decision.operand(f"{which}_index")) for which in ("first", "second"))
+    return not any("tmp" in index for index in indices)
+
+
+_EQUAL_ACCESS = Source("equal-access", applies=_is_affine)
 _EQUAL_RANGES = Source("equal-ranges")
 
 RULES = Rules(

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from inductor_probe.analysis.fusion.facts import pair_facts, shared_buffers
 from inductor_probe.analysis.fusion.log import BENCHMARK, Matched, mentions, replay
 from inductor_probe.analysis.fusion.overview import group_of, log_problems
+from inductor_probe.analysis.fusion.recorded import decision_of_pair
 from inductor_probe.analysis.fusion.refusals import settings_for, traits_of
 from inductor_probe.analysis.graph import index_of
 from inductor_probe.errors import ProbeError
 from inductor_probe.model.debug_dir import CompiledGraph
+from inductor_probe.model.decision import Decision
 from inductor_probe.model.fusion import (
     FusionDecision,
     FusionGroup,
@@ -49,14 +51,17 @@ def fusion_of_pair(graph: CompiledGraph, matched: Matched, first: str, second: s
         raise ProbeError(f"{first} and {second} both name {both}", "name two different nodes or buffers")
     before = index_of(graph).before
     steps = replay(log, graph).steps if log else ()
+    group = group_of(graph, one | other)
     pair = _PairEvidence(
         graph=graph,
         facts=facts,
-        group=group_of(graph, one | other),
+        group=group,
         step=next((step for step in steps if (one | other).issubset(step.nodes)), None),
         attempts=mentions(log, one, other, before.producer) if log else (),
     )
-    outcome = _outcome(pair, log)
+    recorded = graph.decisions
+    decision = decision_of_pair(recorded.decisions, one, other) if recorded else None
+    outcome = _recorded_outcome(pair, decision) if decision else _outcome(pair, log)
     refusal = pair.refusal if outcome == "refused" else None
     traits = traits_of(before.leaf[name] for name in one), traits_of(before.leaf[name] for name in other)
     return FusionDecision(
@@ -69,7 +74,7 @@ def fusion_of_pair(graph: CompiledGraph, matched: Matched, first: str, second: s
         same_kernel=pair.same_kernel,
         refusal=refusal,
         settings=settings_for(refusal.form, [traits], graph.runnable, facts.loops_fit) if refusal else (),
-        reasons=tuple(_reasons(pair, outcome)),
+        reasons=tuple(_reasons(pair, outcome) if group or not decision else _same_function(pair)),
         attempts=pair.attempts,
         problems=(*log_problems(graph, matched), *_contradictions(pair)),
     )
@@ -134,6 +139,12 @@ def _outcome(pair: _PairEvidence, log: FusionLog | None) -> Outcome:
     return "refused_without_reason" if last.without_reason else "not_logged"
 
 
+def _recorded_outcome(pair: _PairEvidence, decision: Decision) -> Outcome:
+    if pair.group is not None:
+        return "fused"  # in the IR; its code may have a loop nest for each (`undone`)
+    return "never_tried" if decision.outcome == "not-tried" else "refused"
+
+
 def _timed_out(attempt: PairAttempt, last: PairAttempt) -> bool:
     """Whether the pair was timed and found slow: it is tried again later, and not timed twice."""
     refusal = attempt.refusal
@@ -190,6 +201,10 @@ def _reasons(pair: _PairEvidence, outcome: Outcome) -> Iterator[Proof]:
         yield from _obstacles(pair)
     elif pair.refusal is not None and pair.refusal.form.startswith("intermediate") and facts.path:
         yield read("nodes-between")
+    yield from _same_function(pair)
+
+
+def _same_function(pair: _PairEvidence) -> Iterator[Proof]:
     if pair.same_kernel:
         yield read("same-function", kernel=pair.same_kernel)
 

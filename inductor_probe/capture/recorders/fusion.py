@@ -360,7 +360,7 @@ class _Recorder:
             self._record_unfusable(rounds, node, place)
         for answer in (*answers, *untried):
             code, operands = answer.cause() if answer.cause else _UNKNOWN
-            if answer.outcome != "fused" and answer.shared is not None:
+            if answer.outcome != "fused" and answer.shared:  # of no bytes the cause speaks
                 operands = {"shared_bytes": answer.shared, **operands}
             subjects = (answer.first, answer.second)
             self._log.record(

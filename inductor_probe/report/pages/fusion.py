@@ -261,8 +261,8 @@ def _pair_page(row: FusionDecision, limit: int | None) -> Iterator[Block]:
     )
     yield from decision_lines(row.causes, f"{facts.first.name} {facts.second.name}")
     yield Facts(_decision(row))
-    for sentence in reason_texts(row):
-        yield Line(sentence, 2)
+    for text in reason_texts(row):
+        yield Line(text, 2)
     yield Line()
     yield _members(facts, limit)
     yield Facts(_between(facts, fused=row.outcome == "fused"), 0)
@@ -275,7 +275,7 @@ def _pair_page(row: FusionDecision, limit: int | None) -> Iterator[Block]:
     else:
         yield Line("they use no common buffer")
     yield from _attempts(row, limit)
-    if row.outcome != "fused" and (advice := how_to_record_reasons(row.log)):
+    if row.outcome != "fused" and not row.causes and (advice := how_to_record_reasons(row.log)):
         yield Line([("to record why: ", "bold cyan"), advice])
 
 

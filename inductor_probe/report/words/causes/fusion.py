@@ -21,7 +21,11 @@ def _derived(operands: Mapping[str, Any]) -> Mapping[str, Any]:
         if reduction is not None:
             loops[f"{which}_loops"] = f"{ranges} reducing {reduction}" if reduction != "()" else ranges
     reorders = "reorders no loops of CPU code" if operands.get("cpu") else "did not reorder them"
-    return {**loops, "reorders": reorders}
+    is_gather = any("tmp" in str(operands.get(f"{which}_index")) for which in ("first", "second"))
+    gather = (
+        "an index is itself loaded (tmp), so which elements are read is not known here" if is_gather else None
+    )
+    return {**loops, "reorders": reorders, "gather": gather}
 
 
 WORDS = KindWords(
@@ -50,8 +54,8 @@ WORDS = KindWords(
             "step {step}, {depth:# outer loop} in common",
         ),
         "accesses-differ": CauseWords(
-            f"{_ACCESSES}; torch counts a buffer as shared only where both use it at the same index in the "
-            "same loops, so it counts 0 bytes",
+            f"{_ACCESSES}[; {{gather}}]; torch counts a buffer as shared only where both use it at the same "
+            "index in the same loops, so it counts 0 bytes",
             "{buffer} at {first_index} and at {second_index}",
         ),
         "loop-order-differs": CauseWords(
