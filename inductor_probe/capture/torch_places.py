@@ -90,7 +90,7 @@ PLACES: tuple[TorchPlace, ...] = (
     ),
     TorchPlace(_IR, "StorageBox.realize", "a value becomes a buffer", ("lowering", DECISION)),
     TorchPlace(_GRAPH, "GraphLowering.register_buffer", "the name of a buffer", ("lowering",)),
-    TorchPlace(_IR, "ComputedBuffer.decide_layout", "the layout of a computed buffer", ("layout", DECISION)),
+    TorchPlace(_IR, "ComputedBuffer.decide_layout", "the layout of a computed buffer", ("layout",)),
     TorchPlace(
         _IR, "ComputedBuffer.get_fill_order", "the stride order that reads suggest", ("layout", DECISION)
     ),
@@ -110,9 +110,7 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace(
         _IR, "Buffer.freeze_layout_with_exact_strides", "a layout, by exact strides", ("layout", DECISION)
     ),
-    TorchPlace(
-        _IR, "ExternKernel.require_strides", "the strides that a consumer requires", ("layout", DECISION)
-    ),
+    TorchPlace(_IR, "ExternKernel.require_strides", "the strides that a consumer requires", ("layout",)),
     TorchPlace(_SCHEDULER, "Scheduler.can_fuse", "whether a pair is legal to fuse", ("fusion", DECISION)),
     TorchPlace(_SCHEDULER, "WhyNoFuse.__call__", "a refusal, with torch's reason", ("fusion", DECISION)),
     TorchPlace(_SCHEDULER, "Scheduler.fuse_nodes", "all rounds of fusion", (DECISION,)),

@@ -12,9 +12,9 @@ from tests.proving_ground.programs import Program, scenario_of
 MOST = 2**31 - 1
 
 
-def add_one(values: torch.Tensor) -> torch.Tensor:
-    """Return a pointwise operation."""
-    return values + 1
+def largest(values: torch.Tensor) -> torch.Tensor:
+    """Return the largest value of each of 65536 rows: few outputs of many elements."""
+    return values.view(65536, -1).amax(-1)
 
 
 def add_to_first(values: torch.Tensor) -> torch.Tensor:
@@ -48,19 +48,19 @@ def zeros(size: int) -> tuple[torch.Tensor, ...]:
 PROGRAMS = {
     "small": Program(
         code="sizes-fit-int32",
-        function=add_one,
-        inputs=lambda: zeros(1024),
-        operands={"numel": 1024, "limit": MOST},
+        function=largest,
+        inputs=lambda: zeros(65536 * 64),
+        operands={"numel": 65536 * 64, "limit": MOST},
         flipped_inputs=lambda: zeros(MOST + 1),
         turned=("int64", "numel-exceeds-int32"),
         device="cuda",
     ),
     "large": Program(
         code="numel-exceeds-int32",
-        function=add_one,
+        function=largest,
         inputs=lambda: zeros(MOST + 1),
         operands={"numel": MOST + 1, "limit": MOST},
-        flipped_inputs=lambda: zeros(MOST),
+        flipped_inputs=lambda: zeros(65536 * 64),
         turned=("int32", "sizes-fit-int32"),
         device="cuda",
     ),
