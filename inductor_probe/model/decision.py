@@ -163,7 +163,8 @@ of a vectorised loop, vectors).
 
 FusionCause: TypeAlias = Literal[
     "producer-and-consumer", "common-buffer", "outer-loops",
-    "accesses-differ", "loop-order-differs", "no-common-data", "few-shared-bytes", "fusion-size-limit",
+    "accesses-differ", "loop-order-differs", "loop-sizes-differ", "no-common-data",
+    "few-shared-bytes", "fusion-size-limit",
     "peak-memory", "too-many-buffers", "distant-nodes", "devices-differ",
     "dependency-differs", "in-place-write", "intermediate-node", "cycle",
     "loop-ranges-differ", "fused-ranges", "horizontal-size-limit", "no-common-outer-loop",
@@ -188,6 +189,7 @@ shared_bytes:
   shared: first_does and second_does (`reads`, `writes`), first_index, first_ranges, second_index,
   second_ranges, buffers (all common ones). `loop-order-differs`: the same, and the accesses would be equal if
   the loops of one had the order of the other, which torch tries for GPUs only: cpu.
+- `loop-sizes-differ`: the same elements in the same order, in loops of other sizes: (6, 10) and (4, 15).
 - `no-common-data`: tried under aggressive_fusion, and they use no common buffer.
 - `few-shared-bytes`: shared_bytes, threshold. `fusion-size-limit`: nodes, limit.
 - `peak-memory`: reusable_elements (of buffers whose last use both are), shared_bytes, factor.

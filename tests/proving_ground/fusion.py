@@ -190,6 +190,8 @@ def concatenated(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return torch.cat((x.exp(), y.sum(-1, keepdim=True).expand(64, 64)))
 
 
+ONE_NUMBER = {"score_fusion_memory_threshold": 4}
+"""One number in common is enough: nodes of which nothing else fits get to the backend."""
 NO_FUSION = {"max_fusion_size": 1}
 SIZE_LIMIT = ("refused", "fusion-size-limit")
 BY_COMMON = ("fused", "common-buffer")
@@ -205,42 +207,49 @@ def two_row_sums(x: torch.Tensor) -> Tensors:
     return x.sum(-1), (x * 2).sum(-1)
 
 
-def small_and_broadcast(x: torch.Tensor, bias: torch.Tensor) -> Tensors:
-    return bias + 1, x + bias
+def small_and_large(small: torch.Tensor, x: torch.Tensor, scale: torch.Tensor) -> Tensors:
+    return small + scale, x * scale
 
 
-def two_small(_: torch.Tensor, bias: torch.Tensor) -> Tensors:
-    return bias + 1, bias * 2
+def two_small(small: torch.Tensor, _: torch.Tensor, scale: torch.Tensor) -> Tensors:
+    return small + scale, small * scale
 
 
-def transposed_twice(x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> Tensors:
-    """Return what is best tiled by (1024, 1024), and by (256, 4096)."""
-    return x + y.t(), x.view(4096, 256) + z.t()
+def transposed_twice(
+    x: torch.Tensor, y: torch.Tensor, v: torch.Tensor, w: torch.Tensor, scale: torch.Tensor
+) -> Tensors:
+    """Return what is best tiled by (1024, 1024), and by (4096, 256)."""
+    return x * scale + y.t(), v * scale + w.t()
 
 
-def transposed_and_reduced(x: torch.Tensor, y: torch.Tensor) -> Tensors:
-    return x + y.t(), x.view(256, 4096).sum(-1)
+def transposed_and_reduced(x: torch.Tensor, y: torch.Tensor, v: torch.Tensor, scale: torch.Tensor) -> Tensors:
+    return x * scale + y.t(), (v * scale).sum(-1)
 
 
-def rows_and_other_rows(x: torch.Tensor, bias: torch.Tensor) -> Tensors:
+def scaled_and_rows(x: torch.Tensor, rows: torch.Tensor, scale: torch.Tensor) -> Tensors:
+    return x * scale, (rows * scale).sum(-1)
+
+
+def small_and_sum(small: torch.Tensor, x: torch.Tensor, scale: torch.Tensor) -> Tensors:
+    return small + scale, (x * scale).sum()
+
+
+def small_and_row_sums(small: torch.Tensor, x: torch.Tensor, scale: torch.Tensor) -> Tensors:
+    return small + scale, (x * scale).sum(-1)
+
+
+def rows_and_other_rows(x: torch.Tensor) -> Tensors:
     """Return what loops over (6, 10), and sums of (4, 15)."""
-    return x + bias, x.view(4, 15).sum(-1)
-
-
-def flat_and_other_rows(x: torch.Tensor, _: torch.Tensor) -> Tensors:
     return x + 1, x.view(4, 15).sum(-1)
 
 
-def small_and_sum(x: torch.Tensor, bias: torch.Tensor) -> Tensors:
-    return bias + 1, (x + bias).sum()
+def listed_and_more(x: torch.Tensor, y: torch.Tensor) -> Tensors:
+    one, other = torch._foreach_add([x, y], 1)
+    return one, other, x * 2
 
 
-def small_and_column_sums(x: torch.Tensor, bias: torch.Tensor) -> Tensors:
-    return bias + 1, (x + bias[:, None]).sum(-1)
-
-
-def scan_and_sum(x: torch.Tensor) -> Tensors:
-    return x.cumsum(0), x.sum()
+def unlisted_and_more(x: torch.Tensor, y: torch.Tensor) -> Tensors:
+    return x + 1, y + 1, x * 2
 
 
 def resize_by_passes(x: torch.Tensor, columns: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
@@ -468,7 +477,7 @@ PROGRAMS = {
     ),
     "devices_differ": Program(
         code="devices-differ", function=scaled_and_scale, inputs=host_and_gpu, about=OP01, device="cuda",
-        operands={"first_device": "cpu", "second_device": "cuda:0"}, flipped_inputs=both_on_gpu,
+        operands={"first_device": "cuda:0", "second_device": "cpu"}, flipped_inputs=both_on_gpu,
         turned=("refused", "few-shared-bytes"),
     ),
     "groups_of_the_origin_triton": Program(
@@ -480,34 +489,46 @@ PROGRAMS = {
         operands={"first_numel": 64, "second_numel": 1, "first_rnumel": 64, "second_rnumel": 4096},
         flipped_function=two_row_sums, turned=BY_COMMON,
     ),
+    "loop_sizes_differ": Program(
+        code="loop-sizes-differ", function=rows_and_other_rows, inputs=on_gpu(lambda: ones(6, 10)),
+        about=OP01, device="cuda", operands={"buffer": "arg0_1", "cpu": False},
+        flipped_function=pointwise_and_rows, turned=BY_COMMON,
+    ),
     "numels_differ": Program(
-        code="numels-differ", function=small_and_broadcast, inputs=on_gpu(square_and_bias), about=OP01,
-        device="cuda", operands={"first_numel": 64, "second_numel": 4096}, flipped_function=two_small,
-        turned=BY_COMMON,
+        code="numels-differ", function=small_and_large, settings=ONE_NUMBER, about=OP01, device="cuda",
+        inputs=on_gpu(lambda: (*ones(64), *ones(64, 64), torch.tensor(2.0))),
+        operands={"first_numel": 64, "second_numel": 4096}, flipped_function=two_small, turned=BY_COMMON,
     ),
     "tilings_differ": Program(
-        code="tilings-differ", function=transposed_twice, about=OP01, device="cuda",
-        inputs=on_gpu(lambda: (*ones(1024, 1024), *ones(1024, 1024), *ones(256, 4096))),
+        code="tilings-differ", function=transposed_twice, settings=ONE_NUMBER, about=OP01, device="cuda",
+        inputs=on_gpu(
+            lambda: (
+                *ones(1024, 1024), *ones(1024, 1024), *ones(4096, 256), *ones(256, 4096), torch.tensor(2.0),
+            )
+        ),
         flip={"triton.tiling_prevents_pointwise_fusion": False}, turned=BY_COMMON,
     ),
     "tiling_not_of_reduction": Program(
-        code="tiling-not-of-reduction", function=transposed_and_reduced, about=OP01, device="cuda",
-        inputs=on_gpu(lambda: (*ones(1024, 1024), *ones(1024, 1024))),
-        flip={"triton.tiling_prevents_reduction_fusion": False}, turned=BY_COMMON,
+        code="tiling-not-of-reduction", function=transposed_and_reduced, settings=ONE_NUMBER, about=OP01,
+        inputs=on_gpu(
+            lambda: (*ones(1024, 1024), *ones(1024, 1024), *ones(256, 4096), torch.tensor(2.0))
+        ),
+        device="cuda", flip={"triton.tiling_prevents_reduction_fusion": False}, turned=BY_COMMON,
     ),
     "ranges_do_not_split": Program(
-        code="ranges-do-not-split", function=rows_and_other_rows, about=OP01, device="cuda",
-        inputs=on_gpu(lambda: (*ones(6, 10), *ones(10))), flipped_function=flat_and_other_rows,
-        turned=BY_COMMON,
+        code="ranges-do-not-split", function=scaled_and_rows, settings=ONE_NUMBER, about=OP01,
+        inputs=on_gpu(lambda: (*ones(6, 10), *ones(4, 15), torch.tensor(2.0))), device="cuda",
+        flipped_inputs=on_gpu(lambda: (*ones(60), *ones(4, 15), torch.tensor(2.0))), turned=BY_COMMON,
     ),
     "numel_of_neither": Program(
-        code="numel-of-neither", function=small_and_sum, inputs=on_gpu(square_and_bias), about=OP01,
-        device="cuda", flipped_function=small_and_column_sums, turned=BY_COMMON,
+        code="numel-of-neither", function=small_and_sum, settings=ONE_NUMBER, about=OP01, device="cuda",
+        inputs=on_gpu(lambda: (*ones(64), *ones(64, 64), torch.tensor(2.0))),
+        flipped_function=small_and_row_sums, turned=BY_COMMON,
     ),
     "other": Program(
-        code="other", function=scan_and_sum, inputs=on_gpu(lambda: ones(1 << 20)), about=OP01, device="cuda",
-        operands={"text": "Split scan cannot fuse with reductions"},
-        flipped_inputs=on_gpu(lambda: ones(64)), turned=BY_COMMON,
+        code="other", function=listed_and_more, inputs=on_gpu(two_squares), about=OP02, device="cuda",
+        operands={"text": "candidate consumer has no dep in any foreach producer"},
+        flipped_function=unlisted_and_more, turned=BY_COMMON,
     ),
 }  # fmt: skip
 

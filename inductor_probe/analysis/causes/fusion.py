@@ -48,6 +48,7 @@ RULES = Rules(
             ),
             _EQUAL_ACCESS,
         ),
+        "loop-sizes-differ": (_EQUAL_RANGES,),
         "dependency-differs": (_EQUAL_ACCESS,),
         "in-place-write": (Source("out-of-place"),),
         "few-shared-bytes": (

@@ -94,17 +94,17 @@ def unshared(first: Any, second: Any, on_cpu: bool) -> Cause:
     if not common:
         return "no-common-data", {}
     rows = [
-        (_equal_in_another_order(mine, yours), "writes" in (does, did), name, does, mine, did, yours)
+        (_equal_but_for(mine, yours), "writes" in (does, did), name, does, mine, did, yours)
         for name in common
         for does, mine in one[name]
         for did, yours in other[name]
     ]
-    reordered, _, name, does, mine, did, yours = max(rows, key=lambda row: row[:2])
+    code, _, name, does, mine, did, yours = max(rows, key=lambda row: (row[0] is not None, row[1]))
     operands: dict[str, Operand] = {
         "buffer": name, "first_does": does, "second_does": did,
         **_access("first", mine), **_access("second", yours), "buffers": tuple(common),
     }  # fmt: skip
-    return ("loop-order-differs", {**operands, "cpu": on_cpu}) if reordered else ("accesses-differ", operands)
+    return ("accesses-differ", operands) if code is None else (code, {**operands, "cpu": on_cpu})
 
 
 def _by_buffer(read_writes: Any) -> dict[str, list[tuple[str, Any]]]:
@@ -118,11 +118,18 @@ def _by_buffer(read_writes: Any) -> dict[str, list[tuple[str, Any]]]:
     return rows
 
 
-def _equal_in_another_order(first: Any, second: Any) -> bool:
-    """Whether the accesses are equal once the loops of both are sorted by stride, as torch tests it."""
+def _equal_but_for(first: Any, second: Any) -> FusionCause | None:
+    """Return how two accesses of the same elements differ in their loops; None where they are others.
+
+    As torch tests it: once loops are merged, `10*d0 + d1` over (6, 10) is `15*d0 + d1` over (4, 15), and once
+    those are sorted by stride, `d0 + 64*d1` over (64, 64) is `d0` over 4096.
+    """
     if not all(_is_affine(dep) for dep in (first, second)) or len(first.size) + len(second.size) < 3:
-        return False
-    return bool(first.normalize_with_stride_order() == second.normalize_with_stride_order())
+        return None
+    if first.normalize() == second.normalize():
+        return "loop-sizes-differ"
+    is_equal = first.normalize_with_stride_order() == second.normalize_with_stride_order()
+    return "loop-order-differs" if is_equal else None
 
 
 def _is_affine(dep: Any) -> bool:

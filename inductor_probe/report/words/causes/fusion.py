@@ -63,6 +63,11 @@ WORDS = KindWords(
             "so it counts 0 bytes as shared",
             "{buffer} in another order of loops",
         ),
+        "loop-sizes-differ": CauseWords(
+            f"{_ACCESSES}: the same elements in the same order, but in loops of other sizes, so torch counts "
+            "0 bytes as shared",
+            "{buffer} in loops of other sizes",
+        ),
         "no-common-data": CauseWords("they use no common buffer, and one reduces", "no common buffer"),
         "few-shared-bytes": CauseWords(
             "neither reads what the other writes, and what both read is {shared_bytes}, fewer than the "
