@@ -66,7 +66,7 @@ class JobFailedError(Exception):
         if self.kind == "memory":
             hint = MEMORY_HINT
         elif self.signal == signal.SIGKILL:
-            hint = f"the system kills a process when memory runs out (`dmesg | tail` tells): {MEMORY_HINT}"
+            hint = f"the system kills a process when memory runs out (`dmesg | tail` shows it): {MEMORY_HINT}"
         return RunFailedError(f"{path}: a measuring process {what}{doing}{colon}{why}", hint)
 
     @property

@@ -153,7 +153,7 @@ def test_a_file_of_another_harness_runs_by_that(graph_dir: Path) -> None:
     path = write_bench_file(graph_dir).path
     text = path.read_text()
     assert not other_harness(text)
-    edited = text.replace("STEADY = 0.01\n", "STEADY = 0.02\n")
+    edited = text.replace("FEWEST = 6\n", "FEWEST = 7\n")
     assert other_harness(edited)
     result = run_bench_file(path, SETTINGS, source=edited, other_harness=True)
     assert codes(result)[0] == "other-harness"

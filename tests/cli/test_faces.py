@@ -114,6 +114,7 @@ def test_json_of_a_remark_has_its_fields_and_no_sentence(probe: Probe) -> None:
         "settings",
         "knowledge",
         "also",
+        "decisions",
     }
     assert (remark["code"], remark["kind"], remark["knowledge"]) == ("noncontiguous-access", "missed", "read")
     assert remark["subject"] == {"type": "node", "name": "op1"}

@@ -87,7 +87,7 @@ WORDS = KindWords(
         ),
     },
     changes={
-        "unroll_reductions_threshold": "keeps a reduction of so many elements as a loop",
+        "unroll_reductions_threshold": "keeps a reduction of that size as a loop",
         "contiguous-along-reduction": "let the reduced dimension be contiguous in what is read",
         "strided-along-reduction": "let another dimension than the reduced one be contiguous in what is read",
         "more-elements": "reduce more dimensions at once",
