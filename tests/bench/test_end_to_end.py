@@ -136,7 +136,8 @@ def test_swapped_indices_in_a_load_are_refused_and_located(graph_dir: Path) -> N
     assert re.search(rf"{kernel}_v2: WRONG, \d+ of 1440 elements", ended.stdout)
     assert re.search(rf"\nWRONG, so not timed: .*\b{kernel}_v2\n", ended.stdout)
     assert "adds: a verdict from several processes" in " ".join(ended.stdout.split())
-    assert max(map(len, ended.stdout.splitlines())) <= 80
+    table = next(part for part in ended.stdout.split("\n\n") if "median us" in part)
+    assert max(map(len, table.splitlines())) <= 80  # sentences are lines of their own: a terminal folds them
 
     result = run(file.path)
     wrong = by_name(result)[f"{kernel}_v2"]
