@@ -115,7 +115,7 @@ class Session(Shown):
             kinds: only these kinds of decisions: `vectorisation`, ...
 
         Raises:
-            NotFoundError: there is no such kind; near ones are offered. ProbeError: more than two names.
+            NotFoundError: there is no such kind; the hint has near names. ProbeError: more than two names.
         """
         from inductor_probe.analysis.causes.causes import graph_causes
         from inductor_probe.api.rows import Causes

@@ -41,7 +41,7 @@ Works = Callable[[BenchResult], Sequence[KernelWork]]
 Progress = Callable[[str], None]
 
 _EXCEEDED, _WITH_MORE = 1.5, 1.2
-"""Times the budget: what takes longer is said; and what processes may take that are more than three."""
+"""Times the budget: a report warns beyond the first; the second limits processes beyond three."""
 _KERNEL = re.compile(r"(?m)^\w+ = async_compile\.\w+\(")
 
 

@@ -27,7 +27,9 @@ _LIMITS = {f"uint{bits}": (0, min(2**bits - 1, 2**63 - 2)) for bits in (8, 16, 3
 _LIMITS |= {
     f"int{bits}": (-(2 ** (bits - 1)), min(2 ** (bits - 1) - 1, 2**63 - 2)) for bits in (8, 16, 32, 64)
 }
-_NEAR_ZERO = 0.1  # so small a mean, in standard deviations, is none; so small a deviation hides wrong indices
+_NEAR_ZERO = (
+    0.1  # a smaller mean, in standard deviations, counts as 0; a smaller deviation would hide wrong indices
+)
 _SMALLEST_DEVIATION = 0.01  # the tolerance of float32 is 1e-5
 _LIKE_ONE = 2.0  # standard normal values are like those of such a deviation
 _NOT_ANALYSED = InputBound("", lost=True)  # anything may be an index
@@ -95,7 +97,7 @@ def example_constants(
     """Return the constants among the examples in `tail`, and the names of those that are no tensors.
 
     torch/_inductor/codegen/wrapper.py (PythonWrapperCodegen.benchmark_compiled_module) writes `global`
-    before each, and `pickle.loads` for what is no tensor: that is not read.
+    before each, and `pickle.loads` for values other than tensors, which are not read.
     """
     function = next((statement for statement in tail if isinstance(statement, cst.FunctionDef)), None)
     if function is None:

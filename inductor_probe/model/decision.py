@@ -2,7 +2,7 @@
 
 A `Decision` is recorded (`capture/recorders/`), kept with the graph (`store/decisions.py`) and read back. It
 says what torch chose, the cause as a code, and the operands that torch compared; it holds no sentence
-(`report/words/causes.py`), and nothing that was not seen in torch while it decided.
+(`report/words/causes/`), and nothing that was not seen in torch while it decided.
 """
 
 from __future__ import annotations

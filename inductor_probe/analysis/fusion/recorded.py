@@ -10,7 +10,7 @@ from inductor_probe.model.decision import Decision
 def decision_of_pair(
     decisions: Iterable[Decision], first: Collection[str], second: Collection[str]
 ) -> Decision | None:
-    """Return what fused two nodes, or kept them apart in the end; None if torch decided nothing about them.
+    """Return what fused two nodes, or kept them apart in the end; None where nothing is recorded of them.
 
     Torch decides about the fused nodes of each round. The last decision counts that has all of the first in
     one group and all of the second in another: of op0 and op1 that about (op0, op2) and (op1), if the earlier

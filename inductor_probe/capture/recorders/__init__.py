@@ -7,7 +7,7 @@ module of torch (that would change the order of imports), and returns torch's ow
 becomes a note in the manifest (`DecisionLog.observed`), and the compile goes on.
 
 To record another decision: a module here, its places in `torch_places.py`, its codes in `model/decision.py`,
-the sentence of each code in `report/words/causes.py`, and a program in `tests/proving_ground` that shows the
+the sentence of each code in `report/words/causes/`, and a program in `tests/proving_ground` that shows the
 code, with the flip that turns the decision.
 """
 

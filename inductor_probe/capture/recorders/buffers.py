@@ -12,6 +12,7 @@ was removed is known when the code is generated, and stands in the operand `stor
 
 from __future__ import annotations
 
+import functools
 import sys
 import weakref
 from collections.abc import Callable, Iterator
@@ -258,12 +259,7 @@ def _hook_graph(graph: Any, log: DecisionLog) -> None:
     _recorder(log).hook_graph(graph, log)
 
 
-_RECORDERS: weakref.WeakKeyDictionary[DecisionLog, _Recorder] = weakref.WeakKeyDictionary()
-
-
-def _recorder(log: DecisionLog) -> _Recorder:
-    """Return the recorder of a log: both modules of torch share it."""
-    return _RECORDERS.setdefault(log, _Recorder(log))
-
+_recorder = functools.cache(_Recorder)
+"""One a log: the modules of torch that it hooks share it."""
 
 HOOKS = {"torch._inductor.ir": _hook_ir, "torch._inductor.graph": _hook_graph}

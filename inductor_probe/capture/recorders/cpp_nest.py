@@ -35,10 +35,6 @@ Answer: TypeAlias = tuple[Outcome, CauseCode, dict[str, Operand]]
 """What torch chose, why, and the operands of that."""
 
 
-class UnknownPathError(Exception):
-    """torch took a way through a function that a recorder does not know: no cause is recorded."""
-
-
 @dataclass(frozen=True)
 class Access:
     """A load, a store, or an index that is a value, of a node; `stride` along the loop in question."""
@@ -242,11 +238,6 @@ def record_nest(log: DecisionLog, kind: DecisionKind, nest: Nest, answer: Answer
             kind, (written,), outcome, cause, place, operands=operands, subject_type="buffer",
             key=("try", written), speculative=True,
         )  # fmt: skip
-
-
-def size_of(size: Any) -> int | str:
-    """Return a size of torch as an operand: a symbolic one is its text."""
-    return int(size) if getattr(size, "is_number", True) else str(size)
 
 
 def _node_name(function: Any) -> str:

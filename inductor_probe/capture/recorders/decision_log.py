@@ -31,6 +31,10 @@ MOST_FRAMES = 6
 _INDUCTOR = f"{os.sep}torch{os.sep}_inductor{os.sep}"
 
 
+class UnknownPathError(Exception):
+    """torch took a way through a function that a recorder does not know: no cause is recorded."""
+
+
 @dataclass
 class _Graph:
     """Decisions of a graph by their number.
@@ -181,6 +185,29 @@ def debug_folder() -> str | None:
     """Return the folder of the graph that inductor is compiling now."""
     virtualized: Any = sys.modules.get("torch._inductor.virtualized")
     return getattr(virtualized.V.debug, "_path", None) if virtualized is not None else None
+
+
+def size_of(size: Any) -> int | str:
+    """Return a size of torch as an operand: a symbolic one is its text."""
+    return int(size) if getattr(size, "is_number", True) else str(size)
+
+
+def hint_of(size: Any, fallback: int) -> int:
+    """Return a size as torch guesses it: of a symbolic one its hint, or `fallback`. No guard comes of it."""
+    if getattr(size, "is_number", True):
+        return int(size)
+    sizes = sys.modules["torch._inductor.virtualized"].V.graph.sizevars
+    # torch 2.13 has optimization_hint, 2.11 has size_hint.
+    ask = getattr(sizes, "optimization_hint", None) or sizes.size_hint
+    return int(ask(size, fallback=fallback))
+
+
+def inductor_caller() -> FrameType:
+    """Return the frame of inductor that called what is wrapped; the outermost one where there is none."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and _INDUCTOR not in frame.f_code.co_filename:
+        frame = frame.f_back
+    return frame
 
 
 def place_of(function: Callable[..., Any]) -> TorchFrame:

@@ -67,7 +67,7 @@ class _Recorder:
     def feature_asked(self, _: TorchFrame, has_it: bool, _graph: Any, device: Any, feature: Any) -> None:
         """See that a lowering asked for something that the backend does not have."""
         if not has_it:
-            asker = next(stack(_caller_of("has_feature")), None)
+            asker = next(stack(sys._getframe(1)), None)
             if asker is not None:
                 name = _graph_device(device)
                 operands: dict[str, Operand] = {"feature": feature.name, "device": name}
@@ -82,11 +82,14 @@ class _Recorder:
         packet = op_overload.overloadpacket
         sum_name = "add" if packet == torch.ops.aten.scatter_ else "sum"
         dtype = str(self_dtype).removeprefix("torch.")
+        cpp = sys.modules["torch._inductor.config"].cpp
+        threads = torch.get_num_threads() if cpp.threads < 1 else cpp.threads
         is_cpu_sum = packet == torch.ops.aten.scatter_reduce_ and reduction_type == "sum" and src_is_tensor
+        is_left_to_torch = cpp.fallback_scatter_reduce_sum and (cpp.dynamic_threads or threads != 1)
         if reduction_type not in (None, sum_name):
             cause: Cause = "scatter-reduction", place, {"reduction": str(reduction_type)}
-        elif is_cpu_sum and src_device_type == "cpu":
-            cause = "scatter-sum-threads", place, {"threads": torch.get_num_threads()}
+        elif is_cpu_sum and src_device_type == "cpu" and is_left_to_torch:
+            cause = "scatter-sum-threads", place, {"threads": threads}
         elif reduction_type == sum_name and str(self_dtype) in ("torch.bool", "torch.int64"):
             cause = "atomic-add-dtype", place, {"dtype": dtype}
         elif torch.are_deterministic_algorithms_enabled():
@@ -100,12 +103,12 @@ class _Recorder:
         """Return `index_put_fallback` so that its cause is known before it makes its kernel."""
 
         def ask_and_put(target: Any, indices: Any, *args: Any, **kwargs: Any) -> Any:
-            self.log.safely(self._index_put, sys._getframe(1), target, indices)
+            self.log.safely(self._index_put, sys._getframe(1), target, indices, *args, **kwargs)
             return put(target, indices, *args, **kwargs)
 
         return ask_and_put
 
-    def _index_put(self, caller: FrameType, target: Any, indices: Any) -> None:
+    def _index_put(self, caller: FrameType, target: Any, indices: Any, _values: Any, accumulate: Any) -> None:
         """Repeat the conditions of torch/_inductor/lowering.py, `index_put_impl_`, in their order."""
         torch: Any = sys.modules["torch"]
         place = next(stack(caller))
@@ -114,9 +117,11 @@ class _Recorder:
             cause: Cause = "deterministic-algorithms", place, {}
         elif any(dtype in _BOOLEAN for dtype in dtypes):
             cause = "boolean-index", place, {"dtypes": tuple(name.removeprefix("torch.") for name in dtypes)}
-        else:
+        elif accumulate:
             dtype = str(target.get_dtype()).removeprefix("torch.")
             cause = "atomic-add-dtype", place, {"dtype": dtype}
+        else:
+            return  # indices that cannot be broadcast, of which the lowering does not say why
         self._asked().refusal = cause
 
     def around(self, make: Callable[..., Any]) -> Callable[..., Any]:
@@ -176,16 +181,6 @@ def _graph_device(device: Any) -> str:
 def _calls_torch(operation: Any) -> bool:
     ir = sys.modules["torch._inductor.ir"]
     return isinstance(operation, (ir.FallbackKernel, ir.ScatterFallback, ir.IndexPutFallback))
-
-
-def _caller_of(name: str) -> FrameType | None:
-    """Return the frame of inductor that called the function `name`, which has just returned."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and "/torch/_inductor/" not in frame.f_code.co_filename:
-        frame = frame.f_back
-    if frame is not None and frame.f_code.co_name == name:
-        frame = frame.f_back
-    return frame
 
 
 def _types(node: Any) -> tuple[str, ...]:

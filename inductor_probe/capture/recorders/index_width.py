@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from inductor_probe.capture.recorders.decision_log import DecisionLog
+from inductor_probe.capture.recorders.decision_log import DecisionLog, size_of
 from inductor_probe.capture.torch_places import wrap
 from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, TorchFrame
 
@@ -31,7 +31,7 @@ class _Recorder:
         names = tuple(node.get_name() for node in nodes)
         graph = sys.modules["torch._inductor.virtualized"].V.graph
         used = {name for node in nodes for name in (*node.get_buffer_names(), *node.used_buffer_names())}
-        numel = _number(features.numel * features.reduction_numel)
+        numel = size_of(features.numel * features.reduction_numel)
         sizes = dict(_sizes(sorted(used), graph))
         operands: dict[str, Operand] = {"numel": numel, "limit": _LIMIT}
         is_int32 = str(dtype) == "torch.int32"
@@ -56,11 +56,7 @@ def _sizes(names: Iterable[str], graph: Any) -> Iterable[tuple[str, int | str]]:
     for name in names:
         buffer = graph.get_buffer(name)
         if buffer is not None and buffer.has_tensor_output():
-            yield name, _number(buffer.get_layout().storage_size())
-
-
-def _number(size: Any) -> int | str:
-    return int(size) if getattr(size, "is_number", True) else str(size)
+            yield name, size_of(buffer.get_layout().storage_size())
 
 
 def _hook(features: Any, log: DecisionLog) -> None:

@@ -13,8 +13,8 @@ Who asks first decides. `Reduction.num_splits` only asks for strides, and fixes 
 
 from __future__ import annotations
 
+import functools
 import sys
-import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -217,13 +217,8 @@ def _is_dense(size: list[Any], stride: list[Any], dimensions: list[int]) -> bool
     return True
 
 
-_RECORDERS: weakref.WeakKeyDictionary[DecisionLog, _Recorder] = weakref.WeakKeyDictionary()
-
-
-def _recorder(log: DecisionLog) -> _Recorder:
-    """Return the recorder of a log: the modules of torch share it."""
-    return _RECORDERS.setdefault(log, _Recorder(log))
-
+_recorder = functools.cache(_Recorder)
+"""One a log: the modules of torch that it hooks share it."""
 
 HOOKS = {
     "torch._inductor.ir": lambda ir, log: _recorder(log).hook_ir(ir, log),

@@ -14,13 +14,20 @@ of the answer, and nothing is recorded.
 from __future__ import annotations
 
 import functools
+import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from types import FrameType
 from typing import Any
 
-from inductor_probe.capture.recorders.decision_log import DecisionLog, place_of
+from inductor_probe.capture.recorders.decision_log import (
+    DecisionLog,
+    UnknownPathError,
+    hint_of,
+    inductor_caller,
+    place_of,
+    size_of,
+)
 from inductor_probe.capture.torch_places import wrap
 from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, Outcome, TorchFrame
 
@@ -69,7 +76,7 @@ class _Recorder:
 
     def strides_seen(self, _: TorchFrame, strides: Any, *__: Any, **___: Any) -> None:
         """Remember the strides of a read, which `num_splits` asks for one by one."""
-        if self.open and _inductor_caller().f_code.co_name == "num_splits":
+        if self.open and inductor_caller().f_code.co_name == "num_splits":
             self.open[-1].strides.append([int(stride) for stride in strides])
 
     def _record(self, place: TorchFrame, question: _Question, result: Any, args: Any, kwargs: Any) -> None:
@@ -78,10 +85,10 @@ class _Recorder:
         ranges = [list(value) for value in (*args, *kwargs.values()) if _is_sizes(value)]
         if len(ranges) < 2:
             return
-        elements, outputs = _product(ranges[1]), _product(ranges[0])
+        elements, outputs = math.prod(ranges[1]), math.prod(ranges[0])
         device = args[0] if args else kwargs["device"]
         operands: dict[str, Operand] = {
-            "elements": _size(elements), "outputs": _size(outputs), "device": str(device.type),
+            "elements": size_of(elements), "outputs": size_of(outputs), "device": str(device.type),
         }  # fmt: skip
         if question.answer is None:
             self._record_unrolled(place, result, elements, operands)
@@ -99,7 +106,7 @@ class _Recorder:
         self, place: TorchFrame, result: Any, elements: Any, operands: dict[str, Operand]
     ) -> None:
         cause: CauseCode = "single-element"
-        if _hint(elements) > 1:
+        if hint_of(elements, 0) > 1:
             config = sys.modules["torch._inductor.config"]
             cause = "below-unroll-threshold"
             operands["threshold"] = int(config.unroll_reductions_threshold)
@@ -110,7 +117,7 @@ class _Recorder:
 
     def hint_chosen(self, place: TorchFrame, chosen: Any, features: Any, *scores: Any, **named: Any) -> None:
         """Record the hint that a Triton kernel is generated with. Others ask what it would be, too."""
-        caller = _inductor_caller()
+        caller = inductor_caller()
         reductions = features.reduction_nodes()
         if not caller.f_code.co_filename.endswith("codegen/triton.py") or not reductions:
             return
@@ -125,7 +132,7 @@ class _Recorder:
         else:
             cause = "coalesced-along-reduction"
             score = next((value for value in (*scores, *named.values()) if isinstance(value, dict)), {})
-            operands |= {f"score_{key}": _size(value) for key, value in score.items()}
+            operands |= {f"score_{key}": size_of(value) for key, value in score.items()}
         self.log.record(KIND, (names,), chosen.name, cause, place, operands=operands, key=(names, "hint"))
 
     def persistence_decided(
@@ -136,9 +143,9 @@ class _Recorder:
         hint = features.get_reduction_hint().name
         limit = _PERSISTENT.get(hint, _PERSISTENT_ELSE) * (16 if config.triton.multi_kernel else 1)
         if is_cooperative:
-            limit *= 32 // min(_hint(features.numel), 32)
+            limit *= 32 // min(hint_of(features.numel, 0), 32)
         operands: dict[str, Operand] = {
-            "elements": _size(features.reduction_numel), "limit": limit, "hint": hint,
+            "elements": size_of(features.reduction_numel), "limit": limit, "hint": hint,
         }  # fmt: skip
         if not config.triton.persistent_reductions:
             cause: CauseCode = "persistent-reductions-off"
@@ -163,22 +170,16 @@ def _cause(
         texts = tuple(str(strides).strip("[]") for strides in question.strides)
         operands: dict[str, Operand] = {"reads": len(texts), "inner": inner, "strides": texts}
         return ("contiguous-reads" if hint == "INNER" else "strided-reads"), operands
-    if _hint(outputs) == 1 and hint == "INNER":
+    if not (hint_of(elements, 0) and hint_of(outputs, 0)):
+        raise UnknownPathError("a reduction of sizes that torch has no hint of")
+    if hint_of(outputs, 0) == 1 and hint == "INNER":
         return "single-output", {}
-    if _hint(elements) <= _FEW_ELEMENTS:
+    if hint_of(elements, 0) <= _FEW_ELEMENTS:
         return "few-elements", {"elements_limit": _FEW_ELEMENTS}
-    if processors and _hint(outputs) >= processors * _OUTPUTS_PER_PROCESSOR:
+    if processors and hint_of(outputs, 0) >= processors * _OUTPUTS_PER_PROCESSOR:
         limit = processors * _OUTPUTS_PER_PROCESSOR
         return "many-outputs", {"outputs_limit": limit, "processors": processors}
     return "no-strided-read", {}
-
-
-def _inductor_caller() -> FrameType:
-    """Return the frame of inductor that called what is wrapped."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None and "torch/_inductor/" not in frame.f_code.co_filename:
-        frame = frame.f_back
-    return frame
 
 
 def _fx_node() -> tuple[tuple[str, ...], ...]:
@@ -191,27 +192,6 @@ def _is_sizes(value: Any) -> bool:
     """Return whether an argument is a list of sizes, not one of functions or of tensors."""
     sympy = sys.modules["sympy"]
     return isinstance(value, (list, tuple)) and all(isinstance(size, (int, sympy.Expr)) for size in value)
-
-
-def _product(sizes: list[Any]) -> Any:
-    product: Any = 1
-    for size in sizes:
-        product *= size
-    return product
-
-
-def _size(size: Any) -> int | str:
-    return int(size) if getattr(size, "is_number", True) else str(size)
-
-
-def _hint(size: Any) -> int:
-    """Return a size as torch guesses it; 0 for one that is not known. No guard comes of it."""
-    if getattr(size, "is_number", True):
-        return int(size)
-    sizes = sys.modules["torch._inductor.virtualized"].V.graph.sizevars
-    # torch 2.13 has optimization_hint, 2.11 has size_hint.
-    ask = getattr(sizes, "optimization_hint", None) or sizes.size_hint
-    return int(ask(size, fallback=0))
 
 
 def _processors(device: Any) -> int | None:

@@ -17,8 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from inductor_probe.capture.recorders.cpp_nest import UnknownPathError, size_of
-from inductor_probe.capture.recorders.decision_log import DecisionLog
+from inductor_probe.capture.recorders.decision_log import DecisionLog, UnknownPathError, hint_of, size_of
 from inductor_probe.capture.torch_places import wrap
 from inductor_probe.model.decision import DecisionKind, Operand, Outcome, ThreadsCause, TorchFrame
 
@@ -93,7 +92,7 @@ class _Recorder:
                 return "one-thread", "little-work", counted
             raise UnknownPathError("no loop is divided, though there is work for the threads")
         divided = kernel.call_ranges[start : start + depth]
-        iterations = math.prod(self._hint(size) for size in divided)
+        iterations = math.prod(hint_of(size, 8192) for size in divided)
         operands: dict[str, Operand] = {
             **counted, "depth": depth,
             "loops": tuple(str(variable) for variable in kernel.itervars[start : start + depth]),
@@ -116,14 +115,6 @@ class _Recorder:
         if depth < len(loops):
             return "parallel", "reduction-boundary", {**operands, "next_loop": str(loops[depth].var), **ratio}
         return "parallel", "loops-divided", operands
-
-    def _hint(self, size: Any) -> int:
-        """Return the number that torch took for a size: of a symbolic one its hint."""
-        if getattr(size, "is_number", True):
-            return int(size)
-        sizes = self._cpp.V.graph.sizevars
-        hint = getattr(sizes, "optimization_hint", None) or sizes.size_hint
-        return int(hint(size, fallback=8192))
 
 
 def _steps(loop: Any) -> int | None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from inductor_probe.capture.recorders.cpp_nest import LoopUses, Nest, UnknownPathError, observe, record_nest
-from inductor_probe.capture.recorders.decision_log import DecisionLog
+from inductor_probe.capture.recorders.cpp_nest import LoopUses, Nest, observe, record_nest
+from inductor_probe.capture.recorders.decision_log import DecisionLog, UnknownPathError
 from inductor_probe.model.decision import DecisionKind, Operand, Outcome, VectorLoopCause
 
 KIND: DecisionKind = "vector-loop"

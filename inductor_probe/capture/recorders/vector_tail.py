@@ -12,12 +12,10 @@ from typing import Any
 from inductor_probe.capture.recorders.cpp_nest import (
     Answer,
     Nest,
-    UnknownPathError,
     observe,
     record_nest,
-    size_of,
 )
-from inductor_probe.capture.recorders.decision_log import DecisionLog
+from inductor_probe.capture.recorders.decision_log import DecisionLog, UnknownPathError, size_of
 from inductor_probe.model.decision import DecisionKind, Operand
 
 KIND: DecisionKind = "vector-tail"

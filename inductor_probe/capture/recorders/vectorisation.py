@@ -16,12 +16,10 @@ from typing import Any
 from inductor_probe.capture.recorders.cpp_nest import (
     Access,
     Nest,
-    UnknownPathError,
     observe,
     record_nest,
-    size_of,
 )
-from inductor_probe.capture.recorders.decision_log import DecisionLog
+from inductor_probe.capture.recorders.decision_log import DecisionLog, UnknownPathError, size_of
 from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, Outcome
 
 KIND: DecisionKind = "vectorisation"
