@@ -54,10 +54,9 @@ About = tuple[str, ...] | tuple[tuple[str, ...], tuple[str, ...]] | None
 Decided = Callable[[str, str], list[Decision]]
 
 
-def dump(kind: str, folder: Path) -> None:
-    """Dump all cases of a kind that this machine can run."""
-    there = [*DEVICES["cpu"], *(DEVICES["cuda"] if has_gpu() else [])]
-    cases = [f"--case={name}{end}" for of, name in there if of == kind for end in ("", FLIPPED)]
+def dump(kind: str, device: str, folder: Path) -> None:
+    """Dump all cases of a kind on a device."""
+    cases = [f"--case={name}{end}" for of, name in DEVICES[device] if of == kind for end in ("", FLIPPED)]
     command = [sys.executable, "-m", "inductor_probe", "dump", str(GROUND / f"{module(kind)}.py"), *cases]
     environment = {**os.environ, "PYTHONPATH": str(GROUND.parents[1])}
     ended = subprocess.run(
@@ -76,7 +75,10 @@ def decided(tmp_path_factory: pytest.TempPathFactory) -> Decided:
     """Return a function from a kind and a case to the decisions of that kind that its graphs hold."""
 
     def decisions(kind: str, case: str) -> list[Decision]:
-        folder = made_once(tmp_path_factory, f"causes-{kind}", lambda folder: dump(kind, folder))
+        device = PROGRAMS[kind][case.removesuffix(FLIPPED)].device
+        folder = made_once(
+            tmp_path_factory, f"causes-{kind}-{device}", lambda folder: dump(kind, device, folder)
+        )
         run = read_run(next((folder / "torch_compile_debug").glob("run_*")))
         assert run.manifest is not None
         assert run.manifest.notes == ()
