@@ -17,6 +17,11 @@ def outer_product(rows: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
     return rows[:, None] * columns
 
 
+def planes(values: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+    """Return three loops, all of which may be divided, and the second is 2048 times the first."""
+    return values * rows
+
+
 def sum_rows(values: torch.Tensor) -> torch.Tensor:
     """Return a reduction over the inner loop."""
     return values.sum(1)
@@ -88,6 +93,16 @@ PROGRAMS = {
         settings={"cpp.threads": 8},
         flip={"cpp.min_chunk_size": 100},
         turned=DIVIDED,
+    ),
+    "long_second_loop": Program(
+        code="loops-divided",
+        function=planes,
+        inputs=lambda: (torch.ones(2, 4096, 32), torch.ones(2, 1, 32)),
+        about=("op0",),
+        operands={"loops": ("x0",), "iterations": 2, "threads": 2, "outer_steps": None},
+        settings={"cpp.threads": 2},
+        flip={"cpp.threads": 1},
+        turned=("one-thread", "one-thread-set"),
     ),
     "reduction_boundary": Program(
         code="reduction-boundary",

@@ -104,16 +104,19 @@ class _Recorder:
             return "parallel", "dynamic-threads", operands
         if start:
             return "parallel", "inner-loop-longer", {**operands, **_ratio(loops, start)}
-        ratio = _ratio(loops, depth) if depth < len(loops) else {}
+        # max_parallel_depth compares at the first loop that it does not offer, however many are taken.
+        offered = int(last.allowed.parallel_depth)
+        ratio = _ratio(loops, offered) if offered < len(loops) else {}
         if _is_longer(ratio):
             return "parallel", "reduction-under-vector-loop", {**operands, **ratio}
         if iterations >= threads:
             return "parallel", "loops-divided", operands
-        if depth < int(last.allowed.parallel_depth):
+        if depth < offered:
             left = int(work / iterations) // threads if isinstance(work, int) else work
             return "parallel", "little-work-per-iteration", {**operands, "work_of_next_loop": left}
-        if depth < len(loops):
-            return "parallel", "reduction-boundary", {**operands, "next_loop": str(loops[depth].var), **ratio}
+        if offered < len(loops):
+            next_loop = str(loops[offered].var)
+            return "parallel", "reduction-boundary", {**operands, "next_loop": next_loop, **ratio}
         return "parallel", "loops-divided", operands
 
 
