@@ -45,6 +45,8 @@ class Cause:
         decision: as recorded. None where nothing was recorded: then `remark` is what the dump proves.
         cost: bytes that the nodes read and write, or that a pair shares; None where not known.
         seconds: that the kernels of the subjects take, where the graph was timed on this machine.
+        direct: whether it is about the subject itself that was asked for, not about what belongs to it; of a
+            kernel, about its loops, or about nothing else but its nodes. True where nothing was asked for.
         kernels: that run the subjects. nest: which loop nest of the kernel it is, from 1; None where the
             decision is about all of it, or the nest is not known.
         nodes: unfused nodes that it is about. fx: what they compute. sources: lines of the user's.
@@ -59,6 +61,7 @@ class Cause:
     remark: Remark | None = None
     cost: int | None = None
     seconds: float | None = None
+    direct: bool = True
     kernels: tuple[str, ...] = ()
     nest: int | None = None
     nodes: tuple[str, ...] = ()

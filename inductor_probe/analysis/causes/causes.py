@@ -19,7 +19,7 @@ from inductor_probe.analysis.causes.rules import By, Source
 from inductor_probe.analysis.fusion.recorded import decision_of_pair
 from inductor_probe.analysis.graph import index_of
 from inductor_probe.analysis.kernels import kernel_rows
-from inductor_probe.analysis.links import links
+from inductor_probe.analysis.links import launches, links
 from inductor_probe.analysis.names import (
     EVERY_TYPE,
     fx_called,
@@ -28,7 +28,7 @@ from inductor_probe.analysis.names import (
     lines_called,
     resolve,
 )
-from inductor_probe.analysis.work import buffer_traffic, node_traffic, shared_bytes
+from inductor_probe.analysis.work import buffer_traffic, call_traffic, node_traffic, shared_bytes
 from inductor_probe.errors import ProbeError
 from inductor_probe.model.cause import Cause, Change, GraphCauses
 from inductor_probe.model.debug_dir import CompiledGraph
@@ -52,12 +52,11 @@ _KIND_OF_REMARK: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
-    """What belongs to a subject; `direct` are the names that it has itself."""
+    """What belongs to a subject."""
 
     nodes: frozenset[str]
     buffers: frozenset[str]
     fx: frozenset[str]
-    kernels: frozenset[str] = frozenset()
     direct: frozenset[str] = frozenset()
 
 
@@ -99,14 +98,15 @@ def graph_causes(
     kinds_recorded = recorded.recorders if recorded else ()
     if len(subjects) < 2:
         causes += maker.read(scopes, {*kinds} or set(_KIND_OF_REMARK.values()), kinds_recorded)
-    direct = scopes[0].direct if len(scopes) == 1 else frozenset[str]()
+    if len(subjects) == 1:
+        causes = [replace(cause, direct=_is_direct(cause, subjects[0])) for cause in causes]
     ranks = _RANKS_OF_SUBJECT if subjects else _RANKS
     return GraphCauses(
         graph=graph.name,
         asked=subjects,
         recorded=kinds_recorded,
         looked_for=tuple(kind for kind in DECISION_KINDS if not kinds or kind in kinds),
-        causes=tuple(sorted(causes, key=lambda cause: _order(cause, direct, ranks))),
+        causes=tuple(sorted(causes, key=lambda cause: _order(cause, ranks))),
         tried=sum(decision.speculative for decision in decisions),
         problems=recorded.problems if recorded else (),
     )
@@ -127,18 +127,29 @@ def with_causes(graph: CompiledGraph, rows: Iterable[LayoutRow]) -> tuple[Layout
     )
 
 
-def _order(
-    cause: Cause, direct: frozenset[str], ranks: Mapping[str, int]
-) -> tuple[bool, int, float, int, int]:
-    """Sort key: what the subject itself is in; then missed ones; then by time, and by bytes at stake."""
-    names = {name for subject in cause.subjects for name in subject.name.split("_")} if direct else set()
+def _order(cause: Cause, ranks: Mapping[str, int]) -> tuple[bool, int, float, int, int]:
+    """Sort key: what is about the subject itself; then missed ones; then by time, and by bytes at stake."""
     return (
-        bool(direct) and not names & direct and not {s.name for s in cause.subjects} & direct,
+        not cause.direct,
         ranks[cause.kind],
         -(cause.seconds or 0.0),
         -(cause.cost or 0),
         cause.decision.number if cause.decision else 0,
     )
+
+
+def _is_direct(cause: Cause, subject: Subject) -> bool:
+    """Whether a cause is about a subject itself: `op3` in `op3_op4`, `buf3`, the loops of a kernel."""
+    match subject.type:
+        case "node" | "buffer":
+            names = {name for about in cause.subjects for name in about.name.split("_")}
+            mine = subject.name.split("_") if subject.type == "node" else ()
+            return subject in cause.subjects or not names.isdisjoint(mine)
+        case "kernel":
+            decision = cause.decision
+            of_code = decision is None or decision.subject_type == "node" or decision.outcome == "extern"
+            return of_code and len(cause.subjects) == 1 and cause.kernels == (subject.name,)
+    return True
 
 
 def _scope(graph: CompiledGraph, subject: Subject) -> _Scope:
@@ -147,15 +158,14 @@ def _scope(graph: CompiledGraph, subject: Subject) -> _Scope:
     match subject.type:
         case "node":
             node = index.before.node.get(subject.name) or index.post.node[subject.name]
-            return _of_nodes(graph, [leaf.name for leaf in node.leaves()], direct=[subject.name])
+            return _of_nodes(graph, [leaf.name for leaf in node.leaves()])
         case "buffer":
             producer = index.nodes.producer.get(subject.name) or index.before.producer.get(subject.name)
             scope = _of_nodes(graph, [producer] if producer else [])
-            names = frozenset([subject.name])
-            return _Scope(scope.nodes, names, scope.fx, direct=names)
+            return _Scope(scope.nodes, frozenset([subject.name]), scope.fx)
         case "kernel":
             nodes = [link.node for link in linked.of_kernel(subject.name)]
-            return _of_nodes(graph, nodes, kernels=[subject.name])
+            return _of_nodes(graph, nodes)
         case "fx":
             fx = [subject.name]
         case "line":
@@ -165,7 +175,7 @@ def _scope(graph: CompiledGraph, subject: Subject) -> _Scope:
             if not fx:
                 made = kernels_for(graph, subject.name)
                 nodes = [link.node for kernel in made for link in linked.of_kernel(kernel)]
-                return _of_nodes(graph, nodes, kernels=made)
+                return _of_nodes(graph, nodes)
     after = graph.provenance.pre_to_post if graph.provenance else {}
     names = frozenset(fx).union(*(after.get(name, ()) for name in fx))
     computing = [name for name, link in linked.nodes.items() if names.intersection(link.fx)]
@@ -173,17 +183,13 @@ def _scope(graph: CompiledGraph, subject: Subject) -> _Scope:
     return _Scope(scope.nodes, scope.buffers, names)
 
 
-def _of_nodes(
-    graph: CompiledGraph, nodes: Sequence[str], kernels: Sequence[str] = (), direct: Sequence[str] = ()
-) -> _Scope:
+def _of_nodes(graph: CompiledGraph, nodes: Sequence[str]) -> _Scope:
     index, linked = index_of(graph), links(graph).nodes
     leaves = [leaf for name in nodes if (leaf := index.nodes.leaf.get(name) or index.before.leaf.get(name))]
     return _Scope(
         nodes=frozenset(nodes),
         buffers=frozenset(buffer.name for leaf in leaves for buffer in leaf.outputs),
         fx=frozenset(name for node in nodes if node in linked for name in linked[node].fx),
-        kernels=frozenset(kernels or (k for node in nodes if node in linked and (k := linked[node].kernel))),
-        direct=frozenset(direct),
     )
 
 
@@ -318,7 +324,22 @@ class _Maker:
                 traffic = [buffer_traffic(self._graph, name) for group in decision.subjects for name in group]
                 known = [size for size in traffic if size is not None]
                 return sum(known) if known else None
-        return node_traffic(self._graph, nodes) if nodes else None
+        moved = node_traffic(self._graph, nodes) if nodes else None
+        return self._call_cost(nodes) if moved is None else moved
+
+    def _call_cost(self, nodes: Sequence[str]) -> int | None:
+        """Return the bytes that library calls of nodes are passed and return; None where there is none."""
+        linked, calls = links(self._graph).nodes, launches(self._graph)
+        called = [
+            launch
+            for node in nodes
+            if node in linked and (kernel := linked[node].kernel) and "." in kernel
+            for launch in calls.get(kernel, ())
+            if launch.span in linked[node].launches
+        ]
+        sizes = call_traffic(self._graph, tuple({call.span: call for call in called}.values()), nodes)
+        known = [size for size in sizes if isinstance(size, int)]
+        return sum(known) if known else None
 
     def _time(self, kernels: Iterable[str]) -> float | None:
         times = [self._seconds[kernel] for kernel in kernels if kernel in self._seconds]

@@ -63,8 +63,11 @@ RULES = Rules(
             ),
         ),
         "cheap": (
-            By("realize_reads_threshold", _value("reads", 1), present="reads_limit", safe=True),
+            By(
+                "realize_reads_threshold", _value("reads", 1), present="reads_limit", safe=True,
+                applies=lambda decision, _: decision.operand("reads") != 0,
+            ),
             By("realize_opcount_threshold", _value("operations", 1), present="operations_limit", safe=True),
         ),
     },
-)
+)  # fmt: skip

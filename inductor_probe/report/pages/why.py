@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from inductor_probe.model.cause import Cause, GraphCauses
@@ -16,6 +16,7 @@ from inductor_probe.report.document import (
     Heading,
     Inline,
     Line,
+    Name,
     RemarkLine,
     Table,
     apart,
@@ -35,7 +36,8 @@ from inductor_probe.report.words.causes.sentences import (
 from inductor_probe.report.words.remarks import sentence as remark_sentence
 
 _MOST_PAGES = 5
-"""Decisions about a subject that are shown with their evidence; further ones are rows of a table."""
+"""Groups of nodes whose decisions are shown with their evidence; further ones are rows of a table."""
+_LAST = 10**9
 _MOST_ROWS = 30
 _MOST_NAME = 40
 _MOST_CALLERS = 3
@@ -59,8 +61,9 @@ def _page(row: GraphCauses, everything: bool, *, alone: bool) -> Iterator[Block]
     shown = row.causes if everything else _first(row)
     groups: dict[object, list[Cause]] = {}
     for cause in shown:
-        groups.setdefault((cause.nodes, cause.kernels, cause.fx, cause.knowledge), []).append(cause)
-    yield from apart(map(_group, groups.values()))
+        about = (cause.nodes, cause.knowledge) if cause.nodes else cause.subjects
+        groups.setdefault(about, []).append(cause)
+    yield from apart(_group(group, everything) for group in _in_order(row, list(groups.values())))
     if rest := [cause for cause in row.causes if cause not in shown]:
         yield Line()
         yield Line((f"{counted(len(rest), 'further decision')}:", "bold"))
@@ -84,23 +87,46 @@ def nothing_text(row: GraphCauses) -> str:
 
 
 def _first(row: GraphCauses) -> Sequence[Cause]:
-    """Return the decisions that are shown whole: those about the subject itself, and what was missed."""
-    names = {subject.name for subject in row.asked}
-    first = [
-        cause
-        for cause in row.causes
-        if cause.kind in ("missed", "hazard")
-        or any(subject.name in names or names & {*subject.name.split("_")} for subject in cause.subjects)
-    ]
-    return (first or row.causes)[:_MOST_PAGES]
+    """Return the decisions that are shown whole: those about the subject itself, and what was missed.
+
+    Of decisions about the same nodes that read alike it is the first, as the values of a formula have them by
+    the dozen.
+    """
+    heads: dict[object, Cause] = {}
+    for cause in row.causes:
+        heads.setdefault((cause.kind, cause.topic, row_text(cause), cause.nodes), cause)
+    distinct = [*heads.values()]
+    first = [cause for cause in distinct if _is_missed(cause)]
+    if any(
+        not cause.direct for cause in row.causes
+    ):  # a name that has decisions of its own: no line, no operator
+        first = [cause for cause in distinct if cause.direct or _is_missed(cause)]
+    abouts = dict.fromkeys(cause.nodes or cause.subjects for cause in first or distinct)
+    of_page = [*abouts][:_MOST_PAGES]
+    return [cause for cause in first or distinct[:_MOST_PAGES] if (cause.nodes or cause.subjects) in of_page]
 
 
-def _group(causes: Sequence[Cause]) -> Iterator[Block]:
-    """Yield decisions about the same nodes: what each rests on, what changes it, and then the nodes."""
+def _in_order(row: GraphCauses, groups: list[list[Cause]]) -> list[list[Cause]]:
+    """Return the loop nests of a kernel as they stand in its text; others as they are."""
+    if row.asked[0].type != "kernel":
+        return groups
+    return sorted(groups, key=lambda group: min((cause.nest or _LAST for cause in group), default=_LAST))
+
+
+def _is_missed(cause: Cause) -> bool:
+    return cause.kind in ("missed", "hazard")
+
+
+def _group(causes: Sequence[Cause], everything: bool) -> Iterator[Block]:
+    """Yield decisions about the same nodes: what each rests on, what changes it, and then the nodes.
+
+    What was not missed, and nothing changes, is a sentence, but for the first.
+    """
     for cause in causes:
         about = "" if cause.decision is not None else f"{cause.subjects[0].name}: "
         yield RemarkLine(cause.kind, f"{about}{cause_sentence(cause)}")
-        yield Facts([*_facts(cause), *_changes(cause)])
+        if everything or _is_missed(cause) or cause.changes or cause is causes[0]:
+            yield Facts([*_facts(cause), *_changes(cause)])
     yield Facts(_nodes(causes))
 
 
@@ -116,7 +142,7 @@ def _facts(cause: Cause) -> Iterator[tuple[str, Inline]]:
     if decision is None:
         yield "known", f"{cause.knowledge} in the dump, which does not record the decision"
         return
-    yield "compared", ", ".join(operand_texts(decision))
+    yield "recorded", ", ".join(operand_texts(decision))
     yield "decided in", place_text(decision)
     yield "called by", " < ".join(frame.function for frame in decision.stack[:_MOST_CALLERS])
     yield "asked", f"{decision.times} times; the last answer counts" if decision.times > 1 else ""
@@ -125,13 +151,15 @@ def _facts(cause: Cause) -> Iterator[tuple[str, Inline]]:
 def _nodes(causes: Sequence[Cause]) -> Iterator[tuple[str, Inline]]:
     """Yield what decisions about the same nodes have in common."""
     first = causes[0]
-    yield "at stake", ", ".join(dict.fromkeys(filter(None, map(_stake, causes))))
-    yield "kernel", ", ".join(dict.fromkeys(filter(None, map(_kernels, causes))))
+    weightiest = max(causes, key=lambda cause: (cause.seconds or 0.0, cause.cost or 0))
+    of_nest = next((cause for cause in causes if cause.nest is not None), first)
+    yield "at stake", _stake(weightiest)
+    yield "kernel", _kernels(of_nest)
     yield "FX nodes", first_names(first.fx, 6)
-    places = dict.fromkeys(place(span) for cause in causes for span in cause.evidence)
+    places = dict.fromkeys(place(span) for cause in (of_nest, *causes) for span in cause.evidence)
     yield "dump", first_names(tuple(places), _MOST_LINES)
     lines = [source_text(line) for line in own_lines(first.sources)]
-    more = [f"and {len(lines) - _MOST_LINES} more lines"] if len(lines) > _MOST_LINES else []
+    more = [f"and {counted(len(lines) - _MOST_LINES, 'more line')}"] if len(lines) > _MOST_LINES else []
     yield "from", "\n".join([*lines[:_MOST_LINES], *more])
 
 
@@ -142,7 +170,8 @@ def _changes(cause: Cause) -> Iterator[tuple[str, Inline]]:
 
 
 def _stake(cause: Cause) -> str:
-    parts = [duration(cause.seconds) if cause.seconds is not None else ""]
+    of = "its kernel" if len(cause.kernels) == 1 else "its kernels"
+    parts = [f"{duration(cause.seconds)} of {of}" if cause.seconds is not None else ""]
     if cause.cost is not None:
         shared = len(cause.subjects) == 2 and cause.decision is not None and len(cause.decision.subjects) == 2
         parts.append(f"{bytes_text(cause.cost)} {'used by both' if shared else 'read and written'}")
@@ -169,33 +198,54 @@ def _ledger(row: GraphCauses, everything: bool) -> Iterator[Block]:
 
 @dataclass(frozen=True, slots=True)
 class _Folded:
-    """Decisions that read alike: the weightiest, whom all are about, the bytes and times of them all."""
+    """Decisions of one row: the weightiest, whom all are about, the bytes and times of them all.
+
+    `alike` is False where they have the same cause with other numbers.
+    """
 
     cause: Cause
     about: tuple[str, ...]
     cost: int | None
     seconds: float | None
+    alike: bool
 
 
-def _fold(causes: Iterable[Cause]) -> list[_Folded]:
-    """Fold decisions of one text, as the values of a formula and the layers of a network have them.
+def _fold(causes: Iterable[Cause], seconds: Mapping[str, float]) -> list[_Folded]:
+    """Fold decisions of one cause, as the values of a formula and the layers of a network have them.
 
-    What is at stake counts once for the same nodes: `inlined: a single user` of ten values of op1 is what op1
-    moves.
+    What was missed stands apart where its numbers differ. What is at stake counts once for the same nodes and
+    the same kernel: `inlined: a single user` of ten values of op1 is what op1 moves.
     """
     groups: dict[object, list[Cause]] = {}
     for cause in causes:
-        groups.setdefault((cause.kind, cause.topic, row_text(cause)), []).append(cause)
+        decision = cause.decision
+        code = (
+            row_text(cause) if decision is None or _is_missed(cause) else (decision.outcome, decision.cause)
+        )
+        groups.setdefault((cause.kind, cause.topic, code), []).append(cause)
     folded = []
     for members in groups.values():
+        members.sort(key=lambda cause: (-(cause.seconds or 0.0), -(cause.cost or 0)))
         distinct = {member.nodes or member.subjects: member for member in members}.values()
         costs = [member.cost for member in distinct if member.cost is not None]
-        times = [member.seconds for member in distinct if member.seconds is not None]
-        about = tuple(" + ".join(subject.name for subject in member.subjects[:2]) for member in members)
+        kernels = dict.fromkeys(kernel for member in members for kernel in member.kernels)
+        times = [seconds[kernel] for kernel in kernels if kernel in seconds]
         folded.append(
-            _Folded(members[0], about, sum(costs) if costs else None, sum(times) if times else None)
+            _Folded(
+                cause=members[0],
+                about=tuple(
+                    " + ".join(subject.name for subject in member.subjects[:2]) for member in members
+                ),
+                cost=sum(costs) if costs else None,
+                seconds=sum(times) if times else None,
+                alike=len({row_text(member) for member in members}) == 1,
+            )
         )
     return folded
+
+
+def _by_stake(row: _Folded) -> tuple[float, int]:
+    return -(row.seconds or 0.0), -(row.cost or 0)
 
 
 _COLUMNS = (
@@ -210,29 +260,42 @@ _COLUMNS = (
 
 
 def _table(causes: Sequence[Cause], everything: bool) -> Table:
-    rows: list[list[Cell]] = []
-    for row in _fold(causes):
-        cause = row.cause
-        setting = next((change.setting for change in cause.changes if change.setting), None)
-        others = f" +{len(row.about) - 1}" if len(row.about) > 1 else ""
-        rows.append(
-            [
-                _SIGNS.get(cause.kind, (cause.kind, "dim")),
-                (f"{shorten(row.about[0], _MOST_NAME)}{others}", "bold"),
-                kind_words(cause.topic) if cause.topic else "not recorded",
-                row_text(cause),
-                bytes_text(row.cost) if row.cost is not None else "-",
-                duration(row.seconds) if row.seconds is not None else "-",
-                short_setting(setting) if setting else "source" if cause.changes else "-",
-            ]
-        )
-    shown = [index for index in range(len(_COLUMNS)) if index < 5 or any(line[index] != "-" for line in rows)]
+    """Return a row for each distinct decision: as the causes are ranked, and then by what is at stake."""
+    ranked: dict[str, list[Cause]] = {}
+    for cause in causes:
+        ranked.setdefault("missed" if _is_missed(cause) else cause.kind, []).append(cause)
+    seconds = {
+        kernel: cause.seconds
+        for cause in causes
+        if cause.seconds and len(cause.kernels) == 1
+        for kernel in cause.kernels
+    }
+    rows = [row for members in ranked.values() for row in sorted(_fold(members, seconds), key=_by_stake)]
+    cells = [_cells(row) for row in rows]
+    shown = [
+        index for index in range(len(_COLUMNS)) if index < 5 or any(line[index] != "-" for line in cells)
+    ]
     return Table(
         [_COLUMNS[index] for index in shown],
-        [[line[index] for index in shown] for line in rows],
+        [[line[index] for index in shown] for line in cells],
         most=None if everything else _MOST_ROWS,
         more="--all shows all of them, --kind those of a kind",
     )
+
+
+def _cells(row: _Folded) -> list[Cell]:
+    cause = row.cause
+    setting = next((change.setting for change in cause.changes if change.setting), None)
+    others = f" +{len(row.about) - 1}" if len(row.about) > 1 else ""
+    return [
+        _SIGNS.get(cause.kind, (cause.kind, "dim")),
+        (Name(f"{shorten(row.about[0], _MOST_NAME)}{others}"), "bold"),
+        kind_words(cause.topic) if cause.topic else "not recorded",
+        row_text(cause) if row.alike else f"{row_text(cause)} (largest)",
+        bytes_text(row.cost) if row.cost is not None else "-",
+        duration(row.seconds) if row.seconds is not None else "-",
+        short_setting(setting) if setting else "source" if cause.changes else "-",
+    ]
 
 
 def row_text(cause: Cause) -> str:
@@ -240,7 +303,9 @@ def row_text(cause: Cause) -> str:
     decision = cause.decision
     if decision is None:
         return f"{cause_sentence(cause)} ({cause.knowledge})"
-    return f"{decision.outcome}: {short_cause(decision)}"
+    short = short_cause(decision)
+    is_said = short.replace(" ", "-") == decision.outcome
+    return short if is_said else f"{decision.outcome}: {short}"
 
 
 def decision_lines(causes: Sequence[Cause], name: str) -> Iterator[Block]:

@@ -11,11 +11,11 @@ WORDS = KindWords(
             "inductor generates no code for a node that takes or makes {types}", "no code for {types}"
         ),
         "no-lowering": CauseWords(
-            "inductor has neither a lowering nor a decomposition of the operator", "no lowering"
+            "inductor has neither a lowering nor a decomposition of the operator", "no lowering of {operator}"
         ),
         "registered-fallback": CauseWords(
-            "inductor has no lowering of its own: it registers the operator as one that it always calls",
-            "always called",
+            "inductor has no lowering for it, and registers it as an operator that it always calls",
+            "registered fallback {operator}",
         ),
         "no-backend-feature": CauseWords(
             "the lowering needs {feature}, which inductor's backend for {device} does not have",

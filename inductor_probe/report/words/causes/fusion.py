@@ -188,7 +188,7 @@ WORDS = KindWords(
             "{group:4} became one node before their turn", "{group:3} came first"
         ),
         "extern-kernel": CauseWords(
-            "it is a call of {kernel}: there is no generated loop to fuse with", "calls {kernel}"
+            "{kernel} is called, which has no generated loop to fuse with", "calls {kernel}"
         ),
         "no-kernel": CauseWords(
             "it runs nothing (its parts write where its result is): there is no loop to fuse with",

@@ -23,7 +23,13 @@ def _derived(operands: Mapping[str, Any]) -> Mapping[str, Any]:
     strides = operands.get("exact_strides") or operands.get("stride_order")
     kind = "strides" if operands.get("exact_strides") else "order of strides"
     required = f"{kind} ({', '.join(strides)})" if strides else "an order that it has"
-    return {"nobody": asked, "lies": f"({', '.join(operands.get('stride', ()))})", "required": required}
+    reads = tuple(dict.fromkeys(operands.get("reads", ())))
+    return {
+        "different_reads": reads,
+        "nobody": asked,
+        "lies": f"({', '.join(operands.get('stride', ()))})",
+        "required": required,
+    }
 
 
 WORDS = KindWords(
@@ -41,7 +47,8 @@ WORDS = KindWords(
     },
     causes={
         "reads": CauseWords(
-            "{nobody}, so torch followed the strides of what it reads[: {reads:6}]", "follows its reads"
+            "{nobody}, so torch followed the strides of what it reads[: {different_reads:6}]",
+            "follows its reads",
         ),
         "no-reads": CauseWords("{nobody}, and it reads nothing whose order it could follow", "reads nothing"),
         "view": CauseWords(

@@ -87,8 +87,15 @@ def place_text(decision: Decision) -> str:
 
 
 def operand_texts(decision: Decision) -> list[str]:
-    """`range 3`, `operations 2`: what torch compared."""
-    return [f"{name.replace('_', ' ')} {_text(_operand(name, value))}" for name, value in decision.operands]
+    """`range 3`, `size (4, 3, 8)`: what torch compared, and what else was recorded with it.
+
+    The function that asked is the place where the decision was taken, mostly: it is said once.
+    """
+    return [
+        f"{name.replace('_', ' ')} {_text(_operand(name, value))}"
+        for name, value in decision.operands
+        if value != () and not (name == "function" and value == decision.place.function)
+    ]
 
 
 def kind_words(kind: DecisionKind) -> str:
@@ -133,7 +140,10 @@ def _operand(name: str, value: Operand) -> Any:
 def _text(value: Any) -> str:
     """Return an operand as text: of a list of names the first ones, an empty text as `-`."""
     if isinstance(value, tuple):
-        return listed([item or "-" for item in value], _MOST_VALUES)
+        if len({*value}) == 1 and len(value) > 1 and not value[0].isdecimal():
+            return f"{len(value)} times {value[0] or '-'}"
+        values = listed([item or "-" for item in value], _MOST_VALUES)
+        return values if len(value) == 1 else f"({values})"
     return str(value)
 
 
