@@ -97,6 +97,12 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace(
         _IR, "StorageBox.has_exceeded_max_reads", "realise or inline, by reads", ("lowering", DECISION)
     ),
+    TorchPlace(_IR, "ComputedBuffer.simplify_and_reorder", "the loops of a buffer", (DECISION,)),
+    TorchPlace(_IR, "ComputedBuffer._apply_loop_reordering", "the order of its loops", (DECISION,)),
+    TorchPlace(_SIZES, "SizeVarAllocator.make_simplify_loops_cache", "which loops are merged", (DECISION,)),
+    TorchPlace(_SCHEDULER, "SchedulerNode.apply_new_loop_order", "loops ordered for a fusion", (DECISION,)),
+    TorchPlace(_SCHEDULER, "SchedulerNode.merge_loops", "loops merged after fusion", (DECISION,)),
+    TorchPlace(_SCHEDULER, "SchedulerNode.restore_loop_state", "loops as before a trial", (DECISION,)),
     TorchPlace(_IR, "ComputedBuffer.get_read_writes", "what a buffer reads", (DECISION,)),
     TorchPlace(_SCHEDULER, "pick_loop_order", "an order of dimensions, by strides", (DECISION,)),
     TorchPlace(_IR, "Buffer.freeze_layout", "a layout, as it is", ("layout", DECISION)),

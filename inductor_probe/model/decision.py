@@ -285,9 +285,37 @@ torch/_inductor/ir.py, `FlexibleLayout` and `Buffer.freeze_layout*`:
   channels-last on a CPU, `convolution-shapes`: by their flops, groups and number on other devices.
 """
 
+LoopsCause: TypeAlias = Literal[
+    "strides-favour-order", "strides-in-order", "strides-tied", "loop-orders-off", "matrix-product",
+    "order-of-partner", "contiguous-loops", "loops-not-contiguous", "loops-of-partner", "divided-index",
+]  # fmt: skip
+"""The loops of a node: torch/_inductor/ir.py, `ComputedBuffer.simplify_and_reorder`. `reduced`: those that
+it reduces.
+
+About their order; sizes (of the dimensions d0, d1, ... that have more than one element), order (the same
+from the outermost loop to the innermost), loops (its sizes); accesses: with the stride along each dimension,
+count (of all). A pair of dimensions that shows it: votes_to_swap, votes_to_keep (of the accesses).
+
+- `strides-favour-order`: more accesses have the smaller stride along the first of dimensions than along the
+  second. `strides-in-order`: none such pair. `strides-tied`: as many, so they stay. `loop-orders-off`: by
+  `pick_loop_orders`. `matrix-product`: of Triton's own, whose batch is the outermost loop.
+- `order-of-partner`: so that it can be fused with partner, as to buffer (Triton; scheduler.py,
+  `reorder_loops_by_dep_pair`).
+
+About merging (sizevars.py, `_simplify_loops_impl`): sizes, and loops that are left.
+
+- `contiguous-loops`: one is left. `loops-not-contiguous`: a pair stays apart (outer, inner, inner_range),
+  since the index (of what it does, to buffer) has outer_stride and inner_stride, and one loop would need
+  needed_stride; without strides where it is no straight line.
+- `loops-of-partner`: the same by an index of partner (C++; cpp.py, `_align_compatible_range_nodes`).
+
+`divided-index`: a loop of range is divided by divisor, which leaves loops (C++; cpp.py, `try_loop_split`).
+"""
+
 DecisionKind: TypeAlias = Literal[
     "vectorisation", "fallback", "realization", "vector-loop", "vector-width", "vector-tail",
     "vector-access", "threads", "fusion", "reduction", "index-width", "layout",
+    "loops",
 ]  # fmt: skip
 Outcome: TypeAlias = Literal[
     "vectorised", "scalar", "extern", "realised", "inlined", "innermost-loop", "outer-loop",
@@ -297,6 +325,7 @@ Outcome: TypeAlias = Literal[
     "unrolled", "split", "not-split", "persistent", "looped", "INNER", "OUTER", "OUTER_TINY", "DEFAULT",
     "int32", "int64",
     "channels-last", "permuted", "padded", "inside-another", "in-place", "unchanged",
+    "in-order", "reordered", "merged", "separate", "divided",
 ]  # fmt: skip
 CauseCode: TypeAlias = Literal[
     VectorisationCause,
@@ -311,6 +340,7 @@ CauseCode: TypeAlias = Literal[
     ReductionCause,
     IndexCause,
     LayoutCause,
+    LoopsCause,
 ]
 Operand: TypeAlias = bool | int | float | str | tuple[str, ...]
 """What torch compared. A symbolic size is its text."""

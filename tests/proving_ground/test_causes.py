@@ -34,6 +34,7 @@ KINDS = (
     "reduction",
     "index-width",
     "layout",
+    "loops",
 )
 
 

@@ -9,6 +9,7 @@ from inductor_probe.analysis.causes import (
     fusion,
     index_width,
     layout,
+    loops,
     realization,
     reduction,
     threads,
@@ -31,6 +32,7 @@ RULES: Mapping[DecisionKind, Rules] = {
     "vector-access": vector_code.ACCESS_RULES,
     "threads": threads.RULES,
     "fusion": fusion.RULES,
+    "loops": loops.RULES,
 }
 
 

@@ -10,6 +10,7 @@ from inductor_probe.report.words.causes import (
     fusion,
     index_width,
     layout,
+    loops,
     realization,
     reduction,
     threads,
@@ -31,4 +32,5 @@ WORDS: Mapping[DecisionKind, KindWords] = {
     "vector-access": vector_code.ACCESS_WORDS,
     "threads": threads.WORDS,
     "fusion": fusion.WORDS,
+    "loops": loops.WORDS,
 }

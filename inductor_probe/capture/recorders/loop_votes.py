@@ -1,0 +1,173 @@
+"""What decided the order of loops, and what kept two of them apart, from the numbers that torch had.
+
+The order: torch/_inductor/scheduler.py, `pick_loop_order`. Each access votes about each pair of dimensions:
+the one of the smaller stride shall be the inner one, and one that the access does not depend on the outer one
+of the two is no reason against it. More votes win; where they are even, the later dimension is the inner one.
+For example `x + x.t()` has the votes of the write and of one read against that of the other read.
+
+Merging: torch/_inductor/sizevars.py, `_simplify_loops_impl`. Two loops become one where in every index
+the outer stride is the inner one times the inner range: of `64*d0 + d1` with 64 steps of d1, not of
+`100*d0 + d1`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from inductor_probe.capture.recorders.decision_log import UnknownPathError, size_of
+from inductor_probe.model.decision import LoopsCause, Operand, Outcome
+
+MOST_ACCESSES = 8
+"""Accesses that are kept of a node that has more."""
+
+
+@dataclass(frozen=True)
+class OrderQuestion:
+    """What `pick_loop_order` was asked: of each access the stride along each dimension; and its answer.
+
+    `names` are those of the dimensions; `order` has them from the outermost loop to the innermost one.
+    """
+
+    names: Sequence[str]
+    strides: Sequence[Sequence[int]]
+    sizes: Sequence[Any]
+    order: Sequence[int]
+
+
+@dataclass(frozen=True)
+class MergeQuestion:
+    """What `_simplify_loops` was asked of loops, outermost first, and what is left of them.
+
+    `indices` are those of the body, and those of `partners`: of nodes that it is to be fused with. `left` are
+    the positions of the loops that are left; each of them goes over the elements of those that it took in.
+    """
+
+    variables: Sequence[Any]
+    sizes: Sequence[Any]
+    indices: Sequence[Any]
+    sizes_left: Sequence[Any]
+    left: Sequence[int]
+
+
+def order_decided(question: OrderQuestion, *, is_on: bool) -> tuple[Outcome, LoopsCause, dict[str, Operand]]:
+    """Return what decided the order of loops, with the pair of dimensions that shows it.
+
+    Args:
+        is_on: `config.pick_loop_orders`.
+
+    Raises:
+        UnknownPathError: no vote explains the order.
+    """
+    natural = [dim for dim in range(len(question.sizes)) if _is_loop(question.sizes[dim])]
+    order = [dim for dim in question.order if dim in natural]
+    pairs = list(itertools.pairwise(natural))
+    counted = {pair: _votes(question, *pair) for pair in pairs[::-1]}
+    if not is_on:
+        swapped = [pair for pair, (keep, swap) in counted.items() if swap > keep]
+        return "in-order", "loop-orders-off", _of_pair(question, *swapped[0]) if swapped else {}
+    if order != natural:
+        for position in range(len(order) - 1, -1, -1):
+            inner = order[position]
+            for outer in order[:position]:
+                keep, swap = _votes(question, inner, outer)
+                if inner < outer and swap > keep:
+                    return "reordered", "strides-favour-order", _of_pair(question, inner, outer)
+        raise UnknownPathError("no pair of loops has votes for the order that was picked")
+    if any(swap > keep for keep, swap in counted.values()):
+        raise UnknownPathError("a pair of loops has votes against the order that was picked")
+    tied = next((pair for pair, (keep, swap) in counted.items() if keep == swap), None)
+    if tied is not None:
+        return "in-order", "strides-tied", _of_pair(question, *tied)
+    return "in-order", "strides-in-order", _of_pair(question, *pairs[-1])
+
+
+def _of_pair(question: OrderQuestion, first: int, second: int) -> dict[str, Operand]:
+    """Return the operands of a pair of dimensions, of which `second` is the inner one if nothing is done."""
+    keep, swap = _votes(question, first, second)
+    return {
+        "dimensions": (question.names[first], question.names[second]),
+        "votes_to_swap": swap,
+        "votes_to_keep": keep,
+    }
+
+
+def _votes(question: OrderQuestion, outer: int, inner: int) -> tuple[int, int]:
+    """Return how many accesses want `inner` to stay the inner one, and how many `outer`."""
+    pairs = [(abs(strides[outer]), abs(strides[inner])) for strides in question.strides]
+    keep = sum(along_outer == 0 or along_inner < along_outer for along_outer, along_inner in pairs)
+    swap = sum(along_inner == 0 or along_outer < along_inner for along_outer, along_inner in pairs)
+    return keep, swap
+
+
+def merge_decided(
+    question: MergeQuestion,
+    sizevars: Any,
+    named: Callable[[Any], dict[str, Operand]],
+    name: Callable[[Any], str],
+) -> tuple[Outcome, LoopsCause, dict[str, Operand]] | None:
+    """Return what decided whether loops are merged; None where there were no two.
+
+    Args:
+        sizevars: torch's; asked for strides that it has computed just before, and for the form of a product.
+        named: from an index to the access that has it. name: from a variable to its text.
+    """
+    if sum(_is_loop(size) for size in question.sizes) < 2:
+        return None
+    operands: dict[str, Operand] = {
+        "sizes": tuple(str(size_of(size)) for size in question.sizes if _is_loop(size)),
+        "loops": tuple(str(size_of(size)) for size in question.sizes_left),
+    }
+    if len(question.left) < 2:
+        return "merged", "contiguous-loops", operands
+    sizes = dict(zip(question.left, question.sizes_left, strict=True))
+    for outer, inner in reversed(list(itertools.pairwise(question.left))):
+        for index, strides in _strides(question, sizevars):
+            needed = sizevars.simplify(strides[inner] * sizes[inner])
+            is_linear = needed == sizevars.simplify(strides[outer])
+            if is_linear and _goes_on(question, sizevars, index, outer, inner):
+                continue
+            operands |= {
+                "outer": name(question.variables[outer]), "inner": name(question.variables[inner]),
+                "inner_range": size_of(sizes[inner]), **named(index),
+            }  # fmt: skip
+            if not is_linear:
+                operands |= {
+                    "outer_stride": size_of(strides[outer]), "inner_stride": size_of(strides[inner]),
+                    "needed_stride": size_of(needed),
+                }  # fmt: skip
+            return "separate", "loops-not-contiguous", operands
+    raise UnknownPathError("every index goes on where the inner of two loops ends, and they were not merged")
+
+
+def _strides(question: MergeQuestion, sizevars: Any) -> Iterator[tuple[Any, Sequence[Any]]]:
+    """Yield each index with its strides; a condition (`d0 < 10`) has none, as torch sees it."""
+    expr = sys.modules["sympy"].Expr
+    for index in question.indices:
+        is_index = isinstance(index, expr)
+        yield (
+            index,
+            sizevars.stride_vars(index, question.variables) if is_index else [0] * len(question.sizes),
+        )
+
+
+def _goes_on(question: MergeQuestion, sizevars: Any, index: Any, outer: int, inner: int) -> bool:
+    """Return whether an index is the same beyond the inner loop and in the next step of the outer one.
+
+    `_simplify_loops_impl` asks this, too: an index with a division may have the right strides by accident.
+    """
+    size = question.sizes_left[list(question.left).index(inner)]
+    utils = sys.modules["torch._inductor.utils"]
+    first, second = (utils.sympy_index_symbol(f"_merge_tester{number}") for number in (1, 2))
+    variable, inner_variable = question.variables[outer], question.variables[inner]
+    beyond = utils.sympy_subs(index, {inner_variable: first * size, variable: second})
+    next_step = utils.sympy_subs(index, {inner_variable: 0, variable: first + second})
+    return bool(sizevars.simplify(beyond) == sizevars.simplify(next_step))
+
+
+def _is_loop(size: Any) -> bool:
+    """Return whether a dimension has more than one element, or may have."""
+    return bool(size != 1)
