@@ -13,7 +13,7 @@ def _would_reorder(decision: Decision, _: CompiledGraph) -> bool:
 
 
 def _reads_apart(decision: Decision, _: CompiledGraph) -> bool:
-    """Whether a read has gaps or another order, as a copy has not. One that is reversed or repeated stays so."""
+    """Whether a read has gaps or another order, which a copy mends: no reversed and no repeated one."""
     strides = (decision.operand("outer_stride"), decision.operand("inner_stride"))
     positive = all(not isinstance(stride, int) or stride > 0 for stride in strides)
     return decision.operand("does") == "read of" and None not in strides and positive
