@@ -55,7 +55,9 @@ def dump(
     Args:
         script: a path, or the bare name of a script here or in the project's scenarios.
         args: the script's own arguments.
-        cases, knobs: of a scenario: which cases to run, and knobs to set in them.
+        cases: of a scenario, to run.
+        knobs: to set in the cases, and settings of torch (`{"inductor.cpp.simdlen": "256"}`); of the latter,
+            what the script sets itself stands.
         label: a name to find the run by.
         save_inputs: keep the bytes of every graph's real inputs, and constants of any size.
         record: record what inductor decides, and why (`probe why`).

@@ -1,14 +1,14 @@
 """Runs a script as `python SCRIPT ARGS` would, after the hooks are set.
 
-Command line: `child.py PARENT STAGING KEEP SCRIPT ARGS`. PARENT is the process that starts this one, and with
-which it ends; STAGING is the folder for events and logs, KEEP says what else is
-kept: `inputs`, `decisions`, both joined by a comma, or `facts`. The parent starts
-this file by its path rather than with `-m`, because only then does Python end a process that Ctrl-C stopped
-by that signal.
+Command line: `child.py PARENT STAGING OPTIONS SCRIPT ARGS`. PARENT is the process that starts this one, and
+with which it ends; STAGING is the folder for events and logs, OPTIONS a `ChildOptions` as JSON. The parent
+starts this file by its path rather than with `-m`, because only then does Python end a process that Ctrl-C
+stopped by that signal.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
@@ -16,7 +16,8 @@ from types import ModuleType, TracebackType
 
 from inductor_probe.capture import hooks
 from inductor_probe.capture.events import EventLog
-from inductor_probe.capture.process import end_with
+from inductor_probe.capture.process import ChildOptions, end_with
+from inductor_probe.model.codec import from_json
 
 
 def run_script(script: str, args: list[str]) -> None:
@@ -57,11 +58,10 @@ def _hide_frames_above(path: str) -> None:
 
 def main() -> None:
     """Set the hooks, run the script, and tell at the end what is known only then."""
-    parent, staging, keep, script, *args = sys.argv[1:]
+    parent, staging, options, script, *args = sys.argv[1:]
     end_with(int(parent))
     events = EventLog(Path(staging))
-    facts = keep.split(",")
-    hooks.install(events, Path(staging), save_inputs="inputs" in facts, decisions="decisions" in facts)
+    hooks.install(events, Path(staging), from_json(ChildOptions, json.loads(options)))
     try:
         run_script(script, args)
     finally:

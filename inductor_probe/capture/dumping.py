@@ -16,8 +16,9 @@ from types import FrameType
 from typing import Any
 
 from inductor_probe.capture.folders import make_folder
-from inductor_probe.capture.process import INTERRUPTIONS, Program
+from inductor_probe.capture.process import INTERRUPTIONS, ChildOptions, Program
 from inductor_probe.capture.scripts import script_arguments
+from inductor_probe.capture.torch_settings import is_setting
 from inductor_probe.errors import ProbeError, RunFailedError
 from inductor_probe.model.codec import from_json, to_json
 
@@ -33,8 +34,7 @@ class Request:
     cases: tuple[str, ...]
     knobs: tuple[tuple[str, str], ...]
     label: str | None
-    save_inputs: bool
-    record: bool
+    child: ChildOptions
     root: str
     stdout_to_stderr: bool
     program: Program
@@ -80,7 +80,8 @@ def dump(
             scenario; nothing can be written to `out`.
         RunFailedError: Python could not be started, or the program did not start the script.
     """
-    knobs = knobs or {}
+    settings = {name: value for name, value in (knobs or {}).items() if is_setting(name)}
+    knobs = {name: value for name, value in (knobs or {}).items() if name not in settings}
     arguments = script_arguments(script, args, cases, knobs)
     root = Path(out or os.environ.get("TORCH_COMPILE_DEBUG_DIR") or Path.cwd()).absolute()
     make_folder(root)
@@ -90,8 +91,7 @@ def dump(
         cases=tuple(cases),
         knobs=tuple(knobs.items()),
         label=label,
-        save_inputs=save_inputs,
-        record=record,
+        child=ChildOptions(save_inputs, record, tuple(settings.items())),
         root=str(root),
         stdout_to_stderr=stdout_to_stderr,
         program=program or Program(),

@@ -17,22 +17,19 @@ from typing import Any
 
 import wrapt
 
-from inductor_probe.capture import recorders
+from inductor_probe.capture import recorders, torch_settings
 from inductor_probe.capture.compiler_logs import ARTIFACTS, TUNERS, LimitHandler, attach, keep
 from inductor_probe.capture.events import EventLog
+from inductor_probe.capture.process import ChildOptions
 from inductor_probe.capture.recorder import Recorder
 from inductor_probe.capture.recorders.decision_log import DecisionLog
 from inductor_probe.capture.torch_places import wrap
 from inductor_probe.model.manifest import LOGS_DIR
 
 
-def install(events: EventLog, staging: Path, *, save_inputs: bool, decisions: bool) -> None:
-    """Register hooks for torch's modules. Call it before the script runs, from a process without torch.
-
-    Args:
-        save_inputs: keep the bytes of graphs' inputs. decisions: record what inductor decides.
-    """
-    recorder = Recorder(events, save_inputs=save_inputs)
+def install(events: EventLog, staging: Path, options: ChildOptions) -> None:
+    """Register hooks for torch's modules. Call it before the script runs, from a process without torch."""
+    recorder = Recorder(events, save_inputs=options.save_inputs)
     logs = staging / LOGS_DIR
     logs.mkdir()
     logging.getLogger("torch._dynamo.convert_frame").addHandler(LimitHandler(events))
@@ -49,9 +46,11 @@ def install(events: EventLog, staging: Path, *, save_inputs: bool, decisions: bo
     }
     for tuner in TUNERS:
         hooks[f"torch._inductor.runtime.{tuner}"] = lambda module: _keep_tuning(module, logs, events)
-    both = [*hooks.items(), *(recorders.hooks(DecisionLog(events)) if decisions else ())]
+    both = [*hooks.items(), *(recorders.hooks(DecisionLog(events)) if options.record else ())]
     for name, hook in both:
         wrapt.register_post_import_hook(_or_note(hook, events), name)
+    for name, set_all in torch_settings.hooks(options.settings, events):
+        wrapt.register_post_import_hook(set_all, name)
 
 
 def _is_news(record: logging.LogRecord) -> bool:

@@ -61,6 +61,20 @@ class Program:
 
 
 @dataclass(frozen=True, slots=True)
+class ChildOptions:
+    """What the child does while the script runs; it gets this as JSON.
+
+    Attributes:
+        save_inputs: keep the bytes of graphs' inputs. record: record what inductor decides.
+        settings: of torch, with their values as text (`inductor.cpp.simdlen`, `256`): see `torch_settings`.
+    """
+
+    save_inputs: bool = False
+    record: bool = True
+    settings: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Ended:
     """How a child ended, or how it will have ended if nothing more is ever known of it.
 

@@ -161,6 +161,7 @@ class Recording:
             notes=tuple(dict.fromkeys(history.notes)),
             ended_by=ended.ended_by,
             environment=variables(os.environ),
+            settings=request.child.settings,
         )
 
 

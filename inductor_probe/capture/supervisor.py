@@ -30,11 +30,11 @@ def supervise(request: Request, control: int) -> DumpResult:
     """
     remove_leftovers()
     program = request.program
-    keep = ",".join(["inputs"] * request.save_inputs + ["decisions"] * request.record) or "facts"
     with temporary_folder() as folder:
         recording = Recording(request, folder)
         command = [sys.executable, str(program.path), *program.arguments]
-        command += [str(os.getpid()), str(folder.staging), keep, request.script, *request.arguments]
+        options = json.dumps(to_json(request.child))
+        command += [str(os.getpid()), str(folder.staging), options, request.script, *request.arguments]
         ended = run_child(
             command,
             {**environment(Path(request.root), folder.path), **program.settings},

@@ -26,14 +26,15 @@ if TYPE_CHECKING:
     from inductor_probe.debugging import BreakpointPlan, Endpoint
 
 
-def _knobs(ctx: click.Context, param: click.Parameter, pairs: tuple[str, ...]) -> dict[str, str]:
-    """Return the knobs that `--set KNOB=VALUE` sets."""
+def _settings(ctx: click.Context, param: click.Parameter, pairs: tuple[str, ...]) -> dict[str, str]:
+    """Return what `--set NAME=VALUE` sets: knobs of the scenario, and settings of torch."""
     knobs = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals or not name:
             raise ProbeError(
-                f"invalid setting --set {pair}: write KNOB=VALUE", "for example --set dtype=float32"
+                f"invalid setting --set {pair}: write NAME=VALUE",
+                "for example --set dtype=float32, --set inductor.cpp.simdlen=256",
             )
         knobs[name] = value
     return knobs
@@ -46,8 +47,8 @@ _SCRIPT = (
         "--case", "cases", multiple=True, type=CASE, help="A case of the scenario; all of them if left out."
     ),
     click.option(
-        "--set", "knobs", multiple=True, type=KNOB, callback=_knobs, metavar="KNOB=VALUE",
-        help="Set a knob of the scenario.",
+        "--set", "knobs", multiple=True, type=KNOB, callback=_settings, metavar="NAME=VALUE",
+        help="Set a knob of the scenario, or a setting of torch (inductor.cpp.simdlen=256).",
     ),
 )  # fmt: skip
 

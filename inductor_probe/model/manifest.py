@@ -189,6 +189,7 @@ class Manifest:
         notes: what could not be recorded.
         environment: variables that torch, triton, OpenMP and compilers read, as `probe dump` was started
             with them; None in manifests from before they were kept.
+        settings: of torch that the dump was made with (`--set inductor.cpp.simdlen=256`).
     """
 
     command: tuple[str, ...]
@@ -210,6 +211,7 @@ class Manifest:
     notes: tuple[Note, ...] = ()
     ended_by: str | None = None
     environment: tuple[tuple[str, str], ...] | None = None
+    settings: tuple[tuple[str, str], ...] = ()
 
     @property
     def ending(self) -> tuple[tuple[str, int | str], ...]:
