@@ -162,13 +162,16 @@ of a vectorised loop, vectors).
 """
 
 FusionCause: TypeAlias = Literal[
-    "producer-and-consumer", "common-buffer", "outer-loops",
+    "producer-and-consumer", "common-buffer", "outer-loops", "template-epilogue", "template-prologue",
+    "mix-order-reductions",
     "accesses-differ", "loop-order-differs", "loop-sizes-differ", "no-common-data",
     "few-shared-bytes", "fusion-size-limit",
     "peak-memory", "too-many-buffers", "distant-nodes", "devices-differ",
     "dependency-differs", "in-place-write", "intermediate-node", "cycle",
-    "loop-ranges-differ", "fused-ranges", "horizontal-size-limit", "no-common-outer-loop",
-    "complete-reductions", "outer-loop-depth", "outer-loop-node",
+    "loop-ranges-differ", "fused-ranges", "sizes-differ", "horizontal-size-limit", "no-common-outer-loop",
+    "complete-reductions", "outer-loop-depth", "outer-loop-node", "template-sibling",
+    "epilogue-index-differs", "epilogue-reduces", "epilogue-mutates", "epilogue-fusion-off",
+    "prologue-fusion-off", "prologue-not-pointwise", "no-prologue-inputs", "slower-when-timed",
     "reductions-differ", "numels-differ", "tilings-differ", "tiling-not-of-reduction",
     "ranges-do-not-split", "numel-of-neither",
     "lower-priority", "fused-with-another",
@@ -181,6 +184,9 @@ ones), and where torch counted them shared_bytes and score:
 
 - `producer-and-consumer`, `common-buffer`: the second reads what the first writes, or both read something.
 - `outer-loops`: (C++) depth: the loops that are common; inside, each has loops of its own.
+- `template-epilogue`, `template-prologue`: computed within a template, of what it wrote, or will read.
+- `mix-order-reductions`: (Triton) two reductions over different dimensions of the same data.
+- where both ways were timed: first_ms, second_ms, fused_ms.
 
 `refused`, by the scheduler; `first` and `second` are the groups of `subjects`. All that were counted have
 shared_bytes:
@@ -198,11 +204,19 @@ shared_bytes:
   `accesses-differ`. `in-place-write`: the second overwrites what the first reads, at another place.
 - `intermediate-node`: node, buffer: a third must run between. `cycle`: through: a fused node, which depends
   on one of them, and the other on it.
+- `slower-when-timed`: first_ms, second_ms, fused_ms (`speedup_by_fusion`, under benchmark_fusion).
+- of a template and what reads its result: `epilogue-reduces`, `epilogue-mutates` (an input), and
+  `epilogue-fusion-off`: template_setting (True where the template itself forbids it). Of what computes its
+  operand: `prologue-fusion-off`, `prologue-not-pointwise`, `no-prologue-inputs`.
 
 `refused`, by the C++ backend, codegen/cpp.py; first_ranges, first_reduction, second_ranges, second_reduction:
 
 - `loop-ranges-differ`: `_why_fuse_nodes`; vertical, and if so outer_depth: the loops that agree.
 - `fused-ranges`: one has a single loop over as many elements, but is fused: only unfused nodes are split.
+- `sizes-differ`: one is unfused and has a single loop over as many elements, but first_size and second_size,
+  the sizes before loops were merged, differ.
+- `template-sibling`: one is a template that the other does not read. `epilogue-index-differs`: node, buffers
+  (of the template), reads_at, writes_at.
 - `horizontal-size-limit`: nodes, limit. `outer-loop-node`: one is outer-loop fused: not with what is
   independent.
 - `no-common-outer-loop`: the first reduces, so only outer loops could be common: outer_depth.
@@ -223,16 +237,17 @@ shared_bytes:
 
 `not-tried`: Scheduler.get_possible_fusions:
 
-- `extern-kernel`, `no-kernel`: one group; kernel. `no-common-buffer`: each of the first with each of the
-  second group. `pair-limit`: buffer, distance (users between them), limit.
+- `extern-kernel`, `no-kernel`: one group; kernel.
+- `no-common-buffer`, `pair-limit`: of many groups, each two about which there is no other decision; pairs:
+  how many. Of `pair-limit` they are the users of buffer, in order, and torch pairs one with the next limit.
 
 `undone`: fused, and the code has a loop nest for each (codegen/cpp.py,
 `OuterLoopFusedSchedulerNode.check_outer_fusion_loop_level_attr`); a group for each nest:
 
-- `loop-tiles-differ`: loop, first_steps, second_steps, first_range, second_range.
-- `inner-range-dominates`: inner_range, outer_range, factor.
+- `loop-tiles-differ`: first_nest, second_nest, loop, first_steps, second_steps, first_range, second_range.
+- `inner-range-dominates`: nest, inner_range, outer_range, factor.
 
-- `other`: text: torch's own words, as it has no code here; of a benchmark first_ms, second_ms, fused_ms.
+- `other`: text: torch's own words, as it has no code here; empty where torch has none.
 """
 
 ReductionCause: TypeAlias = Literal[

@@ -44,7 +44,12 @@ REASONS: Mapping[str, Reason] = {
     "intermediate nodes between node1 & node2": Reason("intermediate-node"),
     "will create cycle": Reason("cycle"),
     "device mismatch (%s vs %s)": Reason("devices-differ", ("first_device", "second_device")),
-    "(benchmark) cause %sx slowdown": Reason(numbers=("slowdown",)),
+    "(benchmark) cause %sx slowdown": Reason("slower-when-timed", ("slowdown",)),
+    # Of the first the recorder says which of the codes of epilogues it is.
+    "template epilogue not satisfied": Reason("epilogue-fusion-off"),
+    "prologue fusion turned off": Reason("prologue-fusion-off"),
+    "prologue fusion only supported for pointwise nodes": Reason("prologue-not-pointwise"),
+    "template has no allowed prologue inputs": Reason("no-prologue-inputs"),
     # torch/_inductor/codegen/simd.py, `SIMDScheduling.can_fuse`
     "numel/rnumel mismatch (reduce) (%s, %s), (%s, %s)": Reason("reductions-differ", _NUMELS),
     "numel/rnumel mismatch (non-reduce) (%s, %s), (%s, %s)": Reason("numels-differ", _NUMELS),

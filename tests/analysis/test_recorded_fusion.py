@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from inductor_probe.analysis.fusion.recorded import decision_of_pair
-from inductor_probe.capture.recorders.fusion_causes import uncovered
+from dataclasses import replace
+
+from inductor_probe.analysis.fusion.recorded import decision_of_pair, untried_of_node
+from inductor_probe.capture.recorders.fusion_rounds import uncovered
 from inductor_probe.model.decision import Decision, FusionCause, Outcome, TorchFrame
 
 PLACE = TorchFrame("torch/_inductor/scheduler.py", "Scheduler.can_fuse", 7327)
@@ -45,3 +47,31 @@ def test_an_earlier_decision_is_covered_by_a_later_one_about_nodes_that_hold_bot
 
     latest_first = [(op0 | op2, op1), (op0, op2), (op0, op1)]
     assert uncovered(latest_first, lambda mask: iter(bits(mask))) == [True, True, False]
+
+
+GROUPS = (("op0",), ("op1",), ("op2",), ("op3",))
+FAR = replace(decision(6, "not-tried", "pair-limit", *GROUPS), operands=(("limit", 1), ("pairs", 2)))
+APART = replace(decision(5, "not-tried", "no-common-buffer", *GROUPS, ("op4",)), operands=(("pairs", 4),))
+TRIED = decision(7, "refused", "accesses-differ", ("op0",), ("op2",))
+MANY = (APART, FAR, TRIED)
+
+
+def test_a_decision_about_many_groups_answers_for_each_pair_that_has_none_of_its_own() -> None:
+    apart, far = (decision_of_pair(MANY, ["op0"], [other]) for other in ("op4", "op3"))
+    assert apart is not None
+    assert (apart.cause, apart.subjects, apart.operands) == ("no-common-buffer", (("op0",), ("op4",)), ())
+    assert far is not None
+    assert (far.cause, far.subjects) == ("pair-limit", (("op0",), ("op3",)))
+    assert dict(far.operands) == {"limit": 1, "distance": 3}
+    assert decision_of_pair(MANY, ["op2"], ["op0"]) == TRIED
+
+
+def test_of_one_node_a_decision_about_many_names_those_that_it_was_not_tried_with() -> None:
+    apart, far = (untried_of_node(MANY, many, ["op0"]) for many in (APART, FAR))
+    assert apart is not None
+    assert apart.subjects == (("op0",), ("op1",), ("op4",))
+    assert far is not None
+    assert far.subjects == (("op0",), ("op3",))
+    assert untried_of_node(MANY, FAR, ["op0", "op1"]) == FAR
+    near = decision(8, "refused", "accesses-differ", ("op0",), ("op3",))
+    assert untried_of_node((*MANY, near), FAR, ["op0"]) is None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import itertools
 from collections.abc import Callable
 
 import torch
@@ -197,6 +199,7 @@ SIZE_LIMIT = ("refused", "fusion-size-limit")
 BY_COMMON = ("fused", "common-buffer")
 BY_DATA = ("fused", "producer-and-consumer")
 BY_OUTER_LOOPS = ("fused", "outer-loops")
+BY_TEMPLATE = ("fused", "template-epilogue")
 
 
 def two_sums(x: torch.Tensor) -> Tensors:
@@ -302,6 +305,84 @@ def both_on_gpu() -> Tensors:
 
 def scaled_and_scale(x: torch.Tensor, scale: torch.Tensor) -> Tensors:
     return scale + 1, x * scale
+
+
+def flat_and_rows(x: torch.Tensor, bias: torch.Tensor) -> Tensors:
+    """Return what has one dimension in the program, and what has two."""
+    return x.view(-1) * 2, x + bias
+
+
+def square_and_rows(x: torch.Tensor, bias: torch.Tensor) -> Tensors:
+    """Return what has two dimensions in the program, one of which in a single loop."""
+    return x * 2, x + bias
+
+
+def matrices() -> Tensors:
+    """Return two batches of matrices."""
+    return torch.ones(2, 64, 64), torch.full((2, 64, 64), 2.0)
+
+
+def product_then_more(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return torch.bmm(x, y) * 2
+
+
+def product_then_sum(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return torch.bmm(x, y).sum(-1)
+
+
+def product_added_in_place(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return x.add_(torch.bmm(x, y))
+
+
+def product_with_gaps(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """Return what lies in memory with gaps between its rows."""
+    return torch.empty_strided((2, 64, 64), (8192, 128, 1)).copy_(torch.bmm(x, y) * 2)
+
+
+def product_and_sibling(x: torch.Tensor, y: torch.Tensor) -> Tensors:
+    return torch.bmm(x, y), x * 2
+
+
+def more_then_product(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return torch.bmm(x.exp(), y)
+
+
+def sums_then_product(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return torch.bmm(x[..., None].expand(2, 64, 64, 16).sum(-1), y)
+
+
+TEMPLATES = {"max_autotune": True, "max_autotune_gemm_backends": "CPP"}
+"""Matrix products are made from inductor's own C++ templates, not from calls of a library."""
+LIBRARY = {"max_autotune": False}
+
+
+def widened_product(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return torch.mm(x.to(torch.float32), y)
+
+
+def rows_and_columns(x: torch.Tensor) -> Tensors:
+    return x.sum(-1), x.sum(0)
+
+
+def timed_as(*times: float) -> Callable[[Callable[[], Tensors]], Callable[[], Tensors]]:
+    """Return what has a benchmark of torch measure given times in turn, and then makes the inputs.
+
+    What is faster may differ from GPU to GPU, and is not what is to be shown: no kernel is compiled or run.
+    """
+
+    def clocked(make: Callable[[], Tensors]) -> Callable[[], Tensors]:
+        def set_clock() -> Tensors:
+            clock = itertools.cycle(times)
+            combined = importlib.import_module("torch._inductor.codegen.cuda_combined_scheduling")
+            scheduler = importlib.import_module("torch._inductor.scheduler").Scheduler
+            scheduler.compile_kernel = lambda *_, **__: (None, None)
+            for name in ("benchmark_codegened_module", "benchmark_fused_nodes"):
+                setattr(combined.CUDACombinedScheduling, name, lambda *_: (next(clock), ""))
+            return make()
+
+        return set_clock
+
+    return clocked
 
 
 def pair(first: str, second: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -415,6 +496,54 @@ PROGRAMS = {
         operands={"first_ranges": "(4096)", "second_ranges": "(64, 64)"},
         flipped_function=flat_rows_flat, turned=BY_COMMON,
     ),
+    "sizes_differ": Program(
+        code="sizes-differ", function=flat_and_rows, inputs=square_and_bias, about=OP01,
+        operands={"first_size": "(4096)", "second_size": "(64, 64)", "first_ranges": "(4096)"},
+        flipped_function=square_and_rows, turned=BY_COMMON,
+    ),
+    "template_epilogue": Program(
+        code="template-epilogue", function=product_then_more, inputs=matrices, about=OP01,
+        settings=TEMPLATES, flip={"epilogue_fusion": False}, turned=("refused", "epilogue-fusion-off"),
+    ),
+    "epilogue_fusion_off": Program(
+        code="epilogue-fusion-off", function=product_then_more, inputs=matrices, about=OP01,
+        settings={**TEMPLATES, "epilogue_fusion": False}, operands={"template_setting": False},
+        flip={"epilogue_fusion": True}, turned=BY_TEMPLATE,
+    ),
+    "epilogue_reduces": Program(
+        code="epilogue-reduces", function=product_then_sum, inputs=matrices, about=OP01,
+        settings=TEMPLATES, flipped_function=product_then_more, turned=BY_TEMPLATE,
+    ),
+    "epilogue_mutates": Program(
+        code="epilogue-mutates", function=product_added_in_place, inputs=matrices, about=OP01,
+        settings=TEMPLATES, flipped_function=product_then_more, turned=BY_TEMPLATE,
+    ),
+    "epilogue_index_differs": Program(
+        code="epilogue-index-differs", function=product_with_gaps, inputs=matrices, about=OP12,
+        settings=TEMPLATES,
+        operands={
+            "node": "op2", "buffers": ("buf1",), "reads_at": ("4096*d0 + 64*d1 + d2",),
+            "writes_at": ("8192*d0 + 128*d1 + d2",),
+        },
+        flipped_function=product_then_more, flipped_about=OP01, turned=BY_TEMPLATE,
+    ),
+    "template_sibling": Program(
+        code="template-sibling", function=product_and_sibling, inputs=matrices, about=OP01,
+        settings=TEMPLATES, flip=LIBRARY, turned=("not-tried", "extern-kernel"),
+    ),
+    "prologue_fusion_off": Program(
+        code="prologue-fusion-off", function=more_then_product, inputs=matrices, about=OP01,
+        settings={**TEMPLATES, "prologue_fusion": False}, flip={"prologue_fusion": True},
+        turned=("refused", "no-prologue-inputs"),
+    ),
+    "no_prologue_inputs": Program(
+        code="no-prologue-inputs", function=more_then_product, inputs=matrices, about=OP01,
+        settings=TEMPLATES, flip=LIBRARY, turned=("not-tried", "extern-kernel"),
+    ),
+    "prologue_not_pointwise": Program(
+        code="prologue-not-pointwise", function=sums_then_product, inputs=matrices, about=OP01,
+        settings=TEMPLATES, flipped_function=more_then_product, turned=("refused", "no-prologue-inputs"),
+    ),
     "horizontal_size_limit": Program(
         code="horizontal-size-limit", function=two_readers, inputs=square, about=OP01,
         settings={"cpp.max_horizontal_fusion_size": 1}, operands={"nodes": 2, "limit": 1},
@@ -524,6 +653,24 @@ PROGRAMS = {
         code="numel-of-neither", function=small_and_sum, settings=ONE_NUMBER, about=OP01, device="cuda",
         inputs=on_gpu(lambda: (*ones(64), *ones(64, 64), torch.tensor(2.0))),
         flipped_function=small_and_row_sums, turned=BY_COMMON,
+    ),
+    "mix_order_reductions": Program(
+        code="mix-order-reductions", function=rows_and_columns, inputs=on_gpu(lambda: ones(8192, 1024)),
+        about=OP01, device="cuda", settings={"triton.mix_order_reduction": True},
+        flip={"triton.mix_order_reduction": False}, turned=("refused", "loop-order-differs"),
+    ),
+    "slower_when_timed": Program(
+        code="slower-when-timed", function=two_readers, inputs=timed_as(1.0, 1.0, 3.0)(on_gpu(square)),
+        about=OP01, device="cuda", settings={"benchmark_fusion": True},
+        operands={"first_ms": 1.0, "second_ms": 1.0, "fused_ms": 3.0},
+        flip={"benchmark_fusion": False}, turned=BY_COMMON,
+    ),
+    "template_prologue": Program(
+        code="template-prologue", function=widened_product, about=OP01, device="cuda",
+        inputs=timed_as(1.0)(on_gpu(lambda: (torch.ones(256, 256, dtype=torch.int8), *ones(256, 256)))),
+        settings={**TEMPLATES, "max_autotune_gemm_backends": "TRITON", "prologue_fusion": True,
+                  "benchmark_epilogue_fusion": True},
+        flip={"prologue_fusion": False}, turned=("refused", "prologue-fusion-off"),
     ),
     "other": Program(
         code="other", function=listed_and_more, inputs=on_gpu(two_squares), about=OP02, device="cuda",

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from inductor_probe.analysis.causes.kinds import rules_of
 from inductor_probe.analysis.causes.nests import nest_of, nest_span
 from inductor_probe.analysis.causes.rules import By, Source
-from inductor_probe.analysis.fusion.recorded import decision_of_pair
+from inductor_probe.analysis.fusion.recorded import ABOUT_MANY, decision_of_pair, untried_of_node
 from inductor_probe.analysis.graph import index_of
 from inductor_probe.analysis.kernels import kernel_rows
 from inductor_probe.analysis.links import launches, links
@@ -93,6 +93,8 @@ def graph_causes(
         final = decision_of_pair(recorded.decisions, *nodes) if all(nodes) else None
         decisions = [one for one in decisions if one.kind != "fusion" or one.speculative]
         decisions += [final] if final and not final.speculative else []
+    elif len(scopes) == 1 and recorded:
+        decisions = list(_of_one(decisions, recorded.decisions, scopes[0].nodes))
     maker = _Maker(graph, seconds or {})
     causes = [maker.cause(decision) for decision in decisions if not decision.speculative]
     kinds_recorded = recorded.recorders if recorded else ()
@@ -125,6 +127,16 @@ def with_causes(graph: CompiledGraph, rows: Iterable[LayoutRow]) -> tuple[Layout
         )
         for row in rows
     )
+
+
+def _of_one(
+    decisions: Iterable[Decision], everything: Sequence[Decision], nodes: frozenset[str]
+) -> Iterator[Decision]:
+    """Yield decisions about a subject: of those about all nodes what they say of this one."""
+    for decision in decisions:
+        row = untried_of_node(everything, decision, nodes) if decision.cause in ABOUT_MANY else decision
+        if row is not None:
+            yield row
 
 
 def _order(cause: Cause, ranks: Mapping[str, int]) -> tuple[bool, int, float, int, int]:

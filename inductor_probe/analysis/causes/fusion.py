@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from inductor_probe.analysis.causes.rules import By, Rules, Source
@@ -19,13 +20,31 @@ def _operand(name: str) -> Callable[[Decision], str | None]:
     return value
 
 
+def _pairwise_attempts(decision: Decision) -> str:
+    """Return how many users of a buffer a node is to be paired with: up to this one, or all."""
+    return str(decision.operand("distance") or len(decision.subjects))
+
+
+_LOADED = re.compile(r"\b(?:tmp|indirect)\d+")
+
+
 def _is_affine(decision: Decision, _: CompiledGraph) -> bool:
     """Whether no index is itself loaded (`c2 + 256*tmp0`): no order of loops makes a gather equal to it."""
     indices = (str(decision.operand(f"{which}_index")) for which in ("first", "second"))
-    return not any("tmp" in index for index in indices)
+    return not any(map(_LOADED.search, indices))
 
 
-_EQUAL_ACCESS = Source("equal-access", applies=_is_affine)
+def _is_elsewhere(decision: Decision, graph: CompiledGraph) -> bool:
+    """Whether accesses without a gather differ by their index, and not by how far they go alone."""
+    is_same = decision.operand("first_index") == decision.operand("second_index")
+    return _is_affine(decision, graph) and not is_same
+
+
+_EQUAL_ACCESS = Source("equal-access", applies=_is_elsewhere)
+_EQUAL_EXTENT = Source(
+    "equal-extent",
+    applies=lambda decision, graph: _is_affine(decision, graph) and not _is_elsewhere(decision, graph),
+)
 _EQUAL_RANGES = Source("equal-ranges")
 
 RULES = Rules(
@@ -40,7 +59,7 @@ RULES = Rules(
         "pair-limit": "missed",
     },
     changes={
-        "accesses-differ": (_EQUAL_ACCESS,),
+        "accesses-differ": (_EQUAL_ACCESS, _EQUAL_EXTENT),
         "loop-order-differs": (
             By(
                 "loop_ordering_after_fusion", "True", is_default=True, safe=True,
@@ -49,7 +68,16 @@ RULES = Rules(
             _EQUAL_ACCESS,
         ),
         "loop-sizes-differ": (_EQUAL_RANGES,),
-        "dependency-differs": (_EQUAL_ACCESS,),
+        "sizes-differ": (Source("equal-size"),),
+        "epilogue-fusion-off": (
+            By(
+                "epilogue_fusion", "True", is_default=True, safe=True,
+                applies=lambda decision, _: not decision.operand("template_setting"),
+            ),
+        ),
+        "prologue-fusion-off": (By("prologue_fusion", "True", is_default=True, safe=True),),
+        "slower-when-timed": (By("benchmark_fusion", "False", is_default=True, safe=True),),
+        "dependency-differs": (_EQUAL_ACCESS, _EQUAL_EXTENT),
         "in-place-write": (Source("out-of-place"),),
         "few-shared-bytes": (
             By("score_fusion_memory_threshold", _operand("shared_bytes"), present="threshold", safe=True),
@@ -61,8 +89,7 @@ RULES = Rules(
         ),
         "pair-limit": (
             By(
-                "max_fusion_buffer_group_pairwise_attempts", _operand("distance"), present="limit",
-                safe=True,
+                "max_fusion_buffer_group_pairwise_attempts", _pairwise_attempts, present="limit", safe=True
             ),
         ),
         "loop-ranges-differ": (_EQUAL_RANGES,),

@@ -15,113 +15,35 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from inductor_probe.capture.recorders.decision_log import DecisionLog, place_of, stack
 from inductor_probe.capture.recorders.fusion_causes import (
     Cause,
-    LazyCause,
     common_buffers,
-    cpp_cause,
     leaf_names,
     logged_cause,
-    uncovered,
-    undone_cause,
+    times_of,
+    way_of,
 )
+from inductor_probe.capture.recorders.fusion_cpp import cpp_cause, undone_cause
+from inductor_probe.capture.recorders.fusion_rounds import UNKNOWN, Answer, Attempt, Rounds, is_last, same
 from inductor_probe.capture.torch_places import wrap
-from inductor_probe.model.decision import DecisionKind, Operand, Outcome, TorchFrame
+from inductor_probe.model.decision import DecisionKind, Operand, TorchFrame
 
 KIND: DecisionKind = "fusion"
-
-_PAIR_LIMIT = 64  # a literal before torch 2.12, since then max_fusion_buffer_group_pairwise_attempts
-_MOST_NAMES = 200_000
-"""Names that pairs without a common buffer may take in the file: a graph of some 600 nodes."""
-
-_UNKNOWN: Cause = ("other", {"text": ""})
-_Key = frozenset[tuple[str, ...]]
-
-
-@dataclass(slots=True)
-class _Attempt:
-    """A call of torch's that is in progress: what is seen in it of the pair it is about."""
-
-    first: Any
-    second: Any
-    place: TorchFrame
-    cause: LazyCause | None = None
-    score: int | None = None
-    reordered: bool = False
-
-
-@dataclass(slots=True)
-class _Answer:
-    """The last answer about a pair. `cause` None: it was allowed. `time`: when it was asked, in calls."""
-
-    first: tuple[str, ...]
-    second: tuple[str, ...]
-    outcome: Outcome
-    cause: LazyCause | None
-    place: TorchFrame
-    frames: tuple[TorchFrame, ...]
-    round: int
-    time: int
-    shared: int | None = None
-    times: int = 1
-
-
-@dataclass(slots=True)
-class _Rounds:
-    """What is seen while the nodes of one graph are fused."""
-
-    scheduler: Any
-    frames: tuple[TorchFrame, ...]
-    round: int = 0
-    time: int = 0
-    steps: int = 0
-    leaves: dict[Any, tuple[str, ...]] = field(default_factory=dict)
-    nodes: dict[str, Any] = field(default_factory=dict)
-    attempts: list[_Attempt] = field(default_factory=list)
-    answers: dict[_Key, _Answer] = field(default_factory=dict)
-    allowed: dict[_Key, tuple[Any, Any]] = field(default_factory=dict)
-    dropped: dict[_Key, Cause] = field(default_factory=dict)
-    scores: dict[_Key, str] = field(default_factory=dict)
-    timed: dict[_Key, list[float]] = field(default_factory=dict)
-    unfusable: dict[Any, TorchFrame] = field(default_factory=dict)
-    candidates: Sequence[Any] = ()
-    asked: set[_Key] = field(default_factory=set)
-    stacks: dict[tuple[object, int], tuple[TorchFrame, ...]] = field(default_factory=dict)
-
-    def names(self, node: Any) -> tuple[str, ...]:
-        """Return the unfused nodes in a node."""
-        names = self.leaves.get(node)
-        if names is None:
-            names = self.leaves[node] = leaf_names(node)
-            self.nodes[node.get_name()] = node
-        return names
-
-    def key(self, first: Any, second: Any) -> _Key:
-        """Return what is the same for a pair in both orders."""
-        return frozenset((self.names(first), self.names(second)))
-
-    def stack_of(self, frame: FrameType | None) -> tuple[TorchFrame, ...]:
-        """Return the stack from a frame of torch's; there are few, so each is read once."""
-        if frame is None:
-            return ()
-        key = frame.f_code, frame.f_lineno
-        if key not in self.stacks:
-            self.stacks[key] = tuple(stack(frame))
-        return self.stacks[key]
 
 
 class _Recorder:
     def __init__(self, log: DecisionLog) -> None:
         self._log = log
-        self._open: list[_Rounds] = []
+        self._open: list[Rounds] = []
+        self._steps: WeakKeyDictionary[Any, list[tuple[int | None, frozenset[str]]]] = WeakKeyDictionary()
 
-    def _rounds(self, scheduler: Any) -> _Rounds | None:
+    def _rounds(self, scheduler: Any) -> Rounds | None:
         rounds = self._open[-1] if self._open else None
         return rounds if rounds is not None and rounds.scheduler is scheduler else None
 
@@ -129,7 +51,7 @@ class _Recorder:
         """Return `fuse_nodes` so that what all its rounds decided is recorded when it has returned."""
 
         def fuse_and_record(scheduler: Any, *args: Any, **kwargs: Any) -> Any:
-            self._open.append(_Rounds(scheduler, tuple(stack(sys._getframe(1)))))
+            self._open.append(Rounds(scheduler, tuple(stack(sys._getframe(1)))))
             try:
                 result = fuse_nodes(scheduler, *args, **kwargs)
                 self._log.safely(self._record, self._open[-1])
@@ -179,7 +101,7 @@ class _Recorder:
             rounds = self._rounds(scheduler)
             if rounds is None or first is second:
                 return ask(scheduler, first, second, *args, **kwargs)
-            rounds.attempts.append(_Attempt(first, second, place))
+            rounds.attempts.append(Attempt(first, second, place))
             try:
                 result = ask(scheduler, first, second, *args, **kwargs)
             finally:
@@ -192,7 +114,7 @@ class _Recorder:
 
         return ask_and_see
 
-    def _answered(self, rounds: _Rounds, attempt: _Attempt, is_refused: bool, frame: FrameType) -> None:
+    def _answered(self, rounds: Rounds, attempt: Attempt, is_refused: bool, frame: FrameType) -> None:
         if rounds.attempts:  # a foreach node asks of its members: what refuses one of them refuses it
             rounds.attempts[-1].cause = attempt.cause if is_refused else rounds.attempts[-1].cause
             return
@@ -205,8 +127,8 @@ class _Recorder:
             before.times += 1  # of a template or a foreach node both orders are asked, the natural one first
             return
         rounds.asked.add(key)
-        cause = attempt.cause or functools.partial(_same, _UNKNOWN)
-        rounds.answers[key] = _Answer(
+        cause = attempt.cause or same(UNKNOWN)
+        rounds.answers[key] = Answer(
             first, second, "refused", cause if is_refused else None, attempt.place, rounds.stack_of(frame),
             rounds.round, rounds.time, attempt.score, before.times + 1 if before else 1,
         )  # fmt: skip
@@ -225,7 +147,7 @@ class _Recorder:
 
         return call_and_see
 
-    def _refused(self, rounds: _Rounds, why: Any, form: str, args: tuple[Any, ...], frame: FrameType) -> None:
+    def _refused(self, rounds: Rounds, why: Any, form: str, args: tuple[Any, ...], frame: FrameType) -> None:
         attempt = rounds.attempts[-1] if rounds.attempts else None
         pair = (attempt.first, attempt.second) if attempt else None
         place = next(stack(frame))
@@ -270,54 +192,103 @@ class _Recorder:
             rounds.unfusable[node] = place
 
     def around_benchmark(self, speedup: Callable[..., Any]) -> Callable[..., Any]:
-        """Return `speedup_by_fusion` so that the times of the kernels that it runs are known as a pair's."""
+        """Return `speedup_by_fusion` so that it is known what it said of a pair, and what it measured.
+
+        It answers at once, or with a function that measures when the kernels are compiled.
+        """
+        place = place_of(speedup)
 
         def time_and_see(scheduler: Any, first: Any, second: Any, *args: Any, **kwargs: Any) -> Any:
             result = speedup(scheduler, first, second, *args, **kwargs)
             rounds = self._rounds(scheduler)
-            if rounds is not None and getattr(result, "callable_fn", None) is not None:
-                rounds.timed[rounds.key(first, second)] = []
+            if rounds is None:
+                return result
+            if callable(result):  # a bool or a function, before torch had FusionResult
+                return self._seen(rounds, place, result, (first, second))
+            if measure := getattr(result, "callable_fn", None):
+                result.callable_fn = self._seen(rounds, place, measure, (first, second))
+            elif not getattr(result, "should_fuse", result):
+                self._log.safely(self._slower, rounds, place, (first, second), {})
             return result
 
         return time_and_see
 
-    def timed(self, _: TorchFrame, result: Any, scheduler: Any, *args: Any, **kwargs: Any) -> None:
-        """Keep a time in ms: the first kernel, the second, and the fused one, of the pair that is waiting."""
-        rounds = self._rounds(scheduler)
-        if rounds is None:
-            return
-        waiting = next((times for times in rounds.timed.values() if len(times) < 3), None)
-        if waiting is not None:
-            waiting.append(float(result[0]))
+    def _seen(
+        self, rounds: Rounds, place: TorchFrame, measure: Callable[[], bool], pair: tuple[Any, Any]
+    ) -> Callable[[], bool]:
+        """Return the function that says whether fusing a pair is faster, so that its answer is kept."""
 
-    def fused(
-        self, place: TorchFrame, result: Any, scheduler: Any, first: Any, second: Any, *args: Any
+        @functools.wraps(measure)
+        def measure_and_see() -> bool:
+            rounds.timing.append([])
+            try:
+                is_faster = measure()
+            finally:
+                times = rounds.timing.pop()
+            self._log.safely(self._timed, rounds, pair, measure, times)
+            if not is_faster:
+                self._log.safely(self._slower, rounds, place, pair, rounds.timed.get(rounds.key(*pair), {}))
+            return is_faster
+
+        return measure_and_see
+
+    def _timed(
+        self, rounds: Rounds, pair: tuple[Any, Any], measure: Callable[[], bool], times: list[float]
     ) -> None:
-        """Keep a step: two nodes became one."""
+        rounds.timed[rounds.key(*pair)] = times_of(measure, times)
+
+    def _slower(
+        self, rounds: Rounds, place: TorchFrame, pair: tuple[Any, Any], times: dict[str, Operand]
+    ) -> None:
+        """Say that a pair which may be fused is not worth it, unless torch said why in its own words."""
+        answer = rounds.answers.get(rounds.key(*pair))
+        if answer is not None and answer.cause is None:
+            answer.cause, answer.place = same(("slower-when-timed", times) if times else UNKNOWN), place
+
+    def measured(self, _: TorchFrame, result: Any, scheduler: Any, *args: Any, **kwargs: Any) -> None:
+        """Keep a time in ms of the kernel that was run for the pair that is measured now."""
         rounds = self._rounds(scheduler)
-        if rounds is None:
-            return
+        if rounds is not None and rounds.timing:
+            rounds.timing[-1].append(float(result[0]))
+
+    def around_step(self, fuse: Callable[..., Any]) -> Callable[..., Any]:
+        """Return `fuse_two_nodes` so that a step is kept: two nodes became one."""
+        place = place_of(fuse)
+
+        def fuse_and_see(scheduler: Any, first: Any, second: Any, *args: Any, **kwargs: Any) -> Any:
+            rounds = self._rounds(scheduler)
+            if rounds is None:
+                return fuse(scheduler, first, second, *args, **kwargs)
+            # FusedMixOrderReductions.fuse_with asks can_fuse of its parts: that is no question about a pair
+            rounds.attempts.append(Attempt(first, second, place))
+            try:
+                result = fuse(scheduler, first, second, *args, **kwargs)
+            finally:
+                rounds.attempts.pop()
+            self._log.safely(self._fused, rounds, place, result, (first, second), sys._getframe(1))
+            return result
+
+        return fuse_and_see
+
+    def _fused(
+        self, rounds: Rounds, place: TorchFrame, result: Any, pair: tuple[Any, Any], frame: FrameType
+    ) -> None:
+        first, second = pair
         key = rounds.key(first, second)
         before = rounds.answers.get(key)
         rounds.time += 1
         rounds.steps += 1
-        depth = getattr(result, "outer_loop_fusion_depth", None)
         operands: dict[str, Operand] = {"round": rounds.round, "step": rounds.steps}
         if before is not None and before.shared is not None:
             operands["shared_bytes"] = before.shared
         if key in rounds.scores:
             operands["score"] = rounds.scores[key]
         operands["buffers"] = common_buffers(first, second)
-        if depth is not None:
-            operands["depth"] = int(depth)
-            cause: Cause = "outer-loops", operands
-        elif set(first.get_operation_names()) & set(second.ancestors):
-            cause = "producer-and-consumer", operands
-        else:
-            cause = "common-buffer", operands
-        rounds.answers[key] = _Answer(
-            rounds.names(first), rounds.names(second), "fused", lambda: cause, place,
-            rounds.stack_of(sys._getframe(3)), rounds.round, rounds.time, None, before.times if before else 1,
+        code, more = way_of(first, second, result)
+        cause: Cause = code, {**operands, **more, **rounds.timed.get(key, {})}
+        rounds.answers[key] = Answer(
+            rounds.names(first), rounds.names(second), "fused", same(cause), place,
+            rounds.stack_of(frame), rounds.round, rounds.time, None, before.times if before else 1,
         )  # fmt: skip
         rounds.allowed.pop(key, None)
 
@@ -325,97 +296,58 @@ class _Recorder:
         self, place: TorchFrame, result: Any, scheduling: Any, first: Any, second: Any
     ) -> None:
         """Keep a step where torch has no `fuse_two_nodes`."""
-        self.fused(place, result, scheduling.scheduler, first, second)
+        rounds = self._rounds(scheduling.scheduler)
+        if rounds is not None:
+            self._fused(rounds, place, result, (first, second), sys._getframe(3))
 
-    def _postpone(self, rounds: _Rounds) -> None:
+    def _postpone(self, rounds: Rounds) -> None:
         """Say of each pair that was allowed in a round why it was not fused in it."""
         for key, pair in rounds.allowed.items():
             answer = rounds.answers[key]
             if answer.cause is not None:
-                continue  # a benchmark refused it
+                continue  # `speedup_by_fusion` refused it
             answer.outcome = "postponed"
             if key in rounds.dropped:
                 cause = rounds.dropped[key]
-            elif len(times := rounds.timed.get(key, [])) == 3:
-                answer.outcome = "refused"
-                first, second, fused = times
-                text = f"(benchmark) cause {fused / (first + second):.3f}x slowdown"
-                ms: dict[str, Operand] = {"first_ms": first, "second_ms": second, "fused_ms": fused}
-                cause = "other", {"text": text, **ms}
             else:
                 nodes = rounds.scheduler.name_to_fused_node
                 groups = [rounds.names(nodes[rounds.names(node)[0]]) for node in pair]
                 others = [group for group in groups if group not in (answer.first, answer.second)]
-                cause = ("fused-with-another", {"group": others[0]}) if others else _UNKNOWN
-            answer.cause = functools.partial(_same, cause)
+                cause = ("fused-with-another", {"group": others[0]}) if others else UNKNOWN
+            answer.cause = same(cause)
 
-    def _record(self, rounds: _Rounds) -> None:
+    def _record(self, rounds: Rounds) -> None:
         answers = sorted(rounds.answers.values(), key=lambda answer: answer.time)
-        untried = list(self._untried(rounds))
-        latest = [*untried, *reversed(answers)]
-        bits = {name: 1 << number for number, name in enumerate(dict.fromkeys(_all_names(latest)))}
-        masks = [(_mask(answer.first, bits), _mask(answer.second, bits)) for answer in latest]
-        news = dict(zip(map(id, latest), uncovered(masks, _bits), strict=True))
+        kept = dict(zip(map(id, reversed(answers)), is_last(answers[::-1]), strict=True))
         for node, place in rounds.unfusable.items():
             self._record_unfusable(rounds, node, place)
-        for answer in (*answers, *untried):
-            code, operands = answer.cause() if answer.cause else _UNKNOWN
+        for untried in rounds.untried():
+            code, operands = untried.cause
+            self._log.record(
+                KIND, untried.groups, "not-tried", code, untried.place, operands=operands,
+                key=(code, operands.get("buffer"), untried.groups), frames=rounds.frames,
+            )  # fmt: skip
+        steps = self._steps.setdefault(rounds.scheduler, [])
+        for answer in answers:
+            code, operands = answer.cause() if answer.cause else UNKNOWN
             if answer.outcome != "fused" and answer.shared:  # of no bytes the cause speaks
                 operands = {"shared_bytes": answer.shared, **operands}
             subjects = (answer.first, answer.second)
-            self._log.record(
+            number = self._log.record(
                 KIND, subjects, answer.outcome, code, answer.place, operands=operands,
                 key=frozenset(subjects), frames=answer.frames, times=answer.times,
-                speculative=answer.outcome != "fused" and not news[id(answer)],
+                speculative=answer.outcome != "fused" and not kept[id(answer)],
             )  # fmt: skip
+            if answer.outcome == "fused":
+                steps.append((number, frozenset((*answer.first, *answer.second))))
 
-    def _record_unfusable(self, rounds: _Rounds, node: Any, place: TorchFrame) -> None:
+    def _record_unfusable(self, rounds: Rounds, node: Any, place: TorchFrame) -> None:
         kernel = getattr(node.node, "python_kernel_name", None) or type(node.node).__name__
         is_nop = type(node).__name__ == "NopKernelSchedulerNode"
         self._log.record(
             KIND, (rounds.names(node),), "not-tried", "no-kernel" if is_nop else "extern-kernel", place,
             operands={"kernel": str(kernel)}, key=rounds.names(node), frames=rounds.frames,
         )  # fmt: skip
-
-    def _untried(self, rounds: _Rounds) -> Iterator[_Answer]:
-        """Yield the pairs of the last round that were not asked about: limited, or without a common buffer.
-
-        The second kind is folded: a row a node, with all later nodes that use none of its buffers.
-        """
-        nodes = [node for node in rounds.candidates if node not in rounds.unfusable]
-        place = place_of(type(rounds.scheduler).get_possible_fusions)
-        users: dict[str, list[int]] = {}
-        for number, node in enumerate(nodes):
-            for buffer in node.used_buffer_names():
-                users.setdefault(buffer, []).append(number)
-        neighbours = [0] * len(nodes)
-        limit = getattr(
-            sys.modules["torch._inductor.config"], "max_fusion_buffer_group_pairwise_attempts", _PAIR_LIMIT
-        )
-        for buffer, numbers in users.items():
-            mask = sum(1 << number for number in numbers)
-            for position, number in enumerate(numbers):
-                neighbours[number] |= mask
-                for far in range(position + 1 + limit, len(numbers)):
-                    pair = nodes[number], nodes[numbers[far]]
-                    if rounds.key(*pair) not in rounds.asked:
-                        operands: dict[str, Operand] = {
-                            "buffer": buffer, "distance": far - position, "limit": limit
-                        }  # fmt: skip
-                        first, second = map(rounds.names, pair)
-                        yield _not_tried(rounds, first, second, ("pair-limit", operands), place)
-        count = 0
-        for number, node in enumerate(nodes[:-1]):
-            later = ((1 << len(nodes)) - 1) >> (number + 1) << (number + 1)
-            alone = [
-                nodes[other]
-                for other in _positions(later & ~neighbours[number])
-                if rounds.key(node, nodes[other]) not in rounds.asked
-            ]
-            names = tuple(name for other in alone for name in rounds.names(other))
-            count += len(names)
-            if names and count < _MOST_NAMES:
-                yield _not_tried(rounds, rounds.names(node), names, ("no-common-buffer", {}), place)
 
     # C++
 
@@ -433,54 +365,25 @@ class _Recorder:
         return ask_and_see
 
     def _refused_by_cpp(
-        self, attempt: _Attempt, place: TorchFrame, first: Any, second: Any, vertical: bool
+        self, attempt: Attempt, place: TorchFrame, first: Any, second: Any, vertical: bool
     ) -> None:
+        attempt.place = place
         limit = sys.modules["torch._inductor.config"].cpp.max_horizontal_fusion_size
-        cause = cpp_cause(first, second, limit, vertical=vertical)
-        attempt.cause, attempt.place = functools.partial(_same, cause), place
+        attempt.cause = same(cpp_cause(first, second, limit, vertical=vertical))
 
     def checked(self, place: TorchFrame, result: Any, node: Any, proxies: Any, depth: Any) -> None:
-        """Record an outer loop fusion that is undone when its code is generated."""
+        """Record an outer loop fusion that is undone when its code is generated; it was a try."""
         if result:
             return
-        code, operands = undone_cause(proxies, depth)
-        subjects = tuple(leaf_names(nest) for nest in node.get_outer_nodes())
+        nests = [leaf_names(nest) for nest in node.get_outer_nodes()]
+        everyone = {name for nest in nests for name in nest}
+        for number, names in self._steps.get(node.scheduler, ()):
+            if names <= everyone and not any(names <= {*nest} for nest in nests):
+                self._log.revise(number, speculative=True)
+        code, operands = undone_cause(node, proxies)
         self._log.record(
-            KIND, subjects, "undone", code, place, operands=operands, key=("undone", subjects)
+            KIND, tuple(nests), "undone", code, place, operands=operands, key=("undone", tuple(nests))
         )  # fmt: skip
-
-
-def _not_tried(
-    rounds: _Rounds, first: tuple[str, ...], second: tuple[str, ...], cause: Cause, place: TorchFrame
-) -> _Answer:
-    rounds.time += 1
-    return _Answer(
-        first, second, "not-tried", functools.partial(_same, cause), place, rounds.frames, rounds.round,
-        rounds.time,
-    )  # fmt: skip
-
-
-def _same(cause: Cause) -> Cause:
-    return cause
-
-
-def _all_names(answers: Sequence[_Answer]) -> Iterator[str]:
-    for answer in answers:
-        yield from (*answer.first, *answer.second)
-
-
-def _mask(names: tuple[str, ...], bits: dict[str, int]) -> int:
-    return sum(bits[name] for name in names)
-
-
-def _bits(mask: int) -> Iterator[int]:
-    while mask:
-        yield mask & -mask
-        mask &= mask - 1
-
-
-def _positions(mask: int) -> Iterator[int]:
-    return (bit.bit_length() - 1 for bit in _bits(mask))
 
 
 @functools.cache
@@ -510,9 +413,9 @@ def _hook_scheduler(module: Any, log: DecisionLog) -> None:
     )
     wrap(module, "Scheduler.unfusable_node", log.observed(recorder.unfusable))
     wrap(module, "Scheduler.speedup_by_fusion", recorder.around_benchmark)
-    wrap(module, "Scheduler.benchmark_codegened_module", log.observed(recorder.timed))
+    wrap(module, "Scheduler.benchmark_codegened_module", log.observed(recorder.measured))
     if hasattr(module.Scheduler, "fuse_two_nodes"):
-        wrap(module, "Scheduler.fuse_two_nodes", log.observed(recorder.fused))
+        wrap(module, "Scheduler.fuse_two_nodes", recorder.around_step)
     else:  # a function inside of fuse_nodes_once, in some releases
         wrap(module, "BaseScheduling.fuse", log.observed(recorder.fused_by_backend))
 

@@ -7,10 +7,8 @@ made once for each pair that is recorded, not for each of the many times that to
 
 from __future__ import annotations
 
-import itertools
-import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from inductor_probe.model.decision import FusionCause, Operand
@@ -21,7 +19,6 @@ LazyCause: TypeAlias = Callable[[], Cause]
 
 _DISTANCE_LIMIT = 64  # a literal in Scheduler.are_long_distant_nodes
 _REUSE_FACTOR = 32  # a literal in Scheduler.can_fusion_increase_peak_memory
-_RANGE_FACTOR = 300  # a literal in OuterLoopFusedSchedulerNode.check_outer_fusion_loop_level_attr
 
 
 def logged_cause(
@@ -39,7 +36,7 @@ def logged_cause(
         text = form % args if args else form
         return lambda: ("other", {"text": text})
     operands: dict[str, Operand] = {
-        name: _text(value) for name, value in zip(reason.numbers, args, strict=False)
+        name: text_of(value) for name, value in zip(reason.numbers, args, strict=False)
     }
     code = reason.code
     if pair is None:
@@ -50,27 +47,34 @@ def logged_cause(
             return _later(unshared, first.read_writes, second.read_writes, is_cpu(first, second))
         case "dependency-differs":
             return _dependency(first, second, variables)
+        case "epilogue-fusion-off":
+            return _later(_epilogue, first, second)
+    operands |= _compared(code, first, second, variables)
+    return lambda: (code, operands)
+
+
+def _compared(code: FusionCause, first: Any, second: Any, variables: Mapping[str, Any]) -> dict[str, Operand]:
+    """Return what torch compared beside what its reason says."""
+    match code:
         case "intermediate-node":
-            operands = {"node": str(variables.get("op_name")), "buffer": str(variables.get("name"))}
+            return {"node": str(variables.get("op_name")), "buffer": str(variables.get("name"))}
         case "fusion-size-limit":
-            operands = {
-                "nodes": len(first.get_nodes()) + len(second.get_nodes()),
-                **_limit("max_fusion_size"),
-            }
+            nodes = len(first.get_nodes()) + len(second.get_nodes())
+            return {"nodes": nodes, **_limit("max_fusion_size")}
         case "too-many-buffers":
-            operands = _limit("max_fusion_unique_io_buffers")
+            return _limit("max_fusion_unique_io_buffers")
         case "few-shared-bytes":
-            operands = {"threshold": _config("score_fusion_memory_threshold")}
+            return {"threshold": _config("score_fusion_memory_threshold")}
         case "distant-nodes":
             distance = max(abs(first.min_order - second.max_order), abs(second.min_order - first.max_order))
-            operands = {"distance": distance, "limit": _DISTANCE_LIMIT}
+            return {"distance": distance, "limit": _DISTANCE_LIMIT}
         case "peak-memory":
-            operands = {"reusable_elements": _reusable_elements(first, second), "factor": _REUSE_FACTOR}
+            return {"reusable_elements": _reusable_elements(first, second), "factor": _REUSE_FACTOR}
         case "cycle":
-            operands = {"through": _through(first, second)}
+            return {"through": _through(first, second)}
         case "tiling-not-of-reduction" | "ranges-do-not-split" | "numel-of-neither":
-            operands = _numels(first, second)
-    return lambda: (code, operands)
+            return _numels(first, second)
+    return {}
 
 
 def _later(function: Callable[..., Cause], *args: Any) -> LazyCause:
@@ -181,6 +185,20 @@ def common_buffers(first: Any, second: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in used if name in names))
 
 
+# Templates
+
+
+def _epilogue(template: Any, second: Any) -> Cause:
+    """Return which of the conditions in `Scheduler._can_fuse` an epilogue of a template does not meet."""
+    if second.is_reduction():
+        return "epilogue-reduces", {}
+    buffer = template.get_template_node()
+    own = getattr(buffer, "allow_epilogue_fusion", None)  # a template's own setting comes first
+    if not (_config("epilogue_fusion") if own is None else own):
+        return "epilogue-fusion-off", {"template_setting": own is not None}
+    return "epilogue-mutates", {}
+
+
 # Other operands
 
 
@@ -200,8 +218,8 @@ def _limit(name: str) -> dict[str, Operand]:
 def _numels(first: Any, second: Any) -> dict[str, Operand]:
     (_, (numel1, rnumel1)), (_, (numel2, rnumel2)) = first.group, second.group
     return {
-        "first_numel": _text(numel1), "second_numel": _text(numel2),
-        "first_rnumel": _text(rnumel1), "second_rnumel": _text(rnumel2),
+        "first_numel": text_of(numel1), "second_numel": text_of(numel2),
+        "first_rnumel": text_of(rnumel1), "second_rnumel": text_of(rnumel2),
     }  # fmt: skip
 
 
@@ -239,7 +257,8 @@ def leaf_names(node: Any) -> tuple[str, ...]:
     return tuple(leaf.get_name() for leaf in node.get_nodes())
 
 
-def _text(value: Any) -> Operand:
+def text_of(value: Any) -> Operand:
+    """Return a size or a mapping of sizes as an operand."""
     if getattr(value, "is_Integer", False):
         return int(value)
     if isinstance(value, Mapping):
@@ -247,105 +266,40 @@ def _text(value: Any) -> Operand:
     return value if isinstance(value, (bool, int, float, str)) else str(value)
 
 
-# C++: torch/_inductor/codegen/cpp.py, CppScheduling, which logs nothing
+# What was fused
 
 
-def cpp_cause(first: Any, second: Any, max_horizontal: int, *, vertical: bool) -> Cause:
-    """Return which predicate of `can_fuse_horizontal` or `can_fuse_vertical` was false.
+def way_of(first: Any, second: Any, fused: Any) -> Cause:
+    """Return how two nodes became one: what their fused kernel has in common."""
+    depth = getattr(fused, "outer_loop_fusion_depth", None)
+    if depth is not None:
+        return "outer-loops", {"depth": int(depth)}
+    if type(fused).__name__ == "FusedMixOrderReductions" and not _is_mixed(first):
+        return "mix-order-reductions", {}
+    if first.is_template() and not second.is_template():
+        return "template-epilogue", {}
+    if second.is_template() and not first.is_template():
+        return "template-prologue", {}
+    is_read = bool(set(first.get_operation_names()) & set(second.ancestors))
+    return "producer-and-consumer" if is_read else "common-buffer", {}
 
-    `group` is `(device, (ranges, reduction ranges))`: `_why_fuse_nodes` wants both equal, or the ranges of a
-    pointwise first to be all of the second's, or one to be a single loop over the same elements. So C++
-    keeps (4, 3, 271, 456) and (4, 3, 123576) apart, which Triton sees as 1482912 elements both. A vertical
-    pair may have its outer loops fused instead: `_get_outer_loop_fusion_depth`.
+
+def _is_mixed(node: Any) -> bool:
+    return type(node).__name__ == "FusedMixOrderReductions"
+
+
+def times_of(measure: Callable[[], bool], times: Sequence[float]) -> dict[str, Operand]:
+    """Return what a benchmark of a pair measured: each kernel alone, and one for both.
+
+    `Scheduler.speedup_by_fusion` returns `measure`. Of two nodes it times three kernels; of a template and
+    its epilogue a kernel for each choice, of which the fastest counts, and it has timed both alone (`ms1`,
+    `ms2`) before.
     """
-    if first.is_template() or second.is_template():
-        return "other", {"text": "the C++ backend does not fuse this node with the template"}
-    size = len(first.get_nodes()) + len(second.get_nodes())
-    if not vertical and size > max_horizontal:
-        return "horizontal-size-limit", {"nodes": size, "limit": max_horizontal}
-    depths = [getattr(node, "outer_loop_fusion_depth", None) for node in (first, second)]
-    if not vertical and depths != [None, None]:
-        return "outer-loop-node", {}
-    _, (ranges1, reduction1) = _edge(first, -1).group
-    _, (ranges2, reduction2) = _edge(second, 0).group
-    ranges: dict[str, Operand] = {
-        "first_ranges": _tuple(ranges1), "first_reduction": _tuple(reduction1),
-        "second_ranges": _tuple(ranges2), "second_reduction": _tuple(reduction2),
-    }  # fmt: skip
-    if not vertical:
-        is_split = not reduction1 and not reduction2 and _one_is_flat(ranges1, ranges2)
-        return "fused-ranges" if is_split else "loop-ranges-differ", {**ranges, "vertical": False}
-    if not ranges1 and not ranges2 and reduction1 and reduction2:
-        return "complete-reductions", ranges
-    depth = min(len(ranges1), len(ranges2))
-    equal = next((n for n in range(depth) if ranges1[n] != ranges2[n]), depth)
-    if depths != [None, None] and depth and equal == depth:
-        # what is not outer-loop fused yet could be at the depth of all the loops that it has in common
-        return "outer-loop-depth", {
-            "first_depth": depths[0] or depth, "second_depth": depths[1] or depth, **ranges
-        }  # fmt: skip
-    if first.is_reduction():
-        return "no-common-outer-loop", {**ranges, "outer_depth": equal}
-    is_split = not reduction1 and not reduction2 and _one_is_flat(ranges1, ranges2)
-    operands: dict[str, Operand] = {**ranges, "vertical": True, "outer_depth": equal}
-    return "fused-ranges" if is_split else "loop-ranges-differ", operands
-
-
-def _edge(node: Any, position: int) -> Any:
-    """Return the node whose loops count: of an outer-loop fused one, the nest next to the other node."""
-    return node.get_outer_nodes()[position] if hasattr(node, "get_outer_nodes") else node
-
-
-def _one_is_flat(ranges1: Any, ranges2: Any) -> bool:
-    """Whether one is a single loop over as many elements as the other has: (4, 16) and (64,)."""
-    return 1 in (len(ranges1), len(ranges2)) and math.prod(ranges1) == math.prod(ranges2)
-
-
-def _tuple(ranges: Iterable[Any]) -> str:
-    """`(4, 3, 271, 456)`."""
-    return f"({', '.join(map(str, ranges))})"
-
-
-def undone_cause(proxies: list[Any], depth: int) -> Cause:
-    """Return why fused outer loops are taken apart: `check_outer_fusion_loop_level_attr` returned False.
-
-    The vector loops of two nests may be different ones: (y0 by 1, y1 by 16) and (y0 by 16, y1 by 1).
-    """
-    for first, second in itertools.pairwise(proxies):
-        for one, other in list(zip(first.loop_nest.loops, second.loop_nest.loops, strict=False))[:depth]:
-            if _loop(one) != _loop(other):
-                return "loop-tiles-differ", {
-                    "loop": str(one.var), "first_steps": _text(one.steps), "second_steps": _text(other.steps),
-                    "first_range": _text(one.size), "second_range": _text(other.size),
-                }  # fmt: skip
-    for proxy in proxies:
-        outer = math.prod(proxy.ranges[:depth])
-        if len(proxy.ranges) > depth and outer * _RANGE_FACTOR < proxy.ranges[depth]:
-            ranges = {"inner_range": _text(proxy.ranges[depth]), "outer_range": _text(outer)}
-            return "inner-range-dominates", {**ranges, "factor": _RANGE_FACTOR}
-    return "other", {"text": "the outer loops of the nests differ"}
-
-
-def _loop(loop: Any) -> tuple[Any, ...]:
-    return loop.var, loop.size, loop.offset, loop.steps
-
-
-def uncovered(groups: Iterable[tuple[int, int]], masks: Callable[[int], Iterator[int]]) -> list[bool]:
-    """Say of each pair of node sets whether no later pair has all of its nodes apart; latest first.
-
-    For example ({op0}, {op1}), then ({op0, op2}, {op1}): the second says what kept op0 and op1 apart in the
-    end, so of the latest first the answers are [True, False].
-
-    Args:
-        groups: two sets a pair, as bits. masks: from a set to its bits, one at a time.
-    """
-    covered: dict[int, int] = {}
-    answers = []
-    for first, second in groups:
-        is_news = False
-        for one, other in ((first, second), (second, first)):
-            for bit in masks(one):
-                is_news |= bool(other & ~covered.get(bit, 0))
-                covered[bit] = covered.get(bit, 0) | other
-        answers.append(is_news)
-    return answers
+    cells = dict(zip(measure.__code__.co_freevars, measure.__closure__ or (), strict=True))
+    if "ms1" in cells and times:
+        first, second, fused = cells["ms1"].cell_contents, cells["ms2"].cell_contents, min(times)
+    elif "ms1" not in cells and len(times) == 3:
+        first, second, fused = times
+    else:
+        return {}
+    return {"first_ms": float(first), "second_ms": float(second), "fused_ms": float(fused)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +12,9 @@ _ACCESSES = (
     "{first} {first_does} {buffer} at {first_index}[ over {first_ranges}], "
     "{second} {second_does} it at {second_index}[ over {second_ranges}]"
 )
+_LOADED = re.compile(r"\b(?:tmp|indirect)\d+")
+"""A value in an index, which is itself loaded."""
+_TIMED = "[; timed: {fused_ms:.4f} ms, and {first_ms:.4f} + {second_ms:.4f} apart]"
 _RANGES = "the loops of {first} are {first_loops}, those of {second} {second_loops}"
 
 
@@ -21,11 +25,16 @@ def _derived(operands: Mapping[str, Any]) -> Mapping[str, Any]:
         if reduction is not None:
             loops[f"{which}_loops"] = f"{ranges} reducing {reduction}" if reduction != "()" else ranges
     reorders = "reorders no loops of CPU code" if operands.get("cpu") else "did not reorder them"
-    is_gather = any("tmp" in str(operands.get(f"{which}_index")) for which in ("first", "second"))
+    is_gather = any(_LOADED.search(str(operands.get(f"{which}_index"))) for which in ("first", "second"))
     gather = (
         "an index is itself loaded (tmp), so which elements are read is not known here" if is_gather else None
     )
-    return {**loops, "reorders": reorders, "gather": gather}
+    is_same = operands.get("first_index") == operands.get("second_index")
+    for which in ("first", "second"):
+        index, ranges = operands.get(f"{which}_index"), operands.get(f"{which}_ranges")
+        loops[f"{which}_short"] = f"{index} over {ranges}" if is_same and ranges else index
+    whole = {"others": None} if "pairs" in operands else {}  # of all its groups, not of one and the others
+    return {**loops, **whole, "reorders": reorders, "gather": gather}
 
 
 WORDS = KindWords(
@@ -33,19 +42,21 @@ WORDS = KindWords(
         "fused": "{first} and {second} are fused",
         "refused": "{first} and {second} are not fused",
         "postponed": "{first} and {second} could be fused, and were not",
-        "not-tried": "{first} and {second} were not tried",
-        "undone": "{first} and {second} were fused, and have a loop nest each in the code",
+        "not-tried": "[{pairs:# pair} of {subject} {pairs:?was/were} not tried]"
+        "[{first} was not tried with {others}]",
+        "undone": "{subject} were fused, and have a loop nest each in the code",
         ("not-tried", "extern-kernel"): "{subject} {n:?is/are} in no pair",
         ("not-tried", "no-kernel"): "{subject} {n:?is/are} in no pair",
     },
     causes={
         "producer-and-consumer": CauseWords(
             "step {step} of round {round}; {second} reads what {first} writes ({buffers:4})"
-            "[; torch counts {shared_bytes} as shared]",
+            f"[; torch counts {{shared_bytes}} as shared]{_TIMED}",
             "step {step}, {second} reads {first}",
         ),
         "common-buffer": CauseWords(
-            "step {step} of round {round}; both use {buffers:4}[; torch counts {shared_bytes} as shared]",
+            "step {step} of round {round}; both use {buffers:4}[; torch counts {shared_bytes} as shared]"
+            f"{_TIMED}",
             "step {step}, both use {buffers:2}",
         ),
         "outer-loops": CauseWords(
@@ -53,10 +64,25 @@ WORDS = KindWords(
             "loops each[; torch counts {shared_bytes} as shared]",
             "step {step}, {depth:# outer loop} in common",
         ),
+        "template-epilogue": CauseWords(
+            "step {step} of round {round}; the template {first} computes {second} of its result, before it "
+            f"writes it[; torch counts {{shared_bytes}} as shared]{_TIMED}",
+            "step {step}, in the template {first}",
+        ),
+        "template-prologue": CauseWords(
+            "step {step} of round {round}; the template {second} computes {first} as it reads its operand"
+            f"{_TIMED}",
+            "step {step}, in the template {second}",
+        ),
+        "mix-order-reductions": CauseWords(
+            "step {step} of round {round}; they reduce {buffers:4} over different dimensions, and one kernel "
+            "reads it once for both",
+            "step {step}, two reductions of {buffers:2}",
+        ),
         "accesses-differ": CauseWords(
             f"{_ACCESSES}[; {{gather}}]; torch counts a buffer as shared only where both use it at the same "
             "index in the same loops, so it counts 0 bytes",
-            "{buffer} at {first_index} and at {second_index}",
+            "{buffer} at {first_short} and at {second_short}",
         ),
         "loop-order-differs": CauseWords(
             f"{_ACCESSES}; these would be equal in another order of loops, and torch[ {{reorders}}], "
@@ -125,6 +151,51 @@ WORDS = KindWords(
             f"{_RANGES}; as many elements, but the one with a single loop is fused already, and torch "
             "divides the loop of an unfused node only",
             "loops {first_loops} and {second_loops}, one fused already",
+        ),
+        "sizes-differ": CauseWords(
+            f"{_RANGES}; as many elements, but torch divides the single loop of one only where both have the "
+            "same size in the program, and these have {first_size} and {second_size}",
+            "sizes {first_size} and {second_size}",
+        ),
+        "template-sibling": CauseWords(
+            "one of them is a template, and the C++ backend fuses into it only what reads its result",
+            "a template, which the other does not read",
+        ),
+        "epilogue-index-differs": CauseWords(
+            "{first} is a template, and a C++ template computes with its result only what reads it and "
+            "writes at one index: {node} reads {buffers:3} at {reads_at:3} and writes at {writes_at:3}",
+            "reads at {reads_at:1}, writes at {writes_at:1}",
+        ),
+        "epilogue-reduces": CauseWords(
+            "{first} is a template, and {second} reduces: a template computes with its result only what is "
+            "pointwise",
+            "a reduction after a template",
+        ),
+        "epilogue-mutates": CauseWords(
+            "{first} is a template, and {second} writes into a buffer that is not its own (an input, or a "
+            "part of another): a template computes with its result only what has a buffer of its own",
+            "a template, and a write into another buffer",
+        ),
+        "epilogue-fusion-off": CauseWords(
+            "{first} is a template, whose epilogues are off", "epilogue fusion is off"
+        ),
+        "prologue-fusion-off": CauseWords(
+            "{second} is a template, whose prologues are off", "prologue fusion is off"
+        ),
+        "prologue-not-pointwise": CauseWords(
+            "{second} is a template, and {first} a reduction or a template: only what is pointwise is "
+            "computed as a template reads it",
+            "not pointwise, before a template",
+        ),
+        "no-prologue-inputs": CauseWords(
+            "{second} is a template that takes its operands from memory only: nothing is computed as it "
+            "reads them",
+            "a template without prologues",
+        ),
+        "slower-when-timed": CauseWords(
+            "[one kernel for both took {fused_ms:.4f} ms when torch timed it, and two {first_ms:.4f} and "
+            "{second_ms:.4f}][torch timed it {slowdown} times as slow]",
+            "[timed: {fused_ms:.4f} ms > {first_ms:.4f} + {second_ms:.4f}][timed {slowdown}x as slow]",
         ),
         "horizontal-size-limit": CauseWords(
             "neither needs the other, and fused they would be {nodes:# node}: the C++ backend fuses at most "
@@ -195,21 +266,22 @@ WORDS = KindWords(
             "runs nothing",
         ),
         "no-common-buffer": CauseWords(
-            "torch tries only nodes that use a common buffer, and they use none", "no common buffer"
+            "torch tries only nodes that use a common buffer, and they use none",
+            "no common buffer[ ({pairs:# pair})]",
         ),
         "pair-limit": CauseWords(
-            "both use {buffer}, and torch tries a node with the next {limit} that use the same buffer: this "
-            "one is number {distance}",
-            "{distance} users apart > {limit}",
+            "all use {buffer}, and torch tries a node with the next {limit} that use the same buffer"
+            "[: this one is number {distance}]",
+            "[{distance} users apart > {limit}][{pairs:# pair}, more than {limit} users apart]",
         ),
         "loop-tiles-differ": CauseWords(
-            "the vectorised code of the nests advances by {first_steps} and by {second_steps} along {loop}, "
-            "which they were to have in common",
+            "the vectorised code of {first_nest} advances by {first_steps} along {loop}, which they were to "
+            "have in common, and that of {second_nest} by {second_steps}",
             "along {loop} by {first_steps} and by {second_steps}",
         ),
         "inner-range-dominates": CauseWords(
-            "an inner loop has {inner_range} steps, more than {factor} times the {outer_range} of the common "
-            "outer loops: apart, inner loops can be run in parallel",
+            "an inner loop of {nest} has {inner_range} steps, more than {factor} times the {outer_range} of "
+            "the common outer loops: apart, inner loops can be run in parallel",
             "inner range {inner_range} > {factor} x {outer_range}",
         ),
         "other": CauseWords(
@@ -219,6 +291,7 @@ WORDS = KindWords(
     changes={
         "equal-access": "let both use {buffer} at the same index: let what writes or copies it "
         "have the order in which it is read",
+        "equal-extent": "let both use as much of {buffer}: the same elements, in the same loops",
         "loop_ordering_after_fusion": "reorders the loops of one to make its accesses those of the other",
         "out-of-place": "write a new tensor instead of {buffer}, and fusion has no order to keep",
         "score_fusion_memory_threshold": "fuses independent nodes that share as little",
@@ -226,6 +299,10 @@ WORDS = KindWords(
         "max_fusion_unique_io_buffers": "removes the limit",
         "cpp.max_horizontal_fusion_size": "lets the C++ backend fuse as many independent nodes",
         "max_fusion_buffer_group_pairwise_attempts": "tries nodes that are as far apart",
+        "epilogue_fusion": "lets templates compute what follows them",
+        "prologue_fusion": "lets templates compute what they read",
+        "benchmark_fusion": "fuses without timing it, though it was slower",
+        "equal-size": "give both the same dimensions: `view` one as the other before it is computed",
         "equal-ranges": "let both have the same dimensions, or keep dimensions apart that one of them has "
         "merged",
         "common-outer-dimension": "reduce along the inner dimensions only, with those that {second} has kept",

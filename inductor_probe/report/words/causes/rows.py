@@ -6,6 +6,7 @@ Templates are those of `report/words/templates.py`. Their values are the operand
 |---|---|
 | `{subject}` | the nodes or buffers that it is about: `op0`, `op0, op1 and 3 more` |
 | `{first}`, `{second}` | the two sides of a pair |
+| `{others}` | all sides but the first: `op1, op2 and 3 more` |
 | `{n}` | how many subjects: `{n:?is/are}` |
 | `{function}` | the function of torch that decided: `TilingSelect.select_tiling` |
 | `{reads_limit}` ... | an operand; a missing one may stand in brackets only: `[ of {loop}]` |

@@ -120,6 +120,7 @@ def _values(decision: Decision, names: Sequence[str] = ()) -> dict[str, Any]:
         "n": len(sides) if len(decision.subjects) != 1 or names else len(decision.subjects[0]),
         "first": sides[0],
         "second": sides[-1],
+        "others": _named(sides[1:]) if len(sides) > 1 else None,
         "function": decision.place.function,
         **operands,
     }
