@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, TypeAlias
 
 from inductor_probe.analysis.graph import index_of, once_per_graph
 from inductor_probe.analysis.operators import operator
 from inductor_probe.errors import NotFoundError, ProbeError, near_names
 from inductor_probe.model.debug_dir import CompiledGraph
+from inductor_probe.model.decision import Decision
 from inductor_probe.model.fx import FxNode
 from inductor_probe.model.remark import Subject
 from inductor_probe.model.span import SourceLine
@@ -83,7 +84,8 @@ def names_of(graph: CompiledGraph) -> dict[NameType, dict[str, None]]:
 
     Nodes are those before and after fusion, at any depth of fusion. Buffers are what nodes write, and the
     inputs, constants and views that the IR or the wrapper has a layout of. Kernels are the generated ones and
-    the functions of libraries; FX nodes those before inductor's passes and after.
+    the functions of libraries; FX nodes those before inductor's passes and after, and those that were
+    rewritten before the graph was written.
     """
     index = index_of(graph)
     allocations = graph.code.allocations if graph.code else ()
@@ -92,6 +94,7 @@ def names_of(graph: CompiledGraph) -> dict[NameType, dict[str, None]]:
         buffers += [*nodes.layouts, *nodes.buffers]
     externs = (call.target for call in graph.code.externs) if graph.code else ()
     fx = [node.name for nodes in (graph.fx_before, graph.fx) if nodes is not None for node in nodes.nodes]
+    fx += [name for names, _ in _rewritten(graph) for name in names]
     return {
         "node": dict.fromkeys([*index.before.node, *index.post.node]),
         "buffer": dict.fromkeys(buffers),
@@ -153,19 +156,44 @@ def lines_called(graph: CompiledGraph, place: str) -> tuple[SourceLine, ...]:
 def fx_on_lines(graph: CompiledGraph, lines: Iterable[SourceLine]) -> tuple[str, ...]:
     """Return the FX nodes that come from lines of the user's."""
     places = {(line.path, line.line) for line in lines}
-    return tuple(
+    named = [
         node.name
         for node in _fx_nodes(graph)
         if node.source is not None and (node.source.path, node.source.line) in places
-    )
+    ]
+    for names, sources in _rewritten(graph):
+        if any((line.path, line.line) in places for line in sources):
+            named += names
+    return tuple(dict.fromkeys(named))
 
 
 @once_per_graph
 def source_lines(graph: CompiledGraph) -> tuple[SourceLine, ...]:
     """Return the lines of the user's that FX nodes name, each once, in the order of the graph."""
     nodes = _fx_nodes(graph)
-    by_place = {(source.path, source.line): source for node in nodes if (source := node.source) is not None}
+    sources = [node.source for node in nodes if node.source is not None]
+    sources += [line for _, lines in _rewritten(graph) for line in lines]
+    by_place: dict[tuple[str, int], SourceLine] = {}
+    for source in sources:
+        by_place.setdefault((source.path, source.line), source)
     return tuple(by_place.values())
+
+
+@once_per_graph
+def _rewritten(graph: CompiledGraph) -> tuple[tuple[tuple[str, ...], tuple[SourceLine, ...]], ...]:
+    """Return the FX nodes that each recorded decision names, with the lines of those that are gone."""
+    return tuple(
+        (tuple(name for group in decision.subjects for name in group), tuple(_lines_of(decision)))
+        for decision in (graph.decisions.decisions if graph.decisions else ())
+        if decision.subject_type == "fx"
+    )
+
+
+def _lines_of(decision: Decision) -> Iterator[SourceLine]:
+    sources = decision.operand("sources")
+    for place in sources if isinstance(sources, tuple) else ():
+        if match := _LINE.fullmatch(place):
+            yield SourceLine(match["path"], int(match["line"]), function=None, code="")
 
 
 def _fx_nodes(graph: CompiledGraph) -> list[FxNode]:

@@ -55,6 +55,8 @@ _DEBUG = "torch._inductor.debug"
 _OUTPUT_CODE = "torch._inductor.output_code"
 _FOLDING = "torch._inductor.constant_folding"
 _CHOICES = "torch._inductor.select_algorithm"
+_OBSERVER = "torch.fx.passes.graph_transform_observer"
+_PATTERNS = "torch._inductor.pattern_matcher"
 
 PLACES: tuple[TorchPlace, ...] = (
     TorchPlace("torch._logging._internal", "configure_artifact_log", "which logs are kept", (RECORD,)),
@@ -67,6 +69,12 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace(_OUTPUT_CODE, "CompiledFxGraph.__init__", "names of a graph's inputs", (RECORD,)),
     TorchPlace(_OUTPUT_CODE, "CompiledFxGraph.__call__", "a graph's real inputs", (RECORD,)),
     TorchPlace(_CHOICES, "add_feedback_saver", "autotuning choices with times", (RECORD,)),
+    TorchPlace(_OBSERVER, "GraphTransformObserver.__enter__", "a pass over the FX graph begins", (DECISION,)),
+    TorchPlace(_OBSERVER, "GraphTransformObserver.__exit__", "a pass over the FX graph ends", (DECISION,)),
+    TorchPlace(_PATTERNS, "ReplacementPatternEntry.apply", "a pattern is replaced by a graph", (DECISION,)),
+    TorchPlace(_PATTERNS, "LoweringPatternEntry.apply", "a pattern is replaced by a lowering", (DECISION,)),
+    TorchPlace(_PATTERNS, "GraphPatternEntry.apply", "a pattern changes the graph itself", (DECISION,)),
+    TorchPlace(_PATTERNS, "guard_or_false", "whether a pattern's check allows a rewrite", (DECISION,)),
     TorchPlace(
         _GRAPH, "GraphLowering.decide_layout_opt", "channels-last for the whole graph", ("layout", DECISION)
     ),

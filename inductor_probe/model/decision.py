@@ -327,10 +327,23 @@ About merging (sizevars.py, `_simplify_loops_impl`): sizes, and loops that are l
 `divided-index`: a loop of range is divided by divisor, which leaves loops (C++; cpp.py, `try_loop_split`).
 """
 
+RewriteCause: TypeAlias = Literal["pattern", "no-op", "identity", "uniform-value", "pass", "check-refused"]
+"""Which pass over the FX graph rewrote nodes. All have pass, stage (`pre_grad`, `joint_graph`, `post_grad`),
+and nodes that are gone, operators (what they called), by and
+by_operators (what took their place), sources (the user's lines that nodes come from).
+
+- `pattern`: one of torch/_inductor/pattern_matcher.py matched: pattern (the function of its name).
+- `check-refused`: patterns matched nodes, and check (a function) said no. Nothing is gone.
+- `no-op`: fx_passes/post_grad.py, `remove_noop_ops`. fx_passes/joint_graph.py, `constant_fold_uniform_value`:
+  `uniform-value`: all elements are value, whatever the inputs; `identity`: it adds 0, or multiplies by 1.
+- `pass`: another function of torch's, or of a setting's (`post_grad_custom_post_pass`).
+"""
+
 DecisionKind: TypeAlias = Literal[
     "vectorisation", "fallback", "realization", "vector-loop", "vector-width", "vector-tail",
     "vector-access", "threads", "fusion", "reduction", "index-width", "layout",
     "loops",
+    "rewrite",
 ]  # fmt: skip
 Outcome: TypeAlias = Literal[
     "vectorised", "scalar", "extern", "realised", "inlined", "innermost-loop", "outer-loop",
@@ -341,6 +354,7 @@ Outcome: TypeAlias = Literal[
     "int32", "int64",
     "channels-last", "permuted", "padded", "inside-another", "in-place", "unchanged",
     "in-order", "reordered", "merged", "separate", "divided",
+    "replaced", "removed", "folded", "not-replaced",
 ]  # fmt: skip
 CauseCode: TypeAlias = Literal[
     VectorisationCause,
@@ -356,6 +370,7 @@ CauseCode: TypeAlias = Literal[
     IndexCause,
     LayoutCause,
     LoopsCause,
+    RewriteCause,
 ]
 Operand: TypeAlias = bool | int | float | str | tuple[str, ...]
 """What torch compared. A symbolic size is its text."""

@@ -35,6 +35,7 @@ KINDS = (
     "index-width",
     "layout",
     "loops",
+    "rewrite",
 )
 
 

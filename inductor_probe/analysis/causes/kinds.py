@@ -12,6 +12,7 @@ from inductor_probe.analysis.causes import (
     loops,
     realization,
     reduction,
+    rewrite,
     threads,
     vector_code,
     vectorisation,
@@ -31,6 +32,7 @@ RULES: Mapping[DecisionKind, Rules] = {
     "vector-tail": vector_code.TAIL_RULES,
     "vector-access": vector_code.ACCESS_RULES,
     "threads": threads.RULES,
+    "rewrite": rewrite.RULES,
     "fusion": fusion.RULES,
     "loops": loops.RULES,
 }

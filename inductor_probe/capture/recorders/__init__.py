@@ -25,6 +25,7 @@ from inductor_probe.capture.recorders import (
     layouts,
     loops,
     reduction,
+    rewrites,
     threads,
     vector_access,
     vector_loop,
@@ -32,9 +33,9 @@ from inductor_probe.capture.recorders import (
     vector_width,
     vectorisation,
 )
-from inductor_probe.capture.recorders.decision_log import DecisionLog
+from inductor_probe.capture.recorders.decision_log import DecisionLog, debug_folder
 from inductor_probe.capture.torch_places import wrap
-from inductor_probe.model.decision import DecisionKind
+from inductor_probe.model.decision import DecisionKind, TorchFrame
 
 
 class Recorder(Protocol):
@@ -60,6 +61,7 @@ RECORDERS: tuple[Recorder, ...] = cast(
         vector_tail,
         vector_access,
         threads,
+        rewrites,
     ),
 )
 
@@ -94,4 +96,10 @@ def _write_with_graph(debug: Any, log: DecisionLog) -> None:
 
         return leave_and_write
 
+    def begun(_: TorchFrame, __: object, formatter: Any, module: Any, *___: Any) -> None:
+        folder = debug_folder()
+        if folder is not None:
+            log.begun(folder, {node.name for node in module.graph.nodes})
+
     wrap(debug, "DebugContext.__exit__", around)
+    wrap(debug, "DebugFormatter.fx_graph", log.observed(begun))

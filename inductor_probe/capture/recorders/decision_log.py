@@ -6,13 +6,14 @@ import functools
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, Literal
 
 from inductor_probe.capture.events import EventLog
+from inductor_probe.capture.recorder import compile_id
 from inductor_probe.errors import ProbeError
 from inductor_probe.model.decision import (
     DECISIONS_NAME,
@@ -61,6 +62,7 @@ class DecisionLog:
     def __init__(self, events: EventLog) -> None:
         self._events = events
         self._graphs: dict[str, _Graph] = {}  # by folder
+        self._waiting: dict[str | None, _Graph] = {}  # by compile id
         self._kinds: list[DecisionKind] = []
         self._noted: set[str] = set()
 
@@ -84,6 +86,7 @@ class DecisionLog:
         frames: tuple[TorchFrame, ...] | None = None,
         times: int = 1,
         named: Callable[[], str | None] | None = None,
+        waits: bool = False,
     ) -> int | None:
         """Add a decision about the graph that is being compiled; return its number, None outside of a graph.
 
@@ -92,14 +95,17 @@ class DecisionLog:
                 the number of times that torch asked. None: each is kept.
             frames: the stack, for what is recorded after torch decided it. None: that of the caller.
             For the rest see `Decision`.
+            waits: outside of a graph, keep it for the graph of this compile that has one of its subjects: the
+                pre-grad and joint passes run before there is a folder.
             named: returns the name of the buffer that it is about, when the graph is written: what is not a
                 buffer yet has no name. Where it returns None, `subjects` stay.
             For the rest see `Decision`. The stack is that of the caller.
         """
         folder = debug_folder()
-        if folder is None or os.getpid() != self._events.pid:
+        if (folder is None and not waits) or os.getpid() != self._events.pid:
             return None
-        graph = self._graphs.setdefault(folder, _Graph())
+        graphs: dict[Any, _Graph] = self._graphs if folder is not None else self._waiting
+        graph = graphs.setdefault(folder if folder is not None else compile_id(), _Graph())
         graph.count += 1
         if key is not None:
             before = graph.latest.get((kind, key))
@@ -112,6 +118,29 @@ class DecisionLog:
         if named is not None:
             graph.names[graph.count] = named
         return graph.count
+
+    def begun(self, folder: str, names: Set[str]) -> None:
+        """Give a graph, whose FX nodes are `names`, what was decided about it before it had a folder.
+
+        A joint graph becomes a forward and a backward one: the forward graph takes decisions about the graph
+        as a whole and those about its nodes, and leaves the others to the backward graph.
+        """
+        waiting = self._waiting.pop(compile_id(), None)
+        if waiting is None:
+            return
+        graph = self._graphs.setdefault(folder, _Graph())
+        later = _Graph(count=waiting.count)
+        for number, decision in waiting.decisions.items():
+            is_here = decision.subject_type != "fx" or any(
+                not names.isdisjoint(group) for group in decision.subjects
+            )
+            if is_here or "_forward_" not in Path(folder).name:
+                graph.count += 1
+                graph.decisions[graph.count] = replace(decision, number=graph.count)
+            else:
+                later.decisions[number] = decision
+        if later.decisions:
+            self._waiting[compile_id()] = later
 
     def has(self, kind: DecisionKind, key: object) -> bool:
         """Whether the graph that is being compiled has a decision of that key."""

@@ -13,6 +13,7 @@ from inductor_probe.report.words.causes import (
     loops,
     realization,
     reduction,
+    rewrite,
     threads,
     vector_code,
     vectorisation,
@@ -31,6 +32,7 @@ WORDS: Mapping[DecisionKind, KindWords] = {
     "vector-tail": vector_code.TAIL_WORDS,
     "vector-access": vector_code.ACCESS_WORDS,
     "threads": threads.WORDS,
+    "rewrite": rewrite.WORDS,
     "fusion": fusion.WORDS,
     "loops": loops.WORDS,
 }

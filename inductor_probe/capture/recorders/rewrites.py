@@ -1,0 +1,369 @@
+"""Which FX nodes were rewritten before lowering, by which pattern or pass: torch logs counts of it.
+
+Each pass over an FX graph runs below a `GraphTransformObserver`, whose hooks on the graph hear of each node
+that is created, erased or replaced. What happens while a `PatternEntry` is applied is that pattern's; the
+rest is the pass's, in groups of nodes that hang together:
+
+    add (erased) -> mul (was there)                  add was removed, its users read mul
+    t, mm (erased), addmm (created)                  t and mm were replaced by addmm
+
+A pattern that matches, and whose `extra_check` says no, is a rewrite that was refused, unless the pass
+rewrites the node in another way. Pre-grad and joint passes run before the graph has a folder: the log keeps
+what they did.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import re
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any
+
+from inductor_probe.capture.recorders.decision_log import DecisionLog, place_of, stack
+from inductor_probe.capture.torch_places import wrap
+from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, Outcome, TorchFrame
+
+KIND: DecisionKind = "rewrite"
+
+_MOST_NAMES = 24
+"""Names of a rewrite that are kept: a pass may rewrite a thousand nodes that hang together."""
+_FRAME = re.compile(r'File "(?P<path>.+?)", line (?P<line>\d+), in ')
+_CALLS_PASS = ("apply_gm_pass", "apply_graph_pass")
+_UNIFORM = "constant_fold_uniform_value"
+_NO_OPS = "remove_noop_ops"
+_FULL = "aten.full.default"
+_PADDING = ("should_pad_mm", "should_pad_addmm", "should_pad_bmm")
+
+
+@dataclass(frozen=True)
+class _Erased:
+    operator: str
+    source: str
+    inputs: tuple[str, ...]
+
+
+@dataclass
+class _Pass:
+    """What a pass did to its graph so far: created nodes, erased ones with their inputs, and who took over.
+
+    `claimed` are nodes that belong to a pattern, or to a pass inside of this one.
+    """
+
+    observer: Any
+    function: Any = None  # of the pass, where torch calls it by the observer, and so can leave it out
+    created: dict[str, Any] = field(default_factory=dict)
+    erased: dict[str, _Erased] = field(default_factory=dict)
+    links: list[tuple[str, str]] = field(default_factory=list)
+    claimed: set[str] = field(default_factory=set)
+
+    def node_created(self, node: Any) -> None:
+        """Remember a new node: its inputs are not known yet in torch's hook, they are read at the end."""
+        self.created[node.name] = node
+
+    def node_erased(self, node: Any) -> None:
+        """Remember a node that is about to be erased, with its inputs, which torch takes from it then."""
+        self.erased[node.name] = _Erased(
+            str(node.target), _source(node), tuple(one.name for one in node.all_input_nodes)
+        )
+
+    def node_replaced(self, old: Any, new: str, user: Any) -> None:
+        """Remember that uses of a node go to another."""
+        if (old.name, new) not in self.links[-1:]:
+            self.links.append((old.name, new))
+
+
+@dataclass(frozen=True)
+class _Rewrite:
+    """Why nodes were rewritten. `outcome`: where it is not told by whether anything took their place."""
+
+    cause: CauseCode
+    place: TorchFrame
+    operands: dict[str, Operand]
+    outcome: Outcome | None = None
+
+
+class _Recorder:
+    def __init__(self, log: DecisionLog) -> None:
+        self._log = log
+        self._passes: list[_Pass] = []
+        self._refused: dict[str, list[tuple[Any, Any]]] = {}
+        """By the node that patterns end at: each entry whose check refused, and its match."""
+
+    def around_enter(self, enter: Callable[..., Any]) -> Callable[..., Any]:
+        """Return `GraphTransformObserver.__enter__` so that its hooks tell us what they tell torch."""
+
+        def compose_and_enter(observer: Any) -> Any:
+            self._log.safely(self._begin, observer)
+            return enter(observer)
+
+        return compose_and_enter
+
+    def _begin(self, observer: Any) -> None:
+        caller: FrameType | None = sys._getframe(1)
+        while caller is not None and caller.f_code.co_name not in _CALLS_PASS:
+            caller = caller.f_back if caller.f_globals["__name__"] != type(observer).__module__ else None
+        function = caller.f_locals.get("pass_fn") if caller is not None else None
+        current = _Pass(observer, function)
+        self._passes.append(current)
+        if not observer.active:  # torch's hooks are on when it writes provenance, as every dump of ours does
+            return
+        for name, note in (
+            ("_node_creation_hook", current.node_created),
+            ("_node_erase_hook", current.node_erased),
+            ("_node_replace_hook", current.node_replaced),
+        ):
+            setattr(observer, name, _both(getattr(observer, name), self._log, note))
+
+    def around_exit(self, leave: Callable[..., Any]) -> Callable[..., Any]:
+        """Return `GraphTransformObserver.__exit__` so that what its pass did is recorded."""
+
+        def leave_and_record(observer: Any, *args: Any) -> Any:
+            result = leave(observer, *args)
+            self._log.safely(self._end, observer)
+            return result
+
+        return leave_and_record
+
+    def _end(self, observer: Any) -> None:
+        while self._passes and self._passes[-1].observer is not observer:
+            self._passes.pop()  # left by an exception
+        if not self._passes:
+            return
+        one = self._passes[-1]
+        for erased, by in _groups(one):
+            if erased:
+                self._passed(one, erased, by)
+        for node, entries in self._refused.items():
+            if node not in one.erased:
+                self._refuse(one, entries)
+        self._refused.clear()
+        self._passes.pop()
+        if self._passes:
+            self._passes[-1].claimed.update(one.created, one.erased)
+
+    def _passed(self, one: _Pass, erased: dict[str, _Erased], by: list[str]) -> None:
+        """Record what a pass did by itself."""
+        function: Any = getattr(one.function, "func", one.function)  # of a functools.partial
+        place = place_of(function) if function else next(stack(sys._getframe(1)), None)
+        if place is None:
+            return
+        operands: dict[str, Operand] = {}
+        cause: CauseCode = "pass"
+        outcome: Outcome | None = None
+        if place.function == _NO_OPS:
+            cause, outcome = "no-op", "removed"
+        elif place.function == _UNIFORM:
+            constants = [one.created[name] for name in by if name in one.created]
+            constant = constants[0] if len(constants) == 1 and str(constants[0].target) == _FULL else None
+            if constant is None:
+                cause, outcome = "identity", "removed"
+            elif all(node.operator == _FULL for node in erased.values()):
+                return  # it writes each constant anew, as it was
+            else:
+                cause, outcome = "uniform-value", "folded"
+                operands["value"] = str(constant.args[1])
+        self._record(one, _Rewrite(cause, place, operands, outcome), erased, by)
+
+    def around_apply(self, apply: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the `apply` of a kind of patterns so that what it did to the graph is recorded."""
+        place = place_of(apply)
+
+        def apply_and_record(entry: Any, match: Any, graph: Any, node: Any) -> Any:
+            if not self._passes:
+                return apply(entry, match, graph, node)
+            one = self._passes[-1]
+            before = len(one.created), len(one.erased), len(one.links)
+            result = apply(entry, match, graph, node)
+            self._log.safely(self._applied, place, entry, match, one, before)
+            return result
+
+        return apply_and_record
+
+    def _applied(
+        self, place: TorchFrame, entry: Any, match: Any, one: _Pass, before: tuple[int, int, int]
+    ) -> None:
+        created = dict(itertools.islice(one.created.items(), before[0], None))
+        erased = dict(itertools.islice(one.erased.items(), before[1], None))
+        by = [name for name in created if name not in erased]
+        by += [new for old, new in one.links[before[2] :] if old in erased and new not in (*by, *erased)]
+        one.claimed.update(created, erased)
+        gone = {name: node for name, node in erased.items() if name not in created}
+        for node in match.nodes:
+            self._refused.pop(node.name, None)
+        if gone or by:
+            named = _cells(entry).get("search_fn") or getattr(entry, "handler", None)
+            where = place_of(named) if named and hasattr(named, "__code__") else place
+            self._record(one, _Rewrite("pattern", where, {"pattern": _name(entry)}), gone, by)
+
+    def checked(self, place: TorchFrame, result: bool, *_: Any, **__: Any) -> None:
+        """See that a pattern matched, and that its check refused: `PatternMatcherPass.apply` asks."""
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and frame.f_code.co_name != "apply":
+            frame = frame.f_back
+        if result or frame is None or not self._passes:
+            return
+        names = frame.f_locals
+        if names.get("m") is not None and hasattr(names.get("entry"), "extra_check"):
+            self._refused.setdefault(names["node"].name, []).append((names["entry"], names["m"]))
+
+    def _refuse(self, one: _Pass, entries: list[tuple[Any, Any]]) -> None:
+        """Record that patterns matched, and were refused by their checks."""
+        entry, match = entries[0]
+        check = _check(entry)
+        if check.__name__ in _PADDING and not _on_gpu(match):
+            return  # of a GPU only
+        names = tuple(node.name for node in match.nodes)[:_MOST_NAMES]
+        operands: dict[str, Operand] = {
+            "patterns": tuple(dict.fromkeys(_name(entry) for entry, _ in entries)),
+            "check": check.__name__,
+            **self._where(one),
+            "nodes": names,
+            "operators": _operators(str(node.target) for node in match.nodes),
+        }
+        self._log.record(
+            KIND, (names,), "not-replaced", "check-refused", place_of(check), operands=operands,
+            subject_type="fx", waits=True,
+        )  # fmt: skip
+
+    def _where(self, one: _Pass) -> dict[str, Operand]:
+        outer = self._passes[0]
+        stage = str(one.observer.subsystem or outer.observer.subsystem or "").removesuffix("_passes")
+        return {"pass": str(outer.observer.passname), "stage": stage}
+
+    def _record(self, one: _Pass, rewrite: _Rewrite, erased: dict[str, _Erased], by: Iterable[str]) -> None:
+        names = {name: one.created.get(name) for name in by}
+        new = tuple(node.name if node is not None else name for name, node in names.items())
+        sources = tuple(dict.fromkeys(node.source for node in erased.values() if node.source))
+        operands: dict[str, Operand] = {
+            **rewrite.operands,
+            **self._where(one),
+            "nodes": tuple(erased)[:_MOST_NAMES],
+            "operators": _operators(node.operator for node in erased.values()),
+            "by": new[:_MOST_NAMES],
+            "by_operators": _operators(str(node.target) for node in names.values() if node is not None),
+            "sources": sources[:_MOST_NAMES],
+        }
+        self._log.record(
+            KIND, (tuple(dict.fromkeys([*erased, *new]))[:_MOST_NAMES],),
+            rewrite.outcome or ("replaced" if new else "removed"), rewrite.cause, rewrite.place,
+            operands={name: value for name, value in operands.items() if value != ()},
+            subject_type="fx", waits=True,
+        )  # fmt: skip
+
+
+def _both(torchs: Callable[..., Any], log: DecisionLog, note: Callable[..., None]) -> Callable[..., Any]:
+    def call_and_note(*args: Any, **kwargs: Any) -> Any:
+        log.safely(note, *args, **kwargs)
+        return torchs(*args, **kwargs)
+
+    return call_and_note
+
+
+def _groups(one: _Pass) -> Iterable[tuple[dict[str, _Erased], list[str]]]:
+    """Yield what a pass itself erased, and what took its place, in groups that hang together."""
+    erased = {name: node for name, node in one.erased.items() if name not in one.claimed | one.created.keys()}
+    created = {
+        name: node for name, node in one.created.items() if name not in one.claimed | one.erased.keys()
+    }
+    group = {name: name for name in (*erased, *created)}
+
+    def root(name: str) -> str:
+        while group[name] != name:
+            name = group[name]
+        return name
+
+    def join(first: str, second: str) -> None:
+        if first in group and second in group:
+            group[root(first)] = root(second)
+
+    by: dict[str, dict[str, None]] = {}
+    replaced = {old for old, _ in one.links}
+    for old, new in one.links:
+        join(old, new)
+        if old in erased and new not in group and new not in one.erased:
+            by.setdefault(old, {})[new] = None
+    for name, node in erased.items():
+        for needed in node.inputs:
+            if needed in erased and needed not in replaced:
+                join(name, needed)
+    for name, node in created.items():
+        for needed in node.all_input_nodes:
+            join(name, needed.name)
+    members: dict[str, list[str]] = {}
+    for name in group:
+        members.setdefault(root(name), []).append(name)
+    for names in members.values():
+        gone = {name: erased[name] for name in names if name in erased}
+        took_over = [name for name in names if name in created]
+        took_over += [other for name in gone for other in by.get(name, {})]
+        yield gone, list(dict.fromkeys(took_over))
+
+
+def _name(entry: Any) -> str:
+    """Return the name of a pattern: that of its handler, or of the function that was traced to make it."""
+    if name := getattr(entry, "pattern_name", None) or getattr(
+        getattr(entry, "handler", None), "__name__", None
+    ):
+        return str(name)
+    searched = _cells(entry).get("search_fn")
+    function = getattr(searched, "func", searched)
+    return str(getattr(function, "__name__", None) or type(entry.pattern).__name__)
+
+
+def _cells(entry: Any) -> dict[str, Any]:
+    """Return what the check of a traced pattern closes over: `search_fn`, and its own `extra_check`."""
+    check = entry.extra_check
+    code = getattr(check, "__code__", None)
+    if code is None:
+        return {}
+    cells = zip(code.co_freevars, check.__closure__ or (), strict=True)
+    return {name: cell.cell_contents for name, cell in cells if name in ("search_fn", "extra_check")}
+
+
+def _check(entry: Any) -> Any:
+    """Return the function that refused a match: for a traced pattern not the one that traces it again."""
+    check = _cells(entry).get("extra_check", entry.extra_check)
+    check = getattr(check, "func", check)
+    return check if hasattr(check, "__code__") else type(check).__call__
+
+
+def _on_gpu(match: Any) -> bool:
+    values = [node.meta.get("val") for node in match.nodes]
+    return any(getattr(value, "is_cuda", False) or getattr(value, "is_xpu", False) for value in values)
+
+
+def _operators(targets: Iterable[str]) -> tuple[str, ...]:
+    """Return operators, each once: `aten.mm.default`, `getitem`; an address is no name."""
+    names = (re.sub(r"^<.*?([\w.]+)(?: at 0x\w+)?>$", r"\1", target) for target in targets)
+    return tuple(dict.fromkeys(names))[:_MOST_NAMES]
+
+
+def _source(node: Any) -> str:
+    """Return the line of the user's that a node comes from: `model.py:12`."""
+    frames = list(_FRAME.finditer(node.meta.get("stack_trace") or ""))
+    return f"{frames[-1]['path']}:{frames[-1]['line']}" if frames else ""
+
+
+_recorder = functools.cache(_Recorder)
+"""One a log: what applies patterns and what observes passes are in two modules."""
+
+
+def _hook_observer(observer: Any, log: DecisionLog) -> None:
+    wrap(observer, "GraphTransformObserver.__enter__", _recorder(log).around_enter)
+    wrap(observer, "GraphTransformObserver.__exit__", _recorder(log).around_exit)
+
+
+def _hook_patterns(patterns: Any, log: DecisionLog) -> None:
+    for name in ("ReplacementPatternEntry.apply", "LoweringPatternEntry.apply", "GraphPatternEntry.apply"):
+        wrap(patterns, name, _recorder(log).around_apply)
+    wrap(patterns, "guard_or_false", log.observed(_recorder(log).checked))
+
+
+HOOKS = {
+    "torch.fx.passes.graph_transform_observer": _hook_observer,
+    "torch._inductor.pattern_matcher": _hook_patterns,
+}
