@@ -5,6 +5,7 @@ A block starts with the word `console`, and what else stands there says how it i
     ```console             commands after `$ `; each line shown below one is in what it really prints
     ```console times       they are run, too; what is shown is of one machine at one time
     ```console gpu         they need a GPU
+    ```console avx512      they need vectors of 512 bits, of which what they show has numbers
     ```console not run: R  they are not run, for the reason R
 
 A shown line that is `...` stands for any others; `(exit status 1)` is the status, 0 where nothing is said.
@@ -22,6 +23,7 @@ from pathlib import Path
 
 import pytest
 
+from inductor_probe.machine.cpu import vector_bits
 from tests.conftest import REPOSITORY
 
 BIN = Path(sys.executable).parent
@@ -33,7 +35,7 @@ _TREE = "torch_compile_debug"
 
 @dataclass(frozen=True)
 class Command:
-    """A command of a document. `kind` is empty, `times`, `gpu` or `not run: why`."""
+    """A command of a document. `kind` is empty, `times`, `gpu`, `avx512` or `not run: why`."""
 
     document: Path
     text: str
@@ -77,6 +79,8 @@ class Reader:
         """Run a command, or skip the test where it cannot be run; None for a dump that is copied here."""
         if command.kind == "gpu" and not has_gpu():
             pytest.skip("it needs a GPU, and there is none here")
+        if command.kind == "avx512" and not has_avx512():
+            pytest.skip("it needs AVX-512, and torch has none of it here")
         if command.kind.startswith("not run"):
             pytest.skip(command.kind)
         if (made := self.dumps.get(command.text)) is not None:
@@ -130,3 +134,8 @@ def follower(folder: Path, state: Path, dumps: dict[str, Path]) -> Reader:
 def has_gpu() -> bool:
     """Whether NVIDIA's driver is here."""
     return any(Path("/dev").glob("nvidia[0-9]*"))
+
+
+def has_avx512() -> bool:
+    """Whether torch compiles for AVX-512 here: the processor has it, and no variable asks for less."""
+    return vector_bits() == 512 and os.environ.get("ATEN_CPU_CAPABILITY") in (None, "avx512")

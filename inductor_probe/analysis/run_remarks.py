@@ -42,6 +42,16 @@ def run_remarks(run: DebugDir, compiled: bool) -> tuple[Remark, ...]:
     return tuple(remarks)
 
 
+def failed_recorders(run: DebugDir) -> tuple[Remark, ...]:
+    """Return which recorders failed inside of torch while the run was dumped: what they record is missing."""
+    notes = run.manifest.notes if run.manifest else ()
+    return tuple(
+        _remark(run.name, note.code, "analysis", *note.values)
+        for note in notes
+        if note.code == "recorder-failed"
+    )
+
+
 def cut_short(manifest: Manifest, run: str) -> Remark | None:
     """Return which signal ended or interrupted the script, if one did."""
     if manifest.outcome != "interrupted" and (manifest.exit_status or 0) >= 0:

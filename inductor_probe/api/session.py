@@ -118,6 +118,7 @@ class Session(Shown):
             NotFoundError: there is no such kind; the hint has near names. ProbeError: more than two names.
         """
         from inductor_probe.analysis.causes.causes import graph_causes
+        from inductor_probe.analysis.run_remarks import failed_recorders
         from inductor_probe.api.rows import Causes
         from inductor_probe.model.decision import DECISION_KINDS
 
@@ -129,7 +130,8 @@ class Session(Shown):
         rows, problems = self._each(
             lambda graph: (graph_causes(graph.compiled, names, kinds, graph.kernel_seconds),), earlier=True
         )
-        return Causes(rows, problems)
+        failed = failed_recorders(self._scope()[0].debug_dir)
+        return Causes((replace(row, failed=failed) for row in rows), problems)
 
     def pages(self, name: str | None = None, *, raw: bool = False, code: bool = False) -> Pages:
         """Return the page about `name` in each graph that has it, about each graph without a name.
@@ -202,8 +204,9 @@ class Graph(GraphOnDisk, Session):
         With `line_directives`, `#line` stands before C++ lines of which one line of the user's is proved.
         """
         from inductor_probe.analysis.annotation.annotate import annotate
+        from inductor_probe.report.pages.why import cause_sentence
 
-        return annotate(self.generated, kernel, line_directives=line_directives)
+        return annotate(self.generated, kernel, line_directives=line_directives, sentence=cause_sentence)
 
     def draw(self, around: str | None = None) -> Drawing:
         """Return the graph as a drawing for a notebook: nodes, buffers, kernels, and who reads what.

@@ -86,10 +86,13 @@ class Page(Shown):
     def annotated(self, *, line_directives: bool = True) -> str:
         """Return the text of the kernel that the page is about: see `Graph.annotate`."""
         from inductor_probe.analysis.annotation.annotate import annotate
+        from inductor_probe.report.pages.why import cause_sentence
 
         if not isinstance(self.record, KernelRow):
             raise NotFoundError("the page is not about a kernel", "probe kernels lists them")
-        return annotate(self.graph, self.record.name, line_directives=line_directives)
+        return annotate(
+            self.graph, self.record.name, line_directives=line_directives, sentence=cause_sentence
+        )
 
     def _parts(self) -> Sequence[NodePart]:
         match self.record:

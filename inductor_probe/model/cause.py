@@ -90,6 +90,7 @@ class GraphCauses:
         recorded: kinds of decisions that this dump records. looked_for: those that were asked for.
         causes: of what torch finally did: missed ones first, then by what is at stake.
         tried: decisions that torch tried and did not keep; they are not among `causes`.
+        failed: recorders that failed while the run was dumped, so that decisions may be missing.
     """
 
     graph: str
@@ -98,6 +99,7 @@ class GraphCauses:
     looked_for: tuple[DecisionKind, ...]
     causes: tuple[Cause, ...]
     tried: int = 0
+    failed: tuple[Remark, ...] = ()
     problems: tuple[Problem, ...] = ()
 
 

@@ -6,6 +6,8 @@ import random
 import re
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from inductor_probe.analysis.diff.graphs import diff_graphs
 from inductor_probe.analysis.diff.kernels import code_diff
 from inductor_probe.analysis.diff.normal_forms import normal_source
 from inductor_probe.model.code import Kernel
+from inductor_probe.model.decision import Decision, Decisions, TorchFrame
 from inductor_probe.model.diff import GraphDiff, MissingPart
 from tests.analysis.graphs import folder_of, read_at
 from tests.conftest import all_graph_dirs
@@ -155,27 +158,52 @@ def test_a_changed_dtype_is_named(edited: Callable[..., GraphDiff]) -> None:
     ]
 
 
+LAYERNORM_GRAD = "torch-2.4.1-cpu/layernorm_grad"
+
+
+def first_group() -> str:
+    """Return the name of the first fused node of LAYERNORM_GRAD."""
+    text = (folder_of(LAYERNORM_GRAD) / IR).read_text()
+    return next(match[1] for match in re.finditer(r"^(\w+): \w*Fused\w*\(", text, re.MULTILINE))
+
+
+def split_first_group(text: str) -> str:
+    """Take the last node out of the first fused one."""
+    name = first_group()
+    head, mark, last = text.partition(f"    {name}.snodes[{len(name.split('_')) - 1}] =\n")
+    assert mark
+    block, _, rest = last.partition("\n\n\n")
+    own = "\n".join(line.removeprefix("    ") for line in block.split("\n"))
+    return f"{head.rstrip()}\n\n\n{own}\n\n\n{rest}"
+
+
 def test_a_group_that_is_split_is_one_change(edited: Callable[..., GraphDiff]) -> None:
-    folder = folder_of("torch-2.4.1-cpu/layernorm_grad")
-    name = next(
-        match[1] for match in re.finditer(r"^(\w+): \w*Fused\w*\(", (folder / IR).read_text(), re.MULTILINE)
-    )
-    count = len(name.split("_"))
-
-    def split(text: str) -> str:
-        head, mark, last = text.partition(f"    {name}.snodes[{count - 1}] =\n")
-        assert mark
-        block, _, rest = last.partition("\n\n\n")
-        own = "\n".join(line.removeprefix("    ") for line in block.split("\n"))
-        return f"{head.rstrip()}\n\n\n{own}\n\n\n{rest}"
-
-    diff = edited("torch-2.4.1-cpu/layernorm_grad", {IR: split})
+    diff = edited(LAYERNORM_GRAD, {IR: split_first_group})
     assert changed_parts(diff) == {"fusion"}
     (fusion,) = diff.fusion
     assert fusion.relation == "split"
-    assert sorted(fusion.a[0]) == sorted(name.split("_"))
-    assert sorted(len(group) for group in fusion.b) == [1, count - 1]
+    assert sorted(fusion.a[0]) == sorted(first_group().split("_"))
+    assert sorted(len(group) for group in fusion.b) == [1, len(fusion.a[0]) - 1]
     assert [count.name for count in diff.counts if count.changed] == ["fused_groups"]
+
+
+def test_nodes_that_one_side_fused_have_what_keeps_them_apart_on_the_other(tmp_path: Path) -> None:
+    folder = folder_of(LAYERNORM_GRAD)
+    copy = shutil.copytree(folder, tmp_path / folder.name)
+    (copy / IR).write_text(split_first_group((copy / IR).read_text()))
+    *most, last = first_group().split("_")
+    fused = Decision(
+        7, "fusion", "node", ((*most,), (last,)), "fused", "producer-and-consumer", (),
+        TorchFrame("torch/_inductor/scheduler.py", "Scheduler.fuse_two_nodes", 1),
+    )  # fmt: skip
+    # Torch decided about a part of the group, not about the groups that remained.
+    refused = replace(fused, subjects=((*most, "op99"), (last,)), outcome="refused", cause="cycle")
+    sides = [
+        replace(read_at(path), read_decisions=partial(Decisions, "2.13.0", ("fusion",), (decision,)))
+        for path, decision in ((folder, fused), (copy, refused))
+    ]
+    assert [(change.a, change.b) for change in diff_graphs(*sides).decisions] == [(fused, refused)]
+    assert [(change.a, change.b) for change in diff_graphs(*reversed(sides)).decisions] == [(refused, fused)]
 
 
 def test_edited_kernel_code_is_counted_and_shown(edited: Callable[..., GraphDiff]) -> None:

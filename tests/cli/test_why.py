@@ -5,12 +5,19 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from inductor_probe.analysis.causes.causes import graph_causes
 from inductor_probe.model.decision import DECISIONS_NAME, Decision, Decisions, Operand, TorchFrame
+from inductor_probe.model.manifest import Manifest, Note
+from inductor_probe.reader.debug_dir import graph_dir, read_graph
+from inductor_probe.report.pages.why import why_pages
+from inductor_probe.report.terminal import to_text
 from inductor_probe.store.decisions import write_decisions
+from inductor_probe.store.manifest import manifest_to_json
 from tests.conftest import DUMPS, Ran
 
 Probe = Callable[..., Ran]
@@ -58,7 +65,8 @@ def recorded(tmp_path: Path) -> Callable[[str, Sequence[Decision]], Path]:
         run = tmp_path / name
         shutil.copytree(next((LATEST / name).glob("run_*")), run)
         graph = min((run / "torchinductor").iterdir())
-        write_decisions(graph / DECISIONS_NAME, Decisions("2.13.0", ("vectorisation",), tuple(decisions)))
+        kinds = tuple(dict.fromkeys(("vectorisation", *(decision.kind for decision in decisions))))
+        write_decisions(graph / DECISIONS_NAME, Decisions("2.13.0", kinds, tuple(decisions)))
         return graph
 
     return copy
@@ -250,3 +258,85 @@ def test_two_names_of_one_node_are_no_pair(probe: Probe, recorded: Recorded) -> 
     ran = probe("why", "op0", "buf0", recorded("hflip_cl", [scalar(1, "op0")]))
     assert ran.status == 2
     assert "op0 and buf0 both name op0" in ran.err
+
+
+def test_a_recorder_that_failed_inside_torch_is_said(probe: Probe, recorded: Recorded) -> None:
+    graph = recorded("hflip_cl", [scalar(1, "op0")])
+    values = (("recorder", "threads._record"), ("error", "KeyError: 'x0'"))
+    manifest = Manifest(
+        command=("python", "f.py"), script="f.py", scenario="f", cases=(), knobs=(), label=None, versions=(),
+        machine=(), started="2026-01-31T12:00:00+00:00", duration_s=1.0, outcome="ok", exit_status=0,
+        compiled_frames=1, graphs=(), notes=(Note("recorder-failed", values),),
+    )  # fmt: skip
+    (graph.parents[1] / "probe.json").write_text(json.dumps(manifest_to_json(manifest)))
+    for words in ([], ["op0"]):
+        ran = probe("why", *words, graph)
+        assert ran.status == 0
+        assert "a recorder failed, so decisions may be missing" in ran.out
+        assert "threads._record could not be recorded: KeyError: 'x0'" in " ".join(ran.out.split())
+    (row,) = json.loads(probe("why", graph, "--json").out)["rows"]
+    assert row["failed"][0]["code"] == "recorder-failed"
+
+
+def test_the_text_of_a_kernel_has_decisions_where_they_belong(probe: Probe, recorded: Recorded) -> None:
+    operands: dict[str, Operand] = {
+        "loop": "x2", "operations": 2, "non_contiguous": 1, "share": 0.5, "share_limit": 0.12,
+        "count_limit": 35, "nodes": ("op0",), "node_operations": ("load",), "buffers": ("arg0_1",),
+        "indices": ("2*x2",), "strides": ("2",),
+    }  # fmt: skip
+    strided = replace(
+        scalar(1, "op0"), cause="non-contiguous-accesses", operands=tuple(operands.items()), stack=()
+    )
+    graph = recorded("hflip_cl", [strided])
+    lines = [line.strip() for line in probe("show", "cpp_fused_flip", graph, "--annotate").out.splitlines()]
+    heading = lines.index("// loop nest 1 of 1, scalar: op0")
+    assert lines[heading + 1].startswith("//   ! op0 is scalar: along x2, 1 of its 2 operations is")
+    (load,) = [line for line in lines if "op0 reads arg0_1" in line]
+    assert "; not contiguous (stride 2)" in load
+    (store,) = [line for line in lines if "op0 writes buf0" in line]
+    assert "contiguous" not in store
+
+
+def test_the_ledger_is_sorted_by_what_is_at_stake_and_folds_one_cause_of_other_numbers(
+    probe: Probe, recorded: Recorded
+) -> None:
+    longer = replace(vectorised(2, "op1"), operands=(*vectorised(2).operands[1:], ("loop", "x7")))
+    decisions = [vectorised(1, "op0"), longer, scalar(3, "op2")]
+    ran = probe("why", recorded("aa_separable_cl", decisions))
+    _, _, missed, passed = ran.out.splitlines()[:4]
+    assert missed.startswith("missed")
+    assert "op1 +1" in passed  # op1 moves more
+    assert "along x7, 64 by 16 (largest)" in passed
+
+
+def test_the_time_of_a_kernel_counts_once_for_the_decisions_of_a_row(recorded: Recorded) -> None:
+    graph = read_graph(graph_dir(recorded("aa_separable_cl", [scalar(1, "op0"), scalar(2, "op2")])), None)
+    (kernel,) = [kernel.name for kernel in (graph.code.kernels if graph.code else ())]
+    causes = graph_causes(graph, seconds={kernel: 0.002})
+    text = to_text(why_pages([causes]))
+    (row,) = [line for line in text.splitlines() if line.startswith("missed")]
+    assert "op0 +1" in row or "op2 +1" in row
+    assert "2.000 ms" in row
+    of_node = to_text(why_pages([graph_causes(graph, ["op0"], seconds={kernel: 0.002})]))
+    assert "2.000 ms of its kernel" in of_node
+
+
+def test_diff_shows_what_decided_about_a_pair_on_both_sides(
+    probe: Probe, recorded: Recorded, tmp_path: Path
+) -> None:
+    fused = Decision(
+        1, "fusion", "node", (("op0",), ("op1",)), "fused", "producer-and-consumer",
+        (("round", 1), ("step", 1), ("buffers", ("buf0",))), PLACE,
+    )  # fmt: skip
+    refused = replace(
+        fused, outcome="refused", cause="fusion-size-limit", operands=(("nodes", 2), ("limit", 1))
+    )
+    before = recorded("aa_separable_cl", [fused])
+    (tmp_path / "aa_separable_cl").rename(tmp_path / "before")
+    before = tmp_path / "before" / before.relative_to(tmp_path / "aa_separable_cl")
+    ran = probe("diff", before, recorded("aa_separable_cl", [refused]), COLUMNS="140")
+    lines = [line.strip() for line in ran.out.splitlines()]
+    entry = next(number for number, line in enumerate(lines) if line.startswith("fusion of "))
+    assert lines[entry + 1].startswith("- op0 and op1 are fused: step 1 of round 1")
+    assert lines[entry + 2].startswith("+ op0 and op1 are not fused: fused, they would be 2 nodes")
+    assert "only the cause of 1 decision differs" in ran.out

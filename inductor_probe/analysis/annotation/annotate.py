@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 
+from inductor_probe.analysis.annotation.decisions import decisions_of_code, non_contiguous_accesses
 from inductor_probe.analysis.annotation.origins import LineOrigin, line_origins
 from inductor_probe.analysis.annotation.statements import cpp_statements, triton_statements
 from inductor_probe.analysis.graph import index_of
@@ -15,6 +17,7 @@ from inductor_probe.analysis.names import resolve
 from inductor_probe.analysis.operators import operator
 from inductor_probe.backends import backend_called
 from inductor_probe.errors import NotFoundError, near_names
+from inductor_probe.model.cause import Cause
 from inductor_probe.model.code import CppFacts, Kernel
 from inductor_probe.model.cpp_program import portable_flags
 from inductor_probe.model.debug_dir import CompiledGraph
@@ -26,17 +29,28 @@ _INCLUDE = re.compile(r'^#include "(?P<path>[^"\n]*\.h)"', re.MULTILINE)
 _PREFIX = "<torch/csrc/inductor/cpp_prefix.h>"
 _SEPARATOR = re.compile(r"[\\/]")
 _BRACES = re.compile(r"[{};\s]*")
+_SIGNS = {"missed": "!", "hazard": "!", "passed": "+"}
+_WIDTH = 96
+"""Columns of a remark in a comment."""
 _VERBS = {"load": "reads", "store": "writes", "atomic": "adds to"}
 _COLUMN = 88
 """Comments of a run of lines stand below each other, but not right of this column for short lines' sake."""
 _MOST = 4
 
 
-def annotate(graph: CompiledGraph, kernel: str, *, line_directives: bool = True) -> str:
+def annotate(
+    graph: CompiledGraph,
+    kernel: str,
+    *,
+    line_directives: bool = True,
+    sentence: Callable[[Cause], str] | None = None,
+) -> str:
     """Return the text of a generated kernel with its origins as comments, ready to paste.
 
     Only what is proved is written: a line with several possible origins is marked AMBIGUOUS with all of
-    them. With `line_directives` a `#line` stands before C++ lines with one proved line of the user's.
+    them. With `line_directives` a `#line` stands before C++ lines with one proved line of the user's. With
+    `sentence`, which makes words of a cause, recorded decisions stand where they belong: above the loop nest
+    that they are about, beside an access that is not contiguous, or above the kernel.
 
     Raises:
         NotFoundError: the graph has no such kernel, or it is a library function; near names are offered.
@@ -47,7 +61,7 @@ def annotate(graph: CompiledGraph, kernel: str, *, line_directives: bool = True)
     if name not in generated:
         message = f"{name} is a library function: {graph.name} has no text of it"
         raise NotFoundError(message, near_names(kernel, generated))
-    return _Annotator(graph, generated[name]).text(line_directives)
+    return _Annotator(graph, generated[name], sentence).text(line_directives)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +73,7 @@ class _Comment:
 
 
 class _Annotator:
-    def __init__(self, graph: CompiledGraph, kernel: Kernel) -> None:
+    def __init__(self, graph: CompiledGraph, kernel: Kernel, sentence: Callable[[Cause], str] | None) -> None:
         self._graph = graph
         self._kernel = kernel
         self._index = index_of(graph)
@@ -70,6 +84,9 @@ class _Annotator:
         self._leaves = [leaf for leaf in self._index.nodes.leaves if self._top(leaf) in tops]
         self._source = kernel.source.strip("\n")
         self._lines = self._source.split("\n")
+        self._sentence = sentence or str
+        self._causes = decisions_of_code(graph, kernel.name) if sentence else ()
+        self._accesses = non_contiguous_accesses(self._causes)
 
     def text(self, line_directives: bool) -> str:
         """Return the annotated text."""
@@ -130,7 +147,7 @@ class _Annotator:
 
     def _comment(self, origins: Sequence[LineOrigin]) -> _Comment | None:
         """Return the comment of a line, which may differ from launch to launch."""
-        texts = list(dict.fromkeys(text for origin in origins if (text := _origin_text(origin))))
+        texts = list(dict.fromkeys(text for origin in origins if (text := self._origin_text(origin))))
         if not texts:
             return None
         nodes = [name for origin in origins for name in (*origin.nodes, *origin.shared)]
@@ -170,6 +187,26 @@ class _Annotator:
             yield f"{leaf.name} computes {buffers or 'no buffer'}"
             for line in self._sources(leaf.name):
                 yield f"  {line}{f' in {line.function}' if line.function else ''}: {line.code}"
+        yield from self._remarks(None)
+
+    def _remarks(self, nest: int | None) -> Iterator[str]:
+        """Yield what was decided about a loop nest (from 1), or what is about none that is known."""
+        for cause in self._causes:
+            if cause.nest == nest:
+                text = f"{_SIGNS.get(cause.kind, '-')} {self._sentence(cause)}"
+                yield from wrap(_plain(text), _WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+
+    def _origin_text(self, origin: LineOrigin) -> str:
+        """Return what is known of a statement, and how its accesses fall short of contiguous ones."""
+        text = _origin_text(origin)
+        strides = [
+            stride
+            for _, names in origin.uses
+            for name in names
+            for node in (*origin.nodes, *origin.shared)
+            for stride in self._accesses.get((node, name), ())
+        ]
+        return f"{text}; not contiguous ({' or '.join(dict.fromkeys(strides))})" if text and strides else text
 
     def _commented(self, comments: dict[int, _Comment], sign: str) -> Iterator[str]:
         """Yield each line with its comment, in one column for lines that follow each other."""
@@ -189,9 +226,9 @@ class _Annotator:
             yield f"// {_plain(line)}".rstrip(), None
         headings = self._nest_headings({line: launches[0] for line, launches in origins.items()})
         for number, line in enumerate(self._commented(comments, "//"), 1):
-            if number in headings:
+            for heading in headings.get(number, ()):
                 indent = line[: len(line) - len(line.lstrip())]
-                yield f"{indent}// {headings[number]}", None
+                yield f"{indent}// {heading}", None
             yield line, comments[number].source if number in comments else None
 
     def _compiling(self, line_directives: bool) -> Iterator[str]:
@@ -205,14 +242,18 @@ class _Annotator:
             yield "#line sends gdb, perf and messages of the compiler to your source where one line of it is"
             yield "  proved; Compiler Explorer colours by the text itself: give it the text of --no-line"
 
-    def _nest_headings(self, origins: dict[int, LineOrigin]) -> dict[int, str]:
-        """Return a heading for each loop nest, by the line it stands above: the first pragma of the nest."""
+    def _nest_headings(self, origins: dict[int, LineOrigin]) -> dict[int, list[str]]:
+        """Return the heading of each loop nest, by the line it stands above: the first pragma of the nest.
+
+        Below its first line stands what was decided about it.
+        """
         details = self._kernel.details
         nests = details.nests if isinstance(details, CppFacts) else ()
         nests = tuple(nest for nest in nests if nest.kind != "threads")
         # Lines of the kernel's facts are counted with the empty ones that it starts with.
         moved = len(self._kernel.source) - len(self._kernel.source.lstrip("\n"))
-        headings: dict[int, str] = {}
+        headings: dict[int, list[str]] = {}
+        decided = 0
         for number, nest in enumerate(nests, 1):
             line = nest.line - moved
             while line > 1 and self._lines[line - 2].lstrip().startswith("#pragma"):
@@ -222,7 +263,10 @@ class _Annotator:
                 name for origin in inside if origin for name in (*origin.nodes, *origin.shared)
             )
             nodes = ", ".join(names) or "the node is not known"
-            headings[line] = f"loop nest {number} of {len(nests)}, {nest.kind}: {nodes}"
+            headings[line] = [f"loop nest {number} of {len(nests)}, {nest.kind}: {nodes}"]
+            if nest.kind in ("scalar", "vectorised"):  # a tail has no decision of its own
+                decided += 1
+                headings[line] += [f"  {text}" for text in self._remarks(decided)]
         return headings
 
 

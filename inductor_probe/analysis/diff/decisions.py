@@ -2,18 +2,23 @@
 
 Decisions are matched by what they are about: the kind, and the nodes or buffers of A under the names of their
 partners in B. For example `vectorisation of op0, op1` of A is that of `op0, op2` of B where op1 is matched
-with op2. A decision whose subjects are grouped otherwise in B has no partner, and is left to the comparison
-of fused groups.
+with op2. A decision whose subjects are grouped otherwise in B has no partner; of nodes that one side fused
+and the other did not, it is what finally decided about them on each side.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from itertools import combinations, islice
 
 from inductor_probe.analysis.diff.matching import Matching
+from inductor_probe.analysis.fusion.recorded import decision_of_pair
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.decision import Decision, DecisionKind
-from inductor_probe.model.diff import DecisionChange
+from inductor_probe.model.diff import DecisionChange, FusionChange
+
+_MOST_PAIRS = 16
+"""Pairs of groups of one change that are looked up: a group of 40 nodes that fell apart has 780."""
 
 
 def decision_changes(matching: Matching) -> tuple[DecisionChange, ...]:
@@ -28,6 +33,28 @@ def decision_changes(matching: Matching) -> tuple[DecisionChange, ...]:
         other = partners.get(key)
         if other is not None and (decision.outcome, decision.cause) != (other.outcome, other.cause):
             changes.append(DecisionChange(decision, other))
+    return tuple(changes)
+
+
+def pair_changes(matching: Matching, groups: Sequence[FusionChange]) -> tuple[DecisionChange, ...]:
+    """Return what fused groups of nodes on one side, and what kept them apart on the other."""
+    a, b = matching.a.graph.decisions, matching.b.graph.decisions
+    if a is None or b is None:
+        return ()
+    of_b = {other: name for name, other in matching.nodes.items()}
+    changes: list[DecisionChange] = []
+    for change in groups:
+        apart, partner = (change.b, of_b) if change.relation == "split" else (change.a, matching.nodes)
+        for first, second in islice(combinations(apart, 2), _MOST_PAIRS):
+            here = {*first}, {*second}
+            there = [{partner[name] for name in group if name in partner} for group in here]
+            sides = [there, here] if change.relation == "split" else [here, there]
+            decided = [
+                decision_of_pair(side.decisions, *nodes) if all(nodes) else None
+                for side, nodes in zip((a, b), sides, strict=True)
+            ]
+            if decided[0] and decided[1] and decided[0].outcome != decided[1].outcome:
+                changes.append(DecisionChange(decided[0], decided[1]))
     return tuple(changes)
 
 

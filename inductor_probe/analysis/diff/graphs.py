@@ -14,7 +14,7 @@ from inductor_probe.analysis.diff.changes import (
     output_changes,
     pair_outputs,
 )
-from inductor_probe.analysis.diff.decisions import decision_changes
+from inductor_probe.analysis.diff.decisions import decision_changes, pair_changes
 from inductor_probe.analysis.diff.fx import changed_operations, match_fx
 from inductor_probe.analysis.diff.kernels import call_changes, fusion_changes, kernel_matches
 from inductor_probe.analysis.diff.matching import match_nodes
@@ -58,6 +58,7 @@ def diff_graphs(a: CompiledGraph, b: CompiledGraph) -> GraphDiff:
     inputs, outputs = _sorted(input_changes(matching)), _sorted(output_changes(matching, pairs))
     buffers = _sorted(buffer_changes(matching, pairs))
     numbers_a, numbers_b = _numbers(side_a), _numbers(side_b)
+    fusion = fusion_changes(matching)
     return GraphDiff(
         a=described_a,
         b=described_b,
@@ -66,7 +67,7 @@ def diff_graphs(a: CompiledGraph, b: CompiledGraph) -> GraphDiff:
         outputs=outputs,
         buffers=buffers,
         nodes=node_changes(matching),
-        fusion=fusion_changes(matching),
+        fusion=fusion,
         kernels=kernels,
         calls=call_changes(matching),
         operations=changed_operations(a.fx, b.fx),
@@ -75,7 +76,7 @@ def diff_graphs(a: CompiledGraph, b: CompiledGraph) -> GraphDiff:
         matched_nodes=len(matching.nodes),
         matched_buffers=len(matching.buffers),
         missing=(*_missing(a, "a"), *_missing(b, "b")),
-        decisions=decision_changes(matching),
+        decisions=tuple(dict.fromkeys((*decision_changes(matching), *pair_changes(matching, fusion)))),
         problems=(*a.problems, *b.problems),
     )
 

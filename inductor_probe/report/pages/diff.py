@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from inductor_probe.model.diff import (
     BufferChange,
     CallChange,
+    DecisionChange,
     FactChange,
     FusionChange,
     GraphDiff,
@@ -27,6 +28,7 @@ from inductor_probe.report.document import (
     Piece,
     Table,
 )
+from inductor_probe.report.words.causes.sentences import kind_words, names_of, sentence
 from inductor_probe.report.words.diff import (
     buffer_words,
     cosmetic_words,
@@ -138,13 +140,14 @@ def _graph(diff: GraphDiff, everything: bool, environment: Sequence[FactChange] 
     yield Heading((names_words(diff.a.name, diff.b.name), "bold"))
     for fact in environment:
         yield Line((fact_words(fact), "dim"), 2)
-    for sentence in headlines(diff):
-        yield Line((sentence, "green" if diff.equal else ""), 2)
+    for headline in headlines(diff):
+        yield Line((headline, "green" if diff.equal else ""), 2)
     for part in diff.missing:
         yield Line((missing_words(part), "yellow"), 2)
     sections: tuple[tuple[str, list[_Entry]], ...] = (
         ("outputs", list(_buffers(diff.outputs, everything))),
         ("inputs", list(_buffers(diff.inputs, everything))),
+        ("decisions", [_decision(change) for change in diff.decisions]),
         ("computation", [_node(node) for node in diff.nodes if node.a and node.b]),
         ("kernels", list(_kernels(diff, everything))),
         ("library calls", [_call(call) for call in diff.calls]),
@@ -206,6 +209,14 @@ def _node(node: NodeChange) -> _Entry:
         lines += [_statement("-", node.first_a, "red"), _statement("+", node.first_b, "green")]
     kind = kinds.get(node.kind, node.kind)
     return (f"{names_words(node.a, node.b)}: {kind}{proof_words(node.proof)}", "bold"), lines
+
+
+def _decision(change: DecisionChange) -> _Entry:
+    names = names_words(*("_".join(names_of(side)) for side in (change.a, change.b)))
+    return (f"{kind_words(change.a.kind)} of {names}", "bold"), [
+        (f"- {sentence(change.a)}", "red"),
+        (f"+ {sentence(change.b)}", "green"),
+    ]
 
 
 def _statement(sign: str, statement: Statement | None, style: str) -> Inline:

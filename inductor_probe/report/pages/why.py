@@ -319,6 +319,9 @@ def decision_lines(causes: Sequence[Cause], name: str) -> Iterator[Block]:
 
 def _missing(row: GraphCauses) -> Iterator[Block]:
     """Yield what this dump does not record, and how to get it."""
+    for remark in row.failed:
+        text = remark_sentence(remark, remark.subject.name)
+        yield RemarkLine("hazard", f"a recorder failed, so decisions may be missing: {text}")
     missing = [kind for kind in row.looked_for if kind not in row.recorded]
     if not missing:
         return

@@ -82,7 +82,8 @@ def headlines(diff: GraphDiff) -> tuple[str, ...]:
     if not diff.equal:
         return tuple(_headlines(diff))
     cosmetic = cosmetic_words(diff)
-    rest = f"only names and spelling differ: {cosmetic}" if cosmetic else "nothing differs"
+    causes = f"only the cause of {counted(len(diff.decisions), 'decision')} differs" if diff.decisions else ""
+    rest = f"only names and spelling differ: {cosmetic}" if cosmetic else causes or "nothing differs"
     return f"{EQUAL}; {rest}", *_operations(diff)
 
 
