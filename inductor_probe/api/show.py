@@ -205,8 +205,9 @@ class Drawing(Shown):
     @property
     def html(self) -> str:
         """The drawing alone, with the page of each box to choose; empty where it would have too many."""
+        from inductor_probe.analysis.causes.causes import graph_causes
         from inductor_probe.analysis.kernels import kernel_rows
-        from inductor_probe.report.plots.drawing import MOST_UNITS, drawing_html
+        from inductor_probe.report.plots.drawing import MOST_UNITS, drawing_html, missed_of
 
         outline = self.outline
         if len(outline.units) > MOST_UNITS:
@@ -215,7 +216,8 @@ class Drawing(Shown):
         boxes = [("node", unit.name) for unit in outline.units]
         boxes += [("buffer", row.buffer) for row in outline.buffers]
         boxes += [("kernel", row.name) for row in kernel_rows(self.graph.generated) if row.name in kernels]
-        return drawing_html(outline, {f"{kind} {name}": self._page(name) for kind, name in boxes})
+        panels = {f"{kind} {name}": self._page(name) for kind, name in boxes}
+        return drawing_html(outline, panels, missed_of(outline, graph_causes(self.graph.compiled).causes))
 
     def _page(self, name: str) -> str:
         """Return the page of a name, or why there is none: it does not take the drawing away."""

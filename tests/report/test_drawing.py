@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import inductor_probe as ip
+from inductor_probe.model.decision import DECISIONS_NAME, Decision, Decisions, TorchFrame
 from inductor_probe.report.plots.drawing import Outline, Unit, outline_of
+from inductor_probe.store.decisions import write_decisions
 from tests.conftest import DUMPS
 from tests.report.harmless import checked
 
@@ -124,3 +128,42 @@ def test_a_damaged_graph_is_drawn_as_far_as_it_is_read(
 
 def test_a_drawing_is_a_table_in_a_prompt(antialias: ip.Graph) -> None:
     assert repr(antialias.draw("op0")).startswith("model__0_inference_0.0  ")
+
+
+def decided(number: int, *subjects: tuple[str, ...], **changes: object) -> Decision:
+    place = TorchFrame("torch/_inductor/choices.py", "InductorChoices.can_fuse", 1)
+    operands = (("nodes", 2), ("limit", 1))
+    decision = Decision(number, "fusion", "node", subjects, "refused", "fusion-size-limit", operands, place)
+    return replace(decision, **changes)  # type: ignore[arg-type]  # as named
+
+
+def test_what_was_missed_is_marked_where_it_is(tmp_path: Path) -> None:
+    run = shutil.copytree(next((LATEST / "aa_separable_cl").glob("run_*")), tmp_path / "run")
+    (graph,) = ip.open_run(run).graphs
+    scalar = {"kind": "vectorisation", "outcome": "scalar", "cause": "no-vector-isa", "operands": ()}
+    realised = {
+        "kind": "realization", "subject_type": "buffer", "outcome": "realised", "cause": "operations",
+        "operands": (("node", "sum_3"), ("operations", 114), ("operations_limit", 50), ("setting", "s")),
+    }  # fmt: skip
+    decisions = [
+        decided(1, ("op1",), ("op3",)),
+        decided(2, ("op0",), **scalar),
+        decided(3, ("buf2",), **realised),
+        decided(4, ("op2",), **{**scalar, "outcome": "vectorised", "cause": "one-dimension"}),
+        decided(5, ("op2",), speculative=True, **scalar),
+    ]
+    kinds = ("fusion", "vectorisation", "realization")
+    write_decisions(graph.path / DECISIONS_NAME, Decisions("2.13.0", kinds, tuple(decisions)))
+    drawing = ip.open_graph(graph.path).draw()
+    found = checked(drawing._repr_html_())
+    titles = [each["title"] for name in ("ip-node", "ip-buffer") for each in found.of_class(name)]
+    marked = [title for title in titles if "! " in title]
+    assert [title.splitlines()[0].split(",")[0] for title in marked] == ["op0", "intermediate buf2"]
+    assert "op0 is scalar" in marked[0]
+    assert "buf2 is a buffer of its own" in marked[1]
+    assert drawing.html.count("! op1 and op3 are not fused") == 1
+    assert "!: a missed optimisation" in found.text
+
+
+def test_a_graph_in_which_nothing_was_missed_has_no_marks(antialias: ip.Graph) -> None:
+    assert "missed optimisation" not in antialias.draw().html

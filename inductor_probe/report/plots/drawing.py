@@ -9,11 +9,14 @@ import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from inductor_probe.model.cause import Cause
+from inductor_probe.model.decision import Decision
 from inductor_probe.model.layouts import Access, LayoutRow
 from inductor_probe.model.nodes import NodeBuffer, NodeRow
 from inductor_probe.report.html import escaped
 from inductor_probe.report.pages.layouts import FORMAT_STYLES
 from inductor_probe.report.pages.nodes import buffer_text, does, ranges_text
+from inductor_probe.report.pages.why import cause_sentence
 from inductor_probe.report.plots.index_picture import small_picture
 from inductor_probe.report.plots.placing import Placed, Point, place
 from inductor_probe.report.units import bytes_text, counted, shorten
@@ -132,11 +135,43 @@ def _is_meant(unit: Unit, name: str) -> bool:
     return name in (unit.name, *unit.nodes, *written) or bool(unit.kernel and unit.kernel.startswith(name))
 
 
-def drawing_html(outline: Outline, panels: Mapping[str, str]) -> str:
+def missed_of(outline: Outline, causes: Sequence[Cause]) -> dict[str, tuple[str, ...]]:
+    """Return what the compiler missed, in sentences, by what is drawn: `node op1`, `buffer buf1`.
+
+    That two nodes were not fused stands at the arrow between them: `read buf1 op3`.
+    """
+    sentences: dict[str, list[str]] = {}
+    for cause in causes:
+        if cause.kind == "missed" and cause.decision is not None:
+            for what in _drawn(outline, cause.decision):
+                sentences.setdefault(what, []).append(cause_sentence(cause))
+    return {what: tuple(texts) for what, texts in sentences.items()}
+
+
+def _drawn(outline: Outline, decision: Decision) -> Iterator[str]:
+    """Yield what in a drawing a decision is about."""
+    if decision.subject_type == "buffer":
+        yield from (f"buffer {name}" for group in decision.subjects for name in group)
+        return
+    sides = [
+        [unit.name for unit in outline.units if not unit.nodes.isdisjoint(group)]
+        for group in decision.subjects
+    ]
+    if len(sides) == 1:
+        yield from (f"node {name}" for name in sides[0])
+    elif len(sides) == 2:
+        written = {buffer for unit, buffer in outline.writes if unit in sides[0]}
+        reads = ((read.buffer, read.unit) for read in outline.reads)
+        yield from (f"read {name} {unit}" for name, unit in reads if name in written and unit in sides[1])
+
+
+def drawing_html(
+    outline: Outline, panels: Mapping[str, str], missed: Mapping[str, Sequence[str]] | None = None
+) -> str:
     """Return a drawing with what there is to say about each of its boxes.
 
     Args:
-        outline: what to draw.
+        outline: what to draw. missed: see `missed_of`.
         panels: HTML by what is chosen: `node op0`, `buffer buf0`, `kernel cpp_fused_0`. What has none cannot
             be chosen.
     """
@@ -146,7 +181,8 @@ def drawing_html(outline: Outline, panels: Mapping[str, str]) -> str:
         f'.ip:has(#{id_}:checked) [for="{id_}"]{{outline:2px solid var(--ip-blue)}}' for id_ in ids.values()
     )
     first = _first(outline, ids)
-    parts = (_legend(outline, ids), _map(outline, ids), *_panels(panels, ids, group, first))
+    missed = missed or {}
+    parts = (_legend(outline, ids, missed), _map(outline, ids, missed), *_panels(panels, ids, group, first))
     return f"<style>{style}</style>{''.join(parts)}"
 
 
@@ -164,7 +200,7 @@ def _first(outline: Outline, ids: Mapping[str, str]) -> str | None:
     return next((what for what in (*slow, *ids) if what in ids), None)
 
 
-def _legend(outline: Outline, ids: Mapping[str, str]) -> str:
+def _legend(outline: Outline, ids: Mapping[str, str], missed: Mapping[str, Sequence[str]]) -> str:
     colours = _colours(outline)
     items = "".join(
         f"<label{_for(ids, f'kernel {name}')}{_style(colour)}><i></i>{escaped(name)}</label>"
@@ -172,7 +208,8 @@ def _legend(outline: Outline, ids: Mapping[str, str]) -> str:
     )
     hint = "choose a node, a buffer or a kernel to read about it below" if ids else ""
     slow = "red arrow: a non-contiguous read" if any(read.slow for read in outline.reads) else ""
-    notes = "".join(f'<span class="ip-dim">{text}</span>' for text in (slow, hint) if text)
+    marks = "!: a missed optimisation, which its title says" if missed else ""
+    notes = "".join(f'<span class="ip-dim">{text}</span>' for text in (slow, marks, hint) if text)
     return f'<div class="ip-legend">{items}{notes}</div>'
 
 
@@ -181,17 +218,21 @@ def _colours(outline: Outline) -> dict[str, str]:
     return {name: _KERNELS[number % len(_KERNELS)] for number, name in enumerate(names)}
 
 
-def _map(outline: Outline, ids: Mapping[str, str]) -> str:
+def _map(outline: Outline, ids: Mapping[str, str], missed: Mapping[str, Sequence[str]]) -> str:
     boxes = {f"node {unit.name}": _unit_size(unit) for unit in outline.units}
     boxes |= {f"buffer {row.buffer}": _buffer_size(row) for row in outline.buffers}
     reads = {(f"buffer {read.buffer}", f"node {read.unit}"): read for read in outline.reads}
     writes = [(f"node {unit}", f"buffer {buffer}") for unit, buffer in outline.writes]
     placed = place(boxes, [*writes, *reads])
     colours = _colours(outline)
-    parts = [_wires(placed, reads)]
+    parts = [_wires(placed, reads, missed)]
     for unit in outline.units:
-        parts += _unit(unit, placed.corners[f"node {unit.name}"], ids, colours.get(unit.kernel or "", _NONE))
-    parts += [_buffer(row, placed.corners[f"buffer {row.buffer}"], ids) for row in outline.buffers]
+        what = f"node {unit.name}"
+        colour = colours.get(unit.kernel or "", _NONE)
+        parts += _unit(unit, placed.corners[what], ids, colour, missed.get(what, ()))
+    for row in outline.buffers:
+        what = f"buffer {row.buffer}"
+        parts.append(_buffer(row, placed.corners[what], ids, missed.get(what, ())))
     size = f"width:{placed.width:.0f}px;height:{placed.height:.0f}px"
     return f'<div class="ip-scroll"><div class="ip-map" style="{size}">{"".join(parts)}</div></div>'
 
@@ -212,19 +253,21 @@ def _unit_lines(unit: Unit) -> tuple[str, str, str]:
 def _unit_size(unit: Unit) -> tuple[float, float]:
     name, text, loops = _unit_lines(unit)
     kernel = shorten(unit.kernel or "no kernel", _KERNEL_NAME)
-    letters = max(len(name) + 2 + len(text), len(loops), len(kernel))
+    letters = max(len(name) + 4 + len(text), len(loops), len(kernel))  # with a sign before the name
     return letters * _LETTER + 26, 3 * _LINE + 8
 
 
-def _unit(unit: Unit, corner: Point, ids: Mapping[str, str], colour: str) -> Iterator[str]:
+def _unit(
+    unit: Unit, corner: Point, ids: Mapping[str, str], colour: str, missed: Sequence[str]
+) -> Iterator[str]:
     name, text, loops = _unit_lines(unit)
     width, height = _unit_size(unit)
     kernel = shorten(unit.kernel or "no kernel", _KERNEL_NAME)
     box = _style(colour, corner, (width, height))
     below = _style(colour, (corner[0] + 14, corner[1] + 2 * _LINE + 3), (width - 18, _LINE))
     yield (
-        f'<label class="ip-node"{_for(ids, f"node {unit.name}")}{box} title="{escaped(unit.name)}">'
-        f"<b>{escaped(name)}</b>  {escaped(text)}<br>{escaped(loops)}</label>"
+        f'<label class="ip-node"{_for(ids, f"node {unit.name}")}{box} title="{_title(unit.name, missed)}">'
+        f"{_sign(missed)}<b>{escaped(name)}</b>  {escaped(text)}<br>{escaped(loops)}</label>"
     )
     yield (
         f'<label class="ip-kernel"{_for(ids, f"kernel {unit.kernel}")}{below} '
@@ -240,19 +283,27 @@ def _buffer_lines(row: LayoutRow) -> tuple[str, str]:
 def _buffer_size(row: LayoutRow) -> tuple[float, float]:
     first, size = _buffer_lines(row)
     second = len(row.memory_format) + 4 + len(size) + (18 if small_picture(row) else 0)
-    return max(len(first), second) * _LETTER + 30, 2 * _LINE + 10
+    return max(len(first) + 2, second) * _LETTER + 30, 2 * _LINE + 10
 
 
-def _buffer(row: LayoutRow, corner: Point, ids: Mapping[str, str]) -> str:
+def _title(text: str, missed: Sequence[str]) -> str:
+    return escaped("\n".join((text, *(f"! {sentence}" for sentence in missed))))
+
+
+def _sign(missed: Sequence[str]) -> str:
+    return '<b class="ip-red">!</b> ' if missed else ""
+
+
+def _buffer(row: LayoutRow, corner: Point, ids: Mapping[str, str], missed: Sequence[str]) -> str:
     first, size = _buffer_lines(row)
     name, _, rest = first.partition(" ")
     ends = " ip-ends" if row.role != "intermediate" else ""
     marked = " ip-marked" if row.remarks else ""
-    title = escaped(f"{row.role} {row.buffer}, {format_text(row, always=True)}")
+    title = _title(f"{row.role} {row.buffer}, {format_text(row, always=True)}", missed)
     box = _style(_NONE, corner, _buffer_size(row))
     return (
         f'<label class="ip-buffer{ends}{marked}"{_for(ids, f"buffer {row.buffer}")}{box} title="{title}">'
-        f"<b>{escaped(name)}</b> {escaped(rest)}<br>{_format_chip(row)} "
+        f"{_sign(missed)}<b>{escaped(name)}</b> {escaped(rest)}<br>{_format_chip(row)} "
         f'<span class="ip-dim">{escaped(size)}</span> {small_picture(row)}</label>'
     )
 
@@ -263,7 +314,7 @@ def _format_chip(row: LayoutRow) -> str:
     return f'<span class="ip-chip{f" ip-{colour}" if colour else ""}">{escaped(row.memory_format)}</span>'
 
 
-def _wires(placed: Placed, reads: Mapping[tuple[str, str], Read]) -> str:
+def _wires(placed: Placed, reads: Mapping[tuple[str, str], Read], missed: Mapping[str, Sequence[str]]) -> str:
     parts = []
     for arrow, points in placed.routes.items():
         read = reads.get(arrow)
@@ -273,10 +324,12 @@ def _wires(placed: Placed, reads: Mapping[tuple[str, str], Read]) -> str:
             if read
             else "writes"
         )
+        apart = missed.get(f"read {read.buffer} {read.unit}", ()) if read else ()
         x, y = points[-1]
         tip = f'<path class="ip-tip{slow}" d="M{x - 4:.1f} {y - 7:.1f}h8l-4 7z"></path>'
         parts.append(
-            f'<path class="ip-wire{slow}" d="{_curve(points)}"><title>{escaped(text)}</title></path>{tip}'
+            f'<path class="ip-wire{slow}" d="{_curve(points)}">'
+            f"<title>{_title(text, apart)}</title></path>{tip}"
         )
     size = (
         f"width:{placed.width:.0f}px;height:{placed.height:.0f}px"  # as a style: JupyterLab has one for svg
