@@ -124,7 +124,14 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace(
         _IR, "Buffer.freeze_layout_with_exact_strides", "a layout, by exact strides", ("layout", DECISION)
     ),
-    TorchPlace(_IR, "ExternKernel.require_strides", "the strides that a consumer requires", ("layout",)),
+    TorchPlace(
+        _IR, "ExternKernel.require_strides", "the strides that a consumer requires", ("layout", DECISION)
+    ),
+    TorchPlace(_IR, "ExternKernel.require_stride1", "a dimension of stride 1", (DECISION,)),
+    TorchPlace(_IR, "ExternKernel.realize_input", "an operand of an extern kernel", (DECISION,)),
+    TorchPlace(_IR, "ExternKernel.copy_input", "a copy with other strides", ("layout", DECISION)),
+    TorchPlace(_IR, "ConcatKernel.realize_into", "an operand of a concatenation", (DECISION,)),
+    TorchPlace(_IR, "MutationLayoutSHOULDREMOVE.realize_into", "a value written in place", (DECISION,)),
     TorchPlace(_SCHEDULER, "Scheduler.can_fuse", "whether a pair is legal to fuse", ("fusion", DECISION)),
     TorchPlace(_SCHEDULER, "WhyNoFuse.__call__", "a refusal, with torch's reason", ("fusion", DECISION)),
     TorchPlace(_SCHEDULER, "Scheduler.fuse_nodes", "all rounds of fusion", (DECISION,)),

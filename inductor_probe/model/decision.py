@@ -61,17 +61,18 @@ AskerCode: TypeAlias = Literal[
 """Who wanted a value in a buffer, or a layout fixed (`capture/recorders/askers.py`): the operand `asker`.
 
 With it stand `function` of torch, and `lowering` and `operator`: the FX node that torch was lowering, and
-what that calls. `output`, `as-strided-input`: `GraphLowering.run_node`, since the node is returned by the
-graph, or read by `as_strided` or `resize`. `channels-last-preferred`: near a convolution under layout
-optimisation. `operator-constraint`: a tag of the operator, or a constraint that is registered for it
-(`function`). `reduction-strides`: `Reduction.num_splits` fixes the layouts of what it asks strides of.
-`lowering`: a function that lowers the operator. `end-of-lowering`: nobody, it was the end.
+what that calls, with the `tag` of an operator that asks. `output`, `as-strided-input`:
+`GraphLowering.run_node`, since the node is returned by the graph, or read by `as_strided` or `resize`.
+`channels-last-preferred`: near a convolution under layout optimisation. `operator-constraint`: a tag of the
+operator, or a constraint that is registered for it (`function`). `reduction-strides`: `Reduction.num_splits`
+fixes the layouts of what it asks strides of. `lowering`: a function that lowers the operator.
+`end-of-lowering`: nobody, it was the end.
 """
 
 RealizationCause: TypeAlias = Literal[
     "reduction", "reads", "operations", "heavy-operations", "accumulated-reads", "output", "as-strided-input",
     "extern-operand", "user-needs-buffer", "hint", "concatenation", "mutation", "lowering", "single-user",
-    "cheap",
+    "cheap", "split-reduction",
 ]  # fmt: skip
 """Why a value became a buffer, or was computed within its users. torch/_inductor/ir.py, `StorageBox`.
 
@@ -86,7 +87,9 @@ its own, since it was fused into its only readers or inlined.
 - the rest have who asked (`AskerCode`): `output`, `as-strided-input`; `extern-operand`: of a library's kernel
   or of a template; `user-needs-buffer`: several users, one of which is in `needs_realized_inputs` (user);
   `hint`: a lowering that reads each element often calls `realize_hint`; `concatenation`: written into a part
-  of another buffer; `mutation`: written into an input; `lowering`: a lowering that calls `realize`.
+  of another buffer; `mutation`: written into an input; `lowering`: a lowering that calls `realize`;
+  `split-reduction`: a reduction is done in parts, and looks at its strides
+  (`check_for_split_dense_dim_reindexing`).
 - inlined: `single-user`: into (buffers). `cheap`: several users, and users, reads, reads_limit, operations,
   operations_limit, into.
 """
@@ -282,7 +285,9 @@ largest otherwise), buffer_elements.
 LayoutCause: TypeAlias = Literal[
     "reads", "no-reads", "view", "output", "as-strided-input", "convolution", "channels-last-preferred",
     "operator-constraint", "extern-operand", "lowering", "concatenation", "mutation", "extern-kernel",
-    "mkldnn-convolutions", "layout-optimisation-off", "layout-optimisation-forced", "convolution-shapes",
+    "mkldnn-convolutions", "layout-optimisation-off", "layout-optimisation-forced",
+    "only-backward-convolutions", "few-convolutions", "symbolic-convolution", "convolution-flops",
+    "grouped-convolution", "narrowing-convolution", "small-convolutions", "convolution-channels",
 ]  # fmt: skip
 """Why a buffer lies in memory as it does: size and stride, and who asked first (`AskerCode`).
 
@@ -297,7 +302,39 @@ torch/_inductor/ir.py, `FlexibleLayout` and `Buffer.freeze_layout*`:
 - `concatenation`, `mutation`: it is written into another buffer, or in place (into).
 - `extern-kernel`: a library's kernel returns it so (kernel).
 - of the graph (`GraphLowering.decide_layout_opt`), convolutions, device: `mkldnn-convolutions` are always
-  channels-last on a CPU, `convolution-shapes`: by their flops, groups and number on other devices.
+  channels-last on a CPU. `only-backward-convolutions`: it has no aten.convolution. `few-convolutions`: nodes,
+  nodes_limit. `symbolic-convolution`: of a symbolic size. In inference `convolution-flops`: flops,
+  weighted_flops, flops_of_sorts. In training: nodes_of_fx: `grouped-convolution`: of groups of several
+  channels; `narrowing-convolution`: of half as many outputs as inputs; `small-convolutions`: all of at most
+  channels_limit; `convolution-channels`: none of these, so channels-last.
+"""
+
+CopyCause: TypeAlias = Literal[
+    "given-strides", "extern-result", "fixed-before", "fixed-for-view", "view-not-strided",
+    "inside-another", "part-of-a-view", "mutation", "clone",
+    "strides-taken", "strides-fit", "view-as-strides", "clone-inlined",
+]  # fmt: skip
+"""Why the values of a buffer are copied only to lie differently, or why not: torch/_inductor/ir.py.
+
+All have source: the buffer that was asked for; size; had: its strides, or with view those of the view of it
+that was asked for; stride_order or exact_strides, where the strides mattered; who asked (`AskerCode`). A
+copy, which is the subject, also has stride, bytes (of the values once, as compiled), times_copied (where the
+same is made more than once), and not_stored: which of `copy` and `source` is in memory nowhere, since it is
+fused with all that reads it: then nothing is copied.
+
+- why the source could not take the strides (`ExternKernel.require_strides`): `given-strides`: the graph is
+  given it. `extern-result`: a library's kernel or a template returns it so (kernel). `fixed-before`: somebody
+  asked first: fixed_by, a cause of `layout`, fixed_for: that operator. `fixed-for-view`: it is seen through
+  a view, and torch fixes what a view is made of as it is, before it looks at the strides that are wanted.
+  `inside-another`: it lies in another buffer, or was written in place.
+- `view-not-strided`: no strides express the view (`convert_to_reinterpret_view`).
+- `part-of-a-view`: a concatenation computes no view in its place (`ConcatKernel.realize_into`).
+- `mutation`: it is written into an input or a view (`MutationLayoutSHOULDREMOVE.realize_into`).
+- `clone`: the FX graph has a clone (clone, clone_operator, memory_format), and it became a buffer.
+- `not-copied`, about the source: `strides-taken`: its layout was not fixed, and it took them. `strides-fit`:
+  they are what is wanted. `view-as-strides`: an extern kernel takes the view as strides. `clone-inlined`: a
+  clone with a memory_format, which its lowering does not look at, was computed within its users (lowering.py,
+  `clone`); of an FX node where it is not the clone of one buffer.
 """
 
 LoopsCause: TypeAlias = Literal[
@@ -341,7 +378,7 @@ by_operators (what took their place), sources (the user's lines that nodes come 
 
 DecisionKind: TypeAlias = Literal[
     "vectorisation", "fallback", "realization", "vector-loop", "vector-width", "vector-tail",
-    "vector-access", "threads", "fusion", "reduction", "index-width", "layout",
+    "vector-access", "threads", "fusion", "reduction", "index-width", "layout", "copy",
     "loops",
     "rewrite",
 ]  # fmt: skip
@@ -355,6 +392,7 @@ Outcome: TypeAlias = Literal[
     "channels-last", "permuted", "padded", "inside-another", "in-place", "unchanged",
     "in-order", "reordered", "merged", "separate", "divided",
     "replaced", "removed", "folded", "not-replaced",
+    "copied", "not-copied",
 ]  # fmt: skip
 CauseCode: TypeAlias = Literal[
     VectorisationCause,
@@ -371,6 +409,7 @@ CauseCode: TypeAlias = Literal[
     LayoutCause,
     LoopsCause,
     RewriteCause,
+    CopyCause,
 ]
 Operand: TypeAlias = bool | int | float | str | tuple[str, ...]
 """What torch compared. A symbolic size is its text."""

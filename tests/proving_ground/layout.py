@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch.nn import functional
 
@@ -42,6 +44,12 @@ def exp_twice(left: torch.Tensor, right: torch.Tensor) -> Tensors:
     """Return what uses an exponential twice."""
     value = (left + right).exp()
     return value.sum(0), (value * left).sum(1)
+
+
+def exp_in_two(left: torch.Tensor, right: torch.Tensor) -> Tensors:
+    """Return what uses an exponential in two sums, and asks for no strides of it."""
+    value = (left + right).exp()
+    return value + 1, value * 2
 
 
 def ones_product(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
@@ -98,13 +106,45 @@ def image_and_weight() -> Tensors:
 
 
 def grouped(image: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-    """Return a convolution in two groups, on a GPU."""
+    """Return a convolution in two groups."""
     return functional.conv2d(image + 1, weight, groups=2)
 
 
-def on_cuda(channels: int) -> Tensors:
-    """Return an image, and a weight of so many channels."""
-    return torch.ones(2, 8, 16, 16, device="cuda"), torch.ones(8, channels, 3, 3, device="cuda")
+def convolved_in_chain(image: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    """Return a convolution of the result of more than three hundred operations."""
+    for step in range(101):
+        image = (image + step) * image.sin()
+    return functional.conv2d(image, weight)
+
+
+def convolved_product(image: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    """Return a product of a convolution, whose gradient needs the convolution's result."""
+    value = functional.conv2d(image * 2, weight)
+    return value * value
+
+
+def channels(inputs: int, outputs: int, of_weight: int | None = None) -> Callable[[], Tensors]:
+    """Return what makes an image, and a weight of so many channels."""
+    return lambda: (torch.ones(2, inputs, 9, 9), torch.ones(outputs, of_weight or inputs, 3, 3))
+
+
+def trained(inputs: int, outputs: int, of_weight: int | None = None) -> Callable[[], Tensors]:
+    """Return the same, of which gradients are asked."""
+    made = channels(inputs, outputs, of_weight)
+    return lambda: tuple(tensor.requires_grad_() for tensor in made())
+
+
+def without_mkldnn(compiled: Callable[..., torch.Tensor], *inputs: torch.Tensor) -> torch.Tensor:
+    """Call it while torch has no mkldnn, as on a device of another kind."""
+    with torch.backends.mkldnn.flags(enabled=False):
+        return compiled(*inputs)
+
+
+def with_gradients(compiled: Callable[..., torch.Tensor], *inputs: torch.Tensor) -> torch.Tensor:
+    """Call it, and its gradient."""
+    result = compiled(*inputs)
+    result.sum().backward()
+    return result.detach()
 
 
 NO_LAYOUT_OPTIMISATION = {"layout_optimization": False}
@@ -126,10 +166,10 @@ PROGRAMS = {
     ),
     "reads_padded": Program(
         code="reads",
-        function=exp_twice,
+        function=exp_in_two,
         inputs=lambda: (torch.zeros(8, 1030), torch.zeros(8, 1030)),
         about=("buf0",),
-        operands={"stride": ("1056", "1"), "asker": "reduction-strides"},
+        operands={"stride": ("1056", "1"), "asker": "end-of-lowering"},
         settings={"disable_padding_cpu": False, "comprehensive_padding": True},
         flip={"disable_padding_cpu": True},
         turned=("contiguous", "reads"),
@@ -272,16 +312,110 @@ PROGRAMS = {
         flip={"force_layout_optimization": False},
         turned=("channels-last", "mkldnn-convolutions"),
     ),
-    "convolution_shapes": Program(
-        code="convolution-shapes",
-        function=grouped,
-        inputs=lambda: on_cuda(4),
+    "only_backward_convolutions": Program(
+        code="only-backward-convolutions",
+        function=convolved_product,
+        inputs=trained(4, 8),
         about=(),
-        operands={"convolutions": 1, "device": "cuda"},
+        among=("unchanged",),
+        operands={"convolutions": 1, "device": "cpu"},
+        step=with_gradients,
+        flip={"force_layout_optimization": True},
+        flipped_step=with_gradients,
+        turned=None,
+    ),
+    "few_convolutions": Program(
+        code="few-convolutions",
+        function=convolved_in_chain,
+        inputs=image_and_weight,
+        about=(),
+        operands={"nodes_limit": 300},
+        step=without_mkldnn,
         flipped_function=convolved,
-        flipped_inputs=lambda: on_cuda(8),
-        turned=("channels-last", "convolution-shapes"),
-        device="cuda",
+        flipped_step=without_mkldnn,
+        turned=("channels-last", "convolution-flops"),
+    ),
+    "symbolic_convolution": Program(
+        code="symbolic-convolution",
+        function=convolved,
+        inputs=image_and_weight,
+        about=(),
+        dynamic=True,
+        step=without_mkldnn,
+        flipped_step=without_mkldnn,
+        turned=("channels-last", "convolution-flops"),
+    ),
+    "convolution_flops": Program(
+        code="convolution-flops",
+        function=grouped,
+        inputs=channels(8, 8, 4),
+        about=(),
+        operands={
+            "flops": 56448,
+            "weighted_flops": 76656,
+            "flops_of_sorts": ("grouped 56448",),
+        },
+        step=without_mkldnn,
+        flipped_function=convolved,
+        flipped_inputs=channels(8, 8),
+        flipped_step=without_mkldnn,
+        turned=("channels-last", "convolution-flops"),
+    ),
+    "grouped_convolution": Program(
+        code="grouped-convolution",
+        function=grouped,
+        inputs=trained(8, 8, 4),
+        about=(),
+        operands={"nodes_of_fx": ("convolution",)},
+        step=without_mkldnn,
+        flipped_function=convolved,
+        flipped_inputs=trained(8, 8),
+        flipped_step=without_mkldnn,
+        turned=("unchanged", "small-convolutions"),
+    ),
+    "narrowing_convolution": Program(
+        code="narrowing-convolution",
+        function=convolved,
+        inputs=trained(96, 8),
+        about=(),
+        operands={"nodes_of_fx": ("convolution",)},
+        step=without_mkldnn,
+        flipped_inputs=trained(96, 96),
+        flipped_step=without_mkldnn,
+        turned=("channels-last", "convolution-channels"),
+    ),
+    "small_convolutions": Program(
+        code="small-convolutions",
+        function=convolved,
+        inputs=trained(8, 8),
+        about=(),
+        operands={"channels_limit": 64},
+        step=without_mkldnn,
+        flipped_inputs=trained(96, 96),
+        flipped_step=without_mkldnn,
+        turned=("channels-last", "convolution-channels"),
+    ),
+    "convolution_channels": Program(
+        code="convolution-channels",
+        function=convolved,
+        inputs=trained(96, 96),
+        about=(),
+        step=without_mkldnn,
+        flipped_inputs=trained(8, 8),
+        flipped_step=without_mkldnn,
+        turned=("unchanged", "small-convolutions"),
+    ),
+    "saved_for_backward": Program(
+        code="channels-last-preferred",
+        function=convolved_product,
+        inputs=trained(4, 8),
+        about=("buf0",),
+        among=("channels-last",),
+        operands={"asker": "output", "stride": ("36", "1", "12", "4")},
+        step=with_gradients,
+        flip=NO_LAYOUT_OPTIMISATION,
+        flipped_step=with_gradients,
+        turned=None,
     ),
 }
 scenario: Scenario = scenario_of(PROGRAMS)

@@ -72,6 +72,11 @@ def sum_of_all(*values: torch.Tensor) -> torch.Tensor:
     return (total * 2).sum()
 
 
+def sum_of_squares(values: torch.Tensor) -> torch.Tensor:
+    """Return the sum of all squares."""
+    return (values * values).sum()
+
+
 def add_one(values: torch.Tensor) -> torch.Tensor:
     """Return the sum of a tensor and one."""
     return values + 1
@@ -187,7 +192,8 @@ PROGRAMS = {
         function=many_operations,
         inputs=lambda: ones(1, 8, 64),
         about=("buf0",),
-        operands={"operations_limit": 50, "users": 2, "setting": "realize_opcount_threshold"},
+        settings={"realize_opcount_threshold": 40},
+        operands={"operations_limit": 40, "users": 2, "setting": "realize_opcount_threshold"},
         flip={"realize_opcount_threshold": 100},
         flipped_about=("mul_19",),
         turned=CHEAP,
@@ -217,10 +223,22 @@ PROGRAMS = {
         function=sum_of_all,
         inputs=lambda: ones(14, 8, 64),
         about=("buf0",),
+        settings={"realize_acc_reads_threshold": 12},
         operands={"reads": 13, "reads_limit": 12, "setting": "realize_acc_reads_threshold", "stored": False},
         flip={"realize_acc_reads_threshold": 20},
         flipped_about=("add_11",),
         turned=SINGLE_USER,
+    ),
+    "split_reduction": Program(
+        code="split-reduction",
+        function=sum_of_squares,
+        inputs=lambda: (torch.ones(1 << 22, device="cuda"),),
+        about=("buf0",),
+        operands={"operator": "aten.sum.default"},
+        flipped_inputs=lambda: (torch.ones(1 << 10, device="cuda"),),
+        flipped_about=("mul",),
+        turned=SINGLE_USER,
+        device="cuda",
     ),
     "output": Program(
         code="output",

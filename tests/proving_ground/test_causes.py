@@ -36,12 +36,13 @@ KINDS = (
     "layout",
     "loops",
     "rewrite",
+    "copy",
 )
 
 
 def module(kind: str) -> str:
-    """Return the module that holds the programs of a kind."""
-    return kind.replace("-", "_")
+    """Return the module that holds the programs of a kind; a script called `copy.py` hides Python's own."""
+    return "copies" if kind == "copy" else kind.replace("-", "_")
 
 
 PROGRAMS: Mapping[str, Mapping[str, Program]] = {

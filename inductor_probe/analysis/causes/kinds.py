@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from inductor_probe.analysis.causes import (
+    copies,
     fallback,
     fusion,
     index_width,
@@ -22,6 +23,7 @@ from inductor_probe.model.decision import DecisionKind
 
 RULES: Mapping[DecisionKind, Rules] = {
     "layout": layout.RULES,
+    "copy": copies.RULES,
     "realization": realization.RULES,
     "vectorisation": vectorisation.RULES,
     "fallback": fallback.RULES,

@@ -12,6 +12,20 @@ def _outcome(*outcomes: str) -> Condition:
 _NO_CHANNELS_LAST = By("layout_optimization", "False", safe=True, applies=_outcome("channels-last"))
 _NO_PADDING = By("comprehensive_padding", "False", safe=True, applies=_outcome("padded"))
 
+_FLEXIBLE = Source(
+    "flexible-layout",
+    applies=lambda decision, _: decision.operand("tag") not in (None, "flexible_layout"),
+)
+_FORCED = By("force_layout_optimization", "True", safe=True, applies=_outcome("unchanged"))
+_UNCHANGED = (
+    "only-backward-convolutions",
+    "few-convolutions",
+    "symbolic-convolution",
+    "grouped-convolution",
+    "narrowing-convolution",
+    "small-convolutions",
+)
+
 RULES = Rules(
     changes={
         "reads": (
@@ -21,15 +35,15 @@ RULES = Rules(
         ),
         "output": (Source("eager-strides"),),
         "as-strided-input": (Source("slice", safe=True),),
+        "operator-constraint": (_FLEXIBLE,),
         "convolution": (_NO_CHANNELS_LAST,),
         "channels-last-preferred": (_NO_CHANNELS_LAST,),
         "mkldnn-convolutions": (_NO_CHANNELS_LAST,),
         "layout-optimisation-off": (By("layout_optimization", "True", is_default=True, safe=True),),
         "layout-optimisation-forced": (By("force_layout_optimization", "False", is_default=True, safe=True),),
-        "convolution-shapes": (
-            By("force_layout_optimization", "True", safe=True, applies=_outcome("unchanged")),
-            _NO_CHANNELS_LAST,
-        ),
+        "convolution-flops": (_FORCED, _NO_CHANNELS_LAST),
+        "convolution-channels": (_NO_CHANNELS_LAST,),
+        **dict.fromkeys(_UNCHANGED, (_FORCED,)),
         "concatenation": (By("force_pointwise_cat", "True", safe=True, applies=_outcome("inside-another")),),
     },
 )

@@ -25,6 +25,21 @@ def _where(operand: str, *values: str) -> Condition:
 _ACCUMULATED = "realize_acc_reads_threshold"
 _SIZE = "realize_acc_reads_size_threshold"
 
+
+def _limits(name: str, operand: str, limit: str, less: int = 0) -> tuple[By, ...]:
+    """Return the settings that hold a limit: one for all devices, else one for a CPU, and one for a GPU.
+
+    That of all devices is None by default since torch 2.13, and counts wherever it is a number.
+    """
+    value = _value(operand, less)
+    of_cpu = name.replace("realize_", "realize_cpu_")
+    return (
+        By(name, value, present=limit, safe=True, applies=_where("setting", name)),
+        By(of_cpu, value, present=limit, safe=True, applies=_where("setting", of_cpu)),
+        By(name, value, safe=True, applies=_where("setting", f"_{name}_default")),
+    )
+
+
 RULES = Rules(
     kinds={
         "inlined": "passed",
@@ -39,20 +54,12 @@ RULES = Rules(
             By("realize_reads_threshold", _value("reads"), present="reads_limit", safe=True),
             Source("one-user", safe=True),
         ),
-        "operations": (
-            By("realize_opcount_threshold", _value("operations"), present="operations_limit", safe=True),
-        ),
+        "operations": _limits("realize_opcount_threshold", "operations", "operations_limit"),
         "accumulated-reads": (
-            By(
-                _ACCUMULATED,
-                _value("reads"),
-                present="reads_limit",
-                safe=True,
-                applies=_where("setting", _ACCUMULATED),
-            ),
+            *_limits(_ACCUMULATED, "reads", "reads_limit"),
             By(_SIZE, "None", present="bytes_limit", safe=True, applies=_where("setting", _SIZE)),
         ),
-        "heavy-operations": (Source("one-user", safe=True),),
+        "heavy-operations": (Source("one-user-alone", safe=True),),
         "as-strided-input": (Source("slice", safe=True),),
         "concatenation": (
             By(
@@ -67,7 +74,7 @@ RULES = Rules(
                 "realize_reads_threshold", _value("reads", 1), present="reads_limit", safe=True,
                 applies=lambda decision, _: decision.operand("reads") != 0,
             ),
-            By("realize_opcount_threshold", _value("operations", 1), present="operations_limit", safe=True),
+            *_limits("realize_opcount_threshold", "operations", "operations_limit", less=1),
         ),
     },
 )  # fmt: skip

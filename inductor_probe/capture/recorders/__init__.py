@@ -19,6 +19,7 @@ from typing import Any, Protocol, cast
 
 from inductor_probe.capture.recorders import (
     buffers,
+    copies,
     fallback,
     fusion,
     index_width,
@@ -55,6 +56,7 @@ RECORDERS: tuple[Recorder, ...] = cast(
         reduction,
         index_width,
         layouts,
+        copies,
         loops,
         vector_loop,
         vector_width,

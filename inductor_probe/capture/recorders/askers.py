@@ -37,15 +37,21 @@ _PASSING_ON = frozenset((
     "convert_to_reinterpret_view", "decide_layout", "get_fill_order", "freeze_layout",
     "freeze_layout_with_stride_order", "freeze_layout_with_fill_order", "freeze_layout_with_same_order",
     "freeze_layout_with_exact_strides", "unwrap_storage_for_input", "unwrap_storage", "get_read_indices",
+    "create_reinterpret_view", "handle_unbacked_or_dynamic_reshape",
 ))  # fmt: skip
 """In ir.py: functions that realise a buffer or fix a layout for whoever calls them."""
 _ANYWHERE = frozenset(("<genexpr>", "<listcomp>", "<dictcomp>", "<lambda>", "realize_inputs"))
 _CONSTRAINTS = frozenset((
     "constrain_to_fx_strides", "constrain_to_fake_tensor", "constrain_to_fake_tensors", "apply_constraint",
     "require_dense", "require_contiguous", "require_contiguous_strides", "require_channels_last",
-    "sdpa_constraint",
+    "sdpa_constraint", "_apply_constraint_inner",
 ))  # fmt: skip
 """In lowering.py: what `maybe_layout_constraints` returns for an operator, and what these call."""
+_OF_SPLIT = "check_for_split_dense_dim_reindexing"
+_TAGS = (
+    "needs_exact_strides", "needs_contiguous_strides", "needs_fixed_stride_order", "flexible_layout",
+)  # fmt: skip
+"""In torch's order, `torch._library.utils.get_layout_constraint_tag`."""
 _OUTERMOST = frozenset(("run_node", "output", "finalize", "codegen"))
 _AS_STRIDED = ("aten.as_strided", "aten.resize")
 
@@ -58,6 +64,7 @@ class Asker:
         code: what kind of thing it is. place: the function that asked, with the call in progress.
         trail: names of the functions from the decision outwards to it, it included.
         node: the FX node that torch was lowering. operator: what that calls. Both None outside of lowering.
+        tag: of the operator, which says how its operands have to lie, where that is what asks.
     """
 
     code: AskerCode
@@ -65,6 +72,7 @@ class Asker:
     trail: tuple[str, ...]
     node: str | None
     operator: str | None
+    tag: str | None = None
 
     def operands(self) -> dict[str, Operand]:
         """Return who asked as operands of a decision."""
@@ -73,6 +81,8 @@ class Asker:
             operands["lowering"] = self.node
         if self.operator is not None:
             operands["operator"] = self.operator
+        if self.tag is not None:
+            operands["tag"] = self.tag
         return operands
 
 
@@ -101,8 +111,40 @@ def asker(frame: FrameType | None, graph: Any) -> Asker | None:
     code = _code(asking, trail, caller, node)
     if code == "extern-operand" and trail[-1] == "run_node":  # for a user that is lowered later
         node = next(iter(users_of_buffers(node)), node)
-    operator = str(node.target) if node is not None and node.op == "call_function" else None
-    return Asker(code, asking, tuple(trail), getattr(node, "name", None), operator)
+    operator = operator_of(node) if node is not None and node.op == "call_function" else None
+    tag = _tag(node) if code == "operator-constraint" else None
+    return Asker(code, asking, tuple(trail), getattr(node, "name", None), operator, tag)
+
+
+def operator_of(node: Any) -> str:
+    """Return what an FX node calls: `aten.mm.default`, or a function of inductor by its name.
+
+    A pattern that was replaced calls a `functools.partial` of a function, whose text has an address.
+    """
+    target = node.target
+    while (function := getattr(target, "func", None)) is not None:
+        target = function
+    name = getattr(target, "__qualname__", None)  # of an operator `aten::mm`, without its overload
+    return str(target) if name is None or "::" in name else str(name)
+
+
+def _tag(node: Any) -> str | None:
+    """Return the tag of an operator that asks for a layout of its operands; an enum names each."""
+    names = {str(getattr(tag, "name", tag)) for tag in getattr(getattr(node, "target", None), "tags", ())}
+    return next((name for name in _TAGS if name in names), None)
+
+
+def prefers_channels_last(node: Any, graph: Any) -> bool:
+    """Whether `GraphLowering.run_node` makes a returned value channels-last that eager mode need not have so.
+
+    It does so under layout optimisation, near a convolution, of what a backward graph gets and no user sees.
+    """
+    if node is None or node not in getattr(graph, "nodes_prefer_channels_last", ()):
+        return False
+    value = node.meta.get("val")
+    is_image = value is not None and value.dim() == 4
+    used = any(str(user.target).startswith(_AS_STRIDED) for user in node.users)
+    return is_image and not used and node not in getattr(graph, "user_visible_output_strides", ())
 
 
 def users_of_buffers(node: Any) -> list[Any]:
@@ -123,10 +165,12 @@ def _code(asking: TorchFrame, trail: list[str], frame: FrameType, node: Any) -> 
         return "reduction-strides"
     if file == _IR and name == "realize_into":
         return "concatenation" if _owner(frame) == "ConcatKernel" else "mutation"
+    if file == _IR and name == "create" and _owner(frame) == "ConcatKernel":
+        return "concatenation"
     if file == _IR and name == "create" and _owner(frame).endswith("View"):
         return "view"
     if file in _EXTERN:
-        return "reduction-layers" if "multilayer" in name else "extern-operand"
+        return "reduction-layers" if "multilayer" in name or name == _OF_SPLIT else "extern-operand"
     if file.startswith(_TEMPLATES):
         return "template"
     return "lowering"

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from inductor_probe.capture.recorders.askers import Asker, asker, users_of_buffers
+from inductor_probe.capture.recorders.askers import Asker, asker, operator_of, users_of_buffers
 from inductor_probe.capture.recorders.decision_log import DecisionLog, place_of
 from inductor_probe.capture.torch_places import wrap
 from inductor_probe.model.decision import DecisionKind, Operand, RealizationCause, TorchFrame
@@ -36,6 +36,7 @@ _BUFFER_FOR: dict[str, RealizationCause] = {
     "template": "extern-operand",
     "concatenation": "concatenation",
     "mutation": "mutation",
+    "reduction-layers": "split-reduction",
 }
 """Askers that need a buffer for what they are."""
 
@@ -167,7 +168,7 @@ class _Recorder:
             return reason.cause, reason.operands, reason.place
         if is_run_node and hinted:
             users = users_of_buffers(node)
-            user = str(users[0].target) if users else "?"
+            user = operator_of(users[0]) if users else "?"
             return "user-needs-buffer", {"users": len(node.users), "user": user}, asking.place
         if is_run_node and "copy_input" not in trail and data.inner_fn_opcount().num_ops > _LARGE_BODY:
             return "operations", self._operations(data, _LARGE_BODY), asking.place
@@ -234,7 +235,7 @@ class _Recorder:
         if limit is not None:
             return int(limit), name
         other = name.replace("realize_", "realize_cpu_") if _is_cpu(data) else f"_{name}_default"
-        return int(getattr(config, other)), name
+        return int(getattr(config, other)), other
 
 
 def _is_cpu(data: Any) -> bool:

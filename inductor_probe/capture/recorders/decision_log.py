@@ -142,11 +142,11 @@ class DecisionLog:
         if later.decisions:
             self._waiting[compile_id()] = later
 
-    def has(self, kind: DecisionKind, key: object) -> bool:
-        """Whether the graph that is being compiled has a decision of that key."""
+    def latest(self, kind: DecisionKind, key: object) -> Decision | None:
+        """Return the last decision of that key about the graph that is being compiled."""
         folder = debug_folder()
         graph = self._graphs.get(folder) if folder is not None else None
-        return graph is not None and (kind, key) in graph.latest
+        return graph.decisions.get(graph.latest.get((kind, key), 0)) if graph is not None else None
 
     def revise(self, number: int | None, **changes: Any) -> None:
         """Change fields of a decision about the graph that is being compiled, by its number."""

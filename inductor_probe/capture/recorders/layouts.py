@@ -18,13 +18,16 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from inductor_probe.capture.recorders.askers import Asker, asker
+from inductor_probe.capture.recorders.askers import Asker, asker, prefers_channels_last
 from inductor_probe.capture.recorders.decision_log import DecisionLog, place_of
+from inductor_probe.capture.recorders.layout_opt import hook_layout_opt
 from inductor_probe.capture.torch_places import wrap
 from inductor_probe.model.decision import DecisionKind, LayoutCause, Operand, Outcome, TorchFrame
 
 KIND: DecisionKind = "layout"
 _MOST_READS = 6
+_IMAGE = 4
+"""Dimensions of what a 2-D convolution takes."""
 _ASKED: dict[str, LayoutCause] = {
     "output": "output",
     "as-strided-input": "as-strided-input",
@@ -32,6 +35,7 @@ _ASKED: dict[str, LayoutCause] = {
     "channels-last-preferred": "channels-last-preferred",
     "operator-constraint": "operator-constraint",
     "extern-operand": "extern-operand",
+    "view": "view",
     "template": "extern-operand",
 }
 """Askers that require an order of strides, as causes."""
@@ -59,9 +63,8 @@ class _Recorder:
         wrap(scheduler, "pick_loop_order", log.observed(self._order_picked))
 
     def hook_graph(self, graph: Any, log: DecisionLog) -> None:
-        """Wrap what decides for the entire graph, and the end of lowering."""
+        """Wrap the end of lowering."""
         wrap(graph, "GraphLowering.finalize", log.observed(self._lowered))
-        wrap(graph, "GraphLowering.decide_layout_opt", self._around_layout_opt)
 
     def _around_freeze(self, freeze: Callable[..., Any]) -> Callable[..., Any]:
         place = place_of(freeze)
@@ -97,7 +100,7 @@ class _Recorder:
         asking = asker(sys._getframe(1), self._ir.V.graph)
         if asking is None or not buffer.name or not buffer.layout.size:
             return  # a single element has no order
-        cause = self._cause(place, asking)
+        cause = self._cause(place, asking, buffer)
         operands: dict[str, Operand] = {**_strides(buffer.layout), **asking.operands()}
         if cause == "reads":
             operands["reads"] = self._suggested[:_MOST_READS]
@@ -105,17 +108,26 @@ class _Recorder:
             request = place.function.rpartition("_with_")[2]
             operands[request] = tuple(map(str, arguments[0]))
         if cause == "convolution":
-            operands["layout_opt"] = bool(self._ir.V.graph.layout_opt)
+            operands["layout_opt"] = True
+        if cause == "extern-kernel":
+            operands["kernel"] = kernel_of(buffer)
         self._suggested = ()
         self._record(buffer.name, _format(buffer.layout), cause, asking.place, operands)
 
-    def _cause(self, place: TorchFrame, asking: Asker) -> LayoutCause:
+    def _cause(self, place: TorchFrame, asking: Asker, buffer: Any) -> LayoutCause:
         request = place.function.rpartition(".")[2]
+        if asking.trail[0] == "decide_layout" and not isinstance(buffer, self._ir.ComputedBuffer):
+            return "extern-kernel"
         if asking.trail[0] == "decide_layout":
             is_computed = request == "freeze_layout_with_fill_order" or bool(self._suggested)
             return "reads" if is_computed else "no-reads"
         if "convert_to_reinterpret_view" in asking.trail:
             return "view"
+        graph = self._ir.V.graph
+        if asking.code == "convolution" and not (graph.layout_opt and len(buffer.layout.size) == _IMAGE):
+            return "extern-operand"  # only 2-D convolutions are made channels-last
+        if asking.code == "output" and prefers_channels_last(graph.current_node, graph):
+            return "channels-last-preferred"
         return _ASKED.get(asking.code, "lowering")
 
     def _lowered(self, place: TorchFrame, result: Any, lowering: Any) -> None:
@@ -130,10 +142,10 @@ class _Recorder:
             elif layout_type == "MutationLayoutSHOULDREMOVE":
                 operands = {**_strides(layout), "into": layout.target.get_name()}
                 self._record(name, "in-place", "mutation", place, operands)
-            elif layout_type == "FixedLayout" and not self._log.has(KIND, name) and layout.size:
+            elif layout_type == "FixedLayout" and self._log.latest(KIND, name) is None and layout.size:
                 if isinstance(buffer, self._ir.ComputedBuffer):
                     continue
-                kernel = _kernel(buffer)
+                kernel = kernel_of(buffer)
                 cause: LayoutCause = "concatenation" if kernel == "ConcatKernel" else "extern-kernel"
                 operands = {**_strides(layout), "kernel": kernel}
                 self._record(name, _format(layout), cause, place, operands)
@@ -145,39 +157,11 @@ class _Recorder:
             KIND, ((name,),), outcome, cause, place, operands=operands, subject_type="buffer", key=name
         )
 
-    def _around_layout_opt(self, decide: Callable[..., bool]) -> Callable[..., bool]:
-        place = place_of(decide)
-
-        def decide_and_record(module: Any, **options: Any) -> bool:
-            result = decide(module, **options)
-            self._log.safely(self._graph_decided, place, result, module)
-            return result
-
-        return decide_and_record
-
-    def _graph_decided(self, place: TorchFrame, result: bool, module: Any) -> None:
-        nodes = [node for node in module.graph.nodes if "convolution" in str(node.target)]
-        if not nodes:
-            return
-        config = sys.modules["torch._inductor.config"]
-        device = str(nodes[0].meta["val"].device.type) if "val" in nodes[0].meta else "?"
-        cause: LayoutCause = "convolution-shapes"
-        if not config.layout_optimization:
-            cause = "layout-optimisation-off"
-        elif config.force_layout_optimization:
-            cause = "layout-optimisation-forced"
-        elif device == "cpu" and result:
-            cause = "mkldnn-convolutions"
-        self._log.record(
-            KIND, (), "channels-last" if result else "unchanged", cause, place,
-            operands={"convolutions": len(nodes), "device": device}, subject_type="graph", key="graph",
-        )  # fmt: skip
-
 
 _DEPENDENCIES = "torch._inductor.dependencies"
 
 
-def _kernel(buffer: Any) -> str:
+def kernel_of(buffer: Any) -> str:
     """Return what a buffer that is no loop nest calls."""
     if type(buffer).__name__ == "MultiOutput":
         buffer = buffer.inputs[0]
@@ -220,8 +204,14 @@ def _is_dense(size: list[Any], stride: list[Any], dimensions: list[int]) -> bool
 _recorder = functools.cache(_Recorder)
 """One a log: the modules of torch that it hooks share it."""
 
+
+def _hook_graph(graph: Any, log: DecisionLog) -> None:
+    _recorder(log).hook_graph(graph, log)
+    hook_layout_opt(graph, log)
+
+
 HOOKS = {
     "torch._inductor.ir": lambda ir, log: _recorder(log).hook_ir(ir, log),
-    "torch._inductor.graph": lambda graph, log: _recorder(log).hook_graph(graph, log),
+    "torch._inductor.graph": _hook_graph,
     "torch._inductor.scheduler": lambda scheduler, log: _recorder(log).hook_scheduler(scheduler, log),
 }

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from inductor_probe.model.decision import DecisionKind
 from inductor_probe.report.words.causes import (
+    copies,
     fallback,
     fusion,
     index_width,
@@ -22,6 +23,7 @@ from inductor_probe.report.words.causes.rows import KindWords
 
 WORDS: Mapping[DecisionKind, KindWords] = {
     "layout": layout.WORDS,
+    "copy": copies.WORDS,
     "realization": realization.WORDS,
     "vectorisation": vectorisation.WORDS,
     "fallback": fallback.WORDS,

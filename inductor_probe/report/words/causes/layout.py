@@ -19,17 +19,20 @@ _ASKERS = {
 
 def _derived(operands: Mapping[str, Any]) -> Mapping[str, Any]:
     template = _ASKERS.get(str(operands.get("asker")), "{function} required a fixed layout, in any order")
-    asked = template.format_map({"operator": "an operator", "function": "torch", **operands})
+    function = str(operands.get("function", "torch")).partition(".<locals>")[0]
+    asked = template.format_map({"operator": "an operator", **operands, "function": function})
     strides = operands.get("exact_strides") or operands.get("stride_order")
-    kind = "strides" if operands.get("exact_strides") else "order of strides"
-    required = f"{kind} ({', '.join(strides)})" if strides else "an order that it has"
-    reads = tuple(dict.fromkeys(operands.get("reads", ())))
-    return {
-        "different_reads": reads,
+    kind = "strides" if operands.get("exact_strides") else "the order of strides"
+    words: dict[str, Any] = {
+        "different_reads": tuple(dict.fromkeys(operands.get("reads", ()))),
         "nobody": asked,
         "lies": f"({', '.join(operands.get('stride', ()))})",
-        "required": required,
+        "constraint": f"the tag {operands['tag']}"
+        if operands.get("tag")
+        else f"a layout constraint, {function}",
+        "required": f"{kind} ({', '.join(strides)})" if strides else "an order that it has",
     }
+    return {**words, "function": function} if "function" in operands else words
 
 
 WORDS = KindWords(
@@ -43,7 +46,8 @@ WORDS = KindWords(
         "unchanged": "no layout is changed for convolutions",
         ("channels-last", "mkldnn-convolutions"): "convolutions are channels-last",
         ("channels-last", "layout-optimisation-forced"): "convolutions are channels-last",
-        ("channels-last", "convolution-shapes"): "convolutions are channels-last",
+        ("channels-last", "convolution-flops"): "convolutions are channels-last",
+        ("channels-last", "convolution-channels"): "convolutions are channels-last",
     },
     causes={
         "reads": CauseWords(
@@ -67,7 +71,7 @@ WORDS = KindWords(
             "layout optimisation is on, and a convolution is near: {required}", "near a convolution"
         ),
         "operator-constraint": CauseWords(
-            "{operator} has a layout constraint, {function}: {required}", "constraint of {operator}"
+            "{operator} has {constraint}: {required}", "constraint of {operator}"
         ),
         "extern-operand": CauseWords(
             "{operator|function} calls a kernel that takes it in {required}", "operand[ of {operator}]"
@@ -88,10 +92,41 @@ WORDS = KindWords(
         "layout-optimisation-forced": CauseWords(
             "force_layout_optimization is on", "force_layout_optimization is on"
         ),
-        "convolution-shapes": CauseWords(
-            "torch judged by the number, channels and groups of the graph's {convolutions:# convolution} on "
-            "{device}, and by their share of its nodes",
-            "channels and groups of {convolutions:# convolution}",
+        "only-backward-convolutions": CauseWords(
+            "torch asks for channels-last of aten.convolution only, and the graph has none of it, but "
+            "{convolutions:# operator} that {convolutions:?computes/compute} gradients",
+            "no aten.convolution",
+        ),
+        "few-convolutions": CauseWords(
+            "the graph has {nodes} nodes for {convolutions:# convolution}, and {nodes_limit} or more are too "
+            "many for a change to pay",
+            "{nodes} nodes >= {nodes_limit}",
+        ),
+        "symbolic-convolution": CauseWords(
+            "a convolution has a symbolic size, for which torch saw slower results", "a symbolic size"
+        ),
+        "convolution-flops": CauseWords(
+            "torch expects {weighted_flops:,} in place of {flops:,} of their flops, by how fast each sort of "
+            "convolution was when it was measured ({flops_of_sorts})",
+            "{weighted_flops:,} for {flops:,} flops",
+        ),
+        "grouped-convolution": CauseWords(
+            "groups of several channels are slower so, as those of {nodes_of_fx:3}",
+            "groups of several channels",
+        ),
+        "narrowing-convolution": CauseWords(
+            "a convolution of at most half as many output channels as input channels is slower so, as "
+            "{nodes_of_fx:3}",
+            "half as many output channels",
+        ),
+        "small-convolutions": CauseWords(
+            "all {convolutions:# convolution} of the graph have at most {channels_limit} channels",
+            "at most {channels_limit} channels",
+        ),
+        "convolution-channels": CauseWords(
+            "the graph is one for training, and its {convolutions:# convolution} have neither groups of "
+            "several channels, nor half as many outputs as inputs, nor all few channels",
+            "channels of {convolutions:# convolution}",
         ),
     },
     changes={
@@ -103,6 +138,7 @@ WORDS = KindWords(
         "eager-strides": "let the result have other strides in eager mode, too: "
         "`contiguous(memory_format=...)`",
         "slice": "take a slice or a view in place of as_strided",
+        "flexible-layout": "give {operator} the tag flexible_layout, if its kernel takes any strides",
         "layout_optimization": "decides whether inductor makes convolutions channels-last",
         "force_layout_optimization": "decides whether convolutions are channels-last whatever their shapes",
         "force_pointwise_cat": "computes the concatenation element by element, with its operands inlined",

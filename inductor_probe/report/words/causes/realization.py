@@ -66,6 +66,10 @@ WORDS = KindWords(
             "value of its own",
             "written in place",
         ),
+        "split-reduction": CauseWords(
+            "{operator|function} is done in parts, and torch looks at the strides of {node} to divide it",
+            "divided by {operator|function}",
+        ),
         "lowering": CauseWords(
             "{function} asks for it when it lowers[ {operator}]", "{function} asks for it"
         ),
@@ -79,9 +83,12 @@ WORDS = KindWords(
     changes={
         "realize_reads_threshold": "a value of more reads is realised",
         "realize_opcount_threshold": "a value of more operations is realised",
+        "realize_cpu_opcount_threshold": "a value of more operations is realised on a CPU",
         "realize_acc_reads_threshold": "a value of more reads is realised",
+        "realize_cpu_acc_reads_threshold": "a value of more reads is realised on a CPU",
         "realize_acc_reads_size_threshold": "does not count the bytes that are read",
         "force_pointwise_cat": "computes the concatenation element by element, with its operands inlined",
+        "one-user-alone": "let the value have one user",
         "one-user": "let the value have one user, or make it of fewer reads",
         "slice": "take a slice or a view of the value in place of as_strided",
     },

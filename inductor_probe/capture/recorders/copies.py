@@ -1,0 +1,412 @@
+"""Copies that only let the same values lie differently, or elsewhere: torch logs none of them.
+
+torch/_inductor/ir.py: whoever needs an operand in an order of strides calls `ExternKernel.require_strides`.
+Where the operand is a buffer with a `FlexibleLayout`, it takes that order; where it has that order, nothing
+is done; else `copy_input` makes a second buffer. For example, a convolution under layout optimisation wants
+`arg0_1` channels-last, the caller gave it contiguous, and `buf0` is the copy. `realize_input` copies a view
+that strides cannot express, `ConcatKernel.realize_into` what cannot be computed in its place,
+`MutationLayoutSHOULDREMOVE.realize_into` what goes into an input, and a `clone` of the FX graph is one where
+it becomes a buffer of its own.
+
+`copy_input` also runs for a value that is in memory nowhere yet: it is computed in the order that is wanted,
+and nothing is copied. So only what was a buffer before counts here. A copy that is fused with what writes
+its source, or with all that reads it, moves nothing either: this is known when the code is generated.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import sys
+import weakref
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from inductor_probe.capture.recorders.askers import asker, prefers_channels_last
+from inductor_probe.capture.recorders.decision_log import DecisionLog, UnknownPathError, hint_of, place_of
+from inductor_probe.capture.recorders.layouts import kernel_of
+from inductor_probe.capture.torch_places import wrap
+from inductor_probe.model.decision import CopyCause, DecisionKind, Operand, TorchFrame
+
+KIND: DecisionKind = "copy"
+_CLONES = frozenset((
+    "aten.clone.default", "aten.contiguous.default", "aten.copy.default", "aten.lift_fresh_copy.default",
+    "prims.clone.default",
+))  # fmt: skip
+_REQUESTS = ("ExternKernel.require_strides", "ExternKernel.require_stride1", "ExternKernel.realize_input")
+_REALISED = ("Buffer", "ReinterpretView")
+
+
+@dataclass(frozen=True)
+class _Source:
+    """What is asked for, as it is before anything is done about it.
+
+    Attributes:
+        buffer: torch's, None where the value is no buffer yet.
+        is_flexible: whether its layout is still to be fixed. is_view: whether it is asked for through a view.
+    """
+
+    buffer: Any
+    is_flexible: bool
+    is_view: bool
+
+
+@dataclass
+class _Request:
+    """A call that may copy, from the outermost function on.
+
+    Attributes:
+        wanted: the strides or their order. source: None where it could not be looked at.
+        is_answered: a copy was made, and is recorded.
+    """
+
+    wanted: dict[str, Operand]
+    source: _Source | None = None
+    is_answered: bool = False
+
+
+@dataclass
+class _Copy:
+    """A decision about a buffer that is to be completed when code is generated."""
+
+    number: int | None
+    operands: dict[str, Operand]
+    source: str
+
+
+@dataclass
+class _Graph:
+    """The copies of a graph by name, and its clones of a memory format: FX nodes with the box of a value."""
+
+    copies: dict[str, _Copy] = field(default_factory=dict)
+    clones: list[tuple[Any, Any]] = field(default_factory=list)
+
+
+class _Recorder:
+    def __init__(self, log: DecisionLog) -> None:
+        self._log = log
+        self._ir: Any = None
+        self._request: _Request | None = None
+        self._writing = False
+        self._graphs: weakref.WeakKeyDictionary[Any, _Graph] = weakref.WeakKeyDictionary()
+
+    def hook_ir(self, ir: Any, log: DecisionLog) -> None:
+        """Wrap what may copy."""
+        self._ir = ir
+        for name in _REQUESTS:
+            wrap(ir, name, self._around_request)
+        wrap(ir, "ExternKernel.copy_input", self._around_copy)
+        wrap(ir, "ConcatKernel.realize_into", functools.partial(self._around_write, cause=None))
+        wrap(
+            ir,
+            "MutationLayoutSHOULDREMOVE.realize_into",
+            functools.partial(self._around_write, cause="mutation"),
+        )
+        wrap(ir, "StorageBox.realize", self._around_realize)
+
+    def hook_graph(self, graph: Any, log: DecisionLog) -> None:
+        """Wrap where an FX node, all of them, and the code of the graph are complete."""
+        wrap(graph, "GraphLowering.run_node", log.observed(self._node_lowered))
+        wrap(graph, "GraphLowering.finalize", log.observed(self._lowered))
+        wrap(graph, "GraphLowering.codegen", log.observed(self._generated))
+
+    def _around_request(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        place = place_of(function)
+
+        def ask_and_record(cls: Any, value: Any, *args: Any, **kwargs: Any) -> Any:
+            if self._request is not None:  # these call each other
+                return function(cls, value, *args, **kwargs)
+            request = self._request = _Request(_wanted(args, kwargs))
+            try:
+                self._log.safely(self._look, request, value)
+                result = function(cls, value, *args, **kwargs)
+                self._log.safely(self._answered, place, request, value, result)
+                return result
+            finally:
+                self._request = None
+
+        return ask_and_record
+
+    def _around_copy(self, copy: Callable[..., Any]) -> Callable[..., Any]:
+        def copy_and_record(value: Any) -> Any:
+            request = self._request or _Request({})
+            if request.source is None:
+                self._log.safely(self._look, request, value)
+            result = copy(value)
+            self._log.safely(self._copied, request, value, result)
+            return result
+
+        return copy_and_record
+
+    def _around_write(self, write: Callable[..., Any], cause: CopyCause | None) -> Callable[..., Any]:
+        def write_and_record(cls: Any, value: Any, target: Any, *args: Any, **kwargs: Any) -> Any:
+            if self._writing:  # it calls itself with what it made of `value`
+                return write(cls, value, target, *args, **kwargs)
+            request = _Request({})
+            self._log.safely(self._look, request, value)
+            self._writing = True
+            try:
+                result = write(cls, value, target, *args, **kwargs)
+            finally:
+                self._writing = False
+            self._log.safely(self._written, request, value, target, result, cause)
+            return result
+
+        return write_and_record
+
+    def _around_realize(self, realize: Callable[..., Any]) -> Callable[..., Any]:
+        def realize_and_record(box: Any) -> Any:
+            before = box.data
+            result = realize(box)
+            if box.data is not before and isinstance(before, self._ir.Pointwise):
+                self._log.safely(self._realised, box.data, before)
+            return result
+
+        return realize_and_record
+
+    def _look(self, request: _Request, value: Any) -> None:
+        request.source = self._source(value)
+
+    def _source(self, value: Any) -> _Source:
+        is_view = False
+        while not isinstance(value, self._ir.Buffer):
+            is_view = is_view or isinstance(value, self._ir.BaseView)
+            if not isinstance(value, (self._ir.BaseView, self._ir.MutableBox)):
+                return _Source(None, is_flexible=False, is_view=is_view)  # nothing has computed it
+            value = value.data
+        return _Source(value, isinstance(value.layout, self._ir.FlexibleLayout), is_view)
+
+    def _answered(self, place: TorchFrame, request: _Request, value: Any, result: Any) -> None:
+        """Record that nothing was copied, of a value that was a buffer and was asked for in an order."""
+        source = request.source
+        if request.is_answered or source is None or source.buffer is None:
+            return
+        if not request.wanted and not source.is_view:  # any strides do
+            return
+        size = result.get_size()
+        if sum(length != 1 for length in size) < 2:
+            return  # no order to speak of
+        asking = asker(sys._getframe(1), self._ir.V.graph)
+        if asking is None or asking.code in ("output", "view"):
+            return  # what an output is says `layout`, and what is viewed is asked for the strides it has
+        cause: CopyCause = "strides-fit"
+        if not request.wanted:
+            cause = "view-as-strides"
+        elif source.is_flexible and not source.is_view:
+            cause = "strides-taken"
+        name = source.buffer.get_name()
+        operands = {
+            "source": name,
+            "had": _strides(result),
+            "size": tuple(map(str, size)),
+            **request.wanted,
+            **asking.operands(),
+        }
+        key = (name, cause, asking.node, *request.wanted.values())
+        self._log.record(
+            KIND, ((name,),), "not-copied", cause, place, operands=operands, subject_type="buffer", key=key
+        )
+
+    def _copied(self, request: _Request, value: Any, result: Any) -> None:
+        """Record a call of `copy_input`, if its operand was a buffer."""
+        request.is_answered = True
+        if request.source is None or request.source.buffer is None:
+            return
+        cause = self._cause(request.source, value)
+        self._record(request.source, result.data.data, cause, _strides(value), request.wanted)
+
+    def _written(
+        self, request: _Request, value: Any, target: Any, result: Any, cause: CopyCause | None
+    ) -> None:
+        """Record what is written into a part of another buffer, or into an input."""
+        source = request.source
+        if source is None or source.buffer is None:
+            source = self._source(value)  # `realize_hint` may have made a buffer of it on the way
+        if source.buffer is None or result is source.buffer:
+            return  # computed in its place
+        if cause is None:
+            cause = "part-of-a-view" if source.is_view else self._cause(source, value)
+        self._record(source, result, cause, _strides(value), {})
+
+    def _realised(self, buffer: Any, before: Any) -> None:
+        """Record a clone that became a buffer, and reads another one without computing anything."""
+        graph = self._ir.V.graph
+        node = before.get_origin_node() or getattr(graph, "current_node", None)
+        if node is None or str(node.target) not in _CLONES:
+            return
+        count = before.inner_fn_opcount()
+        if set(count.used_ops) != {"load"} or len(set(count.read_buffers)) != 1:
+            return
+        source = graph.try_get_buffer(count.read_buffers[0])
+        if source is None:
+            return
+        wanted: dict[str, Operand] = {"clone": node.name, "clone_operator": str(node.target)}
+        if memory_format := node.kwargs.get("memory_format"):
+            wanted["memory_format"] = str(memory_format)
+        self._record(
+            _Source(source, is_flexible=False, is_view=False), buffer, "clone", _strides(source), wanted
+        )
+
+    def _cause(self, source: _Source, value: Any) -> CopyCause:
+        """Return why a buffer could not be used as it is: what fixed its strides, in torch's order."""
+        ir, buffer = self._ir, source.buffer
+        while isinstance(value, ir.MutableBox):
+            value = value.data
+        if isinstance(value, ir.BaseView) and not isinstance(value, ir.ReinterpretView):
+            return "view-not-strided"
+        if isinstance(buffer, (ir.InputBuffer, ir.ConstantBuffer)):
+            return "given-strides"
+        if isinstance(buffer.layout, (ir.NonOwningLayout, ir.MutationLayoutSHOULDREMOVE)):
+            return "inside-another"
+        if isinstance(buffer, (ir.ComputedBuffer, ir.ConcatKernel)):
+            fixed = self._log.latest("layout", buffer.get_name())
+            is_for_view = fixed is not None and fixed.operand("asker") == "view"
+            return "fixed-for-view" if is_for_view or source.is_flexible else "fixed-before"
+        if isinstance(buffer, (ir.ExternKernel, ir.TemplateBuffer)):
+            return "extern-result"
+        raise UnknownPathError(f"a copy of {type(buffer).__name__}")
+
+    def _record(
+        self, source: _Source, buffer: Any, cause: CopyCause, had: tuple[str, ...], more: dict[str, Operand]
+    ) -> None:
+        asking = asker(sys._getframe(1), self._ir.V.graph)
+        if asking is None:
+            raise UnknownPathError("a copy from outside of inductor")
+        name, size = buffer.get_name(), buffer.get_size()
+        before = source.buffer.get_name()
+        operands: dict[str, Operand] = {"source": before, "size": tuple(map(str, size))}
+        if source.is_view:
+            operands["view"] = True
+        if had:
+            operands["had"] = had
+        operands |= {**more, **asking.operands()}
+        if cause == "mutation":  # the end of the graph may write it, or a lowering
+            operands["asker"] = "mutation"
+        graph = self._ir.V.graph
+        if asking.code == "output" and prefers_channels_last(graph.current_node, graph):
+            operands["asker"] = "channels-last-preferred"
+        if cause == "extern-result":
+            operands["kernel"] = kernel_of(source.buffer)
+        if cause == "fixed-before":
+            operands |= self._fixed(source.buffer)
+        lengths = [hint_of(length, 0) for length in size]
+        if all(lengths):
+            operands["bytes"] = math.prod(lengths) * buffer.get_dtype().itemsize
+        number = self._log.record(
+            KIND,
+            ((name,),),
+            "copied",
+            cause,
+            asking.place,
+            operands=operands,
+            subject_type="buffer",
+            key=name,
+        )
+        self._of(graph).copies[name] = _Copy(number, operands, before)
+
+    def _fixed(self, buffer: Any) -> dict[str, Operand]:
+        """Return who fixed the layout of a buffer, where the recorder of layouts saw it."""
+        if isinstance(buffer, self._ir.ConcatKernel):
+            return {"fixed_by": "concatenation"}  # that recorder sees it at the end of lowering
+        decision = self._log.latest("layout", buffer.get_name())
+        if decision is None:
+            return {}
+        operands = dict(decision.operands)
+        names = {"fixed_by": decision.cause, "fixed_for": operands.get("operator")}
+        return {key: value for key, value in names.items() if value is not None}
+
+    def _node_lowered(self, _: TorchFrame, result: Any, lowering: Any, node: Any) -> None:
+        """Remember a clone that is to have a memory format, and is no buffer yet."""
+        box = getattr(result, "data", None)
+        is_clone = node.op == "call_function" and str(node.target) in _CLONES
+        if is_clone and node.kwargs.get("memory_format") is not None and isinstance(box, self._ir.StorageBox):
+            self._of(lowering).clones.append((node, box))
+
+    def _lowered(self, _: TorchFrame, result: Any, lowering: Any) -> None:
+        """Record the clones that never became buffers: the memory format that they ask for is nowhere.
+
+        lowering.py, `clone`, does not look at `memory_format`: it leaves the layout to who makes a buffer.
+        """
+        graph = self._of(lowering)
+        place = place_of(sys.modules["torch._inductor.lowering"].clone)
+        for node, box in graph.clones:
+            memory_format = str(node.kwargs["memory_format"])
+            if not isinstance(box.data, self._ir.Pointwise) or memory_format == "torch.preserve_format":
+                continue
+            count = box.data.inner_fn_opcount()
+            names = tuple(dict.fromkeys(count.read_buffers))
+            is_read = set(count.used_ops) == {"load"} and len(names) == 1
+            subject = names[0] if is_read else node.name
+            operands: dict[str, Operand] = {
+                "source": ", ".join(names),
+                "clone": node.name,
+                "clone_operator": str(node.target),
+                "memory_format": memory_format,
+                "size": tuple(map(str, box.data.get_size())),
+            }
+            if is_read and (source := lowering.try_get_buffer(subject)) is not None:
+                operands["had"] = _strides(source)
+            self._log.record(
+                KIND, ((subject,),), "not-copied", "clone-inlined", place, operands=operands,
+                subject_type="buffer" if is_read else "fx", key=node.name,
+            )  # fmt: skip
+        graph.clones.clear()
+
+    def _generated(self, _: TorchFrame, result: Any, lowering: Any) -> None:
+        """Add where each copy lies, and what became of it: copied, fused, or not needed."""
+        removed, unused = set(lowering.removed_buffers), set(lowering.removed_operations)
+        twins = Counter(map(_what, self._of(lowering).copies.values()))
+        for name, copy in self._of(lowering).copies.items():
+            buffer = lowering.try_get_buffer(name)
+            operation = buffer.get_defining_op() if buffer is not None else None
+            if operation is not None and operation.get_operation_name() in unused:
+                self._log.revise(copy.number, speculative=True)
+                continue
+            fused = [which for which, of in (("copy", name), ("source", copy.source)) if of in removed]
+            more: dict[str, Operand] = {"stride": _strides(buffer), "not_stored": tuple(fused)}
+            if twins[_what(copy)] > 1:
+                more["times_copied"] = twins[_what(copy)]
+            self._log.revise(
+                copy.number,
+                operands=(*copy.operands.items(), *more.items()),
+                outcome="fused" if fused else "copied",
+            )
+
+    def _of(self, lowering: Any) -> _Graph:
+        return self._graphs.setdefault(lowering, _Graph())
+
+
+def _what(copy: _Copy) -> tuple[Operand, ...]:
+    """Return what is copied, and how: the same input is copied anew for each operator that wants it."""
+    names = ("source", "had", "size", "stride_order", "exact_strides", "memory_format")
+    return tuple(copy.operands.get(name, "") for name in names)
+
+
+def _wanted(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Operand]:
+    """Return the strides, or their order, that `require_strides` is asked for, by its arguments' names."""
+    names = ("order", "exact_strides")
+    given = {**dict(zip(names, args, strict=False)), **kwargs}
+    return {
+        {"order": "stride_order"}.get(name, name): tuple(map(str, given[name]))
+        for name in names
+        if given.get(name)
+    }
+
+
+def _strides(value: Any) -> tuple[str, ...]:
+    """Return the strides of a value that has them; a view that is no `ReinterpretView` has none."""
+    while type(value).__name__ in ("TensorBox", "StorageBox"):
+        value = value.data
+    stride = getattr(getattr(value, "layout", None), "stride", ())
+    return tuple(map(str, stride))
+
+
+_recorder = functools.cache(_Recorder)
+"""One a log: the modules of torch that it hooks share it."""
+
+HOOKS = {
+    "torch._inductor.ir": lambda ir, log: _recorder(log).hook_ir(ir, log),
+    "torch._inductor.graph": lambda graph, log: _recorder(log).hook_graph(graph, log),
+}
