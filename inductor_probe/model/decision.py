@@ -189,15 +189,16 @@ ones), and where torch counted them shared_bytes and score:
 - `outer-loops`: (C++) depth: the loops that are common; inside, each has loops of its own.
 - `template-epilogue`, `template-prologue`: computed within a template, of what it wrote, or will read.
 - `mix-order-reductions`: (Triton) two reductions over different dimensions of the same data.
-- where both ways were timed: first_ms, second_ms, fused_ms.
+- where both ways were timed: first_ms, second_ms, fused_ms. reordered: in the round that may reorder loops.
 
 `refused`, by the scheduler; `first` and `second` are the groups of `subjects`. All that were counted have
 shared_bytes:
 
 - `accesses-differ`: both use buffer, and no access of one is that of the other, which alone torch counts as
-  shared: first_does and second_does (`reads`, `writes`), first_index, first_ranges, second_index,
-  second_ranges, buffers (all common ones). `loop-order-differs`: the same, and the accesses would be equal if
-  the loops of one had the order of the other, which torch tries for GPUs only: cpu.
+  shared: first_does and second_does (`reads`, `writes`, or `updates`: in place), first_index, first_ranges,
+  second_index, second_ranges, buffers (all common ones). `loop-order-differs`: the same, and the accesses
+  would be equal if the loops of one had the order of the other, which torch tries for GPUs only (cpu), and
+  not where both reduce (both_reduce).
 - `loop-sizes-differ`: the same elements in the same order, in loops of other sizes: (6, 10) and (4, 15).
 - `no-common-data`: tried under aggressive_fusion, and they use no common buffer.
 - `few-shared-bytes`: shared_bytes, threshold. `fusion-size-limit`: nodes, limit.
@@ -212,7 +213,8 @@ shared_bytes:
   `epilogue-fusion-off`: template_setting (True where the template itself forbids it). Of what computes its
   operand: `prologue-fusion-off`, `prologue-not-pointwise`, `no-prologue-inputs`.
 
-`refused`, by the C++ backend, codegen/cpp.py; first_ranges, first_reduction, second_ranges, second_reduction:
+`refused`, by the C++ backend, codegen/cpp.py; first_ranges, first_reduction, second_ranges, second_reduction;
+of an outer-loop fused node they are those of its first_nest or second_nest:
 
 - `loop-ranges-differ`: `_why_fuse_nodes`; vertical, and if so outer_depth: the loops that agree.
 - `fused-ranges`: one has a single loop over as many elements, but is fused: only unfused nodes are split.
@@ -222,7 +224,8 @@ shared_bytes:
   (of the template), reads_at, writes_at.
 - `horizontal-size-limit`: nodes, limit. `outer-loop-node`: one is outer-loop fused: not with what is
   independent.
-- `no-common-outer-loop`: the first reduces, so only outer loops could be common: outer_depth.
+- `no-common-outer-loop`: the first reduces, or one is outer-loop fused, so only outer loops could be common:
+  outer_depth.
 - `complete-reductions`: both reduce to one value. `outer-loop-depth`: first_depth, second_depth: one is
   fused already, at another depth.
 
@@ -240,7 +243,7 @@ shared_bytes:
 
 `not-tried`: Scheduler.get_possible_fusions:
 
-- `extern-kernel`, `no-kernel`: one group; kernel.
+- `extern-kernel`, `no-kernel`: one group; kernel; result_of, where it is one of several results of a call.
 - `no-common-buffer`, `pair-limit`: of many groups, each two about which there is no other decision; pairs:
   how many. Of `pair-limit` they are the users of buffer, in order, and torch pairs one with the next limit.
 

@@ -66,6 +66,14 @@ def realised_and_transposed(x: torch.Tensor) -> Tensors:
     return exponential, (exponential.t() + 1).contiguous()
 
 
+def added_by_index(x: torch.Tensor, indices: torch.Tensor) -> torch.Tensor:
+    return x.exp().index_add_(0, indices, x)
+
+
+def added_to(x: torch.Tensor, _: torch.Tensor) -> Tensors:
+    return realised_and_read(x)
+
+
 def two_separate(x: torch.Tensor, y: torch.Tensor) -> Tensors:
     return x + 1, y + 1
 
@@ -427,6 +435,12 @@ PROGRAMS = {
         code="loop-order-differs", function=realised_and_transposed, inputs=square, about=OP01,
         operands={"buffer": "buf0", "first_does": "writes", "second_does": "reads", "cpu": True},
         flipped_function=realised_and_read, turned=BY_DATA,
+    ),
+    "updated_elsewhere": Program(
+        code="dependency-differs", function=added_by_index, about=OP01,
+        inputs=lambda: (torch.ones(100, 32), torch.arange(100) // 2),
+        operands={"buffer": "buf0", "first_index": "c0", "second_does": "updates"},
+        flipped_function=added_to, turned=BY_DATA,
     ),
     "no_common_data": Program(
         code="no-common-data", function=two_separate_sums, inputs=two_squares, about=OP01,

@@ -68,6 +68,7 @@ class _Recorder:
             rounds = self._rounds(scheduler)
             if rounds is not None:
                 rounds.round += 1
+                rounds.may_reorder = bool(kwargs.get("is_reorder_round", args[1] if len(args) > 1 else False))
                 for table in (rounds.allowed, rounds.dropped, rounds.timed):
                     table.clear()
             result = fuse_once(scheduler, *args, **kwargs)
@@ -285,6 +286,8 @@ class _Recorder:
             operands["score"] = rounds.scores[key]
         operands["buffers"] = common_buffers(first, second)
         code, more = way_of(first, second, result)
+        if rounds.may_reorder:
+            more["reordered"] = True
         cause: Cause = code, {**operands, **more, **rounds.timed.get(key, {})}
         rounds.answers[key] = Answer(
             rounds.names(first), rounds.names(second), "fused", same(cause), place,
@@ -342,11 +345,16 @@ class _Recorder:
                 steps.append((number, frozenset((*answer.first, *answer.second))))
 
     def _record_unfusable(self, rounds: Rounds, node: Any, place: TorchFrame) -> None:
-        kernel = getattr(node.node, "python_kernel_name", None) or type(node.node).__name__
+        operation = node.node
+        is_result = type(operation).__name__ == "MultiOutput"
+        if is_result:
+            operation = operation.inputs[0]
+        kernel = getattr(operation, "python_kernel_name", None) or type(operation).__name__
         is_nop = type(node).__name__ == "NopKernelSchedulerNode"
         self._log.record(
             KIND, (rounds.names(node),), "not-tried", "no-kernel" if is_nop else "extern-kernel", place,
-            operands={"kernel": str(kernel)}, key=rounds.names(node), frames=rounds.frames,
+            operands={"result_of" if is_result else "kernel": str(kernel)}, key=rounds.names(node),
+            frames=rounds.frames,
         )  # fmt: skip
 
     # C++

@@ -44,7 +44,9 @@ def logged_cause(
     first, second = pair
     match code:
         case "accesses-differ":
-            return _later(unshared, first.read_writes, second.read_writes, is_cpu(first, second))
+            both_reduce = first.is_reduction() and second.is_reduction()
+            state = {"cpu": is_cpu(first, second), "both_reduce": both_reduce}
+            return _later(unshared, _by_buffer(first), _by_buffer(second), state)
         case "dependency-differs":
             return _dependency(first, second, variables)
         case "epilogue-fusion-off":
@@ -85,20 +87,23 @@ def _later(function: Callable[..., Cause], *args: Any) -> LazyCause:
 # buffer), WeakDep (order only). torch/_inductor/dependencies.py
 
 
-def unshared(first: Any, second: Any, on_cpu: bool) -> Cause:
-    """Return why two nodes share no data by torch's count, from their `read_writes`.
+_Uses: TypeAlias = dict[str, list[tuple[str, Any]]]
+"""Of each buffer that a node uses how it does and the dep: `{"buf0": [("writes", dep)]}`."""
+
+
+def unshared(one: _Uses, other: _Uses, state: dict[str, bool]) -> Cause:
+    """Return why two nodes share no data by torch's count, from their accesses.
 
     `Scheduler.score_fusion_memory` sums the bytes of the deps that are in both nodes, equal in buffer, index
     and sizes. For example a node that writes buf0 at `4*d0 + d1` over (8, 4), and one that reads it at
     `d0 + 4*d1` over (4, 8), share nothing: the order of loops differs. torch would reorder those of one, but
-    not for the CPU (`Scheduler.shared_data_after_reordering_loop`).
+    not for the CPU, nor where both reduce (`Scheduler.shared_data_after_reordering_loop`): see `state`.
     """
-    one, other = _by_buffer(first), _by_buffer(second)
     common = [name for name in one if name in other]
     if not common:
         return "no-common-data", {}
     rows = [
-        (_equal_but_for(mine, yours), "writes" in (does, did), name, does, mine, did, yours)
+        (_equal_but_for(mine, yours), (does, did) != ("reads", "reads"), name, does, mine, did, yours)
         for name in common
         for does, mine in one[name]
         for did, yours in other[name]
@@ -108,18 +113,37 @@ def unshared(first: Any, second: Any, on_cpu: bool) -> Cause:
         "buffer": name, "first_does": does, "second_does": did,
         **_access("first", mine), **_access("second", yours), "buffers": tuple(common),
     }  # fmt: skip
-    return ("accesses-differ", operands) if code is None else (code, {**operands, "cpu": on_cpu})
+    return ("accesses-differ", operands) if code is None else (code, {**operands, **state})
 
 
-def _by_buffer(read_writes: Any) -> dict[str, list[tuple[str, Any]]]:
-    """Return `{"buf0": [("writes", dep)], "arg0_1": [("reads", dep), ...]}`."""
-    rows: dict[str, list[tuple[str, Any]]] = {}
-    for does, deps in (("writes", read_writes.writes), ("reads", read_writes.reads)):
+def _by_buffer(node: Any) -> _Uses:
+    """Return the accesses of a node, as they are now.
+
+    A node that writes into a buffer in place has a dep on all of it, so that it runs after what was written
+    before (`Scheduler.compute_dependencies`), and writes under a new name: it `updates` the buffer there.
+    """
+    uses: _Uses = {}
+    updates = _updates(node)
+    for does, deps in (("writes", node.read_writes.writes), ("reads", node.read_writes.reads)):
         for dep in deps:
             if hasattr(dep, "mutating_buf"):
                 continue  # a WeakDep orders two nodes, and moves no data
-            rows.setdefault(dep.name, []).append((does, dep))
-    return rows
+            if dep.name in updates and not hasattr(dep, "var_names"):
+                uses.setdefault(dep.name, []).append(("updates", updates[dep.name]))
+            else:
+                uses.setdefault(dep.name, []).append((does, dep))
+    return uses
+
+
+def _updates(node: Any) -> dict[str, Any]:
+    """Return the deps by which a node writes into buffers in place, by the names of these buffers."""
+    written = {dep.name: dep for dep in node.read_writes.writes}
+    return {
+        mutated: written[output.get_name()]
+        for output in node.get_outputs()
+        for mutated in output.get_mutations()
+        if output.get_name() in written
+    }
 
 
 def _equal_but_for(first: Any, second: Any) -> FusionCause | None:
@@ -164,12 +188,16 @@ def _dependency(first: Any, second: Any, variables: Mapping[str, Any]) -> LazyCa
         real = _real_name(second, left.mutating_buf)
         write = next((dep for dep in first.read_writes.reads if dep.name == real), write)
         left = next((dep for dep in second.read_writes.writes if dep.name == left.mutating_buf), left)
+    updated = None if is_weak or hasattr(left, "var_names") else _updates(second).get(left.name)
 
     def cause() -> Cause:
         operands: dict[str, Operand] = {"buffer": (write or left).name}
         if write is not None:
             operands |= _access("first", write)
-        return "in-place-write" if is_weak else "dependency-differs", {**operands, **_access("second", left)}
+        if is_weak:
+            return "in-place-write", {**operands, **_access("second", left)}
+        does = "reads" if updated is None else "updates"
+        return "dependency-differs", {**operands, "second_does": does, **_access("second", updated or left)}
 
     return cause
 

@@ -42,6 +42,9 @@ def cpp_cause(first: Any, second: Any, max_horizontal: int, *, vertical: bool) -
         "first_ranges": _tuple(ranges1), "first_reduction": _tuple(reduction1),
         "second_ranges": _tuple(ranges2), "second_reduction": _tuple(reduction2),
     }  # fmt: skip
+    for which, node, edge in (("first", first, one), ("second", second, other)):
+        if edge is not node:
+            ranges[f"{which}_nest"] = "_".join(leaf_names(edge))
     is_flat = not reduction1 and not reduction2 and _one_is_flat(ranges1, ranges2)
     if not vertical:
         return (
@@ -58,9 +61,9 @@ def cpp_cause(first: Any, second: Any, max_horizontal: int, *, vertical: bool) -
         return "outer-loop-depth", {
             "first_depth": depths[0] or depth, "second_depth": depths[1] or depth, **ranges
         }  # fmt: skip
-    if first.is_reduction():
+    if first.is_reduction() or depths != [None, None]:
         return "no-common-outer-loop", {**ranges, "outer_depth": equal}
-    if is_flat and depths == [None, None]:
+    if is_flat:
         return _of_flat(one, other, ranges)
     return "loop-ranges-differ", {**ranges, "vertical": True, "outer_depth": equal}
 

@@ -73,6 +73,7 @@ class Rounds:
     round: int = 0
     time: int = 0
     steps: int = 0
+    may_reorder: bool = False
     leaves: dict[Any, tuple[str, ...]] = field(default_factory=dict)
     nodes: dict[str, Any] = field(default_factory=dict)
     attempts: list[Attempt] = field(default_factory=list)

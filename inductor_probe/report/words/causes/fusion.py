@@ -8,14 +8,11 @@ from typing import Any
 
 from inductor_probe.report.words.causes.rows import CauseWords, KindWords
 
-_ACCESSES = (
-    "{first} {first_does} {buffer} at {first_index}[ over {first_ranges}], "
-    "{second} {second_does} it at {second_index}[ over {second_ranges}]"
-)
+_ACCESSES = "{first} {first_does} {buffer} {first_at}, {second} {second_does} it {second_at}"
 _LOADED = re.compile(r"\b(?:tmp|indirect)\d+")
 """A value in an index, which is itself loaded."""
-_TIMED = "[; timed: {fused_ms:.4f} ms, and {first_ms:.4f} + {second_ms:.4f} apart]"
-_RANGES = "the loops of {first} are {first_loops}, those of {second} {second_loops}"
+_TIMED = "[; {reordered}][; timed: {fused_ms:.4f} ms, and {first_ms:.4f} + {second_ms:.4f} apart]"
+_RANGES = "the loops of {first_nest|first} are {first_loops}, those of {second_nest|second} {second_loops}"
 
 
 def _derived(operands: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -25,15 +22,32 @@ def _derived(operands: Mapping[str, Any]) -> Mapping[str, Any]:
         if reduction is not None:
             loops[f"{which}_loops"] = f"{ranges} reducing {reduction}" if reduction != "()" else ranges
     reorders = "reorders no loops of CPU code" if operands.get("cpu") else "did not reorder them"
+    if operands.get("both_reduce") and not operands.get("cpu"):
+        reorders = "reorders loops that do not reduce, and both nodes reduce"
     is_gather = any(_LOADED.search(str(operands.get(f"{which}_index"))) for which in ("first", "second"))
     gather = (
-        "an index is itself loaded (tmp), so which elements are read is not known here" if is_gather else None
+        "an index is itself loaded (tmp), so which elements these are is not known here"
+        if is_gather
+        else None
     )
     is_same = operands.get("first_index") == operands.get("second_index")
     for which in ("first", "second"):
         index, ranges = operands.get(f"{which}_index"), operands.get(f"{which}_ranges")
-        loops[f"{which}_short"] = f"{index} over {ranges}" if is_same and ranges else index
-    whole = {"others": None} if "pairs" in operands else {}  # of all its groups, not of one and the others
+        if index is not None:
+            over = f" over {ranges}" if ranges else ""
+            loops[f"{which}_at"] = "as a whole" if index == "all" else f"at {index}{over}"
+            loops[f"{which}_short"] = "all of it" if index == "all" else f"{index}{over if is_same else ''}"
+    loops["would"] = "update" if operands.get("second_does") == "updates" else "read"
+    nests = [nest for which in ("first", "second") if (nest := operands.get(f"{which}_nest"))]
+    loops["outer_why"] = "fused outer loops" if nests else "reduction"
+    loops |= {"nests": "one of them"} if nests else {"complete": "complete only after"}
+    pairs = operands.get("pairs")
+    whole: dict[str, Any] = {}
+    if operands.get("reordered"):
+        whole["reordered"] = "in the round that may give them another order of loops"
+    if pairs is not None:  # of all its groups, not of one and the others
+        is_one = pairs == 1 and "limit" not in operands
+        whole = {"pairs": None} if is_one else {"others": None}
     return {**loops, **whole, "reorders": reorders, "gather": gather}
 
 
@@ -82,7 +96,7 @@ WORDS = KindWords(
         "accesses-differ": CauseWords(
             f"{_ACCESSES}[; {{gather}}]; torch counts a buffer as shared only where both use it at the same "
             "index in the same loops, so it counts 0 bytes",
-            "{buffer} at {first_short} and at {second_short}",
+            "{buffer} at {first_short} and {second_short}",
         ),
         "loop-order-differs": CauseWords(
             f"{_ACCESSES}; these would be equal in another order of loops, and torch[ {{reorders}}], "
@@ -124,13 +138,13 @@ WORDS = KindWords(
             "{first_device} and {second_device}",
         ),
         "dependency-differs": CauseWords(
-            "{first} writes[ {buffer} at {first_index}][ over {first_ranges}], {second} reads it[ at "
-            "{second_index}][ over {second_ranges}]: in one loop, it would read what is not written yet",
+            "{first} writes[ {buffer} {first_at}], {second} {second_does|'reads'} it[ {second_at}]: in one "
+            "loop, it would {would} what is not written yet",
             "{buffer|'a buffer'} at another index",
         ),
         "in-place-write": CauseWords(
-            "{second} overwrites {buffer}[ at {second_index}][ over {second_ranges}], which {first} reads"
-            "[ at {first_index}][ over {first_ranges}]: in one loop, it would overwrite what it still needs",
+            "{second} overwrites {buffer}[ {second_at}], which {first} reads[ {first_at}]: in one loop, it "
+            "would overwrite what is still needed",
             "overwrites {buffer} in place",
         ),
         "intermediate-node": CauseWords(
@@ -203,9 +217,10 @@ WORDS = KindWords(
             "{nodes:# node} > {limit}",
         ),
         "no-common-outer-loop": CauseWords(
-            "{first} is a reduction, whose result is complete only after its loop, so only outer loops "
-            f"could be common; {_RANGES}: {{outer_depth}} of them agree",
-            "reduction; loops {first_loops} and {second_loops}",
+            "[{nests} is made of loop nests with common outer loops]"
+            "[{first} is a reduction, whose result is {complete} its loop], so only outer loops could be "
+            f"common; {_RANGES}: {{outer_depth}} of them agree",
+            "{outer_why}; loops {first_loops} and {second_loops}",
         ),
         "complete-reductions": CauseWords(
             "both reduce to one value, and {second} needs that of {first}: there is no outer loop that they "
@@ -259,7 +274,9 @@ WORDS = KindWords(
             "{group:4} became one node before their turn", "{group:3} came first"
         ),
         "extern-kernel": CauseWords(
-            "{kernel} is called, which has no generated loop to fuse with", "calls {kernel}"
+            "[{kernel} is called][it is one of the results of {result_of}], which has no generated loop to "
+            "fuse with",
+            "[calls {kernel}][a result of {result_of}]",
         ),
         "no-kernel": CauseWords(
             "it runs nothing (its parts write where its result is): there is no loop to fuse with",
