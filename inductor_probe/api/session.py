@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from inductor_probe.model.bench import BenchFile, BenchResult, BenchSettings
     from inductor_probe.model.kernels import KernelRow
     from inductor_probe.model.layouts import LayoutRow
+    from inductor_probe.model.remark import Remark
     from inductor_probe.model.span import Problem
     from inductor_probe.model.timing import KernelWork
 
@@ -128,7 +129,10 @@ class Session(Shown):
         if len(names) > 2:
             raise ProbeError(f"{len(names)} names: a decision is about one subject, or about a pair")
         rows, problems = self._each(
-            lambda graph: (graph_causes(graph.compiled, names, kinds, graph.kernel_seconds),), earlier=True
+            lambda graph: (
+                graph_causes(graph.compiled, names, kinds, graph.kernel_seconds, _logged_pairs(graph)),
+            ),
+            earlier=True,
         )
         failed = failed_recorders(self._scope()[0].debug_dir)
         return Causes((replace(row, failed=failed) for row in rows), problems)
@@ -170,6 +174,15 @@ class Session(Shown):
             raise NotFoundError(message, missing[0].hint)
         read = (graph.compiled if earlier else graph.generated for graph in graphs)
         return rows, [*run.debug_dir.problems, *(problem for graph in read for problem in graph.problems)]
+
+
+def _logged_pairs(graph: GraphOnDisk) -> Iterable[Remark]:
+    """Return what torch's log says of pairs, where the dump does not record how nodes were fused."""
+    from inductor_probe.analysis.fusion.overview import unfused_remarks
+
+    recorded = graph.compiled.decisions
+    is_recorded = recorded is not None and "fusion" in recorded.recorders
+    return () if is_recorded else unfused_remarks(graph.compiled, _matched(graph))
 
 
 def _matched(graph: GraphOnDisk) -> Matched:

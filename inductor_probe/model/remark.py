@@ -60,6 +60,9 @@ KernelCode: TypeAlias = Literal[
 ]  # fmt: skip
 """Made by `analysis/kernels.py`."""
 
+PairCode: TypeAlias = Literal["not-fused"]
+"""Made by `analysis/fusion/overview.py` of torch's log: other, and reason, in torch's words."""
+
 LaunchCode: TypeAlias = Literal[
     "argument-count", "argument-type", "other-buffer", "swapped-buffers", "other-size", "block-too-small",
     "other-points", "grid-size-missing", "grid-too-large", "other-grid-blocks", "other-grid-batches",
@@ -78,8 +81,9 @@ QuotedCode: TypeAlias = Literal["reported"]
 """A sentence of a bench file that wrote no codes, as its value `text`."""
 
 RemarkCode: TypeAlias = Literal[
-    LayoutCode, KernelCode, LaunchCode, RunCode, NoteCode, HarnessCode, BenchCode, MachineCode, QuotedCode
-]
+    LayoutCode, KernelCode, PairCode, LaunchCode, RunCode, NoteCode, HarnessCode, BenchCode, MachineCode,
+    QuotedCode,
+]  # fmt: skip
 """Stable names; what numbers each has stands where it is made."""
 
 RemarkKind: TypeAlias = Literal["passed", "missed", "analysis", "hazard"]

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from inductor_probe.analysis.causes.causes import graph_causes
 from inductor_probe.analysis.fusion.log import Matched, ends_with, match_log, replay
-from inductor_probe.analysis.fusion.overview import fusion_of_graph, fusion_of_node
+from inductor_probe.analysis.fusion.overview import fusion_of_graph, fusion_of_node, unfused_remarks
 from inductor_probe.analysis.fusion.pair import fusion_of_pair
 from inductor_probe.analysis.graph import index_of
 from inductor_probe.errors import NotFoundError, ProbeError
@@ -22,6 +23,7 @@ from inductor_probe.model.proof import inferred, read
 from inductor_probe.reader.debug_dir import read_graph, read_run
 from inductor_probe.reader.logs.run_logs import read_logs
 from inductor_probe.report.words.fusion import how_to_record_reasons, reason_texts
+from inductor_probe.report.words.remarks import sentence
 from tests.conftest import DUMPS
 
 
@@ -297,3 +299,20 @@ def test_the_corpus_replays_to_its_nodes_after_fusion(corpus: Path) -> None:
                 assert_replays(graph, found)
                 replayed += 1
     assert (joined, replayed > 290) == (1, True)
+
+
+def test_without_recorded_decisions_the_log_says_why_pairs_were_not_fused() -> None:
+    graph, part = matched("torch-2.13.0-cpu/multi_output_no_fuse")
+    remarks = list(unfused_remarks(graph, part))
+    sentences = {tuple(subject.name for subject in remark.subjects): sentence(remark) for remark in remarks}
+    assert sentences == {
+        ("op3", "op5"): "not fused with op5: torch's log says nothing of why",
+        ("op3", "op4"): "not fused with op4: torch's log says no shared data",
+        ("op4", "op5"): "not fused with op5: torch's log says no shared data",
+    }
+    [cause] = graph_causes(graph, ["op3", "op4"], logged=remarks).causes
+    assert (cause.knowledge, cause.nodes) == ("read", ("op3", "op4"))
+    assert cause.evidence
+    about_node = graph_causes(graph, ["op5"], ["fusion"], logged=remarks).causes
+    assert {cause.nodes for cause in about_node} == {("op3", "op5"), ("op4", "op5")}
+    assert graph_causes(graph, kinds=["vectorisation"], logged=remarks).causes == ()

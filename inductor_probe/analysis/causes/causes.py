@@ -65,6 +65,7 @@ def graph_causes(
     names: Sequence[str] = (),
     kinds: Collection[str] = (),
     seconds: Mapping[str, float] | None = None,
+    logged: Iterable[Remark] = (),
 ) -> GraphCauses:
     """Return what was decided about `names` in a graph, and why; all that was decided without a name.
 
@@ -72,6 +73,7 @@ def graph_causes(
         names: of one subject, or of two for what was decided about the pair.
         kinds: only these kinds of decisions; all if empty.
         seconds: how long kernels take, by name, as far as they were timed.
+        logged: what torch's log says of pairs, of a dump that does not record how they were fused.
 
     Raises:
         NotFoundError: the graph has no such subject; near names are offered. ProbeError: several fit, or
@@ -100,6 +102,8 @@ def graph_causes(
     kinds_recorded = recorded.recorders if recorded else ()
     if len(subjects) < 2:
         causes += maker.read(scopes, {*kinds} or set(_KIND_OF_REMARK.values()), kinds_recorded)
+    if (not kinds or "fusion" in kinds) and "fusion" not in kinds_recorded:
+        causes += maker.read_pairs(scopes, logged)
     if len(subjects) == 1:
         causes = [replace(cause, direct=_is_direct(cause, subjects[0])) for cause in causes]
     ranks = _RANKS_OF_SUBJECT if subjects else _RANKS
@@ -278,6 +282,15 @@ class _Maker:
                 kind = _KIND_OF_REMARK.get(remark.code)
                 if kind in kinds and kind not in recorded:
                     yield self._of_remark(remark, row.nodes)
+
+    def read_pairs(self, scopes: Sequence[_Scope], logged: Iterable[Remark]) -> Iterator[Cause]:
+        """Yield what torch's log says of pairs of nodes, where their fusion was not recorded."""
+        leaves = index_of(self._graph).post.members
+        for remark in logged:
+            sides = [frozenset(leaves.get(subject.name, (subject.name,))) for subject in remark.subjects]
+            about = [{n for n, scope in enumerate(scopes) if scope.nodes & side} for side in sides]
+            if len(set.union(*about)) == len(scopes) and (len(scopes) < 2 or set() not in about):
+                yield self._of_remark(remark, tuple(name for side in sides for name in sorted(side)))
 
     def _of_remark(self, remark: Remark, nodes: tuple[str, ...]) -> Cause:
         linked = links(self._graph).nodes

@@ -21,6 +21,7 @@ from inductor_probe.model.fusion import (
 )
 from inductor_probe.model.ir import SchedulerNode
 from inductor_probe.model.logs import FusionRound
+from inductor_probe.model.remark import Remark, Subject
 from inductor_probe.model.span import Problem
 
 _MOST_COUNTED = 2000
@@ -37,9 +38,7 @@ def fusion_of_graph(graph: CompiledGraph, matched: Matched) -> GraphFusion:
         if top := index.post.top.get(step.nodes[0]):
             made_by.setdefault(top.name, []).append(step.number)
     rounds = log.rounds if log else ()
-    pairs = _Pairs(
-        graph, (attempt for row in rounds for attempt in round_attempts(row, index.before.producer))
-    )
+    pairs = _pairs_of(graph, matched)
     return GraphFusion(
         graph=graph.name,
         nodes_before=len(graph.pre),
@@ -92,6 +91,24 @@ def _group(graph: CompiledGraph, top: SchedulerNode, *steps: int) -> FusionGroup
     return FusionGroup(top.name, top.kind, nodes, kernels.pop() if len(kernels) == 1 else None, steps)
 
 
+def unfused_remarks(graph: CompiledGraph, matched: Matched) -> Iterator[Remark]:
+    """Yield what the log says of each pair that was tried and not fused, where decisions are not recorded."""
+    pairs = _pairs_of(graph, matched)
+    for row in pairs.unfused():
+        last = row.refusals[-1].reason if row.refusals and not row.without_reason else ""
+        span = pairs.by_pair[row.first, row.second][-1].span
+        yield Remark(
+            code="not-fused",
+            kind="missed",
+            subject=Subject("node", row.first),
+            also=(Subject("node", row.second),),
+            numbers=(("other", row.second), ("reason", last)),
+            cost=None if isinstance(row.shared, bool) else row.shared,
+            evidence=(span,) if span else (),
+            knowledge="read",
+        )
+
+
 def log_problems(graph: CompiledGraph, matched: Matched) -> Iterator[Problem]:
     """Yield where the log and the IR after fusion disagree, group by group."""
     if matched.log is None or matched.match.state != "disagrees":
@@ -112,6 +129,13 @@ def _round(row: FusionRound) -> RoundRow:
     outcomes = [attempt.outcome for attempt in row.attempts]
     counts = outcomes.count("fused"), outcomes.count("refused")
     return RoundRow(row.number, row.nodes_before, row.nodes_after, row.possible, *counts)
+
+
+def _pairs_of(graph: CompiledGraph, matched: Matched) -> _Pairs:
+    """Return all that a graph's part of the log says of pairs; nothing where there is no log."""
+    producers = index_of(graph).before.producer
+    rounds = matched.log.rounds if matched.log else ()
+    return _Pairs(graph, (attempt for row in rounds for attempt in round_attempts(row, producers)))
 
 
 class _Pairs:

@@ -173,7 +173,7 @@ def _stake(cause: Cause) -> str:
     of = "its kernel" if len(cause.kernels) == 1 else "its kernels"
     parts = [f"{duration(cause.seconds)} of {of}" if cause.seconds is not None else ""]
     if cause.cost is not None:
-        shared = len(cause.subjects) == 2 and cause.decision is not None and len(cause.decision.subjects) == 2
+        shared = len(cause.subjects) == 2 and (cause.decision is None or len(cause.decision.subjects) == 2)
         parts.append(f"{bytes_text(cause.cost)} {'used by both' if shared else 'read and written'}")
     return ", ".join(filter(None, parts))
 
