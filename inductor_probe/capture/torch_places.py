@@ -55,6 +55,9 @@ _DEBUG = "torch._inductor.debug"
 _OUTPUT_CODE = "torch._inductor.output_code"
 _FOLDING = "torch._inductor.constant_folding"
 _CHOICES = "torch._inductor.select_algorithm"
+_COMPILE = "torch._inductor.compile_fx"
+_FREEZING = "torch._inductor.freezing"
+_REINPLACE = "torch._inductor.fx_passes.reinplace"
 _OBSERVER = "torch.fx.passes.graph_transform_observer"
 _PATTERNS = "torch._inductor.pattern_matcher"
 
@@ -69,6 +72,13 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace(_OUTPUT_CODE, "CompiledFxGraph.__init__", "names of a graph's inputs", (RECORD,)),
     TorchPlace(_OUTPUT_CODE, "CompiledFxGraph.__call__", "a graph's real inputs", (RECORD,)),
     TorchPlace(_CHOICES, "add_feedback_saver", "autotuning choices with times", (RECORD,)),
+    TorchPlace(_COMPILE, "compile_fx", "whether a graph is frozen", (DECISION,)),
+    TorchPlace(_FREEZING, "freeze", "parameters become constants", (DECISION,)),
+    TorchPlace(_FOLDING, "replace_node_with_constant", "a value becomes a constant", (DECISION,)),
+    TorchPlace(_OUTPUT_CODE, "CompiledFxGraph.post_compile", "whether CUDA graphs replay it", (DECISION,)),
+    TorchPlace(_SCHEDULER, "Scheduler.should_partition", "what CUDA graphs leave out", (DECISION,)),
+    TorchPlace(_CHOICES, "AlgorithmSelectorCache.__call__", "a library's kernel or a template", (DECISION,)),
+    TorchPlace(_REINPLACE, "reinplace_inplaceable_ops_core", "what is written in place", (DECISION,)),
     TorchPlace(_OBSERVER, "GraphTransformObserver.__enter__", "a pass over the FX graph begins", (DECISION,)),
     TorchPlace(_OBSERVER, "GraphTransformObserver.__exit__", "a pass over the FX graph ends", (DECISION,)),
     TorchPlace(_PATTERNS, "ReplacementPatternEntry.apply", "a pattern is replaced by a graph", (DECISION,)),

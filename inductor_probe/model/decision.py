@@ -38,7 +38,10 @@ VectorisationCause: TypeAlias = Literal[
 FallbackCause: TypeAlias = Literal[
     "unsupported-type", "no-lowering", "registered-fallback", "no-backend-feature", "scatter-reduction",
     "scatter-sum-threads", "atomic-add-dtype", "boolean-index", "deterministic-algorithms", "fallback-random",
-    "in-lowering",
+    "in-lowering", "pooling-window", "integer-power", "byte-concatenation", "sort-decomposition-off",
+    "max-autotune-off",
+    "template-backend-off", "template-dtype", "weight-not-constant", "templates-slower", "template-refused",
+    "no-template",
 ]  # fmt: skip
 """Why torch's own kernel is called; all have operator and fx (the FX node):
 
@@ -50,6 +53,13 @@ FallbackCause: TypeAlias = Literal[
 - `scatter-reduction`: reduction. `scatter-sum-threads`: threads. `atomic-add-dtype`: dtype, whose atomic
   addition is not generated (utils.py, `use_scatter_fallback`; lowering.py, `index_put_impl_`).
 - `boolean-index`: dtypes (of the indices). `deterministic-algorithms`: torch was asked for them.
+- `byte-concatenation`: dtypes (only int8 and uint8), on a CPU. `pooling-window`: window, window_limit.
+  `integer-power`: dtype, of a base and an exponent that is no constant.
+- `sort-decomposition-off`: device; `triton.decompose_sort_ops` would make a sort of it.
+- a library's kernel in place of a template; device: `no-template`: inductor has none. `max-autotune-off`:
+  constant_weight (on a CPU a template needs one). `template-backend-off`: backend, backends (allowed).
+  `template-dtype`: dtype. `weight-not-constant`. `templates-slower`: templates, choices (that were timed).
+  `template-refused`: for a reason that only the source says (utils.py, `use_cpp_gemm_template`).
 - `in-lowering`: the lowering called it, for a reason that only its source says.
 """
 
@@ -367,7 +377,10 @@ About merging (sizevars.py, `_simplify_loops_impl`): sizes, and loops that are l
 `divided-index`: a loop of range is divided by divisor, which leaves loops (C++; cpp.py, `try_loop_split`).
 """
 
-RewriteCause: TypeAlias = Literal["pattern", "no-op", "identity", "uniform-value", "pass", "check-refused"]
+RewriteCause: TypeAlias = Literal[
+    "pattern", "no-op", "identity", "uniform-value", "pass", "check-refused",
+    "copied-back", "not-read-later", "input-kept", "view-of-input", "read-later", "scatter-fused",
+]  # fmt: skip
 """Which pass over the FX graph rewrote nodes. All have pass, stage (`pre_grad`, `joint_graph`, `post_grad`),
 and nodes that are gone, operators (what they called), by and
 by_operators (what took their place), sources (the user's lines that nodes come from).
@@ -377,13 +390,44 @@ by_operators (what took their place), sources (the user's lines that nodes come 
 - `no-op`: fx_passes/post_grad.py, `remove_noop_ops`. fx_passes/joint_graph.py, `constant_fold_uniform_value`:
   `uniform-value`: all elements are value, whatever the inputs; `identity`: it adds 0, or multiplies by 1.
 - `pass`: another function of torch's, or of a setting's (`post_grad_custom_post_pass`).
+
+Whether an operator writes into its argument or into a copy (fx_passes/reinplace.py,
+`reinplace_inplaceable_ops_core`); nodes, operators, argument:
+
+- in place: `copied-back`: the result is written to that input in any case. `not-read-later`.
+- `input-kept`: an input, which the caller keeps as it was. `view-of-input`: of input. `read-later`: by
+  reader.
+  `scatter-fused`: a view is scattered into what was not in memory anyway (`should_reinplace_scatter`).
+"""
+
+CudagraphsCause: TypeAlias = Literal[
+    "whole-graph", "partitions", "no-partition", "cudagraphs-off", "cpu-device", "no-gpu-device",
+    "incompatible-operator", "incompatible-lowering", "dynamic-shapes", "mutated-inputs",
+]  # fmt: skip
+"""Whether CUDA graphs replay a graph (output_code.py, `CompiledFxGraph.post_compile`), where a GPU is in it,
+or `triton.cudagraphs` asks for them.
+
+- `whole-graph`, `partitions`: partitions; nodes that are left out, and reasons (scheduler.py,
+  `Scheduler.should_partition`). `no-partition`: nothing is left in; reasons.
+- `cudagraphs-off`: not asked for. Without `graph_partition`: `cpu-device`: node (the first of a CPU);
+  `incompatible-operator`: operator; `dynamic-shapes`, by `triton.cudagraph_skip_dynamic_graphs`.
+- `no-gpu-device`: all of it is on a CPU. `incompatible-lowering`: text of torch.
+- `mutated-inputs`: inputs, without `triton.cudagraph_support_input_mutation`.
+"""
+
+FreezingCause: TypeAlias = Literal["parameters", "no-parameters", "gradients-enabled", "frozen-inputs"]
+"""Under `config.freezing` (torch/_inductor/freezing.py, `freeze`):
+
+- of the graph, constants (inputs that became such), inputs (that stayed), folded (values): `parameters`;
+  `no-parameters`: none is the module's own, or all are changed in place or returned. `gradients-enabled`.
+- of a value: `frozen-inputs`: nodes, operators: computed of constants alone.
 """
 
 DecisionKind: TypeAlias = Literal[
     "vectorisation", "fallback", "realization", "vector-loop", "vector-width", "vector-tail",
     "vector-access", "threads", "fusion", "reduction", "index-width", "layout", "copy",
     "loops",
-    "rewrite",
+    "rewrite", "cudagraphs", "freezing",
 ]  # fmt: skip
 Outcome: TypeAlias = Literal[
     "vectorised", "scalar", "extern", "realised", "inlined", "innermost-loop", "outer-loop",
@@ -396,6 +440,7 @@ Outcome: TypeAlias = Literal[
     "in-order", "reordered", "merged", "separate", "divided",
     "replaced", "removed", "folded", "not-replaced",
     "copied", "not-copied",
+    "captured", "partitioned", "skipped", "frozen", "not-frozen",
 ]  # fmt: skip
 CauseCode: TypeAlias = Literal[
     VectorisationCause,
@@ -413,6 +458,8 @@ CauseCode: TypeAlias = Literal[
     LoopsCause,
     RewriteCause,
     CopyCause,
+    CudagraphsCause,
+    FreezingCause,
 ]
 Operand: TypeAlias = bool | int | float | str | tuple[str, ...]
 """What torch compared. A symbolic size is its text."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from typing import Any
 
 import torch
 
@@ -105,6 +107,83 @@ def random(values: torch.Tensor) -> torch.Tensor:
     return values + 0 * torch.rand(values.shape)
 
 
+def repeat_bytes(values: torch.Tensor) -> torch.Tensor:
+    """Return the bytes of floats, as integers of half their size."""
+    return values.view(torch.int16)
+
+
+def pooled(values: torch.Tensor) -> torch.Tensor:
+    """Return averages of windows of 7 by 7."""
+    return torch.nn.functional.adaptive_avg_pool2d(values, (3, 3))
+
+
+def pooled_finer(values: torch.Tensor) -> torch.Tensor:
+    """Return averages of windows of 4 by 4."""
+    return torch.nn.functional.adaptive_avg_pool2d(values, (5, 5))
+
+
+def power(values: torch.Tensor) -> torch.Tensor:
+    """Return powers whose exponents are computed."""
+    return values**values
+
+
+def squared(values: torch.Tensor) -> torch.Tensor:
+    """Return powers whose exponent is a constant."""
+    return values**2
+
+
+def largest(values: torch.Tensor) -> torch.Tensor:
+    """Return the three largest values."""
+    return values.topk(3).values
+
+
+def product(values: torch.Tensor) -> torch.Tensor:
+    """Return a product of matrices."""
+    return values @ (values + 1)
+
+
+def batched_product(values: torch.Tensor) -> torch.Tensor:
+    """Return products of matrices."""
+    return torch.bmm(values, values + 1)
+
+
+def convolved(values: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    """Return a convolution."""
+    return torch.nn.functional.conv2d(values, weight)
+
+
+def windowed(values: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    """Return the same by unfolding: sums of products."""
+    windows = values.unfold(2, 3, 1).unfold(3, 3, 1)
+    return (windows[:, None] * weight[None, :, :, None, None]).sum((2, 5, 6))
+
+
+def transposed_product(values: torch.Tensor) -> torch.Tensor:
+    """Return products of matrices, the first of which is read by columns."""
+    return torch.bmm(values.transpose(1, 2), values)
+
+
+WEIGHT = torch.nn.Linear(32, 32, bias=False)
+
+
+def weighted(values: torch.Tensor) -> torch.Tensor:
+    """Return a product with the weight of a module."""
+    return WEIGHT(values)
+
+
+def frozen(function: Callable[..., torch.Tensor], *inputs: torch.Tensor) -> torch.Tensor:
+    """Call a function whose parameters become constants."""
+    config: Any = sys.modules["torch._inductor.config"]
+    with torch.no_grad(), config.patch(freezing=True):
+        return function(*inputs)
+
+
+def without_gradients(function: Callable[..., torch.Tensor], *inputs: torch.Tensor) -> torch.Tensor:
+    """Call a function where no gradients are recorded."""
+    with torch.no_grad():
+        return function(*inputs)
+
+
 def numbers(dtype: torch.dtype, *size: int) -> tuple[torch.Tensor, ...]:
     """Return a tensor of ones."""
     return (torch.ones(size, dtype=dtype),)
@@ -180,11 +259,97 @@ PROGRAMS = {
         step=deterministically,
         flipped_step=plainly,
     ),
-    "joined_uint8": Program(
+    "other_size": Program(
         code="in-lowering",
+        function=repeat_bytes,
+        inputs=lambda: numbers(torch.float32, 32),
+        operands={"operator": "aten.view.dtype"},
+        flipped_inputs=lambda: numbers(torch.float16, 32),
+    ),
+    "large_window": Program(
+        code="pooling-window",
+        function=pooled,
+        inputs=lambda: numbers(torch.float32, 1, 2, 20, 20),
+        operands={"window": 64, "window_limit": 25},
+        flipped_function=pooled_finer,
+    ),
+    "integer_power": Program(
+        code="integer-power",
+        function=power,
+        inputs=lambda: numbers(torch.int64, 32),
+        operands={"dtype": "int64"},
+        flipped_function=squared,
+    ),
+    "largest": Program(
+        code="sort-decomposition-off",
+        function=largest,
+        inputs=lambda: numbers(torch.float32, 32),
+        operands={"device": "cpu"},
+        flip={"triton.decompose_sort_ops": True},
+        turned=("extern", "no-backend-feature"),
+    ),
+    "product": Program(
+        code="max-autotune-off",
+        function=product,
+        inputs=lambda: numbers(torch.float32, 32, 32),
+        operands={"device": "cpu", "constant_weight": False},
+        flip={"max_autotune": True},
+        turned=("extern", "weight-not-constant"),
+    ),
+    "batched_product": Program(
+        code="template-backend-off",
+        function=batched_product,
+        inputs=lambda: numbers(torch.float32, 4, 32, 32),
+        operands={"backend": "CPP", "backends": "ATEN"},
+        settings={"max_autotune": True, "max_autotune_gemm_backends": "ATEN"},
+        flip={"max_autotune_gemm_backends": "CPP"},
+    ),
+    "float64_product": Program(
+        code="template-dtype",
+        function=batched_product,
+        inputs=lambda: numbers(torch.float64, 4, 32, 32),
+        operands={"dtype": "float64"},
+        settings={"max_autotune": True, "max_autotune_gemm_backends": "ATEN,CPP"},
+        flip={"max_autotune_gemm_backends": "CPP"},
+        flipped_inputs=lambda: numbers(torch.float32, 4, 32, 32),
+    ),
+    "input_weight": Program(
+        code="weight-not-constant",
+        function=weighted,
+        inputs=lambda: numbers(torch.float32, 32, 32),
+        step=without_gradients,
+        settings={"max_autotune": True, "max_autotune_gemm_backends": "ATEN,CPP"},
+        flip={"max_autotune_gemm_backends": "CPP"},
+        flipped_step=frozen,
+    ),
+    "scalar_template": Program(
+        code="templates-slower",
+        function=batched_product,
+        inputs=lambda: numbers(torch.float32, 4, 512, 512),
+        operands={"templates": 1},
+        settings={"max_autotune": True, "max_autotune_gemm_backends": "ATEN,CPP", "cpp.simdlen": 1},
+        flip={"max_autotune_gemm_backends": "CPP"},
+    ),
+    "transposed_product": Program(
+        code="template-refused",
+        function=transposed_product,
+        inputs=lambda: numbers(torch.float32, 4, 32, 32),
+        settings={"max_autotune": True, "max_autotune_gemm_backends": "ATEN,CPP"},
+        flip={"max_autotune_gemm_backends": "CPP"},
+        flipped_function=batched_product,
+    ),
+    "convolution": Program(
+        code="no-template",
+        function=convolved,
+        inputs=lambda: (torch.ones(1, 2, 8, 8), torch.ones(3, 2, 3, 3)),
+        operands={"device": "cpu"},
+        flipped_function=windowed,
+    ),
+    "joined_uint8": Program(
+        code="byte-concatenation",
         function=joined,
         inputs=lambda: numbers(torch.uint8, 32),
-        operands={"operator": "aten.cat.default"},
+        operands={"operator": "aten.cat.default", "dtypes": ("uint8",)},
         flipped_inputs=lambda: numbers(torch.float32, 32),
     ),
     "random": Program(

@@ -55,7 +55,97 @@ def noise(values: torch.Tensor) -> torch.Tensor:
     return values + (torch.rand(values.shape) < 2) * (torch.rand(values.shape) < 2)
 
 
+def put(values: torch.Tensor) -> torch.Tensor:
+    """Return a copy with some elements replaced."""
+    return values.index_put((torch.arange(3),), torch.zeros(()))
+
+
+def put_in_place(values: torch.Tensor) -> torch.Tensor:
+    """Replace some elements of the input."""
+    return values.index_put_((torch.arange(3),), torch.zeros(()))
+
+
+def put_into_view(values: torch.Tensor) -> torch.Tensor:
+    """Return a transposed copy with some elements replaced."""
+    return values.t().index_put((torch.arange(3),), torch.zeros(()))
+
+
+def put_into_sum(values: torch.Tensor) -> torch.Tensor:
+    """Return what is computed, with some elements replaced."""
+    return (values + 1).index_put((torch.arange(3),), torch.zeros(()))
+
+
+def put_and_read(values: torch.Tensor) -> torch.Tensor:
+    """Return the same, and read what was computed afterwards."""
+    computed = values + 1
+    changed = computed.index_put((torch.arange(3),), torch.zeros(()))
+    return changed.cumsum(0) + computed.cumsum(0)
+
+
+def scatter_slice(values: torch.Tensor) -> torch.Tensor:
+    """Return what is computed, with a slice replaced."""
+    return (values + 1).slice_scatter(values[:3] * 2, 0, 0, 3).sin()
+
+
+def fill_slice(values: torch.Tensor) -> torch.Tensor:
+    """Replace a slice of the input."""
+    values[:3] = values[3:6] * 2
+    return values
+
+
 PROGRAMS = {
+    "kept_input": Program(
+        code="input-kept",
+        function=put,
+        inputs=lambda: floats(16),
+        about=("index_put",),
+        operands={"argument": "arg0_1"},
+        flipped_function=put_in_place,
+        turned=("in-place", "copied-back"),
+    ),
+    "changed_input": Program(
+        code="copied-back",
+        function=put_in_place,
+        inputs=lambda: floats(17),
+        about=("index_put",),
+        flipped_function=put,
+        turned=("copied", "input-kept"),
+    ),
+    "view": Program(
+        code="view-of-input",
+        function=put_into_view,
+        inputs=lambda: floats(16, 16),
+        about=("index_put",),
+        operands={"input": "arg0_1"},
+        flipped_function=put_into_sum,
+        turned=("in-place", "not-read-later"),
+    ),
+    "read": Program(
+        code="read-later",
+        function=put_and_read,
+        inputs=lambda: floats(18),
+        about=("index_put",),
+        operands={"argument": "add", "reader": "cumsum_1"},
+        flipped_function=put_into_sum,
+        turned=("in-place", "not-read-later"),
+    ),
+    "not_read": Program(
+        code="not-read-later",
+        function=put_into_sum,
+        inputs=lambda: floats(19),
+        about=("index_put",),
+        operands={"argument": "add"},
+        flipped_function=put_and_read,
+        turned=("copied", "read-later"),
+    ),
+    "slice": Program(
+        code="scatter-fused",
+        function=scatter_slice,
+        inputs=lambda: floats(20),
+        among=("copied", "in-place"),
+        flipped_function=fill_slice,
+        turned=("in-place", "copied-back"),
+    ),
     "attention": Program(
         code="pattern",
         function=attention,

@@ -37,6 +37,8 @@ KINDS = (
     "loops",
     "rewrite",
     "copy",
+    "cudagraphs",
+    "freezing",
 )
 
 

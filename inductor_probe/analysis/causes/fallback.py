@@ -3,9 +3,33 @@
 from __future__ import annotations
 
 from inductor_probe.analysis.causes.rules import By, Rules, Source
+from inductor_probe.model.debug_dir import CompiledGraph
+from inductor_probe.model.decision import Decision
+
+
+def _needs_constant(decision: Decision, _: CompiledGraph) -> bool:
+    return decision.operand("constant_weight") is False
+
+
+def _template_could(decision: Decision, _: CompiledGraph) -> bool:
+    return decision.operand("constant_weight") is not False
+
+
+def _on_gpu(decision: Decision, _: CompiledGraph) -> bool:
+    return decision.operand("device") != "cpu"
+
+
+def _with_backend(decision: Decision) -> str:
+    return repr(f"{decision.operand('backends')},{decision.operand('backend')}")
+
 
 RULES = Rules(
-    kinds={"extern": "missed"},
+    kinds={
+        "extern": "missed",
+        "no-template": "analysis",
+        "max-autotune-off": "analysis",
+        "templates-slower": "passed",
+    },
     changes={
         "unsupported-type": (Source("compiled-type"),),
         "no-lowering": (Source("lowering-or-decomposition", safe=True),),
@@ -17,6 +41,19 @@ RULES = Rules(
         "boolean-index": (Source("integer-index", safe=True),),
         "deterministic-algorithms": (Source("no-deterministic-algorithms", safe=False),),
         "fallback-random": (By("fallback_random", "False", is_default=True, safe=False),),
+        "pooling-window": (Source("smaller-window"),),
+        "integer-power": (Source("constant-power"),),
+        "byte-concatenation": (Source("other-dtype"),),
+        "sort-decomposition-off": (By("triton.decompose_sort_ops", "True", safe=True, applies=_on_gpu),),
+        "max-autotune-off": (
+            By("max_autotune", "True", safe=True, applies=_template_could),
+            Source("constant-weight-and-autotune", safe=True, applies=_needs_constant),
+        ),
+        "template-backend-off": (
+            By("max_autotune_gemm_backends", _with_backend, present="backends", safe=True),
+        ),
+        "template-dtype": (Source("template-dtype"),),
+        "weight-not-constant": (Source("constant-weight", safe=True),),
         "in-lowering": (Source("read-the-lowering"),),
     },
 )

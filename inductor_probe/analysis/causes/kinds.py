@@ -6,7 +6,9 @@ from collections.abc import Mapping
 
 from inductor_probe.analysis.causes import (
     copies,
+    cudagraphs,
     fallback,
+    freezing,
     fusion,
     index_width,
     layout,
@@ -35,6 +37,8 @@ RULES: Mapping[DecisionKind, Rules] = {
     "vector-access": vector_code.ACCESS_RULES,
     "threads": threads.RULES,
     "rewrite": rewrite.RULES,
+    "cudagraphs": cudagraphs.RULES,
+    "freezing": freezing.RULES,
     "fusion": fusion.RULES,
     "loops": loops.RULES,
 }

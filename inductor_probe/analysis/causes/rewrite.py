@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inductor_probe.analysis.causes.rules import By, Rules
+from inductor_probe.analysis.causes.rules import By, Rules, Source
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.decision import Decision
 
@@ -25,7 +25,11 @@ _EAGER_RANDOM = By("fallback_random", "True", safe=False, applies=_is_random)
 _KEEP_CONSTANTS = By("joint_graph_constant_folding", "False", safe=True)
 
 RULES = Rules(
-    kinds={"replaced": "passed", "removed": "passed", "folded": "passed"},
+    kinds={
+        **dict.fromkeys(("replaced", "removed", "folded", "in-place"), "passed"),
+        "scatter-fused": "analysis",
+        "copied": "missed",
+    },
     changes={
         "pattern": (
             By("pattern_matcher", "False", safe=True, applies=_is_patterns),
@@ -36,5 +40,8 @@ RULES = Rules(
         "identity": (_KEEP_CONSTANTS,),
         "uniform-value": (_KEEP_CONSTANTS,),
         "pass": (_EAGER_RANDOM,),
+        "input-kept": (Source("change-input", safe=False),),
+        "view-of-input": (Source("change-input", safe=False),),
+        "read-later": (Source("read-before", safe=True),),
     },
 )

@@ -20,12 +20,16 @@ from typing import Any, Protocol, cast
 from inductor_probe.capture.recorders import (
     buffers,
     copies,
+    cudagraphs,
+    extern_kernels,
     fallback,
+    freezing,
     fusion,
     index_width,
     layouts,
     loops,
     reduction,
+    reinplacing,
     rewrites,
     threads,
     vector_access,
@@ -64,6 +68,10 @@ RECORDERS: tuple[Recorder, ...] = cast(
         vector_access,
         threads,
         rewrites,
+        reinplacing,
+        extern_kernels,
+        cudagraphs,
+        freezing,
     ),
 )
 

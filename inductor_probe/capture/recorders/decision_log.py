@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass, field, replace
@@ -29,6 +30,7 @@ from inductor_probe.store.decisions import write_decisions
 
 MOST_FRAMES = 6
 """Frames of inductor that are kept of a stack: enough to see who asked."""
+_SOURCE = re.compile(r'File "(?P<path>.+?)", line (?P<line>\d+), in ')
 _INDUCTOR = f"{os.sep}torch{os.sep}_inductor{os.sep}"
 
 
@@ -229,6 +231,12 @@ def hint_of(size: Any, fallback: int) -> int:
     # torch 2.13 has optimization_hint, 2.11 has size_hint.
     ask = getattr(sizes, "optimization_hint", None) or sizes.size_hint
     return int(ask(size, fallback=fallback))
+
+
+def source_of(node: Any) -> str:
+    """Return the line of the user's that a node comes from: `model.py:12`."""
+    frames = list(_SOURCE.finditer(node.meta.get("stack_trace") or ""))
+    return f"{frames[-1]['path']}:{frames[-1]['line']}" if frames else ""
 
 
 def inductor_caller() -> FrameType:

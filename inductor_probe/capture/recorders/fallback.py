@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
-from inductor_probe.capture.recorders.decision_log import DecisionLog, place_of, stack
+from inductor_probe.capture.recorders.decision_log import DecisionLog, named, place_of, size_of, stack
 from inductor_probe.capture.torch_places import wrap
 from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, TorchFrame
 
@@ -27,6 +27,11 @@ KIND: DecisionKind = "fallback"
 
 _LOWERING = "torch/_inductor/lowering.py"
 _HANDLERS = ("handler", "fallback_handler.<locals>.handler")  # its co_name, and its co_qualname
+_IR = "torch/_inductor/ir.py"
+_WRAPPERS = ("_register_lowering.<locals>.wrapped", "wrapped")
+_SORTS = "decompose_sort_ops"
+_MOST_WINDOW = 25
+"""Elements of a window of a pool that code is generated for: lowering.py, `_adaptive_avg_pool2d`."""
 _BOOLEAN = ("torch.bool", "torch.uint8")
 
 Cause = tuple[CauseCode, TorchFrame, dict[str, Operand]]
@@ -162,10 +167,12 @@ class _Recorder:
         lowering: Any = sys.modules["torch._inductor.lowering"]
         if getattr(lowering.lowerings.get(node.target), "_is_fallback_handler", False):
             return "registered-fallback", _last(frames, "GraphLowering.call_function", place), {}
-        inside = [f for f in frames if f.file == _LOWERING and f.function not in _HANDLERS]
+        inside = _lowering_frames(frames)
         if lowering.config.fallback_random and inside and "rand" in inside[0].function:
             return "fallback-random", inside[0], {}
-        return "in-lowering", inside[0] if inside else place, {}
+        known = _known(inside[0].function, node, caller) if inside else None
+        code, operands = known or ("in-lowering", {})
+        return code, inside[0] if inside else place, operands
 
 
 def _graph() -> Any:
@@ -194,6 +201,56 @@ def _types(node: Any) -> tuple[str, ...]:
             if "strided" not in str(leaf.layout):
                 names[str(leaf.layout).removeprefix("torch.")] = None
     return tuple(names)
+
+
+def _lowering_frames(frames: list[TorchFrame]) -> list[TorchFrame]:
+    """Return the frames of the lowering that calls a fallback, not of what is wrapped around it."""
+    inside: list[TorchFrame] = []
+    for frame in frames:
+        if frame.function in _WRAPPERS:
+            break
+        if frame.file != _IR and frame.function not in _HANDLERS:
+            inside.append(frame)
+    return inside
+
+
+def _known(function: str, node: Any, caller: FrameType) -> tuple[CauseCode, dict[str, Operand]] | None:
+    """Return the cause of a fallback inside of a lowering that has one condition for it, None for others."""
+    frame = _frame_of(function, caller)
+    if frame is None:
+        return None
+    names = frame.f_locals
+    if _SORTS in frame.f_code.co_names:
+        return "sort-decomposition-off", {"device": _device(node)}
+    if function == "cat":
+        return "byte-concatenation", {"dtypes": _dtypes(names["inputs"])}
+    if function == "index":
+        return "boolean-index", {"dtypes": _dtypes(index for index in names["indices"] if index is not None)}
+    if function == "convolution_backward_lowering" and names["input"].get_device().type == "cpu":
+        return "no-template", {"device": "cpu"}
+    window = names.get("window_size")
+    if "pool" in function and window is not None and window > _MOST_WINDOW:
+        return "pooling-window", {"window": size_of(window), "window_limit": _MOST_WINDOW}
+    if function.startswith("pow") and names.get("is_integer_pow"):
+        return "integer-power", {"dtype": _types(node)[-1]}
+    return None
+
+
+def _frame_of(function: str, caller: FrameType) -> FrameType | None:
+    frame: FrameType | None = caller
+    while frame is not None and named(frame.f_code)[1] != function:
+        frame = frame.f_back
+    return frame
+
+
+def _device(node: Any) -> str:
+    values = (one.meta.get("val") for one in node.all_input_nodes)
+    return next((str(value.device.type) for value in values if hasattr(value, "device")), "?")
+
+
+def _dtypes(operands: Iterable[Any]) -> tuple[str, ...]:
+    names = (str(operand.get_dtype()).removeprefix("torch.") for operand in operands)
+    return tuple(dict.fromkeys(names))
 
 
 def _last(frames: list[TorchFrame], function: str, default: TorchFrame) -> TorchFrame:

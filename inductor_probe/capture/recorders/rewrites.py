@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
-from inductor_probe.capture.recorders.decision_log import DecisionLog, place_of, stack
+from inductor_probe.capture.recorders.decision_log import DecisionLog, place_of, source_of, stack
 from inductor_probe.capture.torch_places import wrap
 from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, Outcome, TorchFrame
 
@@ -31,7 +31,6 @@ KIND: DecisionKind = "rewrite"
 
 _MOST_NAMES = 24
 """Names of a rewrite that are kept: a pass may rewrite a thousand nodes that hang together."""
-_FRAME = re.compile(r'File "(?P<path>.+?)", line (?P<line>\d+), in ')
 _CALLS_PASS = ("apply_gm_pass", "apply_graph_pass")
 _UNIFORM = "constant_fold_uniform_value"
 _NO_OPS = "remove_noop_ops"
@@ -67,7 +66,7 @@ class _Pass:
     def node_erased(self, node: Any) -> None:
         """Remember a node that is about to be erased, with its inputs, which torch takes from it then."""
         self.erased[node.name] = _Erased(
-            str(node.target), _source(node), tuple(one.name for one in node.all_input_nodes)
+            str(node.target), source_of(node), tuple(one.name for one in node.all_input_nodes)
         )
 
     def node_replaced(self, old: Any, new: str, user: Any) -> None:
@@ -135,7 +134,9 @@ class _Recorder:
             return
         one = self._passes[-1]
         for erased, by in _groups(one):
-            if erased:
+            operators = {node.operator for node in erased.values()}
+            # What a pass takes apart and puts together as it was, like a scatter, is no rewrite.
+            if erased and operators != {str(one.created[name].target) for name in by if name in one.created}:
                 self._passed(one, erased, by)
         for node, entries in self._refused.items():
             if node not in one.erased:
@@ -161,8 +162,6 @@ class _Recorder:
             constant = constants[0] if len(constants) == 1 and str(constants[0].target) == _FULL else None
             if constant is None:
                 cause, outcome = "identity", "removed"
-            elif all(node.operator == _FULL for node in erased.values()):
-                return  # it writes each constant anew, as it was
             else:
                 cause, outcome = "uniform-value", "folded"
                 operands["value"] = str(constant.args[1])
@@ -282,7 +281,11 @@ def _groups(one: _Pass) -> Iterable[tuple[dict[str, _Erased], list[str]]]:
 
     by: dict[str, dict[str, None]] = {}
     replaced = {old for old, _ in one.links}
-    for old, new in one.links:
+    took_over_later = dict(one.links)
+    for old, direct in one.links:
+        new = direct
+        while new in one.created and new in one.erased and new in took_over_later:
+            new = took_over_later[new]  # made and taken away within the pass
         join(old, new)
         if old in erased and new not in group and new not in one.erased:
             by.setdefault(old, {})[new] = None
@@ -340,12 +343,6 @@ def _operators(targets: Iterable[str]) -> tuple[str, ...]:
     """Return operators, each once: `aten.mm.default`, `getitem`; an address is no name."""
     names = (re.sub(r"^<.*?([\w.]+)(?: at 0x\w+)?>$", r"\1", target) for target in targets)
     return tuple(dict.fromkeys(names))[:_MOST_NAMES]
-
-
-def _source(node: Any) -> str:
-    """Return the line of the user's that a node comes from: `model.py:12`."""
-    frames = list(_FRAME.finditer(node.meta.get("stack_trace") or ""))
-    return f"{frames[-1]['path']}:{frames[-1]['line']}" if frames else ""
 
 
 _recorder = functools.cache(_Recorder)

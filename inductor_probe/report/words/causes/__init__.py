@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from inductor_probe.model.decision import DecisionKind
 from inductor_probe.report.words.causes import (
     copies,
+    cudagraphs,
     fallback,
+    freezing,
     fusion,
     index_width,
     layout,
@@ -35,6 +37,8 @@ WORDS: Mapping[DecisionKind, KindWords] = {
     "vector-access": vector_code.ACCESS_WORDS,
     "threads": threads.WORDS,
     "rewrite": rewrite.WORDS,
+    "cudagraphs": cudagraphs.WORDS,
+    "freezing": freezing.WORDS,
     "fusion": fusion.WORDS,
     "loops": loops.WORDS,
 }

@@ -4,8 +4,17 @@ from __future__ import annotations
 
 from inductor_probe.report.words.causes.rows import CauseWords, KindWords
 
+_TEMPLATES = (
+    "max-autotune-off", "template-backend-off", "template-dtype", "weight-not-constant", "templates-slower",
+    "template-refused", "no-template",
+)  # fmt: skip
+"""Causes of a library's kernel in place of a template."""
+
 WORDS = KindWords(
-    outcomes={"extern": "{subject} calls torch's own {operator}"},
+    outcomes={
+        "extern": "{subject} calls torch's own {operator}",
+        **{("extern", code): "{subject} calls {operator}" for code in _TEMPLATES},
+    },
     causes={
         "unsupported-type": CauseWords(
             "inductor generates no code for a node that takes or makes {types}", "no code for {types}"
@@ -44,6 +53,41 @@ WORDS = KindWords(
         "fallback-random": CauseWords(
             "fallback_random asks for the random numbers of eager mode", "fallback_random"
         ),
+        "pooling-window": CauseWords(
+            "its window has {window} elements, and inductor generates code up to {window_limit}",
+            "window of {window} > {window_limit}",
+        ),
+        "integer-power": CauseWords(
+            "powers of {dtype} are generated for small constant exponents only", "power of {dtype}"
+        ),
+        "byte-concatenation": CauseWords(
+            "on a CPU it leaves a concatenation to torch if all operands are int8 or uint8 (here {dtypes})",
+            "concatenation of {dtypes}",
+        ),
+        "sort-decomposition-off": CauseWords(
+            "it is generated as a sort only if triton.decompose_sort_ops asks for it, and that is off",
+            "decompose_sort_ops is off",
+        ),
+        "max-autotune-off": CauseWords(
+            "max_autotune is off, so no template was tried", "max_autotune is off"
+        ),
+        "template-backend-off": CauseWords(
+            "{backend} is not among the backends of autotuning: {backends}", "no {backend} in the backends"
+        ),
+        "template-dtype": CauseWords("there is no template for {dtype}", "no template for {dtype}"),
+        "weight-not-constant": CauseWords(
+            "a C++ template packs its second operand ahead of time, and it is no constant of the graph",
+            "second operand is no constant",
+        ),
+        "templates-slower": CauseWords(
+            "it was faster than {templates:# template} when they were timed",
+            "faster than {templates:# template}",
+        ),
+        "template-refused": CauseWords(
+            "{function} found no template that fits; use_cpp_gemm_template or use_triton_template says when",
+            "no template fits",
+        ),
+        "no-template": CauseWords("inductor has no template for it on {device}", "no template on {device}"),
         "in-lowering": CauseWords(
             "the lowering itself calls it ({function}); torch's source at that line says when",
             "called by its lowering",
@@ -62,6 +106,17 @@ WORDS = KindWords(
         "no-deterministic-algorithms": "let torch use algorithms that are not deterministic; sums of floats "
         "then differ from run to run",
         "fallback_random": "generates the random numbers, which are then others than in eager mode",
+        "smaller-window": "pool in two steps, or with a window of at most 25 elements",
+        "constant-power": "multiply, or give the exponent as a constant",
+        "other-dtype": "concatenate another dtype",
+        "triton.decompose_sort_ops": "sorts all of the dimension in generated code; time it",
+        "max_autotune": "times templates against the library's kernel; compiling takes much longer",
+        "constant-weight-and-autotune": "make the second operand a parameter of the module, compile without "
+        "gradients with torch._inductor.config.freezing = True, and set max_autotune",
+        "max_autotune_gemm_backends": "offers its templates, too",
+        "template-dtype": "use float32, bfloat16 or float16",
+        "constant-weight": "make it a parameter of the module, and compile without gradients with "
+        "torch._inductor.config.freezing = True",
         "read-the-lowering": "read the lowering there: other sizes, dtypes or devices may be compiled",
     },
 )

@@ -28,6 +28,8 @@ WORDS = KindWords(
         "replaced": "{nodes:4} became {by:4}",
         "removed": "{nodes:4} {n_gone:?was/were} removed[, and {by:2} used in {n_gone:?its/their} place]",
         "folded": "{nodes:4} became a constant",
+        "in-place": "{nodes:2} writes into {argument} itself",
+        "copied": "{nodes:2} writes into a copy of {argument}",
         "not-replaced": "{nodes:4} stayed as {n_gone:?it was/they were}",
     },
     causes={
@@ -46,12 +48,31 @@ WORDS = KindWords(
             "the pass {place} does so[: {by_operators:4} in place of {operators:4}]",
             "{operators:3}[ by {by_operators:3}], {pass}",
         ),
+        "copied-back": CauseWords(
+            "the caller wants that input changed", "{operators}: the input is changed in any case"
+        ),
+        "not-read-later": CauseWords("nothing reads {argument} after it", "{operators}: not read later"),
+        "input-kept": CauseWords(
+            "{argument} is an input of the graph, and the caller keeps it as it was",
+            "{operators}: an input, which stays as it was",
+        ),
+        "view-of-input": CauseWords(
+            "{argument} is a view of the input {input}, and the result is not written back there",
+            "{operators}: a view of an input",
+        ),
+        "read-later": CauseWords("{reader} reads {argument} after it", "{operators}: read later"),
+        "scatter-fused": CauseWords(
+            "a scatter into a view is fused with what it takes and gives, as neither is in memory anyway",
+            "{operators}: fused instead",
+        ),
         "check-refused": CauseWords(
             "{patterns:3} of {place} matched {operators:4}, and its check {check} refused",
             "{operators:3}, {check} refused {patterns:2}",
         ),
     },
     changes={
+        "change-input": "change the input in place (index_put_), if the caller allows for it",
+        "read-before": "read the value before it is changed, or compute it once more",
         "disabled_passes": "leaves out the pass, of joint and post-grad passes all of that name",
         "pattern_matcher": "leaves out all patterns",
         "fallback_random": "calls torch for random numbers, which are then those of eager mode",

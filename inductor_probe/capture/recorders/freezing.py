@@ -1,0 +1,87 @@
+"""Whether parameters were made constants of the graph, and what was computed of them ahead of time.
+
+`freeze` is asked for by `config.freezing`, where no gradients are; it runs before the graph has a folder.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from inductor_probe.capture.recorders.decision_log import DecisionLog, place_of
+from inductor_probe.capture.torch_places import wrap
+from inductor_probe.model.decision import DecisionKind, Operand, TorchFrame
+
+KIND: DecisionKind = "freezing"
+
+
+class _Recorder:
+    def __init__(self, log: DecisionLog) -> None:
+        self._log = log
+        self._folded = 0
+
+    def around_replace(self, replace: Callable[..., Any]) -> Callable[..., Any]:
+        """Return `replace_node_with_constant` so that what is folded of frozen parameters is recorded."""
+        place = place_of(replace)
+
+        def replace_and_record(gm: Any, node: Any, *args: Any, **kwargs: Any) -> Any:
+            operator, is_parameter = str(node.target), node.op == "placeholder"
+            name = node.name
+            result = replace(gm, node, *args, **kwargs)
+            if not is_parameter:
+                self._log.safely(self._fold, place, name, operator)
+            return result
+
+        return replace_and_record
+
+    def _fold(self, place: TorchFrame, name: str, operator: str) -> None:
+        self._folded += 1
+        self._log.record(
+            KIND, ((name,),), "folded", "frozen-inputs", place,
+            operands={"nodes": (name,), "operators": (operator,)}, subject_type="fx", waits=True,
+        )  # fmt: skip
+
+    def frozen(self, place: TorchFrame, result: Any, dynamo: Any, graph: Any, inputs: Any) -> None:
+        """Record how many inputs became constants, after all of the graph was folded."""
+        kept = len(result[1])
+        operands: dict[str, Operand] = {"constants": len(inputs) - kept, "inputs": kept}
+        folded, self._folded = self._folded, 0
+        operands["folded"] = folded
+        self._log.record(
+            KIND, (), "frozen" if len(inputs) > kept else "not-frozen",
+            "parameters" if len(inputs) > kept else "no-parameters", place,
+            operands=operands, subject_type="graph", waits=True,
+        )  # fmt: skip
+
+    def around_main(self, compile_main: Callable[..., Any]) -> Callable[..., Any]:
+        """Return `compile_fx` so that freezing that was asked for in vain is seen."""
+        place = place_of(compile_main)
+
+        def compile_and_record(*args: Any, **kwargs: Any) -> Any:
+            self._log.safely(self._asked, place)
+            return compile_main(*args, **kwargs)
+
+        return compile_and_record
+
+    def _asked(self, place: TorchFrame) -> None:
+        if sys.modules["torch._inductor.config"].freezing and sys.modules["torch"].is_grad_enabled():
+            self._log.record(
+                KIND, (), "not-frozen", "gradients-enabled", place, operands={}, subject_type="graph",
+                waits=True, key="graph",
+            )  # fmt: skip
+
+
+_recorder = functools.cache(_Recorder)
+"""One a log, for the three modules that it hooks."""
+
+HOOKS = {
+    "torch._inductor.constant_folding": lambda module, log: wrap(
+        module, "replace_node_with_constant", _recorder(log).around_replace
+    ),
+    "torch._inductor.freezing": lambda module, log: wrap(
+        module, "freeze", log.observed(_recorder(log).frozen)
+    ),
+    "torch._inductor.compile_fx": lambda module, log: wrap(module, "compile_fx", _recorder(log).around_main),
+}

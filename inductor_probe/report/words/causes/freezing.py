@@ -1,0 +1,35 @@
+"""Words for freezing: torch/_inductor/freezing.py and constant_folding.py."""
+
+from __future__ import annotations
+
+from inductor_probe.report.words.causes.rows import CauseWords, KindWords
+
+WORDS = KindWords(
+    outcomes={
+        "frozen": "{constants:# input} of the graph became {constants:?a constant/constants}",
+        "not-frozen": "no input of the graph became a constant",
+        "folded": "{nodes:4} became a constant",
+    },
+    causes={
+        "parameters": CauseWords(
+            "freezing is on, and they are parameters that nothing changes; {folded:# value} of "
+            "constants alone {folded:?was/were} computed ahead",
+            "{constants:# constant}, {folded:# value} computed ahead",
+        ),
+        "no-parameters": CauseWords(
+            "freezing is on, and none of the {inputs:# input} is a parameter that nothing changes",
+            "no parameters",
+        ),
+        "gradients-enabled": CauseWords(
+            "freezing is on, and needs torch.no_grad() or inference mode", "gradients are enabled"
+        ),
+        "frozen-inputs": CauseWords("{operators:2} of constants alone", "{operators:2} of constants"),
+    },
+    changes={
+        "freezing": "keeps parameters as inputs; kernels for packed weights are then not available",
+        "frozen-early": "set it for the process (torch._inductor.config.freezing = True), not as an option "
+        "of torch.compile: dynamo makes parameters constants or inputs before it sees options",
+        "own-parameters": "compile a module that owns its weights, and does not change them",
+        "no-gradients": "compile and call it below torch.no_grad()",
+    },
+)

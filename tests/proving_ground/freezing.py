@@ -1,0 +1,91 @@
+"""Whether parameters became constants: a program for each cause, with its flip."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from inductor_probe.scenario import Scenario
+from tests.proving_ground.programs import Program, scenario_of
+from tests.proving_ground.tensors import floats
+
+LINEAR = torch.nn.Linear(16, 16)
+
+
+def linear(values: torch.Tensor) -> torch.Tensor:
+    """Return what a module with parameters of its own computes."""
+    return LINEAR(values)
+
+
+def scaled_linear(values: torch.Tensor) -> torch.Tensor:
+    """Return the same with a weight that is computed of a parameter."""
+    return torch.nn.functional.linear(values, LINEAR.weight * 2, LINEAR.bias)
+
+
+def without_gradients(function: Callable[..., torch.Tensor], *inputs: torch.Tensor) -> torch.Tensor:
+    """Call a function where no gradients are recorded."""
+    with torch.no_grad():
+        return function(*inputs)
+
+
+def frozen(function: Callable[..., torch.Tensor], *inputs: torch.Tensor) -> torch.Tensor:
+    """Call a function under the setting, which dynamo does not see if it is an option."""
+    config: Any = sys.modules["torch._inductor.config"]
+    with torch.no_grad(), config.patch(freezing=True):
+        return function(*inputs)
+
+
+def with_gradients(function: Callable[..., torch.Tensor], *inputs: torch.Tensor) -> torch.Tensor:
+    """Call a function where gradients are recorded."""
+    return function(*inputs).detach()
+
+
+PROGRAMS = {
+    "linear": Program(
+        code="parameters",
+        function=linear,
+        inputs=lambda: floats(16, 16),
+        among=("frozen",),
+        operands={"constants": 2, "inputs": 1},
+        step=frozen,
+        flipped_step=without_gradients,
+    ),
+    "option": Program(
+        code="no-parameters",
+        function=linear,
+        inputs=lambda: floats(16, 16),
+        among=("frozen", "not-frozen"),
+        operands={"inputs": 3},
+        step=without_gradients,
+        settings={"freezing": True},
+        flipped_step=frozen,
+        turned=("frozen", "parameters"),
+    ),
+    "gradients": Program(
+        code="gradients-enabled",
+        function=linear,
+        inputs=lambda: floats(16, 16),
+        among=("frozen", "not-frozen"),
+        step=with_gradients,
+        settings={"freezing": True},
+        flipped_step=frozen,
+        turned=("frozen", "parameters"),
+    ),
+    "scaled_weight": Program(
+        code="frozen-inputs",
+        function=scaled_linear,
+        inputs=lambda: floats(16, 16),
+        about=("mul",),
+        operands={"operators": ("aten.mul.Tensor",)},
+        step=frozen,
+        flipped_step=without_gradients,
+    ),
+}
+
+scenario: Scenario = scenario_of(PROGRAMS)
+
+if __name__ == "__main__":
+    scenario.main()
