@@ -17,22 +17,52 @@ DECISIONS_NAME = "probe_decisions.jsonl"
 
 VectorisationCause: TypeAlias = Literal[
     "no-vector-isa", "no-loops", "dtype-not-vectorisable", "non-contiguous-accesses", "short-inner-range",
-    "one-dimension", "two-dimensions",
+    "contiguous-only-loop", "two-contiguous-loops", "most-contiguous-loop", "no-contiguous-loop",
+    "range-below-vector", "short-low-precision-range",
+    "partial-vector", "tail-not-worthwhile", "tail-vectorisation-off",
+    "transposed-access", "constant-stride", "varying-stride", "indirect-access", "atomic-access",
 ]  # fmt: skip
-"""torch/_inductor/codegen/cpp.py, `CppKernelProxy.codegen_functions` and `TilingSelect.select_tiling`:
+"""Of a C++ loop nest; torch/_inductor/codegen/cpp.py. `scalar`, by `TilingSelect.select_tiling`:
 
 - `no-vector-isa`: the machine has none that inductor knows, or `cpp.simdlen` rules them out; simdlen.
 - `no-loops`: the kernel has no loop variable: `TilingSelect` is not asked.
 - `dtype-not-vectorisable`: dtypes (those outside of VECTORIZABLE_DTYPES), nodes and node_operations that
   have them.
 - `non-contiguous-accesses`: non_contiguous (accesses), operations, share, count_limit, share_limit, loop,
-  range, how many of each: loads, stores, index_exprs, value_exprs; the first of them, as tuples of equal
-  lengths: nodes, node_operations, buffers, indices, strides (along the loop); contiguous_nodes: those
-  without any.
-- `short-inner-range`: range, range_limit, operations, operations_limit, factor, loop.
-- `one-dimension`: vectorised; factor, isa, loop, range; operations, non_contiguous (without
-  `cpp.enable_tiling_heuristics` torch counts none). `two-dimensions`: in 2-D tiles with a transposition;
-  factor, isa, loops, ranges.
+  range, loop_cause (why it is the candidate), how many of each: loads, stores, index_exprs, value_exprs; the
+  first of them, as tuples of equal lengths: nodes, node_operations, buffers, indices, strides (along the
+  loop); contiguous_nodes: those without any.
+- `short-inner-range`: range, range_limit, operations, operations_limit, factor, loop, loop_cause.
+- `tail-vectorisation-off`, `tail-not-worthwhile`: all of it is a tail; operands as below.
+
+`vectorised` (some vectors are full) or `underfilled`: loops, ranges, factor, isa, bit_width, for each of the
+dtypes, vectors: how many vectors of the machine factor elements fill; of one loop, operations and
+non_contiguous (without `cpp.enable_tiling_heuristics` torch counts none). `vectorised` has why torch takes
+these loops; `TilingSelect._select_tiling_indices`:
+
+- `contiguous-only-loop`: the innermost of the loops that are strided in no access.
+- `two-contiguous-loops`: two are contiguous somewhere, and the inner one is the innermost, and elsewhere
+  strided: 2-D tiles with a transposition.
+- `most-contiguous-loop`: the one that most accesses are contiguous along. `no-contiguous-loop`: the last one.
+- `range-below-vector`: `underfilled`: a masked vector is all there is; full_vectors, tails.
+
+These, and what has a loop_cause, have for each loop of the nest, as tuples of equal lengths: all_loops,
+all_ranges, contiguous (accesses with stride 1), constant_stride, other_stride (`true` where some access has
+one).
+
+What is not as it should be in a vectorised nest:
+
+- `half-width`, `short-low-precision-range`: all of it is bfloat16 or float16, and as many elements as a
+  vector has float32 are computed at once; ranges, range_limit, factor, isa, bit_width.
+- `masked-tail`, `partial-vector`: factor, and of the vectorised loops: loops, ranges, full_vectors, tails
+  (elements that are left). `scalar-tail`: `tail-vectorisation-off`: by `cpp.enable_loop_tail_vec`;
+  `tail-not-worthwhile`: masks, non_contiguous, operations, share, share_limit, tail, tail_limit.
+- `lane-by-lane` or `transposed`: the costliest way in which it reaches memory (`CppVecKernel`,
+  `CppTile2DKernel`), with factor, loops; by_lane, transposed (how many accesses); the first of them, the
+  costliest before, as tuples of equal lengths: nodes, node_operations, buffers, indices, strides, causes (one
+  of these codes). `transposed-access`: by 2-D tiles. `constant-stride`, `varying-stride` (no number along the
+  loop), `indirect-access` (the index is itself loaded): an array is filled in a loop over the lanes.
+  `atomic-access`: `atomic_add_vec`.
 """
 
 FallbackCause: TypeAlias = Literal[
@@ -104,54 +134,6 @@ its own, since it was fused into its only readers or inlined.
   operations_limit, into.
 """
 
-VectorLoopCause: TypeAlias = Literal[
-    "contiguous-only-loop", "two-contiguous-loops", "most-contiguous-loop", "no-contiguous-loop"
-]  # fmt: skip
-"""`TilingSelect._select_tiling_indices`, whether or not the nest is vectorised then. Each with chosen, and
-for each of the loops, as tuples of equal lengths: loops, ranges, contiguous (accesses with stride 1),
-constant_stride, other_stride (`true` where some access has one).
-
-- `contiguous-only-loop`: the innermost of the loops that are strided in no access.
-- `two-contiguous-loops`: two are contiguous somewhere, and the inner one is the innermost, and elsewhere
-  strided.
-- `most-contiguous-loop`: the one that most accesses are contiguous along. `no-contiguous-loop`: the last one.
-"""
-
-VectorWidthCause: TypeAlias = Literal["float-lanes", "low-precision-lanes", "short-low-precision-range"]
-"""`TilingSelect.select_tiling`, of a nest that is vectorised. Each with factor, isa, bit_width, and for
-each of the dtypes, vectors: how many vectors of the machine factor elements fill.
-
-- `float-lanes`: as many elements as a vector has float32. `low-precision-lanes`: all of the nest is
-  bfloat16 or float16: twice as many. `short-low-precision-range`: half of that; ranges, range_limit.
-"""
-
-VectorTailCause: TypeAlias = Literal[
-    "whole-vectors", "partial-vector", "range-below-vector", "tail-not-worthwhile", "tail-vectorisation-off"
-]  # fmt: skip
-"""`CppKernelProxy.codegen_functions`, of a nest that is vectorised. Each with factor, and for each of the
-vectorised loops: loops, ranges, full_vectors, tails (elements that are left).
-
-- `whole-vectors`: none is left. `partial-vector`: they are computed with a mask.
-- `range-below-vector`: the same, and there is no full vector at all.
-- `tail-not-worthwhile`: a scalar loop; masks, non_contiguous, operations, share, share_limit, tail,
-  tail_limit.
-- `tail-vectorisation-off`: a scalar loop, by `cpp.enable_loop_tail_vec`.
-"""
-
-VectorAccessCause: TypeAlias = Literal[
-    "contiguous-accesses", "transposed-access", "constant-stride", "varying-stride", "indirect-access",
-    "atomic-access",
-]  # fmt: skip
-"""`CppVecKernel` and `CppTile2DKernel`, of a nest that is vectorised: the costliest way in which it reaches
-memory, with factor, loops; by_lane, transposed (how many accesses); the first of them, costliest first, as
-tuples of equal lengths: nodes, node_operations, buffers, indices, strides, causes (one of these codes).
-
-- `contiguous-accesses`: all move whole vectors, or one scalar for all lanes. `transposed-access`: by 2-D
-  tiles.
-- `constant-stride`, `varying-stride` (no number along the loop), `indirect-access` (the index is itself
-  loaded): an array is filled in a loop over the lanes. `atomic-access`: `atomic_add_vec`.
-"""
-
 ThreadsCause: TypeAlias = Literal[
     "loops-divided", "inner-loop-longer", "reduction-boundary", "reduction-under-vector-loop",
     "little-work-per-iteration", "dynamic-threads", "little-work", "one-thread-set", "no-loop-to-divide",
@@ -165,7 +147,7 @@ of a vectorised loop, vectors).
 - `inner-loop-longer`: not the outer loops, as the one after them has more steps; outer_steps, inner_steps,
   ratio_limit.
 - `reduction-under-vector-loop`: the outer loops, though the one after them has more steps: it is a reduction
-  below a vectorised loop that has a scalar kernel (`vector-tail`); outer_steps, inner_steps, ratio_limit.
+  below a vectorised loop that has a scalar tail; outer_steps, inner_steps, ratio_limit.
 - Fewer iterations than threads: `reduction-boundary`: the next_loop is a reduction, and those before are not;
   outer_steps, inner_steps, ratio_limit. `little-work-per-iteration`: work_of_next_loop for a thread is below
   min_chunk_size.
@@ -424,15 +406,14 @@ FreezingCause: TypeAlias = Literal["parameters", "no-parameters", "gradients-ena
 """
 
 DecisionKind: TypeAlias = Literal[
-    "vectorisation", "fallback", "realization", "vector-loop", "vector-width", "vector-tail",
-    "vector-access", "threads", "fusion", "reduction", "index-width", "layout", "copy",
+    "vectorisation", "fallback", "realization", "threads", "fusion", "reduction", "index-width", "layout",
+    "copy",
     "loops",
     "rewrite", "cudagraphs", "freezing",
 ]  # fmt: skip
 Outcome: TypeAlias = Literal[
-    "vectorised", "scalar", "extern", "realised", "inlined", "innermost-loop", "outer-loop",
-    "two-loops", "full-width", "half-width", "no-tail", "masked-tail", "scalar-tail", "contiguous",
-    "transposed", "lane-by-lane", "parallel", "one-thread",
+    "vectorised", "underfilled", "scalar", "half-width", "masked-tail", "scalar-tail", "lane-by-lane",
+    "transposed", "extern", "realised", "inlined", "contiguous", "parallel", "one-thread",
     "fused", "refused", "postponed", "not-tried", "undone",
     "unrolled", "split", "not-split", "persistent", "looped", "INNER", "OUTER", "OUTER_TINY", "DEFAULT",
     "int32", "int64",
@@ -446,10 +427,6 @@ CauseCode: TypeAlias = Literal[
     VectorisationCause,
     FallbackCause,
     RealizationCause,
-    VectorLoopCause,
-    VectorWidthCause,
-    VectorTailCause,
-    VectorAccessCause,
     ThreadsCause,
     FusionCause,
     ReductionCause,
@@ -461,6 +438,22 @@ CauseCode: TypeAlias = Literal[
     CudagraphsCause,
     FreezingCause,
 ]
+QUESTIONS: tuple[frozenset[Outcome], ...] = (
+    frozenset({"vectorised", "underfilled", "scalar"}),
+    frozenset({"masked-tail", "scalar-tail"}),
+    frozenset({"lane-by-lane", "transposed"}),
+    frozenset({"in-order", "reordered"}),
+    frozenset({"merged", "separate"}),
+    frozenset({"divided"}),
+    frozenset({"unrolled", "split", "not-split"}),
+    frozenset({"persistent", "looped"}),
+    frozenset({"INNER", "OUTER", "OUTER_TINY", "DEFAULT"}),
+    frozenset({"replaced"}),
+    frozenset({"removed"}),
+    frozenset({"folded"}),
+    frozenset({"not-replaced"}),
+)
+"""Outcomes between which torch chooses at one place, of the kinds that decide more than once of a subject."""
 Operand: TypeAlias = bool | int | float | str | tuple[str, ...]
 """What torch compared. A symbolic size is its text."""
 
@@ -509,6 +502,11 @@ class Decision:
     stack: tuple[TorchFrame, ...] = ()
     speculative: bool = False
     times: int = 1
+
+    @property
+    def question(self) -> frozenset[Outcome]:
+        """The outcomes that torch chose among, as far as its kind has several choices: see `QUESTIONS`."""
+        return next((question for question in QUESTIONS if self.outcome in question), frozenset())
 
     def operand(self, name: str) -> Operand | None:
         """Return the operand called `name`, None where the decision has none."""

@@ -39,8 +39,8 @@ def scalar(number: int, *nodes: str, **changes: object) -> Decision:
 
 def vectorised(number: int, *nodes: str) -> Decision:
     operands: dict[str, Operand] = {
-        "loop": "x0",
-        "range": 64,
+        "loops": ("x0",),
+        "ranges": ("64",),
         "factor": 16,
         "operations": 3,
         "non_contiguous": 0,
@@ -51,7 +51,7 @@ def vectorised(number: int, *nodes: str) -> Decision:
         "node",
         (nodes,),
         "vectorised",
-        "one-dimension",
+        "contiguous-only-loop",
         tuple(operands.items()),
         PLACE,
     )
@@ -227,13 +227,13 @@ def test_diff_says_which_decision_changed_and_its_cause_on_both_sides(
     (tmp_path / "hflip_cl").rename(tmp_path / "before")
     before = tmp_path / "before" / before.relative_to(tmp_path / "hflip_cl")
     ran = probe("diff", before, recorded("hflip_cl", [vectorised(1, "op0")]))
+    scalar_, vectors = "inner range 3 < 16/4 with 2 operations", "along x0 (64) by 16, nowhere strided"
     assert (
         "A and B compute the same" in ran.out
-        or "op0: scalar (inner range 3 < 16/4 with 2 operations) -> vectorised (along x0, 64 by 16)"
-        in ran.out
+        or f"op0: scalar ({scalar_}) -> vectorised ({vectors})" in ran.out
     )
     (change,) = json.loads(probe("diff", before, tmp_path / "hflip_cl", "--json").out)["diff"]["decisions"]
-    assert (change["a"]["cause"], change["b"]["cause"]) == ("short-inner-range", "one-dimension")
+    assert (change["a"]["cause"], change["b"]["cause"]) == ("short-inner-range", "contiguous-only-loop")
 
 
 def test_layouts_and_fusion_say_what_was_recorded(probe: Probe, recorded: Recorded) -> None:

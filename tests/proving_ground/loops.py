@@ -8,9 +8,6 @@ from inductor_probe.scenario import Scenario
 from tests.proving_ground.programs import Program, scenario_of
 from tests.proving_ground.tensors import add_one, floats
 
-ORDER = ("in-order", "reordered")
-MERGED = ("merged", "separate")
-
 
 def add_to_transposed(values: torch.Tensor) -> torch.Tensor:
     """Return what is read along its first dimension, and written so."""
@@ -57,7 +54,6 @@ PROGRAMS = {
         code="strides-favour-order",
         function=add_to_transposed,
         inputs=lambda: floats(64, 128),
-        among=ORDER,
         operands={"order": ("d1", "d0"), "loops": ("64", "128"), "votes_to_swap": 2, "votes_to_keep": 0},
         flip={"pick_loop_orders": False},
         turned=("in-order", "loop-orders-off"),
@@ -66,7 +62,6 @@ PROGRAMS = {
         code="strides-in-order",
         function=add_one,
         inputs=lambda: floats(64, 128),
-        among=ORDER,
         operands={"order": ("d0", "d1"), "dimensions": ("d0", "d1"), "votes_to_swap": 0, "votes_to_keep": 2},
         flipped_function=add_to_transposed,
         turned=("reordered", "strides-favour-order"),
@@ -75,7 +70,6 @@ PROGRAMS = {
         code="strides-tied",
         function=copy_transposed,
         inputs=lambda: floats(64, 128),
-        among=ORDER,
         operands={
             "accesses": ("write of buf0 (64, 1)", "read of arg0_1 (1, 128)"),
             "votes_to_swap": 1, "votes_to_keep": 1,
@@ -87,7 +81,6 @@ PROGRAMS = {
         code="loop-orders-off",
         function=add_to_transposed,
         inputs=lambda: floats(64, 128),
-        among=ORDER,
         settings={"pick_loop_orders": False},
         flip={"pick_loop_orders": True},
         turned=("reordered", "strides-favour-order"),
@@ -96,7 +89,6 @@ PROGRAMS = {
         code="contiguous-loops",
         function=add_one,
         inputs=lambda: floats(64, 128),
-        among=MERGED,
         operands={"sizes": ("64", "128"), "loops": ("8192",)},
         flipped_function=add_to_part,
         turned=("separate", "loops-not-contiguous"),
@@ -105,7 +97,6 @@ PROGRAMS = {
         code="loops-not-contiguous",
         function=add_to_part,
         inputs=lambda: floats(64, 128),
-        among=MERGED,
         operands={
             "loops": ("64", "100"), "outer": "d0", "inner": "d1", "outer_stride": 128, "needed_stride": 100,
             "does": "read of", "buffer": "arg0_1", "index": "128*d0 + d1",
@@ -118,7 +109,6 @@ PROGRAMS = {
         function=add_both,
         inputs=values_and_rows,
         about=("op0",),
-        among=MERGED,
         operands={"sizes": ("64", "4096"), "loops": ("64", "4096"), "partner": "op1", "index": "d0"},
         flipped_function=add_apart,
         turned=("merged", "contiguous-loops"),
@@ -127,7 +117,6 @@ PROGRAMS = {
         code="divided-index",
         function=add_groups,
         inputs=lambda: (*floats(2, 96, 960), *floats(2, 32)),
-        among=("divided",),
         operands={"range": 960, "divisor": 30, "loops": ("2", "96", "32", "30")},
         flipped_function=add_channels,
     ),

@@ -24,10 +24,11 @@ class Program:
     Attributes:
         code: of the cause. function, inputs: what is compiled; inputs are made when the case runs.
         about: names of the subject that the decision is about (`op0`), or two such groups: a pair of nodes,
-            what kept them apart in the end, or fused them. None: the only one of its kind.
+            what kept them apart in the end, or fused them. None: the only one of its kind. Where the kind
+            has several questions (`Decision.question`), it is the one of the code.
         flipped_about: where the flip numbers nodes anew.
         exact: the decision about just this pair, though nodes that hold it were decided about later.
-        among: outcomes of the question that is meant, where the kind has several about one subject.
+        among: outcomes of the question that is meant, where code and `Decision.question` do not say it.
         operands: what must be recorded, as far as it is the same on every machine.
         settings: of inductor, in both cases. flip: settings that turn the decision.
         flipped_function, flipped_inputs: changes of source that do, in place of `function` and `inputs`.
@@ -35,6 +36,7 @@ class Program:
         dynamic, flipped_dynamic: whether sizes are symbolic.
         step, flipped_step: how the function is called, if not plainly; see `Check`.
         device: where it compiles; one for `cuda` is dumped where there is a GPU only.
+        since: the version of torch that has the rule, where the oldest that is supported has it not.
     """
 
     code: str
@@ -53,6 +55,7 @@ class Program:
     step: Callable[..., torch.Tensor] | None = None
     flipped_step: Callable[..., torch.Tensor] | None = None
     device: str = "cpu"
+    since: str = "2.11"
     flipped_about: tuple[str, ...] | tuple[tuple[str, ...], tuple[str, ...]] | None = None
     exact: bool = False
 

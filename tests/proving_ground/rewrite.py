@@ -150,7 +150,6 @@ PROGRAMS = {
         code="pattern",
         function=attention,
         inputs=lambda: floats(2, 4, 16, 16),
-        among=("replaced",),
         operands={"pattern": "_sfdp_pattern_1_inference", "stage": "joint_graph"},
         flipped_function=attention_of_sums,
     ),
@@ -158,14 +157,12 @@ PROGRAMS = {
         code="pattern",
         function=attention,
         inputs=lambda: floats(2, 4, 16, 16),
-        among=("replaced",),
         flip={"pattern_matcher": False},
     ),
     "attention_without_pass": Program(
         code="pattern",
         function=attention,
         inputs=lambda: floats(2, 4, 16, 16),
-        among=("replaced",),
         flip={"disabled_passes": "pass_pattern_0,pass_pattern_1"},
     ),
     "copy": Program(

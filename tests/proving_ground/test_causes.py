@@ -6,7 +6,7 @@ import importlib
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import get_args
 
@@ -25,10 +25,6 @@ KINDS = (
     "vectorisation",
     "fallback",
     "realization",
-    "vector-loop",
-    "vector-width",
-    "vector-tail",
-    "vector-access",
     "threads",
     "fusion",
     "reduction",
@@ -51,7 +47,12 @@ PROGRAMS: Mapping[str, Mapping[str, Program]] = {
     kind: importlib.import_module(f"tests.proving_ground.{module(kind)}").PROGRAMS for kind in KINDS
 }
 DEVICES = {
-    device: [(kind, name) for kind in KINDS for name, one in PROGRAMS[kind].items() if one.device == device]
+    device: [
+        (kind, name)
+        for kind in KINDS
+        for name, one in PROGRAMS[kind].items()
+        if one.device == device and torch.__version__ >= one.since
+    ]
     for device in ("cpu", "cuda")
 }
 
@@ -97,26 +98,33 @@ def decided(tmp_path_factory: pytest.TempPathFactory) -> Decided:
     return decisions
 
 
-def decision_of(program: Program, decisions: list[Decision], *, flipped: bool = False) -> Decision | None:
-    """Return the one decision that a program is about and that was kept, None where there is none.
+def decision_of(
+    program: Program, decisions: list[Decision], question: Collection[str] | None = None
+) -> Decision | None:
+    """Return the decision that a program is about and that was kept, None where there is none.
 
     Of a pair (two groups): the last one, about nodes that hold it, or with `exact` about just these groups.
+
+    Args:
+        question: outcomes of the one that is meant; None: that which has the code of the program. Of the
+            flipped program it is known.
     """
-    about = (program.flipped_about if flipped else None) or program.about
+    about = (program.flipped_about if question is not None else None) or program.about
     if about and isinstance(about[0], tuple):
         first, second = about
         if not program.exact:
             return decision_of_pair(decisions, first, second)
         return next((one for one in reversed(decisions) if {*one.subjects} == {*about}), None)
-    of = [
-        one
-        for one in decisions
-        if not one.speculative
-        and (about is None or about in (one.subjects or ((),)))
-        and (not program.among or one.outcome in program.among)
-    ]
-    assert len(of) <= 1, of
-    return of[0] if of else None
+    of: dict[Collection[str], Decision] = {}
+    for one in decisions:
+        if program.among and one.outcome not in program.among:
+            continue
+        if not one.speculative and (about is None or about in (one.subjects or ((),))):
+            assert one.question not in of, (of[one.question], one)
+            of[one.question] = one
+    if question is None:
+        question = next((one.question for one in of.values() if one.cause == program.code), ())
+    return of.get(question)
 
 
 def check(kind: str, name: str, decided: Decided) -> None:
@@ -128,7 +136,7 @@ def check(kind: str, name: str, decided: Decided) -> None:
     operands = dict(before.operands)
     assert {key: operands.get(key) for key in program.operands} == dict(program.operands)
     assert before.place.file.startswith("torch/_inductor/")
-    after = decision_of(program, decided(kind, name + FLIPPED), flipped=True)
+    after = decision_of(program, decided(kind, name + FLIPPED), before.question)
     turned = (after.outcome, after.cause) if after is not None else None
     assert turned == program.turned
     assert turned != (before.outcome, before.cause)

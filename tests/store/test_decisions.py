@@ -16,7 +16,14 @@ SCALAR = Decision(
     (("loop", "x2"), ("range", 3), ("range_limit", 4.0)), PLACE, (PLACE,),
 )  # fmt: skip
 VECTOR = Decision(
-    2, "vectorisation", "node", (("op2",),), "vectorised", "two-dimensions", (("loops", ("x0", "x1")),), PLACE
+    2,
+    "vectorisation",
+    "node",
+    (("op2",),),
+    "vectorised",
+    "two-contiguous-loops",
+    (("loops", ("x0", "x1")),),
+    PLACE,
 )
 DECISIONS = Decisions("2.13.0", ("vectorisation",), (SCALAR, VECTOR))
 PATH = Path("graph/probe_decisions.jsonl")

@@ -17,7 +17,6 @@ from inductor_probe.analysis.causes import (
     reduction,
     rewrite,
     threads,
-    vector_code,
     vectorisation,
 )
 from inductor_probe.analysis.causes.rules import Rules
@@ -31,10 +30,6 @@ RULES: Mapping[DecisionKind, Rules] = {
     "fallback": fallback.RULES,
     "reduction": reduction.RULES,
     "index-width": index_width.RULES,
-    "vector-loop": vector_code.LOOP_RULES,
-    "vector-width": vector_code.WIDTH_RULES,
-    "vector-tail": vector_code.TAIL_RULES,
-    "vector-access": vector_code.ACCESS_RULES,
     "threads": threads.RULES,
     "rewrite": rewrite.RULES,
     "cudagraphs": cudagraphs.RULES,

@@ -22,9 +22,9 @@ from inductor_probe.model.span import Span
 def nest_of(graph: CompiledGraph, decision: Decision) -> tuple[str, int] | None:
     """Return kernel and place (from 0) of the loop nest that a decision is about; None where not known.
 
-    A decision of another kind is about the nest of those nodes whose vectorisation was decided together.
+    Another decision is about the nest of those nodes whose vectorisation was decided together.
     """
-    if decision.kind == "vectorisation":
+    if _is_of_nest(decision):
         return _nests(graph).get(decision.number)
     return _nests_of_groups(graph).get(decision.subjects) if decision.subject_type == "node" else None
 
@@ -54,12 +54,17 @@ def _own_nests(facts: CppFacts) -> list[LoopNest]:
     return [nest for nest in facts.nests if nest.kind in ("scalar", "vectorised")]
 
 
+def _is_of_nest(decision: Decision) -> bool:
+    """Whether it is the decision that each nest has: scalar, or vectorised."""
+    return decision.kind == "vectorisation" and "scalar" in decision.question
+
+
 @once_per_graph
 def _by_kernel(graph: CompiledGraph) -> dict[str, list[Decision]]:
     linked = links(graph).nodes
     kernels: dict[str, list[Decision]] = {}
     for decision in graph.decisions.decisions if graph.decisions else ():
-        if decision.kind != "vectorisation" or decision.speculative:
+        if not _is_of_nest(decision) or decision.speculative:
             continue
         names = {linked[node].kernel for group in decision.subjects for node in group if node in linked}
         if len(names) == 1 and (kernel := names.pop()):
@@ -85,6 +90,7 @@ def _nests(graph: CompiledGraph) -> dict[int, tuple[str, int]]:
         if not isinstance(details, CppFacts):
             continue
         kinds = [nest.kind for nest in _own_nests(details)]
-        if kinds == [decision.outcome for decision in looping]:
+        # Of a nest without a full vector the text has the masked one.
+        if kinds == ["scalar" if decision.outcome == "scalar" else "vectorised" for decision in looping]:
             nests |= {decision.number: (kernel, place) for place, decision in enumerate(looping)}
     return nests

@@ -1,9 +1,9 @@
 """Which decisions of the compiler fell otherwise in another graph, as far as both graphs record them.
 
-Decisions are matched by what they are about: the kind, and the nodes or buffers of A under the names of their
-partners in B. For example `vectorisation of op0, op1` of A is that of `op0, op2` of B where op1 is matched
-with op2. A decision whose subjects are grouped otherwise in B has no partner; of nodes that one side fused
-and the other did not, it is what finally decided about them on each side.
+Decisions are matched by what they are about: the kind and question, and the nodes or buffers of A under the
+names of their partners in B. For example `vectorisation of op0, op1` of A is that of `op0, op2` of B where
+op1 is matched with op2. A decision whose subjects are grouped otherwise in B has no partner; of nodes that
+one side fused and the other did not, it is what finally decided about them on each side.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _by_subject(
     nodes: Mapping[str, str],
     buffers: Mapping[str, str],
 ) -> dict[Hashable, Decision]:
-    """Return the last decision of each kind about each subject, under the names of the other side."""
+    """Return the last decision of each question about each subject, under the names of the other side."""
     return dict(_keyed(graph, kinds, nodes, buffers))
 
 
@@ -82,4 +82,4 @@ def _keyed(
         groups = frozenset(
             frozenset(partner.get(name, name) for name in group) for group in decision.subjects
         )
-        yield (decision.kind, decision.subject_type, groups), decision
+        yield (decision.kind, decision.question, decision.subject_type, groups), decision

@@ -1,10 +1,11 @@
 """Recorders: what inductor decided while it compiled, written down at the function that decided it.
 
-A module a kind of decision. Each has `KIND`, the kind of its decisions, and `HOOKS`: for each module of torch
-a function that wraps places of it (`torch_places.py` has them all) once that module is imported. A recorder
-reads what torch has at hand and alters nothing: it calls no function of torch that keeps state, imports no
-module of torch (that would change the order of imports), and returns torch's own result. What it cannot read
-becomes a note in the manifest (`DecisionLog.observed`), and the compile goes on.
+A module a kind of decision, or a part of a kind (`vector_access.py`). Each has `KIND`, the kind of its
+decisions, and `HOOKS`: for each module of torch a function that wraps places of it (`torch_places.py` has
+them all) once that module is imported. A recorder reads what torch has at hand and alters nothing: it calls
+no function of torch that keeps state, imports no module of torch (that would change the order of imports),
+and returns torch's own result. What it cannot read becomes a note in the manifest (`DecisionLog.observed`),
+and the compile goes on.
 
 To record another decision: a module here, its places in `torch_places.py`, its codes in `model/decision.py`,
 the sentence of each code in `report/words/causes/`, and a program in `tests/proving_ground` that shows the
@@ -33,9 +34,6 @@ from inductor_probe.capture.recorders import (
     rewrites,
     threads,
     vector_access,
-    vector_loop,
-    vector_tail,
-    vector_width,
     vectorisation,
 )
 from inductor_probe.capture.recorders.decision_log import DecisionLog, debug_folder
@@ -62,9 +60,6 @@ RECORDERS: tuple[Recorder, ...] = cast(
         layouts,
         copies,
         loops,
-        vector_loop,
-        vector_width,
-        vector_tail,
         vector_access,
         threads,
         rewrites,

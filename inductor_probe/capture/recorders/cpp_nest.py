@@ -25,6 +25,7 @@ from inductor_probe.capture.recorders.decision_log import DecisionLog, place_of
 from inductor_probe.capture.torch_places import wrap
 from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, Outcome, TorchFrame
 
+KIND: DecisionKind = "vectorisation"
 _LOOP_VARIABLE = re.compile(r"d\d+")
 _INDEXED = {"load": 2, "store": 2, "index_expr": 1, "value_expr": 1}
 """Operations that are checked for contiguity, and which argument is the index."""
@@ -113,6 +114,15 @@ class Nest:
     def loop_name(self, loop: int) -> str:
         """Return the variable of a loop as the C++ text has it."""
         return str(self.proxy.itervars[loop])
+
+    @property
+    def kernels(self) -> list[Any]:
+        """The kernels that are in the text: that of full vectors of a loop of 3 has no iteration."""
+        return [
+            kernel
+            for kernel in self.proxy.kernels
+            if not any(start == end for start, end in kernel.active_ranges.values())
+        ]
 
     @property
     def tiled(self) -> list[int]:
@@ -225,18 +235,28 @@ def open_nest(log: DecisionLog) -> Nest | None:
     return nests.open[-1] if nests is not None and nests.open else None
 
 
-def record_nest(log: DecisionLog, kind: DecisionKind, nest: Nest, answer: Answer, place: TorchFrame) -> None:
-    """Record a decision about a nest; a later answer about the same nodes takes its place."""
-    outcome, cause, operands = answer
+def record_nest(
+    log: DecisionLog, nest: Nest, question: str, answer: Answer | None, place: TorchFrame
+) -> None:
+    """Record a decision about a nest; a later answer to the question about the same nodes takes its place.
+
+    `answer` is None where there is nothing to decide: that of an earlier generation is forgotten.
+    """
     nodes = nest.nodes
     names = nodes or nest.template
-    if names:  # a template has several nests, each with an answer of its own
-        log.record(kind, (names,), outcome, cause, place, operands=operands, key=nodes or None)
+    written = () if names else nest.written
+    # A template has several nests, each with an answer of its own.
+    key = None if names and not nodes else (question, nodes or ("try", written))
+    if answer is None:
+        log.forget(KIND, key)
+        return
+    outcome, cause, operands = answer
+    if names:
+        log.record(KIND, (names,), outcome, cause, place, operands=operands, key=key)
     else:
-        written = nest.written
         log.record(
-            kind, (written,), outcome, cause, place, operands=operands, subject_type="buffer",
-            key=("try", written), speculative=True,
+            KIND, (written,), outcome, cause, place, operands=operands, subject_type="buffer", key=key,
+            speculative=True,
         )  # fmt: skip
 
 

@@ -96,12 +96,11 @@ class DecisionLog:
             key: decisions of a kind with equal keys are answers to one question: only the last is kept, with
                 the number of times that torch asked. None: each is kept.
             frames: the stack, for what is recorded after torch decided it. None: that of the caller.
-            For the rest see `Decision`.
             waits: outside of a graph, keep it for the graph of this compile that has one of its subjects: the
                 pre-grad and joint passes run before there is a folder.
             named: returns the name of the buffer that it is about, when the graph is written: what is not a
                 buffer yet has no name. Where it returns None, `subjects` stay.
-            For the rest see `Decision`. The stack is that of the caller.
+            For the rest see `Decision`.
         """
         folder = debug_folder()
         if (folder is None and not waits) or os.getpid() != self._events.pid:
@@ -143,6 +142,13 @@ class DecisionLog:
                 later.decisions[number] = decision
         if later.decisions:
             self._waiting[compile_id()] = later
+
+    def forget(self, kind: DecisionKind, key: object) -> None:
+        """Drop the decision of that key: torch did it once more, and there was nothing to decide any more."""
+        folder = debug_folder()
+        graph = self._graphs.get(folder) if folder is not None else None
+        if graph is not None and (number := graph.latest.pop((kind, key), None)) is not None:
+            graph.decisions.pop(number, None)
 
     def latest(self, kind: DecisionKind, key: object) -> Decision | None:
         """Return the last decision of that key about the graph that is being compiled."""

@@ -3,8 +3,8 @@
 torch/_inductor/codegen/cpp.py, `CppVecKernel.load` and `_get_store_line`: with stride 0 along the loop a
 scalar is broadcast, with stride 1 a vector is moved; else `_load_or_store_non_contiguous` fills an array in a
 loop over the lanes. The index of `weight[index[i]]` is a vector itself, so each lane has an address of its
-own. `atomic_add_vec` adds lane by lane, too. Only kernels that are in the generated text count: the main
-kernel of a loop of 3 has no iteration.
+own. `atomic_add_vec` adds lane by lane, too. Only kernels that are in the generated text count. Where all
+accesses move whole vectors there is no decision.
 """
 
 from __future__ import annotations
@@ -13,21 +13,22 @@ from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from inductor_probe.capture.recorders import cpp_nest
 from inductor_probe.capture.recorders.cpp_nest import Nest, observe, open_nest, record_nest
 from inductor_probe.capture.recorders.decision_log import DecisionLog
 from inductor_probe.capture.recorders.vectorisation import MOST_ACCESSES
 from inductor_probe.capture.torch_places import wrap
-from inductor_probe.model.decision import DecisionKind, Operand, Outcome, TorchFrame, VectorAccessCause
+from inductor_probe.model.decision import Operand, Outcome, TorchFrame, VectorisationCause
 
-KIND: DecisionKind = "vector-access"
-_COSTLIEST_FIRST: tuple[VectorAccessCause, ...] = (
+KIND = cpp_nest.KIND
+_COSTLIEST_FIRST: tuple[VectorisationCause, ...] = (
     "atomic-access", "indirect-access", "varying-stride", "constant-stride", "transposed-access"
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class _Access:
-    cause: VectorAccessCause
+    cause: VectorisationCause
     node: str
     operation: str
     buffer: str
@@ -45,7 +46,7 @@ class _Recorder:
         """Keep an access that is done in a loop over the lanes; without a pointer it is an index."""
         pointer, index = args[:2]
         stride = kernel._try_get_const_stride(index, kernel.itervars[kernel.tiling_idx])
-        cause: VectorAccessCause = "constant-stride"
+        cause: VectorisationCause = "constant-stride"
         if stride is None:
             temporary = self._cpp.SymT.TMP  # what was loaded or computed before
             is_indirect = any(self._cpp.symbol_is_type(symbol, temporary) for symbol in index.free_symbols)
@@ -77,19 +78,14 @@ class _Recorder:
 
     def record(self, nest: Nest) -> None:
         """Record the costliest way in which a vectorised nest reaches memory, with all accesses."""
-        if not nest.tiled:
-            return
         removed = nest.cpp.V.graph.removed_buffers
         accesses: dict[_Access, TorchFrame] = {}
-        for kernel in nest.proxy.kernels:
-            if not any(start == end for start, end in kernel.active_ranges.values()):
-                for access, place in self._accesses.get(kernel, {}).items():
-                    if not (access.operation == "store" and access.buffer in removed):
-                        accesses[access] = place
-        names = tuple(nest.loop_name(loop) for loop in nest.tiled)
-        counts: dict[str, Operand] = {"loops": names, "factor": int(nest.answer[0][0])}
+        for kernel in nest.kernels if nest.tiled else ():
+            for access, place in self._accesses.get(kernel, {}).items():
+                if not (access.operation == "store" and access.buffer in removed):
+                    accesses[access] = place
         if not accesses:
-            record_nest(self._log, KIND, nest, ("contiguous", "contiguous-accesses", counts), nest.place)
+            record_nest(self._log, nest, "access", None, nest.place)
             return
         ranked = sorted(accesses, key=lambda access: _COSTLIEST_FIRST.index(access.cause))
         cause = ranked[0].cause
@@ -97,7 +93,8 @@ class _Recorder:
         by_lane = sum(access.cause != "transposed-access" for access in ranked)
         first = ranked[:MOST_ACCESSES]
         operands: dict[str, Operand] = {
-            **counts, "by_lane": by_lane, "transposed": len(ranked) - by_lane,
+            "loops": tuple(nest.loop_name(loop) for loop in nest.tiled),
+            "factor": int(nest.answer[0][0]), "by_lane": by_lane, "transposed": len(ranked) - by_lane,
             "nodes": tuple(access.node for access in first),
             "node_operations": tuple(access.operation for access in first),
             "buffers": tuple(access.buffer for access in first),
@@ -105,10 +102,10 @@ class _Recorder:
             "strides": tuple(access.stride for access in first),
             "causes": tuple(access.cause for access in first),
         }  # fmt: skip
-        record_nest(self._log, KIND, nest, (outcome, cause, operands), accesses[ranked[0]])
+        record_nest(self._log, nest, "access", (outcome, cause, operands), accesses[ranked[0]])
 
 
-def _access(kernel: Any, cause: VectorAccessCause, operation: str, buffer: str, index: Any) -> _Access:
+def _access(kernel: Any, cause: VectorisationCause, operation: str, buffer: str, index: Any) -> _Access:
     node = kernel.current_node.get_name() if kernel.current_node is not None else ""
     return _Access(cause, node, operation, buffer, str(index))
 

@@ -18,7 +18,6 @@ from inductor_probe.report.words.causes import (
     reduction,
     rewrite,
     threads,
-    vector_code,
     vectorisation,
 )
 from inductor_probe.report.words.causes.rows import KindWords
@@ -31,10 +30,6 @@ WORDS: Mapping[DecisionKind, KindWords] = {
     "fallback": fallback.WORDS,
     "reduction": reduction.WORDS,
     "index-width": index_width.WORDS,
-    "vector-loop": vector_code.LOOP_WORDS,
-    "vector-width": vector_code.WIDTH_WORDS,
-    "vector-tail": vector_code.TAIL_WORDS,
-    "vector-access": vector_code.ACCESS_WORDS,
     "threads": threads.WORDS,
     "rewrite": rewrite.WORDS,
     "cudagraphs": cudagraphs.WORDS,
