@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         verdict,
         why,
     )
+    from inductor_probe.api.whatif import WhatIf, whatif
     from inductor_probe.errors import NotFoundError, ProbeError
     from inductor_probe.model.bench import BenchSettings
 
@@ -59,10 +60,10 @@ __version__ = "0.1.0"
 __all__ = [
     "Bench", "BenchSettings", "Causes", "Check", "ConfigSweeps", "CppProgram", "Diff", "FusionRows",
     "Graph", "Health", "KernelRows", "LayoutRows", "NodeRows", "NotFoundError", "Page", "Pages",
-    "ProbeError", "RewriteRows", "Run", "RunList", "Tunings", "WrittenBenchFile", "bench_kernel", "check",
-    "debug", "diff", "doctor", "dump", "export_cpp", "fusion", "kernels", "layouts", "nodes",
+    "ProbeError", "RewriteRows", "Run", "RunList", "Tunings", "WhatIf", "WrittenBenchFile", "bench_kernel",
+    "check", "debug", "diff", "doctor", "dump", "export_cpp", "fusion", "kernels", "layouts", "nodes",
     "open_graph", "open_kernel", "open_run", "plan_removal", "remove_run", "rewrite", "rewrites", "runs",
-    "show", "sweep_configs", "tunings", "verdict", "why",
+    "show", "sweep_configs", "tunings", "verdict", "whatif", "why",
 ]  # fmt: skip
 
 _MODULES = {
@@ -73,6 +74,7 @@ _MODULES = {
     "api.runs": "RunList plan_removal remove_run runs",
     "api.session": "Graph Run",
     "api.show": "Page Pages",
+    "api.whatif": "WhatIf whatif",
     "errors": "NotFoundError ProbeError",
     "model.bench": "BenchSettings",
 }

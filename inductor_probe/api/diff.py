@@ -23,11 +23,12 @@ Compared = GraphOnDisk | RunOnDisk
 class Diff(Shown):
     """What changed between two runs or two graphs.
 
-    `result` is a RunDiff when both are runs, else the GraphDiff of the two graphs.
+    `result` is a RunDiff when both are runs, else the GraphDiff of the two graphs; `pairs` are the graphs
+    that are compared, in the order of `graphs`.
     """
 
     def __init__(self, a: Compared, b: Compared) -> None:
-        self.result, self._pairs = _compare(a, b)
+        self.result, self.pairs = _compare(a, b)
         runs = [side if isinstance(side, RunOnDisk) else side.run for side in (a, b)]
         unread = [*(run.debug_dir.problems for run in runs), *(graph.problems for graph in self.graphs)]
         self.problems: tuple[Problem, ...] = tuple(chain.from_iterable(unread))
@@ -52,7 +53,7 @@ class Diff(Shown):
         chosen = set(names if kernel is None else kernels_called(kernel, names))
         if kernel is not None and not chosen:
             raise NotFoundError(f"neither side has a kernel {kernel}", near_names(kernel, names))
-        for diff, (a, b) in zip(self.graphs, self._pairs, strict=True):
+        for diff, (a, b) in zip(self.graphs, self.pairs, strict=True):
             for match in diff.kernels:
                 if chosen.isdisjoint((*match.a, *match.b)):
                     continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -75,6 +75,27 @@ def require_trust(
         raise ProbeError(*refusal(decided))
     _refuse_imports(graph, imports, made)
     return text
+
+
+def texts_to_run(graph: GraphOnDisk, *, trust: bool) -> Mapping[str, str | None]:
+    """Return the texts of a graph's files, by name, if code that is made from them may run.
+
+    They are read once: what was judged is what is to be used. Its bench file has no part in it.
+
+    Raises:
+        ProbeError: nothing shows that they were made here, and there is no `trust`; or it is in an archive.
+    """
+    from inductor_probe.report.words.runs import refusal
+    from inductor_probe.store.made_here import graph_texts, made_here
+
+    refuse_archive(graph)
+    manifest = graph.run.manifest
+    run = graph.run.path if manifest else None
+    texts = graph_texts(graph.path, run)
+    decided = None if trust else trust_of(graph.path, made_here(graph.path, run, texts=texts), manifest)
+    if decided is not None and not decided.allowed:
+        raise ProbeError(*refusal(decided))
+    return texts.files
 
 
 def trust_of(graph: Path, made: MadeHere, manifest: Manifest | None = None, *, edited: bool = False) -> Trust:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from inductor_probe.discovery.archive import archive_of
-from inductor_probe.discovery.dump_files import BENCH_NAME, is_run_folder, writer
+from inductor_probe.discovery.dump_files import is_run_folder, writer
 from inductor_probe.discovery.inductor_cache import trace_log
 from inductor_probe.discovery.run_facts import maker
 from inductor_probe.errors import ProbeError
@@ -128,7 +128,7 @@ def _file_blocker(
         return "link" if stat.S_ISLNK(status.st_mode) else "special-file"
     if who is None:
         return "foreign-file"
-    if place.name == BENCH_NAME and not is_as_made(path):
+    if who == "bench" and place.suffix == ".py" and not is_as_made(path):
         return "edited"
     if who == "bench" and place.suffix == ".json":
         try:

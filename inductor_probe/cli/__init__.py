@@ -40,6 +40,7 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "tunings": ("graphs", "What max-autotune considered, with times."),
     },
     "How fast": {
+        "whatif": ("whatif", "Compile another way, check both, and time them in turns."),
         "bench-kernel": ("bench", "Write, check and time a standalone bench file of a graph."),
         "rewrite": ("bench", "List the rewrites of a graph's kernels, or add them to the bench file."),
         "sweep-configs": ("bench", "Time every autotuning config of Triton kernels."),

@@ -40,16 +40,17 @@ def _settings(ctx: click.Context, param: click.Parameter, pairs: tuple[str, ...]
     return knobs
 
 
+SETTINGS = click.option(
+    "--set", "knobs", multiple=True, type=KNOB, callback=_settings, metavar="NAME=VALUE",
+    help="Set a knob of the scenario, or a setting of torch (inductor.cpp.simdlen=256).",
+)  # fmt: skip
 _SCRIPT = (
     click.argument("script", type=SCRIPT),
     click.argument("args", nargs=-1, metavar="[-- ARGS]"),
     click.option(
         "--case", "cases", multiple=True, type=CASE, help="A case of the scenario; all of them if left out."
     ),
-    click.option(
-        "--set", "knobs", multiple=True, type=KNOB, callback=_settings, metavar="NAME=VALUE",
-        help="Set a knob of the scenario, or a setting of torch (inductor.cpp.simdlen=256).",
-    ),
+    SETTINGS,
 )  # fmt: skip
 
 

@@ -14,7 +14,10 @@ from inductor_probe.model.manifest import CONSTANTS_DIR, INPUTS_DIR, LOGS_DIR, M
 ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.bz2", ".tbz2", ".zip")
 """How a dump is packed when someone hands it on."""
 BENCH_NAME = "output_code_bench.py"
-"""What `probe bench-kernel` adds to a graph, for users to edit. Its results are beside it, a `.json`."""
+"""What `probe bench-kernel` adds to a graph, for users to edit. Its results are beside it, a `.json`.
+
+`probe whatif` adds `output_code_bench.whatif_1.py`, and its samples.
+"""
 
 _GRAPH = r"[^/]+__[^/]*_\d+\.\d+"
 _GRAPH_FILE = (
@@ -27,7 +30,9 @@ _RUN = re.compile(
     rf"{_RUN_FILE}|torchinductor/aot_[^/]*_debug\.log|"
     rf"torchinductor/{_GRAPH}/(?:{_GRAPH_FILE}|(?:{INPUTS_DIR}|{CONSTANTS_DIR})/[^/]+\.bin)"
 )
-_BENCH = re.compile(rf"torchinductor/{_GRAPH}/{re.escape(BENCH_NAME.removesuffix('.py'))}\.(?:py|json)")
+_BENCH = re.compile(
+    rf"torchinductor/{_GRAPH}/{re.escape(BENCH_NAME.removesuffix('.py'))}(?:\.whatif_\d+)?\.(?:py|json)"
+)
 _TEXT = re.compile(rf"(?:.*/)?(?:{_GRAPH_FILE}|{re.escape(MANIFEST_NAME)}|[^/]+\.log|stderr[^/]*\.txt)")
 _FOLDER = re.compile(rf"torchinductor|{_GRAPH}")
 _RUN_FOLDER = re.compile(

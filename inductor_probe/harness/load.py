@@ -23,6 +23,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeAlias
 
+from torch._inductor import config
 from torch._inductor.async_compile import AsyncCompile
 from torch._inductor.codecache import CodeCacheFuture
 
@@ -35,6 +36,12 @@ MODULE = "output_code_bench"
 HEURISTICS = "torch._inductor.runtime.triton_heuristics"  # takes long to import
 # torch/_inductor/async_compile.py: the methods of AsyncCompile that take the source of one kernel.
 METHODS = ("cpp", "cpp_pybinding", "triton", "cuda", "rocm", "xpu", "halide", "cutedsl", "pallas")
+SETTINGS = (  # that bench files set: bench_file/compile_settings.py
+    "cpp.simdlen",
+    "cpp.enable_unsafe_math_opt_flag",
+    "cpp.enable_floating_point_contract_flag",
+)
+MISSING = object()
 COPY = re.compile(r"_v\d+$")
 MOST_LINES = 8  # of a compiler's message
 # g++ and clang++: `/tmp/.../cxy.main.cpp:12:30: error: 'tmp9' was not declared in this scope`.
@@ -80,11 +87,16 @@ class NotLoaded:
 
 
 class Deferred(CodeCacheFuture):  # type: ignore[misc] # mypy does not follow torch
-    """A kernel of the file that is compiled and loaded when it is asked for."""
+    """A kernel of the file that is compiled and loaded when it is asked for.
+
+    Its compiler has the settings that stood above it in the file: of two graphs in one file, one may be
+    written for wider vectors.
+    """
 
     def __init__(self, start: Callable[[], Any], method: str, arguments: tuple[Any, ...], line: int) -> None:
         self.start, self.method, self.arguments, self.line = start, method, arguments, line
         self.kernel: Any = None
+        self.settings = {name: value for name in SETTINGS if (value := _setting(name)) is not MISSING}
 
     @property
     def source(self) -> str:
@@ -94,10 +106,15 @@ class Deferred(CodeCacheFuture):  # type: ignore[misc] # mypy does not follow to
     def result(self, timeout: float | None = None) -> Any:
         """Compile and load it, once."""
         if self.kernel is None:
-            self.kernel = self.start()
-            if isinstance(self.kernel, CodeCacheFuture):
-                self.kernel = self.kernel.result()
+            with config.patch(self.settings):
+                self.kernel = self.start()
+                if isinstance(self.kernel, CodeCacheFuture):
+                    self.kernel = self.kernel.result()
         return self.kernel
+
+
+def _setting(name: str) -> object:
+    return getattr(config, name, MISSING)
 
 
 @dataclass

@@ -21,6 +21,9 @@ ABLATIONS = "ABLATIONS"
 They are timed although they compute other values, and are never an improvement.
 """
 
+OTHER_CODE = 3
+"""The number of variants that are the code of another graph: `call_v3`. See `bench_file/two_codes.py`."""
+
 
 @dataclass(frozen=True, slots=True)
 class NewVariant:

@@ -70,8 +70,8 @@ def diff_page(
         everything: what did not change, too, and lists to their end.
     """
     if isinstance(diff, GraphDiff):
-        yield _sides((diff.a.label, str(diff.a.path)), (diff.b.label, str(diff.b.path)))
-        yield from _environment(diff.environment)
+        yield sides_table((diff.a.label, str(diff.a.path)), (diff.b.label, str(diff.b.path)))
+        yield from environment_lines(diff.environment)
         yield Line()
         yield from _graph(diff, everything)
     else:
@@ -95,8 +95,8 @@ def code_page(diffs: Sequence[CodeDiff]) -> Iterator[Block]:
 
 
 def _run(diff: RunDiff, everything: bool) -> Iterator[Block]:
-    yield _sides((diff.label_a, str(diff.a)), (diff.label_b, str(diff.b)))
-    yield from _environment(diff.environment)
+    yield sides_table((diff.label_a, str(diff.a)), (diff.label_b, str(diff.b)))
+    yield from environment_lines(diff.environment)
     if len(diff.graphs) != 1:
         yield Line((run_words(diff), "bold"))
     for count in diff.counts:
@@ -118,7 +118,7 @@ def _run(diff: RunDiff, everything: bool) -> Iterator[Block]:
             yield from _graph(graph, everything, graph.environment)
 
 
-def _sides(*sides: tuple[str | None, str]) -> Table:
+def sides_table(*sides: tuple[str | None, str]) -> Table:
     """Name A and B by their labels where there are some, and by their paths."""
     labels = any(label for label, _ in sides)
     rows: list[list[Cell]] = [
@@ -128,7 +128,7 @@ def _sides(*sides: tuple[str | None, str]) -> Table:
     return Table([Column(""), *([Column("")] if labels else []), Column("", fold="path")], rows)
 
 
-def _environment(facts: Sequence[FactChange]) -> Iterator[Block]:
+def environment_lines(facts: Sequence[FactChange]) -> Iterator[Block]:
     """Say what was set otherwise: it may explain all that follows."""
     if facts:
         yield Heading(("environment", "bold cyan"), 2)

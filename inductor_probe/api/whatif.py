@@ -1,0 +1,192 @@
+"""What the other decision would have cost: two runs of a program, checked and timed against each other."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import chain, count
+from typing import TYPE_CHECKING
+
+from inductor_probe.analysis.kernels import kernel_rows
+from inductor_probe.api.diff import Diff
+from inductor_probe.api.on_disk import GraphOnDisk
+from inductor_probe.api.trust import texts_to_run
+from inductor_probe.model.bench import BenchSettings
+from inductor_probe.model.diff import GraphDiff, RunDiff
+from inductor_probe.model.output import Output
+from inductor_probe.model.span import Problem
+from inductor_probe.model.whatif import GraphWhatIf, WhatIfOutput
+from inductor_probe.report.document import Document
+from inductor_probe.report.pages.whatif import whatif_page, whatif_sentence
+from inductor_probe.report.shown import Shown
+
+if TYPE_CHECKING:
+    from inductor_probe.api.session import Run
+
+_CODE, _RUNNABLE, _READABLE = "output_code.py", "fx_graph_runnable.py", "fx_graph_readable.py"
+_NAME = "output_code_bench.whatif_{}.py"
+_OF_INPUTS = ("size", "stride", "dtype", "device", "offset", "position")
+"""Facts of an input that decide whether one graph can take the input of the other."""
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, repr=False)
+class WhatIf(Shown):
+    """Two runs, graph by graph: what changed, whether it is right, and how long both take.
+
+    `runs` are A and B. `details`: with what else the report is folded.
+    """
+
+    runs: tuple[Run, Run]
+    diff: RunDiff
+    graphs: tuple[GraphWhatIf, ...]
+    details: bool = False
+
+    @property
+    def correct(self) -> bool:
+        """Whether B computes in every graph that was run what A does."""
+        results = [graph.result for graph in self.graphs if graph.result]
+        return all(variant.correct for result in results for variant in result.variants)
+
+    @property
+    def output(self) -> Output:
+        """What `--json` prints, as a record."""
+        a, b = self.runs
+        return WhatIfOutput(
+            a=a.path,
+            b=b.path,
+            environment=self.diff.environment,
+            graphs=self.graphs,
+            only_a=self.diff.removed,
+            only_b=self.diff.added,
+            summary=tuple(map(whatif_sentence, self.graphs)),
+            problems=self.problems,
+        )
+
+    @property
+    def document(self) -> Document:
+        """For each graph the decisions that changed, times and verdicts, and one sentence."""
+        return whatif_page(self.diff, self.graphs, details=self.details)
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What could not be read of either run."""
+        return tuple(chain.from_iterable(run.debug_dir.problems for run in self.runs))
+
+    def with_details(self, details: bool = True) -> WhatIf:
+        """Return the same with what else is folded."""
+        return replace(self, details=details)
+
+
+def whatif(
+    a: Run,
+    b: Run,
+    settings: BenchSettings | None = None,
+    *,
+    trust: bool = False,
+    progress: Progress | None = None,
+) -> WhatIf:
+    """Check and time the graphs of B against their partners in A, on inputs of A; this executes their code.
+
+    Each is compiled code of its own, both in one program: calls of A and B take turns in each process.
+
+    Args:
+        settings: how long for each graph, in how many processes.
+        trust: run code that is not known to be made here.
+        progress: called with what comes next.
+
+    Raises:
+        NotFoundError: a run has no graphs. ProbeError: code may not be run, or a graph is in an archive.
+        RunFailedError: nothing could be measured.
+    """
+    for run in (a, b):
+        if not run.graphs:
+            raise run.empty()
+    compared = Diff(a, b)
+    diffs, settings = compared.result, settings or BenchSettings()
+    assert isinstance(diffs, RunDiff)  # noqa: S101 - both are runs
+    graphs = tuple(
+        _graph(graph_a, graph_b, diff, settings, trust=trust, progress=progress)
+        for diff, (graph_a, graph_b) in zip(diffs.graphs, compared.pairs, strict=True)
+    )
+    return WhatIf((a, b), diffs, graphs)
+
+
+def _graph(
+    a: GraphOnDisk,
+    b: GraphOnDisk,
+    diff: GraphDiff,
+    settings: BenchSettings,
+    *,
+    trust: bool,
+    progress: Progress | None,
+) -> GraphWhatIf:
+    """Check and time a graph of B against its partner in A."""
+    from inductor_probe.analysis.input_bounds import input_bounds
+    from inductor_probe.bench.session import run_bench_file
+    from inductor_probe.bench_file.bench_file import seal
+    from inductor_probe.bench_file.source import bench_source
+    from inductor_probe.bench_file.two_codes import bench_of_two
+    from inductor_probe.files import write_whole
+
+    if (refused := _not_timed(a, b, diff)) is not None:
+        return refused
+    texts_a, texts_b = texts_to_run(a, trust=trust), texts_to_run(b, trust=trust)
+    code_a, code_b = texts_a[_CODE] or "", texts_b[_CODE] or ""
+    made = bench_source(
+        code_a,
+        texts_a[_RUNNABLE],
+        a.name,
+        a.inputs,
+        a.path / _CODE,
+        bounds=input_bounds(a.generated),
+        readable=texts_a[_READABLE],
+        constants=a.constants,
+    )
+    partners = dict(_partners(a, b, diff))
+    both = bench_of_two(made, code_b, partners, runnable=texts_b[_RUNNABLE], path=b.path / _CODE)
+    source = seal(both, both)
+    paths = (a.path / _NAME.format(number) for number in count(1))
+    path = next(path for path in paths if not path.exists() and not path.with_suffix(".json").exists())
+    write_whole(path, source)
+    result = run_bench_file(path, settings, (), progress, source=source)
+    ran = tuple(
+        (graph.path / _CODE, hashlib.sha256(code.encode()).hexdigest())
+        for graph, code in ((a, code_a), (b, code_b))
+    )
+    return GraphWhatIf(diff, result, file=path, ran=ran)
+
+
+def _not_timed(a: GraphOnDisk, b: GraphOnDisk, diff: GraphDiff) -> GraphWhatIf | None:
+    """Return the answer for two graphs that are not timed; None for those that are."""
+    if not all((graph.path / _CODE).exists() for graph in (a, b)):
+        return GraphWhatIf(diff, not_timed="no-code")
+    if diff.equal and not any(match.code for match in diff.kernels):
+        return GraphWhatIf(diff, not_timed="same-code")
+    inputs = tuple(
+        change.a or change.b or ""
+        for change in diff.inputs
+        if change.a is None or change.b is None or any(fact.name in _OF_INPUTS for fact in change.facts)
+    )
+    if inputs:
+        return GraphWhatIf(diff, not_timed="inputs-differ", subjects=inputs)
+    constants = [
+        {fact.name: (fact.sha256, fact.size, fact.stride) for fact in graph.constants or () if fact.in_code}
+        for graph in (a, b)
+    ]
+    if constants[0] != constants[1]:
+        names = [name for name, _ in constants[0].items() ^ constants[1].items()]
+        return GraphWhatIf(diff, not_timed="constants-differ", subjects=tuple(sorted(set(names))))
+    return None
+
+
+def _partners(a: GraphOnDisk, b: GraphOnDisk, diff: GraphDiff) -> Iterator[tuple[str, str]]:
+    """Yield kernels of B, each with the one of A that does the same work and takes the same arguments."""
+    rows_a, rows_b = ({row.name: row for row in kernel_rows(graph.generated)} for graph in (a, b))
+    for match in diff.kernels:
+        if len(match.a) == len(match.b) == 1 and match.relation in ("same", "changed"):
+            row_a, row_b = rows_a.get(match.a[0]), rows_b.get(match.b[0])
+            if row_a and row_b and row_a.backend == row_b.backend and len(row_a.args) == len(row_b.args):
+                yield match.b[0], match.a[0]

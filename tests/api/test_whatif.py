@@ -1,0 +1,139 @@
+"""Two ways to compile a program: which decisions changed, whether it is right, how long both take."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+import inductor_probe as ip
+from inductor_probe.model.bench import BenchSettings
+from inductor_probe.report.pages.whatif import whatif_sentence
+from tests.schemas import schema_faults
+from tests.shared import made_once
+
+SCRIPT = """
+import sys
+import torch
+
+ADDED = {"one": 1, "two": 2}.get(sys.argv[1], 1)
+
+
+@torch.compile
+def mirrored(image):
+    return image + 1 if sys.argv[1] == "add" else image.flip(-1) + ADDED
+
+
+size = 96 if sys.argv[1] == "wide" else 64
+mirrored(torch.zeros(1, 3, 64, size, dtype=torch.uint8))
+"""
+HEURISTICS = {"inductor.cpp.enable_tiling_heuristics": "False"}
+QUICK = BenchSettings(budget=0.3)
+pytestmark = pytest.mark.compiles
+
+
+@pytest.fixture(scope="session")
+def dumps(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with runs of the script: as it is, with a setting, and changed in two ways."""
+
+    def make(folder: Path) -> None:
+        script = folder / "mirror.py"
+        script.write_text(SCRIPT)
+        for label, argument, knobs in (
+            ("plain", "one", {}),
+            ("vectorised", "one", HEURISTICS),
+            ("other_values", "two", {}),
+            ("adding", "add", {}),
+            ("adding_without_vectors", "add", {"inductor.cpp.simdlen": "1"}),
+            ("wide", "wide", {}),
+        ):
+            ip.dump(script, args=[argument], label=label, knobs=knobs, out=folder, stdout_to_stderr=True)
+
+    return made_once(tmp_path_factory, "whatif", make)
+
+
+@pytest.fixture
+def here(dumps: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(dumps)
+    return dumps
+
+
+def test_a_setting_that_changes_a_decision_is_checked_and_timed(here: Path) -> None:
+    a, b = ip.open_run("plain"), ip.open_run("vectorised")
+    answer = ip.whatif(a, b, QUICK)
+    (graph,) = answer.graphs
+    assert answer.correct
+    (change,) = [each for each in graph.diff.decisions if each.a.kind == "vectorisation"]
+    assert (change.a.outcome, change.b.outcome) == ("scalar", "vectorised")
+    assert graph.result is not None
+    pairs = {(one.baseline, one.candidate) for one in graph.result.comparisons}
+    assert ("Compiled call", "call_v3") in pairs
+    assert ("cpp_fused_add_flip_0 alone", "cpp_fused_add_flip_0_v3 alone") in pairs
+    assert [path.parents[2] for path, _ in graph.ran] == [a.path, b.path]
+    shown = answer.markdown
+    assert "A and B compute what the graph does in float64" in shown
+    assert "scalar" in shown
+    assert "cpp_fused_add_flip_0 of B" in shown
+    assert "_v3" not in shown
+    assert schema_faults("whatif", answer.json) == []
+
+
+def test_samples_stay_beside_the_graph_and_can_be_judged_again(here: Path) -> None:
+    run = ip.open_run("plain")
+    answer = ip.whatif(run, ip.open_run("vectorised"), QUICK)
+    (graph,) = answer.graphs
+    assert graph.file is not None
+    assert graph.file.parent == run.graphs[0].path
+    assert graph.result is not None
+    again = ip.verdict(graph.file.with_suffix(".json"))
+    assert again.result.comparisons == graph.result.comparisons
+    (facts,) = [one for one in ip.runs(here) if one.path == run.path]
+    assert not ip.plan_removal(facts).blockers
+    assert not ip.open_run("plain").summary.problems
+
+
+def test_other_values_are_wrong_and_never_a_gain(here: Path) -> None:
+    answer = ip.whatif(ip.open_run("plain"), ip.open_run("other_values"), QUICK)
+    assert not answer.correct
+    (graph,) = answer.graphs
+    assert whatif_sentence(graph).startswith("B is WRONG") or "of B is WRONG" in whatif_sentence(graph)
+    assert graph.result is not None
+    assert not {"call_v3", "cpp_fused_add_flip_0_v3 alone"} & {
+        one.candidate for one in graph.result.comparisons
+    }
+
+
+def test_each_side_is_compiled_for_the_vectors_that_it_is_written_for(here: Path) -> None:
+    answer = ip.whatif(ip.open_run("adding"), ip.open_run("adding_without_vectors"), QUICK)
+    assert answer.correct
+    (graph,) = answer.graphs
+    assert graph.result is not None
+    (call,) = [variant for variant in graph.result.variants if variant.name == "call"]
+    assert call.correct
+
+
+def test_graphs_of_other_inputs_are_not_timed(here: Path) -> None:
+    answer = ip.whatif(ip.open_run("plain"), ip.open_run("wide"), QUICK)
+    (graph,) = answer.graphs
+    assert (graph.not_timed, graph.result) == ("inputs-differ", None)
+    assert whatif_sentence(graph) == "Not timed: B cannot take the inputs of A: arg0_1 differ."
+
+
+def test_the_same_code_is_not_timed(here: Path) -> None:
+    answer = ip.whatif(ip.open_run("plain"), ip.open_run("plain"), QUICK)
+    assert [graph.not_timed for graph in answer.graphs] == ["same-code"]
+    assert json.dumps(answer.json)
+
+
+def test_code_that_was_changed_since_it_was_made_here_is_not_run(here: Path, tmp_path: Path) -> None:
+    a, b = ip.open_run("plain"), ip.open_run("vectorised")
+    moved = tmp_path / "torch_compile_debug" / b.path.name
+    shutil.copytree(b.path, moved)
+    code = moved / "torchinductor" / b.graphs[0].name / "output_code.py"
+    code.write_text(code.read_text().replace("import math", "import math, os", 1))
+    before = sorted(a.graphs[0].path.iterdir())
+    with pytest.raises(ip.ProbeError, match="nothing shows that"):
+        ip.whatif(a, ip.open_run(moved), QUICK)
+    assert sorted(a.graphs[0].path.iterdir()) == before
