@@ -205,7 +205,7 @@ def complaint(ran: Ran) -> list[str]:
         (["dump"], "Missing argument 'SCRIPT'", "probe dump --help"),
         (
             ["dump", "check_hflip.py", "--set", "dtype"],
-            "invalid setting --set dtype: write KNOB=VALUE",
+            "invalid setting --set dtype: write NAME=VALUE",
             "--set dtype=float32",
         ),
     ],

@@ -46,7 +46,9 @@ def statement(stop: Breakpoint) -> str:
 IMPORTED = [
     str(place)
     for place in PLACES
-    if "." not in place.name and place.topics == (DECISION,) and "fallback" in place.name
+    if "." not in place.name
+    and place.topics == (DECISION,)
+    and ("fallback" in place.name or place.name == "guard_or_false")
 ]
 
 

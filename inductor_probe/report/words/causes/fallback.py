@@ -76,8 +76,8 @@ WORDS = KindWords(
         ),
         "template-dtype": CauseWords("there is no template for {dtype}", "no template for {dtype}"),
         "weight-not-constant": CauseWords(
-            "a C++ template packs its second operand ahead of time, and it is no constant of the graph",
-            "second operand is no constant",
+            "a C++ template packs its second operand ahead of time, which is not a constant of the graph",
+            "second operand not constant",
         ),
         "templates-slower": CauseWords(
             "it was faster than {templates:# template} when they were timed",

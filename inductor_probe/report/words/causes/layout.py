@@ -98,8 +98,8 @@ WORDS = KindWords(
             "no aten.convolution",
         ),
         "few-convolutions": CauseWords(
-            "the graph has {nodes} nodes for {convolutions:# convolution}, and {nodes_limit} or more are too "
-            "many for a change to pay",
+            "the graph has {nodes} nodes for {convolutions:# convolution}: at {nodes_limit} or more torch "
+            "keeps the layout",
             "{nodes} nodes >= {nodes_limit}",
         ),
         "symbolic-convolution": CauseWords(

@@ -67,7 +67,7 @@ WORDS = KindWords(
             "written in place",
         ),
         "split-reduction": CauseWords(
-            "{operator|function} is done in parts, and torch looks at the strides of {node} to divide it",
+            "{operator|function} is done in parts, and torch reads the strides of {node} to divide it",
             "divided by {operator|function}",
         ),
         "lowering": CauseWords(

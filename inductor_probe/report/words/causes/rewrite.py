@@ -49,7 +49,7 @@ WORDS = KindWords(
             "{operators:3}[ by {by_operators:3}], {pass}",
         ),
         "copied-back": CauseWords(
-            "the caller wants that input changed", "{operators}: the input is changed in any case"
+            "the program changes that input", "{operators}: the input is changed in any case"
         ),
         "not-read-later": CauseWords("nothing reads {argument} after it", "{operators}: not read later"),
         "input-kept": CauseWords(
