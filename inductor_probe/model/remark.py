@@ -63,6 +63,9 @@ KernelCode: TypeAlias = Literal[
 PairCode: TypeAlias = Literal["not-fused"]
 """Made by `analysis/fusion/overview.py` of torch's log: other, and reason, in torch's words."""
 
+ProvedCode: TypeAlias = Literal["vectorised-loops", "reduction-kernel", "fused-nodes"]
+"""Made by `analysis/causes/proved.py`, where a dump does not record what was decided."""
+
 LaunchCode: TypeAlias = Literal[
     "argument-count", "argument-type", "other-buffer", "swapped-buffers", "other-size", "block-too-small",
     "other-points", "grid-size-missing", "grid-too-large", "other-grid-blocks", "other-grid-batches",
@@ -81,8 +84,8 @@ QuotedCode: TypeAlias = Literal["reported"]
 """A sentence of a bench file that wrote no codes, as its value `text`."""
 
 RemarkCode: TypeAlias = Literal[
-    LayoutCode, KernelCode, PairCode, LaunchCode, RunCode, NoteCode, HarnessCode, BenchCode, MachineCode,
-    QuotedCode,
+    LayoutCode, KernelCode, PairCode, ProvedCode, LaunchCode, RunCode, NoteCode, HarnessCode, BenchCode,
+    MachineCode, QuotedCode,
 ]  # fmt: skip
 """Stable names; what numbers each has stands where it is made."""
 

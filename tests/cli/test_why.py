@@ -133,9 +133,26 @@ def test_a_setting_that_is_so_already_is_not_offered(probe: Probe, recorded: Rec
 def test_what_was_not_recorded_is_read_in_the_dump_and_says_how_to_record_it(probe: Probe) -> None:
     ran = probe("why", "op0", LATEST / "hflip_cl")
     assert "read in the dump, which does not record the decision" in ran.out
-    assert "not recorded in this dump: vectorisation" in ran.out
+    assert "not recorded in this dump: any decision" in ran.out
     assert "probe dump SCRIPT" in ran.out
+    assert "probe show op0 shows all that the dump itself proves" in ran.out
     assert "changed by" not in ran.out
+    ran = probe("why", "--kind", "vectorisation", LATEST / "hflip_cl")
+    assert "not recorded in this dump: vectorisation (" in ran.out
+
+
+def test_the_ledger_of_a_dump_of_torch_alone_has_what_it_proves(probe: Probe) -> None:
+    ran = probe("why", DUMPS / "torch-2.11.0-cuda" / "layernorm_grad", COLUMNS="140")
+    assert ran.status == 0
+    assert "3 nodes are fused into op0_op1_op2 (read)" in ran.out or "nodes are fused into" in ran.out
+    assert "it is generated as persistent reduction, with the hint INNER (read)" in ran.out
+    assert "not recorded in this dump: any decision" in ran.out
+    (row, *_) = json.loads(probe("why", DUMPS / "torch-2.11.0-cuda" / "layernorm_grad", "--json").out)["rows"]
+    assert {cause["knowledge"] for cause in row["causes"]} <= {"read", "inferred"}
+    assert all(cause["decision"] is None and not cause["changes"] for cause in row["causes"])
+    fusion = probe("why", DUMPS / "torch-2.11.0-cuda" / "layernorm_grad", "--kind", "fusion").out
+    assert "nodes are fused into" in fusion
+    assert "hint" not in fusion
 
 
 def test_nothing_was_decided_says_what_was_looked_for(probe: Probe, recorded: Recorded) -> None:

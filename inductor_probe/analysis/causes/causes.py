@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 
 from inductor_probe.analysis.causes.kinds import rules_of
 from inductor_probe.analysis.causes.nests import nest_of, nest_span
+from inductor_probe.analysis.causes.proved import KINDS, proved
 from inductor_probe.analysis.causes.rules import By, Source
 from inductor_probe.analysis.fusion.recorded import ABOUT_MANY, decision_of_pair, untried_of_node
 from inductor_probe.analysis.graph import index_of
-from inductor_probe.analysis.kernels import kernel_rows
 from inductor_probe.analysis.links import launches, links
 from inductor_probe.analysis.names import (
     EVERY_TYPE,
@@ -41,13 +41,6 @@ from inductor_probe.model.span import Span
 _RANKS = {"hazard": 0, "missed": 0, "analysis": 1, "passed": 2}
 _RANKS_OF_SUBJECT = {"hazard": 0, "missed": 0, "passed": 1, "analysis": 2}
 """In the ledger of a graph, what went well comes last; of one subject, it says what the subject is."""
-_KIND_OF_REMARK: Mapping[str, str] = {
-    "scalar-loops": "vectorisation",
-    "int64-indices": "index-width",
-    "reduction-hint": "reduction",
-    "fallback": "fallback",
-}
-"""Remarks about kernels that say what was decided, where the decision itself is not recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +94,7 @@ def graph_causes(
     causes = [maker.cause(decision) for decision in decisions if not decision.speculative]
     kinds_recorded = recorded.recorders if recorded else ()
     if len(subjects) < 2:
-        causes += maker.read(scopes, {*kinds} or set(_KIND_OF_REMARK.values()), kinds_recorded)
+        causes += maker.read(scopes, {*(kinds or KINDS)} - {*kinds_recorded})
     if (not kinds or "fusion" in kinds) and "fusion" not in kinds_recorded:
         causes += maker.read_pairs(scopes, logged)
     if len(subjects) == 1:
@@ -271,17 +264,11 @@ class _Maker:
             changes=tuple(self._changes(decision)),
         )
 
-    def read(
-        self, scopes: Sequence[_Scope], kinds: Collection[str], recorded: Collection[str]
-    ) -> Iterator[Cause]:
-        """Yield what kernels show of decisions that were not recorded."""
-        for row in kernel_rows(self._graph):
-            if scopes and not scopes[0].nodes.intersection(row.nodes):
-                continue
-            for remark in row.remarks:
-                kind = _KIND_OF_REMARK.get(remark.code)
-                if kind in kinds and kind not in recorded:
-                    yield self._of_remark(remark, row.nodes)
+    def read(self, scopes: Sequence[_Scope], kinds: Collection[str]) -> Iterator[Cause]:
+        """Yield what the dump proves of decisions of kinds that were not recorded."""
+        for kind, remark, nodes in proved(self._graph) if kinds else ():
+            if kind in kinds and (not scopes or not scopes[0].nodes.isdisjoint(nodes)):
+                yield self._of_remark(remark, nodes)
 
     def read_pairs(self, scopes: Sequence[_Scope], logged: Iterable[Remark]) -> Iterator[Cause]:
         """Yield what torch's log says of pairs of nodes, where their fusion was not recorded."""
@@ -295,7 +282,9 @@ class _Maker:
     def _of_remark(self, remark: Remark, nodes: tuple[str, ...]) -> Cause:
         linked = links(self._graph).nodes
         fx = tuple(dict.fromkeys(name for node in nodes if node in linked for name in linked[node].fx))
-        kernels = (remark.subject.name,) if remark.subject.type == "kernel" else ()
+        made = (linked[node].kernel for node in nodes if node in linked)
+        kernels = (remark.subject.name,) if remark.subject.type == "kernel" else tuple(filter(None, made))
+        kernels = tuple(dict.fromkeys(kernels))
         return Cause(
             kind=remark.kind,
             subjects=remark.subjects,

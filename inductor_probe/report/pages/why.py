@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from inductor_probe.model.cause import Cause, GraphCauses
+from inductor_probe.model.decision import DECISION_KINDS
 from inductor_probe.model.span import own_lines
 from inductor_probe.report.document import (
     Block,
@@ -123,8 +124,7 @@ def _group(causes: Sequence[Cause], everything: bool) -> Iterator[Block]:
     What was not missed, and nothing changes, is a sentence, but for the first.
     """
     for cause in causes:
-        about = "" if cause.decision is not None else f"{cause.subjects[0].name}: "
-        yield RemarkLine(cause.kind, f"{about}{cause_sentence(cause)}")
+        yield RemarkLine(cause.kind, cause_sentence(cause))
         if everything or _is_missed(cause) or cause.changes or cause is causes[0]:
             yield Facts([*_facts(cause), *_changes(cause)])
     yield Facts(_nodes(causes))
@@ -134,7 +134,7 @@ def cause_sentence(cause: Cause) -> str:
     """Return what was decided, and why; of what was not recorded, what the dump shows."""
     if cause.decision is not None:
         return sentence(cause.decision, [subject.name for subject in cause.subjects])
-    return remark_sentence(cause.remark, cause.subjects[0].name) if cause.remark else ""
+    return remark_sentence(cause.remark) if cause.remark else ""
 
 
 def _facts(cause: Cause) -> Iterator[tuple[str, Inline]]:
@@ -186,7 +186,9 @@ def _kernels(cause: Cause) -> str:
 def _ledger(row: GraphCauses, everything: bool) -> Iterator[Block]:
     counts = Counter(cause.kind for cause in row.causes)
     parts = [f"{counts[kind]} {kind}" for kind in ("hazard", "missed", "analysis", "passed") if counts[kind]]
-    total = counted(len(row.causes), "decision") + (f" ({', '.join(parts)})" if parts else "")
+    what = "decision" if row.recorded else "conclusion"
+    total = counted(len(row.causes), what) + (f" ({', '.join(parts)})" if parts else "")
+    total += "" if row.recorded else ", no recorded decision"
     tried = f", {row.tried} tried and not kept" if row.tried else ""
     yield Heading([(row.graph, "bold"), f"  {total}{tried}"])
     if row.causes:
@@ -302,7 +304,8 @@ def row_text(cause: Cause) -> str:
     """`scalar: inner range 3 < 16/4 with 2 operations`; what is not recorded says how it is known."""
     decision = cause.decision
     if decision is None:
-        return f"{cause_sentence(cause)} ({cause.knowledge})"
+        about = cause.subjects[0].name  # its column
+        return f"{remark_sentence(cause.remark, about) if cause.remark else ''} ({cause.knowledge})"
     short = short_cause(decision)
     is_said = short.replace(" ", "-") == decision.outcome
     return short if is_said else f"{decision.outcome}: {short}"
@@ -323,12 +326,19 @@ def _missing(row: GraphCauses) -> Iterator[Block]:
         text = remark_sentence(remark, remark.subject.name)
         yield RemarkLine("hazard", f"a recorder failed, so decisions may be missing: {text}")
     missing = [kind for kind in row.looked_for if kind not in row.recorded]
+    if len(row.asked) == 2:  # the others are about one thing each
+        missing = [kind for kind in missing if kind == "fusion"]
     if not missing:
         return
-    kinds = ", ".join(map(kind_words, missing))
+    is_all = not row.recorded and len(missing) == len(DECISION_KINDS)
+    kinds = "any decision" if is_all else ", ".join(map(kind_words, missing))
     how = "`probe dump SCRIPT` of this version records what torch decides, and why"
     if row.recorded:
         how = "by the version of probe that made it, or on its torch"
     yield Line((f"not recorded in this dump: {kinds} ({how})", "dim"))
     if not row.recorded:
-        yield Line(("probe kernels, probe fusion and probe layouts show what the dump itself proves", "dim"))
+        names = " ".join(subject.name for subject in row.asked)
+        verbs = {0: "probe kernels, probe fusion and probe layouts", 1: f"probe show {names}"}
+        verb = "shows" if row.asked else "show"
+        shown = verbs.get(len(row.asked), f"probe fusion {names}")
+        yield Line((f"{shown} {verb} all that the dump itself proves", "dim"))

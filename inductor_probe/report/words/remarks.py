@@ -39,6 +39,8 @@ _KERNEL_WORDS: Mapping[str, str] = {  # on the page of another subject the kerne
     ),
     "no-launch": "the wrapper does not launch it",
     "no-node": "no scheduler node is linked to it",
+    "vectorised-loops": "{vectorised} of {nests:# loop nest} {vectorised:?is/are} vectorised",
+    "reduction-kernel": "it is generated as {heuristic}, with the hint {hint}",
 }
 _LAUNCH_WORDS: Mapping[str, _Words] = {  # likewise, and before it the place of the launch
     "argument-count": "it takes {parameters:# argument}[ and {grid} for the grid], but is passed {passed}",
@@ -84,6 +86,7 @@ _LAYOUT_WORDS: Mapping[str, str] = {
     "layout-change": (
         "{subject} reads {buffer} as {layout} and writes {written} as {written_layout}[ ({cost})][ ({guess})]"
     ),
+    "fused-nodes": "{nodes:# node} are fused into {subject}",
     "fallback": (
         "{many|subjects} {n:?falls/fall} back to {kernel|'a library kernel'}[ ({cost} read and written)]"
     ),
