@@ -64,7 +64,9 @@ def _page(row: GraphCauses, everything: bool, *, alone: bool) -> Iterator[Block]
     for cause in shown:
         about = (cause.nodes, cause.knowledge) if cause.nodes else cause.subjects
         groups.setdefault(about, []).append(cause)
-    yield from apart(_group(group, everything) for group in _in_order(row, list(groups.values())))
+    of_kernel = row.asked[0].type == "kernel"  # whose nests are many: what went well there is a sentence
+    ordered = _in_order(groups.values()) if of_kernel else list(groups.values())
+    yield from apart(_group(group, everything, first=not of_kernel) for group in ordered)
     if rest := [cause for cause in row.causes if cause not in shown]:
         yield Line()
         yield Line((f"{counted(len(rest), 'further decision')}:", "bold"))
@@ -107,10 +109,8 @@ def _first(row: GraphCauses) -> Sequence[Cause]:
     return [cause for cause in first or distinct[:_MOST_PAGES] if (cause.nodes or cause.subjects) in of_page]
 
 
-def _in_order(row: GraphCauses, groups: list[list[Cause]]) -> list[list[Cause]]:
-    """Return the loop nests of a kernel as they stand in its text; others as they are."""
-    if row.asked[0].type != "kernel":
-        return groups
+def _in_order(groups: Iterable[list[Cause]]) -> list[list[Cause]]:
+    """Return the loop nests of a kernel as they stand in its text, and then what is about no nest."""
     return sorted(groups, key=lambda group: min((cause.nest or _LAST for cause in group), default=_LAST))
 
 
@@ -118,14 +118,14 @@ def _is_missed(cause: Cause) -> bool:
     return cause.kind in ("missed", "hazard")
 
 
-def _group(causes: Sequence[Cause], everything: bool) -> Iterator[Block]:
+def _group(causes: Sequence[Cause], everything: bool, *, first: bool) -> Iterator[Block]:
     """Yield decisions about the same nodes: what each rests on, what changes it, and then the nodes.
 
-    What was not missed, and nothing changes, is a sentence, but for the first.
+    What was not missed, and nothing changes, is a sentence, but for the first if `first`.
     """
     for cause in causes:
         yield RemarkLine(cause.kind, cause_sentence(cause))
-        if everything or _is_missed(cause) or cause.changes or cause is causes[0]:
+        if everything or _is_missed(cause) or cause.changes or (first and cause is causes[0]):
             yield Facts([*_facts(cause), *_changes(cause)])
     yield Facts(_nodes(causes))
 
