@@ -252,7 +252,7 @@ def _by_stake(row: _Folded) -> tuple[float, int]:
 
 _COLUMNS = (
     Column("", fold="never"),
-    Column("about", fold="middle", least=14),
+    Column("about", most=_MOST_NAME, fold="middle", least=14),
     Column("kind", fold="never", rank=2),
     Column("decision", most=60),
     Column("bytes", right=True, fold="never"),
@@ -291,7 +291,7 @@ def _cells(row: _Folded) -> list[Cell]:
     others = f" +{len(row.about) - 1}" if len(row.about) > 1 else ""
     return [
         _SIGNS.get(cause.kind, (cause.kind, "dim")),
-        (Name(f"{shorten(row.about[0], _MOST_NAME)}{others}"), "bold"),
+        (Name(f"{row.about[0]}{others}"), "bold"),
         kind_words(cause.topic) if cause.topic else "not recorded",
         row_text(cause) if row.alike else f"{row_text(cause)} (largest)",
         bytes_text(row.cost) if row.cost is not None else "-",
