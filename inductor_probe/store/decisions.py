@@ -5,23 +5,37 @@
     {"end": 1}
 
 Lines are written by the codec. The end holds the number of decisions, so that a file that was cut between two
-lines is known as cut. What stands before a damaged line is still read.
+lines is known as cut. What stands before a damaged line is still read, and so are the decisions of a file of
+another version of probe whose codes this one knows.
 """
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from inductor_probe.errors import UnreadableError
 from inductor_probe.files import read_text, write_whole
 from inductor_probe.model.codec import ShapeError, from_json, to_json
-from inductor_probe.model.decision import Decision, Decisions, DecisionsHeader
+from inductor_probe.model.decision import (
+    DECISION_KINDS,
+    CauseCode,
+    Decision,
+    Decisions,
+    DecisionsHeader,
+    Outcome,
+)
 from inductor_probe.model.span import MOST_PROBLEMS, Problem, Span, too_many_problems
 
 FORMAT = 1
 _AGAIN = "dump the script again"
+_CODES: dict[str, frozenset[str]] = {
+    "kind": frozenset(DECISION_KINDS),
+    "outcome": frozenset(get_args(Outcome)),
+    "cause": frozenset(code for group in get_args(CauseCode) for code in (get_args(group) or (group,))),
+}
+"""The codes of a decision that this version knows."""
 
 
 def write_decisions(path: Path, decisions: Decisions) -> None:
@@ -49,19 +63,10 @@ def read_decisions(path: Path) -> Decisions:
 def parse_decisions(text: str, path: Path) -> Decisions:
     """Read the text of `probe_decisions.jsonl`; `path` is what an error names."""
     first, *lines = text.splitlines() or [""]
-    try:
-        data: Any = json.loads(first)
-        if isinstance(data, dict) and isinstance(data.get("format"), int) and data["format"] > FORMAT:
-            raise UnreadableError(
-                f"{path} was written by a newer probe (format {data['format']})", "update inductor_probe"
-            )
-        header = from_json(DecisionsHeader, data)
-    except ShapeError as error:
-        raise UnreadableError(f"{path}:1: no header of decisions: {error}", _AGAIN) from None
-    except (ValueError, RecursionError) as error:
-        raise UnreadableError(f"{path}:1: not JSON: {error}", _AGAIN) from None
+    header = _header(first, path)
     decisions: list[Decision] = []
     problems: list[Problem] = []
+    unknown: dict[str, list[int]] = {}
     end: int | None = None
     last = len(lines) + 1
     for number, line in enumerate(lines, start=2):
@@ -72,11 +77,17 @@ def parse_decisions(text: str, path: Path) -> Decisions:
             data = json.loads(line)
             if isinstance(data, dict) and isinstance(data.get("end"), int) and number == last:
                 end = data["end"]
+            elif code := _unknown_code(data):
+                unknown.setdefault(code, []).append(number)
             else:
                 decisions.append(from_json(Decision, data))
         except (ValueError, RecursionError) as error:  # ShapeError is one
             what = "not a decision" if isinstance(error, ShapeError) else "not JSON"
             problems.append(Problem(f"{what}: {error}", Span(path, number, number)))
+    for code, numbers in unknown.items():
+        many = f"{len(numbers)} decisions have" if len(numbers) > 1 else "a decision has"
+        message = f"{many} {code}, which this version does not know: another version of probe wrote it"
+        problems.append(Problem(message, Span(path, numbers[0], numbers[0])))
     if end is None:
         message = "cut short here: the line that says how many decisions there are is missing"
         problems.append(Problem(message, Span(path, last, last)))
@@ -85,3 +96,32 @@ def parse_decisions(text: str, path: Path) -> Decisions:
         problems.append(Problem(message, Span(path, last, last)))
     complete = end == len(decisions)
     return Decisions(header.torch, header.recorders, tuple(decisions), complete, tuple(problems))
+
+
+def _header(text: str, path: Path) -> DecisionsHeader:
+    try:
+        data: Any = json.loads(text)
+        if isinstance(data, dict) and isinstance(data.get("format"), int) and data["format"] > FORMAT:
+            raise UnreadableError(
+                f"{path} was written by a newer probe (format {data['format']})", "update inductor_probe"
+            )
+        if isinstance(data, dict) and isinstance(data.get("recorders"), list):
+            data["recorders"] = [
+                kind for kind in data["recorders"] if not isinstance(kind, str) or kind in _CODES["kind"]
+            ]
+        return from_json(DecisionsHeader, data)
+    except ShapeError as error:
+        raise UnreadableError(f"{path}:1: no header of decisions: {error}", _AGAIN) from None
+    except (ValueError, RecursionError) as error:
+        raise UnreadableError(f"{path}:1: not JSON: {error}", _AGAIN) from None
+
+
+def _unknown_code(data: Any) -> str | None:
+    """Return the first code of a decision that this version does not know: `the cause too-deep`."""
+    if not isinstance(data, dict):
+        return None
+    codes = ((name, data.get(name), known) for name, known in _CODES.items())
+    return next(
+        (f"the {name} {code}" for name, code, known in codes if isinstance(code, str) and code not in known),
+        None,
+    )

@@ -195,14 +195,22 @@ def test_a_file_that_was_cut_short_is_a_problem_with_its_line(probe: Probe, reco
         ran = probe(verb, graph)
         assert ran.status == status
         assert f"{file.name}:2: cut short" in ran.out + ran.err
+    text = file.read_text()
+    file.write_text(text[: text.index("\n") + 20])
+    ran = probe("why", "op0", graph)
+    assert ran.status == 2
+    assert "nothing about op0 is among the decisions that could be read" in ran.out
 
 
 def test_a_file_of_a_newer_probe_is_a_sentence(probe: Probe, recorded: Recorded) -> None:
     graph = recorded("hflip_cl", [scalar(1, "op0")])
     (graph / DECISIONS_NAME).write_text('{"format": 99}\n')
-    ran = probe("why", graph)
-    assert ran.status == 2
-    assert "was written by a newer probe (format 99)" in ran.out + ran.err
+    for words in ([], ["op0"]):
+        ran = probe("why", *words, graph)
+        assert ran.status == 2
+        assert "was written by a newer probe (format 99)" in ran.err
+        assert "! what torch decided cannot be read: " in ran.out
+        assert "probe dump SCRIPT" not in ran.out
 
 
 def test_check_counts_the_lines_of_decisions(probe: Probe, recorded: Recorded) -> None:
@@ -363,3 +371,9 @@ def test_diff_shows_what_decided_about_a_pair_on_both_sides(
     assert lines[entry + 1].startswith("- op0 and op1 are fused: step 1 of round 1")
     assert lines[entry + 2].startswith("+ op0 and op1 are not fused: fused, they would be 2 nodes")
     assert "only the cause of 1 decision differs" in ran.out
+
+
+def test_an_input_has_the_decisions_about_what_reads_it(probe: Probe, recorded: Recorded) -> None:
+    ran = probe("why", "arg0_1", recorded("hflip_cl", [scalar(1, "op0")]))
+    assert ran.status == 0
+    assert "! op0 is scalar" in ran.out

@@ -55,6 +55,25 @@ def test_a_code_of_a_newer_probe_is_left_out_and_counted(text: str) -> None:
     newer = parse_decisions(text.replace("short-inner-range", "another-cause"), PATH)
     assert newer.decisions == (VECTOR,)
     assert not newer.complete
+    [problem] = newer.problems
+    assert problem.message == (
+        "a decision has the cause another-cause, which this version does not know: another version of probe "
+        "wrote it"
+    )
+    assert problem.span is not None
+    assert problem.span.first == 2
+
+
+def test_kinds_of_another_version_hide_no_others(text: str) -> None:
+    header, first, second, _ = text.splitlines()
+    other = first.replace('"kind": "vectorisation"', '"kind": "colour"')
+    header = header.replace('["vectorisation"]', '["vectorisation", "colour"]')
+    mixed = parse_decisions("\n".join([header, *[other] * 300, second, '{"end": 301}', ""]), PATH)
+    assert mixed.recorders == ("vectorisation",)
+    assert mixed.decisions == (VECTOR,)
+    assert [problem.message[:40] for problem in mixed.problems] == [
+        "300 decisions have the kind colour, whic"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -170,7 +170,9 @@ def _scope(graph: CompiledGraph, subject: Subject) -> _Scope:
             return _of_nodes(graph, [leaf.name for leaf in node.leaves()])
         case "buffer":
             producer = index.nodes.producer.get(subject.name) or index.before.producer.get(subject.name)
-            scope = _of_nodes(graph, [producer] if producer else [])
+            # What reads an input is all that there is to say of it.
+            nodes = [producer] if producer else list(index.nodes.readers.get(subject.name, ()))
+            scope = _of_nodes(graph, nodes)
             return _Scope(scope.nodes, frozenset([subject.name]), scope.fx)
         case "kernel":
             nodes = [link.node for link in linked.of_kernel(subject.name)]

@@ -84,6 +84,8 @@ def nothing_text(row: GraphCauses) -> str:
         if row.tried
         else ""
     )
+    if row.problems:
+        return f"nothing about {names} is among the decisions that could be read"
     if not looked_for:
         return f"nothing is recorded about {names}{tried}"
     return f"nothing was decided about {names}: looked for {kinds}{tried}"
@@ -332,6 +334,9 @@ def _missing(row: GraphCauses) -> Iterator[Block]:
         return
     is_all = not row.recorded and len(missing) == len(DECISION_KINDS)
     kinds = "any decision" if is_all else ", ".join(map(kind_words, missing))
+    if row.problems and not row.recorded:
+        yield RemarkLine("hazard", f"what torch decided cannot be read: {row.problems[0].message}")
+        return
     how = "`probe dump SCRIPT` of this version records what torch decides, and why"
     if row.recorded:
         how = "by the version of probe that made it, or on its torch"
