@@ -175,7 +175,9 @@ def _stake(cause: Cause) -> str:
     of = "its kernel" if len(cause.kernels) == 1 else "its kernels"
     parts = [f"{duration(cause.seconds)} of {of}" if cause.seconds is not None else ""]
     if cause.cost is not None:
-        shared = len(cause.subjects) == 2 and (cause.decision is None or len(cause.decision.subjects) == 2)
+        code = cause.remark.code if cause.remark else ""
+        of_pair = len(cause.decision.subjects) == 2 if cause.decision else code == "not-fused"
+        shared = of_pair and len(cause.subjects) == 2
         parts.append(f"{bytes_text(cause.cost)} {'used by both' if shared else 'read and written'}")
     return ", ".join(filter(None, parts))
 
