@@ -52,6 +52,7 @@ class Cause:
         nodes: unfused nodes that it is about. fx: what they compute. sources: lines of the user's.
         evidence: lines of the dump: of the nodes, and of their generated code.
         changes: what would turn it, surest first; none where nothing that applies is known.
+        proved_kind: the kind of decision that `remark` proves something of.
     """
 
     kind: RemarkKind
@@ -69,11 +70,12 @@ class Cause:
     sources: tuple[SourceLine, ...] = ()
     evidence: tuple[Span, ...] = field(default=(), compare=False)
     changes: tuple[Change, ...] = ()
+    proved_kind: DecisionKind | None = None
 
     @property
     def topic(self) -> DecisionKind | None:
         """What was decided, by its kind."""
-        return self.decision.kind if self.decision else None
+        return self.decision.kind if self.decision else self.proved_kind
 
     @property
     def outcome(self) -> Outcome | None:

@@ -331,13 +331,14 @@ def test_the_text_of_a_kernel_has_decisions_where_they_belong(probe: Probe, reco
 def test_the_ledger_is_sorted_by_what_is_at_stake_and_folds_one_cause_of_other_numbers(
     probe: Probe, recorded: Recorded
 ) -> None:
-    longer = replace(vectorised(2, "op1"), operands=(*vectorised(2).operands[1:], ("loop", "x7")))
+    other = vectorised(2, "op1")
+    longer = replace(other, operands=(("loops", ("x7",)), *other.operands[1:]))
     decisions = [vectorised(1, "op0"), longer, scalar(3, "op2")]
-    ran = probe("why", recorded("aa_separable_cl", decisions))
+    ran = probe("why", recorded("aa_separable_cl", decisions), COLUMNS="1000")
     _, _, missed, passed = ran.out.splitlines()[:4]
     assert missed.startswith("missed")
     assert "op1 +1" in passed  # op1 moves more
-    assert "along x7, 64 by 16 (largest)" in passed
+    assert "along x7 (64) by 16, nowhere strided (largest)" in passed
 
 
 def test_the_time_of_a_kernel_counts_once_for_the_decisions_of_a_row(recorded: Recorded) -> None:

@@ -34,6 +34,11 @@ def channels_last() -> tuple[torch.Tensor, ...]:
     return (channels_first()[0].contiguous(memory_format=torch.channels_last),)
 
 
+def half_channels_last() -> tuple[torch.Tensor, ...]:
+    """Return 3 channels of 16 bits: fewer than a quarter of a vector with AVX2 as well as with AVX-512."""
+    return (torch.zeros(1, 3, 64, 64, dtype=torch.bfloat16).contiguous(memory_format=torch.channels_last),)
+
+
 def wide_channels_last() -> tuple[torch.Tensor, ...]:
     """Return an image of 64 channels, innermost."""
     return (torch.zeros(1, 64, 8, 8, dtype=torch.uint8).contiguous(memory_format=torch.channels_last),)
@@ -144,7 +149,7 @@ SCALAR_PROGRAMS = {
     "hflip_channels_last": Program(
         code="short-inner-range",
         function=hflip,
-        inputs=channels_last,
+        inputs=half_channels_last,
         about=("op0",),
         operands={"range": 3, "operations": 2, "operations_limit": 10, "loop_cause": "contiguous-only-loop"},
         flip=NO_HEURISTIC,
@@ -153,7 +158,7 @@ SCALAR_PROGRAMS = {
     "hflip_wide_channels_last": Program(
         code="short-inner-range",
         function=hflip,
-        inputs=channels_last,
+        inputs=half_channels_last,
         about=("op0",),
         flipped_inputs=wide_channels_last,
         turned=ONLY,
@@ -298,6 +303,16 @@ LOOP_PROGRAMS = {
         about=("op0",),
         operands={"full_vectors": ("0",), "tails": ("6",)},
         flipped_inputs=lambda: floats(256),
+        turned=ONLY,
+    ),
+    "hflip_channels_last_avx2": Program(
+        code="range-below-vector",
+        function=hflip,
+        inputs=channels_last,
+        about=("op0",),
+        operands={"factor": 8, "full_vectors": ("0",), "tails": ("3",)},
+        settings={"cpp.simdlen": 256},
+        flipped_inputs=wide_channels_last,
         turned=ONLY,
     ),
 }

@@ -32,7 +32,7 @@ from inductor_probe.analysis.work import buffer_traffic, call_traffic, node_traf
 from inductor_probe.errors import ProbeError
 from inductor_probe.model.cause import Cause, Change, GraphCauses
 from inductor_probe.model.debug_dir import CompiledGraph
-from inductor_probe.model.decision import DECISION_KINDS, Decision
+from inductor_probe.model.decision import DECISION_KINDS, Decision, DecisionKind
 from inductor_probe.model.layouts import LayoutRow
 from inductor_probe.model.remark import Remark, Subject
 from inductor_probe.model.setting import CONFIG, Setting
@@ -270,7 +270,7 @@ class _Maker:
         """Yield what the dump proves of decisions of kinds that were not recorded."""
         for kind, remark, nodes in proved(self._graph) if kinds else ():
             if kind in kinds and (not scopes or not scopes[0].nodes.isdisjoint(nodes)):
-                yield self._of_remark(remark, nodes)
+                yield self._of_remark(remark, nodes, kind)
 
     def read_pairs(self, scopes: Sequence[_Scope], logged: Iterable[Remark]) -> Iterator[Cause]:
         """Yield what torch's log says of pairs of nodes, where their fusion was not recorded."""
@@ -279,9 +279,10 @@ class _Maker:
             sides = [frozenset(leaves.get(subject.name, (subject.name,))) for subject in remark.subjects]
             about = [{n for n, scope in enumerate(scopes) if scope.nodes & side} for side in sides]
             if len(set.union(*about)) == len(scopes) and (len(scopes) < 2 or set() not in about):
-                yield self._of_remark(remark, tuple(name for side in sides for name in sorted(side)))
+                nodes = tuple(name for side in sides for name in sorted(side))
+                yield self._of_remark(remark, nodes, "fusion")
 
-    def _of_remark(self, remark: Remark, nodes: tuple[str, ...]) -> Cause:
+    def _of_remark(self, remark: Remark, nodes: tuple[str, ...], kind: DecisionKind) -> Cause:
         linked = links(self._graph).nodes
         fx = tuple(dict.fromkeys(name for node in nodes if node in linked for name in linked[node].fx))
         made = (linked[node].kernel for node in nodes if node in linked)
@@ -299,6 +300,7 @@ class _Maker:
             fx=fx,
             sources=index_of(self._graph).sources(fx),
             evidence=remark.evidence,
+            proved_kind=kind,
         )
 
     def _nodes(self, decision: Decision) -> tuple[str, ...]:

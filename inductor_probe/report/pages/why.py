@@ -35,10 +35,12 @@ from inductor_probe.report.words.causes.sentences import (
     short_setting,
 )
 from inductor_probe.report.words.remarks import sentence as remark_sentence
+from inductor_probe.report.words.templates import listed
 
 _MOST_PAGES = 5
 """Groups of nodes whose decisions are shown with their evidence; further ones are rows of a table."""
 _LAST = 10**9
+_PAIR = 2
 _MOST_ROWS = 30
 _MOST_NAME = 40
 _MOST_CALLERS = 3
@@ -239,15 +241,19 @@ def _fold(causes: Iterable[Cause], seconds: Mapping[str, float]) -> list[_Folded
         folded.append(
             _Folded(
                 cause=members[0],
-                about=tuple(
-                    " + ".join(subject.name for subject in member.subjects[:2]) for member in members
-                ),
+                about=tuple(map(_about, members)),
                 cost=sum(costs) if costs else None,
                 seconds=sum(times) if times else None,
                 alike=len({row_text(member) for member in members}) == 1,
             )
         )
     return folded
+
+
+def _about(cause: Cause) -> str:
+    """`op3`, `op3 + op4`; of many nodes that no pair was made of, `op3, op4 and 7 more`."""
+    names = [subject.name for subject in cause.subjects]
+    return " + ".join(names) if len(names) <= _PAIR else listed(names, _PAIR)
 
 
 def _by_stake(row: _Folded) -> tuple[float, int]:
