@@ -49,6 +49,7 @@ def main() -> None:
         cwd = Path(folder)
         save("dump", ["dump", "check_interpolate_bilinear_aa.py", "--case", "separable_channels_last"], cwd)
         save("layouts", ["layouts"], cwd)
+        save("why", ["why"], cwd)
         save("show", ["show", "op1"], cwd)
         run(["dump", "check_hflip.py", "--case", "channels_last"], cwd)
         save("bench", ["bench-kernel"], cwd)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from inductor_probe.model.decision import DECISION_KINDS
 from tests.conftest import REPOSITORY
 from tests.documents import GUIDES, Command, Reader, check, commands_of, follower
 
@@ -34,6 +35,12 @@ def test_every_guide_is_in_the_readme_and_its_links_lead_somewhere(guide: Path) 
     assert f"(docs/guides/{guide.name})" in (REPOSITORY / "README.md").read_text()
     for link in re.findall(r"\]\(([^)#:]+)\)", guide.read_text()):
         assert (guide.parent / link).exists(), f"{guide.name} points to {link}"
+
+
+def test_every_kind_of_decision_is_in_the_table_of_kinds() -> None:
+    rows = re.findall(r"^\| `([a-z-]+)` \|", (GUIDES / "questions.md").read_text(), re.MULTILINE)
+    assert {*DECISION_KINDS} <= {*rows}
+    assert len(rows) == len({*rows})
 
 
 def test_a_document_is_read_as_it_says(tmp_path: Path) -> None:
