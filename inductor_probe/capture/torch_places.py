@@ -156,6 +156,9 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace(_SCHEDULER, "Scheduler.score_fusion_key", "the order of possible fusions", (DECISION,)),
     TorchPlace(_SCHEDULER, "Scheduler.speedup_by_fusion", "whether to time a fusion", (DECISION,)),
     TorchPlace(_SCHEDULER, "Scheduler.benchmark_codegened_module", "the time of a kernel", (DECISION,)),
+    TorchPlace(
+        _SCHEDULER, "Scheduler.create_combo_kernel_nodes", "independent nodes in a kernel", (DECISION,)
+    ),
     TorchPlace(_SCHEDULER, "Scheduler.can_fuse_vertical", "producer and consumer in one node", ("fusion",)),
     TorchPlace(_SCHEDULER, "Scheduler.fuse_two_nodes", "two nodes become one", ("fusion", DECISION)),
     TorchPlace(_CPP, "CppScheduling._can_fuse_horizontal_impl", "C++: loop ranges of a pair", ("fusion",)),

@@ -158,7 +158,7 @@ of a vectorised loop, vectors).
 
 FusionCause: TypeAlias = Literal[
     "producer-and-consumer", "common-buffer", "outer-loops", "template-epilogue", "template-prologue",
-    "mix-order-reductions",
+    "mix-order-reductions", "foreach-list", "combo-kernel",
     "accesses-differ", "loop-order-differs", "loop-sizes-differ", "no-common-data",
     "few-shared-bytes", "fusion-size-limit",
     "peak-memory", "too-many-buffers", "distant-nodes", "devices-differ",
@@ -167,7 +167,7 @@ FusionCause: TypeAlias = Literal[
     "complete-reductions", "outer-loop-depth", "outer-loop-node", "template-sibling",
     "epilogue-index-differs", "epilogue-reduces", "epilogue-mutates", "epilogue-fusion-off",
     "prologue-fusion-off", "prologue-not-pointwise", "no-prologue-inputs", "slower-when-timed",
-    "reductions-differ", "numels-differ", "tilings-differ", "tiling-not-of-reduction",
+    "reductions-differ", "mix-order-limit", "numels-differ", "tilings-differ", "tiling-not-of-reduction",
     "ranges-do-not-split", "numel-of-neither",
     "lower-priority", "fused-with-another",
     "extern-kernel", "no-kernel", "no-common-buffer", "pair-limit",
@@ -181,6 +181,8 @@ ones), and where torch counted them shared_bytes and score:
 - `outer-loops`: (C++) depth: the loops that are common; inside, each has loops of its own.
 - `template-epilogue`, `template-prologue`: computed within a template, of what it wrote, or will read.
 - `mix-order-reductions`: (Triton) two reductions over different dimensions of the same data.
+- `foreach-list`, `combo-kernel`: a group for each part of one kernel, which keeps loops of its own: of an
+  operator on lists of tensors, or of what is independent (`create_combo_kernel_nodes`); parts: how many.
 - where both ways were timed: first_ms, second_ms, fused_ms. reordered: in the round that may reorder loops.
 
 `refused`, by the scheduler; `first` and `second` are the groups of `subjects`. All that were counted have
@@ -224,6 +226,9 @@ of an outer-loop fused node they are those of its first_nest or second_nest:
 `refused`, by the Triton backend, codegen/simd.py, `SIMDScheduling.can_fuse`:
 
 - `reductions-differ`, `numels-differ`: first_numel, second_numel, first_rnumel, second_rnumel.
+- `mix-order-limit`: both reduce the same data over different dimensions, for which torch has one kernel, but
+  not here: check (`off`, `not-contiguous`, `elements`, `rows-per-column`, `rows`, `hint`,
+  `columns`, `split`, `operation`), value, limit; rows, columns, buffers (`MixOrderReduction.can_fuse`).
 - `tilings-differ`: first_tiling, second_tiling, fused_tiling.
 - `tiling-not-of-reduction`, `ranges-do-not-split`, `numel-of-neither`: first_numel, second_numel,
   first_rnumel, second_rnumel.

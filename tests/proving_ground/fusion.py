@@ -259,6 +259,11 @@ def listed_and_more(x: torch.Tensor, y: torch.Tensor) -> Tensors:
     return one, other, x * 2
 
 
+def listed(x: torch.Tensor, y: torch.Tensor) -> Tensors:
+    one, other = torch._foreach_add([x, y], 1)
+    return one, other
+
+
 def unlisted_and_more(x: torch.Tensor, y: torch.Tensor) -> Tensors:
     return x + 1, y + 1, x * 2
 
@@ -672,6 +677,24 @@ PROGRAMS = {
         code="mix-order-reductions", function=rows_and_columns, inputs=on_gpu(lambda: ones(8192, 1024)),
         about=OP01, device="cuda", settings={"triton.mix_order_reduction": True},
         flip={"triton.mix_order_reduction": False}, turned=("refused", "loop-order-differs"),
+    ),
+    "mix_order_limit": Program(
+        code="mix-order-limit", function=rows_and_columns, inputs=on_gpu(lambda: ones(1024, 512)),
+        about=OP01, device="cuda", settings={"triton.mix_order_reduction": True},
+        operands={
+            "check": "elements", "value": 524288, "limit": 5242880, "rows": 1024, "columns": 512,
+            "buffers": ("arg0_1",),
+        },
+        flipped_inputs=on_gpu(lambda: ones(8192, 1024)), turned=("fused", "mix-order-reductions"),
+    ),
+    "foreach_list": Program(
+        code="foreach-list", function=listed, inputs=on_gpu(two_squares), about=OP01, device="cuda",
+        operands={"parts": 2}, flipped_function=two_separate, turned=("not-tried", "no-common-buffer"),
+    ),
+    "combo_kernel": Program(
+        code="combo-kernel", function=two_separate, inputs=on_gpu(two_squares), about=OP01, device="cuda",
+        settings={"combo_kernels": True}, operands={"parts": 2}, flip={"combo_kernels": False},
+        turned=("not-tried", "no-common-buffer"),
     ),
     "slower_when_timed": Program(
         code="slower-when-timed", function=two_readers, inputs=timed_as(1.0, 1.0, 3.0)(on_gpu(square)),

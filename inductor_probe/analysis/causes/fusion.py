@@ -47,6 +47,9 @@ _EQUAL_EXTENT = Source(
 )
 _EQUAL_RANGES = Source("equal-ranges")
 
+_NOT_STRICT = ("elements", "rows-per-column", "rows")
+"""Checks of `MixOrderReduction.can_fuse` that are not made in its mode that is not strict."""
+
 RULES = Rules(
     kinds={
         "fused": "passed",
@@ -68,6 +71,16 @@ RULES = Rules(
             _EQUAL_ACCESS,
         ),
         "loop-sizes-differ": (_EQUAL_RANGES,),
+        "mix-order-limit": (
+            By(
+                "triton.mix_order_reduction", "True", is_default=True, safe=True,
+                applies=lambda decision, _: decision.operand("check") == "off",
+            ),
+            By(
+                "triton.mix_order_reduction_non_strict_mode", "True", safe=True,
+                applies=lambda decision, _: decision.operand("check") in _NOT_STRICT,
+            ),
+        ),
         "sizes-differ": (Source("equal-size"),),
         "epilogue-fusion-off": (
             By(

@@ -32,7 +32,7 @@ from inductor_probe.capture.recorders.fusion_causes import (
 from inductor_probe.capture.recorders.fusion_cpp import cpp_cause, undone_cause
 from inductor_probe.capture.recorders.fusion_rounds import UNKNOWN, Answer, Attempt, Rounds, is_last, same
 from inductor_probe.capture.torch_places import wrap
-from inductor_probe.model.decision import DecisionKind, Operand, TorchFrame
+from inductor_probe.model.decision import DecisionKind, FusionCause, Operand, TorchFrame
 
 KIND: DecisionKind = "fusion"
 
@@ -85,6 +85,8 @@ class _Recorder:
             rounds = self._rounds(scheduler)
             if rounds is not None:
                 rounds.candidates = list(nodes)
+                if rounds.round == 1:
+                    rounds.lists = [node for node in nodes if _is_list(node)]
                 rounds.asked = set()
             return get_possible(scheduler, nodes, *args, **kwargs)
 
@@ -303,6 +305,21 @@ class _Recorder:
         if rounds is not None:
             self._fused(rounds, place, result, (first, second), sys._getframe(3))
 
+    def combined(self, place: TorchFrame, _: Any, scheduler: Any, *args: Any, **kwargs: Any) -> None:
+        """Record which independent nodes were put into one kernel, after all fusion."""
+        for node in scheduler.nodes:
+            if _is_list(node) and node.use_custom_partition_algo:
+                self._record_parts(node, "combo-kernel", place, tuple(stack(sys._getframe(3))))
+
+    def _record_parts(
+        self, node: Any, code: FusionCause, place: TorchFrame, frames: tuple[TorchFrame, ...]
+    ) -> None:
+        parts = tuple(leaf_names(part) for part in node.snodes)
+        operands: dict[str, Operand] = {"parts": len(parts)}
+        self._log.record(
+            KIND, parts, "fused", code, place, operands=operands, key=(code, parts), frames=frames
+        )
+
     def _postpone(self, rounds: Rounds) -> None:
         """Say of each pair that was allowed in a round why it was not fused in it."""
         for key, pair in rounds.allowed.items():
@@ -324,6 +341,9 @@ class _Recorder:
         kept = dict(zip(map(id, reversed(answers)), is_last(answers[::-1]), strict=True))
         for node, place in rounds.unfusable.items():
             self._record_unfusable(rounds, node, place)
+        for node in rounds.lists:
+            place = place_of(type(rounds.scheduler).create_foreach_nodes)
+            self._record_parts(node, "foreach-list", place, rounds.frames)
         for untried in rounds.untried():
             code, operands = untried.cause
             self._log.record(
@@ -394,6 +414,10 @@ class _Recorder:
         )  # fmt: skip
 
 
+def _is_list(node: Any) -> bool:
+    return type(node).__name__ == "ForeachKernelSchedulerNode"
+
+
 @functools.cache
 def _recorder(log: DecisionLog) -> _Recorder:
     """Return the one recorder of a log: the scheduler and the backends are hooked when each is imported."""
@@ -421,6 +445,7 @@ def _hook_scheduler(module: Any, log: DecisionLog) -> None:
     )
     wrap(module, "Scheduler.unfusable_node", log.observed(recorder.unfusable))
     wrap(module, "Scheduler.speedup_by_fusion", recorder.around_benchmark)
+    wrap(module, "Scheduler.create_combo_kernel_nodes", log.observed(recorder.combined))
     wrap(module, "Scheduler.benchmark_codegened_module", log.observed(recorder.measured))
     if hasattr(module.Scheduler, "fuse_two_nodes"):
         wrap(module, "Scheduler.fuse_two_nodes", recorder.around_step)

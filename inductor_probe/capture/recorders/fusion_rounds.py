@@ -85,6 +85,7 @@ class Rounds:
     timed: dict[Key, dict[str, Operand]] = field(default_factory=dict)
     unfusable: dict[Any, TorchFrame] = field(default_factory=dict)
     candidates: Sequence[Any] = ()
+    lists: Sequence[Any] = ()
     asked: set[Key] = field(default_factory=set)
     stacks: dict[tuple[object, int], tuple[TorchFrame, ...]] = field(default_factory=dict)
 

@@ -11,6 +11,24 @@ from inductor_probe.report.words.causes.rows import CauseWords, KindWords
 _ACCESSES = "{first} {first_does} {buffer} {first_at}, {second} {second_does} it {second_at}"
 _LOADED = re.compile(r"\b(?:tmp|indirect)\d+")
 """A value in an index, which is itself loaded."""
+_NO_SIZES = {"value": "?", "limit": "?", "rows": "?", "columns": "?"}
+_UNMET: Mapping[object, tuple[str, str]] = {  # why, and in short
+    "off": ("it is off", "off"),
+    "not-contiguous": ("neither reads its data in the order in which it lies", "neither is contiguous"),
+    "elements": (
+        "only from {limit:,} elements on, and these are {value:,}", "{value:,} elements < {limit:,}"
+    ),
+    "rows-per-column": (
+        "only where there are at least {limit} rows for each column, and there are {rows:,} for {columns:,}",
+        "{rows:,} rows < {limit} x {columns:,} columns",
+    ),
+    "rows": ("only from {limit:,} rows on, and there are {value:,}", "{value:,} rows < {limit:,}"),
+    "hint": ("only where the contiguous one has hint INNER or DEFAULT, and it has {value}", "hint {value}"),
+    "columns": ("only up to {limit:,} columns, and there are {value:,}", "{value:,} columns > {limit:,}"),
+    "split": ("only where the contiguous one is not divided into parts", "a reduction in parts"),
+    "operation": ("only where the other one is a sum or a product, and it is {value}", "reduces by {value}"),
+}  # fmt: skip
+"""What of `MixOrderReduction.can_fuse` was not met."""
 _TIMED = "[; {reordered}][; timed: {fused_ms:.4f} ms, and {first_ms:.4f} + {second_ms:.4f} apart]"
 _RANGES = "the loops of {first_nest|first} are {first_loops}, those of {second_nest|second} {second_loops}"
 
@@ -42,6 +60,11 @@ def _derived(operands: Mapping[str, Any]) -> Mapping[str, Any]:
     loops["outer_why"] = "fused outer loops" if nests else "reduction"
     loops |= {"nests": "one of them"} if nests else {"complete": "complete only after"}
     pairs = operands.get("pairs")
+    check = operands.get("check")
+    if check in _UNMET:
+        loops["unmet"], loops["unmet_short"] = (
+            text.format(**{**_NO_SIZES, **operands}) for text in _UNMET[check]
+        )
     whole: dict[str, Any] = {}
     if operands.get("reordered"):
         whole["reordered"] = "in the round that may give them another order of loops"
@@ -59,6 +82,8 @@ WORDS = KindWords(
         "not-tried": "[{pairs:# pair} of {subject} {pairs:?was/were} not tried]"
         "[{first} was not tried with {others}]",
         "undone": "{subject} were fused, and have a loop nest each in the code",
+        ("fused", "foreach-list"): "{subject} are in one kernel",
+        ("fused", "combo-kernel"): "{subject} are in one kernel",
         ("not-tried", "extern-kernel"): "{subject} {n:?is/are} in no pair",
         ("not-tried", "no-kernel"): "{subject} {n:?is/are} in no pair",
     },
@@ -92,6 +117,13 @@ WORDS = KindWords(
             "step {step} of round {round}; they reduce {buffers:4} over different dimensions, and one kernel "
             "reads it once for both",
             "step {step}, two reductions of {buffers:2}",
+        ),
+        "foreach-list": CauseWords(
+            "an operator on a list of tensors computes all of them, each in a loop of its own",
+            "{parts:# part}, of a list of tensors",
+        ),
+        "combo-kernel": CauseWords(
+            "they are independent, and each keeps a loop of its own", "{parts:# independent part}"
         ),
         "accesses-differ": CauseWords(
             f"{_ACCESSES}[; {{gather}}]; torch counts a buffer as shared only where both use it at the same "
@@ -242,6 +274,11 @@ WORDS = KindWords(
             "to {second_numel}; a Triton kernel has one size of both",
             "reductions {first_rnumel} to {first_numel}, {second_rnumel} to {second_numel}",
         ),
+        "mix-order-limit": CauseWords(
+            "they reduce {buffers:3} over different dimensions; torch has one kernel for two such reductions"
+            ", but {unmet}",
+            "mix-order: {unmet_short}",
+        ),
         "numels-differ": CauseWords(
             "{first} computes {first_numel} elements, {second} {second_numel}: a Triton kernel has one size",
             "{first_numel} and {second_numel} elements",
@@ -316,6 +353,8 @@ WORDS = KindWords(
         "max_fusion_unique_io_buffers": "removes the limit",
         "cpp.max_horizontal_fusion_size": "lets the C++ backend fuse as many independent nodes",
         "max_fusion_buffer_group_pairwise_attempts": "tries nodes that are as far apart",
+        "triton.mix_order_reduction": "computes reductions over different dimensions in one kernel",
+        "triton.mix_order_reduction_non_strict_mode": "does so for other sizes, too; time it",
         "epilogue_fusion": "lets templates compute what follows them",
         "prologue_fusion": "lets templates compute what they read",
         "benchmark_fusion": "fuses without timing it, though it was slower",
