@@ -30,6 +30,7 @@ from inductor_probe.capture.recorders.fusion_causes import (
     way_of,
 )
 from inductor_probe.capture.recorders.fusion_cpp import cpp_cause, undone_cause
+from inductor_probe.capture.recorders.fusion_mix_order import mix_order_limit
 from inductor_probe.capture.recorders.fusion_rounds import UNKNOWN, Answer, Attempt, Rounds, is_last, same
 from inductor_probe.capture.torch_places import wrap
 from inductor_probe.model.decision import DecisionKind, FusionCause, Operand, TorchFrame
@@ -155,6 +156,9 @@ class _Recorder:
         pair = (attempt.first, attempt.second) if attempt else None
         place = next(stack(frame))
         cause = logged_cause(form, args, pair, frame.f_locals)
+        if pair is not None and (limit := mix_order_limit(form, *pair)):
+            operands, place = limit
+            cause = same(("mix-order-limit", operands))
         if attempt is not None:
             attempt.cause, attempt.place = cause, place
             return

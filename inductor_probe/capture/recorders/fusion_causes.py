@@ -11,7 +11,6 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from inductor_probe.capture.recorders.fusion_mix_order import mix_order_limit
 from inductor_probe.model.decision import FusionCause, Operand
 from inductor_probe.model.fusion_reasons import REASONS
 
@@ -43,8 +42,6 @@ def logged_cause(
     if pair is None:
         return lambda: (code, operands)
     first, second = pair
-    if code in ("accesses-differ", "reductions-differ") and (limit := mix_order_limit(first, second)):
-        return lambda: ("mix-order-limit", limit)
     match code:
         case "accesses-differ":
             both_reduce = first.is_reduction() and second.is_reduction()

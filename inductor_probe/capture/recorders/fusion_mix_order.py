@@ -10,7 +10,9 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from inductor_probe.model.decision import Operand
+from inductor_probe.capture.recorders.decision_log import place_of
+from inductor_probe.model.decision import Operand, TorchFrame
+from inductor_probe.model.fusion_reasons import REASONS
 
 # literals in MixOrderReduction.can_fuse
 _LEAST_ELEMENTS = 5 * 2**20
@@ -26,9 +28,16 @@ _ASKED = (
 """What the class has on the releases of torch that this knows."""
 
 
-def mix_order_limit(first: Any, second: Any) -> dict[str, Operand] | None:
-    """Return which check of `MixOrderReduction.can_fuse` failed; None for what is no such pair."""
+def mix_order_limit(form: str, first: Any, second: Any) -> tuple[dict[str, Operand], TorchFrame] | None:
+    """Return which check of `MixOrderReduction.can_fuse` failed, and its place; None for any other pair.
+
+    Args:
+        form: of the reason that torch logs where such a pair is nothing else that it could fuse.
+    """
     rules: Any = getattr(sys.modules["torch._inductor.scheduler"], "MixOrderReduction", None)
+    reason = REASONS.get(form)
+    if reason is None or reason.code not in ("accesses-differ", "reductions-differ"):
+        return None
     if not all(hasattr(rules, name) for name in _ASKED):
         return None
     if not (first.is_reduction() and second.is_reduction()):
@@ -43,7 +52,7 @@ def mix_order_limit(first: Any, second: Any) -> dict[str, Operand] | None:
     if not buffers:
         return None
     failed = _failed(rules, first, second)
-    return {**failed, "buffers": buffers} if failed else None
+    return ({**failed, "buffers": buffers}, place_of(rules.can_fuse)) if failed else None
 
 
 def _failed(rules: Any, first: Any, second: Any) -> dict[str, Operand] | None:
