@@ -150,6 +150,13 @@ class Scenario:
 
 
 _current: Case | None = None
+_simulated: str | None = None
+
+
+def simulate(gpu: str) -> None:
+    """Compare no results on a GPU from now on: it is simulated, and what was compiled for it does not run."""
+    global _simulated  # noqa: PLW0603 - what `probe dump --target` says about this process
+    _simulated = gpu
 
 
 def current_case() -> Case | None:
@@ -168,9 +175,12 @@ def run_case(scenario: Scenario, case: Case) -> tuple[str, bool]:
         check = scenario.build(case)
         function = _with_own_code(check.function, case.name)
         compiled = torch.compile(function, **{"dynamic": False, **check.options})
+        is_simulated = _simulated is not None and _on_gpu(case)
         # Eager goes first, on copies: a function may write into its inputs.
         references: dict[str, Callable[..., Tensors]] = {"eager": _stepping(check, check.function)}
         references.update(check.references)
+        if is_simulated:
+            references.clear()
         expected = {name: _tensors(call(*_copy(check.inputs))) for name, call in references.items()}
         got = _tensors(_stepping(check, compiled)(*check.inputs))
     finally:
@@ -182,8 +192,14 @@ def run_case(scenario: Scenario, case: Case) -> tuple[str, bool]:
         for out in got[:SHOWN_OUTPUTS]
     ]
     shapes += [f"{len(got) - SHOWN_OUTPUTS} more"] if len(got) > SHOWN_OUTPUTS else []
+    if is_simulated:
+        return f"{'; '.join(shapes)}  compiled for {_simulated}, not run on it", True
     shown = ", ".join(f"{name} {error:.3g}" for name, error in errors.items())
     return f"{'; '.join(shapes)}  max error: {shown}  {'ok' if correct else 'MISMATCH'}", correct
+
+
+def _on_gpu(case: Case) -> bool:
+    return str(case.knobs.get("device", "cpu")).startswith("cuda")
 
 
 def _stepping(check: Check, function: Callable[..., Tensors]) -> Callable[..., Tensors]:

@@ -6,6 +6,7 @@ Codes and their numbers, in order; the subject is the run unless said otherwise:
 - `cut-short`: how the script ended (`Manifest.ending`), where a signal ended or interrupted it. `hazard`.
 - `recompile-limit`: function, where it is if known. `missed`.
 - `graph-break`: reason, as dynamo gives it; times; where if known. `missed`.
+- `simulated-gpu`: device, target (`SimulatedGpu`). `analysis`.
 - what could not be recorded, with the codes and values of `Note`. `analysis`.
 - why a run is empty, each `analysis`: `empty-graphs`, `no-dump`, `ended-before-compile` (how the script
   ended), `other-backend` (frames that dynamo handed over), `ran-eagerly`, `nothing-compiled`.
@@ -34,6 +35,9 @@ def run_remarks(run: DebugDir, compiled: bool) -> tuple[Remark, ...]:
     for hit in manifest.limit_hits:
         place = ("where", hit.where or None)
         remarks.append(_remark(run.name, "recompile-limit", "missed", ("function", hit.function), place))
+    if gpu := manifest.gpu:
+        named = (("device", gpu.device), ("target", gpu.target))
+        remarks.append(_remark(run.name, "simulated-gpu", "analysis", *named))
     breaks = Counter((broken.where, broken.reason.splitlines()[0]) for broken in manifest.graph_breaks)
     for (where, reason), times in breaks.items():
         numbers = (("reason", reason), ("times", times), ("where", where or None))

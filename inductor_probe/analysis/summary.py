@@ -36,7 +36,7 @@ def summarise(run: DebugDir, graphs: Iterable[CompiledGraph]) -> RunSummary:
         remarks=run_remarks(run, compiled=bool(rows)),
         problems=run.problems,
         empty=None if rows else why_empty(run),
-        next=next_steps(run.problems, graphs),
+        next=next_steps(run.problems, graphs, measurable=not (run.manifest and run.manifest.gpu)),
     )
 
 
@@ -71,10 +71,12 @@ def _remarks(graph: CompiledGraph) -> Iterator[Remark]:
     yield from (remark for kernel, remark in fallbacks(graph).items() if kernel not in called)
 
 
-def next_steps(problems: Sequence[Problem], graphs: Sequence[CompiledGraph]) -> tuple[NextStep, ...]:
+def next_steps(
+    problems: Sequence[Problem], graphs: Sequence[CompiledGraph], *, measurable: bool = True
+) -> tuple[NextStep, ...]:
     """Return the steps that a run calls for, the most urgent first: what is missing, then what is slow.
 
-    Where nothing does, kernels can be measured.
+    Where nothing does, kernels can be measured, unless they were generated for a GPU that is not there.
     """
     if not graphs:
         return (NextStep("doctor"),)
@@ -89,7 +91,9 @@ def next_steps(problems: Sequence[Problem], graphs: Sequence[CompiledGraph]) -> 
     shared, name, nodes = max(pairs, key=lambda pair: pair[0], default=(0, "", ("", "")))
     if shared >= _LEAST_SHARED_BYTES:  # `probe fusion` says why the scheduler did not fuse them
         steps.append(NextStep("apart", name, nodes, shared))
-    return tuple(steps[:_MOST_STEPS]) or (NextStep("measure", graphs[0].name),)
+    if not steps and measurable:
+        steps.append(NextStep("measure", graphs[0].name))
+    return tuple(steps[:_MOST_STEPS])
 
 
 def _scalar_kernels(graph: CompiledGraph) -> tuple[str, ...]:

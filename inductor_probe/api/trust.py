@@ -57,6 +57,7 @@ def require_trust(
     from inductor_probe.store.made_here import graph_texts, made_here, other_writers
 
     refuse_archive(graph)
+    _refuse_simulated(graph)
     source = existing_bench_file(graph.path)
     text = source.text if source else None
     if trust:
@@ -96,6 +97,25 @@ def texts_to_run(graph: GraphOnDisk, *, trust: bool) -> Mapping[str, str | None]
     if decided is not None and not decided.allowed:
         raise ProbeError(*refusal(decided))
     return texts.files
+
+
+def _refuse_simulated(graph: GraphOnDisk) -> None:
+    """Refuse Triton kernels that were generated for a simulated GPU where there is no GPU.
+
+    Raises:
+        ProbeError: says so.
+    """
+    from inductor_probe.machine.gpu import gpu_states, has_gpu
+
+    manifest = graph.run.manifest
+    gpu = manifest.gpu if manifest else None
+    kernels = graph.generated.code.kernels if graph.generated.code else ()
+    if gpu is None or has_gpu(gpu_states()) or not any(kernel.backend == "triton" for kernel in kernels):
+        return
+    raise ProbeError(
+        f"{graph.name} was compiled for a simulated {gpu.device}, and this machine has no GPU to run it on",
+        "`probe kernels`, `probe why` and `probe show` need none; bench it where there is one",
+    )
 
 
 def trust_of(graph: Path, made: MadeHere, manifest: Manifest | None = None, *, edited: bool = False) -> Trust:

@@ -45,6 +45,7 @@ def dump(
     label: str | None = None,
     save_inputs: bool = False,
     record: bool = True,
+    target: str | None = None,
     out: Path | None = None,
     stdout_to_stderr: bool = False,
 ) -> Run:
@@ -61,11 +62,13 @@ def dump(
         label: a name to find the run by.
         save_inputs: keep the bytes of every graph's real inputs, and constants of any size.
         record: record what inductor decides, and why (`probe why`).
+        target: a GPU to generate code for (`h200`) in place of the machine's own: it is simulated, and
+            what is compiled for it does not run.
         out: folder for `torch_compile_debug`, the working folder by default.
         stdout_to_stderr: keep the script's output off stdout.
 
     Raises:
-        NotFoundError: no such script. ProbeError: cases or knobs for a script that has none.
+        NotFoundError: no such script or target. ProbeError: cases or knobs for a script that has none.
     """
     from inductor_probe import capture
 
@@ -77,6 +80,7 @@ def dump(
         label=label,
         save_inputs=save_inputs,
         record=record,
+        target=target,
         out=out,
         stdout_to_stderr=stdout_to_stderr,
     )

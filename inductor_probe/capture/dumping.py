@@ -20,6 +20,7 @@ from inductor_probe.capture.process import INTERRUPTIONS, ChildOptions, Program
 from inductor_probe.capture.scripts import script_arguments
 from inductor_probe.capture.torch_settings import is_setting
 from inductor_probe.errors import ProbeError, RunFailedError
+from inductor_probe.machine.targets import find_gpu_target
 from inductor_probe.model.codec import from_json, to_json
 
 _SUPERVISOR = Path(__file__).with_name("supervisor.py")
@@ -62,6 +63,7 @@ def dump(
     label: str | None = None,
     save_inputs: bool = False,
     record: bool = True,
+    target: str | None = None,
     out: Path | None = None,
     stdout_to_stderr: bool = False,
     program: Program | None = None,
@@ -76,6 +78,7 @@ def dump(
         program: what runs the script in the child, if not `child.py` itself.
 
     Raises:
+        NotFoundError: there is no such target.
         UnreadableError, ProbeError: the script cannot be read; cases or knobs for a script that is not a
             scenario; nothing can be written to `out`.
         RunFailedError: Python could not be started, or the program did not start the script.
@@ -91,7 +94,12 @@ def dump(
         cases=tuple(cases),
         knobs=tuple(knobs.items()),
         label=label,
-        child=ChildOptions(save_inputs, record, tuple(settings.items())),
+        child=ChildOptions(
+            save_inputs,
+            record,
+            tuple(settings.items()),
+            target=find_gpu_target(target).name if target else None,
+        ),
         root=str(root),
         stdout_to_stderr=stdout_to_stderr,
         program=program or Program(),

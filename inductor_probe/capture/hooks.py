@@ -17,13 +17,14 @@ from typing import Any
 
 import wrapt
 
-from inductor_probe.capture import recorders, torch_settings
+from inductor_probe.capture import recorders, targets, torch_settings
 from inductor_probe.capture.compiler_logs import ARTIFACTS, TUNERS, LimitHandler, attach, keep
 from inductor_probe.capture.events import EventLog
 from inductor_probe.capture.process import ChildOptions
 from inductor_probe.capture.recorder import Recorder
 from inductor_probe.capture.recorders.decision_log import DecisionLog
 from inductor_probe.capture.torch_places import wrap
+from inductor_probe.machine.targets import find_gpu_target
 from inductor_probe.model.manifest import LOGS_DIR
 
 
@@ -46,8 +47,9 @@ def install(events: EventLog, staging: Path, options: ChildOptions) -> None:
     }
     for tuner in TUNERS:
         hooks[f"torch._inductor.runtime.{tuner}"] = lambda module: _keep_tuning(module, logs, events)
-    both = [*hooks.items(), *(recorders.hooks(DecisionLog(events)) if options.record else ())]
-    for name, hook in both:
+    simulated = targets.hooks(find_gpu_target(options.target), events) if options.target else ()
+    recorded = recorders.hooks(DecisionLog(events)) if options.record else ()
+    for name, hook in (*simulated, *hooks.items(), *recorded):
         wrapt.register_post_import_hook(_or_note(hook, events), name)
     for name, set_all in torch_settings.hooks(options.settings, events):
         wrapt.register_post_import_hook(set_all, name)

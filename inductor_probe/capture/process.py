@@ -67,11 +67,13 @@ class ChildOptions:
     Attributes:
         save_inputs: keep the bytes of graphs' inputs. record: record what inductor decides.
         settings: of torch, with their values as text (`inductor.cpp.simdlen`, `256`): see `torch_settings`.
+        target: the GPU to simulate, if one: see `targets`.
     """
 
     save_inputs: bool = False
     record: bool = True
     settings: tuple[tuple[str, str], ...] = ()
+    target: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from inductor_probe.capture.folders import TemporaryFolder, find_run, make_run, 
 from inductor_probe.capture.process import Ended
 from inductor_probe.errors import ProbeError, RunFailedError
 from inductor_probe.files import write_whole
+from inductor_probe.machine.targets import find_gpu_target
 from inductor_probe.model.manifest import (
     MANIFEST_NAME,
     BufferOrigin,
@@ -28,6 +29,8 @@ from inductor_probe.model.manifest import (
     LimitHit,
     Manifest,
     Note,
+    SimulatedGpu,
+    Substitute,
 )
 from inductor_probe.store.made_here import remember
 from inductor_probe.store.manifest import manifest_to_json
@@ -162,7 +165,16 @@ class Recording:
             ended_by=ended.ended_by,
             environment=variables(os.environ),
             settings=request.child.settings,
+            gpu=self._simulated_gpu(),
         )
+
+    def _simulated_gpu(self) -> SimulatedGpu | None:
+        """Return the GPU that was simulated, if one was, and what stood in by now."""
+        if self._request.child.target is None:
+            return None
+        gpu = find_gpu_target(self._request.child.target)
+        capability = ".".join(map(str, gpu.capability))
+        return SimulatedGpu(gpu.name, gpu.device, capability, tuple(dict.fromkeys(self._history.substitutes)))
 
 
 @dataclass
@@ -174,6 +186,7 @@ class History:
     limit_hits: list[LimitHit] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
     end: Mapping[str, Any] = field(default_factory=dict)
+    substitutes: list[Substitute] = field(default_factory=list)
     guards: dict[str | None, tuple[str, ...]] = field(default_factory=dict)
     """Of the latest recompile with that compile id."""
 
@@ -203,6 +216,8 @@ class History:
                 self.limit_hits.append(read_limit_hit(event["message"]))
             case "note":
                 self.notes.append(Note(event["code"], tuple(event["values"].items())))
+            case "substitute":
+                self.substitutes.append(event["code"])
             case "end":
                 self.end = event
 

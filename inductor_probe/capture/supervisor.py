@@ -13,6 +13,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+from inductor_probe.capture import targets
 from inductor_probe.capture.dumping import DumpResult, Request
 from inductor_probe.capture.folders import remove_leftovers, temporary_folder
 from inductor_probe.capture.process import environment, run_child
@@ -37,7 +38,11 @@ def supervise(request: Request, control: int) -> DumpResult:
         command += [str(os.getpid()), str(folder.staging), options, request.script, *request.arguments]
         ended = run_child(
             command,
-            {**environment(Path(request.root), folder.path), **program.settings},
+            {
+                **environment(Path(request.root), folder.path),
+                **(targets.ENVIRONMENT if request.child.target else {}),
+                **program.settings,
+            },
             control=control,
             inherited=folder.lock,
             stdout_to_stderr=request.stdout_to_stderr,

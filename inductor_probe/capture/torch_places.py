@@ -5,7 +5,8 @@ stop at under a debugger, is named here and nowhere else, as `module:Qualified.n
 place that the installed torch does not have is a note (`not available on torch X`), never a failure.
 
 `topics` say what a place is for. `record` places are wrapped in every `probe dump` (`capture/hooks.py`), and
-`decision` places unless `--no-record` is given (`capture/recorders/`). The other topics are named after a
+`decision` places unless `--no-record` is given (`capture/recorders/`). `target` places are replaced where a
+GPU is simulated (`capture/targets/`). The other topics are named after a
 question and are the sets of `probe debug --break TOPIC`, in the order in which a compile reaches them. To
 follow a new decision, add a row here; `tests/debugging/test_places.py` says which rows the installed torch
 lacks.
@@ -22,6 +23,7 @@ from typing import Any
 
 RECORD = "record"
 DECISION = "decision"
+TARGET = "target"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,26 @@ _FREEZING = "torch._inductor.freezing"
 _REINPLACE = "torch._inductor.fx_passes.reinplace"
 _OBSERVER = "torch.fx.passes.graph_transform_observer"
 _PATTERNS = "torch._inductor.pattern_matcher"
+_COMPILE = "torch._inductor.async_compile"
+_TIMING = "torch._inductor.runtime.benchmarking"
+
+_CUDA: dict[str, tuple[str, ...]] = {
+    "whether there is a GPU": ("is_available", "is_initialized", "_lazy_init", "device_count"),
+    "which GPU is in use": ("current_device", "set_device", "_exchange_device", "_maybe_exchange_device"),
+    "what a GPU is": (
+        "get_device_properties", "get_device_capability", "get_device_name", "get_arch_list",
+        "is_bf16_supported",
+    ),
+    "its memory": (
+        "mem_get_info", "memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved",
+        "reset_peak_memory_stats", "empty_cache",
+    ),
+    "its streams": (
+        "synchronize", "current_stream", "default_stream", "set_stream", "_set_stream_by_id", "stream",
+        "is_current_stream_capturing",
+    ),
+    "its random numbers": ("get_rng_state", "set_rng_state"),
+}  # fmt: skip
 
 PLACES: tuple[TorchPlace, ...] = (
     TorchPlace("torch._logging._internal", "configure_artifact_log", "which logs are kept", (RECORD,)),
@@ -208,6 +230,16 @@ PLACES: tuple[TorchPlace, ...] = (
     ),
     TorchPlace(_TRITON, "TritonKernel.load", "a Triton load", ("tiling",)),
     TorchPlace(_TRITON, "TritonScheduling.define_kernel", "the text of a Triton kernel", ("codegen",)),
+    *(TorchPlace("torch.cuda", name, what, (TARGET,)) for what, names in _CUDA.items() for name in names),
+    TorchPlace("torch._utils_internal", "max_clock_rate", "the clock of a GPU", (TARGET,)),
+    TorchPlace(_COMPILE, "AsyncCompile.triton", "the compile of a Triton kernel", (TARGET,)),
+    TorchPlace(_COMPILE, "AsyncCompile.multi_kernel", "a kernel of several to choose from", (TARGET,)),
+    TorchPlace(_TIMING, "TritonBenchmarker.benchmark_gpu", "the time of a candidate", (TARGET,)),
+    TorchPlace(_TIMING, "InductorBenchmarker.benchmark_gpu", "the same", (TARGET,)),
+    TorchPlace(_CHOICES, "AlgorithmSelectorCache.make_precompile_fn", "compiles of candidates", (TARGET,)),
+    TorchPlace(_CHOICES, "AlgorithmSelectorCache.benchmark_choices", "times of candidates", (TARGET,)),
+    TorchPlace(_CHOICES, "AlgorithmSelectorCache.benchmark_in_current_process", "the same", (TARGET,)),
+    TorchPlace(_CHOICES, "AlgorithmSelectorCache.benchmark_in_sub_process", "the same", (TARGET,)),
 )
 
 TOPICS: tuple[str, ...] = ("fusion", "vectorisation", "tiling", "layout", "lowering", "codegen")

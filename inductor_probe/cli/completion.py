@@ -77,6 +77,12 @@ def _runs_and_graphs(ctx: click.Context, incomplete: str) -> Iterator[str]:
             yield from (f"{label}:{graph.order}" for graph in find(label, here).run.graphs)
 
 
+def _targets(ctx: click.Context, incomplete: str) -> Iterator[str]:
+    from inductor_probe.machine.targets import TARGETS
+
+    yield from (target.name for target in TARGETS)
+
+
 def _nodes(ctx: click.Context, incomplete: str) -> Iterator[str]:
     """Nodes, fused or not."""
     tops = [top for graph in _graphs(ctx) for top in graph.nodes]
@@ -168,6 +174,7 @@ def words_of(name: str, words: Iterable[str]) -> Words:
     return Words(name, lambda ctx, incomplete: known)
 
 
+GPU = Words("gpu", _targets)
 SCRIPT = Words("script", _python_files, _scenarios)
 TARGET = Words("run or graph", _runs_and_graphs, _paths)
 NAME = Words("name", _nodes, _buffers, _kernels, _runs_and_graphs, _paths)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import inductor_probe as ip
-from inductor_probe.cli.completion import CASE, KNOB, PLACE, SCRIPT, SUBJECT
+from inductor_probe.cli.completion import CASE, GPU, KNOB, PLACE, SCRIPT, SUBJECT
 from inductor_probe.cli.parameters import command, shared_option
 from inductor_probe.cli.screen import OutputFormat, complain, give, relative, say, say_warning
 from inductor_probe.errors import ExitCode, ProbeError, RunFailedError
@@ -63,6 +63,10 @@ _SCRIPT = (
     click.option(
         "--no-record", "record", flag_value=False, default=True,
         help="Do not record what inductor decides, and why.",
+    ),
+    click.option(
+        "--target", type=GPU, metavar="NAME",
+        help="Generate code for this GPU, simulated: h200, h100, a100, l4, rtx4090, t4.",
     ),
     shared_option("--out"),
 )  # fmt: skip

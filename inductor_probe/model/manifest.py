@@ -146,7 +146,7 @@ class LimitHit:
 
 NoteCode: TypeAlias = Literal[
     "hook-failed", "log-missing", "recorder-failed", "input-not-recorded", "graph-not-opened", "event-lost",
-    "log-line-lost", "end-incomplete", "not-recorded",
+    "log-line-lost", "end-incomplete", "not-recorded", "graph-not-computed",
 ]  # fmt: skip
 
 
@@ -158,11 +158,41 @@ class Note:
     - `log-missing`: torch, artifact. `recorder-failed`: recorder, error.
     - `input-not-recorded`: input, graph, type. `graph-not-opened`: graph, facts that came for it.
     - `event-lost`: none; a kill or a full disk cut it short. `log-line-lost`: artifact, line.
+    - `graph-not-computed`: graph, reason; it returned zeros, where the GPU is simulated (`SimulatedGpu`).
     - `end-incomplete`: error. `not-recorded`: text, of a manifest from before there were codes.
     """
 
     code: NoteCode
     values: tuple[tuple[str, str], ...] = ()
+
+
+Substitute: TypeAlias = Literal[
+    "device-guard", "device-hooks", "device-queries", "eager-operators", "triton-driver", "clock-rate",
+    "kernels-not-compiled", "times-tied", "choices-tied", "results-in-eager",
+]  # fmt: skip
+"""What stands in for a part of torch, triton or the machine where a GPU is simulated."""
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedGpu:
+    """The GPU that inductor generated code for, though the machine has none of that kind.
+
+    Attributes:
+        target: as given to `--target`. device: as its driver would call it. capability: `9.0`.
+        substitutes: what stood in for something real:
+            - `device-guard`, `device-hooks`: torch's C++ part was told of a device;
+            - `device-queries`: `torch.cuda` answered for it; `clock-rate`: so did what asks `nvidia-smi`;
+            - `eager-operators`: the CPU computed on its tensors; `results-in-eager`: and what compiled graphs
+              return, from their FX graphs;
+            - `triton-driver`: triton was told the target; `kernels-not-compiled`: no Triton kernel was
+              compiled or launched, and none of its configs chosen;
+            - `times-tied`, `choices-tied`: whatever torch timed to decide took the same time as the others.
+    """
+
+    target: str
+    device: str
+    capability: str
+    substitutes: tuple[Substitute, ...]
 
 
 Outcome: TypeAlias = Literal["ok", "failed", "interrupted"]
@@ -190,6 +220,7 @@ class Manifest:
         environment: variables that torch, triton, OpenMP and compilers read, as `probe dump` was started
             with them; None in manifests from before they were kept.
         settings: of torch that the dump was made with (`--set inductor.cpp.simdlen=256`).
+        gpu: the GPU that was simulated (`--target`); None where the machine's own was used, or none.
     """
 
     command: tuple[str, ...]
@@ -212,6 +243,7 @@ class Manifest:
     ended_by: str | None = None
     environment: tuple[tuple[str, str], ...] | None = None
     settings: tuple[tuple[str, str], ...] = ()
+    gpu: SimulatedGpu | None = None
 
     @property
     def ending(self) -> tuple[tuple[str, int | str], ...]:

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from inductor_probe.capture import hooks, recorders
-from inductor_probe.capture.torch_places import DECISION, PLACES, RECORD, TOPICS, wrap
+from inductor_probe.capture import hooks, recorders, targets
+from inductor_probe.capture.torch_places import DECISION, PLACES, RECORD, TARGET, TOPICS, wrap
 
 
 def test_a_place_stands_once_and_says_what_it_decides() -> None:
     assert len({str(place) for place in PLACES}) == len(PLACES)
     assert all(
-        place.decides and set(place.topics) <= {RECORD, DECISION, *TOPICS} and place.topics
+        place.decides and set(place.topics) <= {RECORD, DECISION, TARGET, *TOPICS} and place.topics
         for place in PLACES
     )
 
@@ -31,6 +31,13 @@ def test_every_place_of_a_decision_is_named_in_a_recorder() -> None:
     for place in PLACES:
         if DECISION in place.topics:
             assert f'{place.name.rpartition(".")[2]}"' in texts, place
+
+
+def test_every_place_that_is_replaced_for_a_simulated_gpu_is_named_there() -> None:
+    texts = "".join(path.read_text(encoding="utf-8") for path in Path(targets.__file__).parent.glob("*.py"))
+    for place in PLACES:
+        if TARGET in place.topics:
+            assert place.name.rpartition(".")[2] in texts, place
 
 
 def module() -> types.ModuleType:

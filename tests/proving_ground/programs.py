@@ -35,7 +35,7 @@ class Program:
         turned: the outcome and the cause afterwards; None where there is nothing to decide any more.
         dynamic, flipped_dynamic: whether sizes are symbolic.
         step, flipped_step: how the function is called, if not plainly; see `Check`.
-        device: where it compiles; one for `cuda` is dumped where there is a GPU only.
+        device: where it compiles; where there is no GPU, one for `cuda` compiles for a simulated one.
         since: the version of torch that has the rule, where the oldest that is supported has it not.
     """
 

@@ -64,6 +64,8 @@ def dump(kind: str, device: str, folder: Path) -> None:
     """Dump all cases of a kind on a device."""
     cases = [f"--case={name}{end}" for of, name in DEVICES[device] if of == kind for end in ("", FLIPPED)]
     command = [sys.executable, "-m", "inductor_probe", "dump", str(GROUND / f"{module(kind)}.py"), *cases]
+    if device == "cuda" and not has_gpu():
+        cases.append("--target=h200")
     environment = {**os.environ, "PYTHONPATH": str(GROUND.parents[1])}
     ended = subprocess.run(
         [*command, "--out", str(folder)], capture_output=True, text=True, check=False, env=environment
@@ -87,7 +89,7 @@ def decided(tmp_path_factory: pytest.TempPathFactory) -> Decided:
         )
         run = read_run(next((folder / "torch_compile_debug").glob("run_*")))
         assert run.manifest is not None
-        assert run.manifest.notes == ()
+        assert all(note.code == "graph-not-computed" for note in run.manifest.notes)  # of large inputs
         names = [graph.name for graph in run.manifest.graphs if graph.case == case]
         assert names
         files = [graph.path / DECISIONS_NAME for graph in run.graphs if graph.name in names]
@@ -151,8 +153,6 @@ def test_a_cause_is_recorded_and_its_flip_turns_the_decision(kind: str, name: st
 @pytest.mark.compiles
 @pytest.mark.parametrize(("kind", "name"), DEVICES["cuda"])
 def test_a_cause_of_a_gpu_is_recorded_and_its_flip_turns_it(kind: str, name: str, decided: Decided) -> None:
-    if not has_gpu():
-        pytest.skip("no GPU: inductor generates Triton code for one that is there only")
     check(kind, name, decided)
 
 

@@ -107,6 +107,14 @@ _RUN_WORDS: Mapping[str, str] = {
     "graph-not-opened": "{graph}: {facts} recorded of a graph that was not opened",
     "event-lost": "an event was cut short, and is lost",
     "log-line-lost": "a line of the log {artifact} is lost: {line}",
+    "graph-not-computed": (
+        "{graph} was not computed ({reason}): on the simulated GPU it returned zeros, and the script went on "
+        "with them"
+    ),
+    "simulated-gpu": (
+        "{device} was simulated (--target {target}): its Triton kernels were generated, but neither compiled "
+        "nor run; all that torch times to decide was a tie"
+    ),
     "end-incomplete": "the end could not be recorded in full: {error}",
     "not-recorded": "{text}",
     "script-ended": "the script {ended}",

@@ -1,0 +1,203 @@
+"""Is what is generated for a simulated GPU what the real one gets? On a machine with a GPU.
+
+    python benchmarks/simulated_gpu.py [--target h200] [--jobs 6] [--only hflip,fusion] [SCRIPT ...]
+
+Dumps every case for `cuda` of all scenarios and of the proving ground, and each SCRIPT, twice: on the GPU of
+this machine, and simulated. Compares the graphs of each case in order: every Triton kernel's text, the
+wrapper's text without the kernels, and what was decided. Prints a table and, for each case that differs, the
+first line that does. A script without cases is one row. Times that torch measures to decide (autotuning,
+padding) are ties where the GPU is simulated: kernels may then differ rightly.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+
+from inductor_probe.model.decision import DECISIONS_NAME
+from inductor_probe.reader.debug_dir import read_run
+
+ROOT = Path(__file__).parents[1]
+KERNEL = re.compile(
+    r"^(\w+) = async_compile\.triton\('\w+', '''\n(.*?)^''', device_str='cuda'\)$", re.M | re.S
+)
+OWN_PATHS = re.compile(r"/[^\s'\"]*/(?:inductor|triton)/[^\s'\"]*")
+"""Of the caches that each dump has to itself."""
+TIMEOUT_S = 540
+
+
+@dataclass(frozen=True)
+class Graph:
+    """What was generated for a graph: kernels by name, the rest of the code, and decisions."""
+
+    kernels: dict[str, str]
+    wrapper: str
+    decisions: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Dump:
+    """A script that is dumped with some of its cases, on the GPU or simulated."""
+
+    script: Path
+    cases: tuple[str, ...]
+    target: str | None
+
+    def run(self, folder: Path) -> dict[str, list[Graph]] | str:
+        """Return the graphs of each case, or what went wrong."""
+        out = folder / f"{self.script.parent.name}-{self.script.stem}-{self.target or 'real'}"
+        command = [sys.executable, "-m", "inductor_probe", "dump", str(self.script), "--out", str(out)]
+        command += [f"--case={case}" for case in self.cases]
+        command += [f"--target={self.target}"] if self.target else []
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "TORCHINDUCTOR_COMPILE_THREADS": "2"}
+        begin = time.monotonic()
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, check=False, env=environment, timeout=TIMEOUT_S
+            )
+            said = f"{done.stdout}\n{done.stderr}"
+        except subprocess.TimeoutExpired:
+            said = f"no end after {TIMEOUT_S} s"
+        print(f"{time.monotonic() - begin:4.0f} s  {out.name}", file=sys.stderr, flush=True)
+        out.mkdir(parents=True, exist_ok=True)
+        (out / "said.txt").write_text(said)
+        graphs: dict[str, list[Graph]] = {}
+        for path in sorted(out.glob("torch_compile_debug/run_*")):
+            run = read_run(path)
+            for graph in run.manifest.graphs if run.manifest else ():
+                found = path / "torchinductor" / graph.name
+                if (found / "output_code.py").exists():
+                    graphs.setdefault(graph.case or "", []).append(read_graph(found))
+        return graphs or next((line for line in reversed(said.splitlines()) if "Error" in line), said[-300:])
+
+
+def read_graph(folder: Path) -> Graph:
+    """Read what was generated into a graph's folder."""
+    text = OWN_PATHS.sub("CACHE", (folder / "output_code.py").read_text())
+    decisions = folder / DECISIONS_NAME
+    lines = decisions.read_text().splitlines() if decisions.exists() else []
+    return Graph(
+        {match[1]: match[2] for match in KERNEL.finditer(text)},
+        KERNEL.sub(r"\1 = ...", text),
+        tuple(sorted(filter(None, map(decision, lines)))),
+    )
+
+
+def decision(line: str) -> str:
+    """Return what a line of the decisions says, without its number."""
+    fields = json.loads(line)
+    return json.dumps({key: value for key, value in fields.items() if key != "number"}, sort_keys=True)
+
+
+def cuda_cases(script: Path) -> tuple[str, ...]:
+    """Return the cases of a scenario script that have `device: cuda`."""
+    listed = subprocess.run(
+        [sys.executable, str(script), "--list"],
+        capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    ).stdout.splitlines()  # fmt: skip
+    return tuple(row.split()[0] for row in listed[1:] if "cuda" in row.split()[1:])
+
+
+def first_difference(real: str, simulated: str) -> str:
+    """Return the first line that two texts do not share, as each has it, from a little before that."""
+    for mine, other in zip_longest(real.splitlines(), simulated.splitlines(), fillvalue=""):
+        if mine != other:
+            at = next((i for i, (a, b) in enumerate(zip(mine, other, strict=False)) if a != b), 0)
+            start = max(0, at - 40)
+            return f"{mine[start : at + 80]!r} | {other[start : at + 80]!r}"
+    return ""
+
+
+def compare(real: list[Graph], simulated: list[Graph]) -> tuple[list[int], list[str]]:
+    """Return counts of graphs, kernels, equal kernels, equal wrappers, equal decisions; and differences."""
+    counts, differences = [0] * 5, []
+    if len(real) != len(simulated):
+        differences.append(f"{len(real)} graphs | {len(simulated)} graphs")
+    for one, other in zip(real, simulated, strict=False):
+        texts = list(zip_longest(one.kernels.items(), other.kernels.items(), fillvalue=("", "")))
+        equal = [mine == its for mine, its in texts]
+        counts[0] += 1
+        counts[1] += len(texts)
+        counts[2] += sum(equal)
+        counts[3] += one.wrapper == other.wrapper
+        counts[4] += one.decisions == other.decisions
+        differences += [
+            f"{mine[0]}: {first_difference(mine[1], its[1])}"
+            for (mine, its), same in zip(texts, equal, strict=True)
+            if not same
+        ]
+        if one.wrapper != other.wrapper:
+            differences.append(f"wrapper: {first_difference(one.wrapper, other.wrapper)}")
+        if one.decisions != other.decisions:
+            only = sorted({*one.decisions} ^ {*other.decisions})
+            both = f"{len({*one.decisions} - {*other.decisions})} only on the real GPU"
+            differences.append(
+                f"decisions: {both}, of {len(only)} that differ: {only[0][:300]}" if only else both
+            )
+    return counts, differences
+
+
+def scripts(named: list[str], only: list[str]) -> Iterator[tuple[Path, tuple[str, ...]]]:
+    """Yield each script with its cases."""
+    own = [
+        *sorted((ROOT / "scenarios").glob("check_*.py")),
+        *sorted((ROOT / "tests/proving_ground").glob("*.py")),
+    ]
+    for script in own:
+        if "PROGRAMS" not in script.read_text() and script.parent.name != "scenarios":
+            continue
+        if only and script.stem.removeprefix("check_") not in only:
+            continue
+        if cases := cuda_cases(script):
+            yield script, cases
+    yield from ((Path(script), ()) for script in named)
+
+
+def main() -> None:
+    """Dump all, compare, print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("script", nargs="*")
+    parser.add_argument("--target", default="h200")
+    parser.add_argument("--jobs", type=int, default=6)
+    parser.add_argument("--folder", type=Path, default=Path("simulated_gpu"))
+    parser.add_argument("--only", default="")
+    options = parser.parse_args()
+    found = list(scripts(options.script, [name for name in options.only.split(",") if name]))
+    dumps = [Dump(script, cases, target) for script, cases in found for target in (None, options.target)]
+    with ThreadPoolExecutor(options.jobs) as pool:
+        results = dict(zip(dumps, pool.map(lambda dump: dump.run(options.folder), dumps), strict=True))
+    total = [0] * 5
+    notes: list[str] = []
+    print("| script | case | graphs | kernels | equal | wrappers equal | decisions equal |")
+    print("| --- | --- | ---: | ---: | ---: | ---: | ---: |")
+    for script, cases in found:
+        real, simulated = (results[Dump(script, cases, target)] for target in (None, options.target))
+        for case in cases or ("",):
+            label = f"{script.stem} | {case}"
+            if isinstance(real, str) or isinstance(simulated, str):
+                texts = [side if isinstance(side, str) else "graphs" for side in (real, simulated)]
+                print(f"| {label} | - | - | - | - | - |")
+                notes.append(f"{label}: {texts[0]} | {texts[1]}")
+                continue
+            counts, differences = compare(real.get(case, []), simulated.get(case, []))
+            print(f"| {label} | {' | '.join(map(str, counts))} |")
+            total = [a + b for a, b in zip(total, counts, strict=True)]
+            notes += [f"{label}: {difference}" for difference in differences[:4]]
+    print(f"| all | | {' | '.join(map(str, total))} |\n")
+    print("\n".join(notes))
+
+
+if __name__ == "__main__":
+    main()

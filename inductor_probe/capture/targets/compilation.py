@@ -1,0 +1,126 @@
+"""What inductor does with a GPU while it compiles: tells triton the target, compiles kernels, takes times.
+
+The code that it generates is real. What would need the device is left out: kernels are not compiled, and
+where torch measures to decide (autotuning of templates, padding of matrix products), all candidates take the
+same time, so that the first one is kept, or what needs no change.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from inductor_probe.capture.torch_places import wrap
+from inductor_probe.machine.targets import REGISTERS, WARP_THREADS, GpuTarget
+
+TIED_MS = 1.0
+"""What every candidate takes that torch times."""
+BENCHMARKERS = ("TritonBenchmarker", "InductorBenchmarker")
+
+
+class NotCompiled:
+    """Stands where a generated wrapper has a kernel that can be launched; nothing launches it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.launchers: list[Any] = []
+        self.fn = SimpleNamespace(__name__=name)
+
+    def run(self, *_: Any, **__: Any) -> None:
+        """Launch nothing: `graphs` computes the results."""
+
+    def precompile(self, *_: Any, **__: Any) -> None:
+        """Compile nothing."""
+
+
+def leave_kernels(async_compile: Any) -> None:
+    """Compile no Triton kernel: the device that would load it is not there."""
+
+    def around(_: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda self, kernel_name, *_, **__: NotCompiled(kernel_name)
+
+    for name in ("triton", "multi_kernel"):
+        wrap(async_compile, f"AsyncCompile.{name}", around)
+
+
+def tie_times(benchmarking: Any) -> None:
+    """Let all candidates that torch times on the device take the same time."""
+
+    def around(benchmark: Callable[..., Any]) -> Callable[..., Any]:
+        def tied(self: Any, *args: Any, **kwargs: Any) -> Any:
+            candidates = args[0] if args and isinstance(args[0], Sequence) else None
+            return TIED_MS if candidates is None else [TIED_MS for _ in candidates]
+
+        return tied
+
+    for name in BENCHMARKERS:
+        wrap(benchmarking, f"{name}.benchmark_gpu", around)
+
+
+def tie_choices(select_algorithm: Any) -> None:
+    """Let all choices for a template take the same time; they are given in torch's order of preference."""
+
+    def around(_: Callable[..., Any]) -> Callable[..., Any]:
+        def tied(cls: Any, choices: Any, *_: Any, **__: Any) -> dict[Any, float]:
+            return dict.fromkeys(choices, TIED_MS)
+
+        return tied
+
+    def precompile_nothing(_: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda self, *_, **__: _nothing
+
+    wrap(select_algorithm, "AlgorithmSelectorCache.make_precompile_fn", precompile_nothing)
+    for name in ("benchmark_choices", "benchmark_in_current_process", "benchmark_in_sub_process"):
+        wrap(select_algorithm, f"AlgorithmSelectorCache.{name}", around)
+
+
+def _nothing(*_: Any, **__: Any) -> None:
+    pass
+
+
+def know_clock(internal: Any, target: GpuTarget) -> None:
+    """Answer the clock for which torch asks `nvidia-smi`, in MHz, to estimate peak rates."""
+    wrap(internal, "max_clock_rate", lambda _: lambda: target.clock_khz / 1000)
+
+
+def name_target(driver: Any, target: GpuTarget) -> None:
+    """Give triton a driver that has the target's figures, and loads nothing."""
+    driver.driver.set_active(_driver(target))
+
+
+def _driver(target: GpuTarget) -> Any:
+    compiler: Any = __import__("triton.backends.compiler", fromlist=["GPUTarget"])
+    base: Any = __import__("triton.backends.driver", fromlist=["DriverBase"]).DriverBase
+    facts = {
+        "max_shared_mem": target.multiprocessor.shared_block_bytes,
+        "max_num_regs": REGISTERS,
+        "multiprocessor_count": target.multiprocessors,
+        "warpSize": WARP_THREADS,
+        "sm_clock_rate": target.clock_khz,
+        "mem_clock_rate": target.memory_clock_khz,
+        "mem_bus_width": target.bus_bits,
+    }
+    methods: dict[str, Any] = {
+        "__init__": lambda self: None,
+        "utils": SimpleNamespace(get_device_properties=lambda _: facts),
+        "is_active": classmethod(lambda cls: True),
+        "map_python_to_cpp_type": lambda self, kind: kind,
+        "get_current_target": lambda self: compiler.GPUTarget("cuda", target.architecture, WARP_THREADS),
+        "get_active_torch_device": lambda self: sys.modules["torch"].device("cuda", 0),
+        "get_device_interface": lambda self: sys.modules["torch"].cuda,
+        "get_current_device": lambda self: 0,
+        "set_current_device": lambda self, _: None,
+        "get_current_stream": lambda self, _: 0,
+        "get_benchmarker": lambda self: functools.partial(_tied_benchmark),
+        "get_empty_cache_for_benchmark": lambda self: None,
+        "clear_cache": lambda self, _: None,
+    }
+    return type("SimulatedDriver", (base,), methods)()
+
+
+def _tied_benchmark(*_: Any, quantiles: Sequence[float] | None = None, **__: Any) -> Any:
+    """`triton.testing.do_bench`."""
+    return [TIED_MS for _ in quantiles] if quantiles else TIED_MS

@@ -1,0 +1,129 @@
+"""What a compiled graph returns where its kernels cannot run: the values that its FX graph computes in eager.
+
+A graph whose values, intermediate ones too, have more than `LARGEST_BYTES` is not computed: that would take
+longer than its compile. It returns zeros of the right shapes, as does one with operators that only a GPU has,
+and a note says so.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from inductor_probe.capture.events import EventLog
+from inductor_probe.capture.torch_places import wrap
+
+LARGEST_BYTES = 256 << 20
+_GRAPH = "_inductor_probe_graph"
+
+
+class Graphs:
+    """Computes compiled graphs. `events` takes the notes."""
+
+    def __init__(self, events: EventLog) -> None:
+        self._events = events
+
+    def hook(self, output_code: Any) -> None:
+        """Keep the FX graph of each compiled graph of the device, and let calls of it compute that."""
+        signature = inspect.signature(output_code.CompiledFxGraph.__init__)
+        if not {"graph", "gm"} <= signature.parameters.keys():
+            raise TypeError("CompiledFxGraph is made without its FX graph")
+
+        def around_init(init: Callable[..., None]) -> Callable[..., None]:
+            def init_and_keep(compiled: Any, *args: Any, **kwargs: Any) -> None:
+                init(compiled, *args, **kwargs)
+                arguments = signature.bind(compiled, *args, **kwargs).arguments
+                if "cuda" in arguments["graph"].device_types:
+                    debug = sys.modules["torch._inductor.virtualized"].V.debug
+                    name = Path(getattr(debug, "_path", None) or "").name
+                    compiled.__dict__[_GRAPH] = (arguments["gm"], name)
+
+            return init_and_keep
+
+        def around_call(call: Callable[..., Any]) -> Callable[..., Any]:
+            def compute_or_call(compiled: Any, inputs: Any) -> Any:
+                kept = compiled.__dict__.get(_GRAPH)
+                if kept is None:
+                    return call(compiled, inputs)
+                module, name = kept
+                return self._compute(compiled, module, name, inputs)
+
+            return compute_or_call
+
+        wrap(output_code, "CompiledFxGraph.__init__", around_init)
+        wrap(output_code, "CompiledFxGraph.__call__", around_call)
+
+    def _compute(self, compiled: Any, module: Any, name: str, inputs: Any) -> Any:
+        torch = sys.modules["torch"]
+        values = list(inputs)
+        if isinstance(inputs, list):
+            inputs.clear()  # as a generated wrapper does: nothing else keeps them alive
+        with torch.no_grad():
+            shapes, size = self._shapes(module, values)
+            results: Any = None
+            if size <= LARGEST_BYTES:
+                results = self._run(module, name, values)
+            else:
+                self._note(name, f"its values have {size >> 20} MiB")
+            if results is None:
+                results = [_zeros(value) for value in shapes]
+        strides = compiled.output_strides or [None] * len(results)
+        pairs = zip(results, [*strides, *[None] * (len(results) - len(strides))], strict=True)
+        return tuple(_with_strides(value, stride) for value, stride in pairs)
+
+    def _run(self, module: Any, name: str, values: list[Any]) -> Any:
+        torch = sys.modules["torch"]
+        try:
+            results = torch.fx.Interpreter(module).run(*values)
+        except Exception as error:  # the script goes on, with zeros
+            self._note(name, f"{type(error).__name__}: {str(error).splitlines()[0]}")
+            return None
+        return results if isinstance(results, (list, tuple)) else [results]
+
+    def _shapes(self, module: Any, values: list[Any]) -> tuple[list[Any], int]:
+        """Return what the graph returns as fake tensors, and the bytes of all its values.
+
+        Nothing, and 0, where shapes depend on values.
+        """
+        torch = sys.modules["torch"]
+        fake = sys.modules["torch._subclasses.fake_tensor"]
+        interpreter = torch.fx.Interpreter(module, garbage_collect_values=False)
+        try:
+            with fake.FakeTensorMode(allow_non_fake_inputs=True) as mode:
+                fakes = [mode.from_tensor(v) if isinstance(v, torch.Tensor) else v for v in values]
+                results = interpreter.run(*fakes)
+        except Exception:  # nobody can say: it is computed, or fails with a note
+            return [], 0
+        size = sum(map(_bytes, interpreter.env.values()))
+        return (list(results) if isinstance(results, (list, tuple)) else [results]), size
+
+    def _note(self, name: str, reason: str) -> None:
+        self._events.note("graph-not-computed", graph=name, reason=reason)
+
+
+def _bytes(value: Any) -> int:
+    return value.numel() * value.element_size() if hasattr(value, "element_size") else 0
+
+
+def _zeros(value: Any) -> Any:
+    if not hasattr(value, "element_size"):
+        return value
+    torch = sys.modules["torch"]
+    new = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device)
+    return new.zero_()
+
+
+def _with_strides(value: Any, strides: Any) -> Any:
+    """Return a result with the strides that the compiled graph gives it, where those are numbers."""
+    if strides is None or not hasattr(value, "element_size"):
+        return value
+    wanted = tuple(map(int, strides)) if all(str(step).isdecimal() for step in strides) else None
+    pairs = zip(wanted or (), value.stride(), value.shape, strict=False)
+    if wanted is None or all(step == have or size == 1 for step, have, size in pairs):
+        return value
+    torch = sys.modules["torch"]
+    new = torch.empty_strided(value.shape, wanted, dtype=value.dtype, device=value.device)
+    return new.copy_(value)

@@ -1,0 +1,183 @@
+"""A simulated GPU: what inductor generates for it, what torch computes on it, and what the manifest says."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import get_args
+
+import pytest
+import torch
+
+import inductor_probe as ip
+from inductor_probe.capture.targets.device import ANSWERS, virtual_functions
+from inductor_probe.errors import ExitCode, NotFoundError
+from inductor_probe.machine.targets import SOURCES, TARGETS, GpuTarget, find_gpu_target
+from inductor_probe.model.manifest import Substitute
+from tests.shared import made_once
+
+SCRIPT = """
+import torch
+
+model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.LayerNorm(16), torch.nn.GELU()).cuda()
+x = torch.randn(4, 8, device="cuda")
+print("eager", bool(torch.equal((x * 2).cpu(), x.cpu() * 2)), x.device, type(x).__name__)
+
+same = torch.zeros(4, device="cuda")
+same[1:3].add_(1)
+torch.add(same, 1, out=(larger := torch.empty(0, device="cuda")))
+print("memory", same.tolist(), larger.tolist(), same.view(2, 2).data_ptr() == same.data_ptr())
+
+loss = torch.compile(model)(x).square().mean()
+loss.backward()
+weight = model[0].weight.grad.clone()
+model.zero_grad()
+model(x).square().mean().backward()
+print("training", bool(torch.allclose(weight, model[0].weight.grad, atol=1e-5)))
+
+
+@torch.compile(options={"joint_graph_constant_folding": True})
+def folded(x):
+    return x + torch.arange(4, device=x.device).to(torch.float32) * torch.full((4,), 2.0, device=x.device)
+
+
+print("folded", folded(torch.ones(4, device="cuda")).tolist())
+
+
+@torch.compile
+def product(a, b):
+    return torch.relu(a @ b)
+
+
+print("product", product(torch.ones(64, 64, device="cuda"), torch.eye(64, device="cuda")).sum().item())
+
+
+@torch.compile
+def large(x):
+    return x * 2 + 1
+
+
+print("large", large(torch.ones(1 << 27, device="cuda"))[:2].tolist())
+"""
+
+
+@pytest.fixture(scope="module")
+def simulated(tmp_path_factory: pytest.TempPathFactory) -> tuple[ip.Run, str]:
+    """Return the run of the script above for a T4, and what it printed."""
+
+    def dump(folder: Path) -> None:
+        script = folder / "script.py"
+        script.write_text(SCRIPT)
+        command = [sys.executable, "-m", "inductor_probe", "dump", str(script), "--target=t4"]
+        done = subprocess.run(
+            [*command, "--out", str(folder)], capture_output=True, text=True, check=False, cwd=folder
+        )
+        assert done.returncode == ExitCode.OK, done.stdout + done.stderr
+        (folder / "printed").write_text(done.stdout)
+
+    folder = made_once(tmp_path_factory, "simulated", dump)
+    run = ip.open_run(next((folder / "torch_compile_debug").glob("run_*")))
+    return run, (folder / "printed").read_text()
+
+
+@pytest.mark.compiles
+@pytest.mark.parametrize(
+    "line",
+    [
+        "eager True cuda:0 Tensor",
+        "memory [0.0, 1.0, 1.0, 0.0] [1.0, 2.0, 2.0, 1.0] True",
+        "training True",
+        "folded [1.0, 3.0, 5.0, 7.0]",
+        "product 4096.0",
+        "large [0.0, 0.0]",
+    ],
+)
+def test_the_script_computes_on_the_device_that_is_not_there(
+    line: str, simulated: tuple[ip.Run, str]
+) -> None:
+    assert line in simulated[1].splitlines()
+
+
+@pytest.mark.compiles
+def test_the_manifest_says_what_was_simulated_and_what_stood_in(simulated: tuple[ip.Run, str]) -> None:
+    run, printed = simulated
+    assert run.manifest is not None
+    gpu = run.manifest.gpu
+    assert gpu is not None
+    assert (gpu.target, gpu.device, gpu.capability) == ("t4", "Tesla T4", "7.5")
+    assert {*gpu.substitutes} == {*get_args(Substitute)} - {"choices-tied"}  # nothing was autotuned
+    assert "Tesla T4 was simulated (--target t4)" in printed
+    assert dict(run.manifest.machine)["gpu"] == "Tesla T4"
+    [note] = run.manifest.notes
+    assert (note.code, dict(note.values)["reason"]) == ("graph-not-computed", "its values have 1536 MiB")
+
+
+@pytest.mark.compiles
+def test_inductor_generates_triton_kernels_for_the_target(simulated: tuple[ip.Run, str]) -> None:
+    graphs = {graph.name: graph for graph in simulated[0].graphs}
+    assert any("backward" in name for name in graphs)
+    codes = [(graph.path / "output_code.py").read_text() for graph in graphs.values()]
+    kernels = [kernel for graph in graphs.values() for kernel in graph.generated.code.kernels]
+    assert {kernel.backend for kernel in kernels} == {"triton"}
+    assert all("multi_processor_count=40, cc=75" in code for code in codes if "triton_" in code)
+    assert any(graph.decisions is not None and graph.decisions.decisions for graph in graphs.values())
+
+
+@pytest.mark.compiles
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU, which runs the kernels")
+def test_kernels_for_a_gpu_that_is_not_there_are_not_run(simulated: tuple[ip.Run, str]) -> None:
+    graph = simulated[0].graphs[0]
+    done = subprocess.run(
+        [sys.executable, "-m", "inductor_probe", "bench-kernel", str(graph.path)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == ExitCode.FAILED
+    assert "compiled for a simulated Tesla T4, and this machine has no GPU to run it on" in done.stderr
+    assert not (graph.path / "output_code_bench.py").exists()
+
+
+def test_virtual_functions_are_counted_as_the_table_has_them() -> None:
+    base = """
+struct TORCH_API Base {
+  // virtual in a comment: not one
+  virtual ~Base() = default;
+  virtual bool isBuilt() const { return false; }
+  virtual DeviceIndex deviceCount() const = 0;
+};"""
+    derived = """
+struct TORCH_API Derived : Base {
+  ~Derived() override = default;
+  bool isBuilt() const override { return true; }
+#ifdef USE_ROCM
+  virtual bool isGPUArch(int) const;
+#endif
+  virtual long versionCuDNN() const {
+    return 1;
+  }
+};"""
+    assert virtual_functions([base, derived]) == ["~Base", "~Base", "isBuilt", "deviceCount", "versionCuDNN"]
+
+
+def test_the_installed_torch_has_the_virtual_functions_that_are_answered() -> None:
+    folder = Path(torch.__file__).parent / "include/ATen/detail"
+    names = ("AcceleratorHooksInterface", "CUDAHooksInterface")
+    positions = virtual_functions([(folder / f"{name}.h").read_text() for name in names])
+    assert positions[:3] == ["~AcceleratorHooksInterface"] * 2 + ["isBuilt"]
+    assert all(positions.count(name) == 1 for name, _, _ in ANSWERS)
+
+
+def test_a_target_is_found_by_name_and_a_slip_gets_near_names() -> None:
+    assert find_gpu_target("H200").architecture == 90
+    with pytest.raises(NotFoundError) as error:
+        find_gpu_target("h20")
+    assert error.value.hint == "did you mean h200 or h100?"
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
+def test_every_target_has_its_source_and_the_bandwidth_of_its_data_sheet(target: GpuTarget) -> None:
+    sheets = {"h200": 4.8, "h100": 3.35, "a100": 2.039, "l4": 0.3, "rtx4090": 1.008, "t4": 0.32}
+    bandwidth = 2 * target.memory_clock_khz * 1e3 * target.bus_bits / 8 / 1e12
+    assert bandwidth == pytest.approx(sheets[target.name], rel=0.03)
+    assert SOURCES[target.name]
+    assert target.multiprocessor.shared_block_bytes <= target.multiprocessor.shared_bytes
