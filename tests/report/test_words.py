@@ -276,6 +276,18 @@ OTHERS: list[tuple[RemarkCode, dict[str, Number], str]] = [
     ("event-lost", {}, "an event was cut short, and is lost"),
     ("log-line-lost", {"artifact": "fusion", "line": "'x'"}, "a line of the log fusion is lost: 'x'"),
     ("end-incomplete", {"error": "OSError: x"}, "the end could not be recorded in full: OSError: x"),
+    (
+        "graph-not-computed",
+        {"graph": "model__0_inference_0.0", "reason": "its values have 379 MiB"},
+        "model__0_inference_0.0 was not computed (its values have 379 MiB): on the simulated GPU it returned "
+        "zeros, and the script went on with them",
+    ),
+    (
+        "simulated-gpu",
+        {"device": "NVIDIA H200", "target": "h200"},
+        "NVIDIA H200 was simulated (--target h200): its Triton kernels were generated, but neither compiled "
+        "nor run; all that torch times to decide was a tie",
+    ),
     ("script-ended", {"outcome": "failed", "exit_status": 3}, "the script exited with status 3"),
     (
         "script-ended",
