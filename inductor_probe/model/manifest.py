@@ -168,7 +168,7 @@ class Note:
 
 Substitute: TypeAlias = Literal[
     "device-guard", "device-hooks", "device-queries", "eager-operators", "triton-driver", "clock-rate",
-    "kernels-not-compiled", "times-tied", "choices-tied", "results-in-eager",
+    "kernels-not-compiled", "times-tied", "choices-tied", "results-in-eager", "attention-chosen",
 ]  # fmt: skip
 """What stands in for a part of torch, triton or the machine where a GPU is simulated."""
 
@@ -184,6 +184,7 @@ class SimulatedGpu:
             - `device-queries`: `torch.cuda` answered for it; `clock-rate`: so did what asks `nvidia-smi`;
             - `eager-operators`: the CPU computed on its tensors; `results-in-eager`: and what compiled graphs
               return, from their FX graphs;
+            - `attention-chosen`: a kernel for attention, by torch's rules;
             - `triton-driver`: triton was told the target; `kernels-not-compiled`: no Triton kernel was
               compiled or launched, and none of its configs chosen;
             - `times-tied`, `choices-tied`: whatever torch timed to decide took the same time as the others.

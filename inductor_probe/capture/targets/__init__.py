@@ -4,6 +4,7 @@ Everything of inductor is real but what needs the device. What stands in, a modu
 
 - `device`: in c10 and ATen, a device guard and hooks that know of one device;
 - `queries`: in `torch.cuda`, the answers about it, streams and events;
+- `attention`: which of its kernels torch would take for attention;
 - `tensors`: operators on its tensors, which this machine's CPU computes;
 - `compilation`: triton's driver, kernels that nothing compiles, times that are all the same;
 - `graphs`: what a compiled graph returns, computed in eager from its FX graph.
@@ -20,7 +21,7 @@ from types import ModuleType
 from typing import Any
 
 from inductor_probe.capture.events import EventLog
-from inductor_probe.capture.targets import compilation, device, queries, tensors
+from inductor_probe.capture.targets import attention, compilation, device, queries, tensors
 from inductor_probe.capture.targets.graphs import Graphs
 from inductor_probe.machine.targets import GpuTarget
 from inductor_probe.model.manifest import Substitute
@@ -36,6 +37,7 @@ def hooks(target: GpuTarget, events: EventLog) -> Iterator[tuple[str, Callable[[
         ("torch", "device-guard", device.set_guard),
         ("torch", "device-hooks", device.set_hooks),
         ("torch", "eager-operators", tensors.register_kernels),
+        ("torch", "attention-chosen", lambda module: attention.choose_attention(module, target)),
         ("torch._utils_internal", "clock-rate", lambda module: compilation.know_clock(module, target)),
         ("triton.runtime.driver", "triton-driver", lambda module: compilation.name_target(module, target)),
         ("torch._inductor.async_compile", "kernels-not-compiled", compilation.leave_kernels),

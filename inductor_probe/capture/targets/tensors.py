@@ -122,11 +122,21 @@ def run_on_cpu(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     cpu_kwargs |= {name: pytree.tree_map(lower_output, value) for name, value in written.items()}
     if cpu_kwargs.get("pin_memory"):
         cpu_kwargs["pin_memory"] = None  # no memory of a GPU's needs it
-    result = operator(*cpu_args, **cpu_kwargs)
+    # A Python number of the caller's is a tensor for C++, and a number again here: another overload takes it.
+    call = operator.overloadpacket if _has_numbers_for_tensors(operator, cpu_args) else operator
+    result = call(*cpu_args, **cpu_kwargs)
     for value in pytree.tree_leaves(list(written.values())):
         _fill(value, moved[id(value)][1])
     back = {id(cpu): cuda for cuda, cpu in moved.values()}
     return pytree.tree_map(lambda value: _lifted(value, back, args, kwargs), result)
+
+
+def _has_numbers_for_tensors(operator: Any, args: tuple[Any, ...]) -> bool:
+    """Return whether an operator gets a number where its schema has a tensor."""
+    pairs = zip(operator._schema.arguments, args, strict=False)
+    return any(
+        isinstance(value, (int, float, complex)) and str(want.type) == "Tensor" for want, value in pairs
+    )
 
 
 def _lifted(value: Any, back: dict[int, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
