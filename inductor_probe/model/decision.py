@@ -116,8 +116,9 @@ RealizationCause: TypeAlias = Literal[
 ]  # fmt: skip
 """Why a value became a buffer, or was computed within its users. torch/_inductor/ir.py, `StorageBox`.
 
-All have `node`: the FX node of the value. Of a buffer, `stored`: False where nothing was ever in memory of
-its own, since it was fused into its only readers or inlined.
+All have `node`: the FX node of the value. With users, repeated_by: users are how often that function of
+lowering.py (`expand`, `repeat`, `unfold`) uses each element. Of a buffer, `stored`: False where nothing was
+ever in memory of its own, since it was fused into its only readers or inlined.
 
 - `reduction`: type (`Reduction`, `Scan`, `Sort`, ...); these are always realised.
 - `reads`: users, reads, reads_limit, setting. `operations`: operations, operations_limit, setting, users.
@@ -299,6 +300,7 @@ torch/_inductor/ir.py, `FlexibleLayout` and `Buffer.freeze_layout*`:
 - what was asked for is stride_order, exact_strides or (`reads`) fill_order: `output`, `as-strided-input`:
   strides of eager mode. `convolution`: layout_opt, too. `channels-last-preferred`: it is near a convolution.
   `operator-constraint`, `extern-operand`, `lowering`: what the kernel of operator takes.
+- `padded` by comprehensive_padding: padding_limit (strides above it are padded), padding_bytes.
 - `concatenation`, `mutation`: it is written into another buffer, or in place (into).
 - `extern-kernel`: a library's kernel returns it so (kernel).
 - of the graph (`GraphLowering.decide_layout_opt`), convolutions, device: `mkldnn-convolutions` are always

@@ -223,6 +223,7 @@ PROGRAMS = {
         function=convolved_and_multiplied,
         inputs=image_and_weight,
         about=("buf4",),
+        among=("copied",),
         operands={"source": "buf0"},
         flip=NO_LAYOUT_OPTIMISATION,
         turned=None,

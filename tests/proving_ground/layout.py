@@ -169,7 +169,12 @@ PROGRAMS = {
         function=exp_in_two,
         inputs=lambda: (torch.zeros(8, 1030), torch.zeros(8, 1030)),
         about=("buf0",),
-        operands={"stride": ("1056", "1"), "asker": "end-of-lowering"},
+        operands={
+            "stride": ("1056", "1"),
+            "asker": "end-of-lowering",
+            "padding_limit": 1024,
+            "padding_bytes": 128,
+        },
         settings={"disable_padding_cpu": False, "comprehensive_padding": True},
         flip={"disable_padding_cpu": True},
         turned=("contiguous", "reads"),

@@ -29,7 +29,7 @@ from inductor_probe.analysis.names import (
     resolve,
 )
 from inductor_probe.analysis.work import buffer_traffic, call_traffic, node_traffic, shared_bytes
-from inductor_probe.errors import ProbeError
+from inductor_probe.errors import NotFoundError, ProbeError
 from inductor_probe.model.cause import Cause, Change, GraphCauses
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.decision import DECISION_KINDS, Decision, DecisionKind
@@ -72,7 +72,7 @@ def graph_causes(
         NotFoundError: the graph has no such subject; near names are offered. ProbeError: several fit, or
             both names mean the same nodes.
     """
-    subjects = tuple(resolve(graph, name, (*EVERY_TYPE, "operator")) for name in names)
+    subjects = tuple(_subject(graph, name) for name in names)
     scopes = [_scope(graph, subject) for subject in subjects]
     if len(scopes) > 1 and scopes[0].nodes and scopes[0].nodes == scopes[1].nodes:
         both = " and ".join(subject.name for subject in subjects)
@@ -109,6 +109,19 @@ def graph_causes(
         tried=sum(decision.speculative for decision in decisions),
         problems=recorded.problems if recorded else (),
     )
+
+
+def _subject(graph: CompiledGraph, name: str) -> Subject:
+    """Return what a name means; also a buffer that something was decided about, and that is gone since."""
+    try:
+        return resolve(graph, name, (*EVERY_TYPE, "operator"))
+    except NotFoundError:
+        decided = graph.decisions.decisions if graph.decisions else ()
+        if any(
+            one.subject_type == "buffer" and any(name in them for them in one.subjects) for one in decided
+        ):
+            return Subject("buffer", name)
+        raise
 
 
 def with_causes(graph: CompiledGraph, rows: Iterable[LayoutRow]) -> tuple[LayoutRow, ...]:

@@ -10,7 +10,12 @@ def _outcome(*outcomes: str) -> Condition:
 
 
 _NO_CHANNELS_LAST = By("layout_optimization", "False", safe=True, applies=_outcome("channels-last"))
-_NO_PADDING = By("comprehensive_padding", "False", safe=True, applies=_outcome("padded"))
+_NO_PADDING = By(
+    "comprehensive_padding",
+    "False",
+    safe=True,
+    applies=lambda decision, _: decision.operand("padding_limit") is not None,
+)
 
 _FLEXIBLE = Source(
     "flexible-layout",
@@ -33,11 +38,12 @@ RULES = Rules(
             By("pick_loop_orders", "False", safe=True, applies=_outcome("permuted", "channels-last")),
             Source("order-of-reads", safe=True),
         ),
+        **dict.fromkeys(("view", "no-reads", "lowering", "extern-operand", "extern-kernel"), (_NO_PADDING,)),
         "output": (Source("eager-strides"),),
         "as-strided-input": (Source("slice", safe=True),),
-        "operator-constraint": (_FLEXIBLE,),
+        "operator-constraint": (_FLEXIBLE, _NO_PADDING),
         "convolution": (_NO_CHANNELS_LAST,),
-        "channels-last-preferred": (_NO_CHANNELS_LAST,),
+        "channels-last-preferred": (_NO_CHANNELS_LAST, _NO_PADDING),
         "mkldnn-convolutions": (_NO_CHANNELS_LAST,),
         "layout-optimisation-off": (By("layout_optimization", "True", is_default=True, safe=True),),
         "layout-optimisation-forced": (By("force_layout_optimization", "False", is_default=True, safe=True),),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from inductor_probe.analysis.causes.rules import By, Condition, Rules, Source
+from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.decision import Decision
 
 
@@ -24,6 +25,11 @@ def _where(operand: str, *values: str) -> Condition:
 
 _ACCUMULATED = "realize_acc_reads_threshold"
 _SIZE = "realize_acc_reads_size_threshold"
+
+
+def _has_users(decision: Decision, _: CompiledGraph) -> bool:
+    """Whether several FX nodes use the value: an `expand` counts as many uses as it repeats each element."""
+    return decision.operand("repeated_by") is None
 
 
 def _limits(name: str, operand: str, limit: str, less: int = 0) -> tuple[By, ...]:
@@ -52,14 +58,14 @@ RULES = Rules(
     changes={
         "reads": (
             By("realize_reads_threshold", _value("reads"), present="reads_limit", safe=True),
-            Source("one-user", safe=True),
+            Source("one-user", safe=True, applies=_has_users),
         ),
         "operations": _limits("realize_opcount_threshold", "operations", "operations_limit"),
         "accumulated-reads": (
             *_limits(_ACCUMULATED, "reads", "reads_limit"),
             By(_SIZE, "None", present="bytes_limit", safe=True, applies=_where("setting", _SIZE)),
         ),
-        "heavy-operations": (Source("one-user-alone", safe=True),),
+        "heavy-operations": (Source("one-user-alone", safe=True, applies=_has_users),),
         "as-strided-input": (Source("slice", safe=True),),
         "concatenation": (
             By(

@@ -25,6 +25,7 @@ from inductor_probe.capture.torch_places import wrap
 from inductor_probe.model.decision import DecisionKind, Operand, RealizationCause, TorchFrame
 
 KIND: DecisionKind = "realization"
+_LOWERING = "torch/_inductor/lowering.py"
 _LARGE_BODY = 100
 """`GraphLowering.run_node` realises a value of more operations in any case."""
 _BUFFER_FOR: dict[str, RealizationCause] = {
@@ -165,7 +166,10 @@ class _Recorder:
         asked_by_number = "mark_reuse" in trail or asking.code == "channels-last-preferred"
         hinted = "realize_hint" in trail
         if reason is not None and (asked_by_number or (is_run_node and hinted)):
-            return reason.cause, reason.operands, reason.place
+            operands = reason.operands
+            if asking.place.file == _LOWERING and "users" in operands:  # `expand`, `repeat` and `unfold`
+                operands = {**operands, "repeated_by": asking.place.function}
+            return reason.cause, operands, reason.place
         if is_run_node and hinted:
             users = users_of_buffers(node)
             user = operator_of(users[0]) if users else "?"

@@ -112,7 +112,12 @@ class _Recorder:
         if cause == "extern-kernel":
             operands["kernel"] = kernel_of(buffer)
         self._suggested = ()
-        self._record(buffer.name, _format(buffer.layout), cause, asking.place, operands)
+        outcome = _format(buffer.layout)
+        config = self._ir.config
+        if outcome == "padded" and config.comprehensive_padding and "exact_strides" not in operands:
+            operands["padding_limit"] = int(config.padding_stride_threshold)
+            operands["padding_bytes"] = int(config.padding_alignment_bytes)
+        self._record(buffer.name, outcome, cause, asking.place, operands)
 
     def _cause(self, place: TorchFrame, asking: Asker, buffer: Any) -> LayoutCause:
         request = place.function.rpartition(".")[2]

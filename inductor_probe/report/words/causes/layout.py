@@ -40,7 +40,8 @@ WORDS = KindWords(
         "contiguous": "{subject} is contiguous, strides {lies}",
         "channels-last": "{subject} is channels-last, strides {lies}",
         "permuted": "{subject} has permuted strides {lies}",
-        "padded": "{subject} is padded, strides {lies}",
+        "padded": "{subject} is padded, strides {lies}[ (those above {padding_limit} are rounded up to "
+        "multiples of {padding_bytes})]",
         "inside-another": "{subject} is a part of {into}",
         "in-place": "{subject} is written into {into}",
         "unchanged": "no layout is changed for convolutions",

@@ -9,9 +9,16 @@ from inductor_probe.report.words.causes.rows import CauseWords, KindWords
 
 
 def _derived(operands: Mapping[str, Any]) -> Mapping[str, Any]:
+    words = {}
     if operands.get("stored") is False:
-        return {"memory": "that is never in memory, since whatever reads it is fused with it"}
-    return {}
+        words["memory"] = "that is never in memory, since whatever reads it is fused with it"
+    if (users := operands.get("users")) is not None:
+        lowering = operands.get("repeated_by")
+        words["used"] = f"is used {users} times by {lowering}" if lowering else f"has {users} users"
+        words["repeat"] = "would be repeated each time" if lowering else "its users would repeat"
+        words["each"] = "each time" if lowering else "in each"
+        words["uses"] = f"{users} uses by {lowering}" if lowering else f"{users} users"
+    return words
 
 
 WORDS = KindWords(
@@ -22,18 +29,17 @@ WORDS = KindWords(
     causes={
         "reduction": CauseWords("the result of a {type} always is", "a {type} always is a buffer"),
         "reads": CauseWords(
-            "{node} has {users} users and {reads} reads, more than {setting} = {reads_limit}, which its "
-            "users would repeat",
-            "{reads} reads > {reads_limit}, {users} users",
+            "{node} {used} and has {reads} reads, more than {setting} = {reads_limit}, which {repeat}",
+            "{reads} reads > {reads_limit}, {uses}",
         ),
         "operations": CauseWords(
             "{node} has {operations:# operation}, more than the {operations_limit} that one expression may "
-            "have ({setting})[; it has {users} users]",
+            "have ({setting})[; it {used}]",
             "{operations:# operation} > {operations_limit}",
         ),
         "heavy-operations": CauseWords(
-            "{node} has {users} users, and on a CPU {heavy} would be too much work to repeat in each",
-            "{heavy} for {users} users",
+            "{node} {used}, and on a CPU {heavy} would be too much work to repeat {each}",
+            "{heavy} for {uses}",
         ),
         "accumulated-reads": CauseWords(
             "{node} has come to {reads} reads, [more than {setting} = {reads_limit}]"
