@@ -286,7 +286,7 @@ largest otherwise), buffer_elements.
 LayoutCause: TypeAlias = Literal[
     "reads", "no-reads", "view", "output", "as-strided-input", "convolution", "channels-last-preferred",
     "operator-constraint", "extern-operand", "lowering", "concatenation", "mutation", "extern-kernel",
-    "mkldnn-convolutions", "layout-optimisation-off", "layout-optimisation-forced",
+    "mkldnn-convolutions", "layout-optimisation-off", "layout-optimisation-forced", "loop-orders-off",
     "only-backward-convolutions", "few-convolutions", "symbolic-convolution", "convolution-flops",
     "grouped-convolution", "narrowing-convolution", "small-convolutions", "convolution-channels",
 ]  # fmt: skip
@@ -295,7 +295,9 @@ LayoutCause: TypeAlias = Literal[
 torch/_inductor/ir.py, `FlexibleLayout` and `Buffer.freeze_layout*`:
 
 - `reads`: nobody required an order; `ComputedBuffer.get_fill_order` follows what it reads: reads, each with
-  its strides over the dimensions of the buffer. `no-reads`: nothing to follow.
+  its strides over the dimensions of the buffer, and votes: how many reads have the smaller stride along which
+  of two dimensions; where they are even, the later one gets it. `loop-orders-off`: the same, but
+  `pick_loop_orders` is off: the order of dimensions. `no-reads`: nothing to follow.
 - `view`: a view of it is read as strides, so it stays as it is, or channels-last if it is so in eager mode.
 - what was asked for is stride_order, exact_strides or (`reads`) fill_order: `output`, `as-strided-input`:
   strides of eager mode. `convolution`: layout_opt, too. `channels-last-preferred`: it is near a convolution.

@@ -179,6 +179,16 @@ PROGRAMS = {
         flip={"disable_padding_cpu": True},
         turned=("contiguous", "reads"),
     ),
+    "loop_orders_off": Program(
+        code="loop-orders-off",
+        function=exp_twice,
+        inputs=by_columns,
+        about=("buf0",),
+        operands={"stride": ("16", "1")},
+        settings={"pick_loop_orders": False},
+        flip={"pick_loop_orders": True},
+        turned=READS,
+    ),
     "no_reads": Program(
         code="no-reads",
         function=ones_product,

@@ -39,6 +39,7 @@ RULES = Rules(
             Source("order-of-reads", safe=True),
         ),
         **dict.fromkeys(("view", "no-reads", "lowering", "extern-operand", "extern-kernel"), (_NO_PADDING,)),
+        "loop-orders-off": (By("pick_loop_orders", "True", is_default=True, safe=True), _NO_PADDING),
         "output": (Source("eager-strides"),),
         "as-strided-input": (Source("slice", safe=True),),
         "operator-constraint": (_FLEXIBLE, _NO_PADDING),

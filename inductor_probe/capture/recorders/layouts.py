@@ -6,7 +6,7 @@ Somebody requires an order of strides or exact ones (a convolution, the eager st
 the buffer reads (`get_fill_order`, `pick_loop_order`). For example a buffer `(1, 3, 4, 4)` that reads
 arg0_1 with strides `(48, 1, 12, 3)` is filled in the order 1, 3, 2, 0: channels-last, like arg0_1. The
 reads vote about each pair of dimensions; where they are even, the later dimension has the smaller stride. A
-gather has stride 0 along the dimension that it gathers, and so makes that the innermost.
+gather has stride 0 along the dimension that it gathers, and with that votes for both of a pair.
 
 Who asks first decides. `Reduction.num_splits` only asks for strides, and fixes layouts by asking.
 """
@@ -14,8 +14,9 @@ Who asks first decides. `Reduction.num_splits` only asks for strides, and fixes 
 from __future__ import annotations
 
 import functools
+import itertools
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from inductor_probe.capture.recorders.askers import Asker, asker, prefers_channels_last
@@ -48,6 +49,7 @@ class _Recorder:
         self._read_writes: Any = None
         self._stride_lengths: Sequence[Sequence[Any]] = ()
         self._suggested: tuple[str, ...] = ()
+        self._votes: tuple[str, ...] = ()
 
     def hook_ir(self, ir: Any, log: DecisionLog) -> None:
         """Wrap what fixes a layout, and what suggests an order."""
@@ -82,9 +84,10 @@ class _Recorder:
         self._read_writes = result
 
     def _order_picked(
-        self, _: TorchFrame, result: Any, stride_lengths: Any, *args: Any, **kwargs: Any
+        self, _: TorchFrame, result: Any, stride_lengths: Any, sizes: Any, *args: Any, **kwargs: Any
     ) -> None:
         self._stride_lengths = stride_lengths
+        self._votes = tuple(_votes(result, stride_lengths, sizes))
 
     def _order_suggested(self, _: TorchFrame, result: Any, buffer: Any) -> None:
         """Remember what `get_fill_order` saw: reads with an index, and their strides by dimension."""
@@ -104,6 +107,7 @@ class _Recorder:
         operands: dict[str, Operand] = {**_strides(buffer.layout), **asking.operands()}
         if cause == "reads":
             operands["reads"] = self._suggested[:_MOST_READS]
+            operands["votes"] = self._votes
         if arguments:  # `stride_order`, `fill_order`, `exact_strides`: what was asked for, as torch names it
             request = place.function.rpartition("_with_")[2]
             operands[request] = tuple(map(str, arguments[0]))
@@ -125,6 +129,8 @@ class _Recorder:
             return "extern-kernel"
         if asking.trail[0] == "decide_layout":
             is_computed = request == "freeze_layout_with_fill_order" or bool(self._suggested)
+            if is_computed and not self._ir.config.pick_loop_orders:
+                return "loop-orders-off"
             return "reads" if is_computed else "no-reads"
         if "convert_to_reinterpret_view" in asking.trail:
             return "view"
@@ -164,6 +170,21 @@ class _Recorder:
 
 
 _DEPENDENCIES = "torch._inductor.dependencies"
+
+
+def _votes(order: Sequence[int], strides: Sequence[Sequence[Any]], sizes: Sequence[Any]) -> Iterator[str]:
+    """Yield how the reads vote about dimensions that are neighbours in an order, as `pick_loop_order` does.
+
+    `3 inside 1: 5 to 4`: five reads have the smaller stride along dimension 3, and four along dimension 1.
+    A dimension of stride 0 counts for the other one as well.
+    """
+    for inner, outer in itertools.pairwise(order):
+        if sizes[inner] == 1 or sizes[outer] == 1:
+            continue
+        pairs = [(abs(read[inner]), abs(read[outer])) for read in strides]
+        for_inner = sum(bool(b == 0 or a < b) for a, b in pairs)
+        for_outer = sum(bool(a == 0 or b < a) for a, b in pairs)
+        yield f"{inner} inside {outer}: {for_inner} to {for_outer}"
 
 
 def kernel_of(buffer: Any) -> str:

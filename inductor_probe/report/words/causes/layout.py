@@ -17,6 +17,12 @@ _ASKERS = {
 }
 
 
+def _even(votes: str) -> bool:
+    """Whether `5 to 5` is as many on both sides."""
+    inner, _, outer = votes.partition(" to ")
+    return inner == outer
+
+
 def _derived(operands: Mapping[str, Any]) -> Mapping[str, Any]:
     template = _ASKERS.get(str(operands.get("asker")), "{function} required a fixed layout, in any order")
     function = str(operands.get("function", "torch")).partition(".<locals>")[0]
@@ -32,6 +38,16 @@ def _derived(operands: Mapping[str, Any]) -> Mapping[str, Any]:
         else f"a layout constraint, {function}",
         "required": f"{kind} ({', '.join(strides)})" if strides else "an order that it has",
     }
+    even = [
+        pair
+        for pair, _, votes in (vote.partition(": ") for vote in operands.get("votes", ()))
+        if _even(votes)
+    ]
+    if even:
+        pairs = ", ".join(pair.replace(" inside ", " and ") for pair in even)
+        words["even"] = (
+            f"they are even about the dimensions {pairs}, where the later one gets the smaller stride"
+        )
     return {**words, "function": function} if "function" in operands else words
 
 
@@ -52,8 +68,12 @@ WORDS = KindWords(
     },
     causes={
         "reads": CauseWords(
-            "{nobody}, so torch followed the strides of what it reads[: {different_reads:6}]",
+            "{nobody}, so torch followed the strides of what it reads[: {different_reads:6}][; {even}]",
             "follows its reads",
+        ),
+        "loop-orders-off": CauseWords(
+            "{nobody}, and pick_loop_orders is off, so that it is laid out in the order of its dimensions",
+            "pick_loop_orders is off",
         ),
         "no-reads": CauseWords("{nobody}, and it reads nothing whose order it could follow", "reads nothing"),
         "view": CauseWords(
@@ -87,7 +107,9 @@ WORDS = KindWords(
         "mutation": CauseWords("an operation changes {into} in place", "in place"),
         "extern-kernel": CauseWords("{kernel} returns it so", "returned by {kernel}"),
         "mkldnn-convolutions": CauseWords(
-            "all {convolutions:# convolution} of the graph are on a CPU with mkldnn", "mkldnn convolutions"
+            "{convolutions:?the only convolution of the graph is/all convolutions of the graph are} on a CPU "
+            "with mkldnn",
+            "mkldnn convolutions",
         ),
         "layout-optimisation-off": CauseWords("layout_optimization is off", "layout_optimization is off"),
         "layout-optimisation-forced": CauseWords(
@@ -121,19 +143,20 @@ WORDS = KindWords(
             "half as many output channels",
         ),
         "small-convolutions": CauseWords(
-            "all {convolutions:# convolution} of the graph have at most {channels_limit} channels",
+            "{convolutions:?the only convolution of the graph has/all convolutions of the graph have} at "
+            "most {channels_limit} channels",
             "at most {channels_limit} channels",
         ),
         "convolution-channels": CauseWords(
-            "the graph is one for training, and its {convolutions:# convolution} have neither groups of "
-            "several channels, nor half as many outputs as inputs, nor all few channels",
+            "the graph is one for training, and its {convolutions:?convolution has/convolutions have} "
+            "neither groups of several channels, nor half as many outputs as inputs, nor all few channels",
             "channels of {convolutions:# convolution}",
         ),
     },
     changes={
         "comprehensive_padding": "does not pad strides",
-        "pick_loop_orders": "ignores the strides of reads: buffers that nobody asks for are contiguous, "
-        "and loops go in the order of dimensions",
+        "pick_loop_orders": "decides whether strides of reads make the order of loops, and of strides that "
+        "nobody asks for; without it, both have the order of dimensions",
         "order-of-reads": "give what it reads the strides that it is to have (another memory format, "
         "`contiguous()`), or return it",
         "eager-strides": "let the result have other strides in eager mode, too: "
