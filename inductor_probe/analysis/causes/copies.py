@@ -20,7 +20,11 @@ def _can_lie_so(decision: Decision, _: CompiledGraph) -> bool:
 
 def _is_of_convolution(decision: Decision, _: CompiledGraph) -> bool:
     """Whether a convolution asks for channels-last, or returns it."""
-    is_returned = "convolution" in str(decision.operand("kernel")) and len(_sizes(decision)) == _IMAGE
+    is_returned = (
+        decision.operand("asker") == "output"
+        and "convolution" in str(decision.operand("kernel"))
+        and len(_sizes(decision)) == _IMAGE
+    )
     is_asked = decision.operand("asker") == "convolution" and decision.operand("stride_order") == _LAST
     return is_returned or is_asked or decision.operand("asker") == "channels-last-preferred"
 

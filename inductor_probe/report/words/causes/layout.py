@@ -121,8 +121,8 @@ WORDS = KindWords(
             "no aten.convolution",
         ),
         "few-convolutions": CauseWords(
-            "the graph has {nodes} nodes for {convolutions:# convolution}: at {nodes_limit} or more torch "
-            "keeps the layout",
+            "the graph has {nodes} nodes for {convolutions:# convolution}, and torch changes layouts of "
+            "graphs with fewer than {nodes_limit} only",
             "{nodes} nodes >= {nodes_limit}",
         ),
         "symbolic-convolution": CauseWords(

@@ -73,7 +73,7 @@ WORDS = KindWords(
             "written in place",
         ),
         "split-reduction": CauseWords(
-            "{operator|function} is done in parts, and torch reads the strides of {node} to divide it",
+            "{operator|function} is done in parts, and torch divides it by the strides of {node}",
             "divided by {operator|function}",
         ),
         "lowering": CauseWords(
