@@ -116,6 +116,7 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace(_LOWERING, "use_scatter_fallback", "whether a scatter is compiled", (DECISION,)),
     TorchPlace(_LOWERING, "index_put_fallback", "an index_put that is not compiled", (DECISION,)),
     TorchPlace(_IR, "FallbackKernel.create", "a call of torch's own kernel", (DECISION,)),
+    TorchPlace(_LOWERING, "use_two_step_variance", "variance in one pass or two", (DECISION,)),
     TorchPlace(_IR, "ScatterFallback.__init__", "a call of torch's scatter", (DECISION,)),
     TorchPlace(_IR, "IndexPutFallback.__init__", "a call of torch's index_put", (DECISION,)),
     TorchPlace(_GRAPH, "GraphLowering.run_node", "the lowering of an FX node, its users too", (DECISION,)),
@@ -219,11 +220,21 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace(_CPP, "KernelGroup.finalize_kernel", "C++ code of a loop nest", (DECISION,)),
     TorchPlace(_CPP, "CppScheduling.define_kernel", "the text of a C++ kernel", ("codegen",)),
     TorchPlace(_SIMD, "SIMDScheduling.codegen_node_schedule", "Triton code of nodes in order", ("codegen",)),
-    TorchPlace(_SIMD, "SIMDScheduling.get_tiling_and_scores", "Triton: tiling and its score", ("tiling",)),
+    TorchPlace(
+        _SIMD, "SIMDScheduling.get_tiling_and_scores", "Triton: tiling and its score", ("tiling", DECISION)
+    ),
+    TorchPlace(_SIMD, "SIMDScheduling.tiling_is_compatible", "Triton: a candidate", (DECISION,)),
     TorchPlace(_SIMD, "SIMDScheduling.candidate_tilings", "Triton: candidate tilings", ("tiling",)),
     TorchPlace(
         _HEURISTICS, "InductorChoices.should_use_persistent_reduction", "Triton: no loop", (DECISION,)
     ),
+    TorchPlace(
+        _HEURISTICS,
+        "InductorChoices.should_use_cooperative_reduction",
+        "Triton: blocks together",
+        (DECISION,),
+    ),
+    TorchPlace(_TRITON, "TritonKernel.has_persistent_RBLOCK", "Triton: a tile for all elements", (DECISION,)),
     TorchPlace(_FEATURES, "SIMDKernelFeatures.select_index_dtype", "Triton: int32 or int64", (DECISION,)),
     TorchPlace(
         _FEATURES, "SIMDKernelFeatures.get_reduction_hint", "Triton: INNER or OUTER", ("tiling", DECISION)

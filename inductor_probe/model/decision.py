@@ -259,20 +259,32 @@ ReductionCause: TypeAlias = Literal[
     "contiguous-reads", "strided-reads", "no-strided-read",
     "persistent-reductions-off", "elements-fit-a-tile", "elements-exceed-a-tile",
     "symbolic-elements",
-    "hint-of-its-reductions", "hints-differ", "non-contiguous-pointwise", "coalesced-along-reduction",
+    "hint-of-its-reductions", "contiguous-nodes", "hints-differ", "non-contiguous-pointwise",
+    "coalesced-along-reduction",
+    "cpu-backend", "split-reductions-off", "index-reduction", "cooperative-reduction",
+    "enough-outputs", "short-reduction", "work-for-processors", "sort",
+    "ranges-of-its-input", "matrix-product",
+    "elements-within-threshold", "elements-above-threshold",
 ]  # fmt: skip
 """What decided about a reduction of elements into outputs. About a buffer, when it is made:
 
 - `single-element`, `below-unroll-threshold` (threshold): it becomes pointwise (ir.py, `Reduction.create`).
-- The rest: what decided its hint and its parts (ir.py, `Reduction.num_splits`), with hint and parts:
-  `single-output`; `few-elements`: elements_limit; `many-outputs`: outputs_limit, processors;
-  `contiguous-reads`, `strided-reads`: reads, inner (how many of them are contiguous along the reduction),
-  strides (of each read along the reduced dimensions); `no-strided-read`: no read depends on the elements.
+- What decided its hint (ir.py, `Reduction.num_splits`), with hint and parts: `single-output`; `few-elements`:
+  elements_limit; `many-outputs`: outputs_limit, processors; `contiguous-reads`, `strided-reads`: reads, inner
+  (how many of them are contiguous along the reduction), strides (of each read along the reduced dimensions);
+  `no-strided-read`: no read depends on the elements; `matrix-product`: Triton's own.
+- What decided its parts, beside those that leave the hint DEFAULT: `cpu-backend`, `split-reductions-off`,
+  `index-reduction` (argmax, ...), `cooperative-reduction` (elements_limit). Of a reduction along what is
+  contiguous, `enough-outputs`: outputs_limit, processors; `short-reduction`: elements_limit; else
+  `work-for-processors`: the sizes and processors (choices.py, `reduction_split_factor`).
+  `ranges-of-its-input`: as the reduction that it reads.
+- Whether a variance takes two passes or one (lowering.py, `use_two_step_variance`): threshold, setting.
 
 About the nodes of a Triton kernel: whether one tile holds all elements (limit, hint; choices.py,
-`should_use_persistent_reduction`), and which hint it is generated with (hints, of its reductions;
-simd_kernel_features.py, `get_reduction_hint`). `non-contiguous-pointwise`: a pointwise node over all elements
-is not contiguous; `coalesced-along-reduction`: score_x, score_r0_ of the tiling.
+`should_use_persistent_reduction`; `sort`: it must), and which hint it is generated with (hints, of its
+reductions; simd_kernel_features.py, `get_reduction_hint`). `contiguous-nodes`: INNER, since all that its
+reductions read and write is contiguous. `non-contiguous-pointwise`: a pointwise node over all elements is not
+contiguous; `coalesced-along-reduction`: score_x, score_r0_ of the tiling.
 """
 
 IndexCause: TypeAlias = Literal[
@@ -341,8 +353,24 @@ fused with all that reads it: then nothing is copied.
   `clone`); of an FX node where it is not the clone of one buffer.
 """
 
+TilingCause: TypeAlias = Literal[
+    "coalescing", "strides", "one-candidate", "tile-limit", "reductions-not-tiled", "n-d-tiles-preferred",
+    "matrix-product",
+]  # fmt: skip
+"""Into which tiles a Triton kernel divides its elements (codegen/simd.py, `get_tiling_and_scores`): tiling.
+
+With candidates (each with its score, the best first), where torch made any:
+
+- `coalescing`: by the bytes whose accesses are contiguous along a loop of the tiling. `strides`: by the loop
+  with stride 1 of each access, where that analysis is off or cannot be made. `one-candidate`: no other.
+- `tile-limit`: a better one has more tiles than limit. `reductions-not-tiled`: by `triton.tile_reductions`
+  (prefer_nd_tiling: whether that would do anything).
+  `n-d-tiles-preferred`: by `triton.prefer_nd_tiling`.
+- `matrix-product`: Triton's own has tiles of rows, columns and the sum.
+"""
+
 LoopsCause: TypeAlias = Literal[
-    "strides-favour-order", "strides-in-order", "strides-tied", "loop-orders-off", "matrix-product",
+    "strides-favour-order", "strides-in-order", "strides-tied", "loop-orders-off",
     "order-of-partner", "contiguous-loops", "loops-not-contiguous", "loops-of-partner", "divided-index",
 ]  # fmt: skip
 """The loops of a node: torch/_inductor/ir.py, `ComputedBuffer.simplify_and_reorder`. `reduced`: those that
@@ -354,7 +382,7 @@ count (of all). A pair of dimensions that shows it: votes_to_swap, votes_to_keep
 
 - `strides-favour-order`: more accesses have the smaller stride along the first of dimensions than along the
   second. `strides-in-order`: none such pair. `strides-tied`: as many, so they stay. `loop-orders-off`: by
-  `pick_loop_orders`. `matrix-product`: of Triton's own, whose batch is the outermost loop.
+  `pick_loop_orders`.
 - `order-of-partner`: so that it can be fused with partner, as to buffer (Triton; scheduler.py,
   `reorder_loops_by_dep_pair`).
 
@@ -418,19 +446,21 @@ DecisionKind: TypeAlias = Literal[
     "vectorisation", "fallback", "realization", "threads", "fusion", "reduction", "index-width", "layout",
     "copy",
     "loops",
-    "rewrite", "cudagraphs", "freezing",
+    "rewrite", "cudagraphs", "freezing", "tiling",
 ]  # fmt: skip
 Outcome: TypeAlias = Literal[
     "vectorised", "underfilled", "scalar", "half-width", "masked-tail", "scalar-tail", "lane-by-lane",
     "transposed", "extern", "realised", "inlined", "contiguous", "parallel", "one-thread",
     "fused", "refused", "postponed", "not-tried", "undone",
-    "unrolled", "split", "not-split", "persistent", "looped", "INNER", "OUTER", "OUTER_TINY", "DEFAULT",
+    "unrolled", "split", "not-split", "two-passes", "one-pass", "persistent", "looped",
+    "INNER", "OUTER", "OUTER_TINY", "DEFAULT",
     "int32", "int64",
     "channels-last", "permuted", "padded", "inside-another", "in-place", "unchanged",
     "in-order", "reordered", "merged", "separate", "divided",
     "replaced", "removed", "folded", "not-replaced",
     "copied", "not-copied",
     "captured", "partitioned", "skipped", "frozen", "not-frozen",
+    "one-d-tiles", "two-d-tiles", "three-d-tiles", "four-d-tiles",
 ]  # fmt: skip
 CauseCode: TypeAlias = Literal[
     VectorisationCause,
@@ -446,6 +476,7 @@ CauseCode: TypeAlias = Literal[
     CopyCause,
     CudagraphsCause,
     FreezingCause,
+    TilingCause,
 ]
 QUESTIONS: tuple[frozenset[Outcome], ...] = (
     frozenset({"vectorised", "underfilled", "scalar"}),
@@ -455,6 +486,7 @@ QUESTIONS: tuple[frozenset[Outcome], ...] = (
     frozenset({"merged", "separate"}),
     frozenset({"divided"}),
     frozenset({"unrolled", "split", "not-split"}),
+    frozenset({"two-passes", "one-pass"}),
     frozenset({"persistent", "looped"}),
     frozenset({"INNER", "OUTER", "OUTER_TINY", "DEFAULT"}),
     frozenset({"replaced"}),

@@ -49,6 +49,11 @@ def add_channels(values: torch.Tensor, groups: torch.Tensor) -> torch.Tensor:
     return values + groups[:, :1, None]
 
 
+def add_and_copy_transposed(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return two nodes that read the same values in loops of two orders."""
+    return values + 1, values.t().contiguous() * 2
+
+
 PROGRAMS = {
     "reordered": Program(
         code="strides-favour-order",
@@ -119,6 +124,16 @@ PROGRAMS = {
         inputs=lambda: (*floats(2, 96, 960), *floats(2, 32)),
         operands={"range": 960, "divisor": 30, "loops": ("2", "96", "32", "30")},
         flipped_function=add_channels,
+    ),
+    "partner_order": Program(
+        code="order-of-partner",
+        function=add_and_copy_transposed,
+        inputs=lambda: (torch.ones(64, 128, device="cuda"),),
+        about=("op0",),
+        operands={"buffer": "arg0_1", "partner": "op1", "order": ("d1", "d0"), "loops": ("128", "64")},
+        flip={"loop_ordering_after_fusion": False},
+        turned=("in-order", "strides-in-order"),
+        device="cuda",
     ),
 }  # fmt: skip
 

@@ -50,7 +50,7 @@ def sum_both(rows: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
 
 def rows_and_columns() -> tuple[torch.Tensor, ...]:
     """Return what `sum_both` takes."""
-    return (torch.ones(64, 4096, device="cuda"), torch.ones(4096, 64, device="cuda"))
+    return (torch.ones(4096, 64, device="cuda"), torch.ones(64, 4096, device="cuda"))
 
 
 def normalised(values: torch.Tensor) -> torch.Tensor:
@@ -63,73 +63,248 @@ def normalised_transposed(values: torch.Tensor) -> torch.Tensor:
     return normalised(values).t().contiguous()
 
 
+def sum_part(values: torch.Tensor) -> torch.Tensor:
+    """Return sums of the first 64 columns: rows that do not follow each other in memory."""
+    return values[:, :64].sum(-1)
+
+
+def sum_of_normalised(values: torch.Tensor) -> torch.Tensor:
+    """Return the sum of what is made of sums of rows."""
+    return normalised(values).sum()
+
+
+def largest(values: torch.Tensor) -> torch.Tensor:
+    """Return the largest value of each row."""
+    return values.amax(-1)
+
+
+def index_of_largest(values: torch.Tensor) -> torch.Tensor:
+    """Return where the largest value of each row is."""
+    return values.argmax(-1)
+
+
+def variance(values: torch.Tensor) -> torch.Tensor:
+    """Return the variance of each row."""
+    return values.var(-1)
+
+
+def in_order(values: torch.Tensor) -> torch.Tensor:
+    """Return the values of each row in order."""
+    return values.sort(-1).values
+
+
+def product(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
+    """Return a matrix product."""
+    return first @ second
+
+
+UNROLLED = ("unrolled", "split", "not-split")
+PARTS = ("split", "not-split")
+VARIANCE = ("two-passes", "one-pass")
+LOOP = ("persistent", "looped")
+HINT = ("INNER", "OUTER", "OUTER_TINY", "DEFAULT")
+
 PROGRAMS = {
     "one_element": Program(
         code="single-element",
         function=sum_last,
         inputs=lambda: ones(16, 1),
+        among=UNROLLED,
         operands={"elements": 1, "outputs": 16},
         flipped_inputs=lambda: ones(16, 64),
-        turned=("not-split", "contiguous-reads"),
+        turned=("not-split", "cpu-backend"),
     ),
     "unrolled": Program(
         code="below-unroll-threshold",
         function=sum_last,
         inputs=lambda: ones(16, 4),
+        among=UNROLLED,
         operands={"elements": 4, "outputs": 16, "threshold": 8},
         flip={"unroll_reductions_threshold": 4},
-        turned=("not-split", "few-elements"),
+        turned=("not-split", "cpu-backend"),
     ),
     "single_output": Program(
         code="single-output",
         function=sum_all,
         inputs=lambda: ones(16, 64),
+        among=HINT,
         operands={"elements": 1024, "outputs": 1, "hint": "INNER", "parts": 1},
         flipped_function=sum_last,
-        turned=("not-split", "contiguous-reads"),
+        turned=("INNER", "contiguous-reads"),
     ),
     "few_elements": Program(
         code="few-elements",
         function=sum_last,
         inputs=lambda: ones(16, 32),
-        operands={"elements": 32, "elements_limit": 32, "hint": "DEFAULT"},
+        among=HINT,
+        operands={"elements": 32, "elements_limit": 32},
         flipped_inputs=lambda: ones(16, 33),
-        turned=("not-split", "contiguous-reads"),
+        turned=("INNER", "contiguous-reads"),
     ),
     "many_outputs": Program(
         code="many-outputs",
         function=sum_last,
         inputs=lambda: ones(65536, 64),
-        operands={"outputs": 65536, "hint": "DEFAULT"},
+        among=HINT,
+        operands={"outputs": 65536},
         flipped_inputs=lambda: ones(16, 64),
-        turned=("not-split", "contiguous-reads"),
+        turned=("INNER", "contiguous-reads"),
     ),
     "contiguous": Program(
         code="contiguous-reads",
         function=sum_last,
         inputs=lambda: ones(16, 64),
-        operands={"strides": ("1",), "inner": 1, "reads": 1, "hint": "INNER"},
+        among=HINT,
+        operands={"strides": ("1",), "inner": 1, "reads": 1},
         flipped_function=sum_first,
         flipped_inputs=lambda: ones(64, 16),
-        turned=("not-split", "strided-reads"),
+        turned=("OUTER", "strided-reads"),
     ),
     "strided": Program(
         code="strided-reads",
         function=sum_first,
         inputs=lambda: ones(64, 16),
-        operands={"strides": ("16",), "inner": 0, "reads": 1, "hint": "OUTER"},
+        among=HINT,
+        operands={"strides": ("16",), "inner": 0, "reads": 1},
         flipped_function=sum_last,
         flipped_inputs=lambda: ones(16, 64),
-        turned=("not-split", "contiguous-reads"),
+        turned=("INNER", "contiguous-reads"),
     ),
     "broadcast": Program(
         code="no-strided-read",
         function=sum_rows_of_ones,
         inputs=lambda: ones(16),
-        operands={"hint": "DEFAULT"},
+        among=HINT,
         flipped_function=sum_last,
         flipped_inputs=lambda: ones(16, 64),
-        turned=("not-split", "contiguous-reads"),
+        turned=("INNER", "contiguous-reads"),
+    ),
+    "cpu": Program(
+        code="cpu-backend",
+        function=sum_last,
+        inputs=lambda: ones(2, 65536),
+        among=PARTS,
+        flipped_inputs=lambda: ones(2, 4),
+        turned=None,
+    ),
+    "two_passes": Program(
+        code="elements-within-threshold",
+        function=variance,
+        inputs=lambda: ones(16, 64),
+        among=VARIANCE,
+        operands={"elements": 64, "threshold": 1024},
+        flipped_inputs=lambda: ones(16, 2048),
+        turned=("one-pass", "elements-above-threshold"),
+    ),
+    "welford": Program(
+        code="elements-above-threshold",
+        function=variance,
+        inputs=lambda: ones(16, 2048),
+        among=VARIANCE,
+        operands={"elements": 2048, "threshold": 1024},
+        flipped_inputs=lambda: ones(16, 64),
+        turned=("two-passes", "elements-within-threshold"),
+    ),
+    "split": Program(
+        code="work-for-processors",
+        function=largest,
+        inputs=lambda: on_gpu(4, 65536),
+        about=("buf1",),
+        among=PARTS,
+        operands={"elements": 65536, "outputs": 4},
+        flip={"split_reductions": False},
+        flipped_about=("buf0",),
+        turned=("not-split", "split-reductions-off"),
+        device="cuda",
+    ),
+    "split_off": Program(
+        code="split-reductions-off",
+        function=largest,
+        inputs=lambda: on_gpu(4, 65536),
+        about=("buf0",),
+        among=PARTS,
+        settings={"split_reductions": False},
+        flip={"split_reductions": True},
+        flipped_about=("buf1",),
+        turned=("split", "work-for-processors"),
+        device="cuda",
+    ),
+    "enough_outputs": Program(
+        code="enough-outputs",
+        function=largest,
+        inputs=lambda: on_gpu(512, 65536),
+        about=("buf0",),
+        among=PARTS,
+        operands={"outputs": 512},
+        flipped_inputs=lambda: on_gpu(4, 65536),
+        flipped_about=("buf1",),
+        turned=("split", "work-for-processors"),
+        device="cuda",
+    ),
+    "short": Program(
+        code="short-reduction",
+        function=largest,
+        inputs=lambda: on_gpu(4, 8192),
+        about=("buf0",),
+        among=PARTS,
+        operands={"elements": 8192, "elements_limit": 8192},
+        flipped_inputs=lambda: on_gpu(4, 65536),
+        flipped_about=("buf1",),
+        turned=("split", "work-for-processors"),
+        device="cuda",
+    ),
+    "sort": Program(
+        code="sort",
+        function=in_order,
+        inputs=lambda: on_gpu(64, 256),
+        among=LOOP,
+        flipped_function=sum_last,
+        turned=("persistent", "elements-fit-a-tile"),
+        device="cuda",
+    ),
+    "indices": Program(
+        code="index-reduction",
+        function=index_of_largest,
+        inputs=lambda: on_gpu(4, 65536),
+        about=("buf0",),
+        among=PARTS,
+        operands={"type": "argmax"},
+        flipped_function=largest,
+        flipped_about=("buf1",),
+        turned=("split", "work-for-processors"),
+        device="cuda",
+    ),
+    "cooperative": Program(
+        code="cooperative-reduction",
+        function=largest,
+        inputs=lambda: on_gpu(4, 262144),
+        about=("buf0",),
+        among=PARTS,
+        operands={"elements": 262144, "elements_limit": 131072},
+        settings={"triton.cooperative_reductions": True},
+        flip={"triton.cooperative_reductions": False},
+        flipped_about=("buf1",),
+        turned=("split", "work-for-processors"),
+        device="cuda",
+    ),
+    "ranges_of_input": Program(
+        code="ranges-of-its-input",
+        function=sum_of_normalised,
+        inputs=lambda: on_gpu(512, 512),
+        among=("split",),
+        flipped_function=sum_all,
+        turned=("split", "work-for-processors"),
+        device="cuda",
+    ),
+    "matrix_product": Program(
+        code="matrix-product",
+        function=product,
+        inputs=lambda: (*on_gpu(64, 128), *on_gpu(128, 64)),
+        about=("buf0",),
+        among=HINT,
+        settings={"triton.native_matmul": True},
+        flip={"triton.native_matmul": False},
+        device="cuda",
     ),
     "persistent_off": Program(
         code="persistent-reductions-off",
@@ -170,6 +345,8 @@ PROGRAMS = {
         code="hint-of-its-reductions",
         function=sum_last,
         inputs=lambda: on_gpu(64, 4096),
+        about=("op0",),
+        among=HINT,
         operands={"hints": ("INNER",)},
         flipped_function=sum_first,
         flipped_inputs=lambda: on_gpu(64, 65536),
@@ -180,8 +357,12 @@ PROGRAMS = {
         code="hints-differ",
         function=sum_both,
         inputs=rows_and_columns,
+        about=("op0", "op1", "op2"),
+        among=HINT,
+        operands={"hints": ("INNER", "OUTER")},
         flipped_function=sum_last,
         flipped_inputs=lambda: on_gpu(64, 4096),
+        flipped_about=("op0",),
         turned=("INNER", "hint-of-its-reductions"),
         device="cuda",
     ),
@@ -189,19 +370,44 @@ PROGRAMS = {
         code="non-contiguous-pointwise",
         function=normalised_transposed,
         inputs=lambda: on_gpu(64, 4096),
+        about=("op0", "op1"),
+        among=HINT,
         operands={"hints": ("INNER",)},
         flipped_function=normalised,
         turned=("INNER", "hint-of-its-reductions"),
         device="cuda",
     ),
-    "coalesced": Program(
-        code="coalesced-along-reduction",
+    "contiguous_nodes": Program(
+        code="contiguous-nodes",
         function=sum_last,
         inputs=lambda: on_gpu(262144, 64),
+        about=("op0",),
+        among=HINT,
         operands={"hints": ("DEFAULT",)},
         flipped_function=sum_first,
         flipped_inputs=lambda: on_gpu(64, 262144),
         turned=("DEFAULT", "hint-of-its-reductions"),
+        device="cuda",
+    ),
+    "coalesced": Program(
+        code="coalesced-along-reduction",
+        function=sum_part,
+        inputs=lambda: on_gpu(262144, 100),
+        about=("op0",),
+        among=HINT,
+        operands={"hints": ("DEFAULT",)},
+        flipped_function=sum_first,
+        flipped_inputs=lambda: on_gpu(64, 262144),
+        turned=("DEFAULT", "hint-of-its-reductions"),
+        device="cuda",
+    ),
+    "looped_of_two_kernels": Program(
+        code="elements-exceed-a-tile",
+        function=sum_last,
+        inputs=lambda: on_gpu(64, 4096),
+        among=LOOP,
+        flip={"triton.multi_kernel": 1},
+        turned=("persistent", "elements-fit-a-tile"),
         device="cuda",
     ),
 }

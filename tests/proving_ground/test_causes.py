@@ -35,6 +35,7 @@ KINDS = (
     "copy",
     "cudagraphs",
     "freezing",
+    "tiling",
 )
 
 

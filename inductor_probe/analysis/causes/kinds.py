@@ -17,6 +17,7 @@ from inductor_probe.analysis.causes import (
     reduction,
     rewrite,
     threads,
+    tiling,
     vectorisation,
 )
 from inductor_probe.analysis.causes.rules import Rules
@@ -36,6 +37,7 @@ RULES: Mapping[DecisionKind, Rules] = {
     "freezing": freezing.RULES,
     "fusion": fusion.RULES,
     "loops": loops.RULES,
+    "tiling": tiling.RULES,
 }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from inductor_probe.analysis.causes.rules import By, Rules, Source
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.decision import Decision
@@ -17,10 +19,34 @@ def _on_gpu(decision: Decision, _: CompiledGraph) -> bool:
     return decision.operand("device") != "cpu"
 
 
+def _fits_sixteenfold(decision: Decision, _: CompiledGraph) -> bool:
+    """Whether all elements fit the limit of a multi-kernel, which is 16 times that of others."""
+    elements, limit = decision.operand("elements"), decision.operand("limit")
+    return isinstance(elements, int) and isinstance(limit, int) and elements <= 16 * limit
+
+
+def _threshold(change: int) -> Callable[[Decision], str | None]:
+    """Return what reads the elements as a threshold on the other side of them."""
+
+    def value(decision: Decision) -> str | None:
+        elements = decision.operand("elements")
+        return str(elements + change) if isinstance(elements, int) else None
+
+    return value
+
+
+def _two_step(change: int) -> By:
+    setting = "cpp.use_two_step_variance_threshold"
+    return By(
+        setting, _threshold(change), present="threshold", safe=True,
+        applies=lambda decision, _: decision.operand("setting") == setting,
+    )  # fmt: skip
+
+
 _MORE_ELEMENTS = Source("more-elements", safe=True, applies=_on_gpu)
 
 RULES = Rules(
-    kinds={"split": "passed", "persistent": "passed"},
+    kinds={"split": "passed", "persistent": "passed", "cpu-backend": "passed"},
     changes={
         "below-unroll-threshold": (
             By("unroll_reductions_threshold", _elements, present="threshold", safe=True),
@@ -28,11 +54,24 @@ RULES = Rules(
         "strided-reads": (Source("contiguous-along-reduction", safe=True, applies=_on_gpu),),
         "contiguous-reads": (Source("strided-along-reduction", safe=True, applies=_on_gpu),),
         "few-elements": (_MORE_ELEMENTS,),
+        "split-reductions-off": (By("split_reductions", "True", is_default=True, safe=True),),
+        "work-for-processors": (
+            By(
+                "split_reductions", "False", safe=True,
+                applies=lambda decision, _: decision.outcome == "split",
+            ),
+        ),
+        "cooperative-reduction": (
+            By("triton.cooperative_reductions", "False", is_default=True, safe=True),
+        ),
+        "elements-within-threshold": (_two_step(-1),),
+        "elements-above-threshold": (_two_step(0),),
+        "symbolic-elements": (Source("known-elements", safe=True),),
         "non-contiguous-pointwise": (Source("contiguous-pointwise", safe=True),),
         "persistent-reductions-off": (
             By("triton.persistent_reductions", "True", is_default=True, safe=True),
         ),
         "elements-fit-a-tile": (By("triton.persistent_reductions", "False", safe=True),),
-        "elements-exceed-a-tile": (By("triton.multi_kernel", "1", safe=True),),
+        "elements-exceed-a-tile": (By("triton.multi_kernel", "1", safe=True, applies=_fits_sixteenfold),),
     },
-)
+)  # fmt: skip

@@ -33,6 +33,7 @@ from inductor_probe.capture.recorders import (
     reinplacing,
     rewrites,
     threads,
+    tiling,
     vector_access,
     vectorisation,
 )
@@ -60,6 +61,7 @@ RECORDERS: tuple[Recorder, ...] = cast(
         layouts,
         copies,
         loops,
+        tiling,
         vector_access,
         threads,
         rewrites,

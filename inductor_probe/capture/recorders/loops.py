@@ -160,8 +160,8 @@ class _Recorder:
         default = buffer.get_default_sizes_body()[1]  # torch keeps it
         for is_reduction, order in seen.orders.items():
             if order is not None and sum(bool(size != 1) for size in order.sizes) > 1:
-                decided = _order(buffer, default, order, is_reduction)
-                self._add(made, ("order", is_reduction), name, place, decided)
+                question: _Question = ("order", is_reduction)
+                self._add(made, question, name, place, _order(buffer, default, order, is_reduction))
         for is_reduction, merge in seen.merges.items():
             self._add(made, ("merge", is_reduction), name, place, _merge(default, merge, is_reduction))
         self._now(name, body, made)
@@ -260,7 +260,7 @@ class _Recorder:
         self._now(node.get_name(), node._body, made)
 
 
-def _order(buffer: Any, body: Any, question: OrderQuestion, is_reduction: bool) -> _Decided:
+def _order(buffer: Any, body: Any, question: OrderQuestion, is_reduction: bool) -> _Decided | None:
     config = sys.modules["torch._inductor.config"]
     accesses = [f"{how} {name}" for how, name, _ in _accesses(body, stores_first=True)]
     operands: dict[str, Operand] = {
@@ -276,7 +276,7 @@ def _order(buffer: Any, body: Any, question: OrderQuestion, is_reduction: bool) 
     if is_reduction:
         operands["reduced"] = True
     if buffer.get_reduction_type() == "dot" and len(question.sizes) == 3 and question.order[0] != 0:
-        return "in-order", "matrix-product", operands
+        return None  # the batch of Triton's own matrix product is the outermost loop in any case
     outcome, cause, more = order_decided(question, is_on=bool(config.pick_loop_orders))
     return outcome, cause, operands | more
 

@@ -1,9 +1,12 @@
 """How each reduction is generated: unrolled, split in two, by which hint; on a GPU in one tile or in a loop.
 
+A variance takes two passes, or one by Welford's algorithm (lowering.py, `use_two_step_variance`).
+
 torch/_inductor/ir.py, `Reduction.create`: a reduction of few elements becomes a pointwise sum of them; any
 other asks `Reduction.num_splits` for a hint and a number of parts. The hint comes from sizes, or from the
 strides that its reads have along the reduced dimensions: for example `x.sum(0)` of a contiguous 4096 x 64
-reads with stride 64, which is OUTER. The C++ backend neither splits nor reads the hint. A Triton kernel takes
+reads with stride 64, which is OUTER. The C++ backend neither splits nor reads the
+hint. A Triton kernel takes
 the hint of its reductions when it is generated (codegen/simd_kernel_features.py, `get_reduction_hint`), and
 holds all elements in a tile or loops over them (choices.py, `should_use_persistent_reduction`).
 
@@ -36,6 +39,13 @@ KIND: DecisionKind = "reduction"
 # Literals of Reduction.num_splits: `min_elements_per_thread`, and 2 * 32 outputs a processor.
 _FEW_ELEMENTS = 32
 _OUTPUTS_PER_PROCESSOR = 64
+_TYPE = 6  # place of `reduction_type` among the arguments of num_splits
+_OUTPUTS_FOR_ONE_PART = 2  # literals of reduction_split_factor: outputs a processor, and elements
+_SHORT_REDUCTION = 8192
+_ONE_PART = ("few-elements", "many-outputs", "no-strided-read", "matrix-product")
+"""With the hint DEFAULT, num_splits answers one part."""
+_INDEX_TYPES = ("argmax", "argmin")
+_TWO_STEP_LIMIT = 1024  # a literal in torch 2.11, `cpp.use_two_step_variance_threshold` in 2.13
 _PERSISTENT = {"INNER": 1024}
 _PERSISTENT_ELSE = 64  # should_use_persistent_reduction: for any other hint
 
@@ -46,6 +56,8 @@ class _Question:
 
     place: TorchFrame | None = None
     answer: tuple[Any, Any] | None = None
+    type: str = ""
+    is_cooperative: bool = False
     strides: list[list[int]] = field(default_factory=list)
 
 
@@ -69,10 +81,16 @@ class _Recorder:
 
         return create_and_record
 
-    def splits_counted(self, place: TorchFrame, answer: Any, *_: Any, **__: Any) -> None:
+    def splits_counted(self, place: TorchFrame, answer: Any, *args: Any, **kwargs: Any) -> None:
         """Remember the hint and the number of parts that `num_splits` answered."""
         if self.open:
             self.open[-1].place, self.open[-1].answer = place, answer
+            self.open[-1].type = str(args[_TYPE] if len(args) > _TYPE else kwargs.get("reduction_type"))
+
+    def cooperation_decided(self, _: TorchFrame, is_cooperative: bool, *__: Any, **___: Any) -> None:
+        """Remember that all blocks work on a reduction together, so that it is not split."""
+        if self.open and is_cooperative:
+            self.open[-1].is_cooperative = True
 
     def strides_seen(self, _: TorchFrame, strides: Any, *__: Any, **___: Any) -> None:
         """Remember the strides of a read, which `num_splits` asks for one by one."""
@@ -93,14 +111,21 @@ class _Recorder:
         if question.answer is None:
             self._record_unrolled(place, result, elements, operands)
             return
+        if question.type == "welford_combine":
+            return  # the second layer of a reduction that was split: that was decided with it
         hint, parts = question.answer[0].name, int(question.answer[1])
         operands |= {"hint": hint, "parts": parts}
-        outcome: Outcome = "split" if parts not in (0, 1) else "not-split"
         cause, more = _cause(question, hint, elements, outputs, device)
+        decided = question.place or place
+        name = _name_of(result)
         self.log.record(
-            KIND, _fx_node(), outcome, cause, question.place or place, operands=operands | more,
-            subject_type="fx", named=_name_of(result),
-        )  # fmt: skip
+            KIND, _fx_node(), hint, cause, decided, operands=operands | more, subject_type="fx", named=name
+        )
+        outcome: Outcome = "not-split" if parts in (0, 1) else "split"
+        cause, more = _cause_of_split(question, (cause, more), elements, outputs, device)
+        self.log.record(
+            KIND, _fx_node(), outcome, cause, decided, operands=operands | more, subject_type="fx", named=name
+        )
 
     def _record_unrolled(
         self, place: TorchFrame, result: Any, elements: Any, operands: dict[str, Operand]
@@ -121,12 +146,17 @@ class _Recorder:
         reductions = features.reduction_nodes()
         if not caller.f_code.co_filename.endswith("codegen/triton.py") or not reductions:
             return
-        hints = [features.reduction_hint(node).name for node in reductions]
+        hints = [node.node.data.reduction_hint.name for node in reductions]
+        with_reads = [features.reduction_hint(node).name for node in reductions]
         names = tuple(node.get_name() for node in features.scheduler_nodes())
         operands: dict[str, Operand] = {"hints": tuple(dict.fromkeys(hints))}
-        agreed = hints[0] if len(set(hints)) == 1 else "DEFAULT"
+        agreed = with_reads[0] if len(set(with_reads)) == 1 else "DEFAULT"
         if chosen.name == agreed:
-            cause: CauseCode = "hint-of-its-reductions" if len(set(hints)) == 1 else "hints-differ"
+            cause: CauseCode = "hint-of-its-reductions"
+            if len(set(with_reads)) > 1:
+                cause = "hints-differ"
+            elif with_reads != hints:
+                cause = "contiguous-nodes"
         elif chosen.name == "DEFAULT":
             cause = "non-contiguous-pointwise"
         else:
@@ -134,6 +164,53 @@ class _Recorder:
             score = next((value for value in (*scores, *named.values()) if isinstance(value, dict)), {})
             operands |= {f"score_{key}": size_of(value) for key, value in score.items()}
         self.log.record(KIND, (names,), chosen.name, cause, place, operands=operands, key=(names, "hint"))
+
+    def tile_known(self, place: TorchFrame, is_known: bool, elements: Any) -> None:
+        """Record that a Triton kernel loops, since no tile is known that holds all; one that sorts may not.
+
+        `TritonKernel.has_persistent_RBLOCK` is asked before `should_use_persistent_reduction`.
+        """
+        frame = inductor_caller()
+        features = frame.f_locals.get("kernel_features")
+        if features is None or (is_known and not features.contains_op("sort")):
+            return
+        names = tuple(node.get_name() for node in features.scheduler_nodes())
+        operands: dict[str, Operand] = {"elements": size_of(elements)}
+        outcome: Outcome = "persistent" if is_known else "looped"
+        cause: CauseCode = "sort" if is_known else "symbolic-elements"
+        self.log.record(KIND, (names,), outcome, cause, place, operands=operands, key=(names, "loop"))
+
+    def variance_decided(
+        self, place: TorchFrame, is_two_step: bool, value: Any, axis: Any, *_: Any, **__: Any
+    ) -> None:
+        """Record whether mean and variance are two passes, or one of Welford's."""
+        config = sys.modules["torch._inductor.config"]
+        sizes = list(value.get_size())
+        axes = [axis] if isinstance(axis, int) else list(axis or range(len(sizes)))
+        elements = math.prod(sizes[one] for one in axes)
+        outputs = math.prod(sizes) // elements
+        device = value.get_device().type
+        operands: dict[str, Operand] = {"elements": size_of(elements), "device": device}
+        limit = int(config.unroll_reductions_threshold)
+        if device == "cpu":
+            limit = int(getattr(config.cpp, "use_two_step_variance_threshold", _TWO_STEP_LIMIT))
+            if hasattr(config.cpp, "use_two_step_variance_threshold"):
+                operands["setting"] = "cpp.use_two_step_variance_threshold"
+        elif not is_two_step and str(value.get_dtype()) in ("torch.bfloat16", "torch.float16"):
+            return  # on a GPU these have limits on both sides, and depend on splits
+        operands["threshold"] = limit
+        if is_two_step:
+            cause: CauseCode = "elements-within-threshold"
+        elif not isinstance(operands["elements"], int):
+            cause = "symbolic-elements"
+        elif operands["elements"] > limit:
+            cause = "elements-above-threshold"
+        elif outputs == 1:
+            cause = "single-output"
+        else:
+            raise UnknownPathError("Welford's algorithm below its threshold")
+        outcome: Outcome = "two-passes" if is_two_step else "one-pass"
+        self.log.record(KIND, _fx_node(), outcome, cause, place, operands=operands, subject_type="fx")
 
     def persistence_decided(
         self, place: TorchFrame, is_persistent: bool, features: Any, is_cooperative: bool
@@ -152,7 +229,7 @@ class _Recorder:
         elif is_persistent:
             cause = "elements-fit-a-tile"
         elif not isinstance(operands["elements"], int):
-            cause = "symbolic-elements"
+            return  # bounded, but for some of its sizes most of a tile would be empty
         else:
             cause = "elements-exceed-a-tile"
         names = tuple(node.get_name() for node in features.scheduler_nodes())
@@ -164,6 +241,8 @@ def _cause(
     question: _Question, hint: str, elements: Any, outputs: Any, device: Any
 ) -> tuple[CauseCode, dict[str, Operand]]:
     """Return what decided about the hint, in the order of `num_splits`."""
+    if question.type == "dot":
+        return "matrix-product", {}
     processors = _processors(device)
     if question.strides:
         inner = sum(not all(step == 0 or step > 1 for step in strides) for strides in question.strides)
@@ -180,6 +259,48 @@ def _cause(
         limit = processors * _OUTPUTS_PER_PROCESSOR
         return "many-outputs", {"outputs_limit": limit, "processors": processors}
     return "no-strided-read", {}
+
+
+def _cause_of_split(
+    question: _Question,
+    of_hint: tuple[CauseCode, dict[str, Operand]],
+    elements: Any,
+    outputs: Any,
+    device: Any,
+) -> tuple[CauseCode, dict[str, Operand]]:
+    """Return what decided about the parts: what leaves the hint DEFAULT leaves one part, too."""
+    config = sys.modules["torch._inductor.config"]
+    hint, parts = question.answer or (None, 1)
+    if parts == -1:
+        return "ranges-of-its-input", {}
+    if parts not in (0, 1):
+        return "work-for-processors", {"processors": _processors(device) or 0}
+    if device.type == "cpu" and config.cpu_backend == "cpp":
+        return "cpu-backend", {}
+    if of_hint[0] in _ONE_PART:
+        return of_hint
+    if question.is_cooperative:
+        return "cooperative-reduction", _cooperative_limit(outputs)
+    if question.type.startswith(_INDEX_TYPES):
+        return "index-reduction", {"type": question.type}
+    if not config.split_reductions:
+        return "split-reductions-off", {}
+    processors = _processors(device) or 0
+    if hint is not None and hint.name == "INNER":
+        if hint_of(outputs, 0) >= _OUTPUTS_FOR_ONE_PART * processors:
+            limit = _OUTPUTS_FOR_ONE_PART * processors
+            return "enough-outputs", {"outputs_limit": limit, "processors": processors}
+        if hint_of(elements, 0) <= _SHORT_REDUCTION:
+            return "short-reduction", {"elements_limit": _SHORT_REDUCTION}
+    return "work-for-processors", {"processors": processors}
+
+
+def _cooperative_limit(outputs: Any) -> dict[str, Operand]:
+    """Return from how many elements on blocks work together, by `should_use_cooperative_reduction`."""
+    if sys.modules["torch._inductor.config"].triton.force_cooperative_reductions:
+        return {}
+    count = hint_of(outputs, 2)
+    return {"elements_limit": 32768 * count if count <= 8 else 2097152}
 
 
 def _fx_node() -> tuple[tuple[str, ...], ...]:
@@ -228,8 +349,19 @@ def _hook_sizes(sizevars: Any, log: DecisionLog) -> None:
 
 
 def _hook_choices(choices: Any, log: DecisionLog) -> None:
-    decided = log.observed(_recorder(log).persistence_decided)
+    recorder = _recorder(log)
+    decided = log.observed(recorder.persistence_decided)
     wrap(choices, "InductorChoices.should_use_persistent_reduction", decided)
+    cooperation = log.observed(recorder.cooperation_decided)
+    wrap(choices, "InductorChoices.should_use_cooperative_reduction", cooperation)
+
+
+def _hook_triton(triton: Any, log: DecisionLog) -> None:
+    wrap(triton, "TritonKernel.has_persistent_RBLOCK", log.observed(_recorder(log).tile_known))
+
+
+def _hook_lowering(lowering: Any, log: DecisionLog) -> None:
+    wrap(lowering, "use_two_step_variance", log.observed(_recorder(log).variance_decided))
 
 
 def _hook_features(features: Any, log: DecisionLog) -> None:
@@ -240,5 +372,7 @@ HOOKS = {
     "torch._inductor.ir": _hook_ir,
     "torch._inductor.sizevars": _hook_sizes,
     "torch._inductor.choices": _hook_choices,
+    "torch._inductor.lowering": _hook_lowering,
+    "torch._inductor.codegen.triton": _hook_triton,
     "torch._inductor.codegen.simd_kernel_features": _hook_features,
 }

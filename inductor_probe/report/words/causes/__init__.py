@@ -18,6 +18,7 @@ from inductor_probe.report.words.causes import (
     reduction,
     rewrite,
     threads,
+    tiling,
     vectorisation,
 )
 from inductor_probe.report.words.causes.rows import KindWords
@@ -36,4 +37,5 @@ WORDS: Mapping[DecisionKind, KindWords] = {
     "freezing": freezing.WORDS,
     "fusion": fusion.WORDS,
     "loops": loops.WORDS,
+    "tiling": tiling.WORDS,
 }

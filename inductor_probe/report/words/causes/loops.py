@@ -56,9 +56,6 @@ WORDS = KindWords(
             f"pick_loop_orders is off[; {_VOTES}]",
             "pick_loop_orders off",
         ),
-        "matrix-product": CauseWords(
-            "the batch of a matrix product stays the outermost loop", "batch of a matrix product"
-        ),
         "order-of-partner": CauseWords(
             "then it accesses {buffer} in the order in which {partner|'the other node'} does, with which it "
             "is fused",

@@ -7,18 +7,22 @@ from typing import Any
 
 from inductor_probe.report.words.causes.rows import CauseWords, KindWords
 
-_NO_READER = "the C++ backend neither reads the hint nor splits reductions"
+_NO_READER = "the C++ backend does not read the hint"
 
 
 def _derived(operands: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {"note": _NO_READER} if operands.get("device") == "cpu" and "hint" in operands else {}
+    is_of_buffer = "parts" in operands  # a kernel's hint is Triton's
+    return {"note": _NO_READER} if operands.get("device") == "cpu" and is_of_buffer else {}
 
 
 WORDS = KindWords(
     outcomes={
         "unrolled": "the reduction of {subject} is unrolled",
-        "split": "the reduction of {subject} is split into {parts}, with the hint {hint}",
-        "not-split": "the reduction of {subject} is in one piece, with the hint {hint}",
+        "split": "the reduction of {subject} is split into {parts}",
+        ("split", "ranges-of-its-input"): "the reduction of {subject} is split",
+        "not-split": "the reduction of {subject} is in one piece",
+        "two-passes": "{subject} takes two passes, for the mean and for the variance",
+        "one-pass": "{subject} takes one pass, by Welford's algorithm",
         "persistent": "{subject} {n:?is a/are a} persistent reduction",
         "looped": "{subject} {n:?loops/loop} over {n:?its/their} reduction",
         "INNER": "{subject} {n:?has/have} the reduction hint INNER",
@@ -68,11 +72,54 @@ WORDS = KindWords(
             "{elements} elements > {limit}",
         ),
         "symbolic-elements": CauseWords(
-            "torch cannot prove that {elements} elements are at most {limit}",
+            "torch cannot prove that {elements} elements are few",
             "{elements} elements, not bounded",
+        ),
+        "cpu-backend": CauseWords(
+            "the C++ backend splits none (BackendFeature.REDUCE_TO_SINGLE_ELEMENT)",
+            "C++ splits none",
+        ),
+        "split-reductions-off": CauseWords("split_reductions is off", "split_reductions off"),
+        "index-reduction": CauseWords(
+            "torch splits no {type}, since each part would need its index", "{type} is not split"
+        ),
+        "cooperative-reduction": CauseWords(
+            "the blocks of its kernel reduce it together (triton.cooperative_reductions[: {elements} "
+            "elements are at least {elements_limit}])",
+            "cooperative reduction",
+        ),
+        "enough-outputs": CauseWords(
+            "{outputs:# output} are at least {outputs_limit}, 2 for each of {processors} processors",
+            "{outputs} outputs >= {outputs_limit}",
+        ),
+        "short-reduction": CauseWords(
+            "{elements:# element} are at most {elements_limit}", "{elements} elements <= {elements_limit}"
+        ),
+        "sort": CauseWords("a kernel that sorts holds all elements in a tile", "it sorts"),
+        "work-for-processors": CauseWords(
+            "{parts:# part} for {outputs:# output} of {elements:# element} on {processors:# processor} "
+            "(InductorChoices.reduction_split_factor)",
+            "{outputs:# output} x {elements:# element}, {processors} processors",
+        ),
+        "ranges-of-its-input": CauseWords(
+            "what it reads is reduced, too: its first part has the same loops, with which it can be fused",
+            "loops of its input",
+        ),
+        "matrix-product": CauseWords("it is a matrix product of Triton's own", "matrix product"),
+        "elements-within-threshold": CauseWords(
+            "{elements:# element} {elements:?is/are} at most {threshold}[ ({setting})]",
+            "{elements} elements <= {threshold}",
+        ),
+        "elements-above-threshold": CauseWords(
+            "{elements:# element} {elements:?is/are} more than {threshold}[ ({setting})]",
+            "{elements} elements > {threshold}",
         ),
         "hint-of-its-reductions": CauseWords(
             "all of its reductions have that hint", "hint of its reductions"
+        ),
+        "contiguous-nodes": CauseWords(
+            "its reductions have the hint {hints}, but all that they read and write is contiguous",
+            "contiguous nodes",
         ),
         "hints-differ": CauseWords("its reductions have several hints: {hints}", "hints {hints}"),
         "non-contiguous-pointwise": CauseWords(
@@ -91,6 +138,11 @@ WORDS = KindWords(
         "contiguous-along-reduction": "let the reduced dimension be contiguous in what is read",
         "strided-along-reduction": "let another dimension than the reduced one be contiguous in what is read",
         "more-elements": "reduce more dimensions at once",
+        "known-elements": "compile with sizes that are known (dynamic=False), or mark an upper bound of the "
+        "dimension (torch._dynamo.mark_dynamic with max)",
+        "split_reductions": "splits reductions of few outputs, or does not; time it",
+        "triton.cooperative_reductions": "splits it instead; time it",
+        "cpp.use_two_step_variance_threshold": "takes Welford's algorithm or not; rounding differs",
         "contiguous-pointwise": "let what is fused with the reduction access memory as the reduction does",
         "triton.persistent_reductions": "turns persistent reductions on or off; time it",
         "triton.multi_kernel": "generates both kinds and takes the faster at run time; its limit is 16 times "

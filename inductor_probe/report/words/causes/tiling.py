@@ -1,0 +1,42 @@
+"""Words for tiles of Triton kernels: codegen/simd.py, `SIMDScheduling.get_tiling_and_scores`."""
+
+from __future__ import annotations
+
+from inductor_probe.report.words.causes.rows import CauseWords, KindWords
+
+WORDS = KindWords(
+    outcomes={
+        "one-d-tiles": "{subject} {n:?is/are} tiled in one dimension ({tiling})",
+        "two-d-tiles": "{subject} {n:?is/are} tiled in two dimensions ({tiling})",
+        "three-d-tiles": "{subject} {n:?is/are} tiled in three dimensions ({tiling})",
+        "four-d-tiles": "{subject} {n:?is/are} tiled in four dimensions ({tiling})",
+    },
+    causes={
+        "coalescing": CauseWords(
+            "most bytes are read and written contiguously so[ ({candidates:4})]", "most is coalesced"
+        ),
+        "strides": CauseWords(
+            "accesses have stride 1 along these loops[ ({candidates:4})]; coalesced bytes were not counted",
+            "stride 1 along its loops",
+        ),
+        "one-candidate": CauseWords("no access asks for another tiling", "no other candidate"),
+        "tile-limit": CauseWords(
+            "triton.max_tiles is {limit}[, though another tiling is scored higher ({candidates:4})]",
+            "max_tiles {limit}",
+        ),
+        "reductions-not-tiled": CauseWords(
+            "triton.tile_reductions is off, and coalesced bytes were not counted", "tile_reductions off"
+        ),
+        "n-d-tiles-preferred": CauseWords(
+            "triton.prefer_nd_tiling prefers as many dimensions as its loops have", "prefer_nd_tiling"
+        ),
+        "matrix-product": CauseWords(
+            "it is a matrix product of Triton's own, with its rows, columns and sum", "matrix product"
+        ),
+    },
+    changes={
+        "triton.max_tiles": "limits the dimensions of tiles, or does not; time it",
+        "triton.tile_reductions": "tiles reductions, too",
+        "triton.prefer_nd_tiling": "takes tiles by their score",
+    },
+)

@@ -1,0 +1,115 @@
+"""Why a Triton kernel has tiles of one dimension or of several: a program for each cause, with its flip."""
+
+from __future__ import annotations
+
+import torch
+
+from inductor_probe.scenario import Scenario
+from tests.proving_ground.programs import Program, scenario_of
+from tests.proving_ground.tensors import add_one
+
+TILES = ("two-d-tiles", "one-d-tiles", "three-d-tiles")
+
+
+def copy_transposed(values: torch.Tensor) -> torch.Tensor:
+    """Return what is read along one dimension, and written along the other."""
+    return values.t().contiguous()
+
+
+def add_to_part(values: torch.Tensor) -> torch.Tensor:
+    """Return an operation on rows that do not follow each other in memory."""
+    return values[:, :128] + 1
+
+
+def sum_part(values: torch.Tensor) -> torch.Tensor:
+    """Return a reduction over two dimensions that are not one."""
+    return values[:, :, :8].sum((1, 2))
+
+
+def product(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
+    """Return a matrix product."""
+    return first @ second
+
+
+def on_gpu(*size: int) -> tuple[torch.Tensor, ...]:
+    """Return a tensor of ones on a GPU."""
+    return (torch.ones(size, device="cuda"),)
+
+
+ONE_TILE = {"triton.max_tiles": 1}
+BY_STRIDES = {"triton.coalesce_tiling_analysis": False}
+
+PROGRAMS = {
+    "coalescing": Program(
+        code="coalescing",
+        function=copy_transposed,
+        inputs=lambda: on_gpu(256, 512),
+        operands={"tiling": "y=512, x=256"},
+        flip=ONE_TILE,
+        turned=("one-d-tiles", "tile-limit"),
+        device="cuda",
+    ),
+    "limit": Program(
+        code="tile-limit",
+        function=copy_transposed,
+        inputs=lambda: on_gpu(256, 512),
+        operands={"tiling": "x=131072", "limit": 1},
+        settings=ONE_TILE,
+        flip={"triton.max_tiles": None},
+        turned=("two-d-tiles", "coalescing"),
+        device="cuda",
+    ),
+    "one_candidate": Program(
+        code="one-candidate",
+        function=add_one,
+        inputs=lambda: on_gpu(256, 512),
+        operands={"tiling": "x=131072"},
+        flipped_function=copy_transposed,
+        turned=("two-d-tiles", "coalescing"),
+        device="cuda",
+    ),
+    "strides": Program(
+        code="strides",
+        function=copy_transposed,
+        inputs=lambda: on_gpu(256, 512),
+        operands={"tiling": "y=512, x=256"},
+        settings=BY_STRIDES,
+        flip=ONE_TILE,
+        turned=("one-d-tiles", "tile-limit"),
+        device="cuda",
+    ),
+    "reductions": Program(
+        code="reductions-not-tiled",
+        function=sum_part,
+        inputs=lambda: on_gpu(16384, 16, 16),
+        operands={"tiling": "x=16384, r0_=128"},
+        settings={**BY_STRIDES, "triton.prefer_nd_tiling": True},
+        flip={"triton.tile_reductions": True},
+        turned=("three-d-tiles", "n-d-tiles-preferred"),
+        device="cuda",
+    ),
+    "n_d_tiles": Program(
+        code="n-d-tiles-preferred",
+        function=add_to_part,
+        inputs=lambda: on_gpu(256, 512),
+        operands={"tiling": "y=256, x=128"},
+        settings={"triton.prefer_nd_tiling": True},
+        flip={"triton.prefer_nd_tiling": False},
+        turned=("one-d-tiles", "one-candidate"),
+        device="cuda",
+    ),
+    "matrix_product": Program(
+        code="matrix-product",
+        function=product,
+        inputs=lambda: (*on_gpu(64, 128), *on_gpu(128, 64)),
+        operands={"tiling": "y=64, x=64, r0_=128"},
+        settings={"triton.native_matmul": True},
+        flip={"triton.native_matmul": False},
+        device="cuda",
+    ),
+}
+
+scenario: Scenario = scenario_of(PROGRAMS)
+
+if __name__ == "__main__":
+    scenario.main()
