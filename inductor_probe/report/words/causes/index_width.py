@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from inductor_probe.report.words.causes.rows import CauseWords, KindWords
+
+
+def _derived(operands: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the margin: what share of the limit the kernel and its largest buffer have, from 1 % on."""
+    limit = operands.get("limit")
+    shares = {"kernel": operands.get("numel"), "buffer": operands.get("buffer_elements")}
+    return {
+        f"{name}_share": size / limit
+        for name, size in shares.items()
+        if isinstance(size, int) and isinstance(limit, int) and size >= limit / 100
+    }
+
 
 WORDS = KindWords(
     outcomes={
@@ -11,14 +26,17 @@ WORDS = KindWords(
     },
     causes={
         "sizes-fit-int32": CauseWords(
-            "its {numel} elements[, and the {buffer_elements} of {buffers}] are at most {limit}",
+            "its {numel} elements[ ({kernel_share:.0%} of what int32 counts)][, and the {buffer_elements} of "
+            "{buffers},] are at most {limit}",
             "{numel} elements",
         ),
         "numel-exceeds-int32": CauseWords(
-            "the kernel has {numel} elements, more than the {limit} that int32 counts", "{numel} elements"
+            "the kernel has {numel} elements, more than the {limit} that int32 counts[ ({kernel_share:.0%})]",
+            "{numel} elements",
         ),
         "buffer-exceeds-int32": CauseWords(
-            "{buffers} spans {buffer_elements} elements, more than the {limit} that int32 counts",
+            "{buffers} spans {buffer_elements} elements, more than the {limit} that int32 counts"
+            "[ ({buffer_share:.0%})]",
             "{buffers} spans {buffer_elements} elements",
         ),
         "symbolic-size": CauseWords(
@@ -31,4 +49,5 @@ WORDS = KindWords(
         "known-sizes": "compile with sizes that are known (dynamic=False), or mark an upper bound of the "
         "dimension (torch._dynamo.mark_dynamic with max)",
     },
+    derived=_derived,
 )

@@ -12,7 +12,8 @@ def _derived(operands: Mapping[str, Any]) -> Mapping[str, Any]:
     values: dict[str, Any] = {"which": "reduced loops" if operands.get("reduced") else "loops"}
     if loops := operands.get("loops"):
         values["nest"] = " x ".join(loops)
-    if sizes := operands.get("sizes"):
+    sizes = operands.get("sizes")
+    if sizes and sizes != operands.get("loops"):
         values["shape"] = " x ".join(sizes)
     if dimensions := operands.get("dimensions"):
         values["first_loop"], values["second_loop"] = dimensions
@@ -65,7 +66,7 @@ WORDS = KindWords(
             "every index goes on from one step of an outer loop to the next ({shape})", "contiguous {shape}"
         ),
         "loops-not-contiguous": CauseWords(
-            "of {shape}, {outer} and {inner} stay apart: {access}[ has the stride {outer_stride} along "
+            "[of {shape}, ]{outer} and {inner} stay apart: {access}[ has the stride {outer_stride} along "
             "{outer}, and one loop would need {inner_range} times that along {inner}: {needed_stride}]",
             "{access}",
         ),

@@ -89,17 +89,17 @@ WORDS = KindWords(
             "cooperative reduction",
         ),
         "enough-outputs": CauseWords(
-            "{outputs:# output} are at least {outputs_limit}, 2 for each of {processors} processors",
+            "{outputs} outputs are at least {outputs_limit}, 2 for each of {processors} processors",
             "{outputs} outputs >= {outputs_limit}",
         ),
         "short-reduction": CauseWords(
-            "{elements:# element} are at most {elements_limit}", "{elements} elements <= {elements_limit}"
+            "{elements} elements are at most {elements_limit}", "{elements} elements <= {elements_limit}"
         ),
         "sort": CauseWords("a kernel that sorts holds all elements in a tile", "it sorts"),
         "work-for-processors": CauseWords(
-            "{parts:# part} for {outputs:# output} of {elements:# element} on {processors:# processor} "
+            "that many parts for {outputs} outputs of {elements} elements on {processors} processors "
             "(InductorChoices.reduction_split_factor)",
-            "{outputs:# output} x {elements:# element}, {processors} processors",
+            "{outputs} outputs of {elements} elements, {processors} processors",
         ),
         "ranges-of-its-input": CauseWords(
             "what it reads is reduced, too: its first part has the same loops, with which it can be fused",
