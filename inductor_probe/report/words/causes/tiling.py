@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from inductor_probe.report.words.causes.rows import CauseWords, KindWords
+
+
+def _derived(operands: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the loop over what is reduced, which is no tile that anything chose."""
+    tiles = [tile.partition("=")[0] for tile in str(operands.get("tiling", "")).split(", ")]
+    reduced = [tile for tile in tiles if tile.startswith("r")]
+    return {"reduced": tuple(reduced), "reduced_n": len(reduced)} if reduced else {}
+
 
 WORDS = KindWords(
     outcomes={
         "one-d-tiles": "{subject} {n:?is/are} tiled in one dimension ({tiling})",
-        "two-d-tiles": "{subject} {n:?is/are} tiled in two dimensions ({tiling})",
-        "three-d-tiles": "{subject} {n:?is/are} tiled in three dimensions ({tiling})",
-        "four-d-tiles": "{subject} {n:?is/are} tiled in four dimensions ({tiling})",
+        "two-d-tiles": "{subject} {n:?is/are} tiled in two dimensions "
+        "({tiling}[; {reduced} {reduced_n:?is/are} reduced])",
+        "three-d-tiles": "{subject} {n:?is/are} tiled in three dimensions "
+        "({tiling}[; {reduced} {reduced_n:?is/are} reduced])",
+        "four-d-tiles": "{subject} {n:?is/are} tiled in four dimensions "
+        "({tiling}[; {reduced} {reduced_n:?is/are} reduced])",
     },
     causes={
         "coalescing": CauseWords(
@@ -39,4 +53,5 @@ WORDS = KindWords(
         "triton.tile_reductions": "tiles reductions, too",
         "triton.prefer_nd_tiling": "takes tiles by their score",
     },
+    derived=_derived,
 )
