@@ -69,6 +69,7 @@ FallbackCause: TypeAlias = Literal[
     "unsupported-type", "no-lowering", "registered-fallback", "no-backend-feature", "scatter-reduction",
     "scatter-sum-threads", "atomic-add-dtype", "boolean-index", "deterministic-algorithms", "fallback-random",
     "in-lowering", "pooling-window", "integer-power", "byte-concatenation", "sort-decomposition-off",
+    "decomposition-declined",
     "max-autotune-off",
     "template-backend-off", "template-dtype", "weight-not-constant", "templates-slower", "template-refused",
     "no-template",
@@ -79,6 +80,8 @@ FallbackCause: TypeAlias = Literal[
   `fallback_node_due_to_unsupported_type`.
 - `no-lowering`: inductor has neither lowering nor decomposition (graph.py, `GraphLowering.call_function`).
 - `registered-fallback`: inductor lists the operator as one that it calls (lowering.py, `make_fallback`).
+- `decomposition-declined`: types (of the values); its decomposition returned NotImplemented, and it has no
+  lowering.
 - `no-backend-feature`: feature (SCAN, SORT, ...), device. `fallback-random`: the setting asks for it.
 - `scatter-reduction`: reduction. `scatter-sum-threads`: threads. `atomic-add-dtype`: dtype, whose atomic
   addition is not generated (utils.py, `use_scatter_fallback`; lowering.py, `index_put_impl_`).

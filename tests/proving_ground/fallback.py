@@ -107,6 +107,16 @@ def random(values: torch.Tensor) -> torch.Tensor:
     return values + 0 * torch.rand(values.shape)
 
 
+def add_rows(values: torch.Tensor, index: torch.Tensor, added: torch.Tensor) -> torch.Tensor:
+    """Return the values with some rows added to."""
+    return values.index_add(0, index, added)
+
+
+def rows(dtype: torch.dtype) -> tuple[torch.Tensor, ...]:
+    """Return eight rows, the numbers of two of them, and what is added."""
+    return (torch.ones(8, 16, dtype=dtype), torch.tensor([0, 2]), torch.ones(2, 16, dtype=dtype))
+
+
 def repeat_bytes(values: torch.Tensor) -> torch.Tensor:
     """Return the bytes of floats, as integers of half their size."""
     return values.view(torch.int16)
@@ -258,6 +268,13 @@ PROGRAMS = {
         inputs=lambda: indexed(torch.float32),
         step=deterministically,
         flipped_step=plainly,
+    ),
+    "bfloat16_index_add": Program(
+        code="decomposition-declined",
+        function=add_rows,
+        inputs=lambda: rows(torch.bfloat16),
+        operands={"operator": "aten.index_add.default"},
+        flipped_inputs=lambda: rows(torch.float32),
     ),
     "other_size": Program(
         code="in-lowering",

@@ -33,6 +33,7 @@ RULES = Rules(
     changes={
         "unsupported-type": (Source("compiled-type"),),
         "no-lowering": (Source("lowering-or-decomposition", safe=True),),
+        "decomposition-declined": (Source("compiled-type"),),
         "registered-fallback": (Source("other-operators"),),
         "no-backend-feature": (Source("other-operators"),),
         "scatter-reduction": (Source("scatter-sum"),),

@@ -122,10 +122,11 @@ def operator_of(node: Any) -> str:
     A pattern that was replaced calls a `functools.partial` of a function, whose text has an address.
     """
     target = node.target
+    if type(target).__name__ in ("OpOverload", "OpOverloadPacket"):
+        return str(target)
     while (function := getattr(target, "func", None)) is not None:
         target = function
-    name = getattr(target, "__qualname__", None)  # of an operator `aten::mm`, without its overload
-    return str(target) if name is None or "::" in name else str(name)
+    return str(getattr(target, "__qualname__", target))
 
 
 def _tag(node: Any) -> str | None:

@@ -16,7 +16,7 @@ import functools
 import sys
 from typing import Any
 
-from inductor_probe.capture.recorders.decision_log import DecisionLog, stack
+from inductor_probe.capture.recorders.decision_log import DecisionLog, place_of, stack
 from inductor_probe.capture.torch_places import wrap
 from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, TorchFrame
 
@@ -26,6 +26,8 @@ _CPU_DTYPES = ("float32", "bfloat16", "float16", "uint8", "int8")
 _GPU_DTYPES = ("float16", "bfloat16", "float32")
 _SELECTS = ("torch/_inductor/select_algorithm.py", "torch/_inductor/mkldnn_ir.py")
 _CONVOLUTION = "convolution"
+_CPU_TEMPLATES = ("mm", "addmm", "bmm")
+"""With those of linear layers, what asks `use_cpp_gemm_template`."""
 
 Cause = tuple[CauseCode, dict[str, Operand]]
 
@@ -58,7 +60,7 @@ class _Recorder:
         device = str(buffer.get_device().type)
         dtype = str(buffer.get_dtype()).removeprefix("torch.")
         operands: dict[str, Operand] = {"device": device}
-        if device == "cpu" and name.startswith(_CONVOLUTION):
+        if device == "cpu" and name not in _CPU_TEMPLATES and "linear" not in name:
             return "no-template", operands
         backends, backend = config.max_autotune_gemm_backends, "CPP" if device == "cpu" else "TRITON"
         if name.startswith(_CONVOLUTION):
@@ -85,7 +87,8 @@ class _Recorder:
             is_elsewhere = isinstance(operation, (ir.FallbackKernel, ir.RandomSeeds))
             if not is_elsewhere and self._log.latest(KIND, operation.get_operation_name()) is None:
                 device = getattr(operation.get_device(), "type", "?")
-                self._record(operation, ("no-template", {"device": str(device)}), place)
+                where = _lowering_of(operation) or place
+                self._record(operation, ("no-template", {"device": str(device)}), where)
 
     def _record(self, buffer: Any, cause: Cause, place: TorchFrame) -> None:
         graph = sys.modules["torch._inductor.virtualized"].V.graph
@@ -96,6 +99,17 @@ class _Recorder:
             KIND, ((name,),), "extern", code, place,
             operands={"operator": _operator(buffer), "fx": getattr(fx, "name", "?"), **operands}, key=name,
         )  # fmt: skip
+
+
+def _lowering_of(buffer: Any) -> TorchFrame | None:
+    """Return the function that lowered the FX node that a buffer comes from."""
+    node = buffer.get_origin_node()
+    if node is None:
+        return None
+    lowerings = sys.modules["torch._inductor.lowering"].lowerings
+    function = lowerings.get(node.target, node.target)
+    function = getattr(function, "func", function)  # what a pattern calls
+    return place_of(function) if hasattr(function, "__code__") else None
 
 
 def _operator(buffer: Any) -> str:

@@ -50,6 +50,7 @@ class _Node:
 class _Recorder:
     log: DecisionLog
     implicit: set[Any] = field(default_factory=set)
+    declined: dict[Any, Any] = field(default_factory=dict)  # operators, with the decomposition of each
     current: _Node = field(default_factory=_Node)
 
     def _asked(self) -> _Node:
@@ -68,6 +69,15 @@ class _Recorder:
     def made_implicit(self, _: TorchFrame, __: object, target: Any, *___: Any, **____: Any) -> None:
         """See that `GraphLowering.call_function` found no lowering for an operator."""
         self.implicit.add(target)
+
+    def decomposed(self, _: TorchFrame, result: Any, mode: Any, operator: Any, *__: Any) -> None:
+        """See that a decomposition returned NotImplemented, so that its operator stays in the FX graph."""
+        if result is NotImplemented:
+            table = getattr(mode, "decomposition_table", None)
+            if table is None:  # torch 2.11
+                table = sys.modules["torch.fx.experimental.proxy_tensor"].CURRENT_DECOMPOSITION_TABLE
+            if operator in table:
+                self.declined[operator] = table[operator]
 
     def feature_asked(self, _: TorchFrame, has_it: bool, _graph: Any, device: Any, feature: Any) -> None:
         """See that a lowering asked for something that the backend does not have."""
@@ -162,6 +172,8 @@ class _Recorder:
         if asked.refusal is not None:
             return asked.refusal
         frames = list(stack(caller))
+        if node.target in self.declined:
+            return "decomposition-declined", place_of(self.declined[node.target]), {"types": _types(node)}
         if node.target in self.implicit:
             return "no-lowering", _last(frames, "GraphLowering.call_function", place), {}
         lowering: Any = sys.modules["torch._inductor.lowering"]
@@ -281,7 +293,12 @@ def _hook_ir(ir: Any, log: DecisionLog) -> None:
         wrap(ir, name, _recorder(log).around)
 
 
+def _hook_tracing(tracing: Any, log: DecisionLog) -> None:
+    wrap(tracing, "maybe_handle_decomp", log.observed(_recorder(log).decomposed))
+
+
 HOOKS = {
+    "torch.fx.experimental.proxy_tensor": _hook_tracing,
     "torch._inductor.graph": _hook_graph,
     "torch._inductor.lowering": _hook_lowering,
     "torch._inductor.ir": _hook_ir,

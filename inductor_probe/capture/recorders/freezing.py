@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from inductor_probe.capture.recorders.askers import operator_of
 from inductor_probe.capture.recorders.decision_log import DecisionLog, place_of
 from inductor_probe.capture.torch_places import wrap
 from inductor_probe.model.decision import DecisionKind, Operand, TorchFrame
@@ -27,7 +28,7 @@ class _Recorder:
         place = place_of(replace)
 
         def replace_and_record(gm: Any, node: Any, *args: Any, **kwargs: Any) -> Any:
-            operator, is_parameter = str(node.target), node.op == "placeholder"
+            operator, is_parameter = operator_of(node), node.op == "placeholder"
             name = node.name
             result = replace(gm, node, *args, **kwargs)
             if not is_parameter:

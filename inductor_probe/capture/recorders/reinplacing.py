@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from inductor_probe.capture.recorders.askers import operator_of
 from inductor_probe.capture.recorders.decision_log import DecisionLog, UnknownPathError, place_of, source_of
 from inductor_probe.capture.torch_places import wrap
 from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, TorchFrame
@@ -40,6 +41,7 @@ class _Candidate:
     argument: Any
     index: int
     target: Any
+    operator: str
     cause: Cause
 
 
@@ -129,7 +131,8 @@ class _Recorder:
             return
         facts = _Graph(graph, reinplace)
         for node, index, argument in found:
-            candidates.append(_Candidate(node, argument, index, node.target, facts.cause(node, argument)))
+            cause = facts.cause(node, argument)
+            candidates.append(_Candidate(node, argument, index, node.target, _operator(node), cause))
 
     def _record(self, place: TorchFrame, one: _Candidate) -> None:
         cause, operands = one.cause
@@ -143,7 +146,7 @@ class _Recorder:
             cause = "scatter-fused"  # `should_reinplace_scatter`: the only other condition
         operands = {
             "nodes": (one.node.name,),
-            "operators": (_operator(one.target, one.node),),
+            "operators": (one.operator,),
             "sources": tuple(filter(None, [source_of(one.node)])),
             **operands,
         }
@@ -167,10 +170,10 @@ def _arguments(node: Any, reinplace: Any) -> Iterator[tuple[int, Any]]:
                 yield index, base
 
 
-def _operator(target: Any, node: Any) -> str:
-    if getattr(target, "__name__", "").startswith("auto_functionalized"):
-        return str(node.args[0])
-    return str(getattr(target, "__name__", target) if "<" in str(target) else target)
+def _operator(node: Any) -> str:
+    """Return what a node calls; of a custom operator that changes its arguments that operator."""
+    name = operator_of(node)
+    return str(node.args[0]) if name.startswith("auto_functionalized") else name
 
 
 def _is_static(value: Any) -> bool:

@@ -16,13 +16,13 @@ from __future__ import annotations
 
 import functools
 import itertools
-import re
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
+from inductor_probe.capture.recorders.askers import operator_of
 from inductor_probe.capture.recorders.decision_log import DecisionLog, place_of, source_of, stack
 from inductor_probe.capture.torch_places import wrap
 from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, Outcome, TorchFrame
@@ -35,6 +35,7 @@ _CALLS_PASS = ("apply_gm_pass", "apply_graph_pass")
 _UNIFORM = "constant_fold_uniform_value"
 _NO_OPS = "remove_noop_ops"
 _FULL = "aten.full.default"
+_NO_NAMES = ("_", "fn")
 _PADDING = ("should_pad_mm", "should_pad_addmm", "should_pad_bmm")
 
 
@@ -66,7 +67,7 @@ class _Pass:
     def node_erased(self, node: Any) -> None:
         """Remember a node that is about to be erased, with its inputs, which torch takes from it then."""
         self.erased[node.name] = _Erased(
-            str(node.target), source_of(node), tuple(one.name for one in node.all_input_nodes)
+            operator_of(node), source_of(node), tuple(one.name for one in node.all_input_nodes)
         )
 
     def node_replaced(self, old: Any, new: str, user: Any) -> None:
@@ -136,7 +137,7 @@ class _Recorder:
         for erased, by in _groups(one):
             operators = {node.operator for node in erased.values()}
             # What a pass takes apart and puts together as it was, like a scatter, is no rewrite.
-            if erased and operators != {str(one.created[name].target) for name in by if name in one.created}:
+            if erased and operators != {operator_of(one.created[name]) for name in by if name in one.created}:
                 self._passed(one, erased, by)
         for node, entries in self._refused.items():
             if node not in one.erased:
@@ -221,7 +222,7 @@ class _Recorder:
             "check": check.__name__,
             **self._where(one),
             "nodes": names,
-            "operators": _operators(str(node.target) for node in match.nodes),
+            "operators": _operators(match.nodes),
         }
         self._log.record(
             KIND, (names,), "not-replaced", "check-refused", place_of(check), operands=operands,
@@ -241,9 +242,9 @@ class _Recorder:
             **rewrite.operands,
             **self._where(one),
             "nodes": tuple(erased)[:_MOST_NAMES],
-            "operators": _operators(node.operator for node in erased.values()),
+            "operators": tuple(dict.fromkeys(node.operator for node in erased.values()))[:_MOST_NAMES],
             "by": new[:_MOST_NAMES],
-            "by_operators": _operators(str(node.target) for node in names.values() if node is not None),
+            "by_operators": _operators(node for node in names.values() if node is not None),
             "sources": sources[:_MOST_NAMES],
         }
         self._log.record(
@@ -308,13 +309,11 @@ def _groups(one: _Pass) -> Iterable[tuple[dict[str, _Erased], list[str]]]:
 
 def _name(entry: Any) -> str:
     """Return the name of a pattern: that of its handler, or of the function that was traced to make it."""
-    if name := getattr(entry, "pattern_name", None) or getattr(
-        getattr(entry, "handler", None), "__name__", None
-    ):
-        return str(name)
-    searched = _cells(entry).get("search_fn")
-    function = getattr(searched, "func", searched)
-    return str(getattr(function, "__name__", None) or type(entry.pattern).__name__)
+    function = getattr(entry, "handler", None) or _cells(entry).get("search_fn")
+    function = getattr(function, "func", function)
+    outer, _, name = str(getattr(function, "__qualname__", "")).rpartition(".<locals>.")
+    name = getattr(entry, "pattern_name", None) or name
+    return (outer.rpartition(".")[2] if name in _NO_NAMES and outer else name) or type(entry.pattern).__name__
 
 
 def _cells(entry: Any) -> dict[str, Any]:
@@ -339,10 +338,9 @@ def _on_gpu(match: Any) -> bool:
     return any(getattr(value, "is_cuda", False) or getattr(value, "is_xpu", False) for value in values)
 
 
-def _operators(targets: Iterable[str]) -> tuple[str, ...]:
-    """Return operators, each once: `aten.mm.default`, `getitem`; an address is no name."""
-    names = (re.sub(r"^<.*?([\w.]+)(?: at 0x\w+)?>$", r"\1", target) for target in targets)
-    return tuple(dict.fromkeys(names))[:_MOST_NAMES]
+def _operators(nodes: Iterable[Any]) -> tuple[str, ...]:
+    """Return what nodes call, each once."""
+    return tuple(dict.fromkeys(map(operator_of, nodes)))[:_MOST_NAMES]
 
 
 _recorder = functools.cache(_Recorder)

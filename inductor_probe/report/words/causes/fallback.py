@@ -22,6 +22,11 @@ WORDS = KindWords(
         "no-lowering": CauseWords(
             "inductor has neither a lowering nor a decomposition of the operator", "no lowering of {operator}"
         ),
+        "decomposition-declined": CauseWords(
+            "inductor has no lowering of the operator, and its decomposition, {function}, returned "
+            "NotImplemented for {types}",
+            "not decomposed for {types}",
+        ),
         "registered-fallback": CauseWords(
             "inductor has no lowering for it, and registers it as an operator that it always calls",
             "registered fallback {operator}",
