@@ -400,7 +400,7 @@ About merging (sizevars.py, `_simplify_loops_impl`): sizes, and loops that are l
 """
 
 RewriteCause: TypeAlias = Literal[
-    "pattern", "no-op", "identity", "uniform-value", "pass", "check-refused",
+    "pattern", "no-op", "identity", "uniform-value", "pass", "check-refused", "small-product",
     "copied-back", "not-read-later", "input-kept", "view-of-input", "read-later", "scatter-fused",
 ]  # fmt: skip
 """Which pass over the FX graph rewrote nodes. All have pass, stage (`pre_grad`, `joint_graph`, `post_grad`),
@@ -408,6 +408,8 @@ and nodes that are gone, operators (what they called), by and
 by_operators (what took their place), sources (the user's lines that nodes come from).
 
 - `pattern`: one of torch/_inductor/pattern_matcher.py matched: pattern (the function of its name).
+- `small-product`: while the graph was traced, by a decomposition of decomposition.py: operators, by,
+  by_operators, first_size, second_size.
 - `check-refused`: patterns matched nodes, and check (a function) said no. Nothing is gone.
 - `no-op`: fx_passes/post_grad.py, `remove_noop_ops`. fx_passes/joint_graph.py, `constant_fold_uniform_value`:
   `uniform-value`: all elements are value, whatever the inputs; `identity`: it adds 0, or multiplies by 1.

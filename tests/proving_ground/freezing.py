@@ -21,7 +21,7 @@ def linear(values: torch.Tensor) -> torch.Tensor:
 
 
 def scaled_linear(values: torch.Tensor) -> torch.Tensor:
-    """Return the same with a weight that is computed of a parameter."""
+    """Return the same with a weight that is computed of a parameter, and transposed: one constant."""
     return torch.nn.functional.linear(values, LINEAR.weight * 2, LINEAR.bias)
 
 
@@ -78,8 +78,8 @@ PROGRAMS = {
         code="frozen-inputs",
         function=scaled_linear,
         inputs=lambda: floats(16, 16),
-        about=("mul",),
-        operands={"operators": ("aten.mul.Tensor",)},
+        about=("permute",),
+        operands={"operators": ("aten.permute.default",)},
         step=frozen,
         flipped_step=without_gradients,
     ),

@@ -93,7 +93,20 @@ def fill_slice(values: torch.Tensor) -> torch.Tensor:
     return values
 
 
+def row_by_column(values: torch.Tensor) -> torch.Tensor:
+    """Return a product of a row and a column."""
+    return values @ values.t()
+
+
 PROGRAMS = {
+    "row_by_column": Program(
+        code="small-product",
+        function=row_by_column,
+        inputs=lambda: floats(1, 64),
+        among=("replaced",),
+        operands={"first_size": "(1, 64)", "second_size": "(64, 1)", "operators": ("aten.mm.default",)},
+        flipped_inputs=lambda: floats(2, 64),
+    ),
     "kept_input": Program(
         code="input-kept",
         function=put,

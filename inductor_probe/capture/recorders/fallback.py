@@ -172,7 +172,7 @@ class _Recorder:
         if asked.refusal is not None:
             return asked.refusal
         frames = list(stack(caller))
-        if node.target in self.declined:
+        if node.target in self.implicit and node.target in self.declined:
             return "decomposition-declined", place_of(self.declined[node.target]), {"types": _types(node)}
         if node.target in self.implicit:
             return "no-lowering", _last(frames, "GraphLowering.call_function", place), {}

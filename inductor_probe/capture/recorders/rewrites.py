@@ -35,6 +35,7 @@ _CALLS_PASS = ("apply_gm_pass", "apply_graph_pass")
 _UNIFORM = "constant_fold_uniform_value"
 _NO_OPS = "remove_noop_ops"
 _FULL = "aten.full.default"
+_PRODUCTS = ("aten.mm.default", "aten.bmm.default", "aten.addmm.default")
 _NO_NAMES = ("_", "fn")
 _PADDING = ("should_pad_mm", "should_pad_addmm", "should_pad_bmm")
 
@@ -168,6 +169,38 @@ class _Recorder:
                 operands["value"] = str(constant.args[1])
         self._record(one, _Rewrite(cause, place, operands, outcome), erased, by)
 
+    def around_decomposition(self, decompose: Callable[..., Any]) -> Callable[..., Any]:
+        """Return `maybe_handle_decomp` so that what a matrix product is made of is recorded."""
+
+        def decompose_and_record(mode: Any, operator: Any, args: Any, kwargs: Any) -> Any:
+            if str(operator) not in _PRODUCTS:
+                return decompose(mode, operator, args, kwargs)
+            before = next(reversed(mode.tracer.graph.nodes), None)
+            result = decompose(mode, operator, args, kwargs)
+            if result is not NotImplemented:
+                self._log.safely(self._decomposed, mode, operator, args, before)
+            return result
+
+        return decompose_and_record
+
+    def _decomposed(self, mode: Any, operator: Any, args: Any, before: Any) -> None:
+        """Record the nodes that a product became, if it is the user's, and not one of a pattern."""
+        nodes = list(itertools.takewhile(lambda node: node is not before, reversed(mode.tracer.graph.nodes)))
+        source = next(filter(None, map(source_of, nodes)), "")
+        table = getattr(mode, "decomposition_table", {})
+        if not source or operator not in table:
+            return
+        first, second = (str(tuple(value.shape)) for value in args[-2:])
+        names = tuple(node.name for node in reversed(nodes))[:_MOST_NAMES]
+        self._log.record(
+            KIND, (names,), "replaced", "small-product", place_of(table[operator]),
+            operands={
+                "operators": (str(operator),), "by": names, "by_operators": _operators(reversed(nodes)),
+                "first_size": first, "second_size": second, "sources": (source,),
+            },
+            subject_type="fx", waits=True,
+        )  # fmt: skip
+
     def around_apply(self, apply: Callable[..., Any]) -> Callable[..., Any]:
         """Return the `apply` of a kind of patterns so that what it did to the graph is recorded."""
         place = place_of(apply)
@@ -232,7 +265,7 @@ class _Recorder:
     def _where(self, one: _Pass) -> dict[str, Operand]:
         outer = self._passes[0]
         stage = str(one.observer.subsystem or outer.observer.subsystem or "").removesuffix("_passes")
-        return {"pass": str(outer.observer.passname), "stage": stage}
+        return {"pass": str(outer.observer.passname), **({"stage": stage} if stage else {})}
 
     def _record(self, one: _Pass, rewrite: _Rewrite, erased: dict[str, _Erased], by: Iterable[str]) -> None:
         names = {name: one.created.get(name) for name in by}
@@ -359,6 +392,9 @@ def _hook_patterns(patterns: Any, log: DecisionLog) -> None:
 
 
 HOOKS = {
+    "torch.fx.experimental.proxy_tensor": lambda tracing, log: wrap(
+        tracing, "maybe_handle_decomp", _recorder(log).around_decomposition
+    ),
     "torch.fx.passes.graph_transform_observer": _hook_observer,
     "torch._inductor.pattern_matcher": _hook_patterns,
 }

@@ -25,6 +25,7 @@ def _packet(operator: str) -> str:
 
 WORDS = KindWords(
     outcomes={
+        ("replaced", "small-product"): "{operators} became {by:4}",
         "replaced": "{nodes:4} became {by:4}",
         "removed": "{nodes:4} {n_gone:?was/were} removed[, and {by:2} used in {n_gone:?its/their} place]",
         "folded": "{nodes:4} became a constant",
@@ -36,6 +37,11 @@ WORDS = KindWords(
         "pattern": CauseWords(
             "{pattern} of {place} matched {operators:5}[, and put {by_operators:4} there]",
             "{operators:3}[ by {by_operators:3}], {pattern}",
+        ),
+        "small-product": CauseWords(
+            "inductor multiplies and sums elements where a dimension has one of them, or few "
+            "({first_size} by {second_size})",
+            "{operators} of {first_size} by {second_size}",
         ),
         "no-op": CauseWords("{operators:4} changed nothing there", "{operators:3} changed nothing"),
         "identity": CauseWords(
