@@ -68,7 +68,8 @@ What is not as it should be in a vectorised nest:
 FallbackCause: TypeAlias = Literal[
     "unsupported-type", "no-lowering", "registered-fallback", "no-backend-feature", "scatter-reduction",
     "scatter-sum-threads", "atomic-add-dtype", "boolean-index", "deterministic-algorithms", "fallback-random",
-    "in-lowering", "pooling-window", "integer-power", "byte-concatenation", "sort-decomposition-off",
+    "in-lowering", "pooling-window", "integer-power", "byte-concatenation",
+    "sort-decomposition-off", "sort-too-long",
     "decomposition-declined",
     "max-autotune-off",
     "template-backend-off", "template-dtype", "weight-not-constant", "templates-slower", "template-refused",
@@ -88,6 +89,7 @@ FallbackCause: TypeAlias = Literal[
 - `boolean-index`: dtypes (of the indices). `deterministic-algorithms`: torch was asked for them.
 - `byte-concatenation`: dtypes (only int8 and uint8), on a CPU. `pooling-window`: window, window_limit.
   `integer-power`: dtype, of a base and an exponent that is no constant.
+- `sort-too-long`: elements, elements_limit: one block of a GPU sorts no more.
 - `sort-decomposition-off`: device; `triton.decompose_sort_ops` would make a sort of it.
 - a library's kernel in place of a template; device: `no-template`: inductor has none. `max-autotune-off`:
   constant_weight (on a CPU a template needs one). `template-backend-off`: backend, backends (allowed).

@@ -147,6 +147,11 @@ def largest(values: torch.Tensor) -> torch.Tensor:
     return values.topk(3).values
 
 
+def in_order(values: torch.Tensor) -> torch.Tensor:
+    """Return rows in order."""
+    return values.sort(-1).values
+
+
 def product(values: torch.Tensor) -> torch.Tensor:
     """Return a product of matrices."""
     return values @ (values + 1)
@@ -304,6 +309,14 @@ PROGRAMS = {
         operands={"device": "cpu"},
         flip={"triton.decompose_sort_ops": True},
         turned=("extern", "no-backend-feature"),
+    ),
+    "long_sort": Program(
+        code="sort-too-long",
+        function=in_order,
+        inputs=lambda: (torch.arange(5000.0, device="cuda").expand(4, 5000),),
+        operands={"elements": 5000, "elements_limit": 512},
+        flipped_inputs=lambda: (torch.arange(500.0, device="cuda").expand(4, 500),),
+        device="cuda",
     ),
     "product": Program(
         code="max-autotune-off",

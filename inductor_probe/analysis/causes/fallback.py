@@ -45,6 +45,7 @@ RULES = Rules(
         "pooling-window": (Source("smaller-window"),),
         "integer-power": (Source("constant-power"),),
         "byte-concatenation": (Source("other-dtype"),),
+        "sort-too-long": (By("triton.decompose_sort_ops", "True", safe=True),),
         "sort-decomposition-off": (By("triton.decompose_sort_ops", "True", safe=True, applies=_on_gpu),),
         "max-autotune-off": (
             By("max_autotune", "True", safe=True, applies=_template_could),

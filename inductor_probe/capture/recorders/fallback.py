@@ -30,6 +30,8 @@ _HANDLERS = ("handler", "fallback_handler.<locals>.handler")  # its co_name, and
 _IR = "torch/_inductor/ir.py"
 _WRAPPERS = ("_register_lowering.<locals>.wrapped", "wrapped")
 _SORTS = "decompose_sort_ops"
+_MOST_SORTED = 512
+"""Elements that one block of a GPU sorts: ir.py, `Sort.create`."""
 _MOST_WINDOW = 25
 """Elements of a window of a pool that code is generated for: lowering.py, `_adaptive_avg_pool2d`."""
 _BOOLEAN = ("torch.bool", "torch.uint8")
@@ -232,6 +234,8 @@ def _known(function: str, node: Any, caller: FrameType) -> tuple[CauseCode, dict
     if frame is None:
         return None
     names = frame.f_locals
+    if function == "sort_stable":
+        return _sort(size_of(names["dim_size"]))
     if _SORTS in frame.f_code.co_names:
         return "sort-decomposition-off", {"device": _device(node)}
     if function == "cat":
@@ -246,6 +250,16 @@ def _known(function: str, node: Any, caller: FrameType) -> tuple[CauseCode, dict
     if function.startswith("pow") and names.get("is_integer_pow"):
         return "integer-power", {"dtype": _types(node)[-1]}
     return None
+
+
+def _sort(elements: int | str) -> tuple[CauseCode, dict[str, Operand]] | None:
+    """Return why a sort is not generated on a backend that has sorts: ir.py, `Sort.create`."""
+    triton = sys.modules["torch._inductor.config"].triton
+    if getattr(triton, _SORTS, False) or not triton.persistent_reductions:
+        return None
+    if isinstance(elements, int) and elements <= _MOST_SORTED:
+        return None
+    return "sort-too-long", {"elements": elements, "elements_limit": _MOST_SORTED}
 
 
 def _frame_of(function: str, caller: FrameType) -> FrameType | None:

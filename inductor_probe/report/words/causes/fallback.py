@@ -69,6 +69,10 @@ WORDS = KindWords(
             "on a CPU it leaves a concatenation to torch if all operands are int8 or uint8 (here {dtypes})",
             "concatenation of {dtypes}",
         ),
+        "sort-too-long": CauseWords(
+            "it sorts {elements} elements, and inductor generates sorts of {elements_limit} or fewer",
+            "sort of {elements} > {elements_limit}",
+        ),
         "sort-decomposition-off": CauseWords(
             "it is generated as a sort only if triton.decompose_sort_ops asks for it, and that is off",
             "decompose_sort_ops is off",
