@@ -58,7 +58,7 @@ _OUTPUT_CODE = "torch._inductor.output_code"
 _FOLDING = "torch._inductor.constant_folding"
 _CHOICES = "torch._inductor.select_algorithm"
 _TRACING = "torch.fx.experimental.proxy_tensor"
-_COMPILE = "torch._inductor.compile_fx"
+_COMPILE_FX = "torch._inductor.compile_fx"
 _FREEZING = "torch._inductor.freezing"
 _REINPLACE = "torch._inductor.fx_passes.reinplace"
 _OBSERVER = "torch.fx.passes.graph_transform_observer"
@@ -96,7 +96,7 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace(_OUTPUT_CODE, "CompiledFxGraph.__call__", "a graph's real inputs", (RECORD,)),
     TorchPlace(_CHOICES, "add_feedback_saver", "autotuning choices with times", (RECORD,)),
     TorchPlace(_TRACING, "maybe_handle_decomp", "whether an operator is decomposed", (DECISION,)),
-    TorchPlace(_COMPILE, "compile_fx", "whether a graph is frozen", (DECISION,)),
+    TorchPlace(_COMPILE_FX, "compile_fx", "whether a graph is frozen", (DECISION,)),
     TorchPlace(_FREEZING, "freeze", "parameters become constants", (DECISION,)),
     TorchPlace(_FOLDING, "replace_node_with_constant", "a value becomes a constant", (DECISION,)),
     TorchPlace(_OUTPUT_CODE, "CompiledFxGraph.post_compile", "whether CUDA graphs replay it", (DECISION,)),
