@@ -23,7 +23,9 @@ import sweep_worker
 
 from inductor_probe.capture import hooks
 from inductor_probe.capture.events import EVENTS_NAME, EventLog
+from inductor_probe.capture.process import ChildOptions
 from inductor_probe.model.decision import DECISIONS_NAME
+from inductor_probe.store.decisions import read_decisions
 
 SCENARIOS = Path(__file__).parents[1] / "scenarios"
 _SEPARATOR = "::"  # check_hflip::channels_last
@@ -111,8 +113,7 @@ def time_program(name: str, tree: Path, events: Path, *, compilers: bool) -> dic
     wall, cpu = time.perf_counter(), time.thread_time()
     compiled(*inputs)
     seconds = {"wall": time.perf_counter() - wall, "cpu": time.thread_time() - cpu}
-    files = tree.rglob(DECISIONS_NAME)
-    decisions = sum(len(file.read_text(encoding="utf-8").splitlines()) - 2 for file in files)
+    decisions = sum(len(read_decisions(file).decisions) for file in tree.rglob(DECISIONS_NAME))
     return {**seconds, "decisions": decisions}
 
 
@@ -186,7 +187,7 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     events = EventLog(folder / "staging")
-    hooks.install(events, folder / "staging", save_inputs=False, decisions=kind == "decisions")
+    hooks.install(events, folder / "staging", ChildOptions(record=kind == "decisions"))
     sys.path.insert(0, str(SCENARIOS))
     import torch
 

@@ -38,12 +38,13 @@ import math
 import types
 import typing
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 
 Json: typing.TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 Record = TypeVar("Record")
+_Reader: typing.TypeAlias = "Callable[[Any, str], Any]"
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 RECORD_KEY = "record"
@@ -280,9 +281,7 @@ def _read(kind: Any, data: Any, where: str) -> Any:
         case "union":
             return _read_union(parts, data, where)
         case "choice":
-            if not any(type(data) is type(value) and data == value for value in parts):
-                raise _wrong(where, data, f"one of {', '.join(map(repr, parts))}")
-            return data
+            return _choice_reader(parts)(data, where)
         case "bounded":
             value, bounds = _read(parts[0], data, where), parts[1]
             if not bounds.low <= value <= bounds.high:
@@ -303,15 +302,40 @@ def _read(kind: Any, data: Any, where: str) -> Any:
     return _read_scalar(kind, data, where)
 
 
+def _choice_reader(parts: tuple[Any, ...]) -> _Reader:
+    choices = {(type(value), value) for value in parts}
+
+    def read(data: Any, where: str) -> Any:
+        if not isinstance(data, (str, int, float)) or (type(data), data) not in choices:
+            raise _wrong(where, data, f"one of {', '.join(map(repr, parts))}")
+        return data
+
+    return read
+
+
+@cache
+def _readers(kind: type) -> tuple[tuple[_Key, _Reader], ...]:
+    """Return what reads each key of a record: that of a choice of 200 codes is made once, not hashed anew."""
+    return tuple(
+        (
+            key,
+            _choice_reader(form.parts)
+            if (form := _form(key.kind)).name == "choice"
+            else partial(_read, key.kind),
+        )
+        for key in _keys(kind)
+    )
+
+
 def _read_record(kind: type, data: Any, where: str) -> Any:
     values = dict(_object(data, where))
     read = {}
-    for key in _keys(kind):
+    for key, read_value in _readers(kind):
         place = f"{where}.{key.name}".lstrip(".")
         if key.role == "text":
             raise TypeError(f"{kind.__name__}.{key.name} is written as text, and not read")
         if key.role == "field" and key.name in values:
-            read[key.name] = _read(key.kind, values[key.name], place)
+            read[key.name] = read_value(values[key.name], place)
         elif key.is_needed:
             raise ShapeError(f"{place} is missing")
     return kind(**read)
@@ -327,14 +351,30 @@ def _read_union(parts: tuple[Any, ...], data: Any, where: str) -> Any:
         if name not in records:
             raise _wrong(f"{where}.{RECORD_KEY}".lstrip("."), name, f"one of {', '.join(records)}")
         return _read(records[name], data, where)
+    if type(data) in _read_first(parts) and data not in _NOT_FINITE:
+        return _read_scalar(type(data), data, where)
+    lists = [part for part in parts if _form(part).name in ("list", "tuple")]
     problem: ShapeError | None = None
-    for part in parts:
+    for part in lists if lists and isinstance(data, list) else parts:
         if part is not types.NoneType and part not in records.values():
             try:
                 return _read(part, data, where)
             except ShapeError as error:
                 problem = problem or error
     raise problem or _wrong(where, data, "an object")
+
+
+@cache
+def _read_first(parts: tuple[Any, ...]) -> frozenset[type]:
+    """Return the types whose values are read as such, since no other member before takes them."""
+    takers = {bool: (), int: (float,), str: (Path,)}
+    return frozenset(
+        kind
+        for kind, others in takers.items()
+        if kind in parts
+        and all(part in (bool, int, str, float) for part in parts[: parts.index(kind)])
+        and not any(other in parts[: parts.index(kind)] for other in others)
+    )
 
 
 def _read_scalar(kind: Any, data: Any, where: str) -> Any:

@@ -141,15 +141,17 @@ ever in memory of its own, since it was fused into its only readers or inlined.
 """
 
 ThreadsCause: TypeAlias = Literal[
-    "loops-divided", "inner-loop-longer", "reduction-boundary", "reduction-under-vector-loop",
-    "little-work-per-iteration", "dynamic-threads", "little-work", "one-thread-set", "no-loop-to-divide",
+    "loops-divided", "few-vector-steps", "inner-loop-longer", "reduction-boundary",
+    "reduction-under-vector-loop", "little-work-per-iteration", "dynamic-threads", "little-work",
+    "one-thread-set", "no-loop-to-divide",
 ]  # fmt: skip
 """`CppKernel.decide_parallel_depth` and `LoopNest.max_parallel_depth`. Each with threads; those with loops
 also with work (iterations of all loops), work_per_thread, min_chunk_size; the parallel ones with loops,
 ranges, depth (collapsed where above 1), iterations, is_reduction, steps (iterations that can be handed out:
 of a vectorised loop, vectors).
 
-- `loops-divided`: into at least as many iterations as threads.
+- `loops-divided`: into at least as many iterations as threads. `few-vector-steps`: the same, and these are
+  fewer steps than threads, as each is of a whole vector, or tile: torch counts iterations.
 - `inner-loop-longer`: not the outer loops, as the one after them has more steps; outer_steps, inner_steps,
   ratio_limit.
 - `reduction-under-vector-loop`: the outer loops, though the one after them has more steps: it is a reduction
@@ -502,6 +504,7 @@ QUESTIONS: tuple[frozenset[Outcome], ...] = (
     frozenset({"not-replaced"}),
 )
 """Outcomes between which torch chooses at one place, of the kinds that decide more than once of a subject."""
+SubjectType: TypeAlias = Literal["node", "buffer", "fx", "graph"]
 Operand: TypeAlias = bool | int | float | str | tuple[str, ...]
 """What torch compared. A symbolic size is its text."""
 
@@ -541,7 +544,7 @@ class Decision:
 
     number: int
     kind: DecisionKind
-    subject_type: Literal["node", "buffer", "fx", "graph"]
+    subject_type: SubjectType
     subjects: tuple[tuple[str, ...], ...]
     outcome: Outcome
     cause: CauseCode

@@ -170,7 +170,7 @@ def read_decisions_of(folder: GraphDir) -> Decisions | None:
     if real := leads_to(path, folder.path.parent.parent):
         return Decisions("", (), (), complete=False, problems=(not_followed(path, real),))
     problems: list[Problem] = []
-    decisions = _part(lambda: parse_decisions(read_text(path, largest=LARGEST_JSON), path), problems, None)
+    decisions = _part(lambda: parse_decisions(read_text(path), path), problems, None)
     return decisions or Decisions("", (), (), complete=False, problems=tuple(problems))
 
 

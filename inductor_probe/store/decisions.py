@@ -1,17 +1,22 @@
-"""`probe_decisions.jsonl` to `Decisions` and back: a header, a decision a line, an end.
+"""`probe_decisions.jsonl` to `Decisions` and back: a header, functions of torch, a decision a line, an end.
 
-    {"format": 1, "torch": "2.13.0", "recorders": ["vectorisation"]}
-    {"number": 1, "kind": "vectorisation", "subjects": [["op0"]], "outcome": "scalar", ...}
+    {"format": 2, "torch": "2.13.0", "recorders": ["vectorisation"]}
+    {"frames": [{"file": "torch/_inductor/codegen/cpp.py", "function": "TilingSelect.select_tiling", ...}]}
+    {"number": 1, "kind": "vectorisation", "subjects": [["op0"]], "outcome": "scalar", ..., "place": 0}
     {"end": 1}
 
-Lines are written by the codec. The end holds the number of decisions, so that a file that was cut between two
-lines is known as cut. What stands before a damaged line is still read, and so are the decisions of a file of
-another version of probe whose codes this one knows.
+Lines are written by the codec. A graph of a thousand nodes has thirty thousand decisions (64 tries of fusion
+for each node), which took few ways through torch: `place` and `stack` are numbers of frames, and what is as
+the record has it by default is left out. The end holds the number of decisions, so that a file that was cut
+between two lines is known as cut. What stands before a damaged line is still read, and so are the decisions
+of a file of another version of probe whose codes this one knows; format 1 had frames in each line.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, get_args
 
@@ -22,13 +27,17 @@ from inductor_probe.model.decision import (
     DECISION_KINDS,
     CauseCode,
     Decision,
+    DecisionKind,
     Decisions,
     DecisionsHeader,
+    Operand,
     Outcome,
+    SubjectType,
+    TorchFrame,
 )
 from inductor_probe.model.span import MOST_PROBLEMS, Problem, Span, too_many_problems
 
-FORMAT = 1
+FORMAT = 2
 _AGAIN = "dump the script again"
 _CODES: dict[str, frozenset[str]] = {
     "kind": frozenset(DECISION_KINDS),
@@ -36,6 +45,33 @@ _CODES: dict[str, frozenset[str]] = {
     "cause": frozenset(code for group in get_args(CauseCode) for code in (get_args(group) or (group,))),
 }
 """The codes of a decision that this version knows."""
+_LONGEST_LINE = 1 << 20
+"""Of a line: lists in lists take 27 times their text in memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Frames:
+    frames: tuple[TorchFrame, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A `Decision` as its line has it."""
+
+    number: int
+    kind: DecisionKind
+    subject_type: SubjectType
+    subjects: tuple[tuple[str, ...], ...]
+    outcome: Outcome
+    cause: CauseCode
+    operands: tuple[tuple[str, Operand], ...]
+    place: int | TorchFrame
+    stack: tuple[int | TorchFrame, ...] = ()
+    speculative: bool = False
+    times: int = 1
+
+
+_DEFAULTS = {field.name: field.default for field in fields(_Line)}
 
 
 def write_decisions(path: Path, decisions: Decisions) -> None:
@@ -44,10 +80,22 @@ def write_decisions(path: Path, decisions: Decisions) -> None:
     Raises:
         ProbeError: the file cannot be written.
     """
-    header = DecisionsHeader(FORMAT, decisions.torch, decisions.recorders)
-    lines = [header, *decisions.decisions]
-    end = {"end": len(decisions.decisions)}
-    write_whole(path, "".join(f"{json.dumps(line)}\n" for line in [*map(to_json, lines), end]))
+    write_whole(path, "".join(f"{json.dumps(line)}\n" for line in _lines(decisions)))
+
+
+def _lines(decisions: Decisions) -> Iterator[Any]:
+    yield to_json(DecisionsHeader(FORMAT, decisions.torch, decisions.recorders))
+    frames: dict[TorchFrame, int] = {}
+    lines = []
+    for decision in decisions.decisions:
+        line: Any = {name: getattr(decision, name) for name in _DEFAULTS}
+        line["place"] = frames.setdefault(decision.place, len(frames))
+        line["stack"] = tuple(frames.setdefault(frame, len(frames)) for frame in decision.stack)
+        line["operands"] = dict(decision.operands)
+        lines.append({name: value for name, value in line.items() if value != _DEFAULTS[name]})
+    yield to_json(_Frames(tuple(frames)))
+    yield from lines
+    yield {"end": len(lines)}
 
 
 def read_decisions(path: Path) -> Decisions:
@@ -64,6 +112,7 @@ def parse_decisions(text: str, path: Path) -> Decisions:
     """Read the text of `probe_decisions.jsonl`; `path` is what an error names."""
     first, *lines = text.splitlines() or [""]
     header = _header(first, path)
+    frames: tuple[TorchFrame, ...] = ()
     decisions: list[Decision] = []
     problems: list[Problem] = []
     unknown: dict[str, list[int]] = {}
@@ -74,13 +123,17 @@ def parse_decisions(text: str, path: Path) -> Decisions:
             problems.append(too_many_problems(path, number, text))
             break
         try:
+            if len(line) > _LONGEST_LINE:
+                raise ShapeError(f"longer than {_LONGEST_LINE:,} characters")
             data = json.loads(line)
             if isinstance(data, dict) and isinstance(data.get("end"), int) and number == last:
                 end = data["end"]
+            elif isinstance(data, dict) and "frames" in data:
+                frames = from_json(_Frames, data).frames
             elif code := _unknown_code(data):
                 unknown.setdefault(code, []).append(number)
             else:
-                decisions.append(from_json(Decision, data))
+                decisions.append(_decision(from_json(_Line, data), frames))
         except (ValueError, RecursionError) as error:  # ShapeError is one
             what = "not a decision" if isinstance(error, ShapeError) else "not JSON"
             problems.append(Problem(f"{what}: {error}", Span(path, number, number)))
@@ -125,3 +178,20 @@ def _unknown_code(data: Any) -> str | None:
         (f"the {name} {code}" for name, code, known in codes if isinstance(code, str) and code not in known),
         None,
     )
+
+
+def _decision(line: _Line, frames: tuple[TorchFrame, ...]) -> Decision:
+    place, *stack = (
+        frame if isinstance(frame, TorchFrame) else _frame(frame, frames)
+        for frame in (line.place, *line.stack)
+    )
+    return Decision(
+        line.number, line.kind, line.subject_type, line.subjects, line.outcome, line.cause, line.operands,
+        place, tuple(stack), line.speculative, line.times,
+    )  # fmt: skip
+
+
+def _frame(number: int, frames: tuple[TorchFrame, ...]) -> TorchFrame:
+    if not 0 <= number < len(frames):
+        raise ShapeError("a frame is missing")
+    return frames[number]

@@ -32,6 +32,11 @@ def sum_columns(values: torch.Tensor) -> torch.Tensor:
     return values.sum(0)
 
 
+def add_columns(values: torch.Tensor, others: torch.Tensor) -> torch.Tensor:
+    """Return a sum of two operands, one of which is read by columns: it is computed in tiles."""
+    return values + others.t()
+
+
 FOUR = {"cpp.threads": 4}
 DIVIDED = ("parallel", "loops-divided")
 
@@ -112,6 +117,16 @@ PROGRAMS = {
         operands={"iterations": 2, "threads": 4, "next_loop": "x1", "outer_steps": 2, "ratio_limit": 300},
         settings=FOUR,
         flipped_inputs=lambda: floats(64, 4096),
+        turned=DIVIDED,
+    ),
+    "few_tiles": Program(
+        code="few-vector-steps",
+        function=add_columns,
+        inputs=lambda: (*floats(8, 4096), *floats(4096, 8)),
+        about=("op0",),
+        operands={"iterations": 8, "steps": 1, "threads": 4, "loops": ("x0",)},
+        settings=FOUR,
+        flipped_inputs=lambda: (*floats(256, 4096), *floats(4096, 256)),
         turned=DIVIDED,
     ),
     "long_reduction": Program(

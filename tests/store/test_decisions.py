@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -45,10 +46,31 @@ def test_a_file_that_was_cut_short_is_read_up_to_there_and_known_as_cut(text: st
 
 
 def test_a_damaged_line_hides_no_other(text: str) -> None:
-    header, _, *rest = text.splitlines()
-    damaged = parse_decisions("\n".join([header, "{", *rest]), PATH)
+    header, frames, _, *rest = text.splitlines()
+    damaged = parse_decisions("\n".join([header, frames, "{", *rest]), PATH)
     assert damaged.decisions == (VECTOR,)
     assert not damaged.complete
+    too_long = parse_decisions("\n".join([header, frames, f'{{"x": "{" " * (1 << 20)}"}}', *rest]), PATH)
+    assert too_long.decisions == (VECTOR,)
+    assert "longer than" in too_long.problems[0].message
+
+
+def test_a_decision_whose_frame_is_not_there_is_left_out(text: str) -> None:
+    damaged = parse_decisions(text.replace('"place": 0', '"place": 7'), PATH)
+    assert damaged.decisions == ()
+    assert not damaged.complete
+    assert "a frame is missing" in damaged.problems[0].message
+
+
+def test_a_thousand_decisions_take_less_than_a_third_of_a_kilobyte_each(tmp_path: Path) -> None:
+    stack = tuple(TorchFrame("torch/_inductor/scheduler.py", f"Scheduler.{name}", 1) for name in "abcdef")
+    tries = tuple(
+        replace(SCALAR, number=number, subjects=((f"op{number}",), ("op7",)), stack=stack, speculative=True)
+        for number in range(1, 1001)
+    )
+    write_decisions(tmp_path / "decisions.jsonl", Decisions("2.13.0", ("vectorisation",), tries))
+    assert (tmp_path / "decisions.jsonl").stat().st_size < 333 * 1000
+    assert read_decisions(tmp_path / "decisions.jsonl").decisions == tries
 
 
 def test_a_code_of_a_newer_probe_is_left_out_and_counted(text: str) -> None:
@@ -61,7 +83,7 @@ def test_a_code_of_a_newer_probe_is_left_out_and_counted(text: str) -> None:
         "wrote it"
     )
     assert problem.span is not None
-    assert problem.span.first == 2
+    assert problem.span.first == 3
 
 
 def test_kinds_of_another_version_hide_no_others(text: str) -> None:
@@ -79,9 +101,9 @@ def test_kinds_of_another_version_hide_no_others(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"format": 2}', "was written by a newer probe \\(format 2\\)"),
+        ('{"format": 3}', "was written by a newer probe \\(format 3\\)"),
         ("{", "decisions.jsonl:1: not JSON"),
-        ('{"format": 1}', "decisions.jsonl:1: no header of decisions: .*torch"),
+        ('{"format": 2}', "decisions.jsonl:1: no header of decisions: .*torch"),
         ("", "decisions.jsonl:1: not JSON"),
     ],
 )

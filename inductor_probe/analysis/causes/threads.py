@@ -30,6 +30,7 @@ def _is_by_torch(decision: Decision, graph: CompiledGraph) -> bool:
 RULES = Rules(
     kinds={
         "parallel": "passed",
+        "few-vector-steps": "missed",
         "one-thread-set": "missed",
         "reduction-boundary": "missed",
         "reduction-under-vector-loop": "missed",

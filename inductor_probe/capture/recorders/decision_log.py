@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any, Literal
+from typing import Any
 
 from inductor_probe.capture.events import EventLog
 from inductor_probe.capture.recorder import compile_id
@@ -24,12 +24,15 @@ from inductor_probe.model.decision import (
     Decisions,
     Operand,
     Outcome,
+    SubjectType,
     TorchFrame,
 )
 from inductor_probe.store.decisions import write_decisions
 
 MOST_FRAMES = 6
 """Frames of inductor that are kept of a stack: enough to see who asked."""
+MOST_DECISIONS = 60_000
+"""Of a graph, but for those that were kept: torch tries 64 fusions for each node. About 20 MB."""
 _SOURCE = re.compile(r'File "(?P<path>.+?)", line (?P<line>\d+), in ')
 _INDUCTOR = f"{os.sep}torch{os.sep}_inductor{os.sep}"
 
@@ -82,7 +85,7 @@ class DecisionLog:
         place: TorchFrame,
         *,
         operands: dict[str, Operand],
-        subject_type: Literal["node", "buffer", "fx", "graph"] = "node",
+        subject_type: SubjectType = "node",
         key: object = None,
         speculative: bool = False,
         frames: tuple[TorchFrame, ...] | None = None,
@@ -171,11 +174,22 @@ class DecisionLog:
         for number, name in graph.names.items():
             self.safely(_rename, graph.decisions, number, name)
         torch = sys.modules["torch"].__version__
-        decisions = Decisions(str(torch), tuple(self._kinds), tuple(graph.decisions.values()))
+        kept = self._kept(list(graph.decisions.values()))
+        decisions = Decisions(str(torch), tuple(self._kinds), tuple(kept))
         try:
             write_decisions(Path(folder) / DECISIONS_NAME, decisions)
         except (ProbeError, OSError) as error:
             self.note("write", error)
+
+    def _kept(self, decisions: list[Decision]) -> list[Decision]:
+        """Return what is written: of very many decisions the first tries that were not kept are left out."""
+        more = len(decisions) - MOST_DECISIONS
+        if more <= 0:
+            return decisions
+        tries = [decision.number for decision in decisions if decision.speculative][:more]
+        left_out = frozenset(tries)
+        self.note("write", ProbeError(f"{len(tries)} of {len(decisions)} decisions, all tries, are left out"))
+        return [decision for decision in decisions if decision.number not in left_out]
 
     def observed(self, record: Callable[..., None]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Return what makes of a function of torch one that calls it, and then `record`.

@@ -53,7 +53,8 @@ def _decided(  # noqa: PLR0917 - what torch was given, and answered
     convolutions = [
         node for node in named if str(node.target) == "aten.convolution.default" or is_packed(node)
     ]
-    devices = {str(node.args[0].meta["val"].device.type) for node in named}
+    values = [node.args[0].meta["val"] for node in named]
+    devices = {str(value.device.type) for value in values if hasattr(value, "device")}
     operands: dict[str, Operand] = {
         "convolutions": len(convolutions) or len(named),
         "device": ", ".join(sorted(devices)),

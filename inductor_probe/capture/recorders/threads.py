@@ -109,8 +109,10 @@ class _Recorder:
         ratio = _ratio(loops, offered) if offered < len(loops) else {}
         if _is_longer(ratio):
             return "parallel", "reduction-under-vector-loop", {**operands, **ratio}
+        steps = operands.get("steps")
         if iterations >= threads:
-            return "parallel", "loops-divided", operands
+            is_few = isinstance(steps, int) and steps < threads
+            return "parallel", "few-vector-steps" if is_few else "loops-divided", operands
         if depth < offered:
             left = int(work / iterations) // threads if isinstance(work, int) else work
             return "parallel", "little-work-per-iteration", {**operands, "work_of_next_loop": left}

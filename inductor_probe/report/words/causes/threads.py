@@ -23,11 +23,17 @@ WORDS = KindWords(
     outcomes={
         "parallel": "{subject} {n:?has/have} {threads:# thread} along {loops}",
         "one-thread": "{subject} {n:?has/have} one thread",
+        ("parallel", "few-vector-steps"): "{subject} {n:?has/have} work for {steps:# thread} along {loops}",
     },
     causes={
         "loops-divided": CauseWords(
-            "{iterations:# iteration} to divide[, in {vector_steps} steps of the vectorised loops]",
+            "{iterations:# iteration} to divide[, in {vector_steps:# step} of the vectorised loops]",
             "{iterations} iterations for {threads:# thread}",
+        ),
+        "few-vector-steps": CauseWords(
+            "there are {iterations:# iteration} for {threads:# thread}, but these are {steps:# step} of the "
+            "vectorised loops, which is what threads share; torch counts iterations",
+            "{steps:# step} for {threads:# thread}",
         ),
         "inner-loop-longer": CauseWords(
             f"[{_STEPS}, so that it is divided]",

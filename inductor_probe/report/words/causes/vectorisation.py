@@ -48,13 +48,15 @@ def _texts(operands: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     tails = [row for row in _rows(operands, "loops", "full_vectors", "tails") if row[2] != "0"]
     if tails:
         yield from zip(("tail_loop", "full", "left"), tails[-1], strict=True)
-        yield (
-            "left_over",
-            joined(
-                f"{left} of {operands.get('factor')} lanes of {loop} (behind {full} full vectors)"
-                for loop, full, left in tails
-            ),
-        )
+        # Of a tile the lanes lie along the inner loop, and the outer one is its rows.
+        rows = operands["loops"][0] if len(operands["loops"]) > 1 else None
+        units = [("rows of tiles", "tiles") if loop == rows else ("lanes", "vectors") for loop, *_ in tails]
+        counts = [
+            f"{left} of {operands.get('factor')} {unit} along {loop} (behind {full} full {whole})"
+            for (unit, whole), (loop, full, left) in zip(units, tails, strict=True)
+        ]
+        yield "left_over", joined(counts)
+        yield "unit", units[-1][0]
     if short := [f"{loop} ({left})" for loop, full, left in tails if full == "0"]:
         yield "short", joined(short)
     if share := operands.get("share"):
@@ -139,7 +141,7 @@ WORDS = KindWords(
             "({range_limit})",
             "range {ranges} < {range_limit} lanes",
         ),
-        "partial-vector": CauseWords(_TAIL, "{left} of {factor} lanes in the tail"),
+        "partial-vector": CauseWords(_TAIL, "{left} of {factor} {unit} in the tail"),
         "tail-not-worthwhile": CauseWords(
             f"{_SHORT}{{left}} of {{factor}} lanes of {{tail_loop}} are left, not more than "
             "{tail_limit:g}, and {masks:# mask} and "
