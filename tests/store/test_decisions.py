@@ -87,10 +87,10 @@ def test_a_code_of_a_newer_probe_is_left_out_and_counted(text: str) -> None:
 
 
 def test_kinds_of_another_version_hide_no_others(text: str) -> None:
-    header, first, second, _ = text.splitlines()
+    header, frames, first, second, _ = text.splitlines()
     other = first.replace('"kind": "vectorisation"', '"kind": "colour"')
     header = header.replace('["vectorisation"]', '["vectorisation", "colour"]')
-    mixed = parse_decisions("\n".join([header, *[other] * 300, second, '{"end": 301}', ""]), PATH)
+    mixed = parse_decisions("\n".join([header, frames, *[other] * 300, second, '{"end": 301}', ""]), PATH)
     assert mixed.recorders == ("vectorisation",)
     assert mixed.decisions == (VECTOR,)
     assert [problem.message[:40] for problem in mixed.problems] == [
