@@ -64,6 +64,7 @@ _REINPLACE = "torch._inductor.fx_passes.reinplace"
 _OBSERVER = "torch.fx.passes.graph_transform_observer"
 _PATTERNS = "torch._inductor.pattern_matcher"
 _COMPILE = "torch._inductor.async_compile"
+_HELPERS = "torch._inductor.runtime.triton_helpers"
 _TIMING = "torch._inductor.runtime.benchmarking"
 
 _CUDA: dict[str, tuple[str, ...]] = {
@@ -249,6 +250,10 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace(_COMPILE, "AsyncCompile.multi_kernel", "a kernel of several to choose from", (TARGET,)),
     TorchPlace(_TIMING, "TritonBenchmarker.benchmark_gpu", "the time of a candidate", (TARGET,)),
     TorchPlace(_TIMING, "InductorBenchmarker.benchmark_gpu", "the same", (TARGET,)),
+    TorchPlace(_SCHEDULER, "Scheduler.compile_kernel", "kernels to time before a fusion", (TARGET,)),
+    TorchPlace(_SCHEDULER, "Scheduler.benchmark_fused_nodes", "the time of nodes", (TARGET,)),
+    TorchPlace(_SCHEDULER, "Scheduler.benchmark_codegened_module", "the time of a kernel", (TARGET,)),
+    TorchPlace(_HELPERS, "set_driver_to_gpu", "triton's driver", (TARGET,)),
     TorchPlace(_CHOICES, "AlgorithmSelectorCache.make_precompile_fn", "compiles of candidates", (TARGET,)),
     TorchPlace(_CHOICES, "AlgorithmSelectorCache.benchmark_choices", "times of candidates", (TARGET,)),
     TorchPlace(_CHOICES, "AlgorithmSelectorCache.benchmark_in_current_process", "the same", (TARGET,)),

@@ -168,7 +168,8 @@ class Note:
 
 Substitute: TypeAlias = Literal[
     "device-guard", "device-hooks", "device-queries", "eager-operators", "triton-driver", "clock-rate",
-    "kernels-not-compiled", "times-tied", "choices-tied", "results-in-eager", "attention-chosen",
+    "kernels-not-compiled", "times-tied", "choices-tied", "fusions-tied", "results-in-eager",
+    "attention-chosen",
 ]  # fmt: skip
 """What stands in for a part of torch, triton or the machine where a GPU is simulated."""
 
@@ -187,7 +188,8 @@ class SimulatedGpu:
             - `attention-chosen`: a kernel for attention, by torch's rules;
             - `triton-driver`: triton was told the target; `kernels-not-compiled`: no Triton kernel was
               compiled or launched, and none of its configs chosen;
-            - `times-tied`, `choices-tied`: whatever torch timed to decide took the same time as the others.
+            - `times-tied`, `choices-tied`, `fusions-tied`: whatever torch timed to decide took the same time
+              as the others.
     """
 
     target: str

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from inductor_probe.capture.torch_places import DECISION, PLACES, TOPICS, places_of
+from inductor_probe.capture.torch_places import DECISION, PLACES, TARGET, TOPICS, places_of
 from inductor_probe.debugging.breakpoints import Breakpoint
 from inductor_probe.debugging.places import BreakpointPlan, plan
 from inductor_probe.errors import NotFoundError, ProbeError
@@ -47,8 +47,10 @@ IMPORTED = [
     str(place)
     for place in PLACES
     if "." not in place.name
-    and place.topics == (DECISION,)
-    and ("fallback" in place.name or place.name == "guard_or_false")
+    and (
+        (place.topics == (DECISION,) and ("fallback" in place.name or place.name == "guard_or_false"))
+        or (place.topics == (TARGET,) and place.module == "torch.cuda")
+    )
 ]
 
 

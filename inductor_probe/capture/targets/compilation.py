@@ -81,6 +81,29 @@ def _nothing(*_: Any, **__: Any) -> None:
     pass
 
 
+def tie_fusions(scheduler: Any) -> None:
+    """Let fused and unfused kernels take the same time each, so that fewer kernels win.
+
+    Their code is generated all the same: where that fails, torch does not fuse.
+    """
+
+    def around_compile(_: Callable[..., Any]) -> Callable[..., Any]:
+        def generate(self: Any, nodes: Any, *args: Any, **kwargs: Any) -> tuple[None, None]:
+            self.generate_kernel_code_from_nodes(nodes, True, *args, **kwargs)
+            return None, None
+
+        return generate
+
+    wrap(scheduler, "Scheduler.compile_kernel", around_compile)
+    for name in ("benchmark_fused_nodes", "benchmark_codegened_module"):
+        wrap(scheduler, f"Scheduler.{name}", lambda _: lambda self, *_, **__: (TIED_MS, ""))
+
+
+def keep_driver(triton_helpers: Any) -> None:
+    """Keep triton's driver as it is: a generated kernel activates the machine's when it is loaded."""
+    wrap(triton_helpers, "set_driver_to_gpu", lambda _: _nothing)
+
+
 def know_clock(internal: Any, target: GpuTarget) -> None:
     """Answer the clock for which torch asks `nvidia-smi`, in MHz, to estimate peak rates."""
     wrap(internal, "max_clock_rate", lambda _: lambda: target.clock_khz / 1000)
