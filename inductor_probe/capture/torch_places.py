@@ -64,6 +64,7 @@ _REINPLACE = "torch._inductor.fx_passes.reinplace"
 _OBSERVER = "torch.fx.passes.graph_transform_observer"
 _PATTERNS = "torch._inductor.pattern_matcher"
 _COMPILE = "torch._inductor.async_compile"
+_COMBINED = "torch._inductor.codegen.cuda_combined_scheduling"
 _HELPERS = "torch._inductor.runtime.triton_helpers"
 _TIMING = "torch._inductor.runtime.benchmarking"
 
@@ -181,9 +182,7 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace(_SCHEDULER, "Scheduler.score_fusion_memory", "bytes that a pair shares", (DECISION,)),
     TorchPlace(_SCHEDULER, "Scheduler.score_fusion_key", "the order of possible fusions", (DECISION,)),
     TorchPlace(_SCHEDULER, "Scheduler.speedup_by_fusion", "whether to time a fusion", (DECISION,)),
-    TorchPlace(
-        _SCHEDULER, "Scheduler.benchmark_codegened_module", "the time of a kernel", (DECISION, TARGET)
-    ),
+    TorchPlace(_SCHEDULER, "Scheduler.benchmark_codegened_module", "the time of a kernel", (DECISION,)),
     TorchPlace(
         _SCHEDULER, "Scheduler.create_combo_kernel_nodes", "independent nodes in a kernel", (DECISION,)
     ),
@@ -253,7 +252,8 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace(_TIMING, "TritonBenchmarker.benchmark_gpu", "the time of a candidate", (TARGET,)),
     TorchPlace(_TIMING, "InductorBenchmarker.benchmark_gpu", "the same", (TARGET,)),
     TorchPlace(_SCHEDULER, "Scheduler.compile_kernel", "kernels to time before a fusion", (TARGET,)),
-    TorchPlace(_SCHEDULER, "Scheduler.benchmark_fused_nodes", "the time of nodes", (TARGET,)),
+    TorchPlace(_COMBINED, "CUDACombinedScheduling.benchmark_fused_nodes", "the time of nodes", (TARGET,)),
+    TorchPlace(_COMBINED, "CUDACombinedScheduling.benchmark_codegened_module", "of a kernel", (TARGET,)),
     TorchPlace(_HELPERS, "set_driver_to_gpu", "triton's driver", (TARGET,)),
     TorchPlace(_CHOICES, "AlgorithmSelectorCache.make_precompile_fn", "compiles of candidates", (TARGET,)),
     TorchPlace(_CHOICES, "AlgorithmSelectorCache.benchmark_choices", "times of candidates", (TARGET,)),

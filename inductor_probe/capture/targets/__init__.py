@@ -43,12 +43,13 @@ def hooks(target: GpuTarget, events: EventLog) -> Iterator[tuple[str, Callable[[
         ("torch._inductor.async_compile", "kernels-not-compiled", compilation.leave_kernels),
         ("torch._inductor.runtime.benchmarking", "times-tied", compilation.tie_times),
         ("torch._inductor.select_algorithm", "choices-tied", compilation.tie_choices),
-        ("torch._inductor.scheduler", "fusions-tied", compilation.tie_fusions),
+        ("torch._inductor.codegen.cuda_combined_scheduling", "fusions-tied", compilation.tie_fusions),
         ("torch._inductor.output_code", "results-in-eager", Graphs(events).hook),
     )
     for name, substitute, step in steps:
         yield name, functools.partial(_put_in_place, step, substitute, events)
     yield "torch", queries.answer_as_a_whole
+    yield "torch._inductor.scheduler", compilation.leave_candidates
     yield "torch._inductor.runtime.triton_helpers", compilation.keep_driver
     yield "inductor_probe.scenario", lambda module: _tell_scenario(module, target)
 

@@ -81,10 +81,16 @@ def _nothing(*_: Any, **__: Any) -> None:
     pass
 
 
-def tie_fusions(scheduler: Any) -> None:
-    """Let fused and unfused kernels take the same time each, so that fewer kernels win.
+def tie_fusions(scheduling: Any) -> None:
+    """Let fused and unfused kernels take the same time each, so that fewer kernels win."""
+    for name in ("benchmark_fused_nodes", "benchmark_codegened_module"):
+        wrap(scheduling, f"CUDACombinedScheduling.{name}", lambda _: lambda self, *_, **__: (TIED_MS, ""))
 
-    Their code is generated all the same: where that fails, torch does not fuse.
+
+def leave_candidates(scheduler: Any) -> None:
+    """Generate the kernels of a fusion that is to be timed, without compiling them.
+
+    Where generating one fails, torch does not fuse.
     """
 
     def around_compile(_: Callable[..., Any]) -> Callable[..., Any]:
@@ -95,8 +101,6 @@ def tie_fusions(scheduler: Any) -> None:
         return generate
 
     wrap(scheduler, "Scheduler.compile_kernel", around_compile)
-    for name in ("benchmark_fused_nodes", "benchmark_codegened_module"):
-        wrap(scheduler, f"Scheduler.{name}", lambda _: lambda self, *_, **__: (TIED_MS, ""))
 
 
 def keep_driver(triton_helpers: Any) -> None:

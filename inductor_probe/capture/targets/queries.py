@@ -187,4 +187,5 @@ _BINDINGS: dict[str, Callable[..., Any]] = {
     "_cuda_getCurrentRawStream": _zero,
     "_cuda_getDevice": _zero,
     "_cuda_isCurrentStreamCapturing": lambda: False,
+    "_cuda_cudaCachingAllocator_is_enabled": lambda: True,  # or inductor makes no CUDA graphs
 }
