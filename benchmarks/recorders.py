@@ -4,10 +4,11 @@
     python benchmarks/recorders.py identity [--operators N]
 
 Two processes run at the same time, both with the hooks of `probe dump`, one of them with recorders; they take
-turns: A B B A. A compile is cold: nothing of inductor's is cached. `cost` prints medians of the CPU time of
-the thread that compiles and of wall time, and the ratio of medians; g++, which is most of a cold compile,
-runs with `--compilers` only. Target: below 1.05. `identity` compares each `output_code.py`, byte for byte, of
-all cases of the scenarios that a CPU can run, and of N graphs of PyTorch's operator database.
+turns: A B B A, each two pairs at another depth of the stack. A compile is cold: nothing of inductor's is
+cached. `cost` prints medians of the CPU time of the thread that compiles and of wall time, and the ratio of
+medians; g++, which is most of a cold compile, runs with `--compilers` only. Target: below 1.05. `identity`
+compares each `output_code.py`, byte for byte, of all cases of the scenarios that a CPU can run, and of N
+graphs of PyTorch's operator database.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from typing import Any
 
 AGAIN = 5
 """Further compiles of a graph whose code differs: max-autotune chooses by time, and has several codes."""
+FRAMES = 5
+"""Further Python frames that each two pairs are compiled below: see `below` in the worker."""
 WORKER = Path(__file__).with_name("recorders_worker.py")
 
 
@@ -87,7 +90,7 @@ def cost(folder: Path, pairs: int, compilers: tuple[str, ...]) -> None:
             worker.ask(name)  # the first compile imports what it needs
         for pair in range(pairs):
             for index in (0, 1) if pair % 2 else (1, 0):
-                rows[index].append(workers[index].ask(name))
+                rows[index].append(workers[index].ask(f"{name} {FRAMES * (pair // 2)}"))
         with_, without = (
             {clock: statistics.median(row[clock] for row in side) for clock in ("cpu", "wall")}
             for side in rows
