@@ -113,7 +113,7 @@ def grouped(image: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
 def convolved_in_chain(image: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     """Return a convolution of the result of more than three hundred operations."""
     for step in range(101):
-        image = (image + step) * image.sin()
+        image = ((image + step) / 128).sin()  # each value is read once, so that kernels stay short
     return functional.conv2d(image, weight)
 
 
