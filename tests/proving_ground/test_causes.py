@@ -21,6 +21,7 @@ from tests.proving_ground.programs import FLIPPED, Program
 from tests.shared import made_once
 
 GROUND = Path(__file__).parent
+FAILED = "failed.txt"
 KINDS = (
     "vectorisation",
     "fallback",
@@ -62,7 +63,7 @@ Decided = Callable[[str, str], list[Decision]]
 
 
 def dump(kind: str, device: str, folder: Path) -> None:
-    """Dump all cases of a kind on a device."""
+    """Dump all cases of a kind on a device; what a dump that failed printed is kept for each test of it."""
     cases = [f"--case={name}{end}" for of, name in DEVICES[device] if of == kind for end in ("", FLIPPED)]
     if device == "cuda" and not has_gpu():
         cases.append("--target=h200")
@@ -71,7 +72,8 @@ def dump(kind: str, device: str, folder: Path) -> None:
     ended = subprocess.run(
         [*command, "--out", str(folder)], capture_output=True, text=True, check=False, env=environment
     )
-    assert ended.returncode == 0, ended.stdout + ended.stderr
+    if ended.returncode:
+        (folder / FAILED).write_text(ended.stdout + ended.stderr)
 
 
 def has_gpu() -> bool:
@@ -88,6 +90,7 @@ def decided(tmp_path_factory: pytest.TempPathFactory) -> Decided:
         folder = made_once(
             tmp_path_factory, f"causes-{kind}-{device}", lambda folder: dump(kind, device, folder)
         )
+        assert not (folder / FAILED).exists(), (folder / FAILED).read_text()
         run = read_run(next((folder / "torch_compile_debug").glob("run_*")))
         assert run.manifest is not None
         assert all(note.code == "graph-not-computed" for note in run.manifest.notes)  # of large inputs
