@@ -84,12 +84,14 @@ def texts_to_run(graph: GraphOnDisk, *, trust: bool) -> Mapping[str, str | None]
     They are read once: what was judged is what is to be used. Its bench file has no part in it.
 
     Raises:
-        ProbeError: nothing shows that they were made here, and there is no `trust`; or it is in an archive.
+        ProbeError: nothing shows that they were made here, and there is no `trust`; it is in an archive;
+            it was compiled for a simulated GPU, and there is none.
     """
     from inductor_probe.report.words.runs import refusal
     from inductor_probe.store.made_here import graph_texts, made_here
 
     refuse_archive(graph)
+    _refuse_simulated(graph)
     manifest = graph.run.manifest
     run = graph.run.path if manifest else None
     texts = graph_texts(graph.path, run)
@@ -100,7 +102,7 @@ def texts_to_run(graph: GraphOnDisk, *, trust: bool) -> Mapping[str, str | None]
 
 
 def _refuse_simulated(graph: GraphOnDisk) -> None:
-    """Refuse Triton kernels that were generated for a simulated GPU where there is no GPU.
+    """Refuse Triton kernels that were generated for a simulated GPU, on a machine without a GPU.
 
     Raises:
         ProbeError: says so.

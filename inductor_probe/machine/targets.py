@@ -4,8 +4,11 @@ A figure is what the CUDA driver reports of the device, since torch decides by t
 
 - capability, threads, registers and shared memory of a multiprocessor follow from the compute capability
   (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability");
-- multiprocessors, clocks, bus width, memory and L2 cache are of the product (`SOURCES`). Twice the memory
-  clock times the bus width is the bandwidth of its data sheet.
+- multiprocessors, clocks, bus width, memory and L2 cache are of the product: see NVIDIA's white papers on the
+  Turing, Ampere, Ada and Hopper architectures. Twice the memory clock times the bus width is the bandwidth.
+
+The figures were not copied from these documents one by one. What decides code was compared with a GPU for the
+h200 only (`benchmarks/simulated_gpu.py`).
 """
 
 from __future__ import annotations
@@ -85,14 +88,6 @@ TARGETS = (
     ),
     GpuTarget("t4", "Tesla T4", (7, 5), 40, 1_590_000, 16 << 30, 5_001_000, 256, 4 << 20),
 )
-SOURCES = {
-    "h200": "NVIDIA H200 Tensor Core GPU data sheet; the driver's report of an H200",
-    "h100": "NVIDIA H100 Tensor Core GPU Architecture white paper (SXM5)",
-    "a100": "NVIDIA A100 Tensor Core GPU Architecture white paper (SXM4, 80 GB)",
-    "l4": "NVIDIA Ada GPU Architecture white paper; NVIDIA L4 data sheet",
-    "rtx4090": "NVIDIA Ada GPU Architecture white paper",
-    "t4": "NVIDIA Turing GPU Architecture white paper; NVIDIA T4 data sheet",
-}
 
 
 def find_gpu_target(name: str) -> GpuTarget:

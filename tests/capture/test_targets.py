@@ -11,9 +11,10 @@ import pytest
 import torch
 
 import inductor_probe as ip
+from inductor_probe.api.trust import texts_to_run
 from inductor_probe.capture.targets.device import ANSWERS, virtual_functions
 from inductor_probe.errors import ExitCode, NotFoundError
-from inductor_probe.machine.targets import SOURCES, TARGETS, GpuTarget, find_gpu_target
+from inductor_probe.machine.targets import TARGETS, GpuTarget, find_gpu_target
 from inductor_probe.model.manifest import Substitute
 from tests.shared import made_once
 
@@ -148,6 +149,8 @@ def test_kernels_for_a_gpu_that_is_not_there_are_not_run(simulated: tuple[ip.Run
     assert done.returncode == ExitCode.FAILED
     assert "compiled for a simulated Tesla T4, and this machine has no GPU to run it on" in done.stderr
     assert not (graph.path / "output_code_bench.py").exists()
+    with pytest.raises(ip.ProbeError, match="no GPU to run it on"):  # what `probe whatif` asks
+        texts_to_run(graph, trust=True)
 
 
 def test_virtual_functions_are_counted_as_the_table_has_them() -> None:
@@ -192,5 +195,4 @@ def test_every_target_has_its_source_and_the_bandwidth_of_its_data_sheet(target:
     sheets = {"h200": 4.8, "h100": 3.35, "a100": 2.039, "l4": 0.3, "rtx4090": 1.008, "t4": 0.32}
     bandwidth = 2 * target.memory_clock_khz * 1e3 * target.bus_bits / 8 / 1e12
     assert bandwidth == pytest.approx(sheets[target.name], rel=0.03)
-    assert SOURCES[target.name]
     assert target.multiprocessor.shared_block_bytes <= target.multiprocessor.shared_bytes

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
 
-from inductor_probe.analysis.annotation.decisions import decisions_of_code, non_contiguous_accesses
 from inductor_probe.analysis.annotation.origins import LineOrigin, line_origins
 from inductor_probe.analysis.annotation.statements import cpp_statements, triton_statements
+from inductor_probe.analysis.causes.causes import graph_causes
 from inductor_probe.analysis.graph import index_of
 from inductor_probe.analysis.links import launches, links
 from inductor_probe.analysis.names import resolve
@@ -21,6 +21,7 @@ from inductor_probe.model.cause import Cause
 from inductor_probe.model.code import CppFacts, Kernel
 from inductor_probe.model.cpp_program import portable_flags
 from inductor_probe.model.debug_dir import CompiledGraph
+from inductor_probe.model.decision import Decision
 from inductor_probe.model.ir import SchedulerNode
 from inductor_probe.model.kernels import KernelLaunch
 from inductor_probe.model.span import SourceLine
@@ -85,8 +86,8 @@ class _Annotator:
         self._source = kernel.source.strip("\n")
         self._lines = self._source.split("\n")
         self._sentence = sentence or str
-        self._causes = decisions_of_code(graph, kernel.name) if sentence else ()
-        self._accesses = non_contiguous_accesses(self._causes)
+        self._causes = _decisions_of_code(graph, kernel.name) if sentence else ()
+        self._accesses = _non_contiguous_accesses(self._causes)
 
     def text(self, line_directives: bool) -> str:
         """Return the annotated text."""
@@ -329,3 +330,37 @@ def _is_same_python(text: str, source: str) -> bool:
         return ast.dump(ast.parse(text)) == ast.dump(ast.parse(source))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
+
+
+def _decisions_of_code(graph: CompiledGraph, kernel: str) -> tuple[Cause, ...]:
+    """Return the recorded decisions about the loops of a kernel, or about nothing but its nodes."""
+    return tuple(
+        cause for cause in graph_causes(graph, [kernel]).causes if cause.direct and cause.decision is not None
+    )
+
+
+def _non_contiguous_accesses(causes: Sequence[Cause]) -> dict[tuple[str, str], tuple[str, ...]]:
+    """Return by node and buffer how accesses fall short of contiguous ones: `stride -1`, `indirect access`.
+
+    They are operands of decisions about vectors, which list them as tuples of equal lengths.
+    """
+    accesses: dict[tuple[str, str], dict[str, None]] = {}
+    for cause in causes:
+        if cause.decision is not None:
+            for node, buffer, text in _accesses_of(cause.decision):
+                accesses.setdefault((node, buffer), {})[text] = None
+    return {key: tuple(texts) for key, texts in accesses.items()}
+
+
+def _accesses_of(decision: Decision) -> list[tuple[str, str, str]]:
+    columns = [decision.operand(name) for name in ("nodes", "buffers", "strides")]
+    if not all(isinstance(column, tuple) for column in columns):
+        return []
+    nodes, buffers, strides = (column if isinstance(column, tuple) else () for column in columns)
+    kinds = decision.operand("causes")
+    codes = kinds if isinstance(kinds, tuple) else ("",) * len(strides)
+    return [
+        (node, buffer, f"stride {stride}" if stride else code.replace("-", " "))
+        for node, buffer, stride, code in zip(nodes, buffers, strides, codes, strict=False)
+        if buffer and (stride or code)
+    ]

@@ -359,7 +359,7 @@ class _Maker:
         return self._call_cost(nodes) if moved is None else moved
 
     def _call_cost(self, nodes: Sequence[str]) -> int | None:
-        """Return the bytes that library calls of nodes are passed and return; None where there is none."""
+        """Return the bytes of operands and results of the library calls of nodes; None if none."""
         linked, calls = links(self._graph).nodes, launches(self._graph)
         called = [
             launch

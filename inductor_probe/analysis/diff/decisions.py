@@ -37,7 +37,7 @@ def decision_changes(matching: Matching) -> tuple[DecisionChange, ...]:
 
 
 def pair_changes(matching: Matching, groups: Sequence[FusionChange]) -> tuple[DecisionChange, ...]:
-    """Return what fused groups of nodes on one side, and what kept them apart on the other."""
+    """Return the fusions of node groups on one side, each with the refusal of the same pair on the other."""
     a, b = matching.a.graph.decisions, matching.b.graph.decisions
     if a is None or b is None:
         return ()

@@ -132,7 +132,7 @@ def _round(row: FusionRound) -> RoundRow:
 
 
 def _pairs_of(graph: CompiledGraph, matched: Matched) -> _Pairs:
-    """Return all that a graph's part of the log says of pairs; nothing where there is no log."""
+    """Return the attempts to fuse pairs in a graph's part of the fusion log; empty without a log."""
     producers = index_of(graph).before.producer
     rounds = matched.log.rounds if matched.log else ()
     return _Pairs(graph, (attempt for row in rounds for attempt in round_attempts(row, producers)))

@@ -18,8 +18,8 @@ def decision_of_pair(
 
     Torch decides about the fused nodes of each round. The last decision counts that has all of the first in
     one group and all of the second in another: of op0 and op1 that about (op0, op2) and (op1), if the earlier
-    one about (op0) and (op1) was another. Where there is none, one about many groups counts, as one about the
-    two that hold the nodes. A node that is in no pair (a library call) has a decision of one group, which
+    decision about (op0) and (op1) was another. Without one, a decision about many groups counts, as if about
+    the two that hold the nodes. A node that is in no pair (a library call) has a decision of one group, which
     counts if there is none about the pair.
 
     Args:
@@ -94,6 +94,6 @@ def _limits(decision: Decision, group: tuple[str, ...], other: tuple[str, ...]) 
 def _narrowed(
     decision: Decision, groups: tuple[tuple[str, ...], ...], more: tuple[tuple[str, Operand], ...] = ()
 ) -> Decision:
-    """Return a decision about some of its groups: how many pairs there are of all is none of its operands."""
+    """Return a decision about some of its groups, without the operand that counts all pairs."""
     operands = tuple((name, value) for name, value in decision.operands if name != "pairs")
     return replace(decision, subjects=groups, operands=(*operands, *more))

@@ -59,10 +59,14 @@ def whatif_sentence(graph: GraphWhatIf) -> str:
 
 
 def with_sides(result: BenchResult) -> BenchResult:
-    """Return what was measured under names that say whose code it is: `A`, `B`, `k of A`, `k of B`."""
+    """Return what was measured under names that say whose code it is: `A`, `B`, `k of A`, `k of B`.
+
+    The command of `bench-kernel` in the samples is left out: it would measure A alone.
+    """
     kernels = set(result.kernels)
     return replace(
         result,
+        command=(),
         comparisons=_renamed(result.comparisons, kernels),
         times=_renamed(result.times, kernels),
         variants=_renamed(result.variants, kernels),
