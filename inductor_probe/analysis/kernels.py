@@ -3,7 +3,8 @@
 Codes of remarks and their numbers, in order; the subject is the kernel unless said otherwise:
 
 - `scalar-loops`: scalar (loop nests without vectors), nests (all, but for tails and helpers). `missed`.
-  `TilingSelect` (`torch/_inductor/codegen/cpp.py`) decides that; `Remark.decisions` say why, if recorded.
+- `underfilled-loops`: underfilled (loop nests with vectors, none of them full), nests. `missed`.
+  `TilingSelect` (`torch/_inductor/codegen/cpp.py`) decides both; `Remark.decisions` say why, if recorded.
 - `int64-indices` of a Triton kernel: none. `missed`.
 - `reduction-hint`: hint, where it is DEFAULT. `analysis`.
 - `unaligned-pointers`: pointers (parameters that `triton_meta` does not list as divisible by 16), of
@@ -17,7 +18,7 @@ is said of its speed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from inductor_probe.analysis.causes.nests import decisions_of_nests
@@ -29,7 +30,7 @@ from inductor_probe.analysis.operators import operator
 from inductor_probe.analysis.symbols import recorded, used_symbols
 from inductor_probe.analysis.work import call_traffic, kernel_traffic
 from inductor_probe.backends import backend_called
-from inductor_probe.model.code import CppFacts, Kernel, TritonFacts
+from inductor_probe.model.code import DECIDED_NESTS, CppFacts, Kernel, NestKind, TritonFacts
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.decision import Decision
 from inductor_probe.model.kernels import KernelRow
@@ -37,6 +38,8 @@ from inductor_probe.model.links import NodeLink
 from inductor_probe.model.remark import Number, Remark, RemarkCode, RemarkKind, Subject
 from inductor_probe.model.span import SourceLine, Span
 
+_NESTS: Mapping[RemarkCode, NestKind] = {"scalar-loops": "scalar", "underfilled-loops": "underfilled"}
+"""Remarks by the loop nests that they are about, which decisions call as kernels' texts do."""
 _POINTERS = ("in", "out", "inout", "workspace", "pointer")
 
 
@@ -205,7 +208,7 @@ def _traits(kernel: Kernel, row: KernelRow, reductions: int) -> Iterator[str]:
         yield "reduction"
     facts = kernel.details
     if isinstance(facts, CppFacts):
-        yield from (kind for kind in ("scalar", "vectorised") if facts.count(kind))
+        yield from (kind for kind in DECIDED_NESTS if facts.count(kind))
     if facts and facts.atomics:
         yield "atomic"
     if isinstance(facts, TritonFacts) and facts.index_width == "int64":
@@ -234,8 +237,8 @@ def _remarks(kernel: Kernel, row: KernelRow) -> Iterator[Remark]:
     place = (kernel.span,) if kernel.span else ()
     for code, kind, numbers, spans in drafts:
         decisions: tuple[Decision, ...] = ()
-        if code == "scalar-loops":
-            decisions = tuple(decision for decision in row.decisions if decision.outcome == "scalar")
+        if kind_of_nest := _NESTS.get(code):
+            decisions = tuple(decision for decision in row.decisions if decision.outcome == kind_of_nest)
         yield Remark(
             code,
             kind,
@@ -250,16 +253,18 @@ def _remarks(kernel: Kernel, row: KernelRow) -> Iterator[Remark]:
 
 def _remarks_of_text(kernel: Kernel) -> Iterator[_Draft]:
     match kernel.details:
-        case CppFacts() as facts if scalar := facts.count("scalar"):
-            numbers = (("scalar", scalar), ("nests", scalar + facts.count("vectorised")))
+        case CppFacts() as facts:
             # Lines of a nest are those of the kernel's source, whose first stands where its span begins.
             above = kernel.span.first - 1 if kernel.span else 0
-            lines = (
-                Span(kernel.span.path, above + nest.line, above + nest.last)
-                for nest in facts.nests
-                if kernel.span and nest.kind == "scalar"
-            )
-            yield "scalar-loops", "missed", numbers, tuple(lines)
+            for code, kind in _NESTS.items():
+                if number := facts.count(kind):
+                    lines = (
+                        Span(kernel.span.path, above + nest.line, above + nest.last)
+                        for nest in facts.nests
+                        if kernel.span and nest.kind == kind
+                    )
+                    numbers = ((kind, number), ("nests", len(facts.decided_nests)))
+                    yield code, "missed", numbers, tuple(lines)
         case TritonFacts() as facts:
             if facts.index_width == "int64":
                 yield "int64-indices", "missed", (), ()

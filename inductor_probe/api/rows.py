@@ -234,7 +234,7 @@ class NodeRows(Rows[NodeRow]):
 TRAITS = (
     "cpp", "triton", "extern", "library", "fallback", "loops", "template", "pointwise", "reduction",
     "persistent_reduction", "split_scan", "cooperative_reduction", "foreach", "user_autotune", "scalar",
-    "vectorised", "atomic", "int64", "unlinked",
+    "underfilled", "vectorised", "atomic", "int64", "unlinked",
 )  # fmt: skip
 """What kernels can be filtered by; those of further backends and heuristics are known when they are met."""
 _BY_TRAIT: Filter[KernelRow] = Filter(

@@ -27,6 +27,7 @@ from inductor_probe.model.code import (
     Loop,
     LoopNest,
     NestFeature,
+    NestKind,
     PointerUse,
     Role,
 )
@@ -147,7 +148,7 @@ def _vector_bits(source: str, nests: tuple[LoopNest, ...]) -> int | None:
     steps = [
         loop.step
         for nest in nests
-        if nest.kind == "vectorised"
+        if nest.has_vectors
         for loop in nest.loops
         if isinstance(loop.step, int) and loop.step > 1 and not loop.within
     ]
@@ -288,16 +289,39 @@ def _nest(lines: list[str], nest: _OpenNest, before: LoopNest | None) -> LoopNes
     """
     loops = tuple(_loop(loop) for loop in nest.loops)
     outer = loops[0]
-    kind: Literal["vectorised", "scalar", "tail", "threads"] = "vectorised" if nest.vectorised else "scalar"
+    kind: NestKind = "scalar"
+    if nest.vectorised:
+        kind = "underfilled" if _is_underfilled(loops) else "vectorised"
     if outer.variable in _THREAD_VARIABLES:
         kind = "threads"
-    elif kind == "scalar" and before and before.kind == "vectorised" and outer.start != 0:
+    elif kind == "scalar" and before and before.has_vectors and outer.start != 0:
         main = before.loops[0]
         kind = "tail" if (outer.variable, outer.start) == (main.variable, main.stop) else "scalar"
     text = "\n".join(lines[outer.line - 1 : outer.last])
     tile = match.groups() if "transpose_mxn" in text and (match := _TILE.search(text)) else ()
     features = tuple(_features(text, loops)) if kind == "scalar" else ()
     return LoopNest(kind, loops, outer.line, outer.last, tuple(map(int, tile)), features)
+
+
+def _is_underfilled(loops: tuple[Loop, ...]) -> bool:
+    """Whether no vector is full: each loop in steps is shorter than a step, or nested with one that is.
+
+    `x1` from 0 to 3 by 16 is one vector, of which a mask leaves 3 lanes. Tiles of 16 x 16 need both loops.
+    """
+    steps = [loop for loop in loops if not loop.within and isinstance(loop.step, int) and loop.step > 1]
+    short = [
+        loop
+        for loop in steps
+        if isinstance(loop.start, int)
+        and isinstance(loop.stop, int)
+        and isinstance(loop.step, int)
+        and loop.stop - loop.start < loop.step
+    ]
+    return bool(short) and all(any(_are_nested(loop, other) for other in short) for loop in steps)
+
+
+def _are_nested(first: Loop, second: Loop) -> bool:
+    return first.line <= second.line <= first.last or second.line <= first.line <= second.last
 
 
 def _features(text: str, loops: tuple[Loop, ...]) -> Iterator[NestFeature]:

@@ -68,7 +68,7 @@ def vector_bits(kernels: Iterable[KernelDetails | None]) -> int | None:
         for kernel in kernels
         if isinstance(kernel, CppFacts)
         for nest in kernel.nests
-        if nest.kind == "vectorised"
+        if nest.has_vectors
         for loop in nest.loops
         if isinstance(loop.step, int) and loop.step > 1 and not loop.within
     ]

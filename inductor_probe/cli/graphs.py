@@ -72,7 +72,7 @@ def nodes(
         type=words_of("trait", TRAITS),
         metavar="TRAIT",
         help="Only kernels that are TRAIT: cpp, triton, extern, fallback, template, pointwise, reduction, "
-        "scalar, vectorised, atomic, int64, unlinked ... Several must all hold.",
+        "scalar, underfilled, vectorised, atomic, int64, unlinked ... Several must all hold.",
     ),
 )
 def kernels(

@@ -101,26 +101,37 @@ NestFeature: TypeAlias = Literal[
 """What the text of a loop nest shows."""
 
 
+NestKind: TypeAlias = Literal["vectorised", "underfilled", "scalar", "tail", "threads"]
+DECIDED_NESTS: tuple[NestKind, ...] = ("vectorised", "underfilled", "scalar")
+"""Nests about whose vectors torch decides: tails and threads come with another nest."""
+
+
 @dataclass(frozen=True, slots=True)
 class LoopNest:
     """An outermost loop of a C++ kernel with everything in it.
 
     Attributes:
-        kind: `vectorised` (its text uses `at::vec`), `scalar`, `tail` (the rest of the nest before it,
-            which torch before 2.6 writes as a loop of its own), or `threads` (it runs over the threads, to
-            combine what each of them reduced).
+        kind: `vectorised` (its text uses `at::vec`), `underfilled` (so too, but a loop is shorter than its
+            step, so that no vector is full), `scalar`, `tail` (the rest of the nest before it, which torch
+            before 2.6 writes as a loop of its own), or `threads` (it runs over the threads, to combine what
+            each of them reduced).
         loops: in the order of the text, `depth` is the nesting.
         tile: sides of the two-dimensional tiles that it transposes, empty when it does not.
         features: of a scalar nest, as read in its text. Why inductor left it scalar is not in the dump: a
             nest may have these features and be vectorised, and be scalar for another reason.
     """
 
-    kind: Literal["vectorised", "scalar", "tail", "threads"]
+    kind: NestKind
     loops: tuple[Loop, ...]
     line: int
     last: int
     tile: tuple[int, ...] = ()
     features: tuple[NestFeature, ...] = ()
+
+    @property
+    def has_vectors(self) -> bool:
+        """Whether it computes with vectors, full or not."""
+        return self.kind in ("vectorised", "underfilled")
 
     @property
     def order(self) -> tuple[Loop, ...]:
@@ -175,7 +186,12 @@ class CppFacts:
         """The different tiles of its nests: `16x16`."""
         return tuple(dict.fromkeys("x".join(map(str, nest.tile)) for nest in self.nests if nest.tile))
 
-    def count(self, kind: str) -> int:
+    @property
+    def decided_nests(self) -> tuple[LoopNest, ...]:
+        """The nests about whose vectors torch decided, in order."""
+        return tuple(nest for nest in self.nests if nest.kind in DECIDED_NESTS)
+
+    def count(self, kind: NestKind) -> int:
         """Return the number of nests of a kind."""
         return sum(nest.kind == kind for nest in self.nests)
 

@@ -55,8 +55,8 @@ MachineCode: TypeAlias = Literal[
 """Made by `machine/cpu.py` and `machine/gpu.py`: what spoils times on this machine."""
 
 KernelCode: TypeAlias = Literal[
-    "scalar-loops", "int64-indices", "reduction-hint", "unaligned-pointers", "no-launch", "no-node",
-    "fallback",
+    "scalar-loops", "underfilled-loops", "int64-indices", "reduction-hint", "unaligned-pointers", "no-launch",
+    "no-node", "fallback",
 ]  # fmt: skip
 """Made by `analysis/kernels.py`."""
 

@@ -134,6 +134,15 @@ def test_scalar_nests_have_a_remark_without_a_cause(read: Read) -> None:
     assert "scalar" not in new.traits
 
 
+def test_nests_without_a_full_vector_have_a_remark(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("inductor_probe.analysis.kernels.SMALLEST_COST", 0)
+    (row,) = rows(read("torch-2.13.0-cpu-programs/short_softmax")).values()
+    (remark,) = row.remarks
+    assert (remark.code, remark.kind, remark.knowledge) == ("underfilled-loops", "missed", "read")
+    assert remark.numbers == (("underfilled", 2), ("nests", 2))
+    assert len(remark.evidence) == 2
+
+
 def test_rows_come_in_the_order_of_their_first_use(read: Read) -> None:
     for name in ("torch-2.13.0-cpu/mlp_train", "torch-2.13.0-cpu/multi_output_no_fuse"):
         lines = [row.launches[0].span.first for row in kernel_rows(read(name))]

@@ -14,6 +14,7 @@ from inductor_probe.backends.cpp import loop_nests, plain
 from inductor_probe.model.code import CppFacts, Kernel, LoopNest
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.reader.debug_dir import graph_dir, read_graph
+from inductor_probe.report.pages.kernels import how
 from inductor_probe.report.words.kernels import fact_texts
 from tests.conftest import all_graph_dirs
 
@@ -101,7 +102,7 @@ def test_braces_in_comments_and_strings_close_nothing() -> None:
             "    /* } for (int64_t x9 = 0; x9 < 3; x9++) {",
             "       } */",
             "    auto tmp0 = '}';",
-            f"    {loop('x1', 8, 16)}",
+            f"    {loop('x1', 16, 16)}",
             "    {",
             "        auto tmp1 = at::vec::Vectorized<float>(0);",
             "    }",
@@ -114,6 +115,40 @@ def test_braces_in_comments_and_strings_close_nothing() -> None:
     assert (first.kind, first.line, first.last) == ("vectorised", 1, 11)
     assert [(at.variable, at.depth) for at in first.loops] == [("x0", 0), ("x1", 1)]
     assert (second.kind, second.line, second.last) == ("scalar", 12, 13)
+
+
+VECTORS = "    auto tmp0 = at::vec::Vectorized<float>::loadu(in_ptr0, 16);"
+
+
+@pytest.mark.parametrize(
+    ("loops", "kind"),
+    [
+        ([loop("x0", 64), loop("x1", 3, 16)], "underfilled"),  # 3 of 16 lanes
+        ([loop("x0", 64), loop("x1", 16, 16)], "vectorised"),
+        ([loop("x0", 64), loop("x1", 17, 16)], "vectorised"),  # and a tail of one
+        ([loop("x0", 3, 16), loop("x1", 64, 16), loop("x0_inner", 3)], "underfilled"),  # of a tile of 16 x 16
+        ([loop("x0", 48, 16), loop("x1", 64, 16), loop("x0_inner", 16)], "vectorised"),
+    ],
+)
+def test_vectors_of_which_none_is_full_are_not_vectorised(loops: list[str], kind: str) -> None:
+    (nest,) = nests_of("\n".join([*loops, "{", VECTORS, "}"]))
+    assert nest.kind == kind
+
+
+def test_a_nest_with_a_full_vector_in_one_of_its_loops_is_vectorised() -> None:
+    short, full = ([loop(name, stop, 16), "{", VECTORS, "}"] for name, stop in (("x1", 3), ("x2", 64)))
+    (nest,) = nests_of("\n".join([loop("x0", 64), "{", *short, *full, "}"]))
+    assert nest.kind == "vectorised"
+
+
+def test_kernels_say_how_many_of_their_nests_have_no_full_vector(read: Read) -> None:
+    graph = read("torch-2.13.0-cpu-programs/short_softmax")
+    row = next(row for row in kernel_rows(graph) if isinstance(row.details, CppFacts))
+    assert isinstance(row.details, CppFacts)
+    assert [nest.kind for nest in row.details.nests] == ["underfilled", "underfilled"]
+    assert how(row) == "C++, 0/2 vec"
+    assert {"underfilled", "vectorised", "scalar"} & {*row.traits} == {"underfilled"}
+    assert row.details.vector_bits == 256
 
 
 def test_loops_without_braces_and_pragmas_between_nest() -> None:

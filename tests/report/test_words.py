@@ -115,6 +115,11 @@ def test_every_code_has_a_sentence() -> None:
 ARGUMENT = {"aspect": "type", "argument": "in_ptr0", "type": "*fp32"}
 OTHERS: list[tuple[RemarkCode, dict[str, Number], str]] = [
     ("scalar-loops", {"scalar": 2, "nests": 3}, "2 of 3 loop nests are scalar; the dump does not record why"),
+    (
+        "underfilled-loops",
+        {"underfilled": 1, "nests": 2},
+        "no vector is full in 1 of 2 loop nests; the dump does not record why",
+    ),
     ("int64-indices", {}, "indices are int64"),
     ("reduction-hint", {"hint": "DEFAULT"}, "reduction hint DEFAULT"),
     (

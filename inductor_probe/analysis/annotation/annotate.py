@@ -18,7 +18,7 @@ from inductor_probe.analysis.operators import operator
 from inductor_probe.backends import backend_called
 from inductor_probe.errors import NotFoundError, near_names
 from inductor_probe.model.cause import Cause
-from inductor_probe.model.code import CppFacts, Kernel
+from inductor_probe.model.code import DECIDED_NESTS, CppFacts, Kernel
 from inductor_probe.model.cpp_program import portable_flags
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.decision import Decision
@@ -265,7 +265,7 @@ class _Annotator:
             )
             nodes = ", ".join(names) or "the node is not known"
             headings[line] = [f"loop nest {number} of {len(nests)}, {nest.kind}: {nodes}"]
-            if nest.kind in ("scalar", "vectorised"):  # a tail has no decision of its own
+            if nest.kind in DECIDED_NESTS:  # a tail has no decision of its own
                 decided += 1
                 headings[line] += [f"  {text}" for text in self._remarks(decided)]
         return headings

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from inductor_probe.analysis.graph import index_of, once_per_graph
 from inductor_probe.analysis.links import links
-from inductor_probe.model.code import CppFacts, LoopNest
+from inductor_probe.model.code import CppFacts
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.decision import Decision
 from inductor_probe.model.span import Span
@@ -43,15 +43,10 @@ def nest_span(graph: CompiledGraph, kernel: str, place: int) -> Span | None:
     defined = index_of(graph).kernels.get(kernel)
     if defined is None or defined.span is None or not isinstance(defined.details, CppFacts):
         return None
-    nest = _own_nests(defined.details)[place]
+    nest = defined.details.decided_nests[place]
     # Lines of a nest are those of the kernel's source, whose first stands where its span begins.
     above = defined.span.first - 1
     return Span(defined.span.path, above + nest.line, above + nest.last)
-
-
-def _own_nests(facts: CppFacts) -> list[LoopNest]:
-    """Return the nests that were decided about: those of tails and threads come with another."""
-    return [nest for nest in facts.nests if nest.kind in ("scalar", "vectorised")]
 
 
 def _is_of_nest(decision: Decision) -> bool:
@@ -89,8 +84,8 @@ def _nests(graph: CompiledGraph) -> dict[int, tuple[str, int]]:
         looping.sort(key=lambda decision: decision.number)
         if not isinstance(details, CppFacts):
             continue
-        kinds = [nest.kind for nest in _own_nests(details)]
-        # Of a nest without a full vector the text has the masked one.
-        if kinds == ["scalar" if decision.outcome == "scalar" else "vectorised" for decision in looping]:
+        # Of a nest of tiles and other loops the text shows that it has vectors, not always that none is full.
+        have_vectors = [nest.has_vectors for nest in details.decided_nests]
+        if have_vectors == [decision.outcome != "scalar" for decision in looping]:
             nests |= {decision.number: (kernel, place) for place, decision in enumerate(looping)}
     return nests

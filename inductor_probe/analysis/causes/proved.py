@@ -21,6 +21,7 @@ from inductor_probe.model.remark import Remark, RemarkCode, Subject
 
 _KINDS: dict[RemarkCode, DecisionKind] = {
     "scalar-loops": "vectorisation",
+    "underfilled-loops": "vectorisation",
     "int64-indices": "index-width",
     "fallback": "fallback",
     "noncontiguous-access": "layout",
@@ -67,7 +68,7 @@ def _of_text(row: KernelRow) -> Iterator[Proved]:
     subject = Subject("kernel", row.name)
     match row.details:
         case CppFacts() as facts if vectorised := facts.count("vectorised"):
-            numbers = (("vectorised", vectorised), ("nests", vectorised + facts.count("scalar")))
+            numbers = (("vectorised", vectorised), ("nests", len(facts.decided_nests)))
             remark = Remark("vectorised-loops", "passed", subject, numbers, cost, evidence, knowledge="read")
             yield "vectorisation", remark, row.nodes
         case TritonFacts(heuristic=str(heuristic), reduction_hint=hint) if "reduction" in heuristic:

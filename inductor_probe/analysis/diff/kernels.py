@@ -19,7 +19,7 @@ from inductor_probe.analysis.diff.normal_forms import normal_source, normal_type
 from inductor_probe.analysis.diff.pairing import Groups, components, pair_by_levels, pair_equal
 from inductor_probe.analysis.diff.side import ComparedGraph, called
 from inductor_probe.analysis.graph import index_of
-from inductor_probe.model.code import CppFacts, ExternCall, Kernel, Launch, TritonFacts
+from inductor_probe.model.code import DECIDED_NESTS, CppFacts, ExternCall, Kernel, Launch, TritonFacts
 from inductor_probe.model.diff import (
     CallChange,
     CodeChange,
@@ -32,8 +32,9 @@ from inductor_probe.model.diff import (
 from inductor_probe.model.proof import Proof, inferred, read
 
 _WEIGHTS: dict[str, Weight] = {
-    "heuristic": "major", "vectorised": "major", "scalar": "major", "vector_bits": "major",
-    "index_width": "major", "reduction_hint": "major", "templates": "major", "loop_nests": "major",
+    "heuristic": "major", "vectorised": "major", "underfilled": "major", "scalar": "major",
+    "vector_bits": "major", "index_width": "major", "reduction_hint": "major",
+    "templates": "major", "loop_nests": "major",
     "parallel": "minor", "threads": "minor", "collapse": "minor", "size_hints": "minor",
     "index_type": "cosmetic",
 }  # fmt: skip
@@ -115,8 +116,8 @@ def _fields(kernel: Kernel) -> dict[str, str]:
         values |= {name: getattr(details, name) for name in compared}
         values["index_width"] = details.index_width
     if isinstance(details, CppFacts):
-        values |= {kind: details.count(kind) for kind in ("vectorised", "scalar", "tail")}
-        values["loop_nests"] = details.count("vectorised") + details.count("scalar")
+        values |= {kind: details.count(kind) for kind in (*DECIDED_NESTS, "tail")}
+        values["loop_nests"] = len(details.decided_nests)
         values["tiles"] = details.tiles
     elif isinstance(details, TritonFacts):
         values |= dict(details.meta)

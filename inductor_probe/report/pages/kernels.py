@@ -129,8 +129,7 @@ def how(row: KernelRow) -> str:
             kind = "C++ template" if row.kind == "template" else "C++"
             if not nests:
                 return f"{kind}, no loop"
-            vectorised, scalar = facts.count("vectorised"), facts.count("scalar")
-            return f"{kind}, {vectorised}/{vectorised + scalar} vec"
+            return f"{kind}, {facts.count('vectorised')}/{len(facts.decided_nests)} vec"
         case TritonFacts() as facts:
             words = [_KINDS.get(row.kind, row.kind.replace("_", " "))]
             words += [word for word in (facts.reduction_hint, facts.tile_hint) if word]
@@ -228,26 +227,26 @@ def _layout(item: Passed) -> str:
 
 
 def _causes(row: KernelRow) -> dict[int, str]:
-    """Return by its first line why each loop nest is scalar, as far as that is recorded."""
-    nests = row.details.nests if isinstance(row.details, CppFacts) else ()
-    decided = [nest for nest in nests if nest.kind in ("scalar", "vectorised")]
+    """Return by its first line why each loop nest has no full vector, as far as that is recorded."""
+    decided = row.details.decided_nests if isinstance(row.details, CppFacts) else ()
     return {
         nest.line: short_cause(decision)
         for nest, decision in zip(decided, row.decisions, strict=False)
-        if nest.kind == "scalar"
+        if nest.kind != "vectorised"
     }
 
 
 def _nest(nest: LoopNest, above: int, cause: str | None) -> list[Cell]:
     """`vectorised`, `x0 1024 (omp for) > x1 768 by 16`: the loops from the outermost to the innermost.
 
-    Behind those of a scalar nest stands the recorded cause, or what its text has where none is recorded.
+    Behind those of a nest without full vectors stands the recorded cause, or what its text has where none is
+    recorded.
     """
     loops = " > ".join(map(_loop, nest.order))
     tile = f", transposing tiles of {'x'.join(map(str, nest.tile))}" if nest.tile else ""
     features = ", ".join(FEATURES[feature] for feature in nest.features)
     why = f": {cause}" if cause else f"; it has {features}" if features else ""
-    style = {"vectorised": "green", "scalar": "yellow"}.get(nest.kind, "dim")
+    style = {"vectorised": "green", "underfilled": "yellow", "scalar": "yellow"}.get(nest.kind, "dim")
     lines = (f"lines {above + nest.line}-{above + nest.last}", "dim")
     return [(nest.kind, style), f"{loops}{tile}{why}", lines]
 

@@ -31,6 +31,10 @@ _KERNEL_WORDS: Mapping[str, str] = {  # on the page of another subject the kerne
         "{scalar} of {nests:# loop nest} {scalar:?is/are} scalar[ ({traffic})]"
         "{cause|'; the dump does not record why'}"
     ),
+    "underfilled-loops": (
+        "no vector is full in {underfilled} of {nests:# loop nest}[ ({traffic})]"
+        "{cause|'; the dump does not record why'}"
+    ),
     "int64-indices": "indices are int64[ ({traffic})]",
     "reduction-hint": "reduction hint {hint}[ ({traffic})]",
     "unaligned-pointers": (
