@@ -48,6 +48,8 @@ def dump(
     target: str | None = None,
     out: Path | None = None,
     stdout_to_stderr: bool = False,
+    env: Mapping[str, str] | None = None,
+    output: Path | None = None,
 ) -> Run:
     """Run a script that calls `torch.compile` in a child process, and return what inductor dumped.
 
@@ -66,9 +68,12 @@ def dump(
             what is compiled for it does not run.
         out: folder for `torch_compile_debug`, the working folder by default.
         stdout_to_stderr: keep the script's output off stdout.
+        env: variables of the environment for the script alone, set before it imports anything.
+        output: a file for all that the script prints, on both streams.
 
     Raises:
-        NotFoundError: no such script or target. ProbeError: cases or knobs for a script that has none.
+        NotFoundError: no such script or target. ProbeError: cases or knobs for a script that has none, or a
+            variable that a dump needs itself.
     """
     from inductor_probe import capture
 
@@ -83,6 +88,8 @@ def dump(
         target=target,
         out=out,
         stdout_to_stderr=stdout_to_stderr,
+        env=env,
+        output=output,
     )
     return Run(read_run(result.run), result.not_remembered)
 

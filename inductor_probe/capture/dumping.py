@@ -16,7 +16,7 @@ from types import FrameType
 from typing import Any
 
 from inductor_probe.capture.folders import make_folder
-from inductor_probe.capture.process import INTERRUPTIONS, ChildOptions, Program
+from inductor_probe.capture.process import INTERRUPTIONS, ChildOptions, Program, check_variables
 from inductor_probe.capture.scripts import script_arguments
 from inductor_probe.capture.torch_settings import is_setting
 from inductor_probe.errors import ProbeError, RunFailedError
@@ -39,6 +39,7 @@ class Request:
     root: str
     stdout_to_stderr: bool
     program: Program
+    variables: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,8 @@ def dump(
     out: Path | None = None,
     stdout_to_stderr: bool = False,
     program: Program | None = None,
+    env: Mapping[str, str] | None = None,
+    output: Path | None = None,
 ) -> DumpResult:
     """Run `script` in a child process with empty inductor caches, and keep what inductor dumps.
 
@@ -76,16 +79,18 @@ def dump(
 
     Args: see `inductor_probe.dump`. Without `out`, TORCH_COMPILE_DEBUG_DIR is used, else the working folder.
         program: what runs the script in the child, if not `child.py` itself.
+        output: a file for all that the script prints, on both streams; None leaves it where ours goes.
 
     Raises:
         NotFoundError: there is no such target.
         UnreadableError, ProbeError: the script cannot be read; cases or knobs for a script that is not a
-            scenario; nothing can be written to `out`.
+            scenario; a variable that the dump needs itself; nothing can be written to `out`.
         RunFailedError: Python could not be started, or the program did not start the script.
     """
     settings = {name: value for name, value in (knobs or {}).items() if is_setting(name)}
     knobs = {name: value for name, value in (knobs or {}).items() if name not in settings}
     arguments = script_arguments(script, args, cases, knobs)
+    check_variables(env or {})
     root = Path(out or os.environ.get("TORCH_COMPILE_DEBUG_DIR") or Path.cwd()).absolute()
     make_folder(root)
     request = Request(
@@ -101,8 +106,9 @@ def dump(
             target=find_gpu_target(target).name if target else None,
         ),
         root=str(root),
-        stdout_to_stderr=stdout_to_stderr,
+        stdout_to_stderr=stdout_to_stderr or output is not None,
         program=program or Program(),
+        variables=tuple((env or {}).items()),
     )
     their_control, control = os.pipe()
     answer, their_answer = os.pipe()
@@ -115,7 +121,7 @@ def dump(
             # Blocked until the supervisor is ready for signals, and has the request before the first of them.
             before = signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTIONS)
             try:
-                supervisor = _start_supervisor(their_control, their_answer)
+                supervisor = _start_supervisor(their_control, their_answer, output)
                 with suppress(BrokenPipeError), os.fdopen(os.dup(control), "wb") as pipe:  # else: no answer
                     # A line. Bytes of a path that are not text become surrogates, which JSON escapes.
                     pipe.write(json.dumps(to_json(request)).encode() + b"\n")
@@ -134,11 +140,13 @@ def dump(
     return from_json(DumpResult, reply)
 
 
-def _start_supervisor(control: int, answer: int) -> subprocess.Popen[bytes]:
-    """Start the supervisor with its ends of the pipes, and close them here."""
+def _start_supervisor(control: int, answer: int, output: Path | None) -> subprocess.Popen[bytes]:
+    """Start the supervisor with its ends of the pipes, and close them here; `output` is its stderr."""
     command = [sys.executable, str(_SUPERVISOR), str(control), str(answer)]
     try:
-        return subprocess.Popen(command, pass_fds=(control, answer))
+        with ExitStack() as opened:
+            stderr = opened.enter_context(output.open("wb")) if output else None
+            return subprocess.Popen(command, pass_fds=(control, answer), stderr=stderr)
     except OSError as error:
         raise RunFailedError(f"cannot start {sys.executable}: {error.strerror or error}") from error
     finally:

@@ -27,6 +27,9 @@ from inductor_probe.capture.torch_places import wrap
 from inductor_probe.machine.targets import find_gpu_target
 from inductor_probe.model.manifest import LOGS_DIR
 
+_COMPILING = ("entire_frame_compile", "entire_backward_compile")
+"""What dynamo calls the phases that together are all of compiling: torch/_dynamo/utils.py."""
+
 
 def install(events: EventLog, staging: Path, options: ChildOptions) -> None:
     """Register hooks for torch's modules. Call it before the script runs, from a process without torch."""
@@ -158,6 +161,10 @@ def _add_torch_facts(facts: dict[str, Any], events: EventLog) -> None:
     torch: Any = sys.modules["torch"]
     if dynamo := sys.modules.get("torch._dynamo.utils"):
         facts["compiled_frames"] = dynamo.counters["stats"]["unique_graphs"]
+        # What its `calculate_time_spent` adds up; in nanoseconds.
+        spent = getattr(dynamo, "cumulative_time_spent_ns", {})
+        phases = [spent[phase] for phase in _COMPILING if phase in spent]
+        facts["compile_s"] = round(sum(phases) / 1e9, 3) if phases else None
     facts["torch"] = str(torch.__version__)
     if triton := sys.modules.get("triton"):
         facts["triton"] = getattr(triton, "__version__", None)

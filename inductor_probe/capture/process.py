@@ -21,7 +21,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from types import FrameType
 
-from inductor_probe.errors import RunFailedError
+from inductor_probe.errors import ProbeError, RunFailedError
 from inductor_probe.model.manifest import PARENT_GONE, Outcome
 
 CHILD = Path(__file__).with_name("child.py")
@@ -37,6 +37,7 @@ _SAME_S = 2.0
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36  # both from linux/prctl.h
 _PARENT = 1  # of the fields of /proc/<pid>/stat after the name
+_OF_PYTHON = ("PYTHONHOME", "PYTHONPATH", "PYTHONSAFEPATH", "PYTHONNOUSERSITE")
 _TERM_S = 2.0
 """How long the processes below may take to end themselves; as long again until SIGKILL is given up."""
 _AGAIN_S = 0.02
@@ -97,8 +98,11 @@ def environment(root: Path, caches: Path) -> dict[str, str]:
 
     A cached graph is not compiled, so that a second run would dump nothing (pytorch #152374).
     """
+    return {**os.environ, **_of_dump(root, caches)}
+
+
+def _of_dump(root: Path, caches: Path) -> dict[str, str]:
     return {
-        **os.environ,
         "TORCH_COMPILE_DEBUG": "1",
         "TORCH_COMPILE_DEBUG_DIR": str(root),
         "TORCHINDUCTOR_CACHE_DIR": str(caches / "inductor"),
@@ -108,6 +112,24 @@ def environment(root: Path, caches: Path) -> dict[str, str]:
         "TORCHINDUCTOR_FX_GRAPH_REMOTE_CACHE": "0",
         "TORCHINDUCTOR_AUTOGRAD_REMOTE_CACHE": "0",
     }
+
+
+def check_variables(variables: Mapping[str, str]) -> None:
+    """Refuse variables that would take away what a dump rests on.
+
+    Raises:
+        ProbeError: a dump sets it itself, Python would not start, or it is no name of a variable.
+    """
+    for name, value in variables.items():
+        if not name or "=" in name or "\0" in name + value:
+            raise ProbeError(f"invalid variable {name!r}: write --env NAME=VALUE")
+        if name in _of_dump(Path(), Path()):
+            raise ProbeError(f"--env {name}: a dump sets it itself, to find empty caches and its own folder")
+        if name in _OF_PYTHON:
+            raise ProbeError(
+                f"--env {name}: Python would not find what probe puts into the script",
+                "export it for all of probe where it is meant so",
+            )
 
 
 def run_child(

@@ -141,7 +141,7 @@ class Recording:
 
     def _manifest(self, ended: Ended) -> Manifest:
         # Slow to import, and not needed before the script runs, which takes longer to import torch.
-        from inductor_probe.machine.facts import machine, variables, versions  # noqa: PLC0415
+        from inductor_probe.machine.facts import is_secret, machine, variables, versions  # noqa: PLC0415
 
         request, history = self._request, self._history
         return Manifest(
@@ -163,9 +163,14 @@ class Recording:
             limit_hits=tuple(history.limit_hits),
             notes=tuple(dict.fromkeys(history.notes)),
             ended_by=ended.ended_by,
-            environment=variables(os.environ),
+            environment=variables({**os.environ, **dict(request.variables)}),
             settings=request.child.settings,
             gpu=self._simulated_gpu(),
+            variables=tuple(
+                (name, "(not recorded)" if is_secret(name, value) else value)
+                for name, value in request.variables
+            ),
+            compile_s=history.end.get("compile_s"),
         )
 
     def _simulated_gpu(self) -> SimulatedGpu | None:

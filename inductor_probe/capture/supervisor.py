@@ -40,6 +40,7 @@ def supervise(request: Request, control: int) -> DumpResult:
             command,
             {
                 **environment(Path(request.root), folder.path),
+                **dict(request.variables),
                 **(targets.ENVIRONMENT if request.child.target else {}),
                 **program.settings,
             },

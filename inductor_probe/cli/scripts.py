@@ -44,6 +44,23 @@ SETTINGS = click.option(
     "--set", "knobs", multiple=True, type=KNOB, callback=_settings, metavar="NAME=VALUE",
     help="Set a knob of the scenario, or a setting of torch (inductor.cpp.simdlen=256).",
 )  # fmt: skip
+
+
+def _variables(ctx: click.Context, param: click.Parameter, pairs: tuple[str, ...]) -> dict[str, str]:
+    """Return what `--env NAME=VALUE` sets."""
+    variables = dict(pair.partition("=")[::2] for pair in pairs)
+    for pair in pairs:
+        if not pair.partition("=")[0] or "=" not in pair:
+            raise ProbeError(
+                f"invalid variable --env {pair}: write NAME=VALUE", "for example --env OMP_NUM_THREADS=1"
+            )
+    return variables
+
+
+VARIABLES = click.option(
+    "--env", multiple=True, callback=_variables, metavar="NAME=VALUE",
+    help="Set a variable of the environment, for the script alone.",
+)  # fmt: skip
 _SCRIPT = (
     click.argument("script", type=SCRIPT),
     click.argument("args", nargs=-1, metavar="[-- ARGS]"),
@@ -56,6 +73,7 @@ _SCRIPT = (
 
 @command(
     *_SCRIPT,
+    VARIABLES,
     click.option("--label", help="A name to find the run by."),
     click.option(
         "--save-inputs", is_flag=True, help="Keep every graph's real inputs, and constants of any size."

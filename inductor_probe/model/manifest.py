@@ -224,6 +224,9 @@ class Manifest:
             with them; None in manifests from before they were kept.
         settings: of torch that the dump was made with (`--set inductor.cpp.simdlen=256`).
         gpu: the GPU that was simulated (`--target`); None where the machine's own was used, or none.
+        variables: of the environment that the script alone was given (`--env OMP_NUM_THREADS=1`).
+        compile_s: seconds that torch spent compiling in all, from dynamo to loaded kernels, with empty caches
+            and with what records decisions; None where it was not told.
     """
 
     command: tuple[str, ...]
@@ -247,6 +250,8 @@ class Manifest:
     environment: tuple[tuple[str, str], ...] | None = None
     settings: tuple[tuple[str, str], ...] = ()
     gpu: SimulatedGpu | None = None
+    variables: tuple[tuple[str, str], ...] = ()
+    compile_s: float | None = None
 
     @property
     def ending(self) -> tuple[tuple[str, int | str], ...]:
