@@ -13,6 +13,7 @@ from inductor_probe.discovery.discover import find
 from inductor_probe.discovery.walk import runs_below
 from inductor_probe.errors import NotFoundError, ProbeError
 from inductor_probe.files import LARGEST_JSON, read_text
+from inductor_probe.model.flip import Flip, parse_flip
 from inductor_probe.reader.debug_dir import read_run
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def dump(
     save_inputs: bool = False,
     record: bool = True,
     target: str | None = None,
+    flips: Sequence[Flip | str] = (),
     out: Path | None = None,
     stdout_to_stderr: bool = False,
     env: Mapping[str, str] | None = None,
@@ -66,6 +68,8 @@ def dump(
         record: record what inductor decides, and why (`probe why`).
         target: a GPU to generate code for (`h200`) in place of the machine's own: it is simulated, and
             what is compiled for it does not run.
+        flips: decisions to turn, each for one subject (`"scalar op0"`); `run.manifest.flip_results` says
+            what became of them.
         out: folder for `torch_compile_debug`, the working folder by default.
         stdout_to_stderr: keep the script's output off stdout.
         env: variables of the environment for the script alone, set before it imports anything.
@@ -86,6 +90,7 @@ def dump(
         save_inputs=save_inputs,
         record=record,
         target=target,
+        flips=[parse_flip(flip) if isinstance(flip, str) else flip for flip in flips],
         out=out,
         stdout_to_stderr=stdout_to_stderr,
         env=env,

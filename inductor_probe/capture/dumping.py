@@ -22,6 +22,7 @@ from inductor_probe.capture.torch_settings import is_setting
 from inductor_probe.errors import ProbeError, RunFailedError
 from inductor_probe.machine.targets import find_gpu_target
 from inductor_probe.model.codec import from_json, to_json
+from inductor_probe.model.flip import Flip
 
 _SUPERVISOR = Path(__file__).with_name("supervisor.py")
 
@@ -65,6 +66,7 @@ def dump(
     save_inputs: bool = False,
     record: bool = True,
     target: str | None = None,
+    flips: Sequence[Flip] = (),
     out: Path | None = None,
     stdout_to_stderr: bool = False,
     program: Program | None = None,
@@ -104,6 +106,7 @@ def dump(
             record,
             tuple(settings.items()),
             target=find_gpu_target(target).name if target else None,
+            flips=tuple(flips),
         ),
         root=str(root),
         stdout_to_stderr=stdout_to_stderr or output is not None,

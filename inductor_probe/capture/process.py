@@ -22,6 +22,7 @@ from pathlib import Path
 from types import FrameType
 
 from inductor_probe.errors import ProbeError, RunFailedError
+from inductor_probe.model.flip import Flip
 from inductor_probe.model.manifest import PARENT_GONE, Outcome
 
 CHILD = Path(__file__).with_name("child.py")
@@ -69,12 +70,14 @@ class ChildOptions:
         save_inputs: keep the bytes of graphs' inputs. record: record what inductor decides.
         settings: of torch, with their values as text (`inductor.cpp.simdlen`, `256`): see `torch_settings`.
         target: the GPU to simulate, if one: see `targets`.
+        flips: decisions to turn: see `flips`.
     """
 
     save_inputs: bool = False
     record: bool = True
     settings: tuple[tuple[str, str], ...] = ()
     target: str | None = None
+    flips: tuple[Flip, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,8 @@ from inductor_probe.capture.process import Ended
 from inductor_probe.errors import ProbeError, RunFailedError
 from inductor_probe.files import write_whole
 from inductor_probe.machine.targets import find_gpu_target
+from inductor_probe.model.codec import from_json
+from inductor_probe.model.flip import FlipResult
 from inductor_probe.model.manifest import (
     MANIFEST_NAME,
     BufferOrigin,
@@ -171,6 +173,8 @@ class Recording:
                 for name, value in request.variables
             ),
             compile_s=history.end.get("compile_s"),
+            flips=request.child.flips,
+            flip_results=tuple(history.flip_results),
         )
 
     def _simulated_gpu(self) -> SimulatedGpu | None:
@@ -192,6 +196,7 @@ class History:
     notes: list[Note] = field(default_factory=list)
     end: Mapping[str, Any] = field(default_factory=dict)
     substitutes: list[Substitute] = field(default_factory=list)
+    flip_results: list[FlipResult] = field(default_factory=list)
     guards: dict[str | None, tuple[str, ...]] = field(default_factory=dict)
     """Of the latest recompile with that compile id."""
 
@@ -221,10 +226,16 @@ class History:
                 self.limit_hits.append(read_limit_hit(event["message"]))
             case "note":
                 self.notes.append(Note(event["code"], tuple(event["values"].items())))
-            case "substitute":
-                self.substitutes.append(event["code"])
+            case "substitute" | "flip":
+                self._append(event)
             case "end":
                 self.end = event
+
+    def _append(self, event: Mapping[str, Any]) -> None:
+        if event["event"] == "flip":
+            self.flip_results.append(from_json(FlipResult, event["result"]))
+        else:
+            self.substitutes.append(event["code"])
 
     def _update(self, path: str, **changes: Any) -> None:
         if path in self.graphs:

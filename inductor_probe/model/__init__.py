@@ -8,6 +8,7 @@ layouts, links              concluded: how buffers lie and are reached; user's l
 nodes, kernels, formula     concluded: a row a node, a row a kernel, a loop body as mathematics
 fusion, autotuning          concluded: what was fused and why, what a template was chosen among
 pages, diff, check, runs    concluded: a page of a name, two graphs compared, a dump as a whole, runs on disk
+flip                        a decision that is to be turned by name, and what became of that
 timing, bench, cpp_program  bench files: what they measured, what that says; a kernel as a C++ program
 health                      whether a machine is fit for dumps and timings
 """

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from inductor_probe.model.flip import Flip, FlipResult
+
 MANIFEST_NAME = "probe.json"
 LOGS_DIR = "probe_logs"
 """Folder in a run with the compiler's own logs, one file an artifact: `fusion.log`."""
@@ -227,6 +229,7 @@ class Manifest:
         variables: of the environment that the script alone was given (`--env OMP_NUM_THREADS=1`).
         compile_s: seconds that torch spent compiling in all, from dynamo to loaded kernels, with empty caches
             and with what records decisions; None where it was not told.
+        flips: decisions that were to be turned by name. flip_results: what became of each in each graph.
     """
 
     command: tuple[str, ...]
@@ -252,6 +255,8 @@ class Manifest:
     gpu: SimulatedGpu | None = None
     variables: tuple[tuple[str, str], ...] = ()
     compile_s: float | None = None
+    flips: tuple[Flip, ...] = ()
+    flip_results: tuple[FlipResult, ...] = ()
 
     @property
     def ending(self) -> tuple[tuple[str, int | str], ...]:
