@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast
 
 from inductor_probe.model.codec import written
 from inductor_probe.model.decision import Decision
@@ -174,10 +174,18 @@ class CallChange:
 
 @dataclass(frozen=True, slots=True)
 class DecisionChange:
-    """A recorded decision about matched nodes or buffers with another outcome, or another cause."""
+    """A recorded decision about matched nodes or buffers, or the graph, with another outcome or cause.
 
-    a: Decision
-    b: Decision
+    None: on that side, which has the subject and recorded that kind, torch took no such decision.
+    """
+
+    a: Decision | None
+    b: Decision | None
+
+    @property
+    def decision(self) -> Decision:
+        """The decision of A, or that of B where A has none."""
+        return cast(Decision, self.a or self.b)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,8 +16,11 @@ from inductor_probe.analysis.diff.graphs import diff_graphs
 from inductor_probe.analysis.diff.kernels import code_diff
 from inductor_probe.analysis.diff.normal_forms import normal_source
 from inductor_probe.model.code import Kernel
-from inductor_probe.model.decision import Decision, Decisions, TorchFrame
+from inductor_probe.model.decision import CauseCode, Decision, Decisions, Outcome, TorchFrame
 from inductor_probe.model.diff import GraphDiff, MissingPart
+from inductor_probe.report.pages.diff import diff_page
+from inductor_probe.report.terminal import to_text
+from inductor_probe.report.words.diff import headlines
 from tests.analysis.graphs import folder_of, read_at
 from tests.conftest import all_graph_dirs
 
@@ -204,6 +207,47 @@ def test_nodes_that_one_side_fused_have_what_keeps_them_apart_on_the_other(tmp_p
     ]
     assert [(change.a, change.b) for change in diff_graphs(*sides).decisions] == [(fused, refused)]
     assert [(change.a, change.b) for change in diff_graphs(*reversed(sides)).decisions] == [(refused, fused)]
+
+
+def decided(number: int, outcome: Outcome, cause: CauseCode, *group: str) -> Decision:
+    place = TorchFrame("torch/_inductor/codegen/cpp.py", "CppKernelProxy.codegen_functions", 1)
+    return Decision(number, "vectorisation", "node", (group,), outcome, cause, (), place)
+
+
+def decisions_diff(a: Sequence[Decision], b: Sequence[Decision]) -> GraphDiff:
+    graph = read_at(folder_of(LAYERNORM_GRAD))
+    sides = (
+        replace(graph, read_decisions=partial(Decisions, "2.13.0", ("vectorisation",), tuple(decisions)))
+        for decisions in (a, b)
+    )
+    return diff_graphs(*sides)
+
+
+def test_a_decision_that_only_one_side_took_is_said() -> None:
+    first, second, *_ = first_group().split("_")
+    loops = decided(1, "vectorised", "contiguous-only-loop", first)
+    tail = decided(2, "masked-tail", "partial-vector", first)
+    other = decided(3, "masked-tail", "partial-vector", second)
+    gone = decided(4, "masked-tail", "partial-vector", "op99")  # of a node that the other side has not
+    diff = decisions_diff([loops, tail, other, gone], [loops])
+    assert [(change.a, change.b) for change in diff.decisions] == [(tail, None), (other, None)]
+    diff = decisions_diff([loops], [loops, tail, other, gone])
+    assert [(change.a, change.b) for change in diff.decisions] == [(None, tail), (None, other)]
+    page = to_text(list(diff_page(diff, lambda: ())))
+    assert f"vectorisation of {first}, {second}\n" in page
+    assert "- no such decision\n" in page
+    assert headlines(diff)[0].endswith("; only 2 decisions differ")
+
+
+def test_a_decision_about_nodes_that_are_grouped_otherwise_is_compared_with_its_parts() -> None:
+    first, second, *_ = first_group().split("_")
+    both = decided(1, "vectorised", "contiguous-only-loop", first, second)
+    alike = decided(1, "vectorised", "most-contiguous-loop", first)
+    scalar = decided(2, "scalar", "short-inner-range", second)
+    diff = decisions_diff([both], [alike, scalar])
+    assert [(change.a, change.b) for change in diff.decisions] == [(both, scalar)]
+    diff = decisions_diff([alike, scalar], [both])
+    assert [(change.a, change.b) for change in diff.decisions] == [(scalar, both)]
 
 
 def test_edited_kernel_code_is_counted_and_shown(edited: Callable[..., GraphDiff]) -> None:

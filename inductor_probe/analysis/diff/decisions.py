@@ -2,37 +2,73 @@
 
 Decisions are matched by what they are about: the kind and question, and the nodes or buffers of A under the
 names of their partners in B. For example `vectorisation of op0, op1` of A is that of `op0, op2` of B where
-op1 is matched with op2. A decision whose subjects are grouped otherwise in B has no partner; of nodes that
-one side fused and the other did not, it is what finally decided about them on each side.
+op1 is matched with op2. Where subjects are grouped otherwise in B, it is compared with those of B about a
+part of them: op0 and op1 were one loop nest, and now op1 is scalar. A decision without such a partner is
+one that torch did not take on the other side, if all that it is about is there, too: a node that has no
+tail any more. Of nodes that one side fused and the other did not, it is what finally decided about them on
+each side.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from itertools import combinations, islice
+from typing import NamedTuple
 
 from inductor_probe.analysis.diff.matching import Matching
 from inductor_probe.analysis.fusion.recorded import decision_of_pair
 from inductor_probe.model.debug_dir import CompiledGraph
-from inductor_probe.model.decision import Decision, DecisionKind
+from inductor_probe.model.decision import Decision, DecisionKind, Outcome, SubjectType
 from inductor_probe.model.diff import DecisionChange, FusionChange
 
 _MOST_PAIRS = 16
 """Pairs of groups of one change that are looked up: a group of 40 nodes that fell apart has 780."""
 
 
+class _Key(NamedTuple):
+    """What a decision is about, under the names of B."""
+
+    kind: DecisionKind
+    question: frozenset[Outcome]
+    subject_type: SubjectType
+    groups: frozenset[frozenset[str]]
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset().union(*self.groups)
+
+
 def decision_changes(matching: Matching) -> tuple[DecisionChange, ...]:
-    """Return the decisions with another outcome or another cause, in the order in which A took them."""
+    """Return the decisions with another outcome or another cause, or on one side only.
+
+    They come in the order in which A took them, those of B alone last.
+    """
     a, b = matching.a.graph.decisions, matching.b.graph.decisions
     if a is None or b is None:
         return ()
     kinds = {*a.recorders} & {*b.recorders}
-    partners = _by_subject(matching.b.graph, kinds, {}, {})
-    changes = []
-    for key, decision in _by_subject(matching.a.graph, kinds, matching.nodes, matching.buffers).items():
-        other = partners.get(key)
-        if other is not None and (decision.outcome, decision.cause) != (other.outcome, other.cause):
-            changes.append(DecisionChange(decision, other))
+    of_a = _by_subject(matching.a.graph, kinds, matching.nodes, matching.buffers)
+    of_b = _by_subject(matching.b.graph, kinds, {}, {})
+    there = {"node": {*matching.nodes.values()}, "buffer": {*matching.buffers.values()}}
+    same_devices = matching.a.devices == matching.b.devices
+    parts_a, parts_b = _by_part(of_a), _by_part(of_b)
+    changes: dict[DecisionChange, None] = {}
+    for key, decision in of_a.items():
+        if other := of_b.get(key):
+            if (decision.outcome, decision.cause) != (other.outcome, other.cause):
+                changes[DecisionChange(decision, other)] = None
+            continue
+        parts = _about_parts(key, parts_b)
+        others = (of_b[part] for part in parts if part not in of_a)
+        changes |= {
+            DecisionChange(decision, other): None for other in others if decision.outcome != other.outcome
+        }
+        if not parts and same_devices and _can_be_missed(key, there):
+            changes[DecisionChange(decision, None)] = None
+    for key, decision in of_b.items():
+        is_alone = key not in of_a and not _about_parts(key, parts_a)
+        if is_alone and same_devices and _can_be_missed(key, there):
+            changes[DecisionChange(None, decision)] = None
     return tuple(changes)
 
 
@@ -59,27 +95,48 @@ def pair_changes(matching: Matching, groups: Sequence[FusionChange]) -> tuple[De
 
 
 def _by_subject(
-    graph: CompiledGraph,
-    kinds: set[DecisionKind],
-    nodes: Mapping[str, str],
-    buffers: Mapping[str, str],
-) -> dict[Hashable, Decision]:
+    graph: CompiledGraph, kinds: set[DecisionKind], nodes: Mapping[str, str], buffers: Mapping[str, str]
+) -> dict[_Key, Decision]:
     """Return the last decision of each question about each subject, under the names of the other side."""
-    return dict(_keyed(graph, kinds, nodes, buffers))
-
-
-def _keyed(
-    graph: CompiledGraph,
-    kinds: set[DecisionKind],
-    nodes: Mapping[str, str],
-    buffers: Mapping[str, str],
-) -> Iterator[tuple[Hashable, Decision]]:
-    names = {"node": nodes, "buffer": buffers}
+    names: Mapping[SubjectType, Mapping[str, str]] = {"node": nodes, "buffer": buffers, "graph": {}}
+    decided: dict[_Key, Decision] = {}
     for decision in graph.decisions.decisions if graph.decisions else ():
         if decision.speculative or decision.kind not in kinds or decision.subject_type not in names:
             continue
         partner = names[decision.subject_type]
+        taken = {*partner.values()}  # what has no partner is not that which is called so in B
         groups = frozenset(
-            frozenset(partner.get(name, name) for name in group) for group in decision.subjects
+            frozenset(partner.get(name, f"{name} of A" if name in taken else name) for name in group)
+            for group in decision.subjects
         )
-        yield (decision.kind, decision.question, decision.subject_type, groups), decision
+        decided[_Key(decision.kind, decision.question, decision.subject_type, groups)] = decision
+    return decided
+
+
+def _by_part(decided: Iterable[_Key]) -> dict[Hashable, list[_Key]]:
+    """Return the keys by each name that they are about."""
+    parts: dict[Hashable, list[_Key]] = {}
+    for key in decided:
+        for name in key.names:
+            parts.setdefault((key.kind, key.question, key.subject_type, name), []).append(key)
+    return parts
+
+
+def _about_parts(key: _Key, parts: Mapping[Hashable, list[_Key]]) -> tuple[_Key, ...]:
+    """Return the keys of the other side with the same question about some of the same names.
+
+    Pairs have none: of another pair torch asks another question.
+    """
+    if len(key.groups) > 1:
+        return ()
+    found = (parts.get((key.kind, key.question, key.subject_type, name), ()) for name in sorted(key.names))
+    return tuple(dict.fromkeys(other for others in found for other in others if len(other.groups) == 1))
+
+
+def _can_be_missed(key: _Key, there: Mapping[str, Collection[str]]) -> bool:
+    """Whether it says something that the other side has no such decision: all it is about is on both.
+
+    Which pairs the scheduler tries changes with each fusion before: `pair_changes` has those that matter.
+    """
+    names = there.get(key.subject_type, ())
+    return key.kind != "fusion" and all(name in names for name in key.names)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from inductor_probe.model.decision import Decision
 from inductor_probe.model.diff import (
     BufferChange,
     CallChange,
@@ -30,10 +31,12 @@ from inductor_probe.report.document import (
 )
 from inductor_probe.report.words.causes.sentences import kind_words, names_of, sentence
 from inductor_probe.report.words.diff import (
+    NOT_DECIDED,
     buffer_words,
     cosmetic_words,
     count_name,
     count_words,
+    decision_words,
     fact_words,
     headlines,
     is_of_environment,
@@ -44,6 +47,7 @@ from inductor_probe.report.words.diff import (
     shared_facts,
     statement_words,
 )
+from inductor_probe.report.words.templates import listed
 
 _MOST_ENTRIES = 8
 """So many entries of a section are shown, unless all are asked for."""
@@ -147,7 +151,7 @@ def _graph(diff: GraphDiff, everything: bool, environment: Sequence[FactChange] 
     sections: tuple[tuple[str, list[_Entry]], ...] = (
         ("outputs", list(_buffers(diff.outputs, everything))),
         ("inputs", list(_buffers(diff.inputs, everything))),
-        ("decisions", [_decision(change) for change in diff.decisions]),
+        ("decisions", list(_decisions(diff.decisions))),
         ("computation", [_node(node) for node in diff.nodes if node.a and node.b]),
         ("kernels", list(_kernels(diff, everything))),
         ("library calls", [_call(call) for call in diff.calls]),
@@ -211,12 +215,30 @@ def _node(node: NodeChange) -> _Entry:
     return (f"{names_words(node.a, node.b)}: {kind}{proof_words(node.proof)}", "bold"), lines
 
 
-def _decision(change: DecisionChange) -> _Entry:
-    names = names_words(*("_".join(names_of(side)) for side in (change.a, change.b)))
-    return (f"{kind_words(change.a.kind)} of {names}", "bold"), [
-        (f"- {sentence(change.a)}", "red"),
-        (f"+ {sentence(change.b)}", "green"),
-    ]
+def _decisions(changes: Sequence[DecisionChange]) -> Iterator[_Entry]:
+    """Yield changed decisions; those that one side took alone, alike for several subjects, as one."""
+    alone: dict[tuple[str, str, bool], list[DecisionChange]] = {}
+    for change in changes:
+        if change.a and change.b:
+            names = names_words(*(_subject(side) for side in (change.a, change.b)))
+            yield (
+                (f"{kind_words(change.a.kind)} of {names}", "bold"),
+                [(f"- {sentence(change.a)}", "red"), (f"+ {sentence(change.b)}", "green")],
+            )
+        else:
+            decision = change.decision
+            key = (decision.kind, decision_words(decision), change.a is None)
+            alone.setdefault(key, []).append(change)
+    for (_, words, is_new), alike in alone.items():
+        decision = alike[0].decision
+        names = listed([_subject(change.decision) for change in alike], _MOST_NODES)
+        text = sentence(decision) if len(alike) == 1 else words
+        a, b = (NOT_DECIDED, text) if is_new else (text, NOT_DECIDED)
+        yield (f"{kind_words(decision.kind)} of {names}", "bold"), [(f"- {a}", "red"), (f"+ {b}", "green")]
+
+
+def _subject(decision: Decision) -> str:
+    return "_".join(names_of(decision)) or "the graph"
 
 
 def _statement(sign: str, statement: Statement | None, style: str) -> Inline:

@@ -25,6 +25,7 @@ from inductor_probe.report.words.causes.sentences import short_cause
 from inductor_probe.report.words.templates import fill, listed
 
 EQUAL = "A and B compute the same with the same code"
+NOT_DECIDED = "no such decision"
 _NAMED = 3
 """More things of a kind than that are counted, not named."""
 _SINGULAR = {"launches": "launch", "copies": "copy"}
@@ -82,9 +83,16 @@ def headlines(diff: GraphDiff) -> tuple[str, ...]:
     if not diff.equal:
         return tuple(_headlines(diff))
     cosmetic = cosmetic_words(diff)
-    causes = f"only the cause of {counted(len(diff.decisions), 'decision')} differs" if diff.decisions else ""
+    causes = _causes(diff.decisions) if diff.decisions else ""
     rest = f"only names and spelling differ: {cosmetic}" if cosmetic else causes or "nothing differs"
     return f"{EQUAL}; {rest}", *_operations(diff)
+
+
+def _causes(changes: tuple[DecisionChange, ...]) -> str:
+    number = counted(len(changes), "decision")
+    if all(change.a and change.b and change.a.outcome == change.b.outcome for change in changes):
+        return f"only the cause of {number} differs"
+    return f"only {number} {'differs' if len(changes) == 1 else 'differ'}"
 
 
 def summary_words(diff: GraphDiff | RunDiff) -> tuple[str, ...]:
@@ -181,7 +189,7 @@ def _decisions(changes: tuple[DecisionChange, ...]) -> Iterator[str]:
     """Yield which decisions fell otherwise and why on both sides, equal changes in one sentence."""
     groups: dict[str, list[str]] = {}
     for change in changes:
-        about = "_".join(name for group in change.a.subjects for name in group)
+        about = "_".join(name for group in change.decision.subjects for name in group) or "the graph"
         a, b = decision_words(change.a), decision_words(change.b)
         groups.setdefault(f"{a} -> {b}", []).append(about)
     for text, names in list(groups.items())[:_NAMED]:
@@ -191,8 +199,10 @@ def _decisions(changes: tuple[DecisionChange, ...]) -> Iterator[str]:
         yield f"{counted(rest, 'more decision')} fell otherwise"
 
 
-def decision_words(decision: Decision) -> str:
+def decision_words(decision: Decision | None) -> str:
     """`scalar (inner range 3 < 16/4 with 2 operations)`."""
+    if decision is None:
+        return NOT_DECIDED
     return f"{decision.outcome} ({short_cause(decision)})"
 
 
