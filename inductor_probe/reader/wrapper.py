@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -132,6 +133,11 @@ class WrapperReader:
             self._allocate(Allocation(name, "view", view_layout(target, call, known), of, span))
         elif layout := _empty_layout(target, call):
             self._allocate(Allocation(name, "new", layout, None, span))
+        elif reduction := _workspace_reduction(call):
+            self._allocate(Allocation(name, "new", reduction.layout(self.allocations), None, span))
+            self.externs.append(
+                ExternCall(reduction.target, reduction.args, (name,), span, comment=self._comment(statement))
+            )
         elif target == "copy_if_misaligned" and call.args:
             known_input = self.allocations.get(name)
             layout = known_input.layout if known_input else None
@@ -223,6 +229,54 @@ class WrapperReader:
 
 def _is_torch(target: str) -> bool:
     return target.startswith("torch.") and not _PLUMBING.fullmatch(target)
+
+
+@dataclass(frozen=True, slots=True)
+class _WorkspaceReduction:
+    """The last step of a mix-order reduction: what the blocks of a kernel left in the workspace is reduced.
+
+    codegen/simd.py, `SIMDScheduling._codegen_mix_order_reduction`; until torch 2.12 without the second view:
+    `buf2 = workspace_0[0 * (512) * (1024) : ...].view(512, 1024).sum(dim=0).view([1024]).to(torch.bfloat16)`
+    """
+
+    workspace: str
+    target: str
+    args: tuple[str, ...]
+    size: tuple[Dim, ...]
+    dtype: str | None
+
+    def layout(self, allocations: Mapping[str, Allocation]) -> BufferLayout:
+        """Return how the result lies: it is contiguous, and of the workspace's dtype but for a `to`."""
+        base = allocations.get(self.workspace)
+        device, dtype = (base.layout.device, base.layout.dtype) if base and base.layout else (None, None)
+        return BufferLayout(
+            "Allocation", device, self.dtype or dtype, self.size, _contiguous_stride(self.size)
+        )
+
+
+def _workspace_reduction(call: ast.Call) -> _WorkspaceReduction | None:
+    """Read `workspace_0[...].view(...).sum(dim=0)`, and what comes behind it; None for any other call."""
+    steps: list[tuple[str, ast.Call]] = []
+    value: ast.expr = call
+    while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+        steps.insert(0, (value.func.attr, value))
+        value = value.func.value
+    match value, steps:
+        case ast.Subscript(value=ast.Name(id=workspace)), [("view", rows), (method, reduced), *rest]:
+            pass
+        case _:
+            return None
+    if len(rows.args) != 2 or any(name not in ("view", "to") for name, _ in rest):
+        return None
+    views = [_dims(step.args[0]) for name, step in rest if name == "view" and step.args]
+    dtypes = [dotted(step.args[0]) for name, step in rest if name == "to" and step.args]
+    return _WorkspaceReduction(
+        workspace,
+        f"torch.Tensor.{method}",
+        (workspace, *map(text, reduced.args), *map(ast.unparse, reduced.keywords)),
+        next((size for size in views if size is not None), (dim(rows.args[1]),)),
+        next((dtype.removeprefix("torch.") for dtype in dtypes), None),
+    )
 
 
 def _empty_layout(target: str, call: ast.Call) -> BufferLayout | None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from inductor_probe.model.code import CppFacts, OutputCode, TritonFacts
 from inductor_probe.model.debug_dir import CompiledGraph
-from inductor_probe.model.ir import BufferLayout
+from inductor_probe.model.ir import BufferLayout, Dim
 from inductor_probe.reader.output_code import parse_output_code
 from tests.conftest import all_graph_dirs
 
@@ -157,6 +157,39 @@ class Runner:
     assert [launch.args for launch in code.launches] == [("arg1_1", "buf0")]
     assert [call.outputs for call in code.externs] == [("buf1",)]
     assert ("_tensor_constant0", "constant") in [(at.name, at.kind) for at in code.allocations]
+
+
+@pytest.mark.parametrize(
+    ("steps", "size", "dtype"),
+    [
+        ("view(512, 1024).sum(dim=0).view([4, 256])", (4, 256), "float32"),
+        ("view(512, 1024).amax(dim=0).view([1024]).to(torch.bfloat16)", (1024,), "bfloat16"),
+        ("view(512, 1024).sum(dim=0)", (1024,), "float32"),  # of torch 2.11
+        ("view(512, s0).sum(dim=0)", ("s0",), "float32"),
+    ],
+)
+def test_the_reduction_of_a_workspace_is_a_call_that_makes_a_buffer(
+    steps: str, size: tuple[Dim, ...], dtype: str
+) -> None:
+    code = parse_output_code(
+        f"""
+def call(args):
+    arg0_1, = args
+    workspace_0 = empty_strided_cuda((524288, ), (1, ), torch.float32)
+    buf2 = workspace_0[0 * (512) * (1024) : (0 + 1) * (512) * (1024)].{steps}
+    return (buf2, )
+""",
+        Path("output_code.py"),
+    )
+    assert code.problems == ()
+    (reduction,) = code.externs
+    assert reduction.target == f"torch.Tensor.{'amax' if 'amax' in steps else 'sum'}"
+    assert (reduction.args, reduction.outputs) == (("workspace_0", "dim=0"), ("buf2",))
+    buffer = next(allocation for allocation in code.allocations if allocation.name == "buf2")
+    assert (buffer.kind, buffer.of) == ("new", None)
+    assert buffer.layout is not None
+    assert (buffer.layout.device, buffer.layout.dtype, buffer.layout.size) == ("cuda", dtype, size)
+    assert buffer.layout.stride == ((256, 1) if len(size) == 2 else (1,))
 
 
 def test_a_multi_kernel_has_the_parameters_of_those_it_chooses_among() -> None:
