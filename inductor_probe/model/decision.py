@@ -405,11 +405,12 @@ About merging (sizevars.py, `_simplify_loops_impl`): sizes, and loops that are l
 
 RewriteCause: TypeAlias = Literal[
     "pattern", "no-op", "identity", "uniform-value", "pass", "check-refused", "small-product",
-    "copied-back", "not-read-later", "input-kept", "view-of-input", "read-later", "scatter-fused",
+    "copied-back", "not-read-later", "input-not-mutated", "view-of-input", "read-later", "scatter-fused",
 ]  # fmt: skip
 """Which pass over the FX graph rewrote nodes. All have pass, stage (`pre_grad`, `joint_graph`, `post_grad`),
 and nodes that are gone, operators (what they called), by and
-by_operators (what took their place), sources (the user's lines that nodes come from).
+by_operators (what took their place), sources (the user's lines that nodes come from). Of more than 24 of them
+the first are named, and nodes_count, by_count ... says how many there are; subjects are all of them.
 
 - `pattern`: one of torch/_inductor/pattern_matcher.py matched: pattern (the function of its name).
 - `small-product`: while the graph was traced, by a decomposition of decomposition.py: operators, by,
@@ -423,8 +424,8 @@ Whether an operator writes into its argument or into a copy (fx_passes/reinplace
 `reinplace_inplaceable_ops_core`); nodes, operators, argument:
 
 - in place: `copied-back`: the result is written to that input in any case. `not-read-later`.
-- `input-kept`: an input, which the caller keeps as it was. `view-of-input`: of input. `read-later`: by
-  reader.
+- `input-not-mutated`: an input that the graph does not mutate (no `copy_` into it at its end).
+  `view-of-input`: of input. `read-later`: by reader.
   `scatter-fused`: a view is scattered into what was not in memory anyway (`should_reinplace_scatter`).
 """
 

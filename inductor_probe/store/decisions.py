@@ -45,6 +45,8 @@ _CODES: dict[str, frozenset[str]] = {
     "cause": frozenset(code for group in get_args(CauseCode) for code in (get_args(group) or (group,))),
 }
 """The codes of a decision that this version knows."""
+_RENAMED = {"input-kept": "input-not-mutated"}
+"""Causes that earlier versions wrote by another name."""
 _LONGEST_LINE = 1 << 20
 """Of a line: lists in lists take 27 times their text in memory."""
 
@@ -126,6 +128,8 @@ def parse_decisions(text: str, path: Path) -> Decisions:
             if len(line) > _LONGEST_LINE:
                 raise ShapeError(f"longer than {_LONGEST_LINE:,} characters")
             data = json.loads(line)
+            if isinstance(data, dict) and isinstance(cause := data.get("cause"), str):
+                data["cause"] = _RENAMED.get(cause, cause)
             if isinstance(data, dict) and isinstance(data.get("end"), int) and number == last:
                 end = data["end"]
             elif isinstance(data, dict) and "frames" in data:

@@ -50,9 +50,20 @@ def product(values: torch.Tensor) -> torch.Tensor:
     return (values @ values).relu()
 
 
+_SEEDS = 30
+"""More than the names that are kept of a rewrite."""
+
+
+def _numbered(name: str) -> tuple[str, ...]:
+    """Return what FX calls so many nodes."""
+    return (name, *(f"{name}_{number}" for number in range(1, _SEEDS)))
+
+
 def noise(values: torch.Tensor) -> torch.Tensor:
-    """Return two tensors of random numbers, whose seeds are made in one call."""
-    return values + (torch.rand(values.shape) < 2) * (torch.rand(values.shape) < 2)
+    """Return what 30 tensors of random numbers leave of it; their seeds are made in one call."""
+    for _ in range(_SEEDS):
+        values = values * (torch.rand(values.shape) < 2)
+    return values
 
 
 def put(values: torch.Tensor) -> torch.Tensor:
@@ -108,7 +119,7 @@ PROGRAMS = {
         flipped_inputs=lambda: floats(2, 64),
     ),
     "kept_input": Program(
-        code="input-kept",
+        code="input-not-mutated",
         function=put,
         inputs=lambda: floats(16),
         about=("index_put",),
@@ -122,7 +133,7 @@ PROGRAMS = {
         inputs=lambda: floats(17),
         about=("index_put",),
         flipped_function=put,
-        turned=("copied", "input-kept"),
+        turned=("copied", "input-not-mutated"),
     ),
     "view": Program(
         code="view-of-input",
@@ -217,13 +228,16 @@ PROGRAMS = {
         function=noise,
         inputs=lambda: floats(64),
         about=(
-            "inductor_seed_default_1",
-            "inductor_seed_default",
+            *reversed(_numbered("inductor_seed_default")),
             "inductor_seeds_default",
-            "inductor_lookup_seed_default",
-            "inductor_lookup_seed_default_1",
+            *_numbered("inductor_lookup_seed_default"),
         ),
-        operands={"pass": "fuse_seed_creation_pass"},
+        operands={
+            "pass": "fuse_seed_creation_pass",
+            "nodes": _numbered("inductor_seed_default")[:-25:-1],
+            "nodes_count": _SEEDS,
+            "by_count": _SEEDS + 1,
+        },
         flip={"fallback_random": True},
     ),
 }

@@ -57,6 +57,16 @@ def test_the_sentence_of_a_short_inner_loop() -> None:
     assert short_cause(decided) == "inner range 3 < 16/4 with 2 operations"
 
 
+def test_names_that_a_rewrite_has_not_kept_are_counted() -> None:
+    nodes, by = (tuple(f"{name}_{number}" for number in range(24)) for name in ("seed", "lookup"))
+    decided = decision(
+        "rewrite", "replaced", "pass", nodes=nodes, nodes_count=1000, by=by, operators=("prims.seed",)
+    )
+    assert sentence(decided).startswith(
+        "seed_0, seed_1, seed_2, seed_3 and 996 more became lookup_0, lookup_1, lookup_2, lookup_3 and 20 "
+    )
+
+
 def test_a_cause_without_words_is_shown_with_its_operands() -> None:
     decided = decision("vectorisation", "scalar", "too-hot", degrees=90)  # type: ignore[arg-type]
     assert sentence(decided) == "op0 is scalar: too-hot (degrees 90)"

@@ -86,6 +86,12 @@ def test_a_code_of_a_newer_probe_is_left_out_and_counted(text: str) -> None:
     assert problem.span.first == 3
 
 
+def test_a_cause_that_was_renamed_is_read_by_its_new_name(text: str) -> None:
+    old = parse_decisions(text.replace('"two-contiguous-loops"', '"input-kept"'), PATH)
+    assert old.complete
+    assert old.decisions[1] == replace(VECTOR, cause="input-not-mutated")
+
+
 def test_kinds_of_another_version_hide_no_others(text: str) -> None:
     header, frames, first, second, _ = text.splitlines()
     other = first.replace('"kind": "vectorisation"', '"kind": "colour"')

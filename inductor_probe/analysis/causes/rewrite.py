@@ -40,7 +40,7 @@ RULES = Rules(
         "identity": (_KEEP_CONSTANTS,),
         "uniform-value": (_KEEP_CONSTANTS,),
         "pass": (_EAGER_RANDOM,),
-        "input-kept": (Source("change-input", safe=False),),
+        "input-not-mutated": (Source("change-input", safe=False),),
         "view-of-input": (Source("change-input", safe=False),),
         "read-later": (Source("read-before", safe=True),),
     },

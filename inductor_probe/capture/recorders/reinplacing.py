@@ -68,7 +68,7 @@ class _Graph:
         if argument.op in _INPUTS:
             copied_back = self._copied_back.get(argument)
             if copied_back is None:
-                return "input-kept", {"argument": argument.name}
+                return "input-not-mutated", {"argument": argument.name}
             reader = self._later_reader(node, argument, sharing, copied_back)
             return self._read(argument, reader) or ("copied-back", {"argument": argument.name})
         if inputs := [other.name for other in sharing if other.op in _INPUTS]:

@@ -30,7 +30,7 @@ from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, Outc
 KIND: DecisionKind = "rewrite"
 
 _MOST_NAMES = 24
-"""Names of a rewrite that are kept: a pass may rewrite a thousand nodes that hang together."""
+"""Names that an operand has: a pass may rewrite a thousand nodes that hang together. Subjects have all."""
 _CALLS_PASS = ("apply_gm_pass", "apply_graph_pass")
 _UNIFORM = "constant_fold_uniform_value"
 _NO_OPS = "remove_noop_ops"
@@ -191,11 +191,12 @@ class _Recorder:
         if not source or operator not in table:
             return
         first, second = (str(tuple(value.shape)) for value in args[-2:])
-        names = tuple(node.name for node in reversed(nodes))[:_MOST_NAMES]
+        names = tuple(node.name for node in reversed(nodes))
         self._log.record(
             KIND, (names,), "replaced", "small-product", place_of(table[operator]),
             operands={
-                "operators": (str(operator),), "by": names, "by_operators": _operators(reversed(nodes)),
+                "operators": (str(operator),), **_counted("by", names),
+                **_counted("by_operators", _operators(reversed(nodes))),
                 "first_size": first, "second_size": second, "sources": (source,),
             },
             subject_type="fx", waits=True,
@@ -249,13 +250,13 @@ class _Recorder:
         check = _check(entry)
         if check.__name__ in _PADDING and not _on_gpu(match):
             return  # of a GPU only
-        names = tuple(node.name for node in match.nodes)[:_MOST_NAMES]
+        names = tuple(node.name for node in match.nodes)
         operands: dict[str, Operand] = {
             "patterns": tuple(dict.fromkeys(_name(entry) for entry, _ in entries)),
             "check": check.__name__,
             **self._where(one),
-            "nodes": names,
-            "operators": _operators(match.nodes),
+            **_counted("nodes", names),
+            **_counted("operators", _operators(match.nodes)),
         }
         self._log.record(
             KIND, (names,), "not-replaced", "check-refused", place_of(check), operands=operands,
@@ -274,14 +275,14 @@ class _Recorder:
         operands: dict[str, Operand] = {
             **rewrite.operands,
             **self._where(one),
-            "nodes": tuple(erased)[:_MOST_NAMES],
-            "operators": tuple(dict.fromkeys(node.operator for node in erased.values()))[:_MOST_NAMES],
-            "by": new[:_MOST_NAMES],
-            "by_operators": _operators(node for node in names.values() if node is not None),
-            "sources": sources[:_MOST_NAMES],
+            **_counted("nodes", tuple(erased)),
+            **_counted("operators", tuple(dict.fromkeys(node.operator for node in erased.values()))),
+            **_counted("by", new),
+            **_counted("by_operators", _operators(node for node in names.values() if node is not None)),
+            **_counted("sources", sources),
         }
         self._log.record(
-            KIND, (tuple(dict.fromkeys([*erased, *new]))[:_MOST_NAMES],),
+            KIND, (tuple(dict.fromkeys([*erased, *new])),),
             rewrite.outcome or ("replaced" if new else "removed"), rewrite.cause, rewrite.place,
             operands={name: value for name, value in operands.items() if value != ()},
             subject_type="fx", waits=True,
@@ -373,7 +374,13 @@ def _on_gpu(match: Any) -> bool:
 
 def _operators(nodes: Iterable[Any]) -> tuple[str, ...]:
     """Return what nodes call, each once."""
-    return tuple(dict.fromkeys(map(operator_of, nodes)))[:_MOST_NAMES]
+    return tuple(dict.fromkeys(map(operator_of, nodes)))
+
+
+def _counted(operand: str, names: tuple[str, ...]) -> dict[str, Operand]:
+    """Return the first of names as an operand; where there are more, another one says how many there are."""
+    count: dict[str, Operand] = {f"{operand}_count": len(names)} if len(names) > _MOST_NAMES else {}
+    return {operand: names[:_MOST_NAMES], **count}
 
 
 _recorder = functools.cache(_Recorder)

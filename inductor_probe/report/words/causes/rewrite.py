@@ -9,14 +9,27 @@ from inductor_probe.report.words.causes.rows import CauseWords, KindWords
 
 
 def _derived(operands: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Name operators without their overloads, and the pass with its stage."""
-    derived = {
+    """Name operators without their overloads, and the pass with its stage; count names that are left out."""
+    derived = {name: _whole(name, operands) for name in ("nodes", "by") if name in operands}
+    derived |= {
         name: tuple(dict.fromkeys(_packet(operator) for operator in operands.get(name, ())))
         for name in ("operators", "by_operators")
     }
     stage = str(operands.get("stage", "")).replace("_", " ")
     name = operands.get("pass", "?")
-    return {**derived, "place": f"{name} ({stage})" if stage else name, "what": derived["by_operators"]}
+    gone = len(derived.get("nodes", ()))
+    return {
+        **derived,
+        "n_gone": gone,
+        "place": f"{name} ({stage})" if stage else name,
+        "what": derived["by_operators"],
+    }
+
+
+def _whole(name: str, operands: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return names as many as there were: those that no operand has are behind all that are shown."""
+    names = tuple(operands[name])
+    return (*names, *[""] * (operands.get(f"{name}_count", len(names)) - len(names)))
 
 
 def _packet(operator: str) -> str:
@@ -58,9 +71,9 @@ WORDS = KindWords(
             "the program changes that input", "{operators}: the input is changed in any case"
         ),
         "not-read-later": CauseWords("nothing reads {argument} after it", "{operators}: not read later"),
-        "input-kept": CauseWords(
-            "{argument} is an input of the graph, and the caller keeps it as it was",
-            "{operators}: an input, which stays as it was",
+        "input-not-mutated": CauseWords(
+            "{argument} is an input of the graph, which the program does not mutate",
+            "{operators}: an input that is not mutated",
         ),
         "view-of-input": CauseWords(
             "{argument} is a view of the input {input}, and the result is not written back there",
@@ -84,5 +97,5 @@ WORDS = KindWords(
         "fallback_random": "calls torch for random numbers, which are then those of eager mode",
         "joint_graph_constant_folding": "keeps what is computed of constants alone",
     },
-    derived=lambda operands: {**_derived(operands), "n_gone": len(operands.get("nodes", ()))},
+    derived=_derived,
 )
