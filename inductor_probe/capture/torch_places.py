@@ -128,6 +128,7 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace(_IR, "Reduction.create", "a reduction, or a sum of few elements", (DECISION,)),
     TorchPlace(_IR, "WelfordReduction.create", "mean and variance in one pass", (DECISION,)),
     TorchPlace(_IR, "Reduction.num_splits", "the hint of a reduction, and its parts", (DECISION,)),
+    TorchPlace(_IR, "Scan.num_splits", "the parts of a scan", (DECISION,)),
     TorchPlace(_SIZES, "SizeVarAllocator.stride_hints", "strides of an access", (DECISION,)),
     TorchPlace(_GRAPH, "GraphLowering.call_function", "the lowering of an FX node", ("lowering",)),
     TorchPlace(

@@ -69,7 +69,7 @@ FallbackCause: TypeAlias = Literal[
     "unsupported-type", "no-lowering", "registered-fallback", "no-backend-feature", "scatter-reduction",
     "scatter-sum-threads", "atomic-add-dtype", "boolean-index", "deterministic-algorithms", "fallback-random",
     "in-lowering", "pooling-window", "integer-power", "byte-concatenation",
-    "sort-decomposition-off", "sort-too-long",
+    "sort-decomposition-off", "sort-too-long", "tuple-scan-split",
     "decomposition-declined",
     "max-autotune-off",
     "template-backend-off", "template-dtype", "weight-not-constant", "templates-slower", "template-refused",
@@ -77,19 +77,20 @@ FallbackCause: TypeAlias = Literal[
 ]  # fmt: skip
 """Why torch's own kernel is called; all have operator and fx (the FX node):
 
-- `unsupported-type`: types (of the node's values). torch/_inductor/lowering.py,
+- `unsupported-type`: types (of its values, that have no code). torch/_inductor/lowering.py,
   `fallback_node_due_to_unsupported_type`.
 - `no-lowering`: inductor has neither lowering nor decomposition (graph.py, `GraphLowering.call_function`).
 - `registered-fallback`: inductor lists the operator as one that it calls (lowering.py, `make_fallback`).
-- `decomposition-declined`: types (of the values); its decomposition returned NotImplemented, and it has no
-  lowering.
+- `decomposition-declined`: types (that it computes with); its decomposition returned NotImplemented,
+  and it has no lowering.
 - `no-backend-feature`: feature (SCAN, SORT, ...), device. `fallback-random`: the setting asks for it.
 - `scatter-reduction`: reduction. `scatter-sum-threads`: threads. `atomic-add-dtype`: dtype, whose atomic
   addition is not generated (utils.py, `use_scatter_fallback`; lowering.py, `index_put_impl_`).
 - `boolean-index`: dtypes (of the indices). `deterministic-algorithms`: torch was asked for them.
 - `byte-concatenation`: dtypes (only int8 and uint8), on a CPU. `pooling-window`: window, window_limit.
   `integer-power`: dtype, of a base and an exponent that is no constant.
-- `sort-too-long`: elements, elements_limit: one block of a GPU sorts no more.
+- `sort-too-long`: elements, elements_limit: one block of a GPU sorts no more. `tuple-scan-split`: elements,
+  outputs, parts, values: a scan of several values (cummax: value and index) is not done in parts.
 - `sort-decomposition-off`: device; `triton.decompose_sort_ops` would make a sort of it.
 - a library's kernel in place of a template; device: `no-template`: inductor has none. `max-autotune-off`:
   constant_weight (on a CPU a template needs one). `template-backend-off`: backend, backends (allowed).
@@ -335,7 +336,7 @@ torch/_inductor/ir.py, `FlexibleLayout` and `Buffer.freeze_layout*`:
 CopyCause: TypeAlias = Literal[
     "given-strides", "extern-result", "fixed-before", "fixed-for-view", "view-not-strided",
     "inside-another", "part-of-a-view", "mutation", "clone",
-    "strides-taken", "strides-fit", "view-as-strides", "clone-inlined",
+    "strides-taken", "strides-fit", "view-as-strides", "clone-inlined", "no-unit-stride",
 ]  # fmt: skip
 """Why the values of a buffer are copied only to lie differently, or why not: torch/_inductor/ir.py.
 
@@ -350,6 +351,7 @@ fused with all that reads it: then nothing is copied.
   asked first: fixed_by, a cause of `layout`, fixed_for: that operator. `fixed-for-view`: it is seen through
   a view, and torch fixes what a view is made of as it is, before it looks at the strides that are wanted.
   `inside-another`: it lies in another buffer, or was written in place.
+- `no-unit-stride`: a product needs stride 1 along one dimension (`ExternKernel.require_stride1`).
 - `view-not-strided`: no strides express the view (`convert_to_reinterpret_view`).
 - `part-of-a-view`: a concatenation computes no view in its place (`ConcatKernel.realize_into`).
 - `mutation`: it is written into an input or a view (`MutationLayoutSHOULDREMOVE.realize_into`).
@@ -431,7 +433,7 @@ Whether an operator writes into its argument or into a copy (fx_passes/reinplace
 
 CudagraphsCause: TypeAlias = Literal[
     "whole-graph", "partitions", "no-partition", "cudagraphs-off", "cpu-device", "no-gpu-device",
-    "incompatible-operator", "incompatible-lowering", "dynamic-shapes", "mutated-inputs",
+    "incompatible-operator", "incompatible-lowering", "dynamic-shapes", "mutated-inputs", "moving-inputs",
 ]  # fmt: skip
 """Whether CUDA graphs replay a graph (output_code.py, `CompiledFxGraph.post_compile`), where a GPU is in it,
 or `triton.cudagraphs` asks for them.
@@ -441,7 +443,9 @@ or `triton.cudagraphs` asks for them.
 - `cudagraphs-off`: not asked for. Without `graph_partition`: `cpu-device`: node (the first of a CPU);
   `incompatible-operator`: operator; `dynamic-shapes`, by `triton.cudagraph_skip_dynamic_graphs`.
 - `no-gpu-device`: all of it is on a CPU. `incompatible-lowering`: text of torch.
-- `mutated-inputs`: inputs, without `triton.cudagraph_support_input_mutation`.
+- `mutated-inputs`: inputs, without `triton.cudagraph_support_input_mutation`. `moving-inputs`: with it, the
+  inputs that are changed in place and are neither parameters nor buffers of a module: each call looks whether
+  they come from another CUDA graph, and replays nothing otherwise (cudagraph_utils.py, `check_for_mutation`).
 """
 
 FreezingCause: TypeAlias = Literal["parameters", "no-parameters", "gradients-enabled", "frozen-inputs"]
@@ -469,7 +473,7 @@ Outcome: TypeAlias = Literal[
     "in-order", "reordered", "merged", "separate", "divided",
     "replaced", "removed", "folded", "not-replaced",
     "copied", "not-copied",
-    "captured", "partitioned", "skipped", "frozen", "not-frozen",
+    "captured", "partitioned", "skipped", "at-run-time", "frozen", "not-frozen",
     "one-d-tiles", "two-d-tiles", "three-d-tiles", "four-d-tiles",
 ]  # fmt: skip
 CauseCode: TypeAlias = Literal[

@@ -130,7 +130,28 @@ def product_of_both(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
 
 POINTWISE = {"force_pointwise_cat": True}
 
+
+def every_second_column(values: torch.Tensor, matrix: torch.Tensor) -> torch.Tensor:
+    """Return a product of every second column: strides (32, 2)."""
+    return values[:, ::2] @ matrix
+
+
+def first_columns(values: torch.Tensor, matrix: torch.Tensor) -> torch.Tensor:
+    """Return the same of as many columns that lie side by side: strides (32, 1)."""
+    return values[:, :16] @ matrix
+
+
 PROGRAMS = {
+    "every_second_column": Program(
+        code="no-unit-stride",
+        function=every_second_column,
+        inputs=lambda: (torch.ones(8, 32), torch.ones(16, 4)),
+        about=("buf0",),
+        operands={"source": "arg0_1", "view": True, "had": ("32", "2"), "bytes": 512},
+        flipped_function=first_columns,
+        flipped_about=("arg0_1",),
+        turned=("not-copied", "view-as-strides"),
+    ),
     "saved_for_backward": Program(
         code="given-strides",
         function=convolved_product,

@@ -152,6 +152,16 @@ def in_order(values: torch.Tensor) -> torch.Tensor:
     return values.sort(-1).values
 
 
+def running_maximum(values: torch.Tensor) -> torch.Tensor:
+    """Return the largest value so far, of a scan of values and their indices."""
+    return values.cummax(-1).values
+
+
+def magnitude(values: torch.Tensor) -> torch.Tensor:
+    """Return what is real of complex values."""
+    return values.abs()
+
+
 def product(values: torch.Tensor) -> torch.Tensor:
     """Return a product of matrices."""
     return values @ (values + 1)
@@ -217,6 +227,13 @@ PROGRAMS = {
         operands={"operator": "aten.cos.default", "types": ("complex64",)},
         flipped_inputs=lambda: numbers(torch.float32, 32),
     ),
+    "complex_to_real": Program(
+        code="unsupported-type",
+        function=magnitude,
+        inputs=lambda: numbers(torch.complex64, 32),
+        operands={"operator": "aten.abs.default", "types": ("complex64",)},
+        flipped_inputs=lambda: numbers(torch.float32, 32),
+    ),
     "custom_operator": Program(
         code="no-lowering",
         function=call_doubled,
@@ -278,7 +295,7 @@ PROGRAMS = {
         code="decomposition-declined",
         function=add_rows,
         inputs=lambda: rows(torch.bfloat16),
-        operands={"operator": "aten.index_add.default"},
+        operands={"operator": "aten.index_add.default", "types": ("bfloat16",)},
         flipped_inputs=lambda: rows(torch.float32),
     ),
     "other_size": Program(
@@ -316,6 +333,14 @@ PROGRAMS = {
         inputs=lambda: (torch.arange(5000.0, device="cuda").expand(4, 5000),),
         operands={"elements": 5000, "elements_limit": 512},
         flipped_inputs=lambda: (torch.arange(500.0, device="cuda").expand(4, 500),),
+        device="cuda",
+    ),
+    "long_scan_of_pairs": Program(
+        code="tuple-scan-split",
+        function=running_maximum,
+        inputs=lambda: (torch.ones(1 << 20, device="cuda"),),
+        operands={"elements": 1 << 20, "outputs": 1, "values": 2},
+        flipped_inputs=lambda: (torch.ones(512, 64, device="cuda"),),
         device="cuda",
     ),
     "product": Program(

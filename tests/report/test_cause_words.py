@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import get_args
+from typing import cast, get_args
 
 import pytest
 
 from inductor_probe.analysis.causes.kinds import RULES
 from inductor_probe.model.cause import Change
+from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.decision import CauseCode, Decision, DecisionKind, Operand, Outcome, TorchFrame
 from inductor_probe.model.setting import Setting
 from inductor_probe.report.words.causes import WORDS
@@ -84,3 +85,27 @@ def test_a_change_says_its_value_the_present_one_and_whether_it_is_safe() -> Non
         "torch._inductor.config.cpp.simdlen = None (1 in this dump): lets inductor choose the widest vectors "
         "of the machine [safe: the same results but for rounding]"
     )
+
+
+@pytest.mark.parametrize(
+    ("index", "is_offered"),
+    [("128*d0 + d1", True), ("81*((d1//4)) + 648*(ModularIndexing(d1, 1, 4))", False)],
+)
+def test_a_read_through_a_view_that_mixes_dimensions_is_not_to_be_made_contiguous(
+    index: str, is_offered: bool
+) -> None:
+    operands = {"does": "read of", "buffer": "arg0_1", "outer_stride": 128, "inner_stride": 1, "index": index}
+    decided = decision("loops", "separate", "loops-not-contiguous", **operands)
+    graph = cast(CompiledGraph, None)  # the rule looks at the decision alone
+    changes = RULES["loops"].changes["loops-not-contiguous"]
+    assert any(change.applies(decided, graph) for change in changes) is is_offered
+
+
+def test_dynamic_sizes_that_keep_a_graph_from_cuda_graphs_have_a_setting() -> None:
+    decided = decision("cudagraphs", "skipped", "no-partition", reasons=("dynamic shape ops",))
+    graph = cast(CompiledGraph, None)
+    changes = RULES["cudagraphs"].changes["no-partition"]
+    offered = [change for change in changes if change.applies(decided, graph)]
+    assert [getattr(change, "setting", None) for change in offered] == [
+        "triton.cudagraph_skip_dynamic_graphs"
+    ]

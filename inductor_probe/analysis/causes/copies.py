@@ -63,6 +63,7 @@ RULES = Rules(
         "extern-result": (_NO_CHANNELS_LAST, _POINTWISE_CAT, _RETURNED, _FLEXIBLE),
         "fixed-before": (_NO_CHANNELS_LAST, _POINTWISE_CAT, Source("one-order", safe=True), _FLEXIBLE),
         "fixed-for-view": (Source("view-later", safe=True),),
+        "no-unit-stride": (Source("unit-stride", safe=True),),
         "view-not-strided": (Source("strided-view", safe=True),),
         "part-of-a-view": (_POINTWISE_CAT,),
         "inside-another": (_POINTWISE_CAT,),

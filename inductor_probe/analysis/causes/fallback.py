@@ -33,7 +33,7 @@ RULES = Rules(
     changes={
         "unsupported-type": (Source("compiled-type"),),
         "no-lowering": (Source("lowering-or-decomposition", safe=True),),
-        "decomposition-declined": (Source("compiled-type"),),
+        "decomposition-declined": (Source("decomposed-type"),),
         "registered-fallback": (Source("other-operators"),),
         "no-backend-feature": (Source("other-operators"),),
         "scatter-reduction": (Source("scatter-sum"),),
@@ -46,6 +46,7 @@ RULES = Rules(
         "integer-power": (Source("constant-power"),),
         "byte-concatenation": (Source("other-dtype"),),
         "sort-too-long": (By("triton.decompose_sort_ops", "True", safe=True),),
+        "tuple-scan-split": (Source("shorter-scan"),),
         "sort-decomposition-off": (By("triton.decompose_sort_ops", "True", safe=True, applies=_on_gpu),),
         "max-autotune-off": (
             By("max_autotune", "True", safe=True, applies=_template_could),

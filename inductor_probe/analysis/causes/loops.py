@@ -13,7 +13,12 @@ def _would_reorder(decision: Decision, _: CompiledGraph) -> bool:
 
 
 def _reads_apart(decision: Decision, _: CompiledGraph) -> bool:
-    """Whether a read has gaps or another order, which a copy mends: no reversed and no repeated one."""
+    """Whether a read has gaps or another order, which a copy mends: no reversed and no repeated one.
+
+    An index with quotients and remainders is a view that mixes dimensions of what may well be contiguous.
+    """
+    if any(mixing in str(decision.operand("index")) for mixing in ("//", "ModularIndexing")):
+        return False
     strides = (decision.operand("outer_stride"), decision.operand("inner_stride"))
     positive = all(not isinstance(stride, int) or stride > 0 for stride in strides)
     return decision.operand("does") == "read of" and None not in strides and positive

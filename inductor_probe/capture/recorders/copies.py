@@ -60,11 +60,13 @@ class _Request:
     Attributes:
         wanted: the strides or their order. source: None where it could not be looked at.
         is_answered: a copy was made, and is recorded.
+        is_for_unit_stride: the operand needs stride 1 along one of its dimensions, and no order.
     """
 
     wanted: dict[str, Operand]
     source: _Source | None = None
     is_answered: bool = False
+    is_for_unit_stride: bool = False
 
 
 @dataclass
@@ -119,6 +121,7 @@ class _Recorder:
             if self._request is not None:  # these call each other
                 return function(cls, value, *args, **kwargs)
             request = self._request = _Request(_wanted(args, kwargs))
+            request.is_for_unit_stride = place.function.endswith("require_stride1")
             try:
                 self._log.safely(self._look, request, value)
                 result = function(cls, value, *args, **kwargs)
@@ -214,8 +217,16 @@ class _Recorder:
         request.is_answered = True
         if request.source is None or request.source.buffer is None:
             return
-        cause = self._cause(request.source, value)
-        self._record(request.source, result.data.data, cause, _strides(value), request.wanted)
+        had = _strides(value)
+        if request.is_for_unit_stride and had:
+            # `realize_inputs` of a product asks for a buffer first: what it was given then is now copied.
+            asking = asker(sys._getframe(1), self._ir.V.graph)
+            if asking is not None:
+                self._log.forget(KIND, (request.source.buffer.get_name(), "view-as-strides", asking.node))
+            cause: CopyCause = "no-unit-stride"
+        else:
+            cause = self._cause(request.source, value)
+        self._record(request.source, result.data.data, cause, had, request.wanted)
 
     def _written(
         self, request: _Request, value: Any, target: Any, result: Any, cause: CopyCause | None

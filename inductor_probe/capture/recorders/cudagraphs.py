@@ -71,6 +71,9 @@ class _Recorder:
     def _kept(self, place: TorchFrame, compiled: Any, cut: dict[str, str]) -> None:
         partitions = len(compiled.partition_maps or ())
         operands: dict[str, Operand] = {"partitions": partitions or 1}
+        if moving := _moving_inputs(compiled):
+            self._record("at-run-time", ("moving-inputs", {**operands, "inputs": moving}), place)
+            return
         if not cut:
             self._record("captured", ("whole-graph", operands), place)
             return
@@ -106,6 +109,17 @@ class _Recorder:
     def _record(self, outcome: Any, cause: Cause, place: TorchFrame) -> None:
         code, operands = cause
         self._log.record(KIND, (), outcome, code, place, operands=operands, subject_type="graph", key="graph")
+
+
+def _moving_inputs(compiled: Any) -> tuple[str, ...]:
+    """Return the inputs that are changed in place and are not static, as parameters and buffers are.
+
+    cudagraph_utils.py, `check_for_mutation`, asks that of each call: an input may be of another CUDA graph.
+    """
+    static = set(compiled.fx_kwargs.get("static_input_idxs") or ())
+    placeholders = compiled.cudagraph_info.placeholders
+    moving = sorted(set(compiled.mutated_input_idxs) - static)
+    return tuple(placeholders[index].name for index in moving)[:_MOST_NODES]
 
 
 _recorder = functools.cache(_Recorder)

@@ -13,13 +13,22 @@ For example `x.cumsum(0)` on a CPU: `Scan.create` asks `has_feature(cpu, SCAN)`,
 from __future__ import annotations
 
 import functools
+import math
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
-from inductor_probe.capture.recorders.decision_log import DecisionLog, named, place_of, size_of, stack
+from inductor_probe.capture.recorders.decision_log import (
+    DecisionLog,
+    hint_of,
+    inductor_caller,
+    named,
+    place_of,
+    size_of,
+    stack,
+)
 from inductor_probe.capture.torch_places import wrap
 from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, TorchFrame
 
@@ -35,6 +44,8 @@ _MOST_SORTED = 512
 _MOST_WINDOW = 25
 """Elements of a window of a pool that code is generated for: lowering.py, `_adaptive_avg_pool2d`."""
 _BOOLEAN = ("torch.bool", "torch.uint8")
+_NEEDED = ("BUCKETIZE", "MASKED_SCATTER_WITH_INDEX", "SCAN", "SORT", "TUPLE_REDUCTION")
+"""Features without which a lowering calls torch; what others are asked for is how code is generated."""
 
 Cause = tuple[CauseCode, TorchFrame, dict[str, Operand]]
 
@@ -66,7 +77,7 @@ class _Recorder:
         """See whether the values of a node are of a type that no code is generated for."""
         if is_unsupported:
             # Asked before run_node's other questions, and for nodes of patterns, too: it goes with its node.
-            self.current = _Node(node, unsupported=("unsupported-type", place, {"types": _types(node)}))
+            self.current = _Node(node, unsupported=("unsupported-type", place, {"types": _uncompiled(node)}))
 
     def made_implicit(self, _: TorchFrame, __: object, target: Any, *___: Any, **____: Any) -> None:
         """See that `GraphLowering.call_function` found no lowering for an operator."""
@@ -83,12 +94,26 @@ class _Recorder:
 
     def feature_asked(self, _: TorchFrame, has_it: bool, _graph: Any, device: Any, feature: Any) -> None:
         """See that a lowering asked for something that the backend does not have."""
-        if not has_it:
+        if not has_it and feature.name in _NEEDED:
             asker = next(stack(sys._getframe(1)), None)
             if asker is not None:
                 name = _graph_device(device)
                 operands: dict[str, Operand] = {"feature": feature.name, "device": name}
                 self._asked().refusal = "no-backend-feature", asker, operands
+
+    def scan_split(self, _: TorchFrame, answer: Any, *__: Any, **asked: Any) -> None:
+        """See a scan of several values that is to be split: ir.py, `Scan.create`, splits those of one."""
+        parts = answer[1]
+        scan = inductor_caller()
+        dtypes = scan.f_locals["dtypes"]
+        if not isinstance(parts, int) or parts <= 1 or len(dtypes) == 1:
+            return
+        outputs = math.prod(hint_of(length, 1) for length in asked["pointwise_ranges"])
+        operands: dict[str, Operand] = {
+            "elements": size_of(asked["scan_numel"]), "outputs": outputs, "values": len(dtypes),
+            "parts": parts,
+        }  # fmt: skip
+        self._asked().refusal = "tuple-scan-split", next(stack(scan)), operands
 
     def scatter_asked(self, place: TorchFrame, is_fallback: bool, *arguments: Any) -> None:
         """Repeat the conditions of torch/_inductor/utils.py, `use_scatter_fallback`, in their order."""
@@ -175,7 +200,8 @@ class _Recorder:
             return asked.refusal
         frames = list(stack(caller))
         if node.target in self.implicit and node.target in self.declined:
-            return "decomposition-declined", place_of(self.declined[node.target]), {"types": _types(node)}
+            operands: dict[str, Operand] = {"types": _computed(node)}
+            return "decomposition-declined", place_of(self.declined[node.target]), operands
         if node.target in self.implicit:
             return "no-lowering", _last(frames, "GraphLowering.call_function", place), {}
         lowering: Any = sys.modules["torch._inductor.lowering"]
@@ -215,6 +241,19 @@ def _types(node: Any) -> tuple[str, ...]:
             if "strided" not in str(leaf.layout):
                 names[str(leaf.layout).removeprefix("torch.")] = None
     return tuple(names)
+
+
+def _uncompiled(node: Any) -> tuple[str, ...]:
+    """Return those types of a node that no code is generated for, as far as their names tell."""
+    types = _types(node)
+    at_fault = tuple(name for name in types if name.startswith(("complex", "float8", "sparse", "_mkldnn")))
+    return at_fault or types
+
+
+def _computed(node: Any) -> tuple[str, ...]:
+    """Return the types that a node computes with; int64 beside another one is that of indices."""
+    types = _types(node)
+    return tuple(name for name in types if name != "int64") or types
 
 
 def _lowering_frames(frames: list[TorchFrame]) -> list[TorchFrame]:
@@ -305,6 +344,7 @@ def _hook_lowering(lowering: Any, log: DecisionLog) -> None:
 def _hook_ir(ir: Any, log: DecisionLog) -> None:
     for name in ("FallbackKernel.create", "ScatterFallback.__init__", "IndexPutFallback.__init__"):
         wrap(ir, name, _recorder(log).around)
+    wrap(ir, "Scan.num_splits", log.observed(_recorder(log).scan_split))
 
 
 def _hook_tracing(tracing: Any, log: DecisionLog) -> None:

@@ -201,7 +201,21 @@ def _ledger(row: GraphCauses, everything: bool) -> Iterator[Block]:
         yield _table(row.causes, everything)
     else:
         yield Line(nothing_text(row), 2)
+    yield from _of_graph(row, everything)
     yield from _missing(row)
+
+
+def _of_graph(row: GraphCauses, everything: bool) -> Iterator[Block]:
+    """Yield what was decided about the graph as a whole, which no name in it asks for."""
+    causes = [cause for cause in row.causes if {subject.type for subject in cause.subjects} == {"graph"}]
+    if not causes:
+        return
+    if len(row.looked_for) < len(DECISION_KINDS):
+        yield Line()
+        yield from apart(_group([cause], everything, first=True) for cause in causes)
+        return
+    kinds = ",".join(dict.fromkeys(cause.topic for cause in causes if cause.topic))
+    yield Line((f"probe why --kind {kinds} says more of what was decided about the graph as a whole", "dim"))
 
 
 @dataclass(frozen=True, slots=True)

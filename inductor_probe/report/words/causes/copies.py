@@ -41,6 +41,7 @@ def _derived(operands: Mapping[str, Any]) -> Mapping[str, Any]:
     if fixed_by in _FIXED_BY or operands.get("fixed_for"):
         words["fixed"] = _FIXED_BY.get(fixed_by, f"for {operands.get('fixed_for')}")
     source = operands.get("source", "?")
+    words["viewed"] = f"that view of {source}" if operands.get("view") else source
     words["seen"] = f"it is a view of {source}, which" if operands.get("view") else source
     if stride := operands.get("stride"):
         words["lies"] = f"strides {_listed(stride)}"
@@ -80,6 +81,11 @@ WORDS = KindWords(
             "{asks}; that is a view of {source}, and torch fixed {source} as it was when it made the view",
             "fixed as it was for a view",
         ),
+        "no-unit-stride": CauseWords(
+            "{operator|function} needs stride 1 along one dimension of its operand, and {viewed} has the "
+            "strides ({had})",
+            "stride 1 nowhere: ({had})",
+        ),
         "view-not-strided": CauseWords(
             "{asks}, and no strides express that view of {source}", "a view without strides"
         ),
@@ -116,6 +122,7 @@ WORDS = KindWords(
         "view-later": "compute what it is a view of in the order that the view is to have",
         "one-order": "let all that reads {source} take the same strides, or compute it once for each",
         "strided-view": "take the view of a value in which its dimensions lie next to each other",
+        "unit-stride": "give it a value that is contiguous along one dimension",
         "no-clone": "leave out the clone, `contiguous()` or `reshape` that it comes from",
         "realised-clone": "return the clone, or give it to an operator that takes a buffer in that order",
         "out-of-place": "return the value in place of writing it into an input",

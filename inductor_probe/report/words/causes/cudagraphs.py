@@ -9,6 +9,7 @@ WORDS = KindWords(
         "captured": "CUDA graphs replay the graph",
         "partitioned": "CUDA graphs replay {partitions:# part} of the graph",
         "skipped": "no CUDA graph replays the graph",
+        "at-run-time": "each call decides whether CUDA graphs replay the graph",
     },
     causes={
         "whole-graph": CauseWords("all of it can be captured", "all of it"),
@@ -29,6 +30,11 @@ WORDS = KindWords(
         "dynamic-shapes": CauseWords(
             "its sizes are symbolic, and triton.cudagraph_skip_dynamic_graphs is on", "symbolic sizes"
         ),
+        "moving-inputs": CauseWords(
+            "it changes {inputs:6} in place, and is replayed only where {n_inputs:?it comes/they come} from "
+            "another CUDA graph",
+            "changes {inputs:3} in place",
+        ),
         "mutated-inputs": CauseWords(
             "it changes its inputs in place[ ({inputs:6})]", "changes inputs in place"
         ),
@@ -36,11 +42,16 @@ WORDS = KindWords(
     changes={
         "without-cut": "move what is left out to the GPU, or replace it by operators that can be captured",
         "triton.cudagraphs": "decides whether launches are replayed as one; inputs that move are copied",
+        "static-input": "let {inputs:3} be a parameter or buffer of the module, which stays where it is",
+        "new-value": "return the new value, and do not write it into the input",
         "to-gpu": "make the value on the GPU",
         "graph_partition": "cuts out what cannot be captured, and captures the rest",
         "other-operator": "use an operator that does not wait for the device",
         "triton.cudagraph_skip_dynamic_graphs": "captures a graph for each size",
         "triton.cudagraph_support_input_mutation": "allows it where the inputs stay where they are",
     },
-    derived=lambda operands: {"n_cut": len(operands.get("nodes", ()))},
+    derived=lambda operands: {
+        "n_cut": len(operands.get("nodes", ())),
+        "n_inputs": len(operands.get("inputs", ())),
+    },
 )

@@ -17,7 +17,7 @@ WORDS = KindWords(
     },
     causes={
         "unsupported-type": CauseWords(
-            "inductor generates no code for a node that takes or makes {types}", "no code for {types}"
+            "inductor generates no code for {types}, which the node takes or makes", "no code for {types}"
         ),
         "no-lowering": CauseWords(
             "inductor has neither a lowering nor a decomposition of the operator", "no lowering of {operator}"
@@ -73,6 +73,11 @@ WORDS = KindWords(
             "it sorts {elements} elements, and inductor generates sorts of {elements_limit} or fewer",
             "sort of {elements} > {elements_limit}",
         ),
+        "tuple-scan-split": CauseWords(
+            "a scan of {elements} elements for {outputs:# output} is split into {parts} parts, and inductor "
+            "splits only scans of one value (this one has {values})",
+            "a scan of {values} values in {parts} parts",
+        ),
         "sort-decomposition-off": CauseWords(
             "it is generated as a sort only if triton.decompose_sort_ops asks for it, and that is off",
             "decompose_sort_ops is off",
@@ -105,6 +110,8 @@ WORDS = KindWords(
     changes={
         "compiled-type": "compute in another dtype, or on real and imaginary parts "
         "(torch.view_as_real) one by one",
+        "decomposed-type": "compute in another dtype, for which the operator is decomposed",
+        "shorter-scan": "scan fewer elements at a time, or more rows at once: then it is not split",
         "lowering-or-decomposition": "register a decomposition (torch.library.custom_op: write it in "
         "operators that inductor knows), or a lowering",
         "other-operators": "write it in operators that are compiled, if the sizes allow for it; time it",

@@ -27,7 +27,9 @@ WORDS = KindWords(
     },
     causes={
         "coalescing": CauseWords(
-            "most bytes are read and written contiguously so[ ({candidates:4})]", "most is coalesced"
+            "it has the highest score, by the bytes that are contiguous along its dimensions, of which a "
+            "dimension of fewer than 8 elements counts a part[ ({candidates:4})]",
+            "most is coalesced",
         ),
         "strides": CauseWords(
             "accesses have stride 1 along these loops[ ({candidates:4})]; coalesced bytes were not counted",
