@@ -17,7 +17,7 @@ from typing import Any
 
 import wrapt
 
-from inductor_probe.capture import recorders, targets, torch_settings
+from inductor_probe.capture import flips, recorders, targets, torch_settings
 from inductor_probe.capture.compiler_logs import ARTIFACTS, TUNERS, LimitHandler, attach, keep
 from inductor_probe.capture.events import EventLog
 from inductor_probe.capture.process import ChildOptions
@@ -51,8 +51,10 @@ def install(events: EventLog, staging: Path, options: ChildOptions) -> None:
     for tuner in TUNERS:
         hooks[f"torch._inductor.runtime.{tuner}"] = lambda module: _keep_tuning(module, logs, events)
     simulated = targets.hooks(find_gpu_target(options.target), events) if options.target else ()
-    recorded = recorders.hooks(DecisionLog(events)) if options.record else ()
-    for name, hook in (*simulated, *hooks.items(), *recorded):
+    log = DecisionLog(events)
+    flipped = flips.hooks(options.flips, events, log)
+    recorded = recorders.hooks(log) if options.record else ()
+    for name, hook in (*simulated, *hooks.items(), *flipped, *recorded):
         wrapt.register_post_import_hook(_or_note(hook, events), name)
     for name, set_all in torch_settings.hooks(options.settings, events):
         wrapt.register_post_import_hook(set_all, name)

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
@@ -111,8 +112,21 @@ class Recording:
             self._root, ended.pid, ended.started
         )
         move_logs(self._folder.staging, run)
+        self._add_unmet_flips()
         self._record(run, ended)
         return DumpResult(run, self._not_remembered)
+
+    def _add_unmet_flips(self) -> None:
+        """Say of a flip for a graph of some name that none of that name was compiled."""
+        history = self._history
+        graphs = [graph.name for graph in history.graphs.values()]
+        met = {result.flip for result in history.flip_results}
+        for flip in self._request.child.flips:
+            if flip not in met:
+                near = tuple(get_close_matches(flip.graph or "", graphs))
+                history.flip_results.append(
+                    FlipResult(flip, None, "not-met", "no-graph", operands=(("near", near),))
+                )
 
     def _add_events(self, *, ended: bool) -> None:
         for event in self._events.new_events(ended=ended):

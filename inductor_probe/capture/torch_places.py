@@ -135,6 +135,7 @@ PLACES: tuple[TorchPlace, ...] = (
         _IR, "StorageBox.should_realize_on_reuse", "realise or inline, by users", ("lowering", DECISION)
     ),
     TorchPlace(_IR, "StorageBox.realize", "a value becomes a buffer", ("lowering", DECISION)),
+    TorchPlace(_IR, "StorageBox.realize_hint", "a value may become a buffer", (DECISION,)),
     TorchPlace(_GRAPH, "GraphLowering.register_buffer", "the name of a buffer", ("lowering",)),
     TorchPlace(_IR, "ComputedBuffer.decide_layout", "the layout of a computed buffer", ("layout",)),
     TorchPlace(
@@ -240,6 +241,9 @@ PLACES: tuple[TorchPlace, ...] = (
         (DECISION,),
     ),
     TorchPlace(_TRITON, "TritonKernel.has_persistent_RBLOCK", "Triton: a tile for all elements", (DECISION,)),
+    TorchPlace(_HEURISTICS, "InductorChoices.can_fuse", "whether a fusion is worth it", (DECISION,)),
+    TorchPlace(_HEURISTICS, "InductorChoices.can_fuse_vertical", "the same, in a row", (DECISION,)),
+    TorchPlace(_HEURISTICS, "InductorChoices.can_fuse_horizontal", "the same, side by side", (DECISION,)),
     TorchPlace(_FEATURES, "SIMDKernelFeatures.select_index_dtype", "Triton: int32 or int64", (DECISION,)),
     TorchPlace(
         _FEATURES, "SIMDKernelFeatures.get_reduction_hint", "Triton: INNER or OUTER", ("tiling", DECISION)

@@ -14,12 +14,14 @@ import click
 
 import inductor_probe as ip
 from inductor_probe.cli.completion import CASE, GPU, KNOB, PLACE, SCRIPT, SUBJECT
+from inductor_probe.cli.flips import flip_options
 from inductor_probe.cli.parameters import command, shared_option
 from inductor_probe.cli.screen import OutputFormat, complain, give, relative, say, say_warning
 from inductor_probe.errors import ExitCode, ProbeError, RunFailedError
 from inductor_probe.model.manifest import Manifest
 from inductor_probe.model.runs import NextStep
 from inductor_probe.report.pages.runs import next_text
+from inductor_probe.report.words.flips import flip_texts
 from inductor_probe.report.words.runs import how_it_ended
 
 if TYPE_CHECKING:
@@ -86,6 +88,7 @@ _SCRIPT = (
         "--target", type=GPU, metavar="NAME",
         help="Generate code for this GPU, simulated: h200, h100, a100, l4, rtx4090, t4.",
     ),
+    flip_options,
     shared_option("--out"),
 )  # fmt: skip
 def dump(script: str, *, output_format: OutputFormat, **options: Any) -> int:
@@ -211,6 +214,8 @@ def _show_graphs_and_next_steps(run: ip.Run, output_format: OutputFormat) -> int
     if run.not_remembered:
         say_warning(run.not_remembered)
     manifest = run.manifest
+    for turned, text in flip_texts(manifest.flips, manifest.flip_results) if manifest else ():
+        (say if turned else say_warning)(text)
     if manifest and manifest.outcome != "ok":
         complain(_failure(manifest, bool(run.graphs)))
         return ExitCode.FAILED

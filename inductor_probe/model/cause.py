@@ -15,10 +15,14 @@ from inductor_probe.model.remark import Knowledge, Remark, RemarkKind, Subject
 from inductor_probe.model.setting import Setting
 from inductor_probe.model.span import Problem, SourceLine, Span
 
+TURN = "turn"
+"""Code of the change that turns one decision by name; its operand `option` is `--scalar op0`."""
+
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What would turn a decision: a value of a setting, or, where `setting` is None, a change of source.
+    """What would turn a decision: a value of a setting; where `setting` is None, a change of source, or that
+    it is turned by name (`TURN`).
 
     Attributes:
         code: what it does; `report/words/causes` has its sentence.

@@ -456,6 +456,10 @@ FreezingCause: TypeAlias = Literal["parameters", "no-parameters", "gradients-ena
 - of a value: `frozen-inputs`: nodes, operators: computed of constants alone.
 """
 
+TurnedCause: TypeAlias = Literal["turned"]
+"""A flip asked for it (`--scalar op0`), so that torch's own rules did not count; further operands as of the
+decision that torch would have taken."""
+
 DecisionKind: TypeAlias = Literal[
     "vectorisation", "fallback", "realization", "threads", "fusion", "reduction", "index-width", "layout",
     "copy",
@@ -491,6 +495,7 @@ CauseCode: TypeAlias = Literal[
     CudagraphsCause,
     FreezingCause,
     TilingCause,
+    TurnedCause,
 ]
 QUESTIONS: tuple[frozenset[Outcome], ...] = (
     frozenset({"vectorised", "underfilled", "scalar"}),

@@ -34,21 +34,22 @@ FlipOutcome: TypeAlias = Literal["applied", "already-so", "refused", "not-met"]
 decision was taken about the subject."""
 
 FlipReason: TypeAlias = Literal[
-    "no-subject", "not-decided", "same-node", "no-longer-a-buffer", "not-in-pairs",
-    "no-loops", "no-vector-isa", "dtype-not-vectorisable", "no-contiguous-loop", "outer-loop-fusion",
-    "not-fusable", "cycle", "fusion-undone",
-    "a-view", "not-a-value", "needed-as-buffer", "always-a-buffer", "already-a-buffer", "no-reader",
-    "layout-fixed", "layout-of-another-rank", "no-such-order",
-    "reduction-not-split", "not-a-reduction", "tile-not-known", "indices-exceed-int32", "inside-a-template",
-    "nested-depth", "flip-failed",
+    "no-graph", "no-subject", "not-decided", "not-fusable", "same-node", "dtype-not-vectorisable",
+    "no-contiguous-loop", "a-view", "not-a-value", "needed-as-buffer", "layout-fixed", "layout-required",
+    "layout-of-another-rank", "reduction-not-split", "tile-not-known", "indices-exceed-int32",
 ]  # fmt: skip
 """Why a flip was refused or not met; `operands` of the `FlipResult` go with it.
 
-- `no-subject`: names (near ones that there were). `fused-away`: group: the node that holds the subjects.
-- `not-fusable`: cause (`FusionCause`), operands of the decision. `cycle`: through.
-- `needed-as-buffer`: cause (`RealizationCause`) and who asked. `layout-fixed`: cause (`LayoutCause`).
-- `dtype-not-vectorisable`: dtypes. `indices-exceed-int32`: elements, limit.
-- `flip-failed`: error: torch has another form here, and nothing was turned.
+- not met: `no-graph`: near (names of graphs). `no-subject`: subject, near (names that there are).
+  `not-decided`: the last decision about it, where there is one: outcome, cause.
+- `not-fusable`: what kept the pair apart: cause (`FusionCause`) and its operands. `same-node`: they were
+  joined in another way than as a pair.
+- `dtype-not-vectorisable`: dtypes. `no-contiguous-loop`: torch finds no loop to vectorise.
+- `a-view`, `not-a-value`: it has no value in a loop. `needed-as-buffer`: buffer, cause (`RealizationCause`)
+  with its operands.
+- `layout-fixed`: buffer: of an extern kernel, or within another. `layout-required`: buffer, function: it is
+  made in order to have certain strides. `layout-of-another-rank`: dimensions.
+- `reduction-not-split`: type. `tile-not-known`: elements. `indices-exceed-int32`: elements.
 """
 
 

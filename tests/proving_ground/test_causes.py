@@ -163,4 +163,5 @@ def test_a_cause_of_a_gpu_is_recorded_and_its_flip_turns_it(kind: str, name: str
 def test_every_cause_has_a_program() -> None:
     shown = {program.code for programs in PROGRAMS.values() for program in programs.values()}
     codes = {code for group in get_args(CauseCode) for code in (get_args(group) or (group,))}
-    assert codes == shown
+    assert codes - shown == {"turned"}  # by a flip: tests/capture/test_flips.py
+    assert shown <= codes

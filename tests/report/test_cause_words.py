@@ -27,7 +27,8 @@ def decision(kind: DecisionKind, outcome: Outcome, cause: CauseCode, **operands:
 
 
 def test_every_cause_has_a_sentence() -> None:
-    assert {code for words in WORDS.values() for code in words.causes} == codes(CauseCode)
+    words = {code for words in WORDS.values() for code in words.causes}
+    assert words == codes(CauseCode) - {"turned"}  # which has the same sentence in each kind
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -17,6 +17,7 @@ from inductor_probe.analysis.causes.kinds import rules_of
 from inductor_probe.analysis.causes.nests import nest_of, nest_span
 from inductor_probe.analysis.causes.proved import KINDS, proved
 from inductor_probe.analysis.causes.rules import By, Source
+from inductor_probe.analysis.flips import flips_of_decision
 from inductor_probe.analysis.fusion.recorded import ABOUT_MANY, decision_of_pair, untried_of_node
 from inductor_probe.analysis.graph import index_of
 from inductor_probe.analysis.links import launches, links
@@ -30,7 +31,7 @@ from inductor_probe.analysis.names import (
 )
 from inductor_probe.analysis.work import buffer_traffic, call_traffic, node_traffic, shared_bytes
 from inductor_probe.errors import NotFoundError, ProbeError
-from inductor_probe.model.cause import Cause, Change, GraphCauses
+from inductor_probe.model.cause import TURN, Cause, Change, GraphCauses
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.decision import DECISION_KINDS, Decision, DecisionKind
 from inductor_probe.model.layouts import LayoutRow
@@ -385,6 +386,9 @@ class _Maker:
                     yield Change(code, safe=safe)
                 case By() if setting := self._setting(change, decision):
                     yield Change(change.setting, setting, safe=change.safe)
+        if rules_of(decision.kind).kind_of(decision) == "missed":
+            for flip in flips_of_decision(self._graph, decision):
+                yield Change(TURN, operands=(("option", flip.option),), safe=True)
 
     def _setting(self, change: By, decision: Decision) -> Setting | None:
         """Return the setting with its present value and the one to try; None where it is so already."""

@@ -13,6 +13,7 @@ was removed is known when the code is generated, and stands in the operand `stor
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 import weakref
 from collections.abc import Callable, Iterator
@@ -76,7 +77,9 @@ class _Recorder:
     def hook_ir(self, ir: Any, log: DecisionLog) -> None:
         """Wrap what decides, and what makes a buffer."""
         self._ir = ir
-        self._heavy = frozenset(_texts(ir.StorageBox.should_realize_on_reuse.__code__.co_consts))
+        self._heavy = frozenset(
+            _texts(inspect.unwrap(ir.StorageBox.should_realize_on_reuse).__code__.co_consts)
+        )
         self._reuse_place = place_of(ir.StorageBox.should_realize_on_reuse)
         wrap(ir, "StorageBox.should_realize_on_reuse", log.observed(self._reuse_asked))
         wrap(ir, "StorageBox.has_exceeded_max_reads", log.observed(self._reads_asked))

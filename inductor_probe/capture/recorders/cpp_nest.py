@@ -93,12 +93,12 @@ class Nest:
     @property
     def nodes(self) -> tuple[str, ...]:
         """Names of the scheduler nodes; a template's loop bodies have none."""
-        return tuple(name for name in map(_node_name, self.functions) if name)
+        return tuple(name for name in map(node_name, self.functions) if name)
 
     @property
     def bodies(self) -> list[tuple[str, Any]]:
         """Name of the node, empty in a template, and loop body, of each function."""
-        return [*zip(map(_node_name, self.functions), self.cpp._get_loop_body(self.functions), strict=True)]
+        return [*zip(map(node_name, self.functions), self.cpp._get_loop_body(self.functions), strict=True)]
 
     @property
     def written(self) -> tuple[str, ...]:
@@ -260,7 +260,7 @@ def record_nest(
         )  # fmt: skip
 
 
-def _node_name(function: Any) -> str:
+def node_name(function: Any) -> str:
     """Return the name of the node that `CppKernelProxy.codegen_nodes` has bound, empty for a loop body.
 
     With local buffers `LocalBufferContext.localize_function` wraps the bound function, as `original_fn`.

@@ -7,7 +7,7 @@ import inspect
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import CodeType, FrameType
@@ -27,12 +27,15 @@ from inductor_probe.model.decision import (
     SubjectType,
     TorchFrame,
 )
+from inductor_probe.model.flip import Flip
 from inductor_probe.store.decisions import write_decisions
 
 MOST_FRAMES = 6
 """Frames of inductor that are kept of a stack: enough to see who asked."""
 MOST_DECISIONS = 60_000
 """Of a graph, but for those that were kept: torch tries 64 fusions for each node. About 20 MB."""
+_OF_TORCH = frozenset(("asker", "function", "lowering", "operator", "tag", "text"))
+"""Operands that say who wanted a decision: not of one that a flip turned."""
 _SOURCE = re.compile(r'File "(?P<path>.+?)", line (?P<line>\d+), in ')
 _INDUCTOR = f"{os.sep}torch{os.sep}_inductor{os.sep}"
 
@@ -45,12 +48,14 @@ class UnknownPathError(Exception):
 class _Graph:
     """Decisions of a graph by their number.
 
-    `latest` is the number of the last one of a key; `names` tell the buffers that some are about.
+    `latest` is the number of the last one of a key; `names` tell the buffers that some are about; `turned`
+    are those that a flip turned, with its text.
     """
 
     decisions: dict[int, Decision] = field(default_factory=dict)
     latest: dict[object, int] = field(default_factory=dict)
     names: dict[int, Callable[[], str | None]] = field(default_factory=dict)
+    turned: dict[tuple[DecisionKind, frozenset[str], Outcome], str] = field(default_factory=dict)
     count: int = 0
 
 
@@ -111,6 +116,9 @@ class DecisionLog:
         graphs: dict[Any, _Graph] = self._graphs if folder is not None else self._waiting
         graph = graphs.setdefault(folder if folder is not None else compile_id(), _Graph())
         graph.count += 1
+        about = frozenset(name for group in subjects for name in group)
+        if (flip := graph.turned.get((kind, about, outcome))) is not None:
+            cause, operands = "turned", _of_turned(flip, operands)
         if key is not None:
             before = graph.latest.get((kind, key))
             times += graph.decisions.pop(before).times if before is not None else 0
@@ -146,6 +154,28 @@ class DecisionLog:
         if later.decisions:
             self._waiting[compile_id()] = later
 
+    def turn(self, kind: DecisionKind, names: Iterable[str], outcomes: Set[Outcome], flip: Flip) -> None:
+        """Remember that a flip turned a decision, so that its cause is that, not what torch compares.
+
+        Args:
+            names: all that it is about. outcomes: of the question that was turned.
+        """
+        folder = debug_folder()
+        if folder is not None:
+            about, graph = frozenset(names), self._graphs.setdefault(folder, _Graph())
+            graph.turned.update({(kind, about, outcome): str(flip) for outcome in outcomes})
+
+    def is_turned(self, kind: DecisionKind, names: Iterable[str]) -> bool:
+        """Whether a flip turned a decision of a kind about these names in the graph that is compiled now."""
+        folder, about = debug_folder(), frozenset(names)
+        graph = self._graphs.get(folder) if folder is not None else None
+        return graph is not None and any(key[:2] == (kind, about) for key in graph.turned)
+
+    def decisions(self, folder: str) -> tuple[Decision, ...]:
+        """Return the decisions about the graph in `folder` until they are written."""
+        graph = self._graphs.get(folder, _Graph())
+        return tuple(graph.decisions.values())
+
     def forget(self, kind: DecisionKind, key: object) -> None:
         """Drop the decision of that key: torch did it once more, and there was nothing to decide any more."""
         folder = debug_folder()
@@ -164,7 +194,11 @@ class DecisionLog:
         folder = debug_folder()
         graph = self._graphs.get(folder) if folder is not None else None
         if graph is not None and number is not None and number in graph.decisions:
-            graph.decisions[number] = replace(graph.decisions[number], **changes)
+            before = graph.decisions[number]
+            if before.cause == "turned" and "operands" in changes:
+                operands = _of_turned(str(before.operand("flip")), dict(changes["operands"]))
+                changes["operands"] = tuple(operands.items())
+            graph.decisions[number] = replace(before, **changes)
 
     def write(self, folder: str) -> None:
         """Write the decisions about the graph in `folder`, also if there are none, and forget them."""
@@ -224,6 +258,11 @@ class DecisionLog:
         if recorder not in self._noted:
             self._noted.add(recorder)
             self._events.note("recorder-failed", recorder=recorder, error=f"{type(error).__name__}: {error}")
+
+
+def _of_turned(flip: str, operands: Mapping[str, Operand]) -> dict[str, Operand]:
+    """Return operands of a decision that a flip turned: nobody in torch asked for it."""
+    return {"flip": flip, **{name: value for name, value in operands.items() if name not in _OF_TORCH}}
 
 
 def _rename(decisions: dict[int, Decision], number: int, named: Callable[[], str | None]) -> None:

@@ -69,8 +69,17 @@ class _Recorder:
         *parts, last = answers
         part = max(parts, key=lambda answer: int(answer.chosen.parallel_depth), default=last)
         names = tuple(node.get_name() for node in nodes)
+        if self._log.is_turned(KIND, names):
+            self._record_turned(names, last)
+            return
         outcome, cause, operands = self._decision(proxy, part, last)
         self._log.record(KIND, (names,), outcome, cause, last.place, operands=operands, key=names)
+
+    def _record_turned(self, names: tuple[str, ...], last: _Answer) -> None:
+        depth = int(last.chosen.parallel_depth)
+        operands: dict[str, Operand] = {"threads": last.threads, "depth": depth}
+        outcome: Outcome = "parallel" if depth else "one-thread"
+        self._log.record(KIND, (names,), outcome, "turned", last.place, operands=operands, key=names)
 
     def _decision(
         self, proxy: Any, part: _Answer, last: _Answer

@@ -29,7 +29,7 @@ from typing import Any
 from inductor_probe.capture.recorders import cpp_nest
 from inductor_probe.capture.recorders.cpp_nest import Access, Answer, LoopUses, Nest, record_nest
 from inductor_probe.capture.recorders.decision_log import DecisionLog, UnknownPathError, size_of
-from inductor_probe.model.decision import Operand, TorchFrame, VectorisationCause
+from inductor_probe.model.decision import Operand, Outcome, TorchFrame, VectorisationCause
 
 KIND = cpp_nest.KIND
 
@@ -76,17 +76,27 @@ class _Recorder:
                 "node_operations": tuple(operation for _, operation, _ in others),
             }
             return ("scalar", "dtype-not-vectorisable", operands), nest.tiling_place
+        if self._log.is_turned(KIND, nest.nodes):
+            return self._turned(nest), nest.tiling_place
         if not nest.tiled:
             return self._refused(nest), nest.tiling_place
         if not _vector_kernels(nest, full=True):
             return self._only_tail(nest), nest.place
         return ("vectorised", _loop_cause(nest), self._vectors(nest)), nest.loop_place
 
-    def _vectors(self, nest: Nest) -> dict[str, Operand]:
+    def _turned(self, nest: Nest) -> Answer:
+        """Return what a flip made of a nest: torch compared nothing for it."""
+        if not nest.tiled or not _vector_kernels(nest, full=False):
+            return "scalar", "turned", {}
+        outcome: Outcome = "vectorised" if _vector_kernels(nest, full=True) else "underfilled"
+        return outcome, "turned", self._vectors(nest, counted=False)
+
+    def _vectors(self, nest: Nest, *, counted: bool = True) -> dict[str, Operand]:
         """Return what is true of all vectorised nests."""
         isa, factor = nest.proxy.picked_vec_isa, int(nest.answer[0][0])
         dtypes = sorted(nest.cpp._get_dtype_from_loopbodies([body for _, body in nest.bodies]), key=str)
-        counts = self._counts(nest) if nest.cpp.config.cpp.enable_tiling_heuristics else {}
+        counted = counted and nest.cpp.config.cpp.enable_tiling_heuristics
+        counts = self._counts(nest) if counted else {}
         return {
             "loops": tuple(nest.loop_name(loop) for loop in nest.tiled),
             "ranges": tuple(str(nest.size(loop)) for loop in nest.tiled),

@@ -32,6 +32,7 @@ from inductor_probe.report.words.causes.sentences import (
     place_text,
     sentence,
     short_cause,
+    short_change,
     short_setting,
 )
 from inductor_probe.report.words.remarks import sentence as remark_sentence
@@ -320,7 +321,7 @@ def _cells(row: _Folded) -> list[Cell]:
         row_text(cause) if row.alike else f"{row_text(cause)} (largest)",
         bytes_text(row.cost) if row.cost is not None else "-",
         duration(row.seconds) if row.seconds is not None else "-",
-        short_setting(setting) if setting else "source" if cause.changes else "-",
+        short_setting(setting) if setting else short_change(cause.changes[0]) if cause.changes else "-",
     ]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from inductor_probe.model.cause import Change
+from inductor_probe.model.cause import TURN, Change
 from inductor_probe.model.decision import Decision, DecisionKind, Operand, TorchFrame
 from inductor_probe.model.setting import CONFIG, Setting
 from inductor_probe.report.units import bytes_text
@@ -34,7 +34,7 @@ def sentence(decision: Decision, names: Sequence[str] = ()) -> str:
     except _MISSING:
         outcome = f"{values['subject']}: {decision.kind} {decision.outcome}"
     try:
-        cause = fill(words.causes[decision.cause].sentence, values)
+        cause = _turned(decision) or fill(words.causes[decision.cause].sentence, values)
     except _MISSING:
         cause = _coded(decision)
     return f"{outcome}: {cause}" if cause else outcome
@@ -43,15 +43,24 @@ def sentence(decision: Decision, names: Sequence[str] = ()) -> str:
 def short_cause(decision: Decision) -> str:
     """Return the cause in a few words: `inner range 3 < 16/4 with 2 operations`."""
     try:
+        if turned := _turned(decision):
+            return turned
         row = _words(decision.kind).causes[decision.cause]
         return fill(row.short, _values(decision))
     except _MISSING:
         return _coded(decision)
 
 
+def _turned(decision: Decision) -> str:
+    """`asked for by --scalar op0`, of a decision that a flip turned; empty of others."""
+    return f"asked for by --{decision.operand('flip')}" if decision.cause == "turned" else ""
+
+
 def change_text(change: Change, decision: Decision) -> str:
     """Return what to change, its present value, what it does, and whether results stay the same."""
     values = {**_values(decision), **dict(change.operands)}
+    if change.code == TURN:
+        return f"probe whatif SCRIPT {values['option']}: for this alone{_SAFETY[change.safe]}"
     try:
         effect = fill(_words(decision.kind).changes[change.code], values)
     except _MISSING:
@@ -79,6 +88,11 @@ def short_setting(setting: Setting) -> str:
     """`cpp.simdlen = None`, for a line in a table."""
     name = setting.name.removeprefix(f"{CONFIG}.")
     return name if setting.offered is None else f"{name} = {setting.offered}"
+
+
+def short_change(change: Change) -> str:
+    """`--scalar op0`, or `source`, of a change that is no setting, for a line in a table."""
+    return str(dict(change.operands)["option"]) if change.code == TURN else "source"
 
 
 def place_text(decision: Decision) -> str:

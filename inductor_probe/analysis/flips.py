@@ -1,0 +1,198 @@
+"""Which recorded decisions of a graph can be turned by name, and what a name means there.
+
+Only what torch chooses because it expects one way to be faster can be turned: `capture/flips/`. What it must
+do (a dependency, a dtype without vectors, an output that is needed as a buffer) has no flip.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+
+from inductor_probe.analysis.graph import index_of
+from inductor_probe.analysis.links import links
+from inductor_probe.analysis.names import resolve
+from inductor_probe.errors import NotFoundError, ProbeError, near_names
+from inductor_probe.model.debug_dir import CompiledGraph
+from inductor_probe.model.decision import Decision, DecisionKind
+from inductor_probe.model.flip import Flip, FlipKind
+
+_BY_COST: Mapping[FlipKind, frozenset[str]] = {
+    "vectorise": frozenset(("non-contiguous-accesses", "short-inner-range")),
+    "fuse": frozenset((
+        "few-shared-bytes", "fusion-size-limit", "peak-memory", "too-many-buffers", "distant-nodes",
+        "horizontal-size-limit",
+    )),
+    "inline": frozenset(("reads", "operations", "heavy-operations", "accumulated-reads", "hint")),
+    "realize": frozenset(("cheap",)),
+    "layout": frozenset(("reads", "no-reads", "loop-orders-off")),
+}  # fmt: skip
+"""Causes that weigh cost alone."""
+_IF_SIZES_AGREE = frozenset(("accesses-differ", "loop-order-differs"))
+"""Of pairs of the same loops: that they share no access is a matter of cost, too."""
+_IMAGES = (4, 5)
+
+
+def flips_of(graph: CompiledGraph) -> tuple[Flip, ...]:
+    """Return a flip for each decision of a graph that can be turned, in the order of the decisions."""
+    flips: dict[Flip, None] = {}
+    for decision in graph.decisions.decisions if graph.decisions else ():
+        if not decision.speculative:
+            flips.update(dict.fromkeys(flips_of_decision(graph, decision)))
+    return tuple(flips)
+
+
+def flips_of_decision(graph: CompiledGraph, decision: Decision) -> tuple[Flip, ...]:
+    """Return the flips that would turn a decision; none where torch has no choice."""
+    turn = _TURNS.get(decision.kind)
+    if turn is None or decision.cause == "turned":
+        return ()
+    return tuple(_with_origins(graph, flip) for flip in turn(graph, decision))
+
+
+def resolved(graph: CompiledGraph, flip: Flip) -> Flip:
+    """Return a flip with what its names mean in a graph, so that they mean it in other compiles, too.
+
+    The name of a kernel stands for its nodes, where these are one loop nest.
+
+    Raises:
+        NotFoundError: the graph has no such subject. ProbeError: a kernel has nodes that torch decides about
+            one by one.
+    """
+    subjects = tuple(map(partial(_subject, graph, flip), flip.subjects, flip.nodes))
+    return _with_origins(graph, replace(flip, subjects=subjects))
+
+
+def _subject(graph: CompiledGraph, flip: Flip, name: str, parts: frozenset[str]) -> str:
+    index = index_of(graph)
+    nodes = {*index.nodes.leaf, *index.before.leaf}
+    if parts <= nodes or name in _values(graph):
+        return name
+    try:
+        subject = resolve(graph, name, ("node", "buffer", "kernel", "fx"))
+    except NotFoundError:
+        known = [*nodes, *_values(graph)]
+        raise NotFoundError(
+            f"{graph.name} has no {name} for {flip.option}", near_names(name, known)
+        ) from None
+    if subject.type != "kernel":
+        return subject.name
+    made = tuple(dict.fromkeys(link.node for link in links(graph).of_kernel(subject.name)))
+    if len(made) != 1:
+        raise ProbeError(
+            f"{subject.name} has {len(made)} nodes: {flip.option} is about one",
+            f"name one of {', '.join(made)}",
+        )
+    return made[0]
+
+
+def _values(graph: CompiledGraph) -> set[str]:
+    """Return buffers and FX nodes that something was decided about, and those that the dump has."""
+    index = index_of(graph)
+    decided = graph.decisions.decisions if graph.decisions else ()
+    about = {
+        name for one in decided if one.subject_type != "node" for group in one.subjects for name in group
+    }
+    return about | {*index.nodes.producer} | {*index.before.producer}
+
+
+def _with_origins(graph: CompiledGraph, flip: Flip) -> Flip:
+    """Return a flip with the FX nodes whose values its subjects are, as far as each is told from others."""
+    origins = tuple(_origin(graph, subject) for subject in flip.subjects)
+    return replace(flip, origins=origins) if any(origins) else flip
+
+
+def _origin(graph: CompiledGraph, subject: str) -> tuple[str, ...]:
+    index = index_of(graph)
+    leaf = index.nodes.leaf.get(subject) or index.before.leaf.get(subject)
+    buffers = {buffer.name for buffer in leaf.outputs} if leaf else {subject}
+    recorded = graph.record.origins if graph.record else ()
+    values = [one.origin_node for one in recorded if one.buffer in buffers and one.origin_node]
+    alone = [one for one in recorded if one.origin_node in values]
+    return tuple(values[:1]) if len(alone) == 1 else ()
+
+
+def _of_nest(_: CompiledGraph, decision: Decision) -> Iterator[Flip]:
+    node = next((name for group in decision.subjects for name in group), None)
+    if node is None or decision.subject_type != "node":
+        return
+    if decision.outcome in ("vectorised", "underfilled"):
+        yield Flip("scalar", (node,))
+    elif decision.outcome == "scalar" and decision.cause in _BY_COST["vectorise"]:
+        yield Flip("vectorise", (node,))
+
+
+def _of_threads(_: CompiledGraph, decision: Decision) -> Iterator[Flip]:
+    if decision.outcome == "parallel" and decision.subjects and decision.subjects[0]:
+        yield Flip("threads", (decision.subjects[0][0],), "1")
+
+
+def _of_pair(graph: CompiledGraph, decision: Decision) -> Iterator[Flip]:
+    if len(decision.subjects) != 2 or decision.subject_type != "node":
+        return
+    pair = tuple("_".join(group) for group in decision.subjects)
+    agree = decision.cause in _IF_SIZES_AGREE and _have_same_loops(graph, decision)
+    if decision.outcome == "fused":
+        yield Flip("no-fuse", pair)
+    elif decision.outcome == "refused" and (decision.cause in _BY_COST["fuse"] or agree):
+        yield Flip("fuse", pair)
+
+
+def _have_same_loops(graph: CompiledGraph, decision: Decision) -> bool:
+    leaves = index_of(graph).nodes.leaf
+    sizes = {leaves[name].sizes for group in decision.subjects for name in group if name in leaves}
+    return len(sizes) == 1 and None not in sizes
+
+
+def _of_value(_: CompiledGraph, decision: Decision) -> Iterator[Flip]:
+    name = decision.subjects[0][0]
+    if decision.outcome == "realised" and decision.cause in _BY_COST["inline"]:
+        yield Flip("inline", (name,))
+    elif decision.outcome == "inlined" and decision.cause in _BY_COST["realize"]:
+        yield Flip("realize", (name,))
+
+
+def _of_layout(_: CompiledGraph, decision: Decision) -> Iterator[Flip]:
+    size = decision.operand("size")
+    if decision.subject_type != "buffer" or decision.cause not in _BY_COST["layout"]:
+        return
+    if isinstance(size, tuple) and len(size) in _IMAGES and decision.outcome != "channels-last":
+        yield Flip("layout", decision.subjects[0], "channels_last")
+    if decision.outcome != "contiguous":
+        yield Flip("layout", decision.subjects[0], "contiguous")
+
+
+def _of_reduction(_: CompiledGraph, decision: Decision) -> Iterator[Flip]:
+    names = tuple(name for group in decision.subjects for name in group)[:1]
+    if not names or decision.operand("device") == "cpu":
+        return
+    match decision.outcome:
+        case "persistent" if decision.cause == "elements-fit-a-tile":
+            yield Flip("looped", names)
+        case "looped" if decision.cause in ("elements-exceed-a-tile", "persistent-reductions-off"):
+            yield Flip("persistent", names)
+        case "split" if decision.subject_type == "buffer":
+            yield Flip("split", names, "1")
+        case "INNER" | "OUTER" | "DEFAULT" as hint if decision.subject_type == "buffer":
+            yield from (
+                Flip("reduction-hint", names, other)
+                for other in ("INNER", "OUTER", "DEFAULT")
+                if other != hint
+            )
+
+
+def _of_index(_: CompiledGraph, decision: Decision) -> Iterator[Flip]:
+    if decision.outcome == "int32" and decision.subjects and decision.subjects[0]:
+        yield Flip("index-dtype", (decision.subjects[0][0],), "int64")
+
+
+_TURNS: Mapping[DecisionKind, Callable[[CompiledGraph, Decision], Iterator[Flip]]] = {
+    "vectorisation": _of_nest,
+    "threads": _of_threads,
+    "fusion": _of_pair,
+    "realization": _of_value,
+    "layout": _of_layout,
+    "reduction": _of_reduction,
+    "index-width": _of_index,
+}

@@ -1,0 +1,116 @@
+"""The hint of a reduction, and its parts; torch/_inductor/ir.py, `Reduction.num_splits`.
+
+A Triton kernel has a hint of its own, made of those of its reductions: that is turned, too, for a kernel that
+holds the subject. Both are the answer of that function about what is lowered then. A subject is the buffer of
+the reduction, or its FX node. Reductions that return positions (`argmax`) are not split, as torch has no way
+to join the parts.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from inductor_probe.capture.flips.turns import Turn, Turns, next_buffer
+from inductor_probe.capture.recorders.decision_log import place_of
+from inductor_probe.capture.torch_places import wrap
+from inductor_probe.model.decision import Outcome
+
+_INDEX_TYPES = ("argm", "scan", "dot", "welford_combine")
+_TYPE = 6
+"""Position of the type of reduction among the arguments of `num_splits`."""
+
+
+class _Reductions:
+    def __init__(self, turns: Turns) -> None:
+        self._turns = turns
+        self._depth = 0
+
+    def around_create(self, create: Callable[..., Any]) -> Callable[..., Any]:
+        """Return `create` so that the layers of a reduction that was split are told from it."""
+
+        def create_and_count(*args: Any, **kwargs: Any) -> Any:
+            self._depth += 1
+            try:
+                return create(*args, **kwargs)
+            finally:
+                self._depth -= 1
+
+        return create_and_count
+
+    def around_splits(self, count: Callable[..., Any]) -> Callable[..., Any]:
+        """Return `num_splits` with the hint and the number of parts that are asked for."""
+        place = place_of(count)
+
+        def count_or_turn(*args: Any, **kwargs: Any) -> Any:
+            answer = count(*args, **kwargs)
+            turns = self._turns.of("reduction-hint", "split")
+            if not turns or self._depth != 1:
+                return answer
+            graph = sys.modules["torch._inductor.virtualized"].V.graph
+            node, name = graph.current_node, next_buffer(graph)
+            kind = str(args[_TYPE] if len(args) > _TYPE else kwargs.get("reduction_type"))
+            for turn in turns:
+                if node is not None and turn.means(node, name):
+                    turn.value = turn.value or (node.name if turn.flip.subjects else None)
+                    answer = self._turn(turn, place, answer, node.name, kind)
+            return answer
+
+        return count_or_turn
+
+    def _turn(self, turn: Turn, place: Any, answer: Any, node: str, kind: str) -> Any:
+        hint, parts = answer
+        if turn.flip.kind == "reduction-hint":
+            wanted: Outcome = turn.flip.value  # type: ignore[assignment]  # one of ReductionHint's names
+            if hint.name == wanted:
+                turn.is_so = True
+                return answer
+            turn.turned(place, (node,), hint.name, wanted)
+            self._turns.log.turn("reduction", (node,), frozenset((wanted,)), turn.flip)
+            return type(hint)[wanted], parts
+        number = int(turn.flip.value or 1)
+        if kind.startswith(_INDEX_TYPES):
+            turn.refuse("reduction-not-split", type=kind)
+            return answer
+        if parts == number or (number == 1 and parts in (0, 1)):
+            turn.is_so = True
+            return answer
+        before: Outcome = "not-split" if parts in (0, 1) else "split"
+        after: Outcome = "not-split" if number == 1 else "split"
+        turn.turned(place, (node,), before, after)
+        self._turns.log.turn("reduction", (node,), frozenset((after,)), turn.flip)
+        return hint, number
+
+
+def _hook(ir: Any, turns: Turns) -> None:
+    reductions = _Reductions(turns)
+    wrap(ir, "Reduction.create", reductions.around_create)
+    wrap(ir, "WelfordReduction.create", reductions.around_create)
+    wrap(ir, "Reduction.num_splits", reductions.around_splits)
+
+
+def _hook_kernels(features: Any, turns: Turns) -> None:
+    """Let a Triton kernel have the hint: torch looks at all of its nodes once more."""
+
+    def around(choose: Callable[..., Any]) -> Callable[..., Any]:
+        place = place_of(choose)
+
+        def choose_or_turn(kernel: Any, *args: Any, **kwargs: Any) -> Any:
+            answer = choose(kernel, *args, **kwargs)
+            names = tuple(node.get_name() for node in kernel.reduction_nodes())
+            for turn in turns.of("reduction-hint"):
+                wanted: Outcome = turn.flip.value  # type: ignore[assignment]  # one of ReductionHint's names
+                if names and turn.is_about(names) and answer.name != wanted:
+                    every = tuple(node.get_name() for node in kernel.scheduler_nodes())
+                    turn.turned(place, every, answer.name, wanted)
+                    turns.log.turn("reduction", every, frozenset((wanted,)), turn.flip)
+                    answer = type(answer)[wanted]
+            return answer
+
+        return choose_or_turn
+
+    wrap(features, "SIMDKernelFeatures.get_reduction_hint", around)
+
+
+HOOKS = {"torch._inductor.ir": _hook, "torch._inductor.codegen.simd_kernel_features": _hook_kernels}

@@ -1,0 +1,68 @@
+"""What became of decisions that were to be turned by name (`probe dump --scalar op0`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from inductor_probe.model.decision import Outcome
+from inductor_probe.model.flip import Flip, FlipReason, FlipResult
+from inductor_probe.report.words.templates import fill
+
+REASONS: Mapping[FlipReason, str] = {
+    "no-graph": "no graph of that name was compiled[; near it: {near}]",
+    "no-subject": "there is no {subject}[; near it: {near}]",
+    "not-decided": "torch takes no such decision about it[: it is {outcome}][, by {cause}]",
+    "not-fusable": "torch cannot fuse them[: {cause}]",
+    "same-node": "torch made one node of them elsewhere",
+    "dtype-not-vectorisable": "C++ has no vectors of {dtypes}",
+    "no-contiguous-loop": "none of its loops can be vectorised",
+    "a-view": "it is a view, which has no value of its own",
+    "not-a-value": "it is no tensor that torch computes in a loop",
+    "needed-as-buffer": "{buffer} is needed as a buffer[: {cause}][, by {operator}]",
+    "layout-fixed": "the layout of {buffer} is not torch's to choose",
+    "layout-required": "{buffer} is made to have the strides that {function} asks for",
+    "layout-of-another-rank": "channels_last is an order of 4 or 5 dimensions, and it has {dimensions}",
+    "reduction-not-split": "torch cannot join the parts of a reduction of type {type}",
+    "tile-not-known": "no tile is known to hold {elements} elements",
+    "indices-exceed-int32": "its {elements} elements do not fit int32, or torch cannot tell",
+}
+
+
+_OUTCOMES: Mapping[Outcome, str] = {
+    "refused": "not fused",
+    "not-split": "in one part",
+    "split": "in parts",
+    "one-thread": "on one thread",
+    "parallel": "on several threads",
+}
+"""Words of outcomes that are none themselves."""
+
+
+def flip_texts(flips: Sequence[Flip], results: Sequence[FlipResult]) -> Iterator[tuple[bool, str]]:
+    """Yield for each flip whether it was turned somewhere, and a sentence for each graph that it is about.
+
+    Of a flip that some graph has met the graphs that have no such subject are left out.
+    """
+    for flip in flips:
+        of_flip = [result for result in results if result.flip == flip]
+        met = [result for result in of_flip if result.outcome != "not-met"]
+        for result in met or of_flip[:1]:
+            yield result.outcome in ("applied", "already-so"), flip_text(result)
+
+
+def flip_text(result: FlipResult) -> str:
+    """`--scalar op0: turned in model__0_inference_0.0: op0, op3 are scalar`."""
+    where = f" in {result.graph}" if result.graph else ""
+    before, after = (one and _OUTCOMES.get(one, one) for one in (result.before, result.after))
+    values = {**dict(result.operands), "subjects": result.subjects, "before": before, "after": after}
+    match result.outcome:
+        case "applied":
+            verb = "is" if len(result.subjects) == 1 else "are"
+            form = f"turned{where}: {{subjects:4}} {verb} {{after}}[ (torch's own choice: {{before}})]"
+            text = fill(form, values)
+        case "already-so":
+            text = f"torch decides so by itself{where}"
+        case _:
+            reason = fill(REASONS[result.reason], values) if result.reason else "no reason is known"
+            text = f"{'not possible' if result.outcome == 'refused' else 'not met'}{where}: {reason}"
+    return f"{result.flip.option}: {text}"
