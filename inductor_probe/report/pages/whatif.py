@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
-from inductor_probe.model.bench import OTHER_CODE, BenchResult
+from inductor_probe.model.bench import OTHER_CODE, BenchResult, Overheads
 from inductor_probe.model.diff import RunDiff
 from inductor_probe.model.whatif import GraphWhatIf
 from inductor_probe.report.document import Block, Heading, Line
@@ -70,7 +70,16 @@ def with_sides(result: BenchResult) -> BenchResult:
         comparisons=_renamed(result.comparisons, kernels),
         times=_renamed(result.times, kernels),
         variants=_renamed(result.variants, kernels),
+        overheads=_of_side(result.overheads, kernels),
     )
+
+
+def _of_side(overheads: Overheads | None, kernels: set[str]) -> Overheads | None:
+    """Return overheads, which are those of A, under the names of the other tables; kinds keep theirs."""
+    if overheads is None:
+        return None
+    rows = (replace(row, name=_renamed(row.name, kernels)) for row in overheads.rows)
+    return replace(overheads, rows=tuple(rows))
 
 
 def _renamed(value: Any, kernels: set[str]) -> Any:

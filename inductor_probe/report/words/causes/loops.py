@@ -43,15 +43,15 @@ WORDS = KindWords(
     causes={
         "strides-favour-order": CauseWords(
             f"{_VOTES} ({_STRIDES})",
-            "{votes_to_swap} of {count:# access/accesses} for it, {votes_to_keep} against",
+            "{votes_to_swap} of {count:# access/accesses} for this loop order, {votes_to_keep} against",
         ),
         "strides-in-order": CauseWords(
             f"{_VOTES} ({_STRIDES})",
-            "{votes_to_keep} of {count:# access/accesses} for it, {votes_to_swap} against",
+            "{votes_to_keep} of {count:# access/accesses} for this loop order, {votes_to_swap} against",
         ),
         "strides-tied": CauseWords(
             f"{_VOTES}, and where votes are even loops stay as they are ({_STRIDES})",
-            "{votes_to_keep} of {count:# access/accesses} for each order",
+            "{votes_to_keep} of {count:# access/accesses} for each loop order",
         ),
         "loop-orders-off": CauseWords(
             f"pick_loop_orders is off[; {_VOTES}]",
@@ -60,25 +60,26 @@ WORDS = KindWords(
         "order-of-partner": CauseWords(
             "then it accesses {buffer} in the order in which {partner|'the other node'} does, with which it "
             "is fused",
-            "order of {partner|'the other node'}",
+            "loop order of {partner|'the other node'}",
         ),
         "contiguous-loops": CauseWords(
-            "every index goes on from one step of an outer loop to the next ({shape})", "contiguous {shape}"
+            "every index goes on from one step of an outer loop to the next ({shape})",
+            "all accesses contiguous over {shape}",
         ),
         "loops-not-contiguous": CauseWords(
             "[of {shape}, ]{outer} and {inner} stay apart: {access}[ has the stride {outer_stride} along "
             "{outer}, and one loop would need {inner_range} times that along {inner}: {needed_stride}]",
-            "{access}",
+            "loops kept apart by {access}",
         ),
         "loops-of-partner": CauseWords(
             "they would be merged alone, but are as those of {partner|'the other node'}, to be fused with "
             "it, whose index {index} keeps {outer} and {inner} apart",
-            "loops of {partner|'the other node'}",
+            "loops as {partner|'the other node'} has them",
         ),
         "divided-index": CauseWords(
             "its {range} steps are divided by {divisor} in an index, which has no division when they are two "
             "loops",
-            "division by {divisor}",
+            "an index divided by {divisor}",
         ),
     },
     changes={
