@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from inductor_probe.api.show import Page, Pages
     from inductor_probe.api.verbs import (
         bench_kernel,
+        candidates_of,
         debug,
         diff,
         dump,
@@ -54,16 +55,17 @@ if TYPE_CHECKING:
     from inductor_probe.api.whatif import WhatIf, whatif
     from inductor_probe.errors import NotFoundError, ProbeError
     from inductor_probe.model.bench import BenchSettings
+    from inductor_probe.model.whatif import Candidate
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "Bench", "BenchSettings", "Causes", "Check", "ConfigSweeps", "CppProgram", "Diff", "FusionRows",
-    "Graph", "Health", "KernelRows", "LayoutRows", "NodeRows", "NotFoundError", "Page", "Pages",
-    "ProbeError", "RewriteRows", "Run", "RunList", "Tunings", "WhatIf", "WrittenBenchFile", "bench_kernel",
-    "check", "debug", "diff", "doctor", "dump", "export_cpp", "fusion", "kernels", "layouts", "nodes",
-    "open_graph", "open_kernel", "open_run", "plan_removal", "remove_run", "rewrite", "rewrites", "runs",
-    "show", "sweep_configs", "tunings", "verdict", "whatif", "why",
+    "Bench", "BenchSettings", "Candidate", "Causes", "Check", "ConfigSweeps", "CppProgram", "Diff",
+    "FusionRows", "Graph", "Health", "KernelRows", "LayoutRows", "NodeRows", "NotFoundError", "Page",
+    "Pages", "ProbeError", "RewriteRows", "Run", "RunList", "Tunings", "WhatIf", "WrittenBenchFile",
+    "bench_kernel", "candidates_of", "check", "debug", "diff", "doctor", "dump", "export_cpp", "fusion",
+    "kernels", "layouts", "nodes", "open_graph", "open_kernel", "open_run", "plan_removal", "remove_run",
+    "rewrite", "rewrites", "runs", "show", "sweep_configs", "tunings", "verdict", "whatif", "why",
 ]  # fmt: skip
 
 _MODULES = {
@@ -77,6 +79,7 @@ _MODULES = {
     "api.whatif": "WhatIf whatif",
     "errors": "NotFoundError ProbeError",
     "model.bench": "BenchSettings",
+    "model.whatif": "Candidate",
 }
 """Where each name is defined; those that are not here are verbs of `api.verbs`."""
 

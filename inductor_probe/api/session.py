@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from inductor_probe.api.on_disk import GraphOnDisk, RunOnDisk
 from inductor_probe.errors import NotFoundError, ProbeError, near_names
@@ -18,6 +18,7 @@ from inductor_probe.report.shown import Shown
 if TYPE_CHECKING:
     from inductor_probe.analysis.fusion.log import Matched
     from inductor_probe.api.bench import Bench, CppProgram, WrittenBenchFile
+    from inductor_probe.api.candidates import Trials
     from inductor_probe.api.diff import Diff
     from inductor_probe.api.rows import (
         Causes,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
         Tunings,
     )
     from inductor_probe.api.show import Drawing, Page, Pages
+    from inductor_probe.api.whatif import WhatIf
     from inductor_probe.model.autotuning import Tuning
     from inductor_probe.model.bench import BenchFile, BenchResult, BenchSettings
     from inductor_probe.model.kernels import KernelRow
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from inductor_probe.model.remark import Remark
     from inductor_probe.model.span import Problem
     from inductor_probe.model.timing import KernelWork
+    from inductor_probe.model.whatif import Candidate
 
 Row = TypeVar("Row")
 
@@ -235,6 +238,68 @@ class Graph(GraphOnDisk, Session):
         from inductor_probe.api.diff import Diff
 
         return Diff(self, other)
+
+    def whatif(
+        self,
+        candidate: Candidate | None = None,
+        settings: BenchSettings | None = None,
+        *,
+        trust: bool = False,
+        progress: Callable[[str], None] | None = None,
+        **changes: Any,
+    ) -> WhatIf:
+        """Compile the graph's script otherwise, and check and time this graph against that in turns.
+
+            graph.whatif(vectorise="op0")
+            graph.whatif(set={"inductor.cpp.simdlen": 256}, env={"ATEN_CPU_CAPABILITY": "avx2"})
+
+        Args:
+            candidate: what is different, instead of `changes`.
+            settings: for how long, in how many processes.
+            trust: run code that is not known to be made here.
+            changes: `set`: settings of torch and knobs of the scenario; `env`: variables of the environment;
+                or a decision by name: `scalar="op0"`, `fuse="op3,op4"`, `persistent=True`.
+
+        Raises:
+            ProbeError: nothing, or nothing that is known, is to be different; the run is not as a new one
+                would be; the script, or torch, fails.
+        """
+        from inductor_probe.api.baseline import dumped_otherwise
+        from inductor_probe.api.whatif import whatif
+
+        candidate, other = dumped_otherwise(self.run, Run, candidate, changes)
+        return whatif(
+            self.run, other, settings, candidate=candidate, only=self, trust=trust, progress=progress
+        )
+
+    def try_all(
+        self,
+        settings: BenchSettings | None = None,
+        *,
+        budget: float = 300.0,
+        trust: bool = False,
+        progress: Callable[[str], None] | None = None,
+    ) -> Trials:
+        """Try each change that `why` offers for this graph, then the gains together: `whatif --try-all`.
+
+        `budget` is seconds for everything; `settings` has the margin and the threads.
+        """
+        from inductor_probe.analysis.causes.candidates import candidates_of
+        from inductor_probe.api.baseline import as_it_is
+        from inductor_probe.api.candidates import try_candidates
+        from inductor_probe.model.bench import BenchSettings
+
+        return try_candidates(
+            self.run,
+            candidates_of([self.compiled]),
+            as_it_is(self.run),
+            Run,
+            settings or BenchSettings(),
+            budget=budget,
+            only=self,
+            trust=trust,
+            progress=progress,
+        )
 
     def kernel(self, name: str | None = None) -> KernelRow:
         """Return the kernel whose name is or starts with `name`; the only C++ kernel if None.

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from inductor_probe.api.show import Pages
     from inductor_probe.debugging import BreakpointPlan, Endpoint
     from inductor_probe.model.bench import BenchSettings
+    from inductor_probe.model.whatif import Candidate
 
 Target = str | Path | None
 """What names a run or a graph: see `discovery.discover`. None is the latest run."""
@@ -325,6 +326,14 @@ def export_cpp(
     """Return a C++ kernel as a program, the only one of the graph if None; see `Graph.export_cpp`."""
     graph, name = open_kernel(kernel, target)
     return graph.export_cpp(name, file, sizes=sizes, cxxflags=cxxflags)
+
+
+def candidates_of(target: Run | Graph) -> tuple[Candidate, ...]:
+    """Return each change that `probe why` offers for a decision of a run or graph, the cheapest first."""
+    from inductor_probe.analysis.causes.candidates import candidates_of
+
+    graphs = target.graphs if isinstance(target, Run) else (target,)
+    return candidates_of(graph.compiled for graph in graphs)
 
 
 def verdict(target: Target = None, *, margin: float | None = None) -> Bench:

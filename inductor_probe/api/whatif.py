@@ -6,23 +6,20 @@ import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain, count
-from typing import TYPE_CHECKING
 
+from inductor_probe.analysis.causes.candidates import asked_changes
 from inductor_probe.analysis.kernels import kernel_rows
 from inductor_probe.api.diff import Diff
-from inductor_probe.api.on_disk import GraphOnDisk
+from inductor_probe.api.on_disk import GraphOnDisk, RunOnDisk
 from inductor_probe.api.trust import texts_to_run
 from inductor_probe.model.bench import BenchSettings
 from inductor_probe.model.diff import GraphDiff, RunDiff
 from inductor_probe.model.output import Output
 from inductor_probe.model.span import Problem
-from inductor_probe.model.whatif import GraphWhatIf, WhatIfOutput
+from inductor_probe.model.whatif import Candidate, GraphWhatIf, WhatIfOutput
 from inductor_probe.report.document import Document
 from inductor_probe.report.pages.whatif import whatif_page, whatif_sentence
 from inductor_probe.report.shown import Shown
-
-if TYPE_CHECKING:
-    from inductor_probe.api.session import Run
 
 _CODE, _RUNNABLE, _READABLE = "output_code.py", "fx_graph_runnable.py", "fx_graph_readable.py"
 _NAME = "output_code_bench.whatif_{}.py"
@@ -36,12 +33,14 @@ Progress = Callable[[str], None]
 class WhatIf(Shown):
     """Two runs, graph by graph: what changed, whether it is right, and how long both take.
 
-    `runs` are A and B. `details`: with what else the report is folded.
+    `runs` are A and B, `candidate` is what is different in B, where that was asked for here. `details`: with
+    what else the report is folded.
     """
 
-    runs: tuple[Run, Run]
+    runs: tuple[RunOnDisk, RunOnDisk]
     diff: RunDiff
     graphs: tuple[GraphWhatIf, ...]
+    candidate: Candidate | None = None
     details: bool = False
 
     @property
@@ -57,18 +56,26 @@ class WhatIf(Shown):
         return WhatIfOutput(
             a=a.path,
             b=b.path,
+            candidate=self.candidate,
+            compile_s=self._compile_s,
             environment=self.diff.environment,
             graphs=self.graphs,
             only_a=self.diff.removed,
             only_b=self.diff.added,
-            summary=tuple(map(whatif_sentence, self.graphs)),
+            summary=tuple(whatif_sentence(graph, self.candidate) for graph in self.graphs),
             problems=self.problems,
         )
 
     @property
+    def _compile_s(self) -> tuple[float | None, ...]:
+        return tuple(run.manifest.compile_s if run.manifest else None for run in self.runs)
+
+    @property
     def document(self) -> Document:
         """For each graph the decisions that changed, times and verdicts, and one sentence."""
-        return whatif_page(self.diff, self.graphs, details=self.details)
+        return whatif_page(
+            self.diff, self.graphs, self.candidate, compile_s=self._compile_s, details=self.details
+        )
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -81,10 +88,12 @@ class WhatIf(Shown):
 
 
 def whatif(
-    a: Run,
-    b: Run,
+    a: RunOnDisk,
+    b: RunOnDisk,
     settings: BenchSettings | None = None,
     *,
+    candidate: Candidate | None = None,
+    only: GraphOnDisk | None = None,
     trust: bool = False,
     progress: Progress | None = None,
 ) -> WhatIf:
@@ -94,6 +103,8 @@ def whatif(
 
     Args:
         settings: how long for each graph, in how many processes.
+        candidate: what is different in B, where that is known.
+        only: the only graph of A to be timed.
         trust: run code that is not known to be made here.
         progress: called with what comes next.
 
@@ -108,13 +119,31 @@ def whatif(
     diffs, settings = compared.result, settings or BenchSettings()
     assert isinstance(diffs, RunDiff)  # noqa: S101 - both are runs
     graphs = tuple(
-        _graph(graph_a, graph_b, diff, settings, trust=trust, progress=progress)
+        one_graph(graph_a, graph_b, diff, settings, candidate, trust=trust, progress=progress)
         for diff, (graph_a, graph_b) in zip(diffs.graphs, compared.pairs, strict=True)
+        if only is None or graph_a.path == only.path
     )
-    return WhatIf((a, b), diffs, graphs)
+    return WhatIf((a, b), diffs, graphs, candidate)
 
 
-def _graph(
+def one_graph(
+    a: GraphOnDisk,
+    b: GraphOnDisk,
+    diff: GraphDiff,
+    settings: BenchSettings,
+    candidate: Candidate | None = None,
+    *,
+    trust: bool,
+    progress: Progress | None,
+) -> GraphWhatIf:
+    """Check and time a graph of B against its partner in A; their code is not run where it is the same."""
+    asked = asked_changes(diff.decisions, candidate, a.compiled, b.compiled) if candidate else ()
+    if (refused := why_not_timed(a, b, diff)) is not None:
+        return replace(refused, asked=asked)
+    return replace(_timed(a, b, diff, settings, trust=trust, progress=progress), asked=asked)
+
+
+def _timed(
     a: GraphOnDisk,
     b: GraphOnDisk,
     diff: GraphDiff,
@@ -123,7 +152,6 @@ def _graph(
     trust: bool,
     progress: Progress | None,
 ) -> GraphWhatIf:
-    """Check and time a graph of B against its partner in A."""
     from inductor_probe.analysis.input_bounds import input_bounds
     from inductor_probe.bench.session import run_bench_file
     from inductor_probe.bench_file.bench_file import seal
@@ -131,8 +159,6 @@ def _graph(
     from inductor_probe.bench_file.two_codes import bench_of_two
     from inductor_probe.files import write_whole
 
-    if (refused := _not_timed(a, b, diff)) is not None:
-        return refused
     texts_a, texts_b = texts_to_run(a, trust=trust), texts_to_run(b, trust=trust)
     code_a, code_b = texts_a[_CODE] or "", texts_b[_CODE] or ""
     made = bench_source(
@@ -159,11 +185,11 @@ def _graph(
     return GraphWhatIf(diff, result, file=path, ran=ran)
 
 
-def _not_timed(a: GraphOnDisk, b: GraphOnDisk, diff: GraphDiff) -> GraphWhatIf | None:
+def why_not_timed(a: GraphOnDisk, b: GraphOnDisk, diff: GraphDiff) -> GraphWhatIf | None:
     """Return the answer for two graphs that are not timed; None for those that are."""
     if not all((graph.path / _CODE).exists() for graph in (a, b)):
         return GraphWhatIf(diff, not_timed="no-code")
-    if diff.equal and not any(match.code for match in diff.kernels):
+    if diff.equal and not any(match.code for match in diff.kernels) and _compiled_alike(a, b):
         return GraphWhatIf(diff, not_timed="same-code")
     inputs = tuple(
         change.a or change.b or ""
@@ -180,6 +206,19 @@ def _not_timed(a: GraphOnDisk, b: GraphOnDisk, diff: GraphDiff) -> GraphWhatIf |
         names = [name for name, _ in constants[0].items() ^ constants[1].items()]
         return GraphWhatIf(diff, not_timed="constants-differ", subjects=tuple(sorted(set(names))))
     return None
+
+
+def _compiled_alike(a: GraphOnDisk, b: GraphOnDisk) -> bool:
+    """Whether the C++ of both is compiled with the same settings: some are not in the text of kernels."""
+    from inductor_probe.bench_file.compile_settings import compile_settings
+    from inductor_probe.files import read_text
+
+    settings = []
+    for graph in (a, b):
+        runnable = graph.path / _RUNNABLE
+        code = graph.generated.code
+        settings.append(code and compile_settings(code, read_text(runnable) if runnable.exists() else None))
+    return settings[0] == settings[1]
 
 
 def _partners(a: GraphOnDisk, b: GraphOnDisk, diff: GraphDiff) -> Iterator[tuple[str, str]]:

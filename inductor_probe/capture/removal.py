@@ -15,6 +15,7 @@ from inductor_probe.errors import ProbeError
 from inductor_probe.model.debug_dir import DebugDir
 from inductor_probe.model.manifest import MANIFEST_NAME
 from inductor_probe.model.runs import Blocker, BlockerCode, Removal
+from inductor_probe.model.whatif import WHATIF_NAME
 from inductor_probe.store.made_here import COMPARED_FILES, edited_files
 
 _AFTER_MANIFEST_S = 2
@@ -147,7 +148,9 @@ def _change_blockers(run: DebugDir, files: Mapping[str, os.stat_result]) -> Iter
     new for a copy, but then for all files of a folder.
     """
     made = {
-        place: status for place, status in files.items() if writer(PurePosixPath(place)) in ("torch", "probe")
+        place: status
+        for place, status in files.items()
+        if writer(PurePosixPath(place)) in ("torch", "probe") and place != WHATIF_NAME  # written whenever
     }
     graphs = sorted({PurePosixPath(place).parent for place in made if place.count("/") == _IN_GRAPH})
     try:

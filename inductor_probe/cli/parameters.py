@@ -81,13 +81,13 @@ def percent(text: str) -> float:
     return share
 
 
-def _seconds(text: str) -> float:
+def seconds(text: str) -> float:
     """Return `500ms`, `10s`, `2m` or a number of seconds in seconds."""
     units = {"ms": 1e-3, "s": 1.0, "": 1.0, "m": 60.0, "min": 60.0}
     match = re.fullmatch(r"(\d+\.?\d*|\.\d+) ?(ms|s|min|m|)", text)
-    if match is None or not (seconds := float(match[1]) * units[match[2]]):
+    if match is None or not (number := float(match[1]) * units[match[2]]):
         raise click.BadParameter(f"invalid duration {text!r} (examples: 500ms, 10s, 2m)")
-    return seconds
+    return number
 
 
 def _size(text: str) -> tuple[str, int]:
@@ -137,7 +137,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
               "help": "Folder for torch_compile_debug; the working folder if left out."},
     "--output": {"type": click.Path(dir_okay=False, path_type=Path)},
     "--trust": {"is_flag": True, "help": "Run code that is not known to be made here. Read it first."},
-    "--budget": {"type": _seconds, "metavar": "TIME", "default": "10s"},
+    "--budget": {"type": seconds, "metavar": "TIME", "default": "10s"},
     "--margin": {"type": percent, "metavar": "PERCENT"},
     "--cold/--warm": {"default": None},
     "--size": {"type": _size, "multiple": True, "metavar": "NAME=SIZE",

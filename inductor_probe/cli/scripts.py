@@ -56,6 +56,10 @@ def _variables(ctx: click.Context, param: click.Parameter, pairs: tuple[str, ...
             raise ProbeError(
                 f"invalid variable --env {pair}: write NAME=VALUE", "for example --env OMP_NUM_THREADS=1"
             )
+    if variables:
+        from inductor_probe.capture.process import check_variables
+
+        check_variables(variables)
     return variables
 
 

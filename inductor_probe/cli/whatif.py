@@ -1,34 +1,68 @@
-"""The verb that compiles a program twice, and holds one way against the other."""
+"""The verb that compiles a program otherwise, once or in many ways, and holds that against how it is."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
 import inductor_probe as ip
+from inductor_probe.api.baseline import Recipe, candidate_of, recipe_of, why_not_as_it_is
+from inductor_probe.api.candidates import Trials, try_candidates
+from inductor_probe.cli.alternatives import WithAlternatives, alternatives
 from inductor_probe.cli.completion import CASE, SCRIPT
-from inductor_probe.cli.parameters import command, shared_option
-from inductor_probe.cli.screen import OutputFormat, give, progress_line, relative, say, warn
-from inductor_probe.cli.scripts import SETTINGS
-from inductor_probe.errors import ProbeError
+from inductor_probe.cli.parameters import command, percent, seconds, shared_option
+from inductor_probe.cli.screen import (
+    OutputFormat,
+    complain,
+    give,
+    progress_line,
+    relative,
+    say,
+    say_warning,
+    warn,
+)
+from inductor_probe.cli.scripts import SETTINGS, VARIABLES
+from inductor_probe.errors import ExitCode, NotFoundError, ProbeError
 from inductor_probe.model.bench import BenchSettings
+from inductor_probe.model.whatif import Candidate, Trial
 from inductor_probe.report.words.runs import how_it_ended
+
+_ONE, _ALL = "10s", "5m"
+_INTERRUPTED = 130
 
 
 @command(
-    click.argument("words", nargs=-1, metavar="[SCRIPT [-- ARGS]]", type=SCRIPT),
+    click.argument("words", nargs=-1, metavar="[SCRIPT|RUN [-- ARGS]]", type=SCRIPT),
     click.option(
         "--runs", nargs=2, metavar="A B", help="Two runs that are there already; nothing is dumped."
     ),
     click.option("--case", "cases", multiple=True, type=CASE, help="A case of the scenario."),
     SETTINGS,
-    shared_option("--budget", help="Measuring of each graph in all: 500ms, 10s, 2m.  [10s]"),
+    VARIABLES,
+    click.option(
+        "--or", "others", is_flag=True, callback=alternatives,
+        help="What is set behind this is another candidate: --set X=1 --or --set X=2.",
+    ),
+    click.option(
+        "--try-all", is_flag=True, help="Try each change that probe why offers, then the gains together."
+    ),
+    click.option(
+        "--fail-if-faster", metavar="PERCENT", callback=lambda ctx, parameter, text: text and percent(text),
+        help="Exit status 1 if a candidate takes less time by more than this, its whole interval.",
+    ),
+    click.option(
+        "--budget", metavar="TIME", callback=lambda ctx, parameter, text: text and seconds(text),
+        help=f"Measuring of each graph: 500ms, 10s, 2m.  [{_ONE}]  With --try-all everything.  [{_ALL}]",
+    ),
     shared_option("--margin", default="1%", help="A smaller difference counts as none.  [1%]"),
+    click.option("--threads", type=click.IntRange(min=1), default=1, help="Of torch and OpenMP.  [1]"),
     click.option("--details", is_flag=True, help="Show overheads, roofline, samples, and all changes, too."),
     shared_option("--trust"),
     shared_option("--out"),
+    cls=WithAlternatives,
 )  # fmt: skip
 def whatif(
     words: tuple[str, ...],
@@ -36,8 +70,13 @@ def whatif(
     runs: tuple[str, str] | None,
     cases: tuple[str, ...],
     knobs: dict[str, str],
-    budget: float,
+    env: dict[str, str],
+    others: tuple[dict[str, Any], ...],
+    try_all: bool,
+    fail_if_faster: float | None,
+    budget: float | None,
     margin: float,
+    threads: int,
     details: bool,
     trust: bool,
     out: Path | None,
@@ -45,42 +84,87 @@ def whatif(
 ) -> int:
     """Would the other decision have been better? Compile both ways, check both, and time them in turns.
 
-    A is SCRIPT as it is, B the same with what --set sets; or A and B are two runs. This executes the code of
-    both on inputs of A. The answer has the decisions that changed, whether B computes the same, and a verdict
-    for the whole call and for each kernel that does the same work in both.
+    A is SCRIPT as it is, or RUN, made before; B is the same with what --set and --env change, all of it at
+    once. Or A and B are two runs. This executes the code of both on inputs of A. The answer has the decisions
+    that changed, whether B computes the same, and a verdict for the whole call and for each kernel that does
+    the same work in both. --env holds while B is compiled: both are timed as this command is.
 
-    Exit status 1 if B computes something else.
+    Exit status 1 if B computes something else; with --or and --try-all only where --fail-if-faster says so.
     """
-    settings = BenchSettings(budget=budget, margin=margin)
+    named = [_candidate(knobs, env), *(_candidate(**other) for other in others)]
+    given = [candidate for candidate in named if candidate.words]
+    settings = BenchSettings(budget=budget or seconds(_ONE), margin=margin, threads=threads)
     if runs:
-        if words or cases or knobs:
+        if words or cases or given or try_all:
             raise ProbeError("--runs A B compares two runs as they are: give neither a script nor settings")
         a, b = (ip.open_run(name) for name in runs)
-    else:
-        if not words:
-            raise ProbeError("name a script, or two runs with --runs A B", "see probe whatif --help")
-        if not knobs:
-            raise ProbeError(
-                "nothing is to be different: give a setting",
-                f"for example probe whatif {words[0]} --set inductor.cpp.simdlen=256",
-            )
-        a, b = (
-            _dumped(words, {"cases": cases, "knobs": chosen, "out": out}, side)
-            for side, chosen in (("A", {}), ("B", knobs))
+        return _one(a, b, None, settings, details=details, trust=trust, output_format=output_format)
+    if not words:
+        raise ProbeError("name a script or a run, or two runs with --runs A B", "see probe whatif --help")
+    if not (given or try_all):
+        raise ProbeError(
+            "nothing is to be different: give a setting",
+            f"for example probe whatif {words[0]} --set inductor.cpp.simdlen=256, or --try-all",
         )
-    say("running both: this executes the code that inductor generated for A and B")
+    recipe, a = _baseline(words, cases, out)
+    if len(given) == 1 and not try_all:
+        b = _dumped("B", recipe, given[0])
+        return _one(a, b, given[0], settings, details=details, trust=trust, output_format=output_format)
+    candidates = list(given)
+    if try_all:
+        candidates += [one for one in ip.candidates_of(a) if one not in candidates]
+    if not candidates:
+        say("there is nothing to try: probe why offers no setting for what was decided")
+        return ExitCode.OK
+    say(f"trying {len(candidates)} candidates; this executes the code that inductor generated for each")
     with progress_line() as progress:
-        answer = ip.whatif(a, b, settings, trust=trust, progress=progress)
-    status = give(answer.with_details(details), output_format, ok=answer.correct)
-    return max(status, warn(answer.problems))
+        trials = try_candidates(
+            a, candidates, recipe, ip.Run, settings, trust=trust, progress=progress,
+            budget=(budget or seconds(_ALL)) if try_all else None,
+        )  # fmt: skip
+    return _give_trials(trials, output_format, fail_if_faster, details=details)
 
 
-def _dumped(words: tuple[str, ...], options: dict[str, Any], side: str) -> ip.Run:
+def _candidate(knobs: dict[str, str], env: dict[str, str]) -> Candidate:
+    return candidate_of({"set": knobs, "env": env})
+
+
+def _baseline(words: Sequence[str], cases: tuple[str, ...], out: Path | None) -> tuple[Recipe, ip.Run]:
+    """Return how A is made, and A: dumped now, or the run that is named where it is as a new one would be."""
+    from inductor_probe.capture import find_script
+
+    try:
+        script = find_script(words[0], Path.cwd())
+    except NotFoundError as error:
+        try:
+            run = ip.open_run(words[0])
+        except NotFoundError:
+            raise error from None
+        if cases or words[1:]:
+            raise ProbeError(
+                f"{words[0]} is a run: its script, case and arguments are those that it was made with",
+                "name the script to choose others",
+            ) from None
+        recipe = recipe_of(run, out)
+        if (why := why_not_as_it_is(run, recipe)) is None:
+            say(f"A is {relative(run.path)}")
+            return recipe, run
+        say_warning(f"{relative(run.path)} is not compared as it is: {why}; it is dumped again")
+    else:
+        recipe = Recipe(script=script, args=tuple(words[1:]), cases=cases, out=out)
+    return recipe, _dumped("A", recipe, Candidate())
+
+
+def _dumped(side: str, recipe: Recipe, candidate: Candidate) -> ip.Run:
     """Dump the script once; raise where it fails: the other side is on disk then."""
-    knobs = " ".join(f"{name}={value}" for name, value in options["knobs"].items())
-    say(f"dumping {side}: {words[0]}{f' with {knobs}' if knobs else ''}")
-    run = ip.dump(words[0], args=words[1:], stdout_to_stderr=True, **options)
+    change = str(candidate)
+    say(f"dumping {side}: {recipe.script}{f' with {change}' if change else ''}")
+    run = recipe.dump(ip.Run, candidate)
     manifest = run.manifest
+    if manifest and manifest.outcome == "interrupted":
+        raise ProbeError(
+            f"interrupted while {side} was dumped", f"what was compiled is in {relative(run.path)}"
+        )
     if manifest and manifest.outcome != "ok":
         raise ProbeError(
             f"{side}: {manifest.script} {how_it_ended(manifest)}; its message is above",
@@ -90,3 +174,56 @@ def _dumped(words: tuple[str, ...], options: dict[str, Any], side: str) -> ip.Ru
         raise run.empty()
     say(f"{side} is {relative(run.path)}")
     return run
+
+
+def _one(
+    a: ip.Run,
+    b: ip.Run,
+    candidate: Candidate | None,
+    settings: BenchSettings,
+    *,
+    details: bool,
+    trust: bool,
+    output_format: OutputFormat,
+) -> int:
+    """Compare A with B, and show all of it."""
+    say("running both: this executes the code that inductor generated for A and B")
+    before = set(a.path.glob(_SAMPLES))
+    try:
+        with progress_line() as progress:
+            answer = ip.whatif(a, b, settings, candidate=candidate, trust=trust, progress=progress)
+    except KeyboardInterrupt:
+        complain(ProbeError("interrupted", _what_was_measured(a, before)))
+        return _INTERRUPTED
+    status = give(answer.with_details(details), output_format, ok=answer.correct)
+    return max(status, warn(answer.problems))
+
+
+_SAMPLES = "torchinductor/*/output_code_bench.whatif_*.json"
+
+
+def _what_was_measured(a: ip.Run, before: set[Path]) -> str:
+    new = sorted(set(a.path.glob(_SAMPLES)) - before)
+    if not new:
+        return "nothing had been measured yet; both runs are there: probe whatif --runs A B goes on with them"
+    return f"probe verdict {relative(new[-1])} judges what was measured by then"
+
+
+def _give_trials(
+    trials: Trials, output_format: OutputFormat, fail_if_faster: float | None, *, details: bool
+) -> int:
+    """Show what came of all candidates; return 1 where one is faster than it may be."""
+    if trials.trials:
+        give(trials.with_details(details), output_format)
+        say(f"all of it is in {relative(trials.path)}")
+    if trials.interrupted:
+        complain(ProbeError("interrupted", "the candidates that were done by then are kept"))
+        return _INTERRUPTED
+    faster = [trial for trial in trials.gains if _is_faster(trial, fail_if_faster)]
+    for trial in faster:
+        say_warning(f"over {(fail_if_faster or 0.0) * 100:.3g} % is left on the table: {trial.line}")
+    return ExitCode.MISMATCH if faster else ExitCode.OK
+
+
+def _is_faster(trial: Trial, share: float | None) -> bool:
+    return share is not None and trial.high is not None and 1 - trial.high > share

@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 from inductor_probe.files import written_under
 from inductor_probe.model.decision import DECISIONS_NAME
 from inductor_probe.model.manifest import CONSTANTS_DIR, INPUTS_DIR, LOGS_DIR, MANIFEST_NAME
+from inductor_probe.model.whatif import WHATIF_NAME
 
 ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.bz2", ".tbz2", ".zip")
 """How a dump is packed when someone hands it on."""
@@ -25,7 +26,8 @@ _GRAPH_FILE = (
     r"inductor_\w+\.json|(?:debug|info)\.log|(?:orig_fx_)?graph_diagram\.\w+|compile\.(?:prof|stats)|"
     rf"autotuning_result_json_list\.txt|{re.escape(DECISIONS_NAME)}"
 )
-_RUN_FILE = rf"{re.escape(MANIFEST_NAME)}|{LOGS_DIR}/[^/]+\.log|torchdynamo/debug\.log"
+_OF_RUN = (MANIFEST_NAME, WHATIF_NAME)
+_RUN_FILE = rf"{'|'.join(map(re.escape, _OF_RUN))}|{LOGS_DIR}/[^/]+\.log|torchdynamo/debug\.log"
 _RUN = re.compile(
     rf"{_RUN_FILE}|torchinductor/aot_[^/]*_debug\.log|"
     rf"torchinductor/{_GRAPH}/(?:{_GRAPH_FILE}|(?:{INPUTS_DIR}|{CONSTANTS_DIR})/[^/]+\.bin)"
@@ -74,7 +76,7 @@ def writer(below_run: PurePosixPath) -> Writer | None:
     if _BENCH.fullmatch(place):
         return "bench"
     if _RUN.fullmatch(place):
-        probes = place.startswith((MANIFEST_NAME, f"{LOGS_DIR}/")) or below_run.parent.name in _PROBES_FOLDERS
+        probes = place.startswith((*_OF_RUN, f"{LOGS_DIR}/")) or below_run.parent.name in _PROBES_FOLDERS
         probes = probes or below_run.name == DECISIONS_NAME
         return "probe" if probes else "torch"
     return None

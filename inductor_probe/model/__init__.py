@@ -10,5 +10,6 @@ fusion, autotuning          concluded: what was fused and why, what a template w
 pages, diff, check, runs    concluded: a page of a name, two graphs compared, a dump as a whole, runs on disk
 flip                        a decision that is to be turned by name, and what became of that
 timing, bench, cpp_program  bench files: what they measured, what that says; a kernel as a C++ program
+whatif                      two ways to compile a graph, or many ways tried against it
 health                      whether a machine is fit for dumps and timings
 """

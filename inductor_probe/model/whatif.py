@@ -1,19 +1,80 @@
-"""Two ways to compile a graph: what differs, whether it is right, and how long both take."""
+"""Two ways to compile a graph: what differs, whether it is right, and how long both take; or many ways."""
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from inductor_probe.model.bench import BenchResult
-from inductor_probe.model.diff import FactChange, GraphDiff
+from inductor_probe.model.diff import DecisionChange, FactChange, GraphDiff
+from inductor_probe.model.flip import Flip
 from inductor_probe.model.output import Output
 from inductor_probe.model.span import Problem
+
+WHATIF_NAME = "probe_whatif.json"
+"""In the folder of a run: the candidates that were tried against it, written after each."""
 
 NotTimed: TypeAlias = Literal["same-code", "no-code", "inputs-differ", "constants-differ"]
 """Why two graphs are not timed: names and spelling aside their code is the same; one has none; one could not
 take the inputs of the other; or their constants are not the same."""
+
+Rank: TypeAlias = Literal["gain", "no-change", "loss", "undecided", "wrong", "impossible", "not-tried"]
+"""What came of a candidate in a graph.
+
+- `gain`: right, and faster by more than the margin, in an interval that holds for all candidates at once.
+- `no-change`: the same code, the same time, or shown not to be faster. `loss`: slower.
+- `undecided`, `not-tried`: the budget ended first. `wrong`: it computes something else.
+- `impossible`: torch or the compiler failed, or the graphs cannot be run against each other.
+"""
+RANKS: tuple[Rank, ...] = (
+    "gain", "undecided", "no-change", "loss", "wrong", "impossible", "not-tried",
+)  # fmt: skip
+"""In the order in which they are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A way to compile a script otherwise; all that it names holds at once.
+
+    Attributes:
+        settings: of torch (`inductor.cpp.simdlen`), with their values as text. knobs: of a scenario.
+        variables: of the environment, for the script alone.
+        flips: decisions that are turned by name.
+    """
+
+    settings: tuple[tuple[str, str], ...] = ()
+    knobs: tuple[tuple[str, str], ...] = ()
+    variables: tuple[tuple[str, str], ...] = ()
+    flips: tuple[Flip, ...] = ()
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """As it is written on the command line: `--set`, `inductor.cpp.simdlen=256`."""
+        pairs = [("--set", f"{name}={value}") for name, value in (*self.settings, *self.knobs)]
+        pairs += [("--env", f"{name}={value}") for name, value in self.variables]
+        flips = [word for flip in self.flips for word in flip.option.split(" ", 1)]
+        return (*(word for pair in pairs for word in pair), *flips)
+
+    def __str__(self) -> str:
+        """What is different, short: `inductor.cpp.simdlen=256, OMP_NUM_THREADS=1`."""
+        pairs = (*self.settings, *self.knobs, *self.variables)
+        return ", ".join([*(f"{name}={value}" for name, value in pairs), *map(str, self.flips)])
+
+    @property
+    def command(self) -> str:
+        """Its options, as a shell takes them."""
+        return shlex.join(self.words)
+
+    def __or__(self, other: Candidate) -> Candidate:
+        """Return both at once; where both set the same, this one has the last word."""
+        return Candidate(
+            settings=tuple({**dict(other.settings), **dict(self.settings)}.items()),
+            knobs=tuple({**dict(other.knobs), **dict(self.knobs)}.items()),
+            variables=tuple({**dict(other.variables), **dict(self.variables)}.items()),
+            flips=tuple(dict.fromkeys((*self.flips, *other.flips))),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +90,8 @@ class GraphWhatIf:
         subjects: inputs or constants that differ, where that is why.
         file: the program with the code of both, beside A's `output_code.py`; its samples are beside it.
         ran: for A and B, the file with the code that was timed, and its sha256.
+        asked: the decisions that changed and that the candidate names, by a setting that governs them or by
+            a flip; those of `diff` that are not among them changed as a consequence.
     """
 
     diff: GraphDiff
@@ -37,24 +100,70 @@ class GraphWhatIf:
     subjects: tuple[str, ...] = ()
     file: Path | None = None
     ran: tuple[tuple[Path, str], ...] = ()
+    asked: tuple[DecisionChange, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What came of a candidate in a graph of A.
+
+    Attributes:
+        candidate: what is different. graph: the graph of A; None where it is all of them alike.
+        ratio: of times of the whole call, B over A; `low` to `high` is the interval that the rank rests on.
+            None where it was not timed.
+        looks: how often it was measured, each time for longer.
+        detail: why, in words of torch, of the check, or of ours; empty where the rank says it.
+        line: a sentence about it, to be quoted.
+        run: B's folder. file: the program that timed it last.
+        together: whether it is the gains of others at once.
+    """
+
+    candidate: Candidate
+    rank: Rank
+    graph: str | None = None
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    looks: int = 0
+    detail: str = ""
+    line: str = ""
+    run: Path | None = None
+    file: Path | None = None
+    together: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class WhatIfOutput(Output):
-    """Two runs, graph by graph.
+    """Two runs, graph by graph; or a run and many candidates.
 
     Attributes:
-        a, b: folders of the runs. environment: what was set otherwise in B.
+        a, b: folders of the runs; `b` is None where there were several candidates.
+        candidate: what is different in B, as far as it was asked for here.
+        compile_s: seconds that torch spent compiling A and B, once each with empty caches.
+        environment: what was set otherwise in B.
         graphs: pairs of graphs that compute the same. only_a, only_b: names of graphs without a partner.
-        summary: a sentence for each pair.
+        trials: candidates by rank, where there were several.
+        summary: a sentence for each pair, or one for all candidates.
     """
 
     verb: Literal["whatif"] = "whatif"
     a: Path
-    b: Path
+    b: Path | None = None
+    candidate: Candidate | None = None
+    compile_s: tuple[float | None, ...] = ()
     environment: tuple[FactChange, ...] = ()
-    graphs: tuple[GraphWhatIf, ...]
+    graphs: tuple[GraphWhatIf, ...] = ()
     only_a: tuple[str, ...] = ()
     only_b: tuple[str, ...] = ()
+    trials: tuple[Trial, ...] = ()
     summary: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True)
+class TrialsIndex:
+    """What `WHATIF_NAME` holds."""
+
+    probe: str
+    torch: str
+    trials: tuple[Trial, ...]

@@ -9,53 +9,136 @@ from typing import Any
 
 from inductor_probe.model.bench import OTHER_CODE, BenchResult, Overheads
 from inductor_probe.model.diff import RunDiff
-from inductor_probe.model.whatif import GraphWhatIf
-from inductor_probe.report.document import Block, Heading, Line
+from inductor_probe.model.whatif import RANKS, Candidate, GraphWhatIf, Trial
+from inductor_probe.report.document import Block, Cell, Column, Heading, Line, Table
 from inductor_probe.report.pages.bench import bench_page
 from inductor_probe.report.pages.diff import environment_lines, sides_table
 from inductor_probe.report.words.bench import result_sentence
-from inductor_probe.report.words.diff import headlines, names_words
-from inductor_probe.report.words.whatif import NOT_TIMED, same_result
+from inductor_probe.report.words.diff import decision_lines, headlines, names_words
+from inductor_probe.report.words.whatif import (
+    NOT_TIMED,
+    RANK_WORDS,
+    quotable,
+    same_result,
+    trial_words,
+    trials_sentence,
+)
 
 _MOST_CHANGES = 8
 _CALLS = {"Compiled call": "A", f"call_v{OTHER_CODE}": "B", "call": "A"}
 _KERNEL = re.compile(rf"(?P<kernel>\w+?)(?P<other>_v{OTHER_CODE})?(?P<alone> alone)?(?P<launch> #\d+)?")
 
 
-def whatif_page(diff: RunDiff, graphs: Sequence[GraphWhatIf], *, details: bool = False) -> Iterator[Block]:
+def whatif_page(
+    diff: RunDiff,
+    graphs: Sequence[GraphWhatIf],
+    candidate: Candidate | None = None,
+    *,
+    compile_s: Sequence[float | None] = (),
+    details: bool = False,
+) -> Iterator[Block]:
     """Yield what was set otherwise, then each graph: what changed in it, and both sides timed."""
     yield sides_table((diff.label_a, str(diff.a)), (diff.label_b, str(diff.b)))
     yield from environment_lines(diff.environment)
+    if len(compile_s) == 2 and None not in compile_s:
+        a, b = (f"{seconds:.1f} s" for seconds in compile_s)
+        yield Line((f"torch compiled A in {a} and B in {b}: once each, with empty caches", "dim"))
     for graph in graphs:
         yield Line()
         yield Heading((names_words(graph.diff.a.name, graph.diff.b.name), "bold"))
-        changes = headlines(graph.diff)
+        changes = headlines(replace(graph.diff, decisions=()) if graph.asked else graph.diff)
+        yield from _decisions(graph)
         for sentence in changes[: None if details else _MOST_CHANGES]:
             yield Line(sentence, 2)
         if not details and len(changes) > _MOST_CHANGES:
             yield Line((f"{len(changes) - _MOST_CHANGES} more changes: --details", "dim"), 2)
         if graph.result is None:
-            yield Line((whatif_sentence(graph), "bold"))
+            yield Line(NOT_TIMED[graph.not_timed or "no-code"].format(subjects=", ".join(graph.subjects)))
             continue
         yield Line()
         if text := same_result(graph.result):
             yield Line((text, "green"))
         yield from bench_page(with_sides(graph.result), details=details)
-        for side, (path, digest) in zip("AB", graph.ran, strict=True):
-            yield Line((f"{side} ran {path} (sha256 {digest[:12]})", "dim"))
+        yield from _what_ran(graph)
+    yield from _alone(diff)
+    if graphs:
+        yield Line()
+    for graph in graphs:
+        name = f"{graph.diff.a.name}: " if len(graphs) > 1 else ""
+        yield Line((f"{name}{quotable(graph, candidate)}", "bold"))
+
+
+def _what_ran(graph: GraphWhatIf) -> Iterator[Block]:
+    """Say which code each side ran, and what judges the samples again."""
+    for side, (path, digest) in zip("AB", graph.ran, strict=True):
+        yield Line((f"{side} ran {path} (sha256 {digest[:12]})", "dim"))
+    if graph.file:
         yield Line((f"both are in {graph.file}", "dim"))
-    for name in diff.removed:
-        yield Line(f"only A has {name}: it was not timed")
-    for name in diff.added:
-        yield Line(f"only B has {name}: it was not timed")
+        yield Line((f"probe verdict {graph.file.with_suffix('.json')} judges the samples again", "dim"))
 
 
-def whatif_sentence(graph: GraphWhatIf) -> str:
+def _alone(diff: RunDiff) -> Iterator[Block]:
+    """Say which graphs have no partner, and what that may mean."""
+    for side, names in (("A", diff.removed), ("B", diff.added)):
+        for name in names:
+            yield Line(f"only {side} has {name}: it was not timed")
+    if diff.removed and diff.added:
+        yield Line(
+            "if the candidate does not explain that, the script may compile something else each time: "
+            "dump it twice as it is, and see probe diff"
+        )
+
+
+def _decisions(graph: GraphWhatIf) -> Iterator[Block]:
+    """Yield the decisions that were asked for, and then those that fell otherwise as a consequence."""
+    if not graph.asked:
+        return
+    rest = tuple(change for change in graph.diff.decisions if change not in graph.asked)
+    for title, changes in (("asked for", graph.asked), ("as a consequence", rest)):
+        for sentence in decision_lines(changes):
+            yield Line([(f"{title}: ", "cyan"), sentence], 2)
+
+
+def whatif_sentence(graph: GraphWhatIf, candidate: Candidate | None = None) -> str:
     """Return what was found out about a graph in a sentence, wrong values first."""
+    if candidate is not None:
+        return quotable(graph, candidate)
     if graph.result is not None:
         return result_sentence(with_sides(graph.result))
     assert graph.not_timed is not None  # noqa: S101 - else there is a result
     return NOT_TIMED[graph.not_timed].format(subjects=", ".join(graph.subjects))
+
+
+def trials_page(
+    trials: Sequence[Trial], margin: float = 0.01, *, several_graphs: bool = False
+) -> Iterator[Block]:
+    """Yield a row for each candidate, gains first, and one sentence about all of them."""
+    columns = [
+        Column("", fold="never"),
+        Column("candidate", fold="words"),
+        *([Column("graph", fold="middle", rank=1)] if several_graphs else []),
+        Column("time against A", fold="words"),
+    ]
+    rows: list[list[Cell]] = [
+        [
+            (RANK_WORDS[trial.rank], _STYLES.get(trial.rank, "")),
+            (f"{trial.candidate}{' (together)' if trial.together else ''}", "bold"),
+            *([trial.graph or ""] if several_graphs else []),
+            trial_words(trial, margin),
+        ]
+        for trial in ranked(trials)
+    ]
+    yield Table(columns, rows)
+    yield Line()
+    yield Line((trials_sentence(trials), "bold"))
+
+
+_STYLES = {"gain": "green", "loss": "red", "wrong": "bold red", "undecided": "yellow"}
+
+
+def ranked(trials: Sequence[Trial]) -> list[Trial]:
+    """Return trials in the order in which they are shown: by rank, then the fastest first."""
+    return sorted(trials, key=lambda trial: (RANKS.index(trial.rank), trial.ratio or 1.0))
 
 
 def with_sides(result: BenchResult) -> BenchResult:

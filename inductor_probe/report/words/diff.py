@@ -108,7 +108,7 @@ def _headlines(diff: GraphDiff) -> Iterator[str]:
     yield from _inputs_or_outputs("input", diff.inputs)
     yield from _nodes(diff.nodes)
     yield from _kernels(diff)
-    yield from _decisions(diff.decisions)
+    yield from decision_lines(diff.decisions)
     yield from _calls(diff)
     if diff.fusion:
         relations = Counter(change.relation for change in diff.fusion)
@@ -185,7 +185,7 @@ def _kernels(diff: GraphDiff) -> Iterator[str]:
             yield f"{fact_words(fact)} in {where}"
 
 
-def _decisions(changes: tuple[DecisionChange, ...]) -> Iterator[str]:
+def decision_lines(changes: tuple[DecisionChange, ...]) -> Iterator[str]:
     """Yield which decisions fell otherwise and why on both sides, equal changes in one sentence."""
     groups: dict[str, list[str]] = {}
     for change in changes:

@@ -1,0 +1,66 @@
+"""What is worth trying otherwise in a graph, and which changed decisions a candidate names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from inductor_probe.analysis.causes.causes import graph_causes
+from inductor_probe.model.cause import Cause, Change
+from inductor_probe.model.debug_dir import CompiledGraph
+from inductor_probe.model.diff import DecisionChange
+from inductor_probe.model.setting import CONFIG
+from inductor_probe.model.whatif import Candidate
+
+_SLOW = ("autotune", "tuning", "benchmark", "multi_kernel")
+"""In names of settings with which inductor times code while it compiles: what costs most is tried last."""
+_SHORT = "inductor"
+
+
+def candidates_of(graphs: Iterable[CompiledGraph]) -> tuple[Candidate, ...]:
+    """Return each setting that `probe why` offers for a decision of one of the graphs, cheapest first.
+
+    A setting that is offered for many subjects is one candidate: it holds for all of them.
+    """
+    settings: dict[tuple[str, str], None] = {}
+    for graph in graphs:
+        for cause in graph_causes(graph).causes:
+            settings.update(dict.fromkeys(pair for change in cause.changes if (pair := _pair(change))))
+    ranked = sorted(settings, key=lambda pair: any(word in pair[0] for word in _SLOW))
+    return tuple(Candidate(settings=(pair,)) for pair in ranked)
+
+
+def asked_changes(
+    changes: Iterable[DecisionChange], candidate: Candidate, a: CompiledGraph, b: CompiledGraph
+) -> tuple[DecisionChange, ...]:
+    """Return the changed decisions that a candidate names: by a setting that governs one, or by a flip.
+
+    All others fell otherwise as a consequence. A setting governs a decision where `probe why` offers it, on
+    either side, with whatever value: set to the value that is offered there, it has no other to offer.
+    """
+    names = {name for name, _ in candidate.settings}
+    governed = [
+        {
+            cause.decision.number
+            for cause in graph_causes(graph).causes
+            if cause.decision and _is_governed(cause, names)
+        }
+        for graph in (a, b)
+    ]
+    return tuple(
+        change
+        for change in changes
+        if (change.a and change.a.number in governed[0])
+        or (change.b and (change.b.number in governed[1] or change.b.operand("flip") is not None))
+    )
+
+
+def _is_governed(cause: Cause, names: set[str]) -> bool:
+    return any((pair := _pair(change)) is not None and pair[0] in names for change in cause.changes)
+
+
+def _pair(change: Change) -> tuple[str, str] | None:
+    """Return a setting with the value to try, under the name that `--set` takes; None where there is none."""
+    setting = change.setting
+    if setting is None or setting.offered is None or not setting.name.startswith(f"{CONFIG}."):
+        return None
+    return f"{_SHORT}{setting.name.removeprefix(CONFIG)}", setting.offered

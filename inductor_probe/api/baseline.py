@@ -1,0 +1,225 @@
+"""How a run was made, so that it can be made once more with something different."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import TypeVar
+
+from inductor_probe.api.on_disk import RunOnDisk
+from inductor_probe.errors import NotFoundError, ProbeError, near_names
+from inductor_probe.model.debug_dir import DebugDir
+from inductor_probe.model.flip import FLIP_KINDS, Flip, parse_flip
+from inductor_probe.model.manifest import Manifest
+from inductor_probe.model.whatif import Candidate
+
+AnyRun = TypeVar("AnyRun", bound=RunOnDisk)
+_ERROR = re.compile(r"^[\w.]*(?:Error|Exception|Exit|Interrupt|Unsupported)\b.*")
+"""How Python ends a traceback: the class of the exception, and its first line."""
+_MOST = 300
+"""Characters of an exception that are kept; its traceback is in what the script prints."""
+_FACTS = ("cpu", "vector_bits", "host")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """What `probe dump` is asked for. `knobs` are those of a scenario and settings of torch."""
+
+    script: Path
+    args: tuple[str, ...] = ()
+    cases: tuple[str, ...] = ()
+    knobs: Mapping[str, str] = field(default_factory=dict)
+    variables: Mapping[str, str] = field(default_factory=dict)
+    flips: tuple[Flip, ...] = ()
+    target: str | None = None
+    out: Path | None = None
+
+    def dump(
+        self,
+        kind: Callable[[DebugDir, str | None], AnyRun],
+        candidate: Candidate | None = None,
+        *,
+        output: Path | None = None,
+    ) -> AnyRun:
+        """Dump the script with what a candidate changes.
+
+        Args:
+            kind: `Run`, the class of what is returned.
+            output: a file for what the script prints; None leaves it on standard error.
+
+        Raises:
+            ProbeError: an unknown setting, a knob that the scenario does not have.
+        """
+        from inductor_probe import capture
+        from inductor_probe.reader.debug_dir import read_run
+
+        other = candidate or Candidate()
+        result = capture.dump(
+            self.script,
+            args=self.args,
+            cases=self.cases,
+            knobs={**self.knobs, **dict((*other.knobs, *other.settings))},
+            env={**self.variables, **dict(other.variables)},
+            flips=(*self.flips, *other.flips),
+            target=self.target,
+            out=self.out,
+            stdout_to_stderr=True,
+            output=output,
+        )
+        return kind(read_run(result.run), result.not_remembered)
+
+
+def recipe_of(run: RunOnDisk, out: Path | None = None) -> Recipe:
+    """Return how a run was made, by its manifest; `out` is for runs that are made from it.
+
+    Raises:
+        ProbeError: `probe dump` did not make it, or its script did not end well.
+        NotFoundError: its script is not where it was.
+    """
+    manifest = run.manifest
+    if manifest is None:
+        raise ProbeError(
+            f"{run.path} has no manifest: it is not known which script made it",
+            "name the script: probe whatif SCRIPT --set NAME=VALUE",
+        )
+    if manifest.outcome != "ok":
+        raise ProbeError(
+            f"{manifest.script} did not end well in {run.path}", "dump it again, or name the script"
+        )
+    words = [word for case in manifest.cases for word in ("--case", case)]
+    words += [word for name, value in manifest.knobs for word in ("--set", f"{name}={value}")]
+    secret = [name for name, value in manifest.variables if value == _NOT_RECORDED]
+    if secret:
+        raise ProbeError(
+            f"{run.path} was dumped with --env {secret[0]}, whose value was not recorded: it may be a secret",
+            "name the script, and give the variable again",
+        )
+    return Recipe(
+        script=_script(run, manifest),
+        args=tuple(manifest.command[2 + len(words) :]),
+        cases=manifest.cases,
+        knobs=dict((*manifest.knobs, *manifest.settings)),
+        variables=dict(manifest.variables),
+        flips=manifest.flips,
+        target=manifest.gpu.target if manifest.gpu else None,
+        out=out,
+    )
+
+
+_NOT_RECORDED = "(not recorded)"
+
+
+def _script(run: RunOnDisk, manifest: Manifest) -> Path:
+    """Return the script of a run: as it was named, from here or from where its folder of runs is."""
+    named = Path(manifest.script)
+    for folder in (Path.cwd(), run.path.parent.parent):
+        if (folder / named).is_file():
+            return named if folder == Path.cwd() else folder / named
+    raise NotFoundError(
+        f"{run.path} was made from {manifest.script}, and there is no such script here",
+        "run this where the script is, or name the script in place of the run",
+    )
+
+
+def why_not_as_it_is(run: RunOnDisk, recipe: Recipe) -> str | None:
+    """Return why a run is to be dumped again to be compared with a new one; None if it is as a new one is."""
+    from inductor_probe.machine.facts import installed, machine, variables
+
+    manifest = run.manifest
+    if manifest is None:
+        return "it has no manifest"
+    torch, here = dict(manifest.versions).get("torch", ""), installed("torch") or ""
+    if torch.partition("+")[0] != here.partition("+")[0]:
+        return f"it was dumped with torch {torch}, and this is torch {here}"
+    before, now = dict(manifest.machine), dict(machine({}))
+    for fact in _FACTS:
+        if fact in before and before[fact] != now.get(fact):
+            return f"it was dumped on another machine ({fact} {before[fact]}, here {now.get(fact)})"
+    present = dict(variables({**os.environ, **recipe.variables}))
+    past = dict(manifest.environment if manifest.environment is not None else present.items())
+    if changed := [name for name in {**past, **present} if past.get(name) != present.get(name)]:
+        name = changed[0]
+        return f"{name} was {past.get(name, 'not set')}, and is {present.get(name, 'not set')} here"
+    if _time(manifest.started) < recipe.script.stat().st_mtime:
+        return f"{recipe.script} was changed since"
+    return None
+
+
+def _time(text: str) -> float:
+    """Return when a run was started, at the end of the second; never where it does not say."""
+    try:
+        return datetime.fromisoformat(text).timestamp() + 1
+    except ValueError:
+        return float("-inf")
+
+
+def last_error(lines: Sequence[str]) -> str:
+    """Return the exception at the end of what a script printed, or its last line."""
+    texts = [line.strip() for line in lines if line.strip()]
+    errors = [text for text in texts if _ERROR.match(text)]
+    return (errors or texts or ["it printed nothing"])[-1][:_MOST]
+
+
+def as_it_is(run: RunOnDisk) -> Recipe:
+    """Return how a run was made, if a new run can be compared with it.
+
+    Raises:
+        ProbeError: as `recipe_of`; or it is not as a new one would be, and says why.
+    """
+    recipe = recipe_of(run)
+    if why := why_not_as_it_is(run, recipe):
+        raise ProbeError(f"{run.path} cannot be compared with a new run: {why}", "dump it again here")
+    return recipe
+
+
+def dumped_otherwise(
+    run: RunOnDisk,
+    kind: Callable[[DebugDir, str | None], AnyRun],
+    candidate: Candidate | None,
+    changes: Mapping[str, object],
+) -> tuple[Candidate, AnyRun]:
+    """Return a candidate, and the run that it leads to; see `Graph.whatif`."""
+    candidate = candidate_of(changes) if candidate is None else candidate
+    if not candidate.words:
+        raise ProbeError("nothing is to be different", 'for example set={"inductor.cpp.simdlen": 256}')
+    other = as_it_is(run).dump(kind, candidate)
+    if other.manifest and other.manifest.outcome != "ok":
+        raise ProbeError(
+            f"{other.manifest.script} did not end well with {candidate}",
+            f"its message is above; what was dumped by then is in {other.path}",
+        )
+    if not other.graphs:
+        raise other.empty()
+    return candidate, other
+
+
+def candidate_of(changes: Mapping[str, object]) -> Candidate:
+    """Return the candidate that keywords spell: `set`, `env`, or decisions by name (`no_fuse="op3,op4"`).
+
+    Raises:
+        ProbeError: a keyword or its value means nothing.
+    """
+    from inductor_probe.capture.torch_settings import is_setting
+
+    named = {name.replace("_", "-"): value for name, value in changes.items()}
+    pairs: dict[str, list[tuple[str, str]]] = {}
+    for name in ("set", "env"):
+        value = named.pop(name, {})
+        if not isinstance(value, Mapping):
+            raise ProbeError(f"{name}={value!r} is not a dict", f'for example {name}={{"NAME": "VALUE"}}')
+        pairs[name] = [(str(key), str(each)) for key, each in value.items()]
+    flips = []
+    for name, value in named.items():
+        if name not in FLIP_KINDS:
+            raise ProbeError(f"nothing is changed by {name}=", near_names(name, ("set", "env", *FLIP_KINDS)))
+        flips.append(parse_flip(name if value is True else f"{name} {value}"))
+    return Candidate(
+        settings=tuple(pair for pair in pairs["set"] if is_setting(pair[0])),
+        knobs=tuple(pair for pair in pairs["set"] if not is_setting(pair[0])),
+        variables=tuple(pairs["env"]),
+        flips=tuple(flips),
+    )

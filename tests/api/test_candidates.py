@@ -1,0 +1,216 @@
+"""Many ways to compile one run: what each is found to be, and how a run is made once more."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import inductor_probe as ip
+from inductor_probe.api.baseline import (
+    Recipe,
+    candidate_of,
+    last_error,
+    recipe_of,
+    why_not_as_it_is,
+)
+from inductor_probe.api.candidates import try_candidates
+from inductor_probe.model.bench import BenchSettings
+from inductor_probe.model.codec import from_json
+from inductor_probe.model.flip import Flip
+from inductor_probe.model.whatif import Candidate, TrialsIndex
+from tests.api.test_whatif import dumps
+from tests.schemas import schema_faults
+
+__all__ = ["dumps"]
+FASTER = Candidate(settings=(("inductor.cpp.enable_tiling_heuristics", "False"),))
+ALSO_FASTER = Candidate(settings=(("inductor.also", "1"),))
+EQUAL = Candidate(settings=(("inductor.without_effect", "1"),))
+WRONG = Candidate(knobs=(("values", "two"),))
+REFUSED = Candidate(settings=(("inductor.unknown", "1"),))
+FAILS = Candidate(variables=(("FAILS", "1"),))
+RUNS = {FASTER: "vectorised", ALSO_FASTER: "vectorised", EQUAL: "plain", WRONG: "other_values"}
+
+
+class Known(Recipe):
+    """Runs that are there already, in place of dumps."""
+
+    def dump(
+        self, kind: Callable[..., Any], candidate: Candidate | None = None, *, output: Path | None = None
+    ) -> Any:
+        """Return the run of a candidate, fail as torch would, or be interrupted."""
+        if candidate == REFUSED:
+            raise ip.ProbeError("torch has no setting inductor.unknown")
+        if candidate == FAILS:
+            run = ip.open_run("plain")
+            assert run.manifest is not None
+            assert output is not None
+            output.write_text("Traceback:\n  File x\ntorch._inductor.exc.InductorError: no\n\nhint\n")
+            run.debug_dir = replace(run.debug_dir, manifest=replace(run.manifest, outcome="failed"))
+            return run
+        if candidate not in RUNS:
+            raise KeyboardInterrupt
+        return ip.open_run(RUNS[candidate])
+
+
+@pytest.fixture
+def here(dumps: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(dumps)
+    return dumps
+
+
+def tried(*candidates: Candidate, budget: float | None = 120.0) -> Any:
+    """Try candidates against the run as it is, each measured for as short as can be."""
+    return try_candidates(
+        ip.open_run("plain"),
+        candidates,
+        Known(script=Path("mirror.py")),
+        ip.Run,
+        BenchSettings(budget=0.3),
+        budget=budget,
+    )
+
+
+@pytest.mark.compiles
+def test_candidates_are_ranked_and_kept_on_disk(here: Path) -> None:
+    trials = tried(EQUAL, REFUSED, FAILS, WRONG, FASTER, ALSO_FASTER)
+    ranks = {trial.candidate: trial for trial in trials.trials if not trial.together}
+    assert ranks[EQUAL].rank == "no-change"
+    assert (ranks[EQUAL].looks, ranks[EQUAL].detail) == (0, "the same code")
+    assert (ranks[REFUSED].rank, ranks[REFUSED].detail) == (
+        "impossible",
+        "torch has no setting inductor.unknown",
+    )
+    assert (ranks[FAILS].rank, ranks[FAILS].detail) == (
+        "impossible",
+        "torch._inductor.exc.InductorError: no",
+    )
+    assert ranks[WRONG].rank == "wrong"
+    assert "WRONG" in ranks[WRONG].detail
+    assert ranks[WRONG].ratio is None
+    # which of the two is measured is known, how fast they are is not: a loaded machine may leave it open
+    assert ranks[FASTER].looks >= 1
+    assert ranks[ALSO_FASTER].rank == ranks[FASTER].rank
+    assert ranks[ALSO_FASTER].detail == f"the same code as {FASTER}"
+    assert trials.trials[0].rank in ("gain", "undecided", "no-change")
+    index = from_json(TrialsIndex, json.loads(trials.path.read_text()))
+    assert index.trials == trials.trials
+    assert schema_faults("whatif", trials.json) == []
+    assert "torch has no setting" in trials.markdown
+    (facts,) = [one for one in ip.runs(here) if one.path == trials.run.path]
+    assert not ip.plan_removal(facts).blockers
+
+
+@pytest.mark.compiles
+def test_what_was_done_before_an_interruption_is_kept(here: Path) -> None:
+    trials = tried(EQUAL, Candidate(settings=(("interrupts", "1"),)), FASTER)
+    assert trials.interrupted
+    assert [trial.candidate for trial in trials.trials] == [EQUAL]
+    assert from_json(TrialsIndex, json.loads(trials.path.read_text())).trials == trials.trials
+
+
+@pytest.mark.compiles
+def test_what_the_budget_leaves_out_is_listed_as_not_tried(here: Path) -> None:
+    trials = tried(EQUAL, FASTER, budget=0.001)
+    assert {trial.candidate: trial.rank for trial in trials.trials} == {
+        EQUAL: "no-change",
+        FASTER: "not-tried",
+    }
+
+
+@pytest.mark.compiles
+def test_a_run_is_made_again_as_it_was(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = ip.open_run("vectorised")
+    recipe = recipe_of(run)
+    assert recipe.script.resolve() == (here / "mirror.py").resolve()
+    assert recipe.args == ("one",)
+    assert recipe.knobs == {"inductor.cpp.enable_tiling_heuristics": "False"}
+    assert why_not_as_it_is(run, recipe) is None
+    monkeypatch.setenv("ATEN_CPU_CAPABILITY", "avx2")
+    assert why_not_as_it_is(run, recipe) == "ATEN_CPU_CAPABILITY was not set, and is avx2 here"
+    monkeypatch.delenv("ATEN_CPU_CAPABILITY")
+    assert run.manifest is not None
+    versions = tuple((name, "2.1.0" if name == "torch" else text) for name, text in run.manifest.versions)
+    run.debug_dir = replace(run.debug_dir, manifest=replace(run.manifest, versions=versions))
+    assert "it was dumped with torch 2.1.0, and this is torch" in (why_not_as_it_is(run, recipe) or "")
+
+
+@pytest.mark.compiles
+def test_a_script_that_was_changed_since_is_dumped_again(here: Path) -> None:
+    run = ip.open_run("plain")
+    script = here / "mirror.py"
+    before = script.stat()
+    try:
+        os.utime(script, (before.st_atime, before.st_mtime + 10_000))
+        assert why_not_as_it_is(run, recipe_of(run)) == f"{recipe_of(run).script} was changed since"
+    finally:
+        os.utime(script, (before.st_atime, before.st_mtime))
+
+
+@pytest.mark.compiles
+def test_a_run_whose_script_is_gone_is_refused(here: Path) -> None:
+    run = ip.open_run("plain")
+    assert run.manifest is not None
+    run.debug_dir = replace(run.debug_dir, manifest=replace(run.manifest, script="gone.py"))
+    with pytest.raises(ip.NotFoundError, match=r"was made from gone\.py, and there is no such script"):
+        recipe_of(run)
+
+
+@pytest.mark.compiles
+def test_the_settings_that_why_offers_are_candidates(here: Path) -> None:
+    assert FASTER in ip.candidates_of(ip.open_run("plain"))
+    assert FASTER not in ip.candidates_of(ip.open_run("vectorised"))
+
+
+@pytest.mark.compiles
+def test_a_run_and_a_setting_are_enough(here: Path, probe: Callable[..., Any]) -> None:
+    ran = probe(
+        *("whatif", "plain", "--set", "inductor.cpp.enable_tiling_heuristics=False", "--budget", "300ms"),
+        cwd=here,
+    )
+    assert ran.status == 0, ran.err
+    assert "A is torch_compile_debug/run_" in ran.err
+    assert "asked for: op0: scalar (" in ran.out
+    last = ran.out.rstrip().splitlines()[-1]
+    assert last.startswith("vectorising cpp_fused_add_flip_0: ")
+    assert last.endswith(", same result")
+
+
+@pytest.mark.parametrize(
+    ("changes", "candidate"),
+    [
+        ({"set": {"inductor.cpp.simdlen": 256}}, Candidate(settings=(("inductor.cpp.simdlen", "256"),))),
+        ({"set": {"size": 4}, "env": {"A": 1}}, Candidate(knobs=(("size", "4"),), variables=(("A", "1"),))),
+        ({"scalar": "op0"}, Candidate(flips=(Flip("scalar", ("op0",)),))),
+        ({"no_fuse": "op0,op1"}, Candidate(flips=(Flip("no-fuse", ("op0", "op1")),))),
+    ],
+)
+def test_keywords_spell_a_candidate(changes: Mapping[str, object], candidate: Candidate) -> None:
+    assert candidate_of(changes) == candidate
+
+
+def test_a_keyword_that_is_unknown_is_refused_with_near_names() -> None:
+    with pytest.raises(ip.ProbeError) as error:
+        candidate_of({"vectorize": "op0"})
+    assert error.value.hint is not None
+    assert "vectorise" in error.value.hint
+    with pytest.raises(ip.ProbeError, match="is not a dict"):
+        candidate_of({"set": "inductor.x=1"})
+
+
+def test_a_candidate_is_written_as_on_the_command_line() -> None:
+    candidate = candidate_of({"set": {"inductor.x": "a b"}, "env": {"N": "1"}, "layout": "buf0=contiguous"})
+    assert candidate.command == "--set 'inductor.x=a b' --env N=1 --layout buf0=contiguous"
+    other = candidate_of({"set": {"inductor.x": "2", "inductor.y": "3"}})
+    assert (candidate | other).settings == (("inductor.x", "a b"), ("inductor.y", "3"))
+
+
+def test_the_message_of_torch_is_the_last_exception_of_what_was_printed() -> None:
+    assert last_error(["x", "ValueError: a", "  at y", "Set TORCH_LOGS for more"]) == "ValueError: a"
+    assert last_error(["only this", ""]) == "only this"
+    assert last_error([]) == "it printed nothing"

@@ -1,0 +1,40 @@
+"""The sentence that can be quoted."""
+
+from __future__ import annotations
+
+import pytest
+
+from inductor_probe.model.bench import Comparison, Verdict
+from inductor_probe.model.whatif import Candidate, Rank, Trial
+from inductor_probe.report.words.whatif import gain_words, trials_sentence
+
+
+@pytest.mark.parametrize(
+    ("verdict", "ratio", "low", "high", "says"),
+    [
+        ("FASTER", 0.345, 0.333, 0.357, "2.9x faster (2.8 to 3.0)"),
+        ("FASTER", 0.965, 0.960, 0.971, "3.5 % faster (2.9 to 4.0 % less time)"),
+        ("FASTER", 0.0676, 0.067, 0.071, "15x faster (14 to 15)"),
+        ("SLOWER", 2.0, 1.9, 2.1, "2.0x slower (1.9 to 2.1)"),
+        ("SLOWER", 1.034, 1.03, 1.04, "3.4 % slower (3.0 to 4.0 % more time)"),
+        ("SAME", 1.001, 0.999, 1.003, "no change within 1 %"),
+        ("UNDECIDED", 0.99, 0.97, 1.01, "undecided (-3.0 to +1.0 % time)"),
+    ],
+)
+def test_a_verdict_in_words(verdict: Verdict, ratio: float, low: float, high: float, says: str) -> None:
+    comparison = Comparison("Compiled call", "call_v3", ratio, low, high, verdict, (ratio,) * 3, 90, 0)
+    assert gain_words(comparison, 0.01) == says
+
+
+def trial(rank: Rank, ratio: float | None = None) -> Trial:
+    """Return a trial of that rank."""
+    return Trial(Candidate(), rank, ratio=ratio, line=f"at {ratio}")
+
+
+def test_all_candidates_in_one_line() -> None:
+    assert trials_sentence([trial("no-change"), trial("wrong")]) == (
+        "No gain in 2 candidates (1 no change and 1 WRONG)."
+    )
+    assert trials_sentence([trial("gain", 0.9), trial("gain", 0.5), trial("loss", 2.0)]) == (
+        "Best of 3 candidates: at 0.5 (1 loss)."
+    )
