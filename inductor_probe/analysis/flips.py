@@ -6,7 +6,7 @@ do (a dependency, a dtype without vectors, an output that is needed as a buffer)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -79,12 +79,19 @@ def _subject(graph: CompiledGraph, flip: Flip, name: str, parts: frozenset[str])
     if subject.type != "kernel":
         return subject.name
     made = tuple(dict.fromkeys(link.node for link in links(graph).of_kernel(subject.name)))
-    if len(made) != 1:
+    if len(made) != 1 and not _is_one(graph, flip, made):
         raise ProbeError(
             f"{subject.name} has {len(made)} nodes: {flip.option} is about one",
             f"name one of {', '.join(made)}",
         )
     return made[0]
+
+
+def _is_one(graph: CompiledGraph, flip: Flip, nodes: Sequence[str]) -> bool:
+    """Whether torch takes the decision that a flip turns about all of some nodes at once."""
+    decided = graph.decisions.decisions if graph.decisions else ()
+    about = (one for one in decided if one.kind == flip.decides and not one.speculative)
+    return any({*nodes} == {*group} for one in about for group in one.subjects)
 
 
 def _values(graph: CompiledGraph) -> set[str]:

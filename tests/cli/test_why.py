@@ -124,6 +124,19 @@ def test_a_kernel_has_its_loop_nests_in_order(probe: Probe, recorded: Recorded) 
     }  # fmt: skip
 
 
+def test_what_was_missed_is_turned_by_name_as_well(probe: Probe, recorded: Recorded) -> None:
+    graph = recorded("hflip_cl", [scalar(1, "op0")])
+    text = "probe whatif SCRIPT --vectorise op0: for this alone [safe: the same results but for rounding]"
+    assert text in probe("why", "op0", graph, COLUMNS="140").out
+
+
+def test_a_decision_that_was_asked_for_says_so(probe: Probe, recorded: Recorded) -> None:
+    turned = replace(vectorised(1, "op0"), cause="turned", operands=(("flip", "vectorise op0"),))
+    graph = recorded("hflip_cl", [turned])
+    assert "asked for by --vectorise op0" in probe("why", "op0", graph).out
+    assert "vectorised: asked for by --vectorise op0" in probe("why", graph, COLUMNS="140").out
+
+
 def test_a_setting_that_is_so_already_is_not_offered(probe: Probe, recorded: Recorded) -> None:
     graph = recorded("hflip_cl", [scalar(1, "op0")])
     assert "cpp.enable_tiling_heuristics = False" in probe("why", "op0", graph).out
