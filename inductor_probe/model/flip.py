@@ -193,7 +193,7 @@ def flip_of(kind: FlipKind, argument: str) -> Flip:
         raise ProbeError(f"{written} names {subjects[0]} twice")
     if form.values is int and not (value.isdecimal() and 0 < int(value) < 2**31):
         raise ProbeError(
-            f"invalid {written}: {value!r} is no number over 0",
+            f"invalid {written}: expected a number over 0, not {value!r}",
             f"for example --{kind} {form.example}",
         )
     if isinstance(form.values, tuple) and value not in form.values:

@@ -44,8 +44,8 @@ BAD = {
     "layout buf3": "it takes one name; for example --layout buf3=channels_last",
     "layout buf3=channel_last": "no value 'channel_last'; did you mean channels_last?",
     "reduction-hint inner": "no value 'inner'; there is INNER, OUTER, OUTER_TINY, DEFAULT",
-    "split 0": "'0' is no number over 0; for example --split buf2=4",
-    "threads many": "'many' is no number over 0",
+    "split 0": "expected a number over 0, not '0'; for example --split buf2=4",
+    "threads many": "expected a number over 0, not 'many'",
     "index-dtype int16": "no value 'int16'",
     "persistent scenarios/check.py": "it takes no name or one name; for example --persistent op2",
 }
