@@ -50,6 +50,7 @@ REASONS: Mapping[str, Reason] = {
     "prologue fusion turned off": Reason("prologue-fusion-off"),
     "prologue fusion only supported for pointwise nodes": Reason("prologue-not-pointwise"),
     "template has no allowed prologue inputs": Reason("no-prologue-inputs"),
+    "prologue fusion only supported for TritonTemplates": Reason("no-prologue-inputs"),  # torch 2.11
     # torch/_inductor/codegen/simd.py, `SIMDScheduling.can_fuse`
     "numel/rnumel mismatch (reduce) (%s, %s), (%s, %s)": Reason("reductions-differ", _NUMELS),
     "numel/rnumel mismatch (non-reduce) (%s, %s), (%s, %s)": Reason("numels-differ", _NUMELS),

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 
 from inductor_probe.model.decision import DECISIONS_NAME
 from inductor_probe.store.decisions import read_decisions
-from tests.capture.conftest import SCENARIOS, Dumped, run_dump
+from tests.capture.conftest import Dumped, run_dump
+
+WAYS = Path(__file__).with_name("compiled_ways.py")
+GRAPHS = 9
+"""That it compiles, at least."""
 
 FAILING = """\
 import torch
@@ -31,15 +37,22 @@ def codes(dumped: Dumped) -> dict[str, bytes]:
 
 
 @pytest.mark.compiles
-@pytest.mark.parametrize(
-    ("script", "case"), [("check_hflip.py", "channels_last"), ("check_softmax.py", "columns")]
-)
-def test_the_code_is_the_same_with_recorders_and_without(tmp_path: Path, script: str, case: str) -> None:
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_code_and_guards_are_the_same_with_recorders_and_without(tmp_path: Path, device: str) -> None:
+    target = "h200" if device == "cuda" and not torch.cuda.is_available() else None
     recorded, plain = (
-        run_dump(tmp_path, SCENARIOS / script, cases=[case], record=record) for record in (True, False)
+        run_dump(tmp_path, WAYS, args=[device], record=record, target=target) for record in (True, False)
     )
-    assert codes(recorded) == codes(plain) != {}
-    assert list(recorded.run.rglob(DECISIONS_NAME))
+    names = "\n".join(codes(recorded))
+    assert len(codes(recorded)) >= GRAPHS
+    assert "backward" in names
+    assert codes(recorded) == codes(plain)
+    printed = json.loads(recorded.stdout)
+    assert any(one["guards"] for one in printed["sizes"])
+    assert min(printed["frames"]) > 0
+    assert printed == json.loads(plain.stdout)
+    written = [read_decisions(path) for path in recorded.run.rglob(DECISIONS_NAME)]
+    assert len(written) == len(codes(recorded))
     assert not list(plain.run.rglob(DECISIONS_NAME))
 
 

@@ -185,6 +185,7 @@ EXAMINED: dict[str, tuple[str, Program]] = {
             operands={"setting": "realize_cpu_opcount_threshold", "operations_limit": 50, "stored": True},
             flip={"realize_cpu_opcount_threshold": 1000},
             turned=("realised", "reads"),
+            since="2.13",
         ),
     ),
     "heads": (

@@ -326,6 +326,7 @@ PROGRAMS = {
         operands={"device": "cpu"},
         flip={"triton.decompose_sort_ops": True},
         turned=("extern", "no-backend-feature"),
+        since="2.13",
     ),
     "long_sort": Program(
         code="sort-too-long",

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from inductor_probe.scenario import Case, Check, Scenario
 
 if TYPE_CHECKING:
     from types import FunctionType
-
-    import torch
 
 FLIPPED = "_flipped"
 """Ends the name of the case in which the decision must turn."""
@@ -59,9 +59,19 @@ class Program:
     flipped_about: tuple[str, ...] | tuple[tuple[str, ...], tuple[str, ...]] | None = None
     exact: bool = False
 
+    @property
+    def is_here(self) -> bool:
+        """Whether the installed torch has the rule."""
+        return _release(torch.__version__) >= _release(self.since)
+
+
+def _release(version: str) -> tuple[int, ...]:
+    """Return the first two numbers of a version: (2, 11) of 2.11.0+cpu."""
+    return tuple(int(number) for number in version.split(".")[:2])
+
 
 def scenario_of(programs: Mapping[str, Program]) -> Scenario:
-    """Return a scenario with two cases a program: as it is, and flipped."""
+    """Return a scenario with two cases a program, if the installed torch has the rule: as is, and flipped."""
 
     def build(case: Case) -> Check:
         is_flipped = case.name.endswith(FLIPPED)
@@ -83,6 +93,7 @@ def scenario_of(programs: Mapping[str, Program]) -> Scenario:
     cases = {
         f"{name}{end}": {"device": program.device}
         for name, program in programs.items()
+        if program.is_here
         for end in ("", FLIPPED)
     }
     return Scenario(build, defaults={"device": "cpu"}, cases=cases)

@@ -8,6 +8,8 @@ from inductor_probe.scenario import Scenario
 from tests.proving_ground.programs import Program, scenario_of
 from tests.proving_ground.tensors import floats
 
+FLASH = "aten._scaled_dot_product_flash_attention_for_cpu.default"
+
 
 def attention(values: torch.Tensor) -> torch.Tensor:
     """Return attention as it is written out: a pattern of fuse_attention.py."""
@@ -174,7 +176,7 @@ PROGRAMS = {
         code="pattern",
         function=attention,
         inputs=lambda: floats(2, 4, 16, 16),
-        operands={"pattern": "_sfdp_pattern_1_inference", "stage": "joint_graph"},
+        operands={"stage": "joint_graph", "by_operators": (FLASH, "getitem")},
         flipped_function=attention_of_sums,
     ),
     "attention_without_patterns": Program(

@@ -13,9 +13,9 @@ import pytest
 from inductor_probe.model.decision import DECISIONS_NAME, Decision
 from inductor_probe.reader.debug_dir import read_run
 from inductor_probe.store.decisions import read_decisions
-from tests.proving_ground.examined import EXAMINED
+from tests.proving_ground.examined import EXAMINED, PROGRAMS
 from tests.proving_ground.programs import FLIPPED
-from tests.proving_ground.test_causes import decision_of
+from tests.proving_ground.test_causes import decision_of, marks_of
 from tests.shared import made_once
 
 SCRIPT = Path(__file__).with_name("examined.py")
@@ -53,7 +53,9 @@ def decided(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], list[De
 
 
 @pytest.mark.compiles
-@pytest.mark.parametrize("name", EXAMINED)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=marks_of(program)) for name, program in PROGRAMS.items()]
+)
 def test_the_cause_is_found_among_others_and_its_flip_turns_it(
     name: str, decided: Callable[[str], list[Decision]]
 ) -> None:

@@ -129,6 +129,14 @@ def operator_of(node: Any) -> str:
     return str(getattr(target, "__qualname__", target))
 
 
+def decomposition_of(mode: Any, operator: Any) -> Any:
+    """Return the function that `maybe_handle_decomp` decomposes an operator with, None where it has none."""
+    table = getattr(mode, "decomposition_table", None)
+    if table is None:  # torch 2.11
+        table = sys.modules["torch.fx.experimental.proxy_tensor"].CURRENT_DECOMPOSITION_TABLE
+    return table.get(operator)
+
+
 def _tag(node: Any) -> str | None:
     """Return the tag of an operator that asks for a layout of its operands; an enum names each."""
     names = {str(getattr(tag, "name", tag)) for tag in getattr(getattr(node, "target", None), "tags", ())}

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
+from inductor_probe.capture.recorders.askers import decomposition_of
 from inductor_probe.capture.recorders.decision_log import (
     DecisionLog,
     hint_of,
@@ -85,12 +86,8 @@ class _Recorder:
 
     def decomposed(self, _: TorchFrame, result: Any, mode: Any, operator: Any, *__: Any) -> None:
         """See that a decomposition returned NotImplemented, so that its operator stays in the FX graph."""
-        if result is NotImplemented:
-            table = getattr(mode, "decomposition_table", None)
-            if table is None:  # torch 2.11
-                table = sys.modules["torch.fx.experimental.proxy_tensor"].CURRENT_DECOMPOSITION_TABLE
-            if operator in table:
-                self.declined[operator] = table[operator]
+        if result is NotImplemented and (decomposition := decomposition_of(mode, operator)) is not None:
+            self.declined[operator] = decomposition
 
     def feature_asked(self, _: TorchFrame, has_it: bool, _graph: Any, device: Any, feature: Any) -> None:
         """See that a lowering asked for something that the backend does not have."""

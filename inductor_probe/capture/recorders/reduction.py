@@ -45,7 +45,8 @@ _SHORT_REDUCTION = 8192
 _ONE_PART = ("few-elements", "many-outputs", "no-strided-read", "matrix-product")
 """With the hint DEFAULT, num_splits answers one part."""
 _INDEX_TYPES = ("argmax", "argmin")
-_TWO_STEP_LIMIT = 1024  # a literal in torch 2.11, `cpp.use_two_step_variance_threshold` in 2.13
+_TWO_STEP_LIMIT = 1024
+"""Elements that a CPU takes two passes over: a literal of torch's, and since 2.13 a setting's default."""
 _PERSISTENT = {"INNER": 1024}
 _PERSISTENT_ELSE = 64  # should_use_persistent_reduction: for any other hint
 
@@ -65,6 +66,7 @@ class _Question:
 class _Recorder:
     log: DecisionLog
     open: list[_Question] = field(default_factory=list)
+    knows_cpu: bool = True
 
     def around_create(self, create: Callable[..., Any]) -> Callable[..., Any]:
         """Return `Reduction.create`, or that of a subclass, so that what it decided is recorded."""
@@ -192,7 +194,9 @@ class _Recorder:
         device = value.get_device().type
         operands: dict[str, Operand] = {"elements": size_of(elements), "device": device}
         limit = int(config.unroll_reductions_threshold)
-        if device == "cpu":
+        if not self.knows_cpu:
+            limit -= 1  # torch 2.11: as few as are unrolled, on each device
+        elif device == "cpu":
             limit = int(getattr(config.cpp, "use_two_step_variance_threshold", _TWO_STEP_LIMIT))
             if hasattr(config.cpp, "use_two_step_variance_threshold"):
                 operands["setting"] = "cpp.use_two_step_variance_threshold"
@@ -361,6 +365,9 @@ def _hook_triton(triton: Any, log: DecisionLog) -> None:
 
 
 def _hook_lowering(lowering: Any, log: DecisionLog) -> None:
+    constants = lowering.use_two_step_variance.__code__.co_consts
+    has_setting = hasattr(sys.modules["torch._inductor.config"].cpp, "use_two_step_variance_threshold")
+    _recorder(log).knows_cpu = has_setting or _TWO_STEP_LIMIT in constants
     wrap(lowering, "use_two_step_variance", log.observed(_recorder(log).variance_decided))
 
 

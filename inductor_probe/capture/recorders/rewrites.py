@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
-from inductor_probe.capture.recorders.askers import operator_of
+from inductor_probe.capture.recorders.askers import decomposition_of, operator_of
 from inductor_probe.capture.recorders.decision_log import DecisionLog, place_of, source_of, stack
 from inductor_probe.capture.torch_places import wrap
 from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, Outcome, TorchFrame
@@ -175,10 +175,11 @@ class _Recorder:
         def decompose_and_record(mode: Any, operator: Any, args: Any, kwargs: Any) -> Any:
             if str(operator) not in _PRODUCTS:
                 return decompose(mode, operator, args, kwargs)
-            before = next(reversed(mode.tracer.graph.nodes), None)
+            before: list[Any] = []
+            self._log.safely(_see_last, mode, before)
             result = decompose(mode, operator, args, kwargs)
-            if result is not NotImplemented:
-                self._log.safely(self._decomposed, mode, operator, args, before)
+            if before and result is not NotImplemented:
+                self._log.safely(self._decomposed, mode, operator, args, before[0])
             return result
 
         return decompose_and_record
@@ -187,13 +188,13 @@ class _Recorder:
         """Record the nodes that a product became, if it is the user's, and not one of a pattern."""
         nodes = list(itertools.takewhile(lambda node: node is not before, reversed(mode.tracer.graph.nodes)))
         source = next(filter(None, map(source_of, nodes)), "")
-        table = getattr(mode, "decomposition_table", {})
-        if not source or operator not in table:
+        decomposition = decomposition_of(mode, operator)
+        if not source or decomposition is None:
             return
         first, second = (str(tuple(value.shape)) for value in args[-2:])
         names = tuple(node.name for node in reversed(nodes))
         self._log.record(
-            KIND, (names,), "replaced", "small-product", place_of(table[operator]),
+            KIND, (names,), "replaced", "small-product", place_of(decomposition),
             operands={
                 "operators": (str(operator),), **_counted("by", names),
                 **_counted("by_operators", _operators(reversed(nodes))),
@@ -287,6 +288,11 @@ class _Recorder:
             operands={name: value for name, value in operands.items() if value != ()},
             subject_type="fx", waits=True,
         )  # fmt: skip
+
+
+def _see_last(mode: Any, seen: list[Any]) -> None:
+    """Add the last node of the graph in tracing: what is `reversed` is no iterator yet in torch 2.11."""
+    seen.append(next(iter(reversed(mode.tracer.graph.nodes)), None))
 
 
 def _both(torchs: Callable[..., Any], log: DecisionLog, note: Callable[..., None]) -> Callable[..., Any]:

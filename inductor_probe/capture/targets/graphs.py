@@ -75,9 +75,8 @@ class Graphs:
         return tuple(_with_strides(value, stride) for value, stride in pairs)
 
     def _run(self, module: Any, name: str, values: list[Any]) -> Any:
-        torch = sys.modules["torch"]
         try:
-            results = torch.fx.Interpreter(module).run(*values)
+            results = _interpreter(module).run(*values)
         except Exception as error:  # the script goes on, with zeros
             self._note(name, f"{type(error).__name__}: {str(error).splitlines()[0]}")
             return None
@@ -90,7 +89,7 @@ class Graphs:
         """
         torch = sys.modules["torch"]
         fake = sys.modules["torch._subclasses.fake_tensor"]
-        interpreter = torch.fx.Interpreter(module, garbage_collect_values=False)
+        interpreter = _interpreter(module, garbage_collect_values=False)
         try:
             with fake.FakeTensorMode(allow_non_fake_inputs=True) as mode:
                 fakes = [mode.from_tensor(v) if isinstance(v, torch.Tensor) else v for v in values]
@@ -102,6 +101,23 @@ class Graphs:
 
     def _note(self, name: str, reason: str) -> None:
         self._events.note("graph-not-computed", graph=name, reason=reason)
+
+
+def _interpreter(module: Any, **options: Any) -> Any:
+    """Return what runs a graph as torch compiled it: `reinplace_inplaceable_ops_core` changed its operators.
+
+    What was `_foreach_add` and is `_foreach_add_` returns nothing in eager, its lowering what it wrote to.
+    """
+    interpreter = sys.modules["torch"].fx.Interpreter(module, **options)
+    call = interpreter.call_function
+
+    def call_function(target: Any, args: Any, kwargs: Any) -> Any:
+        result = call(target, args, kwargs)
+        is_written_list = result is None and str(target).startswith("aten._foreach_")
+        return args[0] if is_written_list else result
+
+    interpreter.call_function = call_function
+    return interpreter
 
 
 def _bytes(value: Any) -> int:
