@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from inductor_probe.store.decisions import read_decisions
 from tests.capture.conftest import Dumped, run_dump
 
 WAYS = Path(__file__).with_name("compiled_ways.py")
+CACHE = re.compile(rb"# kernel path: .*/inductor_probe_dump_[^/]*/")
 GRAPHS = 9
 """That it compiles, at least."""
 
@@ -32,8 +34,9 @@ for size in (64, 65):
 
 
 def codes(dumped: Dumped) -> dict[str, bytes]:
-    folder = dumped.run / "torchinductor"
-    return {path.parent.name: path.read_bytes() for path in folder.glob("*/output_code.py")}
+    """Return the code of each graph; a comment of each Triton kernel has the folder of this dump's caches."""
+    files = (dumped.run / "torchinductor").glob("*/output_code.py")
+    return {path.parent.name: CACHE.sub(b"# kernel path: ", path.read_bytes()) for path in files}
 
 
 @pytest.mark.compiles
