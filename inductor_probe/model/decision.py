@@ -417,7 +417,8 @@ the first are named, and nodes_count, by_count ... says how many there are; subj
 - `pattern`: one of torch/_inductor/pattern_matcher.py matched: pattern (the function of its name).
 - `small-product`: while the graph was traced, by a decomposition of decomposition.py: operators, by,
   by_operators, first_size, second_size.
-- `check-refused`: patterns matched nodes, and check (a function) said no. Nothing is gone.
+- `check-refused`: patterns matched nodes, and check (a function) said no. Nothing is gone. Of a constant that
+  could be folded into a convolution or product (`_is_foldable_pattern`): setting_off, or weight_users.
 - `no-op`: fx_passes/post_grad.py, `remove_noop_ops`. fx_passes/joint_graph.py, `constant_fold_uniform_value`:
   `uniform-value`: all elements are value, whatever the inputs; `identity`: it adds 0, or multiplies by 1.
 - `pass`: another function of torch's, or of a setting's (`post_grad_custom_post_pass`).
@@ -425,7 +426,8 @@ the first are named, and nodes_count, by_count ... says how many there are; subj
 Whether an operator writes into its argument or into a copy (fx_passes/reinplace.py,
 `reinplace_inplaceable_ops_core`); nodes, operators, argument:
 
-- in place: `copied-back`: the result is written to that input in any case. `not-read-later`.
+- in place: `copied-back`: the result is written to that input in any case, or to input (it is a view).
+  `not-read-later`.
 - `input-not-mutated`: an input that the graph does not mutate (no `copy_` into it at its end).
   `view-of-input`: of input. `read-later`: by reader.
   `scatter-fused`: a view is scattered into what was not in memory anyway (`should_reinplace_scatter`).

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from inductor_probe.scenario import Scenario
+from tests.proving_ground.freezing import frozen
 from tests.proving_ground.programs import Program, scenario_of
 from tests.proving_ground.tensors import floats
 
@@ -83,6 +84,17 @@ def put_into_view(values: torch.Tensor) -> torch.Tensor:
     return values.t().index_put((torch.arange(3),), torch.zeros(()))
 
 
+def put_into_flat_input(values: torch.Tensor) -> torch.Tensor:
+    """Replace some elements of the input, through a view of all of it."""
+    values.view(-1)[torch.arange(3)] = 0.0
+    return values.sum()
+
+
+def put_into_flat_copy(values: torch.Tensor) -> torch.Tensor:
+    """Return the sum of such a view with elements replaced, and leave the input as it is."""
+    return values.view(-1).index_put((torch.arange(3),), torch.zeros(())).sum()
+
+
 def put_into_sum(values: torch.Tensor) -> torch.Tensor:
     """Return what is computed, with some elements replaced."""
     return (values + 1).index_put((torch.arange(3),), torch.zeros(()))
@@ -109,6 +121,15 @@ def fill_slice(values: torch.Tensor) -> torch.Tensor:
 def row_by_column(values: torch.Tensor) -> torch.Tensor:
     """Return a product of a row and a column."""
     return values @ values.t()
+
+
+LINEAR = torch.nn.Linear(16, 16)
+SCALE = torch.nn.Parameter(torch.full((16,), 2.0))
+
+
+def scaled_linear(values: torch.Tensor) -> torch.Tensor:
+    """Return what a layer computes, with each of its outputs scaled."""
+    return LINEAR(values) * SCALE
 
 
 PROGRAMS = {
@@ -145,6 +166,16 @@ PROGRAMS = {
         operands={"input": "arg0_1"},
         flipped_function=put_into_sum,
         turned=("in-place", "not-read-later"),
+    ),
+    "view_written_back": Program(
+        code="copied-back",
+        function=put_into_flat_input,
+        inputs=lambda: floats(16, 12),
+        about=("index_put",),
+        operands={"argument": "view", "input": "arg0_1"},
+        flipped_function=put_into_flat_copy,
+        turned=("copied", "view-of-input"),
+        since="2.13",
     ),
     "read": Program(
         code="read-later",
@@ -224,6 +255,16 @@ PROGRAMS = {
         inputs=lambda: floats(16, 16),
         operands={"check": "should_prefer_unfused_addmm", "patterns": ("unfuse_bias_add_to_pointwise",)},
         flipped_function=product,
+    ),
+    "scaled_linear": Program(
+        code="check-refused",
+        function=scaled_linear,
+        inputs=lambda: floats(16, 16),
+        about=("addmm", "mul"),
+        operands={"check": "_is_foldable_pattern", "setting_off": "enable_linear_binary_folding"},
+        step=frozen,
+        flip={"enable_linear_binary_folding": True},
+        flipped_step=frozen,
     ),
     "seeds": Program(
         code="pass",

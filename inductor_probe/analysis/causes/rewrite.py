@@ -36,6 +36,14 @@ RULES = Rules(
             By("disabled_passes", _pass, safe=True, applies=_is_patterns),
             _EAGER_RANDOM,
         ),
+        "check-refused": (
+            By(
+                "enable_linear_binary_folding",
+                "True",
+                safe=True,
+                applies=lambda decision, _: decision.operand("setting_off") is not None,
+            ),
+        ),
         "no-op": (By("disabled_passes", _pass, safe=True),),
         "identity": (_KEEP_CONSTANTS,),
         "uniform-value": (_KEEP_CONSTANTS,),

@@ -72,9 +72,29 @@ class _Graph:
             reader = self._later_reader(node, argument, sharing, copied_back)
             return self._read(argument, reader) or ("copied-back", {"argument": argument.name})
         if inputs := [other.name for other in sharing if other.op in _INPUTS]:
-            return "view-of-input", {"argument": argument.name, "input": inputs[0]}
+            copied_back = self._copied_back_by_view(node, argument)
+            if copied_back is None:
+                return "view-of-input", {"argument": argument.name, "input": inputs[0]}
+            of = copied_back.args[0]
+            reader = self._later_reader(node, of, sharing, copied_back)
+            given = {"argument": argument.name, "input": of.name}
+            return self._read(argument, reader) or ("copied-back", given)
         reader = self._later_reader(node, argument, sharing, None)
         return self._read(argument, reader) or ("not-read-later", {"argument": argument.name})
+
+    def _copied_back_by_view(self, node: Any, argument: Any) -> Any:
+        """Return what copies the result into the input that the argument is a view of; None on torch 2.11.
+
+        `_is_layout_preserving_view_copy_back`: all of the input, where it lies. Not asked of symbolic sizes.
+        """
+        view_base = getattr(self._reinplace, "_get_view_base", None)
+        if view_base is None or not hasattr(self._reinplace, "_is_layout_preserving_view_copy_back"):
+            return None
+        copied_back = self._copied_back.get(view_base(argument))
+        if copied_back is None or view_base(copied_back.args[1]) is not node:
+            return None
+        pairs = ((node, argument), (copied_back.args[1], copied_back.args[0]))
+        return copied_back if all(_lie_alike(first, second) for first, second in pairs) else None
 
     def _overlap(self, argument: Any, view: Any) -> bool:
         """Whether two values of one storage have an element in common; not asked of symbolic sizes."""
@@ -174,6 +194,13 @@ def _operator(node: Any) -> str:
     """Return what a node calls; of a custom operator that changes its arguments that operator."""
     name = operator_of(node)
     return str(node.args[0]) if name.startswith("auto_functionalized") else name
+
+
+def _lie_alike(first: Any, second: Any) -> bool:
+    """Whether the values of two nodes have the same static sizes, strides and offset."""
+    values = [first.meta["val"], second.meta["val"]]
+    one, other = ((*value.size(), *value.stride(), value.storage_offset()) for value in values)
+    return all(map(_is_static, values)) and one == other
 
 
 def _is_static(value: Any) -> bool:

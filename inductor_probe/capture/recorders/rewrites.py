@@ -20,7 +20,7 @@ import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 from inductor_probe.capture.recorders.askers import decomposition_of, operator_of
 from inductor_probe.capture.recorders.decision_log import DecisionLog, place_of, source_of, stack
@@ -38,6 +38,19 @@ _FULL = "aten.full.default"
 _PRODUCTS = ("aten.mm.default", "aten.bmm.default", "aten.addmm.default")
 _NO_NAMES = ("_", "fn")
 _PADDING = ("should_pad_mm", "should_pad_addmm", "should_pad_bmm")
+
+
+class _Weight(NamedTuple):
+    argument: int
+    setting: str = ""
+
+
+_LINEAR = "enable_linear_binary_folding"
+_WEIGHTS = {
+    "aten.convolution.default": _Weight(1),
+    "aten.addmm.default": _Weight(2, _LINEAR),
+    "aten.mm.default": _Weight(1, _LINEAR),
+}
 
 
 @dataclass(frozen=True)
@@ -255,6 +268,7 @@ class _Recorder:
         operands: dict[str, Operand] = {
             "patterns": tuple(dict.fromkeys(_name(entry) for entry, _ in entries)),
             "check": check.__name__,
+            **_not_folded(check.__name__, match),
             **self._where(one),
             **_counted("nodes", names),
             **_counted("operators", _operators(match.nodes)),
@@ -364,6 +378,26 @@ def _cells(entry: Any) -> dict[str, Any]:
         return {}
     cells = zip(code.co_freevars, check.__closure__ or (), strict=True)
     return {name: cell.cell_contents for name, cell in cells if name in ("search_fn", "extra_check")}
+
+
+def _not_folded(check: str, match: Any) -> dict[str, Operand]:
+    """Return what kept a constant from the weight of a convolution or product: binary_folding.py.
+
+    `_is_foldable_pattern` asks the setting first, `_check_conv_and_broadcast_op` who else uses the weight.
+    """
+    if check != "_is_foldable_pattern":
+        return {}
+    config: Any = sys.modules["torch._inductor.config"]
+    for node in match.nodes:
+        weight = _WEIGHTS.get(str(node.target))
+        if weight is None:
+            continue
+        if weight.setting and not getattr(config, weight.setting, True):
+            return {"setting_off": weight.setting}
+        users = len(node.args[weight.argument].users)
+        if node.args[weight.argument].op == "get_attr" and users != 1:
+            return {"weight_users": users}
+    return {}
 
 
 def _check(entry: Any) -> Any:

@@ -68,7 +68,8 @@ WORDS = KindWords(
             "{operators:3}[ by {by_operators:3}], {pass}",
         ),
         "copied-back": CauseWords(
-            "the program changes that input", "{operators}: the input is changed in any case"
+            "the program changes {input|'that input'}[, and {argument} is a view of {input}]",
+            "{operators}: the input is changed in any case",
         ),
         "not-read-later": CauseWords("nothing reads {argument} after it", "{operators}: not read later"),
         "input-not-mutated": CauseWords(
@@ -85,13 +86,15 @@ WORDS = KindWords(
             "{operators}: fused instead",
         ),
         "check-refused": CauseWords(
-            "{patterns:3} of {place} matched {operators:4}, and its check {check} refused",
+            "{patterns:3} of {place} matched {operators:4}, and its check {check} refused"
+            "[: {setting_off} is off][: its weight has {weight_users} users]",
             "{operators:3}, {check} refused {patterns:2}",
         ),
     },
     changes={
         "change-input": "change the input in place (index_put_), if the caller allows for it",
         "read-before": "read the value before it is changed, or compute it once more",
+        "enable_linear_binary_folding": "folds constants into the weights of linear layers",
         "disabled_passes": "leaves out the pass, of joint and post-grad passes all of that name",
         "pattern_matcher": "leaves out all patterns",
         "fallback_random": "calls torch for random numbers, which are then those of eager mode",
