@@ -13,23 +13,27 @@ A shown line that is `...` stands for any others; `(exit status 1)` is the statu
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from inductor_probe.machine.cpu import vector_bits
+from inductor_probe.model.manifest import MANIFEST_NAME
+from inductor_probe.store.manifest import manifest_to_json, read_manifest
 from tests.conftest import REPOSITORY
 
 BIN = Path(sys.executable).parent
 GUIDES = REPOSITORY / "docs" / "guides"
 _BLOCK = re.compile(r"^```console(?P<kind>[^\n]*)\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE)
 _STATUS = re.compile(r"\(exit status (\d+)\)")
+_LABEL = re.compile(r" --label (\S+)")
 _TREE = "torch_compile_debug"
 
 
@@ -62,37 +66,50 @@ def commands_of(document: Path) -> list[Command]:
     return found
 
 
+@dataclass(frozen=True)
+class Dumped:
+    """A run that a document made, and what its command printed."""
+
+    run: Path
+    ran: subprocess.CompletedProcess[str]
+
+
 @dataclass
 class Reader:
     """Someone who follows a document in a folder.
 
     Attributes:
-        dumps: command -> its run, for documents that start with the same dump: it is made once, and copied.
+        dumps: command without its label -> its run and what it printed, for documents that start with the
+            same dump: it is made once, and copied under the label that is asked for.
         state: where probe keeps the record of what was made here, and those runs are.
     """
 
     folder: Path
     state: Path
-    dumps: dict[str, Path]
+    dumps: dict[str, Dumped]
 
-    def follow(self, command: Command) -> subprocess.CompletedProcess[str] | None:
-        """Run a command, or skip the test where it cannot be run; None for a dump that is copied here."""
+    def follow(self, command: Command) -> subprocess.CompletedProcess[str]:
+        """Run a command, or copy the dump that it makes; skip the test where it cannot be run."""
         if command.kind == "gpu" and not has_gpu():
             pytest.skip("it needs a GPU, and there is none here")
         if command.kind == "avx512" and not has_avx512():
             pytest.skip("it needs AVX-512, and torch has none of it here")
         if command.kind.startswith("not run"):
             pytest.skip(command.kind)
-        if (made := self.dumps.get(command.text)) is not None:
-            shutil.copytree(made, self.folder / _TREE / made.name, dirs_exist_ok=True)
-            return None
+        dump, label = _LABEL.sub("", command.text), _LABEL.search(command.text)
+        if (made := self.dumps.get(dump)) is not None:
+            run = self.folder / _TREE / made.run.name
+            shutil.copytree(made.run, run, dirs_exist_ok=True)
+            manifest = replace(read_manifest(run / MANIFEST_NAME), label=label[1] if label else None)
+            (run / MANIFEST_NAME).write_text(json.dumps(manifest_to_json(manifest)))
+            return made.ran
         before = set((self.folder / _TREE).glob("run_*"))
         ran = self.run(["bash", "-c", command.text])
         new = set((self.folder / _TREE).glob("run_*")) - before
         if command.text.startswith("probe dump ") and len(new) == 1 and ran.returncode == 0:
             (run,) = new
             # As it is now: a guide goes on to edit what lies beside it.
-            self.dumps[command.text] = shutil.copytree(run, self.state / "dumps" / run.name)
+            self.dumps[dump] = Dumped(shutil.copytree(run, self.state / "dumps" / run.name), ran)
         return ran
 
     def run(self, command: list[str]) -> subprocess.CompletedProcess[str]:
@@ -123,7 +140,7 @@ def plain(line: str) -> str:
     return " ".join(line.split())
 
 
-def follower(folder: Path, state: Path, dumps: dict[str, Path]) -> Reader:
+def follower(folder: Path, state: Path, dumps: dict[str, Dumped]) -> Reader:
     """Return a reader in a folder that has the project's scenarios beside it, as in a checkout."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("scenarios", "tests"):
