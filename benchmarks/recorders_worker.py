@@ -1,7 +1,8 @@
 """A process that compiles programs one after another, with the hooks of `probe dump`. See `recorders.py`.
 
-Arguments: FOLDER `decisions`|`facts` [`compilers`]. It reads names on its standard input, and answers each
-with a line of JSON: seconds and the number of decisions of a program, digests of `output_code.py` of a case.
+Arguments: FOLDER `decisions`|`facts` [`compilers`] [`patch=NAME`], of `torch_patches.py`. It reads names on
+its standard input, and answers each with a line of JSON: seconds and the number of decisions of a program,
+digests of `output_code.py` of a case.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any
 
 import sweep_op_db
 import sweep_worker
+import torch_patches
 
 from inductor_probe.capture import hooks
 from inductor_probe.capture.events import EVENTS_NAME, EventLog
@@ -28,7 +30,8 @@ from inductor_probe.model.decision import DECISIONS_NAME
 from inductor_probe.store.decisions import read_decisions
 
 SCENARIOS = Path(__file__).parents[1] / "scenarios"
-_SEPARATOR = "::"  # check_hflip::channels_last
+_SEPARATOR = "::"  # check_hflip::channels_last, sweep_models::resnet50
+_NETWORKS = "sweep_models"
 
 
 def five_operators() -> tuple[Callable[..., Any], tuple[Any, ...]]:
@@ -173,6 +176,22 @@ class _Scenarios:
         )
 
 
+class _Networks:
+    """Training steps of whole networks for `sweep_worker.compile_case`."""
+
+    def names(self, device: str) -> list[str]:
+        return [f"{_NETWORKS}{_SEPARATOR}{name}" for name in self._module().names(device)]
+
+    def attempts(self, name: str, device: str, compiler: Any) -> Iterator[Callable[[], object]]:
+        attempts: Iterator[Callable[[], object]] = self._module().attempts(
+            name.partition(_SEPARATOR)[2], device, compiler
+        )
+        return attempts
+
+    def _module(self) -> Any:
+        return importlib.import_module(_NETWORKS)
+
+
 def _mode_settings(mode: str | None) -> dict[str, Any]:
     import torch
 
@@ -184,7 +203,9 @@ def code_of(name: str, tree: Path, events: Path) -> dict[str, Any]:
     """Compile a case; return the digest of each graph's code, and what recorders could not record."""
     seen = events.stat().st_size
     shutil.rmtree(os.environ["TORCHINDUCTOR_CACHE_DIR"], ignore_errors=True)
-    cases: Any = _Scenarios() if _SEPARATOR in name else sweep_op_db
+    cases: Any = sweep_op_db
+    if _SEPARATOR in name:
+        cases = _Networks() if name.startswith(_NETWORKS) else _Scenarios()
     folder = tree.parent
     reason = sweep_worker.compile_case(cases, name, "cpu", sweep_worker.compiler(None), folder)
     files = sorted((folder / sweep_worker.TREE).rglob("output_code.py"))
@@ -198,7 +219,7 @@ def code_of(name: str, tree: Path, events: Path) -> dict[str, Any]:
 
 def main() -> None:
     """Answer names until the input ends."""
-    folder, kind, *compilers = Path(sys.argv[1]), *sys.argv[2:]
+    folder, kind, *options = Path(sys.argv[1]), *sys.argv[2:]
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     events = EventLog(folder / "staging")
@@ -210,8 +231,11 @@ def main() -> None:
     sweep_worker.compiler(None)  # imports inductor
     torch._dynamo.config.capture_dynamic_output_shape_ops = True
     torch._dynamo.config.capture_scalar_outputs = True
+    compilers = "compilers" in options
     if not compilers:
         sweep_worker.skip_compilers()
+    for name in (each.removeprefix("patch=") for each in options if each.startswith("patch=")):
+        torch_patches.apply(torch_patches.PATCHES[name])
     tree, log = folder / sweep_worker.TREE, folder / "staging" / EVENTS_NAME
     for line in sys.stdin:
         name, _, count = line.strip().partition(" ")
@@ -220,8 +244,10 @@ def main() -> None:
             answer = list(PROGRAMS)
         elif name == "cases":
             answer = [*scenario_cases(), *operator_cases(int(count))]
+        elif name == "networks":
+            answer = _Networks().names("cpu")
         elif name in PROGRAMS:
-            answer = time_program(name, int(count or 0), tree, compilers=bool(compilers))
+            answer = time_program(name, int(count or 0), tree, compilers=compilers)
         else:
             answer = code_of(name, tree, log)
         answers.write(json.dumps(answer) + "\n")

@@ -1,0 +1,174 @@
+"""Changes of torch's source that a finding proposes, applied while it runs.
+
+    python benchmarks/torch_patches.py NAME[,NAME] SCRIPT [ARGS]
+    probe dump benchmarks/torch_patches.py -- NAME[,NAME] SCRIPT [ARGS]
+
+run SCRIPT with patches applied; `probe whatif --runs` then compares that dump with one of SCRIPT as torch is.
+A patch names functions of torch and edits of their text: what a patch to torch would be, so that it can be
+shown as a diff (`as_diff`) and tried in any process (`apply`) before inductor compiles. An edit that does not
+fit the source of the torch at hand is an error: another release has to be read again.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import importlib
+import inspect
+import runpy
+import sys
+import textwrap
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Edit:
+    """`old` becomes `new` in a function, named as `module:Class.function`."""
+
+    place: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True)
+class Patch:
+    """Edits that belong together, and what they are for."""
+
+    what: str
+    edits: tuple[Edit, ...]
+
+    @property
+    def sources(self) -> dict[str, tuple[str, str]]:
+        """For each place the text of the function as it is, and as the patch makes it.
+
+        ValueError: an edit does not fit the function.
+        """
+        sources: dict[str, tuple[str, str]] = {}
+        for edit in self.edits:
+            if edit.place not in sources:
+                text = textwrap.dedent(inspect.getsource(_function(edit.place)))
+                sources[edit.place] = text, text
+            text, patched = sources[edit.place]
+            if (count := patched.count(edit.old)) != 1:
+                raise ValueError(f"{edit.place} has {count} places of {edit.old!r}, not one: another torch")
+            sources[edit.place] = text, patched.replace(edit.old, edit.new)
+        return sources
+
+
+def _function(place: str) -> Any:
+    module, _, path = place.partition(":")
+    function: Any = importlib.import_module(module)
+    for name in path.split("."):
+        function = vars(function)[name]
+    return inspect.unwrap(function)
+
+
+_CPP = "torch._inductor.codegen.cpp"
+PATCHES = {
+    "reversed_always": Patch(
+        "count an access that goes backwards by single elements as contiguous",
+        (
+            Edit(
+                f"{_CPP}:TilingSelect.select_tiling",
+                "else stride not in [0, 1]\n",
+                "else stride not in [0, 1, -1]\n",
+            ),
+        ),
+    ),
+    "reversed": Patch(
+        "the same, but for types whose lanes are read one by one, and for short rows",
+        (
+            Edit(
+                f"{_CPP}:TilingSelect.select_tiling",
+                "        if config.cpp.enable_tiling_heuristics:\n",
+                "        reversed_is_contiguous = V.graph.sizevars.optimization_hint(\n"
+                "            call_ranges[tiling_indices[0]], fallback=0\n"
+                "        ) >= 4 * tiling_factor and not any(\n"
+                "            each is torch.bool or each in DTYPE_LOWP_FP for each in all_dtypes\n"
+                "        )\n"
+                "        if config.cpp.enable_tiling_heuristics:\n",
+            ),
+            Edit(
+                f"{_CPP}:TilingSelect.select_tiling",
+                "else stride not in [0, 1]\n",
+                "else stride not in [0, 1]\n"
+                "                                    and not (stride == -1 and reversed_is_contiguous)\n",
+            ),
+        ),
+    ),
+    "tiles": Patch(
+        "count what threads share: tiles of a loop that is vectorised, not its elements",
+        (
+            Edit(
+                f"{_CPP}:CppKernel.decide_parallel_depth",
+                "        par *= hint\n",
+                "        # An outer loop fusion keeps the loops that are fused, and no others.\n"
+                "        loops = getattr(getattr(self, 'loop_nest', None), 'loops', None) or []\n"
+                "        level = max_parallel_depth.start_depth + depth - 1\n"
+                "        steps = loops[level].steps if level < len(loops) else 1\n"
+                "        par *= -(-hint // int(steps))\n",
+            ),
+        ),
+    ),
+    "collapsed": Patch(
+        "mark as collapsed all loops below the first parallel one, wherever that is",
+        (
+            Edit(
+                f"{_CPP}:LoopNest.mark_parallel",
+                "range(par_depth.start_depth + 1, par_depth.parallel_depth)",
+                "range(par_depth.start_depth + 1, par_depth.start_depth + par_depth.parallel_depth)",
+            ),
+        ),
+    ),
+    "freezing": Patch(
+        "let dynamo read whether parameters are frozen from the options of torch.compile, too",
+        (
+            Edit(
+                "torch._dynamo.utils:is_parameter_freezing",
+                "    return torch._inductor.config.freezing and not torch.is_grad_enabled()\n",
+                "    from torch._dynamo.eval_frame import innermost_backend\n"
+                "    from torch._dynamo.symbolic_convert import InstructionTranslator\n"
+                "    backend = innermost_backend(InstructionTranslator.current_tx().output.compiler_fn)\n"
+                "    options = getattr(backend, 'config', {})\n"
+                "    freezing = options.get('freezing', torch._inductor.config.freezing)\n"
+                "    return freezing and not torch.is_grad_enabled()\n",
+            ),
+        ),
+    ),
+}  # fmt: skip
+
+
+def as_diff(patch: Patch) -> str:
+    """Return a patch as a unified diff of torch's functions."""
+    lines: list[str] = []
+    for place, texts in patch.sources.items():
+        old, new = (text.splitlines(keepends=True) for text in texts)
+        lines += difflib.unified_diff(old, new, place, place)
+    return "".join(lines)
+
+
+def apply(patch: Patch) -> None:
+    """Change torch in this process: functions stay the same objects, whoever holds or wraps them.
+
+    Their lines keep their file and numbers, so that what reads torch's frames finds them.
+    """
+    for place, (_, patched) in patch.sources.items():
+        function = _function(place)
+        tree = ast.parse(patched)
+        (definition,) = tree.body
+        if not isinstance(definition, ast.FunctionDef):
+            raise TypeError(f"{place} is no function")
+        definition.decorator_list = []  # they have run already
+        ast.increment_lineno(tree, function.__code__.co_firstlineno - 1)
+        made: dict[str, Any] = {}
+        code = compile(tree, function.__code__.co_filename, "exec")
+        exec(code, vars(sys.modules[function.__module__]), made)  # noqa: S102 - torch's text and ours
+        function.__code__ = made[definition.name].__code__
+
+
+if __name__ == "__main__":
+    for each in sys.argv[1].split(","):
+        apply(PATCHES[each])
+    sys.argv = sys.argv[2:]
+    runpy.run_path(sys.argv[0], run_name="__main__")

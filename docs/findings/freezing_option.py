@@ -1,0 +1,13 @@
+"""Two convolutions with batch norm, compiled with the option to freeze: nothing is frozen."""
+
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+model = nn.Sequential(
+    *(nn.Conv2d(3, 32, 3, bias=False), nn.BatchNorm2d(32), nn.ReLU()),
+    *(nn.Conv2d(32, 64, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU()),
+).eval()
+
+with torch.no_grad():
+    torch.compile(model, options={"freezing": True})(torch.rand(1, 3, 64, 64))

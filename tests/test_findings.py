@@ -1,0 +1,88 @@
+"""The findings: their scripts show the decision that is written about, and the changes of torch turn it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import inductor_probe as ip
+from inductor_probe.model.decision import DECISIONS_NAME, Decision
+from inductor_probe.store.decisions import read_decisions
+from tests.conftest import REPOSITORY
+from tests.documents import Command, Reader, check, commands_of, follower
+
+FINDINGS = REPOSITORY / "docs" / "findings"
+PAGES = sorted(page for page in FINDINGS.glob("*.md") if page.stem != "README")
+PATCHES = ("reversed", "tiles", "freezing", "collapsed")
+SCRIPTS = ("reversed_loads", "tiles_for_threads", "freezing_option")
+
+
+@pytest.fixture(scope="module")
+def readers(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, Reader]:
+    base = tmp_path_factory.mktemp("findings")
+    readers = {page: follower(base / page.stem, base / "state", {}) for page in PAGES}
+    for reader in readers.values():
+        (reader.folder / "docs").symlink_to(REPOSITORY / "docs")
+    return readers
+
+
+@pytest.mark.compiles
+@pytest.mark.parametrize("command", [each for page in PAGES for each in commands_of(page)], ids=str)
+def test_a_command_of_a_finding_does_what_is_shown(readers: dict[Path, Reader], command: Command) -> None:
+    if (ran := readers[command.document].follow(command)) is not None:
+        check(command, ran)
+
+
+@pytest.fixture(scope="module")
+def patched(tmp_path_factory: pytest.TempPathFactory) -> tuple[ip.Graph, ...]:
+    """Return the graphs of the scripts, in one dump with all patches."""
+    folder = tmp_path_factory.mktemp("patched")
+    script = folder / "all.py"
+    runs = "".join(f"runpy.run_path({str(FINDINGS / f'{name}.py')!r})\n" for name in SCRIPTS)
+    script.write_text(f"import runpy\n{runs}")
+    patches = REPOSITORY / "benchmarks" / "torch_patches.py"
+    return ip.dump(patches, args=[",".join(PATCHES), str(script)], out=folder, stdout_to_stderr=True).graphs
+
+
+def decisions(graph: ip.Graph, kind: str) -> list[Decision]:
+    read = read_decisions(graph.path / DECISIONS_NAME)
+    return [decision for decision in read.decisions if decision.kind == kind]
+
+
+@pytest.mark.compiles
+def test_each_patch_turns_the_decision_that_its_page_is_about(patched: tuple[ip.Graph, ...]) -> None:
+    flip, conversion, frozen = patched
+    # No decision: the recorder counts as torch does, and torch counts otherwise now.
+    (kernel,) = flip.kernels()
+    assert "vectorised" in kernel.traits
+    (threads,) = decisions(conversion, "threads")
+    assert dict(threads.operands)["loops"] == ("x0", "x1")
+    assert {decision.outcome for decision in decisions(frozen, "freezing")} == {"frozen", "folded"}
+
+
+@pytest.mark.parametrize("page", [*PAGES, FINDINGS / "README.md"], ids=lambda page: page.stem)
+def test_a_page_shows_its_script_and_its_links_lead_somewhere(page: Path) -> None:
+    text = page.read_text()
+    for link in re.findall(r"\]\(([^)#:]+)\)", text):
+        assert (page.parent / link).exists(), f"{page.name} points to {link}"
+    for shown in re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
+        assert shown == page.with_suffix(".py").read_text()
+    if page.stem == "README":
+        assert {each.stem for each in PAGES} == set(re.findall(r"\[(\w+)\]\(\1\.md\)", text))
+
+
+def test_a_page_shows_the_patch_as_it_fits_this_torch() -> None:
+    command = [sys.executable, str(REPOSITORY / "benchmarks" / "findings.py"), "diff", *PATCHES]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    shown = [
+        diff
+        for page in PAGES
+        for diff in re.findall(r"^```diff\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
+    ]
+    assert len(shown) == 3
+    for diff in shown:
+        assert diff in printed
