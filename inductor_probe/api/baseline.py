@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
 
-from inductor_probe.api.on_disk import RunOnDisk
+from inductor_probe.api.on_disk import GraphOnDisk, RunOnDisk
 from inductor_probe.errors import NotFoundError, ProbeError, near_names
 from inductor_probe.model.debug_dir import DebugDir
 from inductor_probe.model.flip import FLIP_KINDS, Flip, parse_flip
@@ -164,6 +164,33 @@ def last_error(lines: Sequence[str]) -> str:
     return (errors or texts or ["it printed nothing"])[-1][:_MOST]
 
 
+def with_meaning(candidate: Candidate, graphs: Sequence[GraphOnDisk]) -> Candidate:
+    """Return a candidate whose flips have what their names mean in the graphs of A.
+
+    Raises:
+        NotFoundError: none of the graphs has a subject of that name; near names are offered.
+    """
+    from inductor_probe.analysis.flips import resolved
+
+    flips = []
+    for flip in candidate.flips:
+        missing: NotFoundError | None = None
+        for graph in graphs:
+            if flip.graph not in (None, graph.name):
+                continue
+            try:
+                flips.append(resolved(graph.compiled, flip))
+                break
+            except NotFoundError as error:
+                missing = missing or error
+        else:
+            raise missing or NotFoundError(
+                f"there is no graph {flip.graph} for {flip.option}",
+                near_names(flip.graph or "", [graph.name for graph in graphs]),
+            )
+    return replace(candidate, flips=tuple(flips))
+
+
 def as_it_is(run: RunOnDisk) -> Recipe:
     """Return how a run was made, if a new run can be compared with it.
 
@@ -177,7 +204,7 @@ def as_it_is(run: RunOnDisk) -> Recipe:
 
 
 def dumped_otherwise(
-    run: RunOnDisk,
+    graph: GraphOnDisk,
     kind: Callable[[DebugDir, str | None], AnyRun],
     candidate: Candidate | None,
     changes: Mapping[str, object],
@@ -186,7 +213,11 @@ def dumped_otherwise(
     candidate = candidate_of(changes) if candidate is None else candidate
     if not candidate.words:
         raise ProbeError("nothing is to be different", 'for example set={"inductor.cpp.simdlen": 256}')
-    other = as_it_is(run).dump(kind, candidate)
+    candidate = with_meaning(candidate, [graph])
+    if len(graph.run.graphs) > 1:  # other graphs may have nodes of the same names
+        flips = tuple(replace(flip, graph=flip.graph or graph.name) for flip in candidate.flips)
+        candidate = replace(candidate, flips=flips)
+    other = as_it_is(graph.run).dump(kind, candidate)
     if other.manifest and other.manifest.outcome != "ok":
         raise ProbeError(
             f"{other.manifest.script} did not end well with {candidate}",

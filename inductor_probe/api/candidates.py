@@ -7,7 +7,7 @@ import json
 import re
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -36,6 +36,7 @@ from inductor_probe.model.whatif import (
 from inductor_probe.report.document import Document, apart
 from inductor_probe.report.pages.whatif import ranked, trials_page, with_sides
 from inductor_probe.report.shown import Shown
+from inductor_probe.report.words.flips import flip_texts
 from inductor_probe.report.words.whatif import (
     CALL_OF_A,
     CALL_OF_B,
@@ -375,13 +376,6 @@ def _digest(graph: GraphOnDisk) -> str:
 
 def _of_flips(run: RunOnDisk) -> str:
     """Return why no flip of a candidate was applied, empty where there is none or one was."""
-    results = run.manifest.flip_results if run.manifest else ()
-    if not results or any(result.outcome == "applied" for result in results):
-        return ""
-    return "; ".join(dict.fromkeys(_flip_words(results)))
-
-
-def _flip_words(results: Sequence[object]) -> Iterator[str]:
-    for result in results:
-        reason = getattr(result, "reason", None) or getattr(result, "outcome", "")
-        yield f"{getattr(result, 'flip', '')}: {str(reason).replace('-', ' ')}"
+    manifest = run.manifest
+    texts = list(flip_texts(manifest.flips, manifest.flip_results)) if manifest else []
+    return "" if any(turned for turned, _ in texts) else "; ".join(text for _, text in texts)

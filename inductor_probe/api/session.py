@@ -267,7 +267,7 @@ class Graph(GraphOnDisk, Session):
         from inductor_probe.api.baseline import dumped_otherwise
         from inductor_probe.api.whatif import whatif
 
-        candidate, other = dumped_otherwise(self.run, Run, candidate, changes)
+        candidate, other = dumped_otherwise(self, Run, candidate, changes)
         return whatif(
             self.run, other, settings, candidate=candidate, only=self, trust=trust, progress=progress
         )

@@ -20,6 +20,7 @@ from inductor_probe.model.whatif import Candidate, GraphWhatIf, WhatIfOutput
 from inductor_probe.report.document import Document
 from inductor_probe.report.pages.whatif import whatif_page, whatif_sentence
 from inductor_probe.report.shown import Shown
+from inductor_probe.report.words.flips import flip_texts
 
 _CODE, _RUNNABLE, _READABLE = "output_code.py", "fx_graph_runnable.py", "fx_graph_readable.py"
 _NAME = "output_code_bench.whatif_{}.py"
@@ -74,8 +75,20 @@ class WhatIf(Shown):
     def document(self) -> Document:
         """For each graph the decisions that changed, times and verdicts, and one sentence."""
         return whatif_page(
-            self.diff, self.graphs, self.candidate, compile_s=self._compile_s, details=self.details
+            self.diff,
+            self.graphs,
+            self.candidate,
+            compile_s=self._compile_s,
+            flips=self._flips,
+            details=self.details,
         )
+
+    @property
+    def _flips(self) -> tuple[str, ...]:
+        """What became of each decision that was to be turned in B."""
+        manifest = self.runs[1].manifest
+        texts = flip_texts(manifest.flips, manifest.flip_results) if manifest else ()
+        return tuple(text for _, text in texts)
 
     @property
     def problems(self) -> tuple[Problem, ...]:

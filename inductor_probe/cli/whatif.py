@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
 import inductor_probe as ip
-from inductor_probe.api.baseline import Recipe, candidate_of, recipe_of, why_not_as_it_is
+from inductor_probe.api.baseline import Recipe, candidate_of, recipe_of, why_not_as_it_is, with_meaning
 from inductor_probe.api.candidates import Trials, try_candidates
 from inductor_probe.cli.alternatives import WithAlternatives, alternatives
 from inductor_probe.cli.completion import CASE, SCRIPT
+from inductor_probe.cli.flips import flip_options
 from inductor_probe.cli.parameters import command, percent, seconds, shared_option
 from inductor_probe.cli.screen import (
     OutputFormat,
@@ -27,6 +29,7 @@ from inductor_probe.cli.screen import (
 from inductor_probe.cli.scripts import SETTINGS, VARIABLES
 from inductor_probe.errors import ExitCode, NotFoundError, ProbeError
 from inductor_probe.model.bench import BenchSettings
+from inductor_probe.model.flip import Flip
 from inductor_probe.model.whatif import Candidate, Trial
 from inductor_probe.report.words.runs import how_it_ended
 
@@ -42,6 +45,7 @@ _INTERRUPTED = 130
     click.option("--case", "cases", multiple=True, type=CASE, help="A case of the scenario."),
     SETTINGS,
     VARIABLES,
+    flip_options,
     click.option(
         "--or", "others", is_flag=True, callback=alternatives,
         help="What is set behind this is another candidate: --set X=1 --or --set X=2.",
@@ -58,7 +62,10 @@ _INTERRUPTED = 130
         help=f"Measuring of each graph: 500ms, 10s, 2m.  [{_ONE}]  With --try-all everything.  [{_ALL}]",
     ),
     shared_option("--margin", default="1%", help="A smaller difference counts as none.  [1%]"),
-    click.option("--threads", type=click.IntRange(min=1), default=1, help="Of torch and OpenMP.  [1]"),
+    click.option(
+        "--timed-threads", type=click.IntRange(min=1), default=1, metavar="N",
+        help="Threads of torch and OpenMP while both are timed.  [1]",
+    ),
     click.option("--details", is_flag=True, help="Show overheads, roofline, samples, and all changes, too."),
     shared_option("--trust"),
     shared_option("--out"),
@@ -71,12 +78,13 @@ def whatif(
     cases: tuple[str, ...],
     knobs: dict[str, str],
     env: dict[str, str],
+    flips: tuple[Flip, ...],
     others: tuple[dict[str, Any], ...],
     try_all: bool,
     fail_if_faster: float | None,
     budget: float | None,
     margin: float,
-    threads: int,
+    timed_threads: int,
     details: bool,
     trust: bool,
     out: Path | None,
@@ -84,16 +92,17 @@ def whatif(
 ) -> int:
     """Would the other decision have been better? Compile both ways, check both, and time them in turns.
 
-    A is SCRIPT as it is, or RUN, made before; B is the same with what --set and --env change, all of it at
-    once. Or A and B are two runs. This executes the code of both on inputs of A. The answer has the decisions
-    that changed, whether B computes the same, and a verdict for the whole call and for each kernel that does
-    the same work in both. --env holds while B is compiled: both are timed as this command is.
+    A is SCRIPT as it is, or RUN, made before; B is the same with what --set and --env change, and with
+    decisions turned by name (--scalar op0), all of it at once. Or A and B are two runs. This executes the
+    code of both on inputs of A. The answer has the decisions that changed, whether B computes the same, and a
+    verdict for the whole call and for each kernel that does the same work in both. --env holds while B is
+    compiled: both are timed as this command is.
 
     Exit status 1 if B computes something else; with --or and --try-all only where --fail-if-faster says so.
     """
-    named = [_candidate(knobs, env), *(_candidate(**other) for other in others)]
+    named = [_candidate(knobs, env, flips), *(_candidate(**other) for other in others)]
     given = [candidate for candidate in named if candidate.words]
-    settings = BenchSettings(budget=budget or seconds(_ONE), margin=margin, threads=threads)
+    settings = BenchSettings(budget=budget or seconds(_ONE), margin=margin, threads=timed_threads)
     if runs:
         if words or cases or given or try_all:
             raise ProbeError("--runs A B compares two runs as they are: give neither a script nor settings")
@@ -107,6 +116,7 @@ def whatif(
             f"for example probe whatif {words[0]} --set inductor.cpp.simdlen=256, or --try-all",
         )
     recipe, a = _baseline(words, cases, out)
+    given = [with_meaning(candidate, a.graphs) for candidate in given]
     if len(given) == 1 and not try_all:
         b = _dumped("B", recipe, given[0])
         return _one(a, b, given[0], settings, details=details, trust=trust, output_format=output_format)
@@ -125,8 +135,8 @@ def whatif(
     return _give_trials(trials, output_format, fail_if_faster, details=details)
 
 
-def _candidate(knobs: dict[str, str], env: dict[str, str]) -> Candidate:
-    return candidate_of({"set": knobs, "env": env})
+def _candidate(knobs: dict[str, str], env: dict[str, str], flips: tuple[Flip, ...]) -> Candidate:
+    return replace(candidate_of({"set": knobs, "env": env}), flips=flips)
 
 
 def _baseline(words: Sequence[str], cases: tuple[str, ...], out: Path | None) -> tuple[Recipe, ip.Run]:

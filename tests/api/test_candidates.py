@@ -18,6 +18,7 @@ from inductor_probe.api.baseline import (
     last_error,
     recipe_of,
     why_not_as_it_is,
+    with_meaning,
 )
 from inductor_probe.api.candidates import try_candidates
 from inductor_probe.model.bench import BenchSettings
@@ -164,17 +165,32 @@ def test_a_run_whose_script_is_gone_is_refused(here: Path) -> None:
 @pytest.mark.compiles
 def test_the_settings_that_why_offers_are_candidates(here: Path) -> None:
     assert FASTER in ip.candidates_of(ip.open_run("plain"))
+    assert Candidate(flips=(Flip("vectorise", ("op0",)),)) in _without_origins(ip.open_run("plain"))
     assert FASTER not in ip.candidates_of(ip.open_run("vectorised"))
 
 
+def _without_origins(run: ip.Run) -> list[Candidate]:
+    return [
+        replace(one, flips=tuple(replace(flip, origins=()) for flip in one.flips))
+        for one in ip.candidates_of(run)
+    ]
+
+
 @pytest.mark.compiles
-def test_a_run_and_a_setting_are_enough(here: Path, probe: Callable[..., Any]) -> None:
+def test_a_flip_of_what_is_not_there_is_refused_before_a_dump(here: Path) -> None:
+    with pytest.raises(ip.NotFoundError, match="has no op99 for --scalar op99"):
+        with_meaning(candidate_of({"scalar": "op99"}), ip.open_run("plain").graphs)
+
+
+@pytest.mark.compiles
+def test_a_run_and_a_decision_are_enough(here: Path, probe: Callable[..., Any]) -> None:
     ran = probe(
-        *("whatif", "plain", "--set", "inductor.cpp.enable_tiling_heuristics=False", "--budget", "300ms"),
+        *("whatif", "plain", "--vectorise", "op0", "--budget", "300ms"),
         cwd=here,
     )
     assert ran.status == 0, ran.err
     assert "A is torch_compile_debug/run_" in ran.err
+    assert "--vectorise op0: turned in model__0_inference_0.0: op0 is vectorised" in ran.out
     assert "asked for: op0: scalar (" in ran.out
     last = ran.out.rstrip().splitlines()[-1]
     assert last.startswith("vectorising cpp_fused_add_flip_0: ")

@@ -62,9 +62,10 @@ def here(dumps: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_setting_that_changes_a_decision_is_checked_and_timed(here: Path) -> None:
     a, b = ip.open_run("plain"), ip.open_run("vectorised")
-    answer = ip.whatif(a, b, QUICK)
+    answer = ip.whatif(a, b, QUICK, candidate=ip.Candidate(settings=tuple(HEURISTICS.items())))
     (graph,) = answer.graphs
     assert answer.correct
+    assert [change.decision.kind for change in graph.asked if change.a] == ["vectorisation"]
     (pair,) = [
         (each.a.outcome, each.b.outcome)
         for each in graph.diff.decisions

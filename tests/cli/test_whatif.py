@@ -30,6 +30,19 @@ def test_what_is_behind_or_is_another_candidate() -> None:
     ]
 
 
+def test_decisions_by_name_belong_to_the_candidate_that_they_are_behind() -> None:
+    values = parsed(
+        *("a.py", "--scalar", "op0", "--or", "--persistent", "--fuse", "op0,op1", "--details"),
+        *("--or", "--persistent=op2"),
+    )
+    assert list(map(str, values["flips"])) == ["scalar op0"]
+    assert [list(map(str, other["flips"])) for other in values["others"]] == [
+        ["persistent", "fuse op0,op1"],
+        ["persistent op2"],
+    ]
+    assert values["details"]
+
+
 def test_words_of_the_script_are_left_alone() -> None:
     values = parsed("a.py", "--set", "x=1", "--", "--or", "--set", "z")
     assert values["words"] == ("a.py", "--or", "--set", "z")

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from inductor_probe.analysis.causes.causes import graph_causes
+from inductor_probe.analysis.flips import flips_of_decision
 from inductor_probe.model.cause import Cause, Change
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.diff import DecisionChange
+from inductor_probe.model.flip import Flip
 from inductor_probe.model.setting import CONFIG
 from inductor_probe.model.whatif import Candidate
 
@@ -17,16 +20,29 @@ _SHORT = "inductor"
 
 
 def candidates_of(graphs: Iterable[CompiledGraph]) -> tuple[Candidate, ...]:
-    """Return each setting that `probe why` offers for a decision of one of the graphs, cheapest first.
+    """Return each setting that `probe why` offers for a decision of one of the graphs, then each flip.
 
-    A setting that is offered for many subjects is one candidate: it holds for all of them.
+    A setting that is offered for many subjects is one candidate: it holds for all of them. Flips come in the
+    order of the ledger: missed optimisations first, by what is at stake. Settings with which inductor times
+    code are last of all.
     """
     settings: dict[tuple[str, str], None] = {}
+    flips: dict[Flip, None] = {}
+    graphs = tuple(graphs)
     for graph in graphs:
         for cause in graph_causes(graph).causes:
             settings.update(dict.fromkeys(pair for change in cause.changes if (pair := _pair(change))))
-    ranked = sorted(settings, key=lambda pair: any(word in pair[0] for word in _SLOW))
-    return tuple(Candidate(settings=(pair,)) for pair in ranked)
+            if cause.decision is None:
+                continue
+            scope = graph.name if len(graphs) > 1 else None
+            turned = flips_of_decision(graph, cause.decision)
+            flips.update(dict.fromkeys(replace(flip, graph=scope) for flip in turned))
+    slow = [pair for pair in settings if any(word in pair[0] for word in _SLOW)]
+    return (
+        *(Candidate(settings=(pair,)) for pair in settings if pair not in slow),
+        *(Candidate(flips=(flip,)) for flip in flips),
+        *(Candidate(settings=(pair,)) for pair in slow),
+    )
 
 
 def asked_changes(

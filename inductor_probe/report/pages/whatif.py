@@ -35,6 +35,7 @@ def whatif_page(
     candidate: Candidate | None = None,
     *,
     compile_s: Sequence[float | None] = (),
+    flips: Sequence[str] = (),
     details: bool = False,
 ) -> Iterator[Block]:
     """Yield what was set otherwise, then each graph: what changed in it, and both sides timed."""
@@ -43,6 +44,7 @@ def whatif_page(
     if len(compile_s) == 2 and None not in compile_s:
         a, b = (f"{seconds:.1f} s" for seconds in compile_s)
         yield Line((f"torch compiled A in {a} and B in {b}: once each, with empty caches", "dim"))
+    yield from map(Line, flips)
     for graph in graphs:
         yield Line()
         yield Heading((names_words(graph.diff.a.name, graph.diff.b.name), "bold"))
