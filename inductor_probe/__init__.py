@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from inductor_probe.api.bench import Bench, CppProgram, WrittenBenchFile
+    from inductor_probe.api.candidates import Trials
     from inductor_probe.api.check import Check, Health, check, doctor
     from inductor_probe.api.diff import Diff
     from inductor_probe.api.rows import (
@@ -62,7 +63,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Bench", "BenchSettings", "Candidate", "Causes", "Check", "ConfigSweeps", "CppProgram", "Diff",
     "FusionRows", "Graph", "Health", "KernelRows", "LayoutRows", "NodeRows", "NotFoundError", "Page",
-    "Pages", "ProbeError", "RewriteRows", "Run", "RunList", "Tunings", "WhatIf", "WrittenBenchFile",
+    "Pages", "ProbeError", "RewriteRows", "Run", "RunList", "Trials", "Tunings", "WhatIf", "WrittenBenchFile",
     "bench_kernel", "candidates_of", "check", "debug", "diff", "doctor", "dump", "export_cpp", "fusion",
     "kernels", "layouts", "nodes", "open_graph", "open_kernel", "open_run", "plan_removal", "remove_run",
     "rewrite", "rewrites", "runs", "show", "sweep_configs", "tunings", "verdict", "whatif", "why",
@@ -70,6 +71,7 @@ __all__ = [
 
 _MODULES = {
     "api.bench": "Bench CppProgram WrittenBenchFile",
+    "api.candidates": "Trials",
     "api.check": "Check Health check doctor",
     "api.diff": "Diff",
     "api.rows": "Causes ConfigSweeps FusionRows KernelRows LayoutRows NodeRows RewriteRows Tunings",

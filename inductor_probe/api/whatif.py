@@ -16,6 +16,7 @@ from inductor_probe.model.bench import BenchSettings
 from inductor_probe.model.diff import GraphDiff, RunDiff
 from inductor_probe.model.output import Output
 from inductor_probe.model.span import Problem
+from inductor_probe.model.timing import Process
 from inductor_probe.model.whatif import Candidate, GraphWhatIf, WhatIfOutput
 from inductor_probe.report.document import Document
 from inductor_probe.report.pages.whatif import whatif_page, whatif_sentence
@@ -80,6 +81,7 @@ class WhatIf(Shown):
             self.candidate,
             compile_s=self._compile_s,
             flips=self._flips,
+            samples_of=_samples_of,
             details=self.details,
         )
 
@@ -98,6 +100,14 @@ class WhatIf(Shown):
     def with_details(self, details: bool = True) -> WhatIf:
         """Return the same with what else is folded."""
         return replace(self, details=details)
+
+
+def _samples_of(graph: GraphWhatIf) -> tuple[Process, ...]:
+    """Return what was measured of a graph; nothing where it is not on disk any more."""
+    from inductor_probe.store.samples import read_samples
+
+    path = graph.file.with_suffix(".json") if graph.file else None
+    return read_samples(path).processes if path and path.exists() else ()
 
 
 def whatif(

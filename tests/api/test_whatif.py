@@ -83,6 +83,7 @@ def test_a_setting_that_changes_a_decision_is_checked_and_timed(here: Path) -> N
     assert "cpp_fused_add_flip_0 of B" in shown
     assert "_v3" not in shown
     assert schema_faults("whatif", answer.json) == []
+    assert "<svg" in answer._repr_html_()  # the samples, as they were measured
 
 
 def test_samples_stay_beside_the_graph_and_can_be_judged_again(here: Path) -> None:

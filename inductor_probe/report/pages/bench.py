@@ -145,7 +145,7 @@ def bench_page(
         else:
             yield Fold(part.title, part.inside)
     if samples and result.comparisons:
-        yield Picture(lambda: _plots(result, samples))
+        yield Picture(lambda: samples_html(result, samples))
 
 
 def _answer(result: BenchResult, most: int) -> Iterator[Block]:
@@ -275,7 +275,8 @@ def _evidence(result: BenchResult) -> Iterator[Block]:
         yield Line((f"the intervals hold for all {number} comparisons at once with 95 %", "dim"))
 
 
-def _plots(result: BenchResult, samples: Sequence[Process]) -> str:
+def samples_html(result: BenchResult, samples: Sequence[Process]) -> str:
+    """Return the samples of comparisons as a picture; a line in its place without matplotlib."""
     if find_spec("matplotlib") is None:
         return '<div class="ip-dim">with matplotlib installed, the samples would be plotted here</div>'
     from inductor_probe.report.plots.samples import figure_svg, samples_figure  # noqa: PLC0415 - only HTML shows it

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, is_dataclass, replace
+from functools import partial
 from typing import Any
 
 from inductor_probe.model.bench import OTHER_CODE, BenchResult, Overheads
 from inductor_probe.model.diff import RunDiff
+from inductor_probe.model.timing import Process
 from inductor_probe.model.whatif import RANKS, Candidate, GraphWhatIf, Trial
-from inductor_probe.report.document import Block, Cell, Column, Heading, Line, Table
-from inductor_probe.report.pages.bench import bench_page
+from inductor_probe.report.document import Block, Cell, Column, Heading, Line, Picture, Table
+from inductor_probe.report.pages.bench import bench_page, samples_html
 from inductor_probe.report.pages.diff import environment_lines, sides_table
 from inductor_probe.report.words.bench import result_sentence
 from inductor_probe.report.words.diff import decision_lines, headlines, names_words
@@ -36,9 +38,13 @@ def whatif_page(
     *,
     compile_s: Sequence[float | None] = (),
     flips: Sequence[str] = (),
+    samples_of: Callable[[GraphWhatIf], Sequence[Process]] | None = None,
     details: bool = False,
 ) -> Iterator[Block]:
-    """Yield what was set otherwise, then each graph: what changed in it, and both sides timed."""
+    """Yield what was set otherwise, then each graph: what changed in it, and both sides timed.
+
+    `samples_of` reads what was measured of a graph: it is called where a picture can be shown.
+    """
     yield sides_table((diff.label_a, str(diff.a)), (diff.label_b, str(diff.b)))
     yield from environment_lines(diff.environment)
     if len(compile_s) == 2 and None not in compile_s:
@@ -61,6 +67,8 @@ def whatif_page(
         if text := same_result(graph.result):
             yield Line((text, "green"))
         yield from bench_page(with_sides(graph.result), details=details)
+        if samples_of is not None:
+            yield Picture(partial(_samples_html, graph, samples_of))
         yield from _what_ran(graph)
     yield from _alone(diff)
     if graphs:
@@ -68,6 +76,13 @@ def whatif_page(
     for graph in graphs:
         name = f"{graph.diff.a.name}: " if len(graphs) > 1 else ""
         yield Line((f"{name}{quotable(graph, candidate)}", "bold"))
+
+
+def _samples_html(graph: GraphWhatIf, samples_of: Callable[[GraphWhatIf], Sequence[Process]]) -> str:
+    """Return what was measured as a picture, under the names that say whose code it is."""
+    assert graph.result is not None  # noqa: S101 - else there is no picture
+    samples: Sequence[Process] = _renamed(tuple(samples_of(graph)), set(graph.result.kernels))
+    return samples_html(with_sides(graph.result), samples)
 
 
 def _what_ran(graph: GraphWhatIf) -> Iterator[Block]:
