@@ -37,6 +37,7 @@ FlipReason: TypeAlias = Literal[
     "no-graph", "no-subject", "not-decided", "not-fusable", "same-node", "dtype-not-vectorisable",
     "no-contiguous-loop", "a-view", "not-a-value", "needed-as-buffer", "layout-fixed", "layout-required",
     "layout-of-another-rank", "reduction-not-split", "tile-not-known", "indices-exceed-int32",
+    "little-work",
 ]  # fmt: skip
 """Why a flip was refused or not met; `operands` of the `FlipResult` go with it.
 
@@ -50,6 +51,7 @@ FlipReason: TypeAlias = Literal[
 - `layout-fixed`: buffer: of an extern kernel, or within another. `layout-required`: buffer, function: it is
   made in order to have certain strides. `layout-of-another-rank`: dimensions.
 - `reduction-not-split`: type. `tile-not-known`: elements. `indices-exceed-int32`: elements.
+- `little-work`: threads, min_chunk_size: torch divides no loop among that many.
 """
 
 

@@ -53,6 +53,11 @@ def refusing(x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> Any:
     return x.argmax(1), y + 1, shorts, view.contiguous() * 2, y.sum(0)
 
 
+def total(x: torch.Tensor) -> Any:
+    """Graph 8: a reduction whose loop is divided, with a partial sum for each thread."""
+    return x.sum()
+
+
 def floats(*size: int) -> torch.Tensor:
     """Return random numbers."""
     return torch.randn(size)
@@ -67,6 +72,7 @@ PROGRAMS: list[tuple[Any, tuple[torch.Tensor, ...]]] = [
     (nests, (floats(256, 256), floats(128, 300))),
     (reversed_bytes, (torch.arange(4096).byte().view(8, 512), torch.arange(999).byte().view(3, 333))),
     (refusing, (floats(48, 64), floats(100, 300), torch.ones(8, 16, dtype=torch.int16))),
+    (total, (floats(1 << 16),)),
 ]
 
 if __name__ == "__main__":

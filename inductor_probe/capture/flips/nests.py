@@ -120,8 +120,11 @@ class _Threads:
                     return answer
                 answer = type(answer)(parallel_depth=0, start_depth=answer.start_depth)
                 turn.turned(place, names, before, "one-thread")
-            else:
+            elif answer.parallel_depth:
                 turn.turned(place, names, None, before)
+            else:
+                turn.refuse("little-work", threads=threads, min_chunk_size=int(_config().cpp.min_chunk_size))
+                return answer
             self._turns.log.turn("threads", names, frozenset(("parallel", "one-thread")), turn.flip)
             return answer
 

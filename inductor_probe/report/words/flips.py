@@ -17,13 +17,14 @@ REASONS: Mapping[FlipReason, str] = {
     "dtype-not-vectorisable": "C++ has no vectors of {dtypes}",
     "no-contiguous-loop": "none of its loops can be vectorised",
     "a-view": "it is a view, which has no value of its own",
-    "not-a-value": "it is no tensor that torch computes in a loop",
+    "not-a-value": "torch does not compute it in a loop",
     "needed-as-buffer": "{buffer} is needed as a buffer[: {cause}][, by {operator}]",
     "layout-fixed": "the layout of {buffer} is not torch's to choose",
     "layout-required": "{buffer} is made to have the strides that {function} asks for",
     "layout-of-another-rank": "channels_last is an order of 4 or 5 dimensions, and it has {dimensions}",
     "reduction-not-split": "torch cannot join the parts of a reduction of type {type}",
     "tile-not-known": "no tile is known to hold {elements} elements",
+    "little-work": "{threads:# thread} would have fewer than {min_chunk_size} elements each",
     "indices-exceed-int32": "its {elements} elements do not fit int32, or torch cannot tell",
 }
 
