@@ -384,7 +384,7 @@ def test_diff_shows_what_decided_about_a_pair_on_both_sides(
     entry = next(number for number, line in enumerate(lines) if line.startswith("fusion of "))
     assert lines[entry + 1].startswith("- op0 and op1 are fused: step 1 of round 1")
     assert lines[entry + 2].startswith("+ op0 and op1 are not fused: fused, they would be 2 nodes")
-    assert "only the cause of 1 decision differs" in ran.out
+    assert "only 1 decision differs" in ran.out
 
 
 def test_an_input_has_the_decisions_about_what_reads_it(probe: Probe, recorded: Recorded) -> None:
