@@ -194,8 +194,7 @@ class _Nests:
                 if nest is not None:
                     nest.is_selecting = False
             if nest is not None:
-                nest.loop_place, nest.candidates, nest.factor = place, list(result), int(factor)
-                self._log.safely(_count_uses, nest)
+                self._log.safely(_selected, nest, place, result, factor)
             return result
 
         return select_and_record
@@ -273,6 +272,11 @@ def node_name(function: Any) -> str:
 def _blocks(body: Any) -> Iterator[Any]:
     yield body.root_block
     yield from body.subblocks.values()
+
+
+def _selected(nest: Nest, place: TorchFrame, loops: Any, factor: Any) -> None:
+    nest.loop_place, nest.candidates, nest.factor = place, list(loops), int(factor)
+    _count_uses(nest)
 
 
 def _count_uses(nest: Nest) -> None:
