@@ -51,7 +51,7 @@ def install(events: EventLog, staging: Path, options: ChildOptions) -> None:
     for tuner in TUNERS:
         hooks[f"torch._inductor.runtime.{tuner}"] = lambda module: _keep_tuning(module, logs, events)
     simulated = targets.hooks(find_gpu_target(options.target), events) if options.target else ()
-    log = DecisionLog(events)
+    log = DecisionLog(events, simulated=options.target is not None)
     flipped = flips.hooks(options.flips, events, log)
     recorded = recorders.hooks(log) if options.record else ()
     for name, hook in (*simulated, *hooks.items(), *flipped, *recorded):

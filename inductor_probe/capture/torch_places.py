@@ -67,6 +67,7 @@ _COMPILE = "torch._inductor.async_compile"
 _COMBINED = "torch._inductor.codegen.cuda_combined_scheduling"
 _HELPERS = "torch._inductor.runtime.triton_helpers"
 _TIMING = "torch._inductor.runtime.benchmarking"
+_CONFIGS = "torch._inductor.runtime.triton_heuristics"
 
 _CUDA: dict[str, tuple[str, ...]] = {
     "whether there is a GPU": ("is_available", "is_initialized", "_lazy_init", "device_count"),
@@ -249,10 +250,13 @@ PLACES: tuple[TorchPlace, ...] = (
         _FEATURES, "SIMDKernelFeatures.get_reduction_hint", "Triton: INNER or OUTER", ("tiling", DECISION)
     ),
     TorchPlace(_TRITON, "TritonKernel.load", "a Triton load", ("tiling",)),
-    TorchPlace(_TRITON, "TritonScheduling.define_kernel", "the text of a Triton kernel", ("codegen",)),
+    TorchPlace(
+        _TRITON, "TritonScheduling.define_kernel", "the text of a Triton kernel", ("codegen", DECISION)
+    ),
+    TorchPlace(_CONFIGS, "CachingAutotuner.precompile", "the configs of a Triton kernel", (DECISION,)),
     *(TorchPlace("torch.cuda", name, what, (TARGET,)) for what, names in _CUDA.items() for name in names),
     TorchPlace("torch._utils_internal", "max_clock_rate", "the clock of a GPU", (TARGET,)),
-    TorchPlace(_COMPILE, "AsyncCompile.triton", "the compile of a Triton kernel", (TARGET,)),
+    TorchPlace(_COMPILE, "AsyncCompile.triton", "the compile of a Triton kernel", (TARGET, DECISION)),
     TorchPlace(_COMPILE, "AsyncCompile.multi_kernel", "a kernel of several to choose from", (TARGET,)),
     TorchPlace(_TIMING, "TritonBenchmarker.benchmark_gpu", "the time of a candidate", (TARGET,)),
     TorchPlace(_TIMING, "InductorBenchmarker.benchmark_gpu", "the same", (TARGET,)),

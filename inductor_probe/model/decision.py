@@ -73,7 +73,7 @@ FallbackCause: TypeAlias = Literal[
     "decomposition-declined",
     "max-autotune-off",
     "template-backend-off", "template-dtype", "weight-not-constant", "templates-slower", "template-refused",
-    "no-template",
+    "no-template", "times-simulated",
 ]  # fmt: skip
 """Why torch's own kernel is called; all have operator and fx (the FX node):
 
@@ -95,6 +95,7 @@ FallbackCause: TypeAlias = Literal[
 - a library's kernel in place of a template; device: `no-template`: inductor has none. `max-autotune-off`:
   constant_weight (on a CPU a template needs one). `template-backend-off`: backend, backends (allowed).
   `template-dtype`: dtype. `weight-not-constant`. `templates-slower`: templates, choices (that were timed).
+  `times-simulated`: the same, where a GPU is simulated: all times are equal there, and the first is taken.
   `template-refused`: for a reason that only the source says (utils.py, `use_cpp_gemm_template`).
 - `in-lowering`: the lowering called it, for a reason that only its source says.
 """
@@ -378,6 +379,29 @@ With candidates (each with its score, the best first), where torch made any:
 - `matrix-product`: Triton's own has tiles of rows, columns and the sum.
 """
 
+ConfigsCause: TypeAlias = Literal[
+    "pointwise-autotuning", "pointwise-autotuning-off", "one-input-one-output", "three-loops",
+    "known-hint", "default-hint", "short-rows", "whole-row-config", "tiled-reduction", "deterministic",
+    "max-autotune", "one-fits", "template-config", "foreach-warps", "combo-kernel", "matrix-product",
+]  # fmt: skip
+"""With how many configs a Triton kernel may run (runtime/triton_heuristics.py). Several are timed when the
+kernel is first called. All have kernel, heuristic (the function that offered them), configs (each with its
+block sizes, warps and stages; of a kernel that a worker compiled, those that could be compiled); most have
+size_hints and the numels that these were rounded up from, num_load and num_reduction; of a reduction, hint.
+
+- of `pointwise`: `pointwise-autotuning`: some for each shape of tiles. `pointwise-autotuning-off`: by
+  `triton.autotune_pointwise`. `one-input-one-output`: two dimensions, and nothing else (`TileHint.SQUARE`):
+  one square tile. `three-loops`: one cube.
+- of reductions: `known-hint`: INNER, OUTER, OUTER_TINY have a config each. `default-hint`: all of these, and
+  more. `short-rows`: INNER, and a row is so short that one tile may hold several. `whole-row-config`: the
+  one of its hint, and one that holds a row in a block. `tiled-reduction`: of several tiles beside the reduced
+  one. `deterministic`: one of several, since results must not depend on times.
+- `max-autotune`: it asks for all. `one-fits`: the others come to the same blocks, or exceed the sizes.
+- `template-config`: the one that the template was chosen with. `foreach-warps`: 8 warps. `combo-kernel`: some
+  for each of its parts: parts, sizes_of_parts, configs_of_parts. `matrix-product`:
+  those of Triton's own.
+"""
+
 LoopsCause: TypeAlias = Literal[
     "strides-favour-order", "strides-in-order", "strides-tied", "loop-orders-off",
     "order-of-partner", "contiguous-loops", "loops-not-contiguous", "loops-of-partner", "divided-index",
@@ -466,7 +490,7 @@ DecisionKind: TypeAlias = Literal[
     "vectorisation", "fallback", "realization", "threads", "fusion", "reduction", "index-width", "layout",
     "copy",
     "loops",
-    "rewrite", "cudagraphs", "freezing", "tiling",
+    "rewrite", "cudagraphs", "freezing", "tiling", "configs",
 ]  # fmt: skip
 Outcome: TypeAlias = Literal[
     "vectorised", "underfilled", "scalar", "half-width", "masked-tail", "scalar-tail", "lane-by-lane",
@@ -481,6 +505,7 @@ Outcome: TypeAlias = Literal[
     "copied", "not-copied",
     "captured", "partitioned", "skipped", "at-run-time", "frozen", "not-frozen",
     "one-d-tiles", "two-d-tiles", "three-d-tiles", "four-d-tiles",
+    "one-config", "several-configs",
 ]  # fmt: skip
 CauseCode: TypeAlias = Literal[
     VectorisationCause,
@@ -497,7 +522,11 @@ CauseCode: TypeAlias = Literal[
     CudagraphsCause,
     FreezingCause,
     TilingCause,
+<<<<<<< HEAD
     TurnedCause,
+=======
+    ConfigsCause,
+>>>>>>> 8b005a9 (Record with which configs a Triton kernel is offered to be run, and why so many)
 ]
 QUESTIONS: tuple[frozenset[Outcome], ...] = (
     frozenset({"vectorised", "underfilled", "scalar"}),

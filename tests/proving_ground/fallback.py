@@ -386,6 +386,15 @@ PROGRAMS = {
         settings={"max_autotune": True, "max_autotune_gemm_backends": "ATEN,CPP", "cpp.simdlen": 1},
         flip={"max_autotune_gemm_backends": "CPP"},
     ),
+    "simulated_times": Program(
+        code="times-simulated",
+        function=product,
+        inputs=lambda: (torch.ones(64, 64, device="cuda"),),
+        settings={"max_autotune": True, "max_autotune_gemm_backends": "ATEN,TRITON"},
+        flip={"max_autotune_gemm_backends": "TRITON"},
+        device="cuda",
+        simulated=True,
+    ),
     "transposed_product": Program(
         code="template-refused",
         function=transposed_product,

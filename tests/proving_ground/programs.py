@@ -36,6 +36,7 @@ class Program:
         dynamic, flipped_dynamic: whether sizes are symbolic.
         step, flipped_step: how the function is called, if not plainly; see `Check`.
         device: where it compiles; where there is no GPU, one for `cuda` compiles for a simulated one.
+        simulated: it needs a GPU that is simulated: a real one would decide by its times.
         since: the version of torch that has the rule, where the oldest that is supported has it not.
     """
 
@@ -56,6 +57,7 @@ class Program:
     flipped_step: Callable[..., torch.Tensor] | None = None
     device: str = "cpu"
     since: str = "2.11"
+    simulated: bool = False
     flipped_about: tuple[str, ...] | tuple[tuple[str, ...], tuple[str, ...]] | None = None
     exact: bool = False
 

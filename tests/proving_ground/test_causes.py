@@ -37,6 +37,7 @@ KINDS = (
     "cudagraphs",
     "freezing",
     "tiling",
+    "configs",
 )
 
 
@@ -49,7 +50,12 @@ PROGRAMS: Mapping[str, Mapping[str, Program]] = {
     kind: importlib.import_module(f"tests.proving_ground.{module(kind)}").PROGRAMS for kind in KINDS
 }
 DEVICES = {
-    device: [(kind, name) for kind in KINDS for name, one in PROGRAMS[kind].items() if one.device == device]
+    device: [
+        (kind, name)
+        for kind in KINDS
+        for name, one in PROGRAMS[kind].items()
+        if one.device == device and not (one.simulated and torch.cuda.is_available())
+    ]
     for device in ("cpu", "cuda")
 }
 

@@ -29,6 +29,7 @@ RULES = Rules(
         "no-template": "analysis",
         "max-autotune-off": "analysis",
         "templates-slower": "passed",
+        "times-simulated": "analysis",
     },
     changes={
         "unsupported-type": (Source("compiled-type"),),

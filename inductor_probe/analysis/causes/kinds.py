@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from inductor_probe.analysis.causes import (
+    configs,
     copies,
     cudagraphs,
     fallback,
@@ -38,6 +39,7 @@ RULES: Mapping[DecisionKind, Rules] = {
     "fusion": fusion.RULES,
     "loops": loops.RULES,
     "tiling": tiling.RULES,
+    "configs": configs.RULES,
 }
 
 

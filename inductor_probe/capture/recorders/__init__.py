@@ -20,6 +20,7 @@ from typing import Any, Protocol, cast
 
 from inductor_probe.capture.recorders import (
     buffers,
+    configs,
     copies,
     cudagraphs,
     extern_kernels,
@@ -69,6 +70,7 @@ RECORDERS: tuple[Recorder, ...] = cast(
         extern_kernels,
         cudagraphs,
         freezing,
+        configs,
     ),
 )
 

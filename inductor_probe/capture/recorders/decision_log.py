@@ -67,9 +67,11 @@ class DecisionLog:
 
     Args:
         events: where what could not be recorded is noted.
+        simulated: a GPU is simulated: what torch times on it is no measure.
     """
 
-    def __init__(self, events: EventLog) -> None:
+    def __init__(self, events: EventLog, *, simulated: bool = False) -> None:
+        self.simulated = simulated
         self._events = events
         self._graphs: dict[str, _Graph] = {}  # by folder
         self._waiting: dict[str | None, _Graph] = {}  # by compile id

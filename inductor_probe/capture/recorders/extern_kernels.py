@@ -48,7 +48,9 @@ class _Recorder:
             return
         templates = [choice for choice in choices if type(choice).__name__ != "ExternKernelCaller"]
         if templates:
-            cause: Cause = "templates-slower", {"templates": len(templates), "choices": len(choices)}
+            is_timed = not self._log.simulated or buffer.get_device().type == "cpu"
+            code: CauseCode = "templates-slower" if is_timed else "times-simulated"
+            cause: Cause = code, {"templates": len(templates), "choices": len(choices)}
         else:
             cause = self._no_template(name, inputs, buffer)
         frames = [frame for frame in stack(sys._getframe(1)) if frame.file not in _SELECTS]

@@ -242,7 +242,9 @@ class _Recorder:
     def _timed(
         self, rounds: Rounds, pair: tuple[Any, Any], measure: Callable[[], bool], times: list[float]
     ) -> None:
-        rounds.timed[rounds.key(*pair)] = times_of(measure, times)
+        measured = times_of(measure, times)
+        is_tie = self._log.simulated and len({*measured.values()}) == 1  # which was not measured
+        rounds.timed[rounds.key(*pair)] = {} if is_tie else measured
 
     def _slower(
         self, rounds: Rounds, place: TorchFrame, pair: tuple[Any, Any], times: dict[str, Operand]

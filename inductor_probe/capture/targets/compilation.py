@@ -22,10 +22,17 @@ BENCHMARKERS = ("TritonBenchmarker", "InductorBenchmarker")
 
 
 class NotCompiled:
-    """Stands where a generated wrapper has a kernel that can be launched; nothing launches it."""
+    """Stands where a generated wrapper has a kernel that can be launched; nothing launches it.
 
-    def __init__(self, name: str) -> None:
+    Attributes:
+        configs, size_hints, inductor_meta: of the kernel as torch loads it, before it compiles anything.
+    """
+
+    def __init__(self, name: str, loaded: Any) -> None:
         self.name = name
+        self.configs: list[Any] = list(getattr(loaded, "configs", None) or ())
+        self.size_hints = getattr(loaded, "size_hints", None)
+        self.inductor_meta: dict[str, Any] = getattr(loaded, "inductor_meta", {})
         self.launchers: list[Any] = []
         self.fn = SimpleNamespace(__name__=name)
 
@@ -37,13 +44,20 @@ class NotCompiled:
 
 
 def leave_kernels(async_compile: Any) -> None:
-    """Compile no Triton kernel: the device that would load it is not there."""
+    """Compile no Triton kernel: the device that would launch it is not there.
 
-    def around(_: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda self, kernel_name, *_, **__: NotCompiled(kernel_name)
+    A kernel is loaded as its source, which makes the configs that torch would compile.
+    """
+    load = async_compile._load_triton_kernel_from_source
 
-    for name in ("triton", "multi_kernel"):
-        wrap(async_compile, f"AsyncCompile.{name}", around)
+    def around_triton(_: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda self, name, source, *_, **__: NotCompiled(name, load(name, source))
+
+    def around_multi(_: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda self, name, *_, **__: NotCompiled(name, None)
+
+    wrap(async_compile, "AsyncCompile.triton", around_triton)
+    wrap(async_compile, "AsyncCompile.multi_kernel", around_multi)
 
 
 def tie_times(benchmarking: Any) -> None:

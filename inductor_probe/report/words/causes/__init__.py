@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from inductor_probe.model.decision import DecisionKind
 from inductor_probe.report.words.causes import (
+    configs,
     copies,
     cudagraphs,
     fallback,
@@ -38,4 +39,5 @@ WORDS: Mapping[DecisionKind, KindWords] = {
     "fusion": fusion.WORDS,
     "loops": loops.WORDS,
     "tiling": tiling.WORDS,
+    "configs": configs.WORDS,
 }

@@ -6,7 +6,7 @@ from inductor_probe.report.words.causes.rows import CauseWords, KindWords
 
 _TEMPLATES = (
     "max-autotune-off", "template-backend-off", "template-dtype", "weight-not-constant", "templates-slower",
-    "template-refused", "no-template",
+    "template-refused", "no-template", "times-simulated",
 )  # fmt: skip
 """Causes of a library's kernel in place of a template."""
 
@@ -96,6 +96,11 @@ WORDS = KindWords(
         "templates-slower": CauseWords(
             "it was faster than {templates:# template} when they were timed",
             "faster than {templates:# template}",
+        ),
+        "times-simulated": CauseWords(
+            "of {choices:# choice} the first was taken, as none can be timed where the GPU is simulated; on "
+            "a real one {templates:# template} would be timed",
+            "not timed: simulated GPU",
         ),
         "template-refused": CauseWords(
             "{function} found no template that fits; use_cpp_gemm_template or use_triton_template says when",
