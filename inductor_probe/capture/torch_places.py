@@ -63,6 +63,7 @@ _FREEZING = "torch._inductor.freezing"
 _REINPLACE = "torch._inductor.fx_passes.reinplace"
 _OBSERVER = "torch.fx.passes.graph_transform_observer"
 _PATTERNS = "torch._inductor.pattern_matcher"
+_PADDING = "torch._inductor.fx_passes.pad_mm"
 _COMPILE = "torch._inductor.async_compile"
 _COMBINED = "torch._inductor.codegen.cuda_combined_scheduling"
 _HELPERS = "torch._inductor.runtime.triton_helpers"
@@ -112,6 +113,9 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace(_PATTERNS, "LoweringPatternEntry.apply", "a pattern is replaced by a lowering", (DECISION,)),
     TorchPlace(_PATTERNS, "GraphPatternEntry.apply", "a pattern changes the graph itself", (DECISION,)),
     TorchPlace(_PATTERNS, "guard_or_false", "whether a pattern's check allows a rewrite", (DECISION,)),
+    TorchPlace(_PADDING, "should_pad", "whether a matrix product is padded", (DECISION,)),
+    TorchPlace(_PADDING, "is_mm_compute_bound", "whether arithmetic bounds it", (DECISION,)),
+    TorchPlace(_PADDING, "is_padded_faster", "whether it was faster padded", (DECISION,)),
     TorchPlace(
         _GRAPH, "GraphLowering.decide_layout_opt", "channels-last for the whole graph", ("layout", DECISION)
     ),
@@ -128,6 +132,9 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace(_GRAPH, "GraphLowering.finalize", "the end of lowering", (DECISION,)),
     TorchPlace(_IR, "Reduction.create", "a reduction, or a sum of few elements", (DECISION,)),
     TorchPlace(_IR, "WelfordReduction.create", "mean and variance in one pass", (DECISION,)),
+    TorchPlace(_IR, "ArgReduction.create", "the index of an extreme, and its value", (DECISION,)),
+    TorchPlace(_IR, "OnlineSoftmaxReduction.create", "maximum and sum in one pass", (DECISION,)),
+    TorchPlace(_IR, "Scan.create", "a scan by one block or by several", (DECISION,)),
     TorchPlace(_IR, "Reduction.num_splits", "the hint of a reduction, and its parts", (DECISION,)),
     TorchPlace(_IR, "Scan.num_splits", "the parts of a scan", (DECISION,)),
     TorchPlace(_SIZES, "SizeVarAllocator.stride_hints", "strides of an access", (DECISION,)),
@@ -174,6 +181,12 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace(_IR, "MutationLayoutSHOULDREMOVE.realize_into", "a value written in place", (DECISION,)),
     TorchPlace(_SCHEDULER, "Scheduler.can_fuse", "whether a pair is legal to fuse", ("fusion", DECISION)),
     TorchPlace(_SCHEDULER, "WhyNoFuse.__call__", "a refusal, with torch's reason", ("fusion", DECISION)),
+    TorchPlace(
+        _SCHEDULER,
+        "Scheduler.finalize_multi_template_buffers",
+        "a template or a library's kernel",
+        (DECISION,),
+    ),
     TorchPlace(_SCHEDULER, "Scheduler.fuse_nodes", "all rounds of fusion", (DECISION,)),
     TorchPlace(_SCHEDULER, "Scheduler.fuse_nodes_once", "a round of fusion", (DECISION,)),
     TorchPlace(_SCHEDULER, "Scheduler.get_possible_fusions", "which pairs are tried", (DECISION,)),
@@ -240,6 +253,9 @@ PLACES: tuple[TorchPlace, ...] = (
         "InductorChoices.should_use_cooperative_reduction",
         "Triton: blocks together",
         (DECISION,),
+    ),
+    TorchPlace(
+        _TRITON, "TritonKernel.should_use_cooperative_reduction", "Triton: blocks together", (DECISION,)
     ),
     TorchPlace(_TRITON, "TritonKernel.has_persistent_RBLOCK", "Triton: a tile for all elements", (DECISION,)),
     TorchPlace(_HEURISTICS, "InductorChoices.can_fuse", "whether a fusion is worth it", (DECISION,)),

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
+from inductor_probe.model.kernel_causes import ConfigsCause, IndexCause, ReductionCause, TilingCause
 from inductor_probe.model.span import Problem
 
 DECISIONS_NAME = "probe_decisions.jsonl"
@@ -263,47 +264,6 @@ of an outer-loop fused node they are those of its first_nest or second_nest:
 - `other`: text: torch's own words, as it has no code here; empty where torch has none.
 """
 
-ReductionCause: TypeAlias = Literal[
-    "single-element", "below-unroll-threshold", "single-output", "few-elements", "many-outputs",
-    "contiguous-reads", "strided-reads", "no-strided-read",
-    "persistent-reductions-off", "elements-fit-a-tile", "elements-exceed-a-tile",
-    "symbolic-elements",
-    "hint-of-its-reductions", "contiguous-nodes", "hints-differ", "non-contiguous-pointwise",
-    "coalesced-along-reduction",
-    "cpu-backend", "split-reductions-off", "index-reduction", "cooperative-reduction",
-    "enough-outputs", "short-reduction", "work-for-processors", "sort",
-    "ranges-of-its-input", "matrix-product",
-    "elements-within-threshold", "elements-above-threshold",
-]  # fmt: skip
-"""What decided about a reduction of elements into outputs. About a buffer, when it is made:
-
-- `single-element`, `below-unroll-threshold` (threshold): it becomes pointwise (ir.py, `Reduction.create`).
-- What decided its hint (ir.py, `Reduction.num_splits`), with hint and parts: `single-output`; `few-elements`:
-  elements_limit; `many-outputs`: outputs_limit, processors; `contiguous-reads`, `strided-reads`: reads, inner
-  (how many of them are contiguous along the reduction), strides (of each read along the reduced dimensions);
-  `no-strided-read`: no read depends on the elements; `matrix-product`: Triton's own.
-- What decided its parts, beside those that leave the hint DEFAULT: `cpu-backend`, `split-reductions-off`,
-  `index-reduction` (argmax, ...), `cooperative-reduction` (elements_limit). Of a reduction along what is
-  contiguous, `enough-outputs`: outputs_limit, processors; `short-reduction`: elements_limit; else
-  `work-for-processors`: the sizes and processors (choices.py, `reduction_split_factor`).
-  `ranges-of-its-input`: as the reduction that it reads.
-- Whether a variance takes two passes or one (lowering.py, `use_two_step_variance`): threshold, setting.
-
-About the nodes of a Triton kernel: whether one tile holds all elements (limit, hint; choices.py,
-`should_use_persistent_reduction`; `sort`: it must), and which hint it is generated with (hints, of its
-reductions; simd_kernel_features.py, `get_reduction_hint`). `contiguous-nodes`: INNER, since all that its
-reductions read and write is contiguous. `non-contiguous-pointwise`: a pointwise node over all elements is not
-contiguous; `coalesced-along-reduction`: score_x, score_r0_ of the tiling.
-"""
-
-IndexCause: TypeAlias = Literal[
-    "sizes-fit-int32", "numel-exceeds-int32", "buffer-exceeds-int32", "symbolic-size"
-]
-"""What decided about the index type of a Triton kernel (codegen/simd_kernel_features.py,
-`select_index_dtype`): numel (of the kernel, with its reduction), limit, buffers (that are too large; the
-largest otherwise), buffer_elements.
-"""
-
 LayoutCause: TypeAlias = Literal[
     "reads", "no-reads", "view", "output", "as-strided-input", "convolution", "channels-last-preferred",
     "operator-constraint", "extern-operand", "lowering", "concatenation", "mutation", "extern-kernel",
@@ -363,45 +323,6 @@ fused with all that reads it: then nothing is copied.
   `clone`); of an FX node where it is not the clone of one buffer.
 """
 
-TilingCause: TypeAlias = Literal[
-    "coalescing", "strides", "one-candidate", "tile-limit", "reductions-not-tiled", "n-d-tiles-preferred",
-    "matrix-product",
-]  # fmt: skip
-"""Into which tiles a Triton kernel divides its elements (codegen/simd.py, `get_tiling_and_scores`): tiling.
-
-With candidates (each with its score, the best first), where torch made any:
-
-- `coalescing`: by the bytes whose accesses are contiguous along a loop of the tiling. `strides`: by the loop
-  with stride 1 of each access, where that analysis is off or cannot be made. `one-candidate`: no other.
-- `tile-limit`: a better one has more tiles than limit. `reductions-not-tiled`: by `triton.tile_reductions`
-  (prefer_nd_tiling: whether that would do anything).
-  `n-d-tiles-preferred`: by `triton.prefer_nd_tiling`.
-- `matrix-product`: Triton's own has tiles of rows, columns and the sum.
-"""
-
-ConfigsCause: TypeAlias = Literal[
-    "pointwise-autotuning", "pointwise-autotuning-off", "one-input-one-output", "three-loops",
-    "known-hint", "default-hint", "short-rows", "whole-row-config", "tiled-reduction", "deterministic",
-    "max-autotune", "one-fits", "template-config", "foreach-warps", "combo-kernel", "matrix-product",
-]  # fmt: skip
-"""With how many configs a Triton kernel may run (runtime/triton_heuristics.py). Several are timed when the
-kernel is first called. All have kernel, heuristic (the function that offered them), configs (each with its
-block sizes, warps and stages; of a kernel that a worker compiled, those that could be compiled); most have
-size_hints and the numels that these were rounded up from, num_load and num_reduction; of a reduction, hint.
-
-- of `pointwise`: `pointwise-autotuning`: some for each shape of tiles. `pointwise-autotuning-off`: by
-  `triton.autotune_pointwise`. `one-input-one-output`: two dimensions, and nothing else (`TileHint.SQUARE`):
-  one square tile. `three-loops`: one cube.
-- of reductions: `known-hint`: INNER, OUTER, OUTER_TINY have a config each. `default-hint`: all of these, and
-  more. `short-rows`: INNER, and a row is so short that one tile may hold several. `whole-row-config`: the
-  one of its hint, and one that holds a row in a block. `tiled-reduction`: of several tiles beside the reduced
-  one. `deterministic`: one of several, since results must not depend on times.
-- `max-autotune`: it asks for all. `one-fits`: the others come to the same blocks, or exceed the sizes.
-- `template-config`: the one that the template was chosen with. `foreach-warps`: 8 warps. `combo-kernel`: some
-  for each of its parts: parts, sizes_of_parts, configs_of_parts. `matrix-product`:
-  those of Triton's own.
-"""
-
 LoopsCause: TypeAlias = Literal[
     "strides-favour-order", "strides-in-order", "strides-tied", "loop-orders-off",
     "order-of-partner", "contiguous-loops", "loops-not-contiguous", "loops-of-partner", "divided-index",
@@ -432,6 +353,8 @@ About merging (sizevars.py, `_simplify_loops_impl`): sizes, and loops that are l
 RewriteCause: TypeAlias = Literal[
     "pattern", "no-op", "identity", "uniform-value", "pass", "check-refused", "small-product",
     "copied-back", "not-read-later", "input-not-mutated", "view-of-input", "read-later", "scatter-fused",
+    "shape-padding-off", "sizes-aligned", "padding-forced", "memory-bound", "padding-faster",
+    "padding-slower", "times-simulated",
 ]  # fmt: skip
 """Which pass over the FX graph rewrote nodes. All have pass, stage (`pre_grad`, `joint_graph`, `post_grad`),
 and nodes that are gone, operators (what they called), by and
@@ -443,6 +366,11 @@ the first are named, and nodes_count, by_count ... says how many there are; subj
   by_operators, first_size, second_size.
 - `check-refused`: patterns matched nodes, and check (a function) said no. Nothing is gone. Of a constant that
   could be folded into a convolution or product (`_is_foldable_pattern`): setting_off, or weight_users.
+- of a matrix product on a GPU, and whether it is padded (fx_passes/pad_mm.py, `should_pad`): sizes (rows,
+  inner, columns), alignment. `shape-padding-off`, `padding-forced`: by settings. `sizes-aligned`: nothing to
+  pad. `memory-bound`: operations_per_element (that is moved) are too few. `padding-faster`,
+  `padding-slower`: plain_ms, padded_ms; less than 10 % is not worth it. `times-simulated`: a simulated GPU
+  measures nothing.
 - `no-op`: fx_passes/post_grad.py, `remove_noop_ops`. fx_passes/joint_graph.py, `constant_fold_uniform_value`:
   `uniform-value`: all elements are value, whatever the inputs; `identity`: it adds 0, or multiplies by 1.
 - `pass`: another function of torch's, or of a setting's (`post_grad_custom_post_pass`).
@@ -497,6 +425,7 @@ Outcome: TypeAlias = Literal[
     "transposed", "extern", "realised", "inlined", "contiguous", "parallel", "one-thread",
     "fused", "refused", "postponed", "not-tried", "undone",
     "unrolled", "split", "not-split", "two-passes", "one-pass", "persistent", "looped",
+    "cooperative", "not-cooperative", "split-scan", "whole-scan",
     "INNER", "OUTER", "OUTER_TINY", "DEFAULT",
     "int32", "int64",
     "channels-last", "permuted", "padded", "inside-another", "in-place", "unchanged",
@@ -522,11 +451,8 @@ CauseCode: TypeAlias = Literal[
     CudagraphsCause,
     FreezingCause,
     TilingCause,
-<<<<<<< HEAD
-    TurnedCause,
-=======
     ConfigsCause,
->>>>>>> 8b005a9 (Record with which configs a Triton kernel is offered to be run, and why so many)
+    TurnedCause,
 ]
 QUESTIONS: tuple[frozenset[Outcome], ...] = (
     frozenset({"vectorised", "underfilled", "scalar"}),
@@ -538,6 +464,8 @@ QUESTIONS: tuple[frozenset[Outcome], ...] = (
     frozenset({"unrolled", "split", "not-split"}),
     frozenset({"two-passes", "one-pass"}),
     frozenset({"persistent", "looped"}),
+    frozenset({"cooperative", "not-cooperative"}),
+    frozenset({"split-scan", "whole-scan"}),
     frozenset({"INNER", "OUTER", "OUTER_TINY", "DEFAULT"}),
     frozenset({"replaced"}),
     frozenset({"removed"}),

@@ -167,6 +167,11 @@ def product(values: torch.Tensor) -> torch.Tensor:
     return values @ (values + 1)
 
 
+def product_of(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
+    """Return a product of matrices that nothing is computed for."""
+    return first @ second
+
+
 def batched_product(values: torch.Tensor) -> torch.Tensor:
     """Return products of matrices."""
     return torch.bmm(values, values + 1)
@@ -388,8 +393,8 @@ PROGRAMS = {
     ),
     "simulated_times": Program(
         code="times-simulated",
-        function=product,
-        inputs=lambda: (torch.ones(64, 64, device="cuda"),),
+        function=product_of,
+        inputs=lambda: (torch.ones(64, 64, device="cuda"), torch.ones(64, 64, device="cuda")),
         settings={"max_autotune": True, "max_autotune_gemm_backends": "ATEN,TRITON"},
         flip={"max_autotune_gemm_backends": "TRITON"},
         device="cuda",

@@ -102,9 +102,26 @@ def product(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
     return first @ second
 
 
+def running_sum(values: torch.Tensor) -> torch.Tensor:
+    """Return sums of each row up to each of its elements."""
+    return values.cumsum(-1)
+
+
+def softmax(values: torch.Tensor) -> torch.Tensor:
+    """Return a softmax of each row."""
+    return values.softmax(-1)
+
+
+def halves(*size: int) -> tuple[torch.Tensor, ...]:
+    """Return a tensor of half precision on a GPU."""
+    return (torch.ones(size, device="cuda", dtype=torch.bfloat16),)
+
+
 UNROLLED = ("unrolled", "split", "not-split")
 PARTS = ("split", "not-split")
 VARIANCE = ("two-passes", "one-pass")
+COOPERATES = ("cooperative", "not-cooperative")
+SCAN = ("split-scan", "whole-scan")
 LOOP = ("persistent", "looped")
 HINT = ("INNER", "OUTER", "OUTER_TINY", "DEFAULT")
 
@@ -289,6 +306,124 @@ PROGRAMS = {
         flip={"triton.cooperative_reductions": False},
         flipped_about=("buf1",),
         turned=("split", "work-for-processors"),
+        device="cuda",
+    ),
+    "cooperates": Program(
+        code="work-for-blocks",
+        function=largest,
+        inputs=lambda: on_gpu(4, 262144),
+        among=COOPERATES,
+        operands={"elements": 262144, "outputs": 4, "elements_limit": 131072},
+        settings={"triton.cooperative_reductions": True},
+        flipped_inputs=lambda: on_gpu(4, 8192),
+        turned=("not-cooperative", "elements-below-limit"),
+        device="cuda",
+    ),
+    "cooperates_forced": Program(
+        code="cooperation-forced",
+        function=largest,
+        inputs=lambda: on_gpu(64, 4096),
+        among=COOPERATES,
+        settings={"triton.cooperative_reductions": True, "triton.force_cooperative_reductions": True},
+        flip={"triton.force_cooperative_reductions": False},
+        turned=("not-cooperative", "outputs-above-limit"),
+        device="cuda",
+    ),
+    "too_many_outputs": Program(
+        code="outputs-above-limit",
+        function=largest,
+        inputs=lambda: on_gpu(17, 4194304),
+        about=("op0",),
+        among=COOPERATES,
+        operands={"outputs": 17, "outputs_limit": 16},
+        settings={"triton.cooperative_reductions": True, "split_reductions": False},
+        flipped_inputs=lambda: on_gpu(16, 4194304),
+        turned=("cooperative", "work-for-blocks"),
+        device="cuda",
+    ),
+    "too_few_elements": Program(
+        code="elements-below-limit",
+        function=largest,
+        inputs=lambda: on_gpu(4, 8192),
+        among=COOPERATES,
+        operands={"elements": 8192, "elements_limit": 131072},
+        settings={"triton.cooperative_reductions": True},
+        flipped_inputs=lambda: on_gpu(4, 262144),
+        turned=("cooperative", "work-for-blocks"),
+        device="cuda",
+    ),
+    "cooperative_off": Program(
+        code="cooperative-reductions-off",
+        function=index_of_largest,
+        inputs=lambda: on_gpu(4, 262144),
+        about=("op0",),
+        among=COOPERATES,
+        operands={"elements": 262144, "elements_limit": 131072},
+        flip={"triton.cooperative_reductions": True},
+        turned=("cooperative", "work-for-blocks"),
+        device="cuda",
+    ),
+    "split_scan": Program(
+        code="work-for-processors",
+        function=running_sum,
+        inputs=lambda: on_gpu(2, 1048576),
+        among=SCAN,
+        operands={"elements": 1048576, "outputs": 2},
+        flipped_inputs=lambda: on_gpu(2, 8192),
+        turned=("whole-scan", "short-reduction"),
+        device="cuda",
+    ),
+    "scan_of_many_rows": Program(
+        code="enough-outputs",
+        function=running_sum,
+        inputs=lambda: on_gpu(512, 65536),
+        among=SCAN,
+        operands={"outputs": 512},
+        flipped_inputs=lambda: on_gpu(2, 65536),
+        turned=("split-scan", "work-for-processors"),
+        device="cuda",
+    ),
+    "half_variance": Program(
+        code="elements-below-minimum",
+        function=variance,
+        inputs=lambda: halves(64, 512),
+        among=VARIANCE,
+        operands={"elements": 512, "minimum": 1024},
+        flip={"triton.use_two_step_variance_min_numel": 512},
+        turned=("two-passes", "elements-within-threshold"),
+        since="2.13",
+        device="cuda",
+    ),
+    "long_half_variance": Program(
+        code="elements-above-threshold",
+        function=variance,
+        inputs=lambda: halves(2048, 65536),
+        among=VARIANCE,
+        operands={"threshold": 32768, "setting": "triton.use_two_step_variance_threshold"},
+        flip={"triton.use_two_step_variance_threshold": 65536},
+        turned=("two-passes", "elements-within-threshold"),
+        since="2.13",
+        device="cuda",
+    ),
+    "split_half_variance": Program(
+        code="sum-would-be-split",
+        function=variance,
+        inputs=lambda: halves(4, 16384),
+        among=VARIANCE,
+        flipped_inputs=lambda: halves(512, 16384),
+        turned=("two-passes", "elements-within-threshold"),
+        since="2.13",
+        device="cuda",
+    ),
+    "softmax_sums": Program(
+        code="contiguous-reads",
+        function=softmax,
+        inputs=lambda: on_gpu(64, 4096),
+        about=("buf0",),
+        among=HINT,
+        operands={"elements": 4096, "hint": "INNER"},
+        flipped_inputs=lambda: on_gpu(65536, 64),
+        turned=("DEFAULT", "many-outputs"),
         device="cuda",
     ),
     "ranges_of_input": Program(

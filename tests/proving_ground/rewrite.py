@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable
+
 import torch
+from torch._inductor import utils
+from torch._inductor.runtime import benchmarking
 
 from inductor_probe.scenario import Scenario
 from tests.proving_ground.freezing import frozen
@@ -21,6 +26,29 @@ def attention_of_sums(values: torch.Tensor) -> torch.Tensor:
     """Return the same with weights that are normalised otherwise, which is no pattern."""
     weights = (values @ values.transpose(-2, -1) / 4).exp()
     return (weights / weights.sum(-1, keepdim=True)) @ values
+
+
+def product_of(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
+    """Return a product of matrices."""
+    return first @ second
+
+
+def on_gpu(rows: int, inner: int, columns: int) -> tuple[torch.Tensor, ...]:
+    """Return what `product_of` takes."""
+    return torch.ones(rows, inner, device="cuda"), torch.ones(inner, columns, device="cuda")
+
+
+def timed_as(*times: float) -> Callable[[int, int, int], tuple[torch.Tensor, ...]]:
+    """Return `on_gpu`, where torch measures given times in turn: what is faster may differ by GPU."""
+    clock = itertools.cycle(times)
+    benchmarking.benchmarker.benchmark_gpu = lambda *_, **__: next(clock)
+    return on_gpu
+
+
+def with_peak(tflops: float) -> Callable[[int, int, int], tuple[torch.Tensor, ...]]:
+    """Return `on_gpu`, on a GPU of that peak rate: torch does not know that of each."""
+    utils.get_device_tflops = lambda _: tflops
+    return on_gpu
 
 
 def copied(values: torch.Tensor) -> torch.Tensor:
@@ -248,6 +276,63 @@ PROGRAMS = {
         inputs=lambda: floats(64),
         operands={"value": "3.0", "nodes": ("mul",)},
         flip={"joint_graph_constant_folding": False},
+    ),
+    "padding_off": Program(
+        code="shape-padding-off",
+        function=product_of,
+        inputs=lambda: on_gpu(1023, 1021, 1019),
+        settings={"shape_padding": False},
+        flip={"shape_padding": True, "force_shape_pad": True},
+        device="cuda",
+    ),
+    "aligned": Program(
+        code="sizes-aligned",
+        function=product_of,
+        inputs=lambda: on_gpu(1024, 1020, 1016),
+        operands={"sizes": ("1024", "1020", "1016"), "alignment": 4},
+        settings={"force_shape_pad": True},
+        flipped_inputs=lambda: on_gpu(1023, 1021, 1018),
+        device="cuda",
+    ),
+    "padded": Program(
+        code="padding-forced",
+        function=product_of,
+        inputs=lambda: on_gpu(63, 1021, 7),
+        settings={"force_shape_pad": True},
+        flip={"force_shape_pad": False},
+        device="cuda",
+    ),
+    "bound_by_memory": Program(
+        code="memory-bound",
+        function=product_of,
+        inputs=lambda: with_peak(67.0)(62, 1021, 7),
+        operands={"sizes": ("62", "1021", "7")},
+        flip={"force_shape_pad": True},
+        device="cuda",
+    ),
+    "faster_padded": Program(
+        code="padding-faster",
+        function=product_of,
+        inputs=lambda: timed_as(3.0, 1.0)(1023, 1021, 1019),
+        operands={"plain_ms": 3.0, "padded_ms": 1.0},
+        flip={"shape_padding": False},
+        device="cuda",
+    ),
+    "slower_padded": Program(
+        code="padding-slower",
+        function=product_of,
+        inputs=lambda: timed_as(1.0, 3.0)(1021, 1023, 1017),
+        operands={"plain_ms": 1.0, "padded_ms": 3.0},
+        flip={"force_shape_pad": True},
+        device="cuda",
+    ),
+    "not_timed": Program(
+        code="times-simulated",
+        function=product_of,
+        inputs=lambda: timed_as(1.0)(1017, 1019, 1021),
+        flip={"force_shape_pad": True},
+        device="cuda",
+        simulated=True,
     ),
     "bias": Program(
         code="check-refused",

@@ -31,6 +31,19 @@ def product(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
     return first @ second
 
 
+def transposed_and_scaled(
+    values: torch.Tensor, outer: torch.Tensor, inner: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return what is written across its loops, and what is made of it in loops that do not divide these."""
+    transposed = (values.view(6000, 1000) + 1).t().contiguous()
+    return transposed, transposed.view(3, 2000, 1000) * outer[:, None, None] * inner[None, :, None]
+
+
+def scaled_inputs() -> tuple[torch.Tensor, ...]:
+    """Return what `transposed_and_scaled` takes."""
+    return (*on_gpu(6000000), *on_gpu(3), *on_gpu(2000))
+
+
 def on_gpu(*size: int) -> tuple[torch.Tensor, ...]:
     """Return a tensor of ones on a GPU."""
     return (torch.ones(size, device="cuda"),)
@@ -96,6 +109,18 @@ PROGRAMS = {
         settings={"triton.prefer_nd_tiling": True},
         flip={"triton.prefer_nd_tiling": False},
         turned=("one-d-tiles", "one-candidate"),
+        device="cuda",
+    ),
+    "other_loops": Program(
+        code="loops-do-not-divide",
+        function=transposed_and_scaled,
+        inputs=scaled_inputs,
+        about=("op0", "op1"),
+        operands={"tiling": "x=6000000", "better": "y=1000, x=6000"},
+        settings={**BY_STRIDES, "triton.tiling_prevents_pointwise_fusion": False},
+        flip={"triton.tiling_prevents_pointwise_fusion": True},
+        flipped_about=("op0",),
+        turned=("two-d-tiles", "strides"),
         device="cuda",
     ),
     "matrix_product": Program(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from inductor_probe.analysis.causes.rules import By, Rules, Source
+from inductor_probe.analysis.causes.rules import By, Condition, Rules, Source
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.decision import Decision
 
@@ -35,12 +35,17 @@ def _threshold(change: int) -> Callable[[Decision], str | None]:
     return value
 
 
-def _two_step(change: int) -> By:
-    setting = "cpp.use_two_step_variance_threshold"
-    return By(
-        setting, _threshold(change), present="threshold", safe=True,
-        applies=lambda decision, _: decision.operand("setting") == setting,
-    )  # fmt: skip
+def _compared_with(setting: str) -> Condition:
+    return lambda decision, _: decision.operand("setting") == setting
+
+
+def _two_step(change: int) -> tuple[By, ...]:
+    """Return the settings of which one holds the threshold that was compared with."""
+    names = ("cpp.use_two_step_variance_threshold", "triton.use_two_step_variance_threshold")
+    return tuple(
+        By(name, _threshold(change), present="threshold", safe=True, applies=_compared_with(name))
+        for name in names
+    )
 
 
 _MORE_ELEMENTS = Source("more-elements", safe=True, applies=_on_gpu)
@@ -64,8 +69,20 @@ RULES = Rules(
         "cooperative-reduction": (
             By("triton.cooperative_reductions", "False", is_default=True, safe=True),
         ),
-        "elements-within-threshold": (_two_step(-1),),
-        "elements-above-threshold": (_two_step(0),),
+        "elements-within-threshold": _two_step(-1),
+        "elements-above-threshold": _two_step(0),
+        "elements-below-minimum": (
+            By("triton.use_two_step_variance_min_numel", _elements, present="minimum", safe=True),
+        ),
+        "work-for-blocks": (
+            By("triton.cooperative_reductions", "False", is_default=True, safe=True),
+        ),
+        "cooperation-forced": (
+            By("triton.force_cooperative_reductions", "False", is_default=True, safe=True),
+        ),
+        "cooperative-reductions-off": (By("triton.cooperative_reductions", "True", safe=True),),
+        "outputs-above-limit": (Source("fewer-outputs", safe=True),),
+        "elements-below-limit": (Source("more-elements", safe=True),),
         "symbolic-elements": (Source("known-elements", safe=True),),
         "non-contiguous-pointwise": (Source("contiguous-pointwise", safe=True),),
         "persistent-reductions-off": (

@@ -22,12 +22,14 @@ def _pass(decision: Decision) -> str:
 
 _RANDOM = "replace_random"
 _EAGER_RANDOM = By("fallback_random", "True", safe=False, applies=_is_random)
+_PAD = By("force_shape_pad", "True", safe=True)
 _KEEP_CONSTANTS = By("joint_graph_constant_folding", "False", safe=True)
 
 RULES = Rules(
     kinds={
         **dict.fromkeys(("replaced", "removed", "folded", "in-place"), "passed"),
         "scatter-fused": "analysis",
+        "padding-slower": "passed",
         "copied": "missed",
     },
     changes={
@@ -44,6 +46,12 @@ RULES = Rules(
                 applies=lambda decision, _: decision.operand("setting_off") is not None,
             ),
         ),
+        "shape-padding-off": (By("shape_padding", "True", is_default=True, safe=True),),
+        "padding-forced": (By("force_shape_pad", "False", is_default=True, safe=True),),
+        "memory-bound": (_PAD,),
+        "padding-slower": (_PAD,),
+        "times-simulated": (_PAD,),
+        "padding-faster": (By("shape_padding", "False", safe=True),),
         "no-op": (By("disabled_passes", _pass, safe=True),),
         "identity": (_KEEP_CONSTANTS,),
         "uniform-value": (_KEEP_CONSTANTS,),

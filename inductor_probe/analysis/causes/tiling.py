@@ -19,6 +19,9 @@ RULES = Rules(
     changes={
         "coalescing": (_ONE_TILE,),
         "strides": (_ONE_TILE,),
+        "loops-do-not-divide": (
+            By("triton.tiling_prevents_pointwise_fusion", "True", is_default=True, safe=True),
+        ),
         "tile-limit": (By("triton.max_tiles", "None", is_default=True, safe=True),),
         "reductions-not-tiled": (
             By(

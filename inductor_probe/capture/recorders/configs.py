@@ -19,6 +19,7 @@ import re
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from inductor_probe.capture.recorders.decision_log import (
@@ -29,7 +30,8 @@ from inductor_probe.capture.recorders.decision_log import (
     size_of,
 )
 from inductor_probe.capture.torch_places import wrap
-from inductor_probe.model.decision import ConfigsCause, DecisionKind, Operand, Outcome, TorchFrame
+from inductor_probe.model.decision import DecisionKind, Operand, Outcome, TorchFrame
+from inductor_probe.model.kernel_causes import ConfigsCause
 
 KIND: DecisionKind = "configs"
 
@@ -43,13 +45,17 @@ _FEW_ACCESSES = 8  # a literal of _reduction_configs, for the config that has a 
 
 @dataclass(frozen=True)
 class _Named:
-    """A kernel as `define_kernel` named it. `nodes` of each call: two nodes may have the same kernel."""
+    """A kernel as `define_kernel` named it, once for each group of nodes that has it.
+
+    blocks: of a template, whose text they are put into.
+    """
 
     heuristic: str
     is_square: bool
     is_product: bool
     numels: Mapping[str, Any]
     nodes: tuple[str, ...]
+    blocks: Mapping[str, Any]
 
 
 @dataclass
@@ -72,7 +78,12 @@ class _Recorder:
         numels = getattr(kernel, "numels", {})
         is_square = "tile_hint=TileHint.SQUARE" in source
         is_product = "'native_matmul': True" in source
-        one = _Named(match[1], is_square, is_product, dict(numels), nodes)
+        blocks = {
+            key: value
+            for key, value in (getattr(kernel, "meta", None) or {}).items()
+            if key.startswith(("BLOCK", "GROUP"))
+        }
+        one = _Named(match[1], is_square, is_product, dict(numels), nodes, blocks)
         self.named.setdefault(name, []).append(one)
         if name in self.tuners:
             self._record(one, name, self.tuners[name])
@@ -114,7 +125,7 @@ class _Recorder:
         operands: dict[str, Operand] = {
             "kernel": name,
             "heuristic": kernel.heuristic,
-            "configs": tuple(_text(config) for config in configs),
+            "configs": tuple(_text(config, kernel.blocks) for config in configs),
         }
         if hints:
             numels = [(key, kernel.numels.get(key)) for key in hints]
@@ -215,9 +226,9 @@ def _pointwise_rule(
     return "pointwise-autotuning", False
 
 
-def _text(config: Any) -> str:
+def _text(config: Any, blocks: Mapping[str, Any] = MappingProxyType({})) -> str:
     """`XBLOCK=256 num_warps=4 num_stages=1`."""
-    values = {**config.kwargs, "num_warps": config.num_warps, "num_stages": config.num_stages}
+    values = {**blocks, **config.kwargs, "num_warps": config.num_warps, "num_stages": config.num_stages}
     return " ".join(f"{name}={value}" for name, value in values.items())
 
 

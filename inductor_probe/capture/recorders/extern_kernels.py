@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 import sys
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from inductor_probe.capture.recorders.decision_log import DecisionLog, place_of, stack
@@ -41,20 +42,52 @@ class _Recorder:
         *___: Any, **____: Any,
     ) -> None:  # fmt: skip
         """Record why a library's kernel was selected, if one was."""
-        ir: Any = sys.modules["torch._inductor.ir"]
         node = result[0] if isinstance(result, tuple) else result  # torch 2.13 returns the choice, too
         buffer = node.data.data
-        if not isinstance(buffer, (ir.ExternKernelOut, ir.ExternKernelAlloc)):
+        if not _is_library_kernel(buffer):
             return
         templates = [choice for choice in choices if type(choice).__name__ != "ExternKernelCaller"]
         if templates:
-            is_timed = not self._log.simulated or buffer.get_device().type == "cpu"
-            code: CauseCode = "templates-slower" if is_timed else "times-simulated"
-            cause: Cause = code, {"templates": len(templates), "choices": len(choices)}
+            cause = self._timed(buffer, templates, choices)
         else:
             cause = self._no_template(name, inputs, buffer)
         frames = [frame for frame in stack(sys._getframe(1)) if frame.file not in _SELECTS]
         self._record(buffer, cause, frames[0])
+
+    def around_finalize(self, finalize: Callable[..., Any]) -> Callable[..., Any]:
+        """Return `finalize_multi_template_buffers` so that it is recorded where a library's kernel won there.
+
+        Such a buffer keeps several choices until fusions with its epilogues have been timed, too.
+        """
+        place = place_of(finalize)
+
+        def finalize_and_record(scheduler: Any, *args: Any, **kwargs: Any) -> Any:
+            open_choices = {
+                node.get_name(): node.node
+                for node in scheduler.nodes
+                if type(node.node).__name__ == "MultiTemplateBuffer"
+            }
+            result = finalize(scheduler, *args, **kwargs)
+            for node in scheduler.nodes if open_choices else ():
+                if node.get_name() in open_choices:
+                    self._log.safely(self._finalized, place, node.node, open_choices[node.get_name()])
+            return result
+
+        return finalize_and_record
+
+    def _finalized(self, place: TorchFrame, buffer: Any, choices: Any) -> None:
+        times = choices._choice_timings.get(None) or {}
+        best = min(times, key=times.__getitem__, default=None)
+        if not _is_library_kernel(buffer) or type(best).__name__ != "ExternKernelCaller":
+            return  # a template, or a library's kernel for its strides, and not for its time
+        templates = [choice for choice in times if type(choice).__name__ != "ExternKernelCaller"]
+        self._record(buffer, self._timed(buffer, templates, [*times]), place)
+
+    def _timed(self, buffer: Any, templates: Sequence[Any], choices: Sequence[Any]) -> Cause:
+        """Return that it was the fastest choice; of a simulated GPU, that it was the first."""
+        is_timed = not self._log.simulated or buffer.get_device().type == "cpu"
+        code: CauseCode = "templates-slower" if is_timed else "times-simulated"
+        return code, {"templates": len(templates), "choices": len(choices)}
 
     def _no_template(self, name: str, inputs: Any, buffer: Any) -> Cause:
         """Repeat the conditions of utils.py, `use_cpp_gemm_template` and `use_triton_template`."""
@@ -84,7 +117,7 @@ class _Recorder:
         """Record the library's kernels of which nobody was asked: mkldnn has several without any template."""
         ir: Any = sys.modules["torch._inductor.ir"]
         for operation in graph.operations:
-            if not isinstance(operation, (ir.ExternKernelOut, ir.ExternKernelAlloc)):
+            if not _is_library_kernel(operation):
                 continue
             is_elsewhere = isinstance(operation, (ir.FallbackKernel, ir.RandomSeeds))
             if not is_elsewhere and self._log.latest(KIND, operation.get_operation_name()) is None:
@@ -101,6 +134,11 @@ class _Recorder:
             KIND, ((name,),), "extern", code, place,
             operands={"operator": _operator(buffer), "fx": getattr(fx, "name", "?"), **operands}, key=name,
         )  # fmt: skip
+
+
+def _is_library_kernel(buffer: Any) -> bool:
+    ir: Any = sys.modules["torch._inductor.ir"]
+    return bool(isinstance(buffer, (ir.ExternKernelOut, ir.ExternKernelAlloc)))
 
 
 def _lowering_of(buffer: Any) -> TorchFrame | None:
@@ -126,11 +164,14 @@ def _is_constant(operand: Any) -> bool:
 
 
 _recorder = functools.cache(_Recorder)
-"""One a log, for the two modules that it hooks."""
+"""One a log, for the modules that it hooks."""
 
 HOOKS = {
     "torch._inductor.select_algorithm": lambda module, log: wrap(
         module, "AlgorithmSelectorCache.__call__", log.observed(_recorder(log).selected)
+    ),
+    "torch._inductor.scheduler": lambda module, log: wrap(
+        module, "Scheduler.finalize_multi_template_buffers", _recorder(log).around_finalize
     ),
     "torch._inductor.graph": lambda module, log: wrap(
         module, "GraphLowering.finalize", log.observed(_recorder(log).lowered)

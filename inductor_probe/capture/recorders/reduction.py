@@ -19,7 +19,7 @@ from __future__ import annotations
 import functools
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,18 +47,26 @@ _ONE_PART = ("few-elements", "many-outputs", "no-strided-read", "matrix-product"
 _INDEX_TYPES = ("argmax", "argmin")
 _TWO_STEP_LIMIT = 1024
 """Elements that a CPU takes two passes over: a literal of torch's, and since 2.13 a setting's default."""
+_TWO_STEP_SETTING = "{}.use_two_step_variance_threshold"
+_HALF = ("torch.bfloat16", "torch.float16")
+_MOST_COOPERATIVE_OUTPUTS = 16  # a literal of should_use_cooperative_reduction
 _PERSISTENT = {"INNER": 1024}
 _PERSISTENT_ELSE = 64  # should_use_persistent_reduction: for any other hint
 
 
 @dataclass
 class _Question:
-    """What is seen while a reduction is made. `strides`: of each read, along the reduced dimensions."""
+    """What is seen while a reduction is made. `strides`: of each read, along the reduced dimensions.
+
+    sizes, device: of a scan, whose outputs and elements `num_splits` gets by name.
+    """
 
     place: TorchFrame | None = None
     answer: tuple[Any, Any] | None = None
     type: str = ""
     is_cooperative: bool = False
+    sizes: tuple[Sequence[Any], Sequence[Any]] = ((), ())
+    device: Any = None
     strides: list[list[int]] = field(default_factory=list)
 
 
@@ -88,6 +96,8 @@ class _Recorder:
         if self.open:
             self.open[-1].place, self.open[-1].answer = place, answer
             self.open[-1].type = str(args[_TYPE] if len(args) > _TYPE else kwargs.get("reduction_type"))
+            self.open[-1].sizes = kwargs.get("ranges", ()), kwargs.get("reduction_ranges", ())
+            self.open[-1].device = kwargs.get("device")
 
     def cooperation_decided(self, _: TorchFrame, is_cooperative: bool, *__: Any, **___: Any) -> None:
         """Remember that all blocks work on a reduction together, so that it is not split."""
@@ -183,38 +193,136 @@ class _Recorder:
         self.log.record(KIND, (names,), outcome, cause, place, operands=operands, key=(names, "loop"))
 
     def variance_decided(
-        self, place: TorchFrame, is_two_step: bool, value: Any, axis: Any, *_: Any, **__: Any
+        self,
+        place: TorchFrame,
+        is_two_step: bool,
+        value: Any,
+        axis: Any,
+        *_: Any,
+        **named: Any,
     ) -> None:
         """Record whether mean and variance are two passes, or one of Welford's."""
-        config = sys.modules["torch._inductor.config"]
         sizes = list(value.get_size())
         axes = [axis] if isinstance(axis, int) else list(axis or range(len(sizes)))
         elements = math.prod(sizes[one] for one in axes)
         outputs = math.prod(sizes) // elements
         device = value.get_device().type
         operands: dict[str, Operand] = {"elements": size_of(elements), "device": device}
-        limit = int(config.unroll_reductions_threshold)
-        if not self.knows_cpu:
-            limit -= 1  # torch 2.11: as few as are unrolled, on each device
-        elif device == "cpu":
-            limit = int(getattr(config.cpp, "use_two_step_variance_threshold", _TWO_STEP_LIMIT))
-            if hasattr(config.cpp, "use_two_step_variance_threshold"):
-                operands["setting"] = "cpp.use_two_step_variance_threshold"
-        elif not is_two_step and str(value.get_dtype()) in ("torch.bfloat16", "torch.float16"):
-            return  # on a GPU these have limits on both sides, and depend on splits
-        operands["threshold"] = limit
+        few, limit, minimum, setting = self._two_step_limits(device, str(named.get("input_dtype")))
+        operands |= {"threshold": limit, **({"setting": setting} if setting else {})}
+        elements_known = operands["elements"] if isinstance(operands["elements"], int) else None
+        if is_two_step and minimum and elements_known is not None and elements_known <= few:
+            operands |= {"threshold": few, "setting": "unroll_reductions_threshold"}
         if is_two_step:
             cause: CauseCode = "elements-within-threshold"
-        elif not isinstance(operands["elements"], int):
+        elif elements_known is None:
             cause = "symbolic-elements"
-        elif operands["elements"] > limit:
+        elif elements_known > limit:
             cause = "elements-above-threshold"
         elif outputs == 1:
             cause = "single-output"
+        elif few < elements_known < minimum:
+            cause = "elements-below-minimum"
+            operands |= {"minimum": minimum, "setting": "triton.use_two_step_variance_min_numel"}
+        elif minimum:
+            cause = "sum-would-be-split"
         else:
             raise UnknownPathError("Welford's algorithm below its threshold")
         outcome: Outcome = "two-passes" if is_two_step else "one-pass"
         self.log.record(KIND, _fx_node(), outcome, cause, place, operands=operands, subject_type="fx")
+
+    def _two_step_limits(self, device: str, dtype: str) -> tuple[int, int, int, str]:
+        """Return up to how many elements a variance takes two passes, and which setting says so.
+
+        Args:
+            dtype: of the values before they were converted to float32, which torch 2.13 tells.
+
+        Returns:
+            few: as many always do. limit: as many, if they are not fewer than minimum. setting: of the limit.
+        """
+        config = sys.modules["torch._inductor.config"]
+        few = int(config.unroll_reductions_threshold)
+        if not self.knows_cpu:
+            return few - 1, few - 1, 0, ""  # torch 2.11: as few as are unrolled, on each device
+        if device == "cpu":
+            present = getattr(config.cpp, "use_two_step_variance_threshold", None)
+            limit = _TWO_STEP_LIMIT if present is None else int(present)
+            return few, limit, 0, "" if present is None else _TWO_STEP_SETTING.format("cpp")
+        if device == "cuda" and dtype in _HALF and config.cuda_backend == "triton":
+            limit = int(config.triton.use_two_step_variance_threshold)
+            minimum = int(config.triton.use_two_step_variance_min_numel)
+            return few, limit, minimum, _TWO_STEP_SETTING.format("triton")
+        return few, few, 0, ""
+
+    def around_scan(self, create: Callable[..., Any]) -> Callable[..., Any]:
+        """Return `Scan.create` so that it is recorded whether several blocks scan a row together."""
+
+        def create_and_record(cls: Any, *args: Any, **kwargs: Any) -> Any:
+            self.open.append(_Question())
+            try:
+                result = create(cls, *args, **kwargs)
+                self.log.safely(self._record_scan, self.open[-1], result)
+            finally:
+                self.open.pop()
+            return result
+
+        return create_and_record
+
+    def _record_scan(self, question: _Question, result: Any) -> None:
+        """Record the answer of `num_splits` to a scan, which looks at sizes and strides alone."""
+        if question.answer is None or question.place is None or result[0] is None:
+            return  # a copy of one element, or a call of torch's own kernel
+        elements, outputs = math.prod(question.sizes[1]), math.prod(question.sizes[0])
+        hint = question.answer[0].name
+        operands: dict[str, Operand] = {
+            "elements": size_of(elements), "outputs": size_of(outputs), "hint": hint,
+        }  # fmt: skip
+        is_split = type(result[0].data.data.data).__name__ == "SplitScan"
+        cause, more = _cause(question, hint, elements, outputs, question.device)
+        if cause not in _ONE_PART:
+            cause, more = _cause_by_size(hint, elements, outputs, _processors(question.device) or 0)
+        if is_split != (cause == "work-for-processors"):
+            raise UnknownPathError(f"a scan in {question.answer[1]} parts, though {cause}")
+        outcome: Outcome = "split-scan" if is_split else "whole-scan"
+        self.log.record(
+            KIND, _fx_node(), outcome, cause, question.place, operands=operands | more, subject_type="fx",
+            named=_name_of(result),
+        )  # fmt: skip
+
+    def kernel_cooperates(self, place: TorchFrame, is_cooperative: bool, kernel: Any) -> None:
+        """Record whether the blocks of a Triton kernel work on each of its reductions together.
+
+        `TritonKernel.should_use_cooperative_reduction`: where the setting is off, only what it would turn.
+        """
+        features = kernel.features
+        if not kernel.inside_reduction:
+            return
+        config = sys.modules["torch._inductor.config"].triton
+        outputs, elements = features.numel, size_of(features.reduction_numel)
+        limit = _cooperative_limit(outputs).get("elements_limit")
+        if config.force_cooperative_reductions:
+            cause: CauseCode = "cooperation-forced"
+            operands: dict[str, Operand] = {}
+        else:
+            count = hint_of(outputs, 2)
+            operands = {"elements": elements, "outputs": size_of(outputs), "elements_limit": limit or 0}
+            is_large = isinstance(elements, int) and isinstance(limit, int) and elements >= limit
+            if is_cooperative:
+                cause = "work-for-blocks"
+            elif not config.cooperative_reductions:
+                if count > _MOST_COOPERATIVE_OUTPUTS or not is_large:
+                    return
+                cause = "cooperative-reductions-off"
+            elif count > _MOST_COOPERATIVE_OUTPUTS:
+                cause = "outputs-above-limit"
+                operands = {"outputs": size_of(outputs), "outputs_limit": _MOST_COOPERATIVE_OUTPUTS}
+            elif isinstance(elements, int) and not is_large:
+                cause = "elements-below-limit"
+            else:
+                return  # torch cannot prove that symbolic elements are many
+        names = tuple(node.get_name() for node in features.scheduler_nodes())
+        outcome: Outcome = "cooperative" if is_cooperative else "not-cooperative"
+        self.log.record(KIND, (names,), outcome, cause, place, operands=operands, key=(names, "blocks"))
 
     def persistence_decided(
         self, place: TorchFrame, is_persistent: bool, features: Any, is_cooperative: bool
@@ -289,8 +397,14 @@ def _cause_of_split(
         return "index-reduction", {"type": question.type}
     if not config.split_reductions:
         return "split-reductions-off", {}
-    processors = _processors(device) or 0
-    if hint is not None and hint.name == "INNER":
+    return _cause_by_size("" if hint is None else hint.name, elements, outputs, _processors(device) or 0)
+
+
+def _cause_by_size(
+    hint: str, elements: Any, outputs: Any, processors: int
+) -> tuple[CauseCode, dict[str, Operand]]:
+    """Return what decided in `reduction_split_factor`."""
+    if hint == "INNER":
         if hint_of(outputs, 0) >= _OUTPUTS_FOR_ONE_PART * processors:
             limit = _OUTPUTS_FOR_ONE_PART * processors
             return "enough-outputs", {"outputs_limit": limit, "processors": processors}
@@ -345,6 +459,10 @@ def _hook_ir(ir: Any, log: DecisionLog) -> None:
     recorder = _recorder(log)
     wrap(ir, "Reduction.create", recorder.around_create)
     wrap(ir, "WelfordReduction.create", recorder.around_create)
+    wrap(ir, "Scan.create", recorder.around_scan)
+    for name in ("ArgReduction", "OnlineSoftmaxReduction"):
+        if hasattr(ir, name):  # torch 2.11 makes one kind of both
+            wrap(ir, f"{name}.create", recorder.around_create)
     wrap(ir, "Reduction.num_splits", log.observed(recorder.splits_counted))
 
 
@@ -361,7 +479,10 @@ def _hook_choices(choices: Any, log: DecisionLog) -> None:
 
 
 def _hook_triton(triton: Any, log: DecisionLog) -> None:
-    wrap(triton, "TritonKernel.has_persistent_RBLOCK", log.observed(_recorder(log).tile_known))
+    recorder = _recorder(log)
+    wrap(triton, "TritonKernel.has_persistent_RBLOCK", log.observed(recorder.tile_known))
+    cooperates = log.observed(recorder.kernel_cooperates)
+    wrap(triton, "TritonKernel.should_use_cooperative_reduction", cooperates)
 
 
 def _hook_lowering(lowering: Any, log: DecisionLog) -> None:

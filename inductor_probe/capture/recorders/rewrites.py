@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 from inductor_probe.capture.recorders.askers import decomposition_of, operator_of
 from inductor_probe.capture.recorders.decision_log import DecisionLog, place_of, source_of, stack
+from inductor_probe.capture.recorders.padding import padding
 from inductor_probe.capture.torch_places import wrap
 from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, Outcome, TorchFrame
 
@@ -103,6 +104,7 @@ class _Rewrite:
 class _Recorder:
     def __init__(self, log: DecisionLog) -> None:
         self._log = log
+        self._padding = padding(log)
         self._passes: list[_Pass] = []
         self._refused: dict[str, list[tuple[Any, Any]]] = {}
         """By the node that patterns end at: each entry whose check refused, and its match."""
@@ -245,7 +247,12 @@ class _Recorder:
         if gone or by:
             named = _cells(entry).get("search_fn") or getattr(entry, "handler", None)
             where = place_of(named) if named and hasattr(named, "__code__") else place
-            self._record(one, _Rewrite("pattern", where, {"pattern": _name(entry)}), gone, by)
+            cause: CauseCode = "pattern"
+            operands: dict[str, Operand] = {"pattern": _name(entry)}
+            padded = self._padding.cause_of(tuple(node.name for node in match.nodes))
+            if padded is not None and _check(entry).__name__ in _PADDING:
+                cause, operands = padded[0], operands | padded[1]
+            self._record(one, _Rewrite(cause, where, operands), gone, by)
 
     def checked(self, place: TorchFrame, result: bool, *_: Any, **__: Any) -> None:
         """See that a pattern matched, and that its check refused: `PatternMatcherPass.apply` asks."""
@@ -265,7 +272,10 @@ class _Recorder:
         if check.__name__ in _PADDING and not _on_gpu(match):
             return  # of a GPU only
         names = tuple(node.name for node in match.nodes)
+        padded = self._padding.cause_of(names) if check.__name__ in _PADDING else None
+        cause, more = padded or ("check-refused", {})
         operands: dict[str, Operand] = {
+            **more,
             "patterns": tuple(dict.fromkeys(_name(entry) for entry, _ in entries)),
             "check": check.__name__,
             **_not_folded(check.__name__, match),
@@ -274,7 +284,7 @@ class _Recorder:
             **_counted("operators", _operators(match.nodes)),
         }
         self._log.record(
-            KIND, (names,), "not-replaced", "check-refused", place_of(check), operands=operands,
+            KIND, (names,), "not-replaced", cause, place_of(check), operands=operands,
             subject_type="fx", waits=True,
         )  # fmt: skip
 

@@ -25,7 +25,8 @@ from inductor_probe.capture.recorders.decision_log import (
     size_of,
 )
 from inductor_probe.capture.torch_places import wrap
-from inductor_probe.model.decision import DecisionKind, Operand, Outcome, TilingCause, TorchFrame
+from inductor_probe.model.decision import DecisionKind, Operand, Outcome, TorchFrame
+from inductor_probe.model.kernel_causes import TilingCause
 
 KIND: DecisionKind = "tiling"
 
@@ -92,7 +93,7 @@ class _Recorder:
 
 
 def _cause(
-    seen: _Seen, tiling: Any, nodes: Iterable[Any], *, is_reduction: bool
+    seen: _Seen, tiling: Any, nodes: Sequence[Any], *, is_reduction: bool
 ) -> tuple[TilingCause, dict[str, Operand]]:
     """Return what decided, in the order of `get_tiling_and_scores`."""
     config = sys.modules["torch._inductor.config"].triton
@@ -112,7 +113,7 @@ def _cause(
         if any(fits for _, fits in skipped):
             return "tile-limit", operands | {"limit": 3 if limit is None else int(limit)}
         if skipped:
-            raise UnknownPathError("a tiling with a better score fits not all nodes")
+            return "loops-do-not-divide", operands | _undivided(skipped[0][0], nodes)
         return ("coalescing" if len(candidates) > 1 else "one-candidate"), operands
     if is_reduction and not config.tile_reductions:
         return "reductions-not-tiled", {"prefer_nd_tiling": bool(config.prefer_nd_tiling)}
@@ -123,8 +124,20 @@ def _cause(
     if len(candidates) < 2:
         return "one-candidate", operands
     if next(iter(candidates)) != _text(tiling):
-        raise UnknownPathError("the first candidate of a tiling was not taken")
+        tried = [_text(one) for one, fits in seen.tried if not fits]
+        if not tried:
+            raise UnknownPathError("the first candidate of a tiling was not taken")
+        return "loops-do-not-divide", operands | _undivided(tried[0], nodes)
     return "strides", operands
+
+
+def _undivided(better: str, nodes: Iterable[Any]) -> dict[str, Operand]:
+    """Return the tiling that does not fit, and the loops of the nodes, one of which it does not divide."""
+    rows = []
+    for node in nodes:
+        sizes = " x ".join(str(size) for group in node.get_ranges() for size in group)
+        rows.append(f"{node.get_name()} {sizes}")
+    return {"better": better, "nodes": tuple(rows)}
 
 
 def _distinct(candidates: Iterable[tuple[Any, Any]]) -> dict[str, Any]:

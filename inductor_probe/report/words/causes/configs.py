@@ -45,7 +45,7 @@ WORDS = KindWords(
         ),
         "known-hint": CauseWords("its reduction hint is {hint}, which has one", "hint {hint}"),
         "default-hint": CauseWords(
-            "its reduction hint is {hint}, so that those of INNER, OUTER and others are tried", "hint {hint}"
+            "its reduction hint is {hint}, which has none of its own: several are tried", "hint {hint}"
         ),
         "short-rows": CauseWords(
             "its reduction hint is {hint}, and its rows are so short that a tile may hold several",

@@ -24,6 +24,10 @@ WORDS = KindWords(
         "two-passes": "{subject} takes two passes, for the mean and for the variance",
         "one-pass": "{subject} takes one pass, by Welford's algorithm",
         "persistent": "{subject} {n:?is a/are a} persistent reduction",
+        "cooperative": "the blocks of {subject} work on {n:?its/their} reduction together",
+        "not-cooperative": "each block of {subject} has reductions of its own",
+        "split-scan": "{subject} is scanned by several blocks a row, each of which waits for those before",
+        "whole-scan": "{subject} is scanned by one block a row",
         "looped": "{subject} {n:?loops/loop} over {n:?its/their} reduction",
         "INNER": "{subject} {n:?has/have} the reduction hint INNER",
         "OUTER": "{subject} {n:?has/have} the reduction hint OUTER",
@@ -114,6 +118,34 @@ WORDS = KindWords(
             "{elements:# element} {elements:?is/are} more than {threshold}[ ({setting})]",
             "{elements} elements > {threshold}",
         ),
+        "elements-below-minimum": CauseWords(
+            "{elements} elements of float16 or bfloat16 are fewer than {minimum} ({setting})",
+            "{elements} elements < {minimum}",
+        ),
+        "sum-would-be-split": CauseWords(
+            "a sum of {elements} elements would be split, and each pass would read them again",
+            "its sum would be split",
+        ),
+        "work-for-blocks": CauseWords(
+            "{elements} elements are at least {elements_limit}, which holds for {outputs:# output}",
+            "{elements} elements >= {elements_limit}",
+        ),
+        "cooperation-forced": CauseWords(
+            "triton.force_cooperative_reductions asks for it", "force_cooperative_reductions"
+        ),
+        "cooperative-reductions-off": CauseWords(
+            "triton.cooperative_reductions is off; on, its {elements} elements would be enough for "
+            "{outputs:# output} (at least {elements_limit})",
+            "cooperative_reductions off",
+        ),
+        "outputs-above-limit": CauseWords(
+            "its {outputs} outputs are more than {outputs_limit}: they keep blocks busy one by one",
+            "{outputs} outputs > {outputs_limit}",
+        ),
+        "elements-below-limit": CauseWords(
+            "{elements} elements are fewer than {elements_limit}, which holds for {outputs:# output}",
+            "{elements} elements < {elements_limit}",
+        ),
         "hint-of-its-reductions": CauseWords(
             "all of its reductions have that hint", "hint of its reductions"
         ),
@@ -141,7 +173,11 @@ WORDS = KindWords(
         "known-elements": "compile with sizes that are known (dynamic=False), or mark an upper bound of the "
         "dimension (torch._dynamo.mark_dynamic with max)",
         "split_reductions": "splits reductions of few outputs, or does not; time it",
-        "triton.cooperative_reductions": "splits it instead; time it",
+        "triton.cooperative_reductions": "lets blocks work together, or splits it into two kernels; time it",
+        "triton.force_cooperative_reductions": "lets sizes decide",
+        "triton.use_two_step_variance_threshold": "takes Welford's algorithm or not; rounding differs",
+        "triton.use_two_step_variance_min_numel": "takes Welford's algorithm or not; rounding differs",
+        "fewer-outputs": "reduce more dimensions at once",
         "cpp.use_two_step_variance_threshold": "takes Welford's algorithm or not; rounding differs",
         "contiguous-pointwise": "let what is fused with the reduction access memory as the reduction does",
         "triton.persistent_reductions": "turns persistent reductions on or off; time it",

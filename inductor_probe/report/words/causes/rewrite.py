@@ -56,6 +56,35 @@ WORDS = KindWords(
             "({first_size} by {second_size})",
             "{operators} of {first_size} by {second_size}",
         ),
+        "shape-padding-off": CauseWords("shape_padding is off", "{operators}: shape_padding off"),
+        "sizes-aligned": CauseWords(
+            "its sizes {sizes} are multiples of {alignment} already, so there is nothing to pad",
+            "{operators}: nothing to pad",
+        ),
+        "padding-forced": CauseWords(
+            "force_shape_pad pads its sizes {sizes} to multiples of {alignment}",
+            "{operators}: force_shape_pad",
+        ),
+        "memory-bound": CauseWords(
+            "padding its sizes {sizes} to multiples of {alignment} would not help: "
+            "{operations_per_element:.1f} multiplications for each element that is moved: memory bounds it",
+            "{operators}: bound by memory",
+        ),
+        "padding-faster": CauseWords(
+            "with its sizes {sizes} padded to multiples of {alignment} it took {padded_ms:.4f} ms when torch "
+            "timed it, and {plain_ms:.4f} without",
+            "{operators}: faster padded",
+        ),
+        "padding-slower": CauseWords(
+            "with its sizes {sizes} padded to multiples of {alignment} it took {padded_ms:.4f} ms when torch "
+            "timed it, and {plain_ms:.4f} without, which would have to be 10% more",
+            "{operators}: not faster padded",
+        ),
+        "times-simulated": CauseWords(
+            "torch times it with its sizes {sizes} padded to multiples of {alignment}, and without: on a GPU "
+            "that is simulated both take the same time",
+            "{operators}: not timed, simulated GPU",
+        ),
         "no-op": CauseWords("{operators:4} changed nothing there", "{operators:3} changed nothing"),
         "identity": CauseWords(
             "{operators:4} adds 0 to {by:2}, or multiplies it by 1", "{operators:3} with 0 or 1"
@@ -92,6 +121,8 @@ WORDS = KindWords(
         ),
     },
     changes={
+        "shape_padding": "pads matrix products where that is faster",
+        "force_shape_pad": "pads matrix products whether or not it is faster; time it",
         "change-input": "change the input in place (index_put_), if the caller allows for it",
         "read-before": "read the value before it is changed, or compute it once more",
         "enable_linear_binary_folding": "folds constants into the weights of linear layers",

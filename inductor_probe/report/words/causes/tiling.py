@@ -40,6 +40,10 @@ WORDS = KindWords(
             "triton.max_tiles is {limit}[, though another tiling is scored higher ({candidates:4})]",
             "max_tiles {limit}",
         ),
+        "loops-do-not-divide": CauseWords(
+            "{better} is scored higher, and does not divide the loops of each of its nodes ({nodes:4})",
+            "{better} divides not all loops",
+        ),
         "reductions-not-tiled": CauseWords(
             "triton.tile_reductions is off, and coalesced bytes were not counted", "tile_reductions off"
         ),
@@ -51,6 +55,7 @@ WORDS = KindWords(
         ),
     },
     changes={
+        "triton.tiling_prevents_pointwise_fusion": "keeps nodes apart that need different tiles; time it",
         "triton.max_tiles": "limits the dimensions of tiles, or does not; time it",
         "triton.tile_reductions": "tiles reductions, too",
         "triton.prefer_nd_tiling": "takes tiles by their score",
