@@ -102,6 +102,7 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace(_TRACING, "maybe_handle_decomp", "whether an operator is decomposed", (DECISION,)),
     TorchPlace(_COMPILE_FX, "compile_fx", "whether a graph is frozen", (DECISION,)),
     TorchPlace(_FREEZING, "freeze", "parameters become constants", (DECISION,)),
+    TorchPlace(_FREEZING, "replace_params_with_constants", "which parameters stay inputs", (DECISION,)),
     TorchPlace(_FOLDING, "replace_node_with_constant", "a value becomes a constant", (DECISION,)),
     TorchPlace(_OUTPUT_CODE, "CompiledFxGraph.post_compile", "whether CUDA graphs replay it", (DECISION,)),
     TorchPlace(_SCHEDULER, "Scheduler.should_partition", "what CUDA graphs leave out", (DECISION,)),

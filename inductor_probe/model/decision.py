@@ -402,11 +402,14 @@ or `triton.cudagraphs` asks for them.
   they come from another CUDA graph, and replays nothing otherwise (cudagraph_utils.py, `check_for_mutation`).
 """
 
-FreezingCause: TypeAlias = Literal["parameters", "no-parameters", "gradients-enabled", "frozen-inputs"]
+FreezingCause: TypeAlias = Literal[
+    "parameters", "no-parameters", "gradients-enabled", "frozen-inputs", "kept-parameter"
+]
 """Under `config.freezing` (torch/_inductor/freezing.py, `freeze`):
 
 - of the graph, constants (inputs that became such), inputs (that stayed), folded (values): `parameters`;
   `no-parameters`: none is the module's own, or all are changed in place or returned. `gradients-enabled`.
+- of a parameter or buffer: `kept-parameter`: changed: whether the program changes it in place, or returns it.
 - of a value: `frozen-inputs`: nodes, operators: computed of constants alone.
 """
 

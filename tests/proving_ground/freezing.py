@@ -25,6 +25,33 @@ def scaled_linear(values: torch.Tensor) -> torch.Tensor:
     return torch.nn.functional.linear(values, LINEAR.weight * 2, LINEAR.bias)
 
 
+class Marked(torch.nn.Module):
+    """Writes into a buffer of its own that it was called."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("calls", torch.zeros(16))
+        self.scale = torch.nn.Parameter(torch.ones(16))
+
+    def forward(self, values: torch.Tensor) -> torch.Tensor:
+        """Return the values scaled, and moved by that."""
+        self.calls.fill_(1)
+        return values * self.scale + self.calls
+
+
+MARKED = Marked()
+
+
+def marked(values: torch.Tensor) -> torch.Tensor:
+    """Return what a module with a buffer that it changes computes."""
+    return MARKED(values)
+
+
+def not_marked(values: torch.Tensor) -> torch.Tensor:
+    """Return the same, and leave the buffer as it is."""
+    return values * MARKED.scale + MARKED.calls
+
+
 def without_gradients(function: Callable[..., torch.Tensor], *inputs: torch.Tensor) -> torch.Tensor:
     """Call a function where no gradients are recorded."""
     with torch.no_grad():
@@ -52,6 +79,16 @@ PROGRAMS = {
         operands={"constants": 2, "inputs": 1},
         step=frozen,
         flipped_step=without_gradients,
+    ),
+    "changed_buffer": Program(
+        code="kept-parameter",
+        function=marked,
+        inputs=lambda: floats(16, 16),
+        about=("arg1_1",),
+        operands={"changed": True},
+        step=frozen,
+        flipped_function=not_marked,
+        flipped_step=frozen,
     ),
     "option": Program(
         code="no-parameters",

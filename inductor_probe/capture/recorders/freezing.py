@@ -56,6 +56,18 @@ class _Recorder:
             operands=operands, subject_type="graph", waits=True,
         )  # fmt: skip
 
+    def kept(self, place: TorchFrame, preserved: Any, graph: Any, parameters: Any, metadata: Any) -> None:
+        """Record each parameter or buffer that `replace_params_with_constants` left an input."""
+        names = [node.name for node in graph.graph.nodes if node.op == "placeholder"]
+        for name, index in zip(names, preserved, strict=True):
+            if index < len(parameters):
+                mutation = metadata.input_info[index].mutation_type.name
+                operands: dict[str, Operand] = {"changed": mutation != "NOT_MUTATED"}
+                self._log.record(
+                    KIND, ((name,),), "not-frozen", "kept-parameter", place, operands=operands,
+                    subject_type="buffer", waits=True,
+                )  # fmt: skip
+
     def around_main(self, compile_main: Callable[..., Any]) -> Callable[..., Any]:
         """Return `compile_fx` so that freezing that was asked for in vain is seen."""
         place = place_of(compile_main)
@@ -77,12 +89,16 @@ class _Recorder:
 _recorder = functools.cache(_Recorder)
 """One a log, for the three modules that it hooks."""
 
+
+def _hook_freezing(freezing: Any, log: DecisionLog) -> None:
+    wrap(freezing, "freeze", log.observed(_recorder(log).frozen))
+    wrap(freezing, "replace_params_with_constants", log.observed(_recorder(log).kept))
+
+
 HOOKS = {
     "torch._inductor.constant_folding": lambda module, log: wrap(
         module, "replace_node_with_constant", _recorder(log).around_replace
     ),
-    "torch._inductor.freezing": lambda module, log: wrap(
-        module, "freeze", log.observed(_recorder(log).frozen)
-    ),
+    "torch._inductor.freezing": _hook_freezing,
     "torch._inductor.compile_fx": lambda module, log: wrap(module, "compile_fx", _recorder(log).around_main),
 }

@@ -8,6 +8,7 @@ WORDS = KindWords(
     outcomes={
         "frozen": "{constants:# input} of the graph became {constants:?a constant/constants}",
         "not-frozen": "no input of the graph became a constant",
+        ("not-frozen", "kept-parameter"): "{subject} stayed an input of the graph",
         "folded": "{nodes:4} became a constant",
     },
     causes={
@@ -23,6 +24,9 @@ WORDS = KindWords(
         "gradients-enabled": CauseWords(
             "freezing is on, and needs torch.no_grad() or inference mode", "gradients are enabled"
         ),
+        "kept-parameter": CauseWords(
+            "freezing is on, and the program {does} that parameter or buffer", "the program {does} it"
+        ),
         "frozen-inputs": CauseWords("{operators:2} of constants alone", "{operators:2} of constants"),
     },
     changes={
@@ -30,6 +34,8 @@ WORDS = KindWords(
         "frozen-early": "set it for the process (torch._inductor.config.freezing = True), not as an option "
         "of torch.compile: dynamo makes parameters constants or inputs before it sees options",
         "own-parameters": "compile a module that owns its weights, and does not change them",
+        "own-value": "compute the new value, and change the parameter or buffer outside of the graph",
         "no-gradients": "compile and call it below torch.no_grad()",
     },
+    derived=lambda operands: {"does": "changes" if operands.get("changed") else "returns"},
 )
