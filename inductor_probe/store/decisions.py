@@ -1,22 +1,26 @@
 """`probe_decisions.jsonl` to `Decisions` and back: a header, functions of torch, a decision a line, an end.
 
-    {"format": 2, "torch": "2.13.0", "recorders": ["vectorisation"]}
+    {"format": 3, "torch": "2.13.0", "recorders": ["vectorisation"]}
     {"frames": [{"file": "torch/_inductor/codegen/cpp.py", "function": "TilingSelect.select_tiling", ...}]}
-    {"number": 1, "kind": "vectorisation", "subjects": [["op0"]], "outcome": "scalar", ..., "place": 0}
+    {"form": 0, "kind": "vectorisation", ..., "operands": ["loop", "range"], "place": 0, "stack": [1, 2]}
+    [0, 1, [["op0"]], ["x2", 3]]
     {"end": 1}
 
-Lines are written by the codec. A graph of a thousand nodes has thirty thousand decisions (64 tries of fusion
-for each node), which took few ways through torch: `place` and `stack` are numbers of frames, and what is as
-the record has it by default is left out. The end holds the number of decisions, so that a file that was cut
-between two lines is known as cut. What stands before a damaged line is still read, and so are the decisions
-of a file of another version of probe whose codes this one knows; format 1 had frames in each line.
+A graph of a thousand nodes has thirty thousand decisions (64 tries of fusion for each node), which differ in
+few things: a line has the number of its form, which a line before it describes, and then what is its own:
+its number, subjects, values of operands, and how often torch asked, if not once. `place` and `stack` of a
+form are numbers of frames, and what is as the record has it by default is left out.
+
+The end holds the number of decisions, so that a file that was cut between two lines is known as cut. What
+stands before a damaged line is still read, and so are the decisions of a file of another version of probe
+whose codes this one knows. In formats 1 and 2 each line was a whole record; format 1 had frames in it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, get_args
 
@@ -37,7 +41,7 @@ from inductor_probe.model.decision import (
 )
 from inductor_probe.model.span import MOST_PROBLEMS, Problem, Span, too_many_problems
 
-FORMAT = 2
+FORMAT = 3
 _AGAIN = "dump the script again"
 _CODES: dict[str, frozenset[str]] = {
     "kind": frozenset(DECISION_KINDS),
@@ -58,7 +62,7 @@ class _Frames:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A `Decision` as its line has it."""
+    """A `Decision` as a line of an older format has it."""
 
     number: int
     kind: DecisionKind
@@ -73,7 +77,30 @@ class _Line:
     times: int = 1
 
 
-_DEFAULTS = {field.name: field.default for field in fields(_Line)}
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """What decisions have in common, and the names of their operands."""
+
+    form: int
+    kind: DecisionKind
+    subject_type: SubjectType
+    outcome: Outcome
+    cause: CauseCode
+    operands: tuple[str, ...]
+    place: int
+    stack: tuple[int, ...] = ()
+    speculative: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    value: Operand
+
+
+_ROWS = ([int, int, list, list], [int, int, list, list, int])
+"""The types of what is in a line of a decision."""
+_LIMIT = 1 << 63
+_DEFAULTS = {field.name: field.default for field in fields(_Form)}
 
 
 def write_decisions(path: Path, decisions: Decisions) -> None:
@@ -82,22 +109,62 @@ def write_decisions(path: Path, decisions: Decisions) -> None:
     Raises:
         ProbeError: the file cannot be written.
     """
-    write_whole(path, "".join(f"{json.dumps(line)}\n" for line in _lines(decisions)))
+    write_whole(path, "".join(_lines(decisions)))
 
 
-def _lines(decisions: Decisions) -> Iterator[Any]:
-    yield to_json(DecisionsHeader(FORMAT, decisions.torch, decisions.recorders))
+def _lines(decisions: Decisions) -> list[str]:
+    """Return the lines of a file.
+
+    A compile waits for them: what thousands of decisions have in common is looked up by its identity, and the
+    JSON of what many have is made once.
+    """
     frames: dict[TorchFrame, int] = {}
+    known: dict[int, int] = {}
+    stacks: dict[int, tuple[int, ...]] = {}
+    operands: dict[int, tuple[tuple[str, ...], str]] = {}
+    forms: dict[Any, int] = {}
     lines = []
-    for decision in decisions.decisions:
-        line: Any = {name: getattr(decision, name) for name in _DEFAULTS}
-        line["place"] = frames.setdefault(decision.place, len(frames))
-        line["stack"] = tuple(frames.setdefault(frame, len(frames)) for frame in decision.stack)
-        line["operands"] = dict(decision.operands)
-        lines.append({name: value for name, value in line.items() if value != _DEFAULTS[name]})
-    yield to_json(_Frames(tuple(frames)))
-    yield from lines
-    yield {"end": len(lines)}
+
+    def number_of(frame: TorchFrame) -> int:
+        number = known.get(id(frame))
+        if number is None:
+            number = known[id(frame)] = frames.setdefault(frame, len(frames))
+        return number
+
+    for one in decisions.decisions:
+        stack = stacks.get(id(one.stack))
+        if stack is None:
+            stack = stacks[id(one.stack)] = tuple(map(number_of, one.stack))
+        row = operands.get(id(one.operands))
+        if row is None:
+            names, values = zip(*one.operands, strict=True) if one.operands else ((), ())
+            row = operands[id(one.operands)] = names, _encode(values)
+        names, values_text = row
+        place = number_of(one.place)
+        key = one.kind, one.subject_type, one.outcome, one.cause, names, place, stack, one.speculative
+        form = forms.get(key)
+        if form is None:
+            form = forms[key] = len(forms)
+            line = dict(zip(_DEFAULTS, (form, *key), strict=True))
+            lines.append(_encode({name: value for name, value in line.items() if value != _DEFAULTS[name]}))
+        times = f", {one.times}" if one.times != 1 else ""
+        lines.append(f"[{form}, {one.number}, {_groups_text(one.subjects)}, {values_text}{times}]")
+    header = to_json(DecisionsHeader(FORMAT, decisions.torch, decisions.recorders))
+    end = {"end": len(decisions.decisions)}
+    rows = (_encode(header), _encode(to_json(_Frames(tuple(frames)))), *lines, _encode(end))
+    return [f"{row}\n" for row in rows]
+
+
+_encode = json.JSONEncoder(check_circular=False).encode
+
+
+def _groups_text(groups: tuple[tuple[str, ...], ...]) -> str:
+    return f"[{', '.join(map(_group_text, groups))}]"
+
+
+@lru_cache(maxsize=4096)
+def _group_text(group: tuple[str, ...]) -> str:
+    return _encode(group)
 
 
 def read_decisions(path: Path) -> Decisions:
@@ -114,11 +181,8 @@ def parse_decisions(text: str, path: Path) -> Decisions:
     """Read the text of `probe_decisions.jsonl`; `path` is what an error names."""
     first, *lines = text.splitlines() or [""]
     header = _header(first, path)
-    frames: tuple[TorchFrame, ...] = ()
-    decisions: list[Decision] = []
+    reader = _Reader()
     problems: list[Problem] = []
-    unknown: dict[str, list[int]] = {}
-    end: int | None = None
     last = len(lines) + 1
     for number, line in enumerate(lines, start=2):
         if len(problems) >= MOST_PROBLEMS:
@@ -127,21 +191,12 @@ def parse_decisions(text: str, path: Path) -> Decisions:
         try:
             if len(line) > _LONGEST_LINE:
                 raise ShapeError(f"longer than {_LONGEST_LINE:,} characters")
-            data = json.loads(line)
-            if isinstance(data, dict) and isinstance(cause := data.get("cause"), str):
-                data["cause"] = _RENAMED.get(cause, cause)
-            if isinstance(data, dict) and isinstance(data.get("end"), int) and number == last:
-                end = data["end"]
-            elif isinstance(data, dict) and "frames" in data:
-                frames = from_json(_Frames, data).frames
-            elif code := _unknown_code(data):
-                unknown.setdefault(code, []).append(number)
-            else:
-                decisions.append(_decision(from_json(_Line, data), frames))
+            reader.read(json.loads(line), number, is_last=number == last)
         except (ValueError, RecursionError) as error:  # ShapeError is one
             what = "not a decision" if isinstance(error, ShapeError) else "not JSON"
             problems.append(Problem(f"{what}: {error}", Span(path, number, number)))
-    for code, numbers in unknown.items():
+    decisions, end = reader.decisions, reader.end
+    for code, numbers in reader.unknown.items():
         many = f"{len(numbers)} decisions have" if len(numbers) > 1 else "a decision has"
         message = f"{many} {code}, which this version does not know: another version of probe wrote it"
         problems.append(Problem(message, Span(path, numbers[0], numbers[0])))
@@ -153,6 +208,87 @@ def parse_decisions(text: str, path: Path) -> Decisions:
         problems.append(Problem(message, Span(path, last, last)))
     complete = end == len(decisions)
     return Decisions(header.torch, header.recorders, tuple(decisions), complete, tuple(problems))
+
+
+class _Reader:
+    """Makes decisions of lines. `unknown`: lines of decisions with a code that this version does not know."""
+
+    def __init__(self) -> None:
+        self.decisions: list[Decision] = []
+        self.end: int | None = None
+        self.unknown: dict[str, list[int]] = {}
+        self._frames: tuple[TorchFrame, ...] = ()
+        self._forms: dict[int, tuple[_Form, TorchFrame, tuple[TorchFrame, ...]]] = {}
+        self._unknown_forms: dict[int, str] = {}
+
+    def read(self, data: Any, number: int, *, is_last: bool) -> None:
+        """Read the line of that number, of which `data` is the JSON."""
+        if isinstance(data, list):
+            self._read_row(data, number)
+            return
+        if isinstance(data, dict) and isinstance(cause := data.get("cause"), str):
+            data["cause"] = _RENAMED.get(cause, cause)
+        if isinstance(data, dict) and is_last and isinstance(data.get("end"), int):
+            self.end = data["end"]
+        elif isinstance(data, dict) and "frames" in data:
+            self._frames = from_json(_Frames, data).frames
+        elif code := _unknown_code(data):
+            if isinstance(form := data.get("form"), int):
+                self._unknown_forms[form] = code
+            else:
+                self.unknown.setdefault(code, []).append(number)
+        elif isinstance(data, dict) and "form" in data:
+            known = from_json(_Form, data)
+            stack = tuple(self._frame(frame) for frame in known.stack)
+            self._forms[known.form] = known, self._frame(known.place), stack
+        else:
+            line = from_json(_Line, data)
+            self.decisions.append(Decision(
+                line.number, line.kind, line.subject_type, line.subjects, line.outcome, line.cause,
+                line.operands, self._frame(line.place), tuple(map(self._frame, line.stack)),
+                line.speculative, line.times,
+            ))  # fmt: skip
+
+    def _read_row(self, row: list[Any], line: int) -> None:
+        """Read what a decision has of its own. The codec would take ten times as long, of thousands."""
+        if len(row) not in (4, 5) or [*map(type, row)] not in _ROWS:
+            raise ShapeError("the line is no [form, number, subjects, operands, times]")
+        number, form = row[1], self._forms.get(row[0])
+        if form is None and row[0] in self._unknown_forms:
+            self.unknown.setdefault(self._unknown_forms[row[0]], []).append(line)
+            return
+        if form is None:
+            raise ShapeError(f"form {row[0]} is missing")
+        known, place, stack = form
+        if len(row[3]) != len(known.operands):
+            raise ShapeError(f"{len(row[3])} operands, not {len(known.operands)}")
+        self.decisions.append(Decision(
+            number, known.kind, known.subject_type, tuple(map(_names, row[2])), known.outcome, known.cause,
+            tuple(zip(known.operands, map(_operand, row[3]), strict=True)), place, stack,
+            known.speculative, *row[4:],
+        ))  # fmt: skip
+
+    def _frame(self, frame: int | TorchFrame) -> TorchFrame:
+        if isinstance(frame, TorchFrame):
+            return frame
+        if not 0 <= frame < len(self._frames):
+            raise ShapeError("a frame is missing")
+        return self._frames[frame]
+
+
+def _names(data: Any) -> tuple[str, ...]:
+    if type(data) is not list or not {*map(type, data)} <= {str}:
+        raise ShapeError("names are no list of texts")
+    return tuple(data)
+
+
+def _operand(data: Any) -> Operand:
+    if type(data) is list:
+        return _names(data)
+    kind = type(data)
+    if kind is str or kind is bool or (kind is int and abs(data) < _LIMIT):
+        return data  # type: ignore[no-any-return]
+    return from_json(_Value, {"value": data}).value
 
 
 def _header(text: str, path: Path) -> DecisionsHeader:
@@ -182,20 +318,3 @@ def _unknown_code(data: Any) -> str | None:
         (f"the {name} {code}" for name, code, known in codes if isinstance(code, str) and code not in known),
         None,
     )
-
-
-def _decision(line: _Line, frames: tuple[TorchFrame, ...]) -> Decision:
-    place, *stack = (
-        frame if isinstance(frame, TorchFrame) else _frame(frame, frames)
-        for frame in (line.place, *line.stack)
-    )
-    return Decision(
-        line.number, line.kind, line.subject_type, line.subjects, line.outcome, line.cause, line.operands,
-        place, tuple(stack), line.speculative, line.times,
-    )  # fmt: skip
-
-
-def _frame(number: int, frames: tuple[TorchFrame, ...]) -> TorchFrame:
-    if not 0 <= number < len(frames):
-        raise ShapeError("a frame is missing")
-    return frames[number]

@@ -16,7 +16,10 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
-from inductor_probe.capture.recorders.decision_log import named
+from inductor_probe.capture.recorders.decision_log import (
+    frame_at,
+    named,
+)
 from inductor_probe.model.decision import AskerCode, Operand, TorchFrame
 
 _GRAPH = "torch/_inductor/graph.py"
@@ -100,7 +103,7 @@ def asker(frame: FrameType | None, graph: Any) -> Asker | None:
         if file is not None:
             last = name.rpartition(".")[2]
             trail.append(last)
-            asking = TorchFrame(file, name, caller.f_lineno)
+            asking = frame_at(caller.f_code, caller.f_lineno)
             passes_on = last in _ANYWHERE or (file == _IR and last in _PASSING_ON)
             if not passes_on or (file == _GRAPH and last in _OUTERMOST):
                 break

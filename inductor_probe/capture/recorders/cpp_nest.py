@@ -21,7 +21,11 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
-from inductor_probe.capture.recorders.decision_log import DecisionLog, place_of
+from inductor_probe.capture.recorders.decision_log import (
+    DecisionLog,
+    place_of,
+    printed,
+)
 from inductor_probe.capture.torch_places import wrap
 from inductor_probe.model.decision import CauseCode, DecisionKind, Operand, Outcome, TorchFrame
 
@@ -113,7 +117,7 @@ class Nest:
 
     def loop_name(self, loop: int) -> str:
         """Return the variable of a loop as the C++ text has it."""
-        return str(self.proxy.itervars[loop])
+        return printed(self.proxy.itervars[loop])
 
     @property
     def kernels(self) -> list[Any]:
@@ -330,4 +334,6 @@ def _count_accesses(nest: Nest) -> None:
                 is_value = target in ("index_expr", "value_expr")
                 contiguous = bool(stride.is_number if is_value else stride.is_number and stride in (0, 1))
                 buffer = "" if is_value else str(node.args[1])
-                nest.accesses.append(Access(name, target, buffer, str(index), str(stride), contiguous))
+                nest.accesses.append(
+                    Access(name, target, buffer, printed(index), printed(stride), contiguous)
+                )

@@ -7,6 +7,7 @@ import inspect
 import os
 import re
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -48,12 +49,12 @@ class UnknownPathError(Exception):
 class _Graph:
     """Decisions of a graph by their number.
 
-    `latest` is the number of the last one of a key; `names` tell the buffers that some are about; `turned`
-    are those that a flip turned, with its text.
+    `latest` is the number of the last one of a kind and a key; `names` tell the buffers that some are about;
+    `turned` are those that a flip turned, with its text.
     """
 
     decisions: dict[int, Decision] = field(default_factory=dict)
-    latest: dict[object, int] = field(default_factory=dict)
+    latest: defaultdict[DecisionKind, dict[object, int]] = field(default_factory=lambda: defaultdict(dict))
     names: dict[int, Callable[[], str | None]] = field(default_factory=dict)
     turned: dict[tuple[DecisionKind, frozenset[str], Outcome], str] = field(default_factory=dict)
     count: int = 0
@@ -91,7 +92,7 @@ class DecisionLog:
         cause: CauseCode,
         place: TorchFrame,
         *,
-        operands: dict[str, Operand],
+        operands: Mapping[str, Operand] | tuple[tuple[str, Operand], ...],
         subject_type: SubjectType = "node",
         key: object = None,
         speculative: bool = False,
@@ -116,17 +117,23 @@ class DecisionLog:
         if (folder is None and not waits) or os.getpid() != self._events.pid:
             return None
         graphs: dict[Any, _Graph] = self._graphs if folder is not None else self._waiting
-        graph = graphs.setdefault(folder if folder is not None else compile_id(), _Graph())
+        name = folder if folder is not None else compile_id()
+        graph = graphs.get(name)
+        if graph is None:
+            graph = graphs[name] = _Graph()
         graph.count += 1
-        about = frozenset(name for group in subjects for name in group)
-        if (flip := graph.turned.get((kind, about, outcome))) is not None:
-            cause, operands = "turned", _of_turned(flip, operands)
+        if graph.turned:
+            about = frozenset(name for group in subjects for name in group)
+            if (flip := graph.turned.get((kind, about, outcome))) is not None:
+                cause, operands = "turned", _of_turned(flip, dict(operands))
         if key is not None:
-            before = graph.latest.get((kind, key))
+            numbers = graph.latest[kind]
+            before = numbers.get(key)
             times += graph.decisions.pop(before).times if before is not None else 0
-            graph.latest[kind, key] = graph.count
+            numbers[key] = graph.count
+        row = operands if isinstance(operands, tuple) else tuple(operands.items())
         graph.decisions[graph.count] = Decision(
-            graph.count, kind, subject_type, subjects, outcome, cause, tuple(operands.items()), place,
+            graph.count, kind, subject_type, subjects, outcome, cause, row, place,
             tuple(stack(sys._getframe(1))) if frames is None else frames, speculative, times,
         )  # fmt: skip
         if named is not None:
@@ -182,14 +189,14 @@ class DecisionLog:
         """Drop the decision of that key: torch did it once more, and there was nothing to decide any more."""
         folder = debug_folder()
         graph = self._graphs.get(folder) if folder is not None else None
-        if graph is not None and (number := graph.latest.pop((kind, key), None)) is not None:
+        if graph is not None and (number := graph.latest[kind].pop(key, None)) is not None:
             graph.decisions.pop(number, None)
 
     def latest(self, kind: DecisionKind, key: object) -> Decision | None:
         """Return the last decision of that key about the graph that is being compiled."""
         folder = debug_folder()
         graph = self._graphs.get(folder) if folder is not None else None
-        return graph.decisions.get(graph.latest.get((kind, key), 0)) if graph is not None else None
+        return graph.decisions.get(graph.latest[kind].get(key, 0)) if graph is not None else None
 
     def revise(self, number: int | None, **changes: Any) -> None:
         """Change fields of a decision about the graph that is being compiled, by its number."""
@@ -214,7 +221,7 @@ class DecisionLog:
         decisions = Decisions(str(torch), tuple(self._kinds), tuple(kept))
         try:
             write_decisions(Path(folder) / DECISIONS_NAME, decisions)
-        except (ProbeError, OSError) as error:
+        except Exception as error:  # also of an operand that has no JSON: the compile must not end for it
             self.note("write", error)
 
     def _kept(self, decisions: list[Decision]) -> list[Decision]:
@@ -284,6 +291,12 @@ def size_of(size: Any) -> int | str:
     return int(size) if getattr(size, "is_number", True) else str(size)
 
 
+@functools.lru_cache(maxsize=4096, typed=True)
+def printed(index: Any) -> str:
+    """Return the text of an expression of sympy, which takes 60 us to print: the same few are met again."""
+    return str(index)
+
+
 def hint_of(size: Any, fallback: int) -> int:
     """Return a size as torch guesses it: of a symbolic one its hint, or `fallback`. No guard comes of it."""
     if getattr(size, "is_number", True):
@@ -322,11 +335,17 @@ def stack(frame: FrameType | None) -> Iterator[TorchFrame]:
     """
     count = 0
     while frame is not None and count < MOST_FRAMES:
-        file, name = named(frame.f_code)
-        if file is not None:
+        if named(frame.f_code)[0] is not None:
             count += 1
-            yield TorchFrame(file, name, frame.f_lineno)
+            yield frame_at(frame.f_code, frame.f_lineno)
         frame = frame.f_back
+
+
+@functools.cache
+def frame_at(code: CodeType, line: int) -> TorchFrame:
+    """Return the one record of a line of inductor's: thousands of stacks go through the same few lines."""
+    file, name = named(code)
+    return TorchFrame(file or code.co_filename, name, line)
 
 
 @functools.cache

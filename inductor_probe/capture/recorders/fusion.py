@@ -14,6 +14,7 @@ without a common buffer are never asked about. Both are recorded from what torch
 from __future__ import annotations
 
 import functools
+import itertools
 import sys
 from collections.abc import Callable
 from types import FrameType
@@ -31,7 +32,15 @@ from inductor_probe.capture.recorders.fusion_causes import (
 )
 from inductor_probe.capture.recorders.fusion_cpp import cpp_cause, undone_cause
 from inductor_probe.capture.recorders.fusion_mix_order import mix_order_limit
-from inductor_probe.capture.recorders.fusion_rounds import UNKNOWN, Answer, Attempt, Rounds, is_last, same
+from inductor_probe.capture.recorders.fusion_rounds import (
+    UNKNOWN,
+    Answer,
+    Attempt,
+    Key,
+    Rounds,
+    is_last,
+    same,
+)
 from inductor_probe.capture.torch_places import wrap
 from inductor_probe.model.decision import DecisionKind, FusionCause, Operand, TorchFrame
 
@@ -122,18 +131,18 @@ class _Recorder:
         if rounds.attempts:  # a foreach node asks of its members: what refuses one of them refuses it
             rounds.attempts[-1].cause = attempt.cause if is_refused else rounds.attempts[-1].cause
             return
-        key = rounds.key(attempt.first, attempt.second)
-        first, second = rounds.names(attempt.first), rounds.names(attempt.second)
+        groups = rounds.names(attempt.first), rounds.names(attempt.second)
+        key: Key = frozenset(groups)
         before = rounds.answers.get(key)
         rounds.time += 1
-        is_reverse = before is not None and before.round == rounds.round and before.first == second
+        is_reverse = before is not None and before.round == rounds.round and before.groups == groups[::-1]
         if before is not None and is_reverse and is_refused:
             before.times += 1  # of a template or a foreach node both orders are asked, the natural one first
             return
         rounds.asked.add(key)
         cause = attempt.cause or same(UNKNOWN)
         rounds.answers[key] = Answer(
-            first, second, "refused", cause if is_refused else None, attempt.place, rounds.stack_of(frame),
+            groups, "refused", cause if is_refused else None, attempt.place, rounds.stack_of(frame),
             rounds.round, rounds.time, attempt.score, before.times + 1 if before else 1,
         )  # fmt: skip
         if is_refused:
@@ -154,11 +163,12 @@ class _Recorder:
     def _refused(self, rounds: Rounds, why: Any, form: str, args: tuple[Any, ...], frame: FrameType) -> None:
         attempt = rounds.attempts[-1] if rounds.attempts else None
         pair = (attempt.first, attempt.second) if attempt else None
-        place = next(stack(frame))
-        cause = logged_cause(form, args, pair, frame.f_locals)
+        place = rounds.stack_of(frame)[0]
+        seen = logged_cause(form, args, pair, frame)
         if pair is not None and (limit := mix_order_limit(form, *pair)):
             operands, place = limit
-            cause = same(("mix-order-limit", operands))
+            seen = "mix-order-limit", operands
+        cause = seen if callable(seen) else rounds.same(*seen)
         if attempt is not None:
             attempt.cause, attempt.place = cause, place
             return
@@ -167,13 +177,23 @@ class _Recorder:
         if answer is not None:
             answer.cause, answer.place = cause, place
 
-    def scored(self, _: TorchFrame, result: Any, scheduler: Any, *args: Any, **kwargs: Any) -> None:
-        """Keep the bytes that torch counted as shared: the last count, after loops were reordered."""
-        rounds = self._rounds(scheduler)
-        if rounds is None or not rounds.attempts or not isinstance(result, int):
-            return  # the order of pairs is scored, too, with a tuple
-        if len(args) < 3 and kwargs.get("count_bytes", True):
-            rounds.attempts[-1].score = int(result)
+    def around_score(self, score: Callable[..., Any]) -> Callable[..., Any]:
+        """Return `score_fusion_memory` so that the bytes that torch counted as shared are kept.
+
+        The last count is kept, after loops were reordered. The order of pairs is scored, too, with a tuple.
+        """
+
+        def score_and_see(scheduler: Any, *args: Any, **kwargs: Any) -> Any:
+            result = score(scheduler, *args, **kwargs)
+            rounds = self._open[-1] if self._open else None
+            if (
+                rounds is not None and rounds.attempts and rounds.scheduler is scheduler
+                and isinstance(result, int) and len(args) < 3 and kwargs.get("count_bytes", True)
+            ):  # fmt: skip
+                rounds.attempts[-1].score = int(result)
+            return result
+
+        return score_and_see
 
     def ranked(self, _: TorchFrame, result: Any, scheduler: Any, nodes: Any) -> None:
         """Keep the score by which the pairs of a round are sorted."""
@@ -298,7 +318,7 @@ class _Recorder:
             more["reordered"] = True
         cause: Cause = code, {**operands, **more, **rounds.timed.get(key, {})}
         rounds.answers[key] = Answer(
-            rounds.names(first), rounds.names(second), "fused", same(cause), place,
+            (rounds.names(first), rounds.names(second)), "fused", same(cause), place,
             rounds.stack_of(frame), rounds.round, rounds.time, None, before.times if before else 1,
         )  # fmt: skip
         rounds.allowed.pop(key, None)
@@ -338,13 +358,13 @@ class _Recorder:
             else:
                 nodes = rounds.scheduler.name_to_fused_node
                 groups = [rounds.names(nodes[rounds.names(node)[0]]) for node in pair]
-                others = [group for group in groups if group not in (answer.first, answer.second)]
+                others = [group for group in groups if group not in answer.groups]
                 cause = ("fused-with-another", {"group": others[0]}) if others else UNKNOWN
             answer.cause = same(cause)
 
     def _record(self, rounds: Rounds) -> None:
-        answers = sorted(rounds.answers.values(), key=lambda answer: answer.time)
-        kept = dict(zip(map(id, reversed(answers)), is_last(answers[::-1]), strict=True))
+        answers = sorted(rounds.answers.items(), key=lambda row: row[1].time)
+        last = is_last([answer for _, answer in reversed(answers)])
         for node, place in rounds.unfusable.items():
             self._record_unfusable(rounds, node, place)
         for node in rounds.lists:
@@ -357,18 +377,19 @@ class _Recorder:
                 key=(code, operands.get("buffer"), untried.groups), frames=rounds.frames,
             )  # fmt: skip
         steps = self._steps.setdefault(rounds.scheduler, [])
-        for answer in answers:
-            code, operands = answer.cause() if answer.cause else UNKNOWN
-            if answer.outcome != "fused" and answer.shared:  # of no bytes the cause speaks
-                operands = {"shared_bytes": answer.shared, **operands}
-            subjects = (answer.first, answer.second)
+        causes: dict[tuple[int, str, int | None], tuple[FusionCause, tuple[tuple[str, Operand], ...]]] = {}
+        for (key, answer), is_kept in zip(answers, reversed(last), strict=True):
+            alike = id(answer.cause), answer.outcome, answer.shared
+            if alike not in causes:
+                causes[alike] = _cause_of(answer)
+            code, row = causes[alike]
             number = self._log.record(
-                KIND, subjects, answer.outcome, code, answer.place, operands=operands,
-                key=frozenset(subjects), frames=answer.frames, times=answer.times,
-                speculative=answer.outcome != "fused" and not kept[id(answer)],
+                KIND, answer.groups, answer.outcome, code, answer.place, operands=row,
+                key=key, frames=answer.frames, times=answer.times,
+                speculative=answer.outcome != "fused" and not is_kept,
             )  # fmt: skip
             if answer.outcome == "fused":
-                steps.append((number, frozenset((*answer.first, *answer.second))))
+                steps.append((number, frozenset(itertools.chain(*answer.groups))))
 
     def _record_unfusable(self, rounds: Rounds, node: Any, place: TorchFrame) -> None:
         operation = node.node
@@ -420,6 +441,13 @@ class _Recorder:
         )  # fmt: skip
 
 
+def _cause_of(answer: Answer) -> tuple[FusionCause, tuple[tuple[str, Operand], ...]]:
+    code, operands = answer.cause() if answer.cause else UNKNOWN
+    if answer.outcome != "fused" and answer.shared:  # of no bytes the cause speaks
+        operands = {"shared_bytes": answer.shared, **operands}
+    return code, tuple(operands.items())
+
+
 def _is_list(node: Any) -> bool:
     return type(node).__name__ == "ForeachKernelSchedulerNode"
 
@@ -442,7 +470,7 @@ def _hook_scheduler(module: Any, log: DecisionLog) -> None:
         functools.partial(recorder.around_question, refused=True),
     )
     wrap(module, "WhyNoFuse.__call__", recorder.around_reason)
-    wrap(module, "Scheduler.score_fusion_memory", log.observed(recorder.scored))
+    wrap(module, "Scheduler.score_fusion_memory", recorder.around_score)
     wrap(module, "Scheduler.score_fusion_key", log.observed(recorder.ranked))
     wrap(
         module,

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from types import FrameType
 from typing import Any, TypeAlias
 
+from inductor_probe.capture.recorders.decision_log import printed
 from inductor_probe.model.decision import FusionCause, Operand
 from inductor_probe.model.fusion_reasons import REASONS
 
@@ -22,25 +24,24 @@ _REUSE_FACTOR = 32  # a literal in Scheduler.can_fusion_increase_peak_memory
 
 
 def logged_cause(
-    form: str, args: tuple[Any, ...], pair: tuple[Any, Any] | None, variables: Mapping[str, Any]
-) -> LazyCause:
-    """Return the cause of a refusal that torch logs.
+    form: str, args: tuple[Any, ...], pair: tuple[Any, Any] | None, frame: FrameType
+) -> Cause | LazyCause:
+    """Return the cause of a refusal that torch logs, or what returns it where it takes long to tell.
 
     Args:
         form, args: what `WhyNoFuse` was called with.
         pair: the nodes, None if they are not known.
-        variables: of the function that refused. Read now: they are gone when the cause is asked for.
+        frame: of the function that refused. Its variables are gone when the cause is asked for.
     """
     reason = REASONS.get(form)
     if reason is None or reason.code == "other":
-        text = form % args if args else form
-        return lambda: ("other", {"text": text})
+        return "other", {"text": form % args if args else form}
     operands: dict[str, Operand] = {
         name: text_of(value) for name, value in zip(reason.numbers, args, strict=False)
     }
     code = reason.code
     if pair is None:
-        return lambda: (code, operands)
+        return code, operands
     first, second = pair
     match code:
         case "accesses-differ":
@@ -48,17 +49,18 @@ def logged_cause(
             state = {"cpu": is_cpu(first, second), "both_reduce": both_reduce}
             return _later(unshared, _by_buffer(first), _by_buffer(second), state)
         case "dependency-differs":
-            return _dependency(first, second, variables)
+            return _dependency(first, second, frame.f_locals)
         case "epilogue-fusion-off":
             return _later(_epilogue, first, second)
-    operands |= _compared(code, first, second, variables)
-    return lambda: (code, operands)
+    operands |= _compared(code, first, second, frame)
+    return code, operands
 
 
-def _compared(code: FusionCause, first: Any, second: Any, variables: Mapping[str, Any]) -> dict[str, Operand]:
+def _compared(code: FusionCause, first: Any, second: Any, frame: FrameType) -> dict[str, Operand]:
     """Return what torch compared beside what its reason says."""
     match code:
         case "intermediate-node":
+            variables = frame.f_locals
             return {"node": str(variables.get("op_name")), "buffer": str(variables.get("name"))}
         case "fusion-size-limit":
             nodes = len(first.get_nodes()) + len(second.get_nodes())
@@ -171,8 +173,9 @@ def _access(which: str, dep: Any) -> dict[str, Operand]:
     """Return `{"first_index": "4*d0 + d1", "first_ranges": "d0: 8, d1: 4"}`; a whole buffer has no index."""
     if not hasattr(dep, "var_names"):
         return {f"{which}_index": "all"}
-    ranges = ", ".join(f"{name}: {size}" for name, size in zip(dep.var_names, dep.size, strict=False))
-    return {f"{which}_index": str(dep.index), f"{which}_ranges": ranges}
+    pairs = zip(dep.var_names, dep.size, strict=False)
+    ranges = ", ".join(f"{printed(name)}: {printed(size)}" for name, size in pairs)
+    return {f"{which}_index": printed(dep.index), f"{which}_ranges": ranges}
 
 
 def _dependency(first: Any, second: Any, variables: Mapping[str, Any]) -> LazyCause:

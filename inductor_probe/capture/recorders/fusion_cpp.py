@@ -12,7 +12,10 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from inductor_probe.capture.recorders.decision_log import UnknownPathError
+from inductor_probe.capture.recorders.decision_log import (
+    UnknownPathError,
+    printed,
+)
 from inductor_probe.capture.recorders.fusion_causes import Cause, leaf_names, text_of
 from inductor_probe.model.decision import Operand
 
@@ -103,7 +106,7 @@ def _size(leaf: Any) -> tuple[Any, ...]:
 
 def _tuple(ranges: Iterable[Any]) -> str:
     """`(4, 3, 271, 456)`."""
-    return f"({', '.join(map(str, ranges))})"
+    return f"({', '.join(map(printed, ranges))})"
 
 
 def _template(first: Any, second: Any, *, vertical: bool) -> Cause:

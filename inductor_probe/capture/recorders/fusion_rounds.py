@@ -10,14 +10,15 @@ import functools
 import itertools
 import operator
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, TypeAlias
 
 from inductor_probe.capture.recorders.decision_log import place_of, stack
 from inductor_probe.capture.recorders.fusion_causes import Cause, LazyCause, leaf_names
-from inductor_probe.model.decision import Operand, Outcome, TorchFrame
+from inductor_probe.model.decision import FusionCause, Operand, Outcome, TorchFrame
 
 _PAIR_LIMIT = 64  # a literal before torch 2.12, since then max_fusion_buffer_group_pairwise_attempts
 UNKNOWN: Cause = ("other", {"text": ""})
@@ -40,8 +41,7 @@ class Attempt:
 class Answer:
     """The last answer about a pair. `cause` None: it was allowed. `time`: when it was asked, in calls."""
 
-    first: tuple[str, ...]
-    second: tuple[str, ...]
+    groups: tuple[tuple[str, ...], tuple[str, ...]]
     outcome: Outcome
     cause: LazyCause | None
     place: TorchFrame
@@ -88,6 +88,7 @@ class Rounds:
     lists: Sequence[Any] = ()
     asked: set[Key] = field(default_factory=set)
     stacks: dict[tuple[object, int], tuple[TorchFrame, ...]] = field(default_factory=dict)
+    causes: dict[object, LazyCause] = field(default_factory=dict)
 
     def names(self, node: Any) -> tuple[str, ...]:
         """Return the unfused nodes in a node."""
@@ -109,6 +110,18 @@ class Rounds:
         if key not in self.stacks:
             self.stacks[key] = tuple(stack(frame))
         return self.stacks[key]
+
+    def same(self, code: FusionCause, operands: dict[str, Operand]) -> LazyCause:
+        """Return what returns a cause that is known already: one for all pairs that it keeps apart.
+
+        Thousands of pairs have a few hundred causes. Whatever is kept of each pair is walked by Python's
+        garbage collector, and makes it run more often.
+        """
+        key = code, *operands.items()
+        cause = self.causes.get(key)
+        if cause is None:
+            cause = self.causes[key] = same((code, operands))
+        return cause
 
     def untried(self) -> Iterator[Untried]:
         """Yield what says of each pair of the last round that was not asked about why it was not.
@@ -171,7 +184,7 @@ def _same(cause: Cause) -> Cause:
     return cause
 
 
-def uncovered(groups: Sequence[tuple[int, int]], bits_of: Callable[[int], Iterator[int]]) -> list[bool]:
+def uncovered(groups: Sequence[tuple[int, int]], bits_of: Callable[[int], Iterable[int]]) -> list[bool]:
     """Say of each pair of node sets whether no later pair has all of its nodes apart; latest first.
 
     For example ({op0}, {op1}), then ({op0, op2}, {op1}): the second says what kept op0 and op1 apart in the
@@ -180,30 +193,25 @@ def uncovered(groups: Sequence[tuple[int, int]], bits_of: Callable[[int], Iterat
     Args:
         groups: two sets a pair, as bits. bits_of: from a set to its bits, one at a time.
     """
-    covered: dict[int, int] = {}
+    covered: defaultdict[int, int] = defaultdict(int)
     answers = []
     for first, second in groups:
-        is_news = False
-        for one, other in ((first, second), (second, first)):
-            for bit in bits_of(one):
-                is_news |= bool(other & ~covered.get(bit, 0))
-                covered[bit] = covered.get(bit, 0) | other
-        answers.append(is_news)
+        left = [bit for bit in bits_of(first) if second & ~covered[bit]]
+        for bit in left:
+            covered[bit] |= second
+        if left:
+            for bit in bits_of(second):
+                covered[bit] |= first
+        answers.append(bool(left))
     return answers
 
 
 def is_last(answers: Sequence[Answer]) -> list[bool]:
     """Say of each answer, latest first, whether it is the last about some two unfused nodes."""
-    names = dict.fromkeys(name for answer in answers for name in (*answer.first, *answer.second))
-    bits = {name: 1 << number for number, name in enumerate(names)}
-
-    def mask(group: tuple[str, ...]) -> int:
-        return sum(bits[name] for name in group)
-
-    return uncovered([(mask(answer.first), mask(answer.second)) for answer in answers], _bits)
-
-
-def _bits(mask: int) -> Iterator[int]:
-    while mask:
-        yield mask & -mask
-        mask &= mask - 1
+    groups = {group for answer in answers for group in answer.groups}
+    bits = {name: 1 << number for number, name in enumerate(dict.fromkeys(itertools.chain(*groups)))}
+    members = {group: [bits[name] for name in group] for group in groups}
+    masks = {group: sum(members[group]) for group in groups}
+    bits_of = {masks[group]: members[group] for group in groups}
+    pairs = (answer.groups for answer in answers)
+    return uncovered([(masks[first], masks[second]) for first, second in pairs], bits_of.__getitem__)

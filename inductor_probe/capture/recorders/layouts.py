@@ -20,7 +20,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from inductor_probe.capture.recorders.askers import Asker, asker, prefers_channels_last
-from inductor_probe.capture.recorders.decision_log import DecisionLog, place_of
+from inductor_probe.capture.recorders.decision_log import (
+    DecisionLog,
+    place_of,
+    printed,
+)
 from inductor_probe.capture.recorders.layout_opt import hook_layout_opt
 from inductor_probe.capture.torch_places import wrap
 from inductor_probe.model.decision import DecisionKind, LayoutCause, Operand, Outcome, TorchFrame
@@ -196,7 +200,7 @@ def kernel_of(buffer: Any) -> str:
 
 
 def _strides(layout: Any) -> dict[str, Operand]:
-    return {"size": tuple(map(str, layout.size)), "stride": tuple(map(str, layout.stride))}
+    return {"size": tuple(map(printed, layout.size)), "stride": tuple(map(printed, layout.stride))}
 
 
 def _format(layout: Any) -> Outcome:

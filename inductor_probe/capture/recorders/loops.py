@@ -336,6 +336,7 @@ def _graph() -> Any:
     return sys.modules["torch._inductor.virtualized"].V.graph
 
 
+@functools.lru_cache(maxsize=4096, typed=True)
 def _named(index: Any) -> str:
     """Return the text of a dimension or of an index: `d0` for what torch calls `q0` here alone."""
     return re.sub(r"\bq(?=\d)", "d", str(index))

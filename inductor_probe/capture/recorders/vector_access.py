@@ -15,7 +15,10 @@ from weakref import WeakKeyDictionary
 
 from inductor_probe.capture.recorders import cpp_nest
 from inductor_probe.capture.recorders.cpp_nest import Nest, observe, open_nest, record_nest
-from inductor_probe.capture.recorders.decision_log import DecisionLog
+from inductor_probe.capture.recorders.decision_log import (
+    DecisionLog,
+    printed,
+)
 from inductor_probe.capture.recorders.vectorisation import MOST_ACCESSES
 from inductor_probe.capture.torch_places import wrap
 from inductor_probe.model.decision import Operand, Outcome, TorchFrame, VectorisationCause
@@ -57,7 +60,7 @@ class _Recorder:
             is_store = bool(kwargs.get("store_value"))
             buffer = _buffer(kernel.args, str(pointer), is_store=is_store)
             access = _access(kernel, cause, "store" if is_store else "load", buffer, index)
-        self._keep(kernel, place, replace(access, stride="" if stride is None else str(stride)))
+        self._keep(kernel, place, replace(access, stride="" if stride is None else printed(stride)))
 
     def stored(self, place: TorchFrame, _: object, kernel: Any, *args: Any, **kwargs: Any) -> None:
         """Keep an atomic addition; of one thread it is an ordinary store."""
@@ -107,7 +110,7 @@ class _Recorder:
 
 def _access(kernel: Any, cause: VectorisationCause, operation: str, buffer: str, index: Any) -> _Access:
     node = kernel.current_node.get_name() if kernel.current_node is not None else ""
-    return _Access(cause, node, operation, buffer, str(index))
+    return _Access(cause, node, operation, buffer, printed(index))
 
 
 def _buffer(args: Any, pointer: str, *, is_store: bool) -> str:

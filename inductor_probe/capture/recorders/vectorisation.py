@@ -28,7 +28,12 @@ from typing import Any
 
 from inductor_probe.capture.recorders import cpp_nest
 from inductor_probe.capture.recorders.cpp_nest import Access, Answer, LoopUses, Nest, record_nest
-from inductor_probe.capture.recorders.decision_log import DecisionLog, UnknownPathError, size_of
+from inductor_probe.capture.recorders.decision_log import (
+    DecisionLog,
+    UnknownPathError,
+    printed,
+    size_of,
+)
 from inductor_probe.model.decision import Operand, Outcome, TorchFrame, VectorisationCause
 
 KIND = cpp_nest.KIND
@@ -99,7 +104,7 @@ class _Recorder:
         counts = self._counts(nest) if counted else {}
         return {
             "loops": tuple(nest.loop_name(loop) for loop in nest.tiled),
-            "ranges": tuple(str(nest.size(loop)) for loop in nest.tiled),
+            "ranges": tuple(printed(nest.size(loop)) for loop in nest.tiled),
             "factor": factor,
             "isa": str(isa),
             "bit_width": int(isa.bit_width()),
@@ -198,7 +203,7 @@ def _uses(nest: Nest) -> dict[str, Operand]:
     uses = [nest.uses.get(loop, LoopUses()) for loop in loops]
     return {
         "all_loops": tuple(map(nest.loop_name, loops)),
-        "all_ranges": tuple(str(nest.size(loop)) for loop in loops),
+        "all_ranges": tuple(printed(nest.size(loop)) for loop in loops),
         "contiguous": tuple(str(use.contiguous) for use in uses),
         "constant_stride": tuple(str(use.constant_stride).lower() for use in uses),
         "other_stride": tuple(str(use.other_stride).lower() for use in uses),
@@ -213,7 +218,7 @@ def _half_width(nest: Nest) -> Answer | None:
         return None
     if nest.factor != 2 * factor:
         raise UnknownPathError(f"factor {factor} where {nest.factor} lanes were offered")
-    ranges = tuple(str(nest.size(loop)) for loop in nest.tiled)
+    ranges = tuple(printed(nest.size(loop)) for loop in nest.tiled)
     return "half-width", "short-low-precision-range", {
         "factor": factor, "bit_width": int(isa.bit_width()), "isa": str(isa), "ranges": ranges,
         "range_limit": nest.factor,
@@ -236,12 +241,12 @@ def _tail(nest: Nest) -> Answer | None:
     tails = [size % factor if size.is_number else f"up to {factor - 1}" for size in sizes]
     operands: dict[str, Operand] = {
         "loops": tuple(map(nest.loop_name, nest.tiled)),
-        "ranges": tuple(map(str, sizes)),
+        "ranges": tuple(map(printed, sizes)),
         "factor": factor,
         "full_vectors": tuple(
             str(size // factor) if size.is_number else f"({size})//{factor}" for size in sizes
         ),
-        "tails": tuple(map(str, tails)),
+        "tails": tuple(map(printed, tails)),
     }
     vectors = _vector_kernels(nest, full=False)
     if len(vectors) == len(nest.kernels):
