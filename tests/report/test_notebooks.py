@@ -20,12 +20,13 @@ RENDER = runpy.run_path(str(REPOSITORY / "notebooks" / "render.py"))
 pytestmark = pytest.mark.filterwarnings("default")
 
 
-def test_there_are_four() -> None:
+def test_there_are_five() -> None:
     assert [path.stem for path in NOTEBOOKS] == [
         "01_tour",
         "02_channels_last",
         "03_edit_a_kernel",
         "04_two_dumps",
+        "05_the_other_decision",
     ]
 
 
@@ -155,6 +156,19 @@ def test_two_dumps_are_told_apart(folder: Path) -> None:
     assert "arg0_1, buf0" in reads["centred.graphs[0].nodes()"]
     assert "arg0_1, buf0" not in reads["one_pass.graphs[0].nodes()"]
     assert ran.text('ip.diff("centred", "centred")') == "(True, False)"
+
+
+@pytest.mark.compiles
+def test_the_other_decision_is_right_and_what_changed_is_told(folder: Path) -> None:
+    ran = Ran("05_the_other_decision", folder)
+    assert "non-contiguous" in ran.html('first.why("op0"')
+    assert "stride -1" in ran.text('first.why("op0"')
+    answer = ran.text("answer = first.whatif")
+    assert "compute what the graph does in float64" in answer
+    assert "Eager" in answer
+    assert "('scalar', 'vectorised')" in ran.text("graph = answer.graphs[0]")
+    assert "run_" in ran.text("[(path.parents[2]")
+    assert "compute what the graph does in float64" in ran.text("denied = last.whatif")
 
 
 def test_a_rendered_copy_escapes_what_a_cell_printed() -> None:
