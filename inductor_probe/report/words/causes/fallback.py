@@ -79,7 +79,8 @@ WORDS = KindWords(
             "a scan of {values} values in {parts} parts",
         ),
         "sort-decomposition-off": CauseWords(
-            "it is generated as a sort only if triton.decompose_sort_ops asks for it, and that is off",
+            "it is generated as a sort only if triton.decompose_sort_ops asks for it, and that is off"
+            "[; for {without_sorts} inductor generates no sorts in any case]",
             "decompose_sort_ops is off",
         ),
         "max-autotune-off": CauseWords(
@@ -140,4 +141,5 @@ WORDS = KindWords(
         "torch._inductor.config.freezing = True",
         "read-the-lowering": "read the lowering there: other sizes, dtypes or devices may be compiled",
     },
+    derived=lambda operands: {"without_sorts": "a CPU"} if operands.get("device") == "cpu" else {},
 )
