@@ -1,109 +1,44 @@
-"""Every cause that is recorded, on a program that shows it, and turned by its flip."""
+"""Every cause that is recorded, on a program that shows it, and turned by its flip.
+
+Of programs `examined-...`, which are as people write them, the cause is one among others.
+"""
 
 from __future__ import annotations
 
-import importlib
-import os
-import subprocess
-import sys
-from collections.abc import Callable, Collection, Mapping
-from pathlib import Path
+from collections.abc import Collection
 from typing import Any, get_args
 
 import pytest
 import torch
 
 from inductor_probe.analysis.fusion.recorded import decision_of_pair
-from inductor_probe.model.decision import DECISIONS_NAME, CauseCode, Decision
-from inductor_probe.reader.debug_dir import read_run
-from inductor_probe.store.decisions import read_decisions
+from inductor_probe.model.decision import CauseCode, Decision, DecisionKind
+from tests.proving_ground.dumped import Decided, decided_by, programs_of
+from tests.proving_ground.every_program import OF_KINDS, PROGRAMS
+from tests.proving_ground.examined import EXAMINED
 from tests.proving_ground.programs import FLIPPED, Program
-from tests.shared import made_once
 
-GROUND = Path(__file__).parent
-FAILED = "failed.txt"
-KINDS = (
-    "vectorisation",
-    "fallback",
-    "realization",
-    "threads",
-    "fusion",
-    "reduction",
-    "index-width",
-    "layout",
-    "loops",
-    "rewrite",
-    "copy",
-    "cudagraphs",
-    "freezing",
-    "tiling",
-    "configs",
-)
-
-
-def module(kind: str) -> str:
-    """Return the module that holds the programs of a kind; a script called `copy.py` hides Python's own."""
-    return "copies" if kind == "copy" else kind.replace("-", "_")
-
-
-PROGRAMS: Mapping[str, Mapping[str, Program]] = {
-    kind: importlib.import_module(f"tests.proving_ground.{module(kind)}").PROGRAMS for kind in KINDS
+KIND_OF: dict[str, DecisionKind] = {
+    **{f"{kind}-{name}": kind for kind, programs in OF_KINDS.items() for name in programs},
+    **{f"examined-{name}": kind for name, (kind, _) in EXAMINED.items()},
 }
-DEVICES = {
-    device: [
-        (kind, name)
-        for kind in KINDS
-        for name, one in PROGRAMS[kind].items()
+
+
+def of_device(device: str) -> list[Any]:
+    """Return the programs of a device as parameters of a test: skipped where torch lacks the rule."""
+    return [
+        pytest.param(
+            name, marks=pytest.mark.skipif(not one.is_here, reason=f"only torch {one.since} has this rule")
+        )
+        for name, one in PROGRAMS.items()
         if one.device == device and not (one.simulated and torch.cuda.is_available())
     ]
-    for device in ("cpu", "cuda")
-}
-
-About = tuple[str, ...] | tuple[tuple[str, ...], tuple[str, ...]] | None
-Decided = Callable[[str, str], list[Decision]]
-
-
-def dump(kind: str, device: str, folder: Path) -> None:
-    """Dump all cases of a kind on a device; what a dump that failed printed is kept for each test of it."""
-    names = [name for of, name in DEVICES[device] if of == kind and PROGRAMS[kind][name].is_here]
-    cases = [f"--case={name}{end}" for name in names for end in ("", FLIPPED)]
-    if device == "cuda" and not has_gpu():
-        cases.append("--target=h200")
-    command = [sys.executable, "-m", "inductor_probe", "dump", str(GROUND / f"{module(kind)}.py"), *cases]
-    environment = {**os.environ, "PYTHONPATH": str(GROUND.parents[1])}
-    ended = subprocess.run(
-        [*command, "--out", str(folder)], capture_output=True, text=True, check=False, env=environment
-    )
-    if ended.returncode:
-        (folder / FAILED).write_text(ended.stdout + ended.stderr)
-
-
-def has_gpu() -> bool:
-    """Return whether torch can compile for a GPU here."""
-    return torch.cuda.is_available()
 
 
 @pytest.fixture(scope="session")
-def decided(tmp_path_factory: pytest.TempPathFactory) -> Decided:
-    """Return a function from a kind and a case to the decisions of that kind that its graphs hold."""
-
-    def decisions(kind: str, case: str) -> list[Decision]:
-        device = PROGRAMS[kind][case.removesuffix(FLIPPED)].device
-        folder = made_once(
-            tmp_path_factory, f"causes-{kind}-{device}", lambda folder: dump(kind, device, folder)
-        )
-        assert not (folder / FAILED).exists(), (folder / FAILED).read_text()
-        run = read_run(next((folder / "torch_compile_debug").glob("run_*")))
-        assert run.manifest is not None
-        assert all(note.code == "graph-not-computed" for note in run.manifest.notes)  # of large inputs
-        names = [graph.name for graph in run.manifest.graphs if graph.case == case]
-        assert names
-        files = [graph.path / DECISIONS_NAME for graph in run.graphs if graph.name in names]
-        read = [read_decisions(file) for file in files]
-        assert all(each.complete for each in read)
-        return [decision for each in read for decision in each.decisions if decision.kind == kind]
-
-    return decisions
+def decided(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Decided:
+    """Return a function from a case and a kind to the decisions of that kind that its graphs hold."""
+    return decided_by(tmp_path_factory, programs_of(request.session.items))
 
 
 def decision_of(
@@ -135,46 +70,35 @@ def decision_of(
     return of.get(question)
 
 
-def check(kind: str, name: str, decided: Decided) -> None:
+def check(name: str, decided: Decided) -> None:
     """Check the cause that a program shows, and that its flip turns the decision."""
-    program = PROGRAMS[kind][name]
-    before = decision_of(program, decided(kind, name))
+    program, kind = PROGRAMS[name], KIND_OF[name]
+    before = decision_of(program, decided(name, kind))
     assert before is not None
     assert before.cause == program.code
     operands = dict(before.operands)
     assert {key: operands.get(key) for key in program.operands} == dict(program.operands)
     assert before.place.file.startswith("torch/_inductor/")
-    after = decision_of(program, decided(kind, name + FLIPPED), before.question)
+    after = decision_of(program, decided(name + FLIPPED, kind), before.question)
     turned = (after.outcome, after.cause) if after is not None else None
     assert turned == program.turned
     assert turned != (before.outcome, before.cause)
 
 
-def marks_of(program: Program) -> tuple[pytest.MarkDecorator, ...]:
-    """Return what a test of a program is marked with: skipped, and why, where torch lacks the rule."""
-    reason = f"torch {program.since} has this rule, torch {torch.__version__} does not"
-    return () if program.is_here else (pytest.mark.skip(reason=reason),)
-
-
-def parameters(device: str) -> list[Any]:
-    """Return kind and name of each program of a device, as parameters of a test."""
-    return [pytest.param(kind, name, marks=marks_of(PROGRAMS[kind][name])) for kind, name in DEVICES[device]]
+@pytest.mark.compiles
+@pytest.mark.parametrize("program", of_device("cpu"))
+def test_a_cause_is_recorded_and_its_flip_turns_the_decision(program: str, decided: Decided) -> None:
+    check(program, decided)
 
 
 @pytest.mark.compiles
-@pytest.mark.parametrize(("kind", "name"), parameters("cpu"))
-def test_a_cause_is_recorded_and_its_flip_turns_the_decision(kind: str, name: str, decided: Decided) -> None:
-    check(kind, name, decided)
-
-
-@pytest.mark.compiles
-@pytest.mark.parametrize(("kind", "name"), parameters("cuda"))
-def test_a_cause_of_a_gpu_is_recorded_and_its_flip_turns_it(kind: str, name: str, decided: Decided) -> None:
-    check(kind, name, decided)
+@pytest.mark.parametrize("program", of_device("cuda"))
+def test_a_cause_of_a_gpu_is_recorded_and_its_flip_turns_it(program: str, decided: Decided) -> None:
+    check(program, decided)
 
 
 def test_every_cause_has_a_program() -> None:
-    shown = {program.code for programs in PROGRAMS.values() for program in programs.values()}
+    shown = {one.code for programs in OF_KINDS.values() for one in programs.values()}
     codes = {code for group in get_args(CauseCode) for code in (get_args(group) or (group,))}
     assert codes - shown == {"turned"}  # by a flip: tests/capture/test_flips.py
     assert shown <= codes

@@ -1,0 +1,51 @@
+"""All programs that show causes, as one script: torch starts once for those of a device.
+
+    probe dump tests/proving_ground/every_program.py --case fusion-cycle --case fusion-cycle_flipped
+
+The programs of a kind are a script of their own, too (`probe dump tests/proving_ground/fusion.py`).
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+
+from inductor_probe.scenario import Scenario
+from tests.proving_ground.examined import EXAMINED
+from tests.proving_ground.programs import Program, scenario_of
+
+KINDS = (
+    "vectorisation",
+    "fallback",
+    "realization",
+    "threads",
+    "fusion",
+    "reduction",
+    "index-width",
+    "layout",
+    "loops",
+    "rewrite",
+    "copy",
+    "cudagraphs",
+    "freezing",
+    "tiling",
+    "configs",
+)
+
+
+def _programs(kind: str) -> Mapping[str, Program]:
+    """Return the programs of a kind; a script called `copy.py` would hide Python's own."""
+    name = "copies" if kind == "copy" else kind.replace("-", "_")
+    programs: Mapping[str, Program] = importlib.import_module(f"tests.proving_ground.{name}").PROGRAMS
+    return programs
+
+
+OF_KINDS: Mapping[str, Mapping[str, Program]] = {kind: _programs(kind) for kind in KINDS}
+PROGRAMS: Mapping[str, Program] = {
+    **{f"{kind}-{name}": one for kind, programs in OF_KINDS.items() for name, one in programs.items()},
+    **{f"examined-{name}": one for name, (_, one) in EXAMINED.items()},
+}
+scenario: Scenario = scenario_of(PROGRAMS)
+
+if __name__ == "__main__":
+    scenario.main()
