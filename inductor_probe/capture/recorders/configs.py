@@ -90,7 +90,7 @@ class _Recorder:
 
     def kernel_loaded(self, _: TorchFrame, kernel: Any, *__: Any, **___: Any) -> None:
         """See a kernel that was loaded here; one that a worker loads is seen when it arrives."""
-        if hasattr(kernel, "configs"):
+        if getattr(kernel, "configs", None):
             self._offered(kernel)
 
     def kernel_compiled(self, _: TorchFrame, __: object, tuner: Any, *___: Any, **____: Any) -> None:
