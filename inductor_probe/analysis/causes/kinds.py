@@ -5,41 +5,34 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from inductor_probe.analysis.causes import (
-    configs,
-    copies,
-    cudagraphs,
+    cpp_loops,
     fallback,
-    freezing,
     fusion,
-    index_width,
+    graph_level,
     layout,
     loops,
     realization,
     reduction,
-    rewrite,
-    threads,
-    tiling,
-    vectorisation,
 )
 from inductor_probe.analysis.causes.rules import Rules
 from inductor_probe.model.decision import DecisionKind
 
 RULES: Mapping[DecisionKind, Rules] = {
-    "layout": layout.RULES,
-    "copy": copies.RULES,
+    "layout": layout.LAYOUT,
+    "copy": layout.COPIES,
     "realization": realization.RULES,
-    "vectorisation": vectorisation.RULES,
+    "vectorisation": cpp_loops.VECTORISATION,
     "fallback": fallback.RULES,
     "reduction": reduction.RULES,
-    "index-width": index_width.RULES,
-    "threads": threads.RULES,
-    "rewrite": rewrite.RULES,
-    "cudagraphs": cudagraphs.RULES,
-    "freezing": freezing.RULES,
+    "index-width": loops.INDEX_WIDTH,
+    "threads": cpp_loops.THREADS,
+    "rewrite": graph_level.REWRITE,
+    "cudagraphs": graph_level.CUDAGRAPHS,
+    "freezing": graph_level.FREEZING,
     "fusion": fusion.RULES,
-    "loops": loops.RULES,
-    "tiling": tiling.RULES,
-    "configs": configs.RULES,
+    "loops": loops.LOOPS,
+    "tiling": loops.TILING,
+    "configs": loops.CONFIGS,
 }
 
 

@@ -1,8 +1,13 @@
-"""Layouts of buffers: what turns them (shown in `tests/proving_ground`). No order is a missed one as such."""
+"""Layouts of buffers, and copies that only lie differently: what turns them.
+
+Each is shown in `tests/proving_ground`. No order of strides is a missed one as such.
+"""
 
 from __future__ import annotations
 
 from inductor_probe.analysis.causes.rules import By, Condition, Rules, Source
+from inductor_probe.model.debug_dir import CompiledGraph
+from inductor_probe.model.decision import Decision
 
 
 def _outcome(*outcomes: str) -> Condition:
@@ -31,7 +36,7 @@ _UNCHANGED = (
     "small-convolutions",
 )
 
-RULES = Rules(
+LAYOUT = Rules(
     changes={
         "reads": (
             _NO_PADDING,
@@ -52,5 +57,73 @@ RULES = Rules(
         "convolution-channels": (_NO_CHANNELS_LAST,),
         **dict.fromkeys(_UNCHANGED, (_FORCED,)),
         "concatenation": (By("force_pointwise_cat", "True", safe=True, applies=_outcome("inside-another")),),
+    },
+)
+
+
+def _asked(*askers: str) -> Condition:
+    return lambda decision, _: decision.operand("asker") in askers
+
+
+def _can_lie_so(decision: Decision, _: CompiledGraph) -> bool:
+    """Whether a caller could give what is wanted: strides matter, and it is not expanded."""
+    had = decision.operand("had")
+    wanted = decision.operand("stride_order") or decision.operand("exact_strides")
+    return bool(wanted) and isinstance(had, tuple) and "0" not in had
+
+
+def _is_of_convolution(decision: Decision, _: CompiledGraph) -> bool:
+    """Whether a convolution asks for channels-last, or returns it."""
+    is_returned = (
+        decision.operand("asker") == "output"
+        and "convolution" in str(decision.operand("kernel"))
+        and len(_sizes(decision)) == _IMAGE
+    )
+    is_asked = decision.operand("asker") == "convolution" and decision.operand("stride_order") == _LAST
+    return is_returned or is_asked or decision.operand("asker") == "channels-last-preferred"
+
+
+def _sizes(decision: Decision) -> tuple[str, ...]:
+    sizes = decision.operand("size")
+    return sizes if isinstance(sizes, tuple) else ()
+
+
+_LAST = ("3", "0", "2", "1")
+_IMAGE = 4
+"""A 2-D convolution under layout optimisation asks for this order of 4 dimensions."""
+_NO_CHANNELS_LAST_COPY = By("layout_optimization", "False", safe=True, applies=_is_of_convolution)
+_POINTWISE_CAT = By("force_pointwise_cat", "True", safe=True, applies=_asked("concatenation"))
+_RETURNED = Source("eager-strides", applies=_asked("output"))
+
+COPIES = Rules(
+    kinds={
+        "copied": "missed",
+        "fused": "passed",
+        "not-copied": "passed",
+        "mutation": "analysis",
+        "clone-inlined": "analysis",
+    },
+    changes={
+        "given-strides": (
+            _NO_CHANNELS_LAST_COPY,
+            _POINTWISE_CAT,
+            Source("input-strides", safe=True, applies=_can_lie_so),
+            _FLEXIBLE,
+        ),
+        "extern-result": (_NO_CHANNELS_LAST_COPY, _POINTWISE_CAT, _RETURNED, _FLEXIBLE),
+        "fixed-before": (
+            _NO_CHANNELS_LAST_COPY,
+            _POINTWISE_CAT,
+            Source("one-order", safe=True),
+            _FLEXIBLE,
+        ),
+        "fixed-for-view": (Source("view-later", safe=True),),
+        "no-unit-stride": (Source("unit-stride", safe=True),),
+        "view-not-strided": (Source("strided-view", safe=True),),
+        "part-of-a-view": (_POINTWISE_CAT,),
+        "inside-another": (_POINTWISE_CAT,),
+        "mutation": (Source("out-of-place"),),
+        "clone": (Source("no-clone", safe=True),),
+        "clone-inlined": (Source("realised-clone", safe=True),),
     },
 )

@@ -1,4 +1,7 @@
-"""Loops of nodes: what turns their order and merging (shown in `tests/proving_ground`)."""
+"""Loops of nodes, and tiles, configs and index types of Triton kernels: what turns them.
+
+Each is shown in `tests/proving_ground`.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ def _reads_apart(decision: Decision, _: CompiledGraph) -> bool:
 
 _OTHER_STRIDES = Source("other-strides", safe=True)
 
-RULES = Rules(
+LOOPS = Rules(
     kinds={"reordered": "passed", "merged": "passed", "in-order": "passed", "loop-orders-off": "missed"},
     changes={
         "strides-favour-order": (By("pick_loop_orders", "False", safe=True), _OTHER_STRIDES),
@@ -37,5 +40,65 @@ RULES = Rules(
         ),
         "order-of-partner": (By("loop_ordering_after_fusion", "False", safe=True),),
         "loops-not-contiguous": (Source("contiguous-across", safe=True, applies=_reads_apart),),
+    },
+)
+
+
+def _has_several_tiles(decision: Decision, _: CompiledGraph) -> bool:
+    """Whether there is more than one tile beside those of a reduction."""
+    tiles = str(decision.operand("tiling")).split(", ")
+    return sum(not tile.startswith("r") for tile in tiles) > 1
+
+
+_ONE_TILE = By("triton.max_tiles", "1", safe=True, applies=_has_several_tiles)
+
+TILING = Rules(
+    changes={
+        "coalescing": (_ONE_TILE,),
+        "strides": (_ONE_TILE,),
+        "loops-do-not-divide": (
+            By("triton.tiling_prevents_pointwise_fusion", "True", is_default=True, safe=True),
+        ),
+        "tile-limit": (By("triton.max_tiles", "None", is_default=True, safe=True),),
+        "reductions-not-tiled": (
+            By(
+                "triton.tile_reductions", "True", safe=True,
+                applies=lambda decision, _: decision.operand("prefer_nd_tiling") is True,
+            ),
+        ),
+        "n-d-tiles-preferred": (By("triton.prefer_nd_tiling", "False", is_default=True, safe=True),),
+    },
+)  # fmt: skip
+
+
+_ALL = By("max_autotune_pointwise", "True", safe=True)
+
+CONFIGS = Rules(
+    changes={
+        "pointwise-autotuning": (By("triton.autotune_pointwise", "False", safe=True),),
+        "pointwise-autotuning-off": (
+            By("triton.autotune_pointwise", "True", is_default=True, safe=True),
+            _ALL,
+        ),
+        "one-input-one-output": (_ALL,),
+        "three-loops": (_ALL,),
+        "known-hint": (_ALL,),
+        "foreach-warps": (_ALL,),
+        "max-autotune": (
+            By("max_autotune_pointwise", "False", is_default=True, safe=True),
+            By("max_autotune", "False", is_default=True, safe=True),
+        ),
+        "deterministic": (By("deterministic", "False", is_default=True, safe=True),),
+        "combo-kernel": (By("combo_kernels", "False", is_default=True, safe=True),),
+    },
+)
+
+
+INDEX_WIDTH = Rules(
+    kinds={"int32": "passed", "int64": "missed"},
+    changes={
+        "numel-exceeds-int32": (Source("smaller-kernel", safe=True),),
+        "buffer-exceeds-int32": (Source("smaller-buffer", safe=True),),
+        "symbolic-size": (Source("known-sizes", safe=True),),
     },
 )

@@ -1,6 +1,6 @@
 """What the causes of a kind of decision mean: which outcome is a missed optimisation, and what would turn it.
 
-A kind has its rows in a module here (`vectorisation.py`), a line in `RULES`, and its sentences in
+A kind has its rows in a module here (`cpp_loops.py`), a line in `kinds.RULES`, and its sentences in
 `report/words/causes/`. A kind without rows is shown by its codes and operands.
 
 A row of changes is a cause and what would turn it, surest first:

@@ -1,8 +1,9 @@
-"""Vectorisation of C++ loop nests: what is missed, and what turns it (shown in `tests/proving_ground`)."""
+"""Vectors and threads of C++ loop nests: what is missed, what turns it (shown in `tests/proving_ground`)."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from inductor_probe.analysis.causes.rules import By, Rules, Source
 from inductor_probe.analysis.graph import index_of
@@ -42,7 +43,7 @@ def _has_longer_loop(decision: Decision, graph: CompiledGraph) -> bool:
 _CONTIGUOUS = Source("contiguous-operand", safe=True, applies=_reads_strided)
 _LONGER = Source("longer-range", safe=True, applies=_has_longer_loop)
 
-RULES = Rules(
+VECTORISATION = Rules(
     kinds={
         "scalar": "missed",
         "vectorised": "passed",
@@ -63,5 +64,48 @@ RULES = Rules(
         "constant-stride": (_CONTIGUOUS,),
         "varying-stride": (_CONTIGUOUS,),
         "atomic-access": (By("cpp.threads", "1", safe=True),),
+    },
+)
+
+
+def _size_of(operand: str) -> Callable[[Decision], str | None]:
+    """Return what makes a chunk size that is just small enough for the work of one thread."""
+
+    def value(decision: Decision) -> str | None:
+        work = decision.operand(operand)
+        return str(work) if isinstance(work, int) and work > 0 else None
+
+    return value
+
+
+def _is_by_setting(decision: Decision, _: CompiledGraph) -> bool:
+    return decision.operand("cpp_threads") == 1
+
+
+def _is_by_torch(decision: Decision, graph: CompiledGraph) -> bool:
+    return not _is_by_setting(decision, graph)
+
+
+THREADS = Rules(
+    kinds={
+        "parallel": "passed",
+        "few-vector-steps": "missed",
+        "one-thread-set": "missed",
+        "reduction-boundary": "missed",
+        "reduction-under-vector-loop": "missed",
+        "little-work-per-iteration": "missed",
+    },
+    changes={
+        "little-work": (By("cpp.min_chunk_size", _size_of("work_per_thread"), "min_chunk_size", safe=True),),
+        "little-work-per-iteration": (
+            By("cpp.min_chunk_size", _size_of("work_of_next_loop"), "min_chunk_size", safe=True),
+        ),
+        "one-thread-set": (
+            By("cpp.threads", "-1", "cpp_threads", is_default=True, safe=True, applies=_is_by_setting),
+            Source("set-num-threads", safe=True, applies=_is_by_torch),
+        ),
+        "reduction-boundary": (Source("two-step-reduction", safe=True),),
+        "reduction-under-vector-loop": (By("cpp.enable_loop_tail_vec", "True", is_default=True, safe=True),),
+        "dynamic-threads": (By("cpp.dynamic_threads", "False", is_default=True, safe=True),),
     },
 )
