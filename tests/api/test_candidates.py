@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import inductor_probe as ip
+from inductor_probe import cli
 from inductor_probe.api.baseline import (
     Recipe,
     candidate_of,
@@ -24,7 +25,7 @@ from inductor_probe.api.candidates import try_candidates
 from inductor_probe.model.bench import BenchSettings
 from inductor_probe.model.codec import from_json
 from inductor_probe.model.flip import Flip
-from inductor_probe.model.whatif import Candidate, TrialsIndex
+from inductor_probe.model.whatif import Candidate, Trial, TrialsIndex
 from tests.api.test_whatif import dumps
 from tests.schemas import schema_faults
 
@@ -195,6 +196,24 @@ def test_a_run_and_a_decision_are_enough(here: Path, probe: Callable[..., Any]) 
     last = ran.out.rstrip().splitlines()[-1]
     assert last.startswith("vectorising cpp_fused_add_flip_0: ")
     assert last.endswith(", same result")
+
+
+@pytest.mark.compiles
+@pytest.mark.parametrize(("share", "status"), [("5%", 1), ("10%", 0)])
+def test_a_gain_beyond_what_is_allowed_fails_where_that_is_asked_for(
+    here: Path, share: str, status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gain = Trial(FASTER, "gain", "g", ratio=0.9, low=0.89, high=0.91, line="x: 10 % faster")
+    slower = Trial(EQUAL, "loss", "g", ratio=1.5, low=1.4, high=1.6)
+
+    def known(a: ip.Run, *arguments: object, **options: object) -> ip.Trials:
+        return ip.Trials(a, (gain, slower))
+
+    monkeypatch.setattr("inductor_probe.cli.whatif.try_candidates", known)
+    assert cli.run(["whatif", "plain", "--try-all", "--fail-if-faster", share]) == status
+    shown = capsys.readouterr()
+    assert "Best of 2 candidates: x: 10 % faster (1 loss)." in shown.out
+    assert ("over 5 % is left on the table: x: 10 % faster" in shown.err) == bool(status)
 
 
 @pytest.mark.parametrize(

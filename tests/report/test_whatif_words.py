@@ -35,6 +35,9 @@ def test_all_candidates_in_one_line() -> None:
     assert trials_sentence([trial("no-change"), trial("wrong")]) == (
         "No gain in 2 candidates (1 no change and 1 WRONG)."
     )
+    assert trials_sentence([trial("not-tried"), trial("undecided", 0.99)]) == (
+        "No gain shown yet in 2 candidates (1 undecided and 1 not tried): a longer --budget decides more."
+    )
     assert trials_sentence([trial("gain", 0.9), trial("gain", 0.5), trial("loss", 2.0)]) == (
         "Best of 3 candidates: at 0.5 (1 loss)."
     )

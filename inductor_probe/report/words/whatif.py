@@ -183,7 +183,10 @@ def trials_sentence(trials: Sequence[Trial]) -> str:
         if rank != "gain" and any(trial.rank == rank for trial in trials)
     ]
     rest = f" ({joined(counts)})" if counts else ""
+    number = counted(len(trials), "candidate")
+    if not gains and any(trial.rank in ("undecided", "not-tried") for trial in trials):
+        return f"No gain shown yet in {number}{rest}: a longer --budget decides more."
     if not gains:
-        return f"No gain in {counted(len(trials), 'candidate')}{rest}."
+        return f"No gain in {number}{rest}."
     best = min(gains, key=lambda trial: trial.ratio or 1.0)
-    return f"Best of {counted(len(trials), 'candidate')}: {best.line}{rest}."
+    return f"Best of {number}: {best.line}{rest}."
