@@ -17,6 +17,7 @@ of the answer, and nothing is recorded.
 from __future__ import annotations
 
 import functools
+import inspect
 import math
 import sys
 from collections.abc import Callable, Sequence
@@ -391,8 +392,12 @@ def _cause_of_split(
         return "cpu-backend", {}
     if of_hint[0] in _ONE_PART:
         return of_hint
-    if question.is_cooperative:
-        return "cooperative-reduction", _cooperative_limit(outputs)
+    if question.is_cooperative or _is_one_part_by_feature():
+        limit = _cooperative_limit(outputs)
+        least = limit.get("elements_limit", 0)
+        if not question.is_cooperative and isinstance(least, int) and hint_of(elements, 0) < least:
+            raise UnknownPathError("one part for a cooperative reduction, which is none")
+        return "cooperative-reduction", limit
     if question.type.startswith(_INDEX_TYPES):
         return "index-reduction", {"type": question.type}
     if not config.split_reductions:
@@ -411,6 +416,14 @@ def _cause_by_size(
         if hint_of(elements, 0) <= _SHORT_REDUCTION:
             return "short-reduction", {"elements_limit": _SHORT_REDUCTION}
     return "work-for-processors", {"processors": processors}
+
+
+def _is_one_part_by_feature() -> bool:
+    """Return whether the setting alone keeps reductions whole: `num_splits` of torch 2.11 asks no more."""
+    triton = sys.modules["torch._inductor.config"].triton
+    code = inspect.unwrap(sys.modules["torch._inductor.ir"].Reduction.num_splits).__code__
+    is_on = bool(triton.cooperative_reductions or triton.force_cooperative_reductions)
+    return is_on and "should_use_cooperative_reduction" not in code.co_names
 
 
 def _cooperative_limit(outputs: Any) -> dict[str, Operand]:
