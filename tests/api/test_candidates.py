@@ -109,6 +109,18 @@ def test_candidates_are_ranked_and_kept_on_disk(here: Path) -> None:
 
 
 @pytest.mark.compiles
+def test_without_a_budget_each_is_timed_once_and_shown_with_all_of_it(here: Path) -> None:
+    trials = tried(EQUAL, FASTER, budget=None)
+    assert [answer.candidate for answer in trials.answers] == [EQUAL, FASTER]
+    (faster,) = [trial for trial in trials.trials if trial.candidate == FASTER]
+    assert faster.looks == 1
+    shown = trials.markdown
+    assert "Not timed: names and spelling aside, A and B are the same code." in shown
+    assert "A and B compute what the graph does in float64" in shown
+    assert "2 candidates" in shown.rstrip().splitlines()[-1]
+
+
+@pytest.mark.compiles
 def test_what_was_done_before_an_interruption_is_kept(here: Path) -> None:
     trials = tried(EQUAL, Candidate(settings=(("interrupts", "1"),)), FASTER)
     assert trials.interrupted
