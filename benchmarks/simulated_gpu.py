@@ -20,12 +20,14 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 
-from inductor_probe.model.decision import DECISIONS_NAME
+from inductor_probe.model.codec import to_json
+from inductor_probe.model.decision import DECISIONS_NAME, Decision
 from inductor_probe.reader.debug_dir import read_run
+from inductor_probe.store.decisions import read_decisions
 
 ROOT = Path(__file__).parents[1]
 KERNEL = re.compile(
@@ -84,19 +86,18 @@ class Dump:
 def read_graph(folder: Path) -> Graph:
     """Read what was generated into a graph's folder."""
     text = OWN_PATHS.sub("CACHE", (folder / "output_code.py").read_text())
-    decisions = folder / DECISIONS_NAME
-    lines = decisions.read_text().splitlines() if decisions.exists() else []
+    path = folder / DECISIONS_NAME
+    decisions = read_decisions(path).decisions if path.exists() else ()
     return Graph(
         {match[1]: match[2] for match in KERNEL.finditer(text)},
         KERNEL.sub(r"\1 = ...", text),
-        tuple(sorted(filter(None, map(decision, lines)))),
+        tuple(sorted(map(without_number, decisions))),
     )
 
 
-def decision(line: str) -> str:
-    """Return what a line of the decisions says, without its number."""
-    fields = json.loads(line)
-    return json.dumps({key: value for key, value in fields.items() if key != "number"}, sort_keys=True)
+def without_number(decision: Decision) -> str:
+    """Return what a decision says, as text, without its place in the order of all."""
+    return json.dumps(to_json(replace(decision, number=0)), sort_keys=True)
 
 
 def cuda_cases(script: Path) -> tuple[str, ...]:

@@ -34,7 +34,7 @@ from inductor_probe.store.decisions import write_decisions
 MOST_FRAMES = 6
 """Frames of inductor that are kept of a stack: enough to see who asked."""
 MOST_DECISIONS = 60_000
-"""Of a graph, but for those that were kept: torch tries 64 fusions for each node. About 20 MB."""
+"""Of a graph, but for those that were kept: torch tries 64 fusions for each node. About 5 MB."""
 _OF_TORCH = frozenset(("asker", "function", "lowering", "operator", "tag", "text"))
 """Operands that say who wanted a decision: not of one that a flip turned."""
 _SOURCE = re.compile(r'File "(?P<path>.+?)", line (?P<line>\d+), in ')
