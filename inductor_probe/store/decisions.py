@@ -278,7 +278,7 @@ class _Reader:
 
 def _names(data: Any) -> tuple[str, ...]:
     if type(data) is not list or not {*map(type, data)} <= {str}:
-        raise ShapeError("names are no list of texts")
+        raise ShapeError("names are not a list of strings")
     return tuple(data)
 
 

@@ -58,13 +58,13 @@ def test_a_damaged_line_hides_no_other(text: str) -> None:
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ("[0, 1, [[1]], ['x2', 3, 4.0]]", "names are no list of texts"),
-        ("[0, 1, ['op0'], ['x2', 3, 4.0]]", "names are no list of texts"),
+        ("[0, 1, [[1]], ['x2', 3, 4.0]]", "names are not a list of strings"),
+        ("[0, 1, ['op0'], ['x2', 3, 4.0]]", "names are not a list of strings"),
         ("[0, 1, [['op0']], ['x2', 3]]", "2 operands, not 3"),
         ("[0, 1, [['op0']], ['x2', 3, None]]", "value is None, not"),
         ("[0, 1, [['op0']], ['x2', 1e400, 4.0]]", "value is inf, not true or false"),
         ("[0, 1, [['op0']], ['x2', 9223372036854775808, 4.0]]", "is not between"),
-        ("[0, 1, [['op0']], ['x2', [3], 4.0]]", "names are no list of texts"),
+        ("[0, 1, [['op0']], ['x2', [3], 4.0]]", "names are not a list of strings"),
         ("[0, True, [['op0']], ['x2', 3, 4.0]]", "is no [form, number, subjects, operands, times]"),
         ("[[0], 1, [['op0']], ['x2', 3, 4.0]]", "is no [form, number, subjects, operands, times]"),
         ("[0, 1]", "is no [form, number, subjects, operands, times]"),
