@@ -207,7 +207,7 @@ def test_a_file_that_was_cut_short_is_a_problem_with_its_line(probe: Probe, reco
     for verb, status in (("why", 2), ("check", 1)):
         ran = probe(verb, graph)
         assert ran.status == status
-        assert f"{file.name}:3: cut short" in ran.out + ran.err
+        assert f"{file.name}:4: cut short" in ran.out + ran.err
     text = file.read_text()
     file.write_text(text[: text.index("\n") + 20])
     ran = probe("why", "op0", graph)
