@@ -88,6 +88,7 @@ def main() -> None:
     dynamic: Callable[..., Any] = torch.compile(cut, dynamic=True)
     for rows, columns in ((16, 5), (6, 7)):
         dynamic(torch.ones(rows, columns, device=DEVICE), torch.ones(9, device=DEVICE))
+    torch.compile(product, dynamic=True)(torch.ones(6, 12, device=DEVICE), torch.ones(12, 10, device=DEVICE))
     operands = torch.ones(64, 64, device=DEVICE), torch.eye(64, device=DEVICE)
     torch.compile(product, mode="max-autotune-no-cudagraphs")(*operands)
     train()

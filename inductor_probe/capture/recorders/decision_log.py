@@ -287,8 +287,14 @@ def debug_folder() -> str | None:
 
 
 def size_of(size: Any) -> int | str:
-    """Return a size of torch as an operand: a symbolic one is its text."""
+    """Return a size of torch as an operand: a symbolic one is its text. No guard comes of it."""
+    size = _expression(size)
     return int(size) if getattr(size, "is_number", True) else str(size)
+
+
+def _expression(size: Any) -> Any:
+    """Return the expression of a `torch.SymInt`, of which `int` would make a guard; else the size."""
+    return getattr(getattr(size, "node", None), "expr", size)
 
 
 @functools.lru_cache(maxsize=4096, typed=True)
@@ -299,6 +305,7 @@ def printed(index: Any) -> str:
 
 def hint_of(size: Any, fallback: int) -> int:
     """Return a size as torch guesses it: of a symbolic one its hint, or `fallback`. No guard comes of it."""
+    size = _expression(size)
     if getattr(size, "is_number", True):
         return int(size)
     sizes = sys.modules["torch._inductor.virtualized"].V.graph.sizevars
