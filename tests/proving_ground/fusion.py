@@ -1,27 +1,21 @@
-"""Why two nodes are fused, or not: a program for each cause, with its flip."""
+"""Why two nodes are fused, or not: a program for each cause, with its flip.
+
+Those about templates are in `fusion_templates.py`.
+"""
 
 from __future__ import annotations
-
-import importlib
-import itertools
-from collections.abc import Callable
 
 import torch
 
 from inductor_probe.scenario import Scenario
+from tests.proving_ground import fusion_templates
 from tests.proving_ground.programs import Program, scenario_of
-
-Tensors = tuple[torch.Tensor, ...]
-
-
-def ones(*size: int) -> Tensors:
-    """Return a tensor of ones."""
-    return (torch.ones(size),)
+from tests.proving_ground.tensors import Tensors, floats, on_gpu, timed_as
 
 
 def square() -> Tensors:
     """Return a matrix whose rows and columns can be exchanged."""
-    return ones(64, 64)
+    return floats(64, 64)
 
 
 def two_squares() -> Tensors:
@@ -176,6 +170,10 @@ def row_sum_reader_and_sum(x: torch.Tensor) -> Tensors:
     return x.sum(-1), x - 1, x.sum()
 
 
+def rows_and_weight() -> Tensors:
+    return *floats(64, 32), *floats(32, 4)
+
+
 def deeper(x: torch.Tensor, weight: torch.Tensor) -> Tensors:
     """Return rows that fuse with their sum in one loop, and with what follows in two."""
     exponential = (x - x.sum(-1, keepdim=True)).exp()
@@ -207,7 +205,6 @@ SIZE_LIMIT = ("refused", "fusion-size-limit")
 BY_COMMON = ("fused", "common-buffer")
 BY_DATA = ("fused", "producer-and-consumer")
 BY_OUTER_LOOPS = ("fused", "outer-loops")
-BY_TEMPLATE = ("fused", "template-epilogue")
 
 
 def two_sums(x: torch.Tensor) -> Tensors:
@@ -302,11 +299,6 @@ def images_of_the_origin() -> Tensors:
     )  # fmt: skip
 
 
-def on_gpu(make: Callable[[], Tensors]) -> Callable[[], Tensors]:
-    """Return what makes the same inputs on a GPU."""
-    return lambda: tuple(tensor.cuda() for tensor in make())
-
-
 def host_and_gpu() -> Tensors:
     """Return a scalar in host memory, and what it is multiplied with on the GPU."""
     return torch.ones(64, 64, device="cuda"), torch.tensor(2.0)
@@ -330,72 +322,8 @@ def square_and_rows(x: torch.Tensor, bias: torch.Tensor) -> Tensors:
     return x * 2, x + bias
 
 
-def matrices() -> Tensors:
-    """Return two batches of matrices."""
-    return torch.ones(2, 64, 64), torch.full((2, 64, 64), 2.0)
-
-
-def product_then_more(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    return torch.bmm(x, y) * 2
-
-
-def product_then_sum(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    return torch.bmm(x, y).sum(-1)
-
-
-def product_added_in_place(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    return x.add_(torch.bmm(x, y))
-
-
-def product_with_gaps(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """Return what lies in memory with gaps between its rows."""
-    return torch.empty_strided((2, 64, 64), (8192, 128, 1)).copy_(torch.bmm(x, y) * 2)
-
-
-def product_and_sibling(x: torch.Tensor, y: torch.Tensor) -> Tensors:
-    return torch.bmm(x, y), x * 2
-
-
-def more_then_product(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    return torch.bmm(x.exp(), y)
-
-
-def sums_then_product(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    return torch.bmm(x[..., None].expand(2, 64, 64, 16).sum(-1), y)
-
-
-TEMPLATES = {"max_autotune": True, "max_autotune_gemm_backends": "CPP"}
-"""Matrix products are made from inductor's own C++ templates, not from calls of a library."""
-LIBRARY = {"max_autotune": False}
-
-
-def widened_product(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    return torch.mm(x.to(torch.float32), y)
-
-
 def rows_and_columns(x: torch.Tensor) -> Tensors:
     return x.sum(-1), x.sum(0)
-
-
-def timed_as(*times: float) -> Callable[[Callable[[], Tensors]], Callable[[], Tensors]]:
-    """Return what has a benchmark of torch measure given times in turn, and then makes the inputs.
-
-    What is faster may differ from GPU to GPU, and is not what is to be shown: no kernel is compiled or run.
-    """
-
-    def clocked(make: Callable[[], Tensors]) -> Callable[[], Tensors]:
-        def set_clock() -> Tensors:
-            clock = itertools.cycle(times)
-            combined = importlib.import_module("torch._inductor.codegen.cuda_combined_scheduling")
-            scheduler = importlib.import_module("torch._inductor.scheduler").Scheduler
-            scheduler.compile_kernel = lambda *_, **__: (None, None)
-            for name in ("benchmark_codegened_module", "benchmark_fused_nodes"):
-                setattr(combined.CUDACombinedScheduling, name, lambda *_: (next(clock), ""))
-            return make()
-
-        return set_clock
-
-    return clocked
 
 
 def pair(first: str, second: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -406,6 +334,7 @@ def pair(first: str, second: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
 OP01, OP02, OP12 = pair("op0", "op1"), pair("op0", "op2"), pair("op1", "op2")
 
 PROGRAMS = {
+    **fusion_templates.PROGRAMS,
     "producer_and_consumer": Program(
         code="producer-and-consumer", function=realised_and_read, inputs=square, about=OP01,
         operands={"round": 1, "step": 1, "buffers": ("buf0", "arg0_1"), "shared_bytes": 32768},
@@ -454,7 +383,7 @@ PROGRAMS = {
     ),
     "few_shared_bytes": Program(
         code="few-shared-bytes", function=few_in_common, about=OP01,
-        inputs=lambda: (*two_squares(), *ones(1)), operands={"shared_bytes": 4, "threshold": 10},
+        inputs=lambda: (*two_squares(), *floats(1)), operands={"shared_bytes": 4, "threshold": 10},
         flip={"score_fusion_memory_threshold": 4}, turned=BY_COMMON,
     ),
     "fusion_size_limit": Program(
@@ -463,7 +392,7 @@ PROGRAMS = {
     ),
     "peak_memory": Program(
         code="peak-memory", function=two_products, about=pair("op1", "op3"),
-        inputs=lambda: (*ones(256, 256), *ones(256, 256), *ones(256)),
+        inputs=lambda: (*floats(256, 256), *floats(256, 256), *floats(256)),
         operands={"shared_bytes": 1024, "reusable_elements": 65536, "factor": 32},
         flipped_inputs=lambda: (*two_squares(), *square()), turned=BY_COMMON,
     ),
@@ -473,7 +402,7 @@ PROGRAMS = {
         flip={"max_fusion_unique_io_buffers": 3}, turned=BY_COMMON,
     ),
     "distant_nodes": Program(
-        code="distant-nodes", function=distant_70, inputs=lambda: ones(2, 2), about=pair("op0", "op71"),
+        code="distant-nodes", function=distant_70, inputs=lambda: floats(2, 2), about=pair("op0", "op71"),
         operands={"distance": 71, "limit": 64}, flipped_function=distant_3,
         flipped_about=pair("op0", "op4"), turned=BY_COMMON,
     ),
@@ -520,49 +449,6 @@ PROGRAMS = {
         operands={"first_size": "(4096)", "second_size": "(64, 64)", "first_ranges": "(4096)"},
         flipped_function=square_and_rows, turned=BY_COMMON,
     ),
-    "template_epilogue": Program(
-        code="template-epilogue", function=product_then_more, inputs=matrices, about=OP01,
-        settings=TEMPLATES, flip={"epilogue_fusion": False}, turned=("refused", "epilogue-fusion-off"),
-    ),
-    "epilogue_fusion_off": Program(
-        code="epilogue-fusion-off", function=product_then_more, inputs=matrices, about=OP01,
-        settings={**TEMPLATES, "epilogue_fusion": False}, operands={"template_setting": False},
-        flip={"epilogue_fusion": True}, turned=BY_TEMPLATE,
-    ),
-    "epilogue_reduces": Program(
-        code="epilogue-reduces", function=product_then_sum, inputs=matrices, about=OP01,
-        settings=TEMPLATES, flipped_function=product_then_more, turned=BY_TEMPLATE,
-    ),
-    "epilogue_mutates": Program(
-        code="epilogue-mutates", function=product_added_in_place, inputs=matrices, about=OP01,
-        settings=TEMPLATES, flipped_function=product_then_more, turned=BY_TEMPLATE,
-    ),
-    "epilogue_index_differs": Program(
-        code="epilogue-index-differs", function=product_with_gaps, inputs=matrices, about=OP12,
-        settings=TEMPLATES,
-        operands={
-            "node": "op2", "buffers": ("buf1",), "reads_at": ("4096*d0 + 64*d1 + d2",),
-            "writes_at": ("8192*d0 + 128*d1 + d2",),
-        },
-        flipped_function=product_then_more, flipped_about=OP01, turned=BY_TEMPLATE,
-    ),
-    "template_sibling": Program(
-        code="template-sibling", function=product_and_sibling, inputs=matrices, about=OP01,
-        settings=TEMPLATES, flip=LIBRARY, turned=("not-tried", "extern-kernel"),
-    ),
-    "prologue_fusion_off": Program(
-        code="prologue-fusion-off", function=more_then_product, inputs=matrices, about=OP01,
-        settings={**TEMPLATES, "prologue_fusion": False}, flip={"prologue_fusion": True},
-        turned=("refused", "no-prologue-inputs"),
-    ),
-    "no_prologue_inputs": Program(
-        code="no-prologue-inputs", function=more_then_product, inputs=matrices, about=OP01,
-        settings=TEMPLATES, flip=LIBRARY, turned=("not-tried", "extern-kernel"),
-    ),
-    "prologue_not_pointwise": Program(
-        code="prologue-not-pointwise", function=sums_then_product, inputs=matrices, about=OP01,
-        settings=TEMPLATES, flipped_function=more_then_product, turned=("refused", "no-prologue-inputs"),
-    ),
     "horizontal_size_limit": Program(
         code="horizontal-size-limit", function=two_readers, inputs=square, about=OP01,
         settings={"cpp.max_horizontal_fusion_size": 1}, operands={"nodes": 2, "limit": 1},
@@ -581,7 +467,7 @@ PROGRAMS = {
         flipped_function=rows_of_less_row_sum, turned=BY_OUTER_LOOPS,
     ),
     "outer_loop_depth": Program(
-        code="outer-loop-depth", function=deeper, inputs=lambda: (*ones(64, 32), *ones(32, 4)), about=OP01,
+        code="outer-loop-depth", function=deeper, inputs=rows_and_weight, about=OP01,
         operands={"first_depth": 1, "second_depth": 2}, flipped_function=less_deep, turned=BY_OUTER_LOOPS,
     ),
     "outer_loop_node": Program(
@@ -615,11 +501,11 @@ PROGRAMS = {
         flip={"max_fusion_buffer_group_pairwise_attempts": 64}, turned=("refused", "accesses-differ"),
     ),
     "loop_tiles_differ": Program(
-        code="loop-tiles-differ", function=deeper, inputs=lambda: (*ones(64, 32), *ones(32, 4)), about=OP12,
+        code="loop-tiles-differ", function=deeper, inputs=rows_and_weight, about=OP12,
         operands={"loop": "x1", "first_range": 32}, flipped_function=less_deep, turned=BY_DATA,
     ),
     "inner_range_dominates": Program(
-        code="inner-range-dominates", function=less_row_sum, inputs=lambda: ones(2, 1000), about=OP01,
+        code="inner-range-dominates", function=less_row_sum, inputs=lambda: floats(2, 1000), about=OP01,
         operands={"inner_range": 1000, "outer_range": 2, "factor": 300},
         flipped_inputs=square, turned=BY_OUTER_LOOPS,
     ),
@@ -638,20 +524,21 @@ PROGRAMS = {
         flipped_function=two_row_sums, turned=BY_COMMON,
     ),
     "loop_sizes_differ": Program(
-        code="loop-sizes-differ", function=rows_and_other_rows, inputs=on_gpu(lambda: ones(6, 10)),
+        code="loop-sizes-differ", function=rows_and_other_rows, inputs=on_gpu(lambda: floats(6, 10)),
         about=OP01, device="cuda", operands={"buffer": "arg0_1", "cpu": False},
         flipped_function=pointwise_and_rows, turned=BY_COMMON,
     ),
     "numels_differ": Program(
         code="numels-differ", function=small_and_large, settings=ONE_NUMBER, about=OP01, device="cuda",
-        inputs=on_gpu(lambda: (*ones(64), *ones(64, 64), torch.tensor(2.0))),
+        inputs=on_gpu(lambda: (*floats(64), *floats(64, 64), torch.tensor(2.0))),
         operands={"first_numel": 64, "second_numel": 4096}, flipped_function=two_small, turned=BY_COMMON,
     ),
     "tilings_differ": Program(
         code="tilings-differ", function=transposed_twice, settings=ONE_NUMBER, about=OP01, device="cuda",
         inputs=on_gpu(
             lambda: (
-                *ones(1024, 1024), *ones(1024, 1024), *ones(4096, 256), *ones(256, 4096), torch.tensor(2.0),
+                *floats(1024, 1024), *floats(1024, 1024), *floats(4096, 256), *floats(256, 4096),
+                torch.tensor(2.0),
             )
         ),
         flip={"triton.tiling_prevents_pointwise_fusion": False}, turned=BY_COMMON,
@@ -659,33 +546,33 @@ PROGRAMS = {
     "tiling_not_of_reduction": Program(
         code="tiling-not-of-reduction", function=transposed_and_reduced, settings=ONE_NUMBER, about=OP01,
         inputs=on_gpu(
-            lambda: (*ones(1024, 1024), *ones(1024, 1024), *ones(256, 4096), torch.tensor(2.0))
+            lambda: (*floats(1024, 1024), *floats(1024, 1024), *floats(256, 4096), torch.tensor(2.0))
         ),
         device="cuda", flip={"triton.tiling_prevents_reduction_fusion": False}, turned=BY_COMMON,
     ),
     "ranges_do_not_split": Program(
         code="ranges-do-not-split", function=scaled_and_rows, settings=ONE_NUMBER, about=OP01,
-        inputs=on_gpu(lambda: (*ones(6, 10), *ones(4, 15), torch.tensor(2.0))), device="cuda",
-        flipped_inputs=on_gpu(lambda: (*ones(60), *ones(4, 15), torch.tensor(2.0))), turned=BY_COMMON,
+        inputs=on_gpu(lambda: (*floats(6, 10), *floats(4, 15), torch.tensor(2.0))), device="cuda",
+        flipped_inputs=on_gpu(lambda: (*floats(60), *floats(4, 15), torch.tensor(2.0))), turned=BY_COMMON,
     ),
     "numel_of_neither": Program(
         code="numel-of-neither", function=small_and_sum, settings=ONE_NUMBER, about=OP01, device="cuda",
-        inputs=on_gpu(lambda: (*ones(64), *ones(64, 64), torch.tensor(2.0))),
+        inputs=on_gpu(lambda: (*floats(64), *floats(64, 64), torch.tensor(2.0))),
         flipped_function=small_and_row_sums, turned=BY_COMMON,
     ),
     "mix_order_reductions": Program(
-        code="mix-order-reductions", function=rows_and_columns, inputs=on_gpu(lambda: ones(8192, 1024)),
+        code="mix-order-reductions", function=rows_and_columns, inputs=on_gpu(lambda: floats(8192, 1024)),
         about=OP01, device="cuda", settings={"triton.mix_order_reduction": True},
         flip={"triton.mix_order_reduction": False}, turned=("refused", "loop-order-differs"),
     ),
     "mix_order_limit": Program(
-        code="mix-order-limit", function=rows_and_columns, inputs=on_gpu(lambda: ones(1024, 512)),
+        code="mix-order-limit", function=rows_and_columns, inputs=on_gpu(lambda: floats(1024, 512)),
         about=OP01, device="cuda", settings={"triton.mix_order_reduction": True},
         operands={
             "check": "elements", "value": 524288, "limit": 5242880, "rows": 1024, "columns": 512,
             "buffers": ("arg0_1",),
         },
-        flipped_inputs=on_gpu(lambda: ones(8192, 1024)), turned=("fused", "mix-order-reductions"),
+        flipped_inputs=on_gpu(lambda: floats(8192, 1024)), turned=("fused", "mix-order-reductions"),
     ),
     "foreach_list": Program(
         code="foreach-list", function=listed, inputs=on_gpu(two_squares), about=OP01, device="cuda",
@@ -701,13 +588,6 @@ PROGRAMS = {
         about=OP01, device="cuda", settings={"benchmark_fusion": True},
         operands={"first_ms": 1.0, "second_ms": 1.0, "fused_ms": 3.0},
         flip={"benchmark_fusion": False}, turned=BY_COMMON,
-    ),
-    "template_prologue": Program(
-        code="template-prologue", function=widened_product, about=OP01, device="cuda",
-        inputs=timed_as(1.0)(on_gpu(lambda: (torch.ones(256, 256, dtype=torch.int8), *ones(256, 256)))),
-        settings={**TEMPLATES, "max_autotune_gemm_backends": "TRITON", "prologue_fusion": True,
-                  "benchmark_epilogue_fusion": True},
-        flip={"prologue_fusion": False}, turned=("refused", "prologue-fusion-off"),
     ),
     "other": Program(
         code="other", function=listed_and_more, inputs=on_gpu(two_squares), about=OP02, device="cuda",

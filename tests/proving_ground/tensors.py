@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
+import itertools
+from collections.abc import Callable
+
 import torch
+
+Tensors = tuple[torch.Tensor, ...]
 
 
 def add_one(values: torch.Tensor) -> torch.Tensor:
@@ -22,11 +28,37 @@ def busy(values: torch.Tensor) -> torch.Tensor:
     return values
 
 
-def numbers(dtype: torch.dtype, *size: int) -> tuple[torch.Tensor, ...]:
+def numbers(dtype: torch.dtype, *size: int) -> Tensors:
     """Return a tensor of ones."""
     return (torch.ones(size, dtype=dtype),)
 
 
-def floats(*size: int) -> tuple[torch.Tensor, ...]:
+def floats(*size: int) -> Tensors:
     """Return a tensor of float32 ones."""
     return numbers(torch.float32, *size)
+
+
+def on_gpu(make: Callable[[], Tensors]) -> Callable[[], Tensors]:
+    """Return what makes the same inputs on a GPU."""
+    return lambda: tuple(tensor.cuda() for tensor in make())
+
+
+def timed_as(*times: float) -> Callable[[Callable[[], Tensors]], Callable[[], Tensors]]:
+    """Return what has a benchmark of torch measure given times in turn, and then makes the inputs.
+
+    What is faster may differ from GPU to GPU, and is not what is to be shown: no kernel is compiled or run.
+    """
+
+    def clocked(make: Callable[[], Tensors]) -> Callable[[], Tensors]:
+        def set_clock() -> Tensors:
+            clock = itertools.cycle(times)
+            combined = importlib.import_module("torch._inductor.codegen.cuda_combined_scheduling")
+            scheduler = importlib.import_module("torch._inductor.scheduler").Scheduler
+            scheduler.compile_kernel = lambda *_, **__: (None, None)
+            for name in ("benchmark_codegened_module", "benchmark_fused_nodes"):
+                setattr(combined.CUDACombinedScheduling, name, lambda *_: (next(clock), ""))
+            return make()
+
+        return set_clock
+
+    return clocked
