@@ -11,7 +11,7 @@ import torch
 
 from inductor_probe import capture
 from inductor_probe.model.decision import DECISIONS_NAME, Decision, DecisionKind
-from inductor_probe.model.manifest import Manifest
+from inductor_probe.model.manifest import Manifest, Note
 from inductor_probe.reader.debug_dir import read_run
 from inductor_probe.store.decisions import read_decisions
 from tests.proving_ground.every_program import PROGRAMS
@@ -42,7 +42,7 @@ def decided_by(factory: pytest.TempPathFactory, programs: Sequence[str]) -> Deci
         results = [line for line in lines if line.split(maxsplit=1)[:1] == [case]]
         assert [line.endswith("MISMATCH") for line in results] == [False], "\n".join(results or lines[-30:])
         manifest, graphs = _read(folder)
-        assert all(note.code == "graph-not-computed" for note in manifest.notes)  # of large inputs
+        assert [note for note in manifest.notes if not _is_expected(note)] == []
         names = [graph.name for graph in manifest.graphs if graph.case == case]
         assert names
         read = [read_decisions(graphs[name] / DECISIONS_NAME) for name in names if name in graphs]
@@ -51,6 +51,15 @@ def decided_by(factory: pytest.TempPathFactory, programs: Sequence[str]) -> Deci
         return [decision for each in read for decision in each.decisions if decision.kind == kind]
 
     return decisions
+
+
+def _is_expected(note: Note) -> bool:
+    """Tell whether a note is about large inputs, or about a rule of torch 2.11 of which no cause is known.
+
+    With cooperative reductions on, that release splits no reduction, also not those that do not cooperate.
+    """
+    is_old = torch.__version__.startswith("2.11.") and "cooperative reduction" in str(note.values)
+    return note.code == "graph-not-computed" or is_old
 
 
 def _dump(programs: Sequence[str], device: str, folder: Path) -> None:
