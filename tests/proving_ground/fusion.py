@@ -304,8 +304,7 @@ def host_and_gpu() -> Tensors:
     return torch.ones(64, 64, device="cuda"), torch.tensor(2.0)
 
 
-def both_on_gpu() -> Tensors:
-    return on_gpu(lambda: (*square(), torch.tensor(2.0)))()
+both_on_gpu = on_gpu(lambda: (*square(), torch.tensor(2.0)))
 
 
 def scaled_and_scale(x: torch.Tensor, scale: torch.Tensor) -> Tensors:

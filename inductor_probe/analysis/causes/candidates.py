@@ -75,7 +75,7 @@ def _is_governed(cause: Cause, names: set[str]) -> bool:
 
 
 def _pair(change: Change) -> tuple[str, str] | None:
-    """Return a setting with the value to try, under the name that `--set` takes; None where there is none."""
+    """Return the setting and the value to try, as `--set` takes them; None if the change names no setting."""
     setting = change.setting
     if setting is None or setting.offered is None or not setting.name.startswith(f"{CONFIG}."):
         return None

@@ -129,8 +129,10 @@ def _about_parts(key: _Key, parts: Mapping[Hashable, list[_Key]]) -> tuple[_Key,
     """
     if len(key.groups) > 1:
         return ()
-    found = (parts.get((key.kind, key.question, key.subject_type, name), ()) for name in sorted(key.names))
-    return tuple(dict.fromkeys(other for others in found for other in others if len(other.groups) == 1))
+    candidates = (
+        parts.get((key.kind, key.question, key.subject_type, name), ()) for name in sorted(key.names)
+    )
+    return tuple(dict.fromkeys(other for others in candidates for other in others if len(other.groups) == 1))
 
 
 def _can_be_missed(key: _Key, there: Mapping[str, Collection[str]]) -> bool:

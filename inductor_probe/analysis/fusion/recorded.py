@@ -20,7 +20,7 @@ def decision_of_pair(
     one group and all of the second in another: of op0 and op1 that about (op0, op2) and (op1), if the earlier
     decision about (op0) and (op1) was another. Without one, a decision about many groups counts, as if about
     the two that hold the nodes. A node that is in no pair (a library call) has a decision of one group, which
-    counts if there is none about the pair.
+    is returned if no decision is about the pair.
 
     Args:
         decisions: of a graph, in any order. first, second: names of unfused nodes, none in both.
