@@ -1,26 +1,33 @@
-"""Many ways to compile one run: each dumped, compared as code, checked and timed against it, and ranked."""
+"""Many ways to compile one run: each dumped, compared as code, checked and timed against it, and ranked.
+
+Candidates are compiled several at once, one for each core, and timed one at a time with nothing beside. What
+is known is written to `WHATIF_NAME` after each: a later call for the same run goes on where that one ended.
+"""
 
 from __future__ import annotations
 
 import hashlib
-import json
+import os
 import re
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TypeAlias
 
-from inductor_probe import __version__
+from inductor_probe.analysis.causes.candidates import times_code
 from inductor_probe.api.baseline import AnyRun, Recipe, last_error
 from inductor_probe.api.diff import Diff
 from inductor_probe.api.on_disk import GraphOnDisk, RunOnDisk
 from inductor_probe.api.whatif import WhatIf, one_graph, why_not_timed
 from inductor_probe.bench.looks import Judged, Standing, judge, seconds_of, series_of
+from inductor_probe.capture import interrupt_dumps
 from inductor_probe.errors import ProbeError
-from inductor_probe.files import read_text, write_whole
+from inductor_probe.files import read_text
+from inductor_probe.model.autotuning import CHOICES_NAME
 from inductor_probe.model.bench import BenchSettings
-from inductor_probe.model.codec import to_json
 from inductor_probe.model.debug_dir import DebugDir
 from inductor_probe.model.diff import GraphDiff, RunDiff
 from inductor_probe.model.output import Output
@@ -30,9 +37,9 @@ from inductor_probe.model.whatif import (
     GraphWhatIf,
     Rank,
     Trial,
-    TrialsIndex,
     WhatIfOutput,
 )
+from inductor_probe.reader.debug_dir import read_run
 from inductor_probe.report.document import Document, apart
 from inductor_probe.report.pages.whatif import ranked, trials_page, with_sides
 from inductor_probe.report.shown import Shown
@@ -48,12 +55,19 @@ from inductor_probe.report.words.whatif import (
     wrong_detail,
 )
 from inductor_probe.store.samples import read_samples
+from inductor_probe.store.trials import read_trials, write_trials
 
 _RANK_OF: dict[Standing, Rank] = {
     "gain": "gain", "same": "no-change", "not-faster": "no-change", "loss": "loss", "open": "undecided",
 }  # fmt: skip
 _PLACE_OF_KERNEL = re.compile(r"(?m)^# kernel path:.*$")
 _MINUTE = 60
+_MOST_AT_ONCE = 8
+"""Candidates that are compiled at once: each is a process with torch in it, of about 1 GiB."""
+_OPEN: tuple[Rank, ...] = ("undecided", "not-tried")
+_COMPILED = "compiled; the budget ended before it was timed"
+_Key: TypeAlias = tuple[Candidate, str | None]
+"""A candidate and the graph of A that it was tried in; None stands for all graphs alike."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -114,9 +128,29 @@ class _Pair:
     judged: Judged | None = None
 
 
+@dataclass(frozen=True)
+class _Dumped:
+    """A candidate that was compiled: its run, or why there is none or it did not end well."""
+
+    candidate: Candidate
+    run: RunOnDisk | None = None
+    failure: str = ""
+
+
 @dataclass
 class _Tries:
-    """The state of trying candidates against a run; `results` by candidate and graph."""
+    """The state of trying candidates against a run.
+
+    Attributes:
+        planned: how many there are to be; a gain has to hold for all of them.
+        fixed: seconds that each is timed, once; None where looks grow.
+        deadline: of all, by `time.monotonic`.
+        only: the only graph of A to be timed.
+        results: what is known, of an earlier call too.
+        pairs: what is not decided yet.
+        codes: what was timed first of each code, by graph and digest. same_as: what has the same code as it.
+        dump_s, around_s: the longest that a dump took, and a look besides what it measures.
+    """
 
     a: RunOnDisk
     recipe: Recipe
@@ -128,10 +162,10 @@ class _Tries:
     fixed: float | None
     deadline: float
     only: GraphOnDisk | None = None
-    results: dict[tuple[Candidate, str | None], Trial] = field(default_factory=dict)
+    results: dict[_Key, Trial] = field(default_factory=dict)
     pairs: list[_Pair] = field(default_factory=list)
-    codes: dict[tuple[Path, str], tuple[Candidate, str | None]] = field(default_factory=dict)
-    same_as: dict[tuple[Candidate, str | None], tuple[Candidate, str | None]] = field(default_factory=dict)
+    codes: dict[tuple[Path, str], _Key] = field(default_factory=dict)
+    same_as: dict[_Key, _Key] = field(default_factory=dict)
     answers: list[WhatIf] = field(default_factory=list)
     dump_s: float = 0.0
     around_s: float = 0.0
@@ -147,19 +181,57 @@ class _Tries:
                 run = before.run if before else None
                 detail = f"the same code as {trial.candidate}"
                 self.results[other] = replace(trial, candidate=other[0], detail=detail, run=run)
+        if trial.graph is not None:  # what stood for all graphs until one of them was looked at
+            self.results.pop((trial.candidate, None), None)
         manifest = self.a.manifest
         torch = dict(manifest.versions).get("torch", "") if manifest else ""
-        index = TrialsIndex(__version__, torch, tuple(ranked(list(self.results.values()))))
-        write_whole(self.a.path / WHATIF_NAME, json.dumps(to_json(index), indent=1) + "\n")
+        write_trials(
+            self.a.path,
+            ranked(list(self.results.values())),
+            torch=torch,
+            margin=self.settings.margin,
+            threads=self.settings.threads,
+        )
 
-    def dump(self, candidate: Candidate, *, together: bool = False) -> None:
-        """Dump a candidate, keep what is known by its code alone, and look at the graphs that are left."""
-        self.progress(self.status(candidate, "compiling"))
+    def compile(self, candidates: Sequence[Candidate]) -> tuple[list[_Dumped], bool]:
+        """Dump candidates, all at once; return what came of each, and whether Ctrl-C ended some."""
         begin = time.monotonic()
-        run, failure = self._dumped(candidate)
+        with tempfile.TemporaryDirectory(prefix="whatif-") as folder:
+            outputs = [Path(folder, str(number)) for number in range(len(candidates))]
+            if len(candidates) == 1:  # in this thread: the script gets the signals that we get
+                done = [self._dumped(candidates[0], outputs[0])]
+                self.dump_s = max(self.dump_s, time.monotonic() - begin)
+                return done, False
+            with ThreadPoolExecutor(len(candidates)) as pool:
+                dumps = [pool.submit(self._dumped, *pair) for pair in zip(candidates, outputs, strict=True)]
+                try:
+                    wait(dumps)
+                except KeyboardInterrupt:
+                    interrupt_dumps()
         self.dump_s = max(self.dump_s, time.monotonic() - begin)
-        if run is None or failure:
-            self.keep(Trial(candidate, "impossible", detail=failure, together=together))
+        interrupted = [dump for dump in dumps if isinstance(dump.exception(), KeyboardInterrupt)]
+        return [dump.result() for dump in dumps if dump not in interrupted], bool(interrupted)
+
+    def _dumped(self, candidate: Candidate, output: Path) -> _Dumped:
+        try:
+            run = self.recipe.dump(self.kind, candidate, output=output)
+        except ProbeError as error:
+            return _Dumped(candidate, failure=error.message)
+        if run.manifest and run.manifest.outcome == "interrupted":
+            raise KeyboardInterrupt
+        if run.manifest and run.manifest.outcome != "ok":
+            lines = output.read_text(encoding="utf-8", errors="replace").splitlines()
+            return _Dumped(candidate, run, last_error(lines))
+        return _Dumped(candidate, run, "" if run.graphs else "nothing was compiled")
+
+    def examine(self, dumped: _Dumped, *, timed: bool = True, together: bool = False) -> None:
+        """Keep what is known of a dump by its code alone, and look at the graphs that are left.
+
+        With `timed=False` nothing is run: what is to be timed is put off.
+        """
+        candidate, run = dumped.candidate, dumped.run
+        if run is None or dumped.failure:
+            self.keep(Trial(candidate, "impossible", detail=dumped.failure, together=together))
             return
         compared = Diff(self.a, run)
         diffs = compared.result
@@ -169,7 +241,7 @@ class _Tries:
             if self.only is not None and a.path != self.only.path:
                 continue
             if (refused := why_not_timed(a, b, diff)) is None:
-                graphs.append(self._first_look(_Pair(candidate, run, a, b, diff, together)))
+                graphs.append(self._take(_Pair(candidate, run, a, b, diff, together), timed=timed))
             elif refused.not_timed == "same-code":
                 alike.append(a.name)
                 graphs.append(refused)
@@ -186,31 +258,26 @@ class _Tries:
             self.keep(Trial(candidate, "impossible", detail=detail, run=run.path, together=together))
         self.answers.append(WhatIf((self.a, run), diffs, tuple(graphs), candidate))
 
-    def _dumped(self, candidate: Candidate) -> tuple[RunOnDisk | None, str]:
-        with tempfile.TemporaryDirectory(prefix="whatif-") as folder:
-            output = Path(folder, "output")
-            try:
-                run = self.recipe.dump(self.kind, candidate, output=output)
-            except ProbeError as error:
-                return None, error.message
-            if run.manifest and run.manifest.outcome == "interrupted":
-                raise KeyboardInterrupt
-            if run.manifest and run.manifest.outcome != "ok":
-                lines = output.read_text(encoding="utf-8", errors="replace").splitlines()
-                return run, last_error(lines)
-            return run, "" if run.graphs else "nothing was compiled"
-
-    def _first_look(self, pair: _Pair) -> GraphWhatIf:
-        """Look at a pair, unless another candidate led to the same code: then it is what that one is."""
-        code = _digest(pair.b)
+    def _take(self, pair: _Pair, *, timed: bool) -> GraphWhatIf:
+        """Look at a pair, or put it off, unless its code is known: of another candidate, or a call before."""
         key = (pair.candidate, pair.a.name)
-        if (first := self.codes.get((pair.a.path, code))) is not None and first in self.results:
+        first = self.codes.setdefault((pair.a.path, _digest(pair.b)), key)
+        if first != key:
             self.same_as[key] = first
             self.results[key] = Trial(pair.candidate, "undecided", pair.a.name, run=pair.run.path)
             self.keep(self.results[first])
             return GraphWhatIf(pair.diff, not_timed="same-code")
-        self.codes[pair.a.path, code] = key
-        return self.look(pair)
+        known = self.results.get(key)
+        if known is not None and known.rank not in _OPEN:
+            return GraphWhatIf(pair.diff)
+        if known is not None and known.looks:
+            pair.look = known.looks
+        elif timed:
+            return self.look(pair)
+        else:
+            self.keep(Trial(pair.candidate, "not-tried", pair.a.name, detail=_COMPILED, run=pair.run.path))
+        self.pairs.append(pair)
+        return GraphWhatIf(pair.diff)
 
     def look(self, pair: _Pair) -> GraphWhatIf:
         """Check and time a pair, for longer than the last time, and keep what it is now."""
@@ -219,7 +286,7 @@ class _Tries:
         begin = time.monotonic()
 
         def progress(text: str) -> None:
-            self.progress(self.status(pair.candidate, text))
+            self.progress(self.status(str(pair.candidate), text))
 
         settings = replace(self.settings, budget=seconds)
         try:
@@ -274,12 +341,12 @@ class _Tries:
             line=quotable(replace(graph, result=result), pair.candidate),
         )
 
-    def status(self, candidate: Candidate, doing: str) -> str:
+    def status(self, what: str, doing: str) -> str:
         """Return how far it is: `3 of 12, 4 min left: inductor.x=1: compiling`."""
         left = max(0.0, self.deadline - time.monotonic())
         budget = f"at most {left / _MINUTE:.0f} min" if left >= _MINUTE else f"at most {left:.0f} s"
         of = "" if self.fixed else f", {budget} left"
-        return f"{min(self.number, self.planned)} of {self.planned}{of}: {candidate}: {doing}"
+        return f"{min(self.number, self.planned)} of {self.planned}{of}: {what}: {doing}"
 
     def fits(self, seconds: float) -> bool:
         """Whether there is time for what takes so long."""
@@ -295,20 +362,29 @@ def try_candidates(
     *,
     budget: float | None = None,
     only: GraphOnDisk | None = None,
+    timed: bool = True,
+    again: bool = False,
     trust: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> Trials:
     """Try candidates against a run; with a budget also the gains together, and each for as long as it takes.
 
-    Each is compiled in a process of its own. One that leads to the same code is not timed. The others are
-    looked at for a second, and those that are not decided by then for longer and longer (`bench/looks.py`).
+    Each is compiled in a process of its own; with a budget several at once, one for each core. One that leads
+    to the same code is not timed. The others are looked at for a second, and those that are not decided by
+    then for longer and longer (`bench/looks.py`). With a budget, what an earlier call found for this run is
+    taken as it is, and what it left open is gone on with.
 
     Args:
         a: the run as it is. recipe: how it was made. kind: `Run`.
         settings: margin and threads; without `budget` (below) also how long each is timed, once.
         budget: seconds for everything: compiling, checking, measuring. One candidate is tried in any case.
         only: the only graph of A to be timed.
+        timed: whether to time at all; else each is compiled, and a later call times what is left.
+        again: try all anew, whatever is known.
         progress: called with what is done next, and how much is left.
+
+    Raises:
+        UnreadableError: what an earlier call wrote is cut, or of another form.
     """
     begin = time.monotonic()
     tries = _Tries(
@@ -326,20 +402,82 @@ def try_candidates(
     )
     interrupted = False
     try:
-        for number, candidate in enumerate(candidates, 1):
-            tries.number = number
-            if number > 1 and not tries.fits(tries.dump_s + tries.around_s + seconds_of(1)):
-                tries.keep(Trial(candidate, "not-tried", detail="the budget ended before"))
-            else:
-                tries.dump(candidate)
-        if budget:
+        known = list(_known(tries, candidates, anew=again or not budget))
+        new = [candidate for candidate in candidates if candidate not in known]
+        tries.number = len(known)
+        for batch in _batches(new, _at_once(a) if budget else 1):
+            _try(tries, batch, timed=timed, certain=tries.number == 0)
+        if budget and timed:
             _grow(tries)
             _together(tries)
             _grow(tries)
     except KeyboardInterrupt:
         interrupted = True
-    trials = tuple(ranked(list(tries.results.values())))
+    asked = [trial for trial in tries.results.values() if trial.together or trial.candidate in candidates]
+    trials = tuple(ranked([trial for trial in asked if only is None or trial.graph in (None, only.name)]))
     return Trials(a, trials, interrupted, () if budget else tuple(tries.answers), settings.margin)
+
+
+def _try(tries: _Tries, batch: Sequence[Candidate], *, timed: bool, certain: bool) -> None:
+    """Compile some candidates at once, and look at each alone; with `certain`, at the first in any case."""
+    first_look = tries.around_s + seconds_of(1)
+    if not certain and not tries.fits(tries.dump_s + first_look):
+        for candidate in batch:
+            tries.keep(Trial(candidate, "not-tried", detail="the budget ended before"))
+        return
+    names = str(batch[0]) if len(batch) == 1 else f"{len(batch)} candidates"
+    tries.progress(tries.status(names, "compiling"))
+    done, interrupted = tries.compile(batch)
+    for dumped in done:
+        tries.number += 1
+        in_time = certain or tries.fits(tries.around_s + seconds_of(1))
+        tries.examine(dumped, timed=timed and in_time and not interrupted)
+        certain = False
+    if interrupted:
+        raise KeyboardInterrupt
+
+
+def _batches(candidates: Sequence[Candidate], most: int) -> Iterator[list[Candidate]]:
+    """Yield candidates in their order, so many at once; with which torch times code, each alone."""
+    batch: list[Candidate] = []
+    for candidate in candidates:
+        if batch and (len(batch) == most or times_code(candidate)):
+            yield batch
+            batch = []
+        batch.append(candidate)
+        if times_code(candidate):
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def _at_once(a: RunOnDisk) -> int:
+    """Return how many candidates may be compiled at once: one where torch times code as it compiles."""
+    if any((graph.path / CHOICES_NAME).exists() for graph in a.graphs):
+        return 1
+    return max(1, min(len(os.sched_getaffinity(0)), _MOST_AT_ONCE))
+
+
+def _known(tries: _Tries, candidates: Sequence[Candidate], *, anew: bool) -> Iterator[Candidate]:
+    """Take over what an earlier call found for this run, and yield the candidates that need no dump.
+
+    With `anew` all of them do, and what is known of others is kept.
+    """
+    before = read_trials(tries.a.path, margin=tries.settings.margin, threads=tries.settings.threads)
+    if anew:
+        before = tuple(trial for trial in before if not trial.together and trial.candidate not in candidates)
+    tries.results.update({(trial.candidate, trial.graph): trial for trial in before})
+    for candidate in candidates:
+        trials = [trial for trial in before if trial.candidate == candidate]
+        if tries.only:
+            trials = [trial for trial in trials if trial.graph in (None, tries.only.name)]
+        runs = [trial.run for trial in trials if trial.run is not None]
+        if runs and any(trial.rank in _OPEN or trial.looks for trial in trials):
+            yield candidate
+            tries.examine(_Dumped(candidate, tries.kind(read_run(runs[0]), None)), timed=False)
+        elif trials and not any(trial.rank in _OPEN for trial in trials):
+            yield candidate
 
 
 def _grow(tries: _Tries) -> None:
@@ -357,15 +495,19 @@ def _together(tries: _Tries) -> None:
     """Try the gains at once, where there are several that do not lead to the same code."""
     gains = [trial for trial in ranked(list(tries.results.values())) if trial.rank == "gain"]
     losses = {trial.candidate for trial in tries.results.values() if trial.rank in ("loss", "wrong")}
-    chosen = list(dict.fromkeys(gain.candidate for gain in gains if not gain.detail))
+    chosen = list(dict.fromkeys(gain.candidate for gain in gains if not gain.detail and not gain.together))
     chosen = [candidate for candidate in chosen if candidate not in losses]
     if len(chosen) < 2 or not tries.fits(tries.dump_s + tries.around_s + seconds_of(1)):
         return
     both = chosen[0]
     for candidate in chosen[1:]:
         both = both | candidate
+    if any(candidate == both for candidate, _ in tries.results):
+        return
     tries.number = tries.planned
-    tries.dump(both, together=True)
+    tries.progress(tries.status(str(both), "compiling"))
+    (dumped,), _ = tries.compile([both])
+    tries.examine(dumped, together=True)
 
 
 def _digest(graph: GraphOnDisk) -> str:

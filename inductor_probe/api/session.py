@@ -277,12 +277,15 @@ class Graph(GraphOnDisk, Session):
         settings: BenchSettings | None = None,
         *,
         budget: float = 300.0,
+        timed: bool = True,
+        again: bool = False,
         trust: bool = False,
         progress: Callable[[str], None] | None = None,
     ) -> Trials:
         """Try each change that `why` offers for this graph, then the gains together: `whatif --try-all`.
 
-        `budget` is seconds for everything; `settings` has the margin and the threads.
+        `budget` is seconds for everything; `settings` has the margin and the threads. With `timed=False` all
+        is compiled and nothing timed: a later call does that. What one found before stands, unless `again`.
         """
         from inductor_probe.analysis.causes.candidates import candidates_of
         from inductor_probe.api.baseline import as_it_is
@@ -297,6 +300,8 @@ class Graph(GraphOnDisk, Session):
             settings or BenchSettings(),
             budget=budget,
             only=self,
+            timed=timed,
+            again=again,
             trust=trust,
             progress=progress,
         )

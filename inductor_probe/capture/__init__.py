@@ -7,8 +7,8 @@ the third: it runs the script after `hooks` has registered for the import of tor
 `compiler_logs` write down what happens then, as `events`. `removal` removes runs.
 """
 
-from inductor_probe.capture.dumping import DumpResult, dump
+from inductor_probe.capture.dumping import DumpResult, dump, interrupt_dumps
 from inductor_probe.capture.process import Program
 from inductor_probe.capture.scripts import find_script
 
-__all__ = ["DumpResult", "Program", "dump", "find_script"]
+__all__ = ["DumpResult", "Program", "dump", "find_script", "interrupt_dumps"]

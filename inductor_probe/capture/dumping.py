@@ -24,6 +24,9 @@ from inductor_probe.machine.targets import find_gpu_target
 from inductor_probe.model.codec import from_json, to_json
 from inductor_probe.model.flip import Flip
 
+_running: set[int] = set()
+"""The control pipes of the dumps of other threads than the main one; `_pipes` guards it."""
+_pipes = threading.Lock()
 _SUPERVISOR = Path(__file__).with_name("supervisor.py")
 
 
@@ -164,7 +167,13 @@ def _passed_on(control: int) -> Iterator[None]:
     Then SIGTERM and its like do what they would have done before. Ctrl-C does not: it was for the script.
     """
     if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread may set handlers; if a signal ends this process the supervisor notices
+        with _pipes:  # only the main thread may set handlers: see `interrupt_dumps`
+            _running.add(control)
+        try:
+            yield
+        finally:
+            with _pipes:
+                _running.remove(control)
         return
     received: list[int] = []
 
@@ -185,3 +194,14 @@ def _passed_on(control: int) -> Iterator[None]:
         for interruption in dict.fromkeys(received):
             if interruption != signal.SIGINT:
                 signal.raise_signal(interruption)
+
+
+def interrupt_dumps() -> None:
+    """End what other threads dump, as Ctrl-C would: for a main thread that was interrupted while it waited.
+
+    A terminal signals the scripts, too; a supervisor takes both for one.
+    """
+    with _pipes:
+        for control in _running:
+            with suppress(OSError):  # the supervisor has ended
+                os.write(control, bytes([signal.SIGINT]))

@@ -16,6 +16,7 @@ from pathlib import Path
 from inductor_probe.capture import targets
 from inductor_probe.capture.dumping import DumpResult, Request
 from inductor_probe.capture.folders import remove_leftovers, temporary_folder
+from inductor_probe.capture.isa_checks import isa_checks_kept
 from inductor_probe.capture.process import environment, run_child
 from inductor_probe.capture.recording import Recording
 from inductor_probe.errors import ProbeError, RunFailedError
@@ -31,7 +32,7 @@ def supervise(request: Request, control: int) -> DumpResult:
     """
     remove_leftovers()
     program = request.program
-    with temporary_folder() as folder:
+    with temporary_folder() as folder, isa_checks_kept(folder.path / "inductor"):
         recording = Recording(request, folder)
         command = [sys.executable, str(program.path), *program.arguments]
         options = json.dumps(to_json(request.child))

@@ -54,6 +54,9 @@ _INTERRUPTED = 130
         "--try-all", is_flag=True, help="Try each change that probe why offers, then the gains together."
     ),
     click.option(
+        "--again", is_flag=True, help="With --try-all of a run: try anew what was tried before, too.",
+    ),
+    click.option(
         "--fail-if-faster", metavar="PERCENT", callback=lambda ctx, parameter, text: text and percent(text),
         help="Exit status 1 if a candidate takes less time by more than this, its whole interval.",
     ),
@@ -81,6 +84,7 @@ def whatif(
     flips: tuple[Flip, ...],
     others: tuple[dict[str, Any], ...],
     try_all: bool,
+    again: bool,
     fail_if_faster: float | None,
     budget: float | None,
     margin: float,
@@ -129,7 +133,7 @@ def whatif(
     say(f"trying {len(candidates)} candidates; this executes the code that inductor generated for each")
     with progress_line() as progress:
         trials = try_candidates(
-            a, candidates, recipe, ip.Run, settings, trust=trust, progress=progress,
+            a, candidates, recipe, ip.Run, settings, again=again, trust=trust, progress=progress,
             budget=(budget or seconds(_ALL)) if try_all else None,
         )  # fmt: skip
     return _give_trials(trials, output_format, fail_if_faster, details=details)

@@ -25,7 +25,8 @@ Rank: TypeAlias = Literal["gain", "no-change", "loss", "undecided", "wrong", "im
 
 - `gain`: right, and faster by more than the margin, in an interval that holds for all candidates at once.
 - `no-change`: the same code, the same time, or shown not to be faster. `loss`: slower.
-- `undecided`, `not-tried`: the budget ended first. `wrong`: it computes something else.
+- `undecided`, `not-tried`: the budget ended first; with a `run` it was compiled by then. `wrong`: it computes
+  something else.
 - `impossible`: torch or the compiler failed, or the graphs cannot be run against each other.
 """
 RANKS: tuple[Rank, ...] = (
@@ -162,8 +163,13 @@ class WhatIfOutput(Output):
 
 @dataclass(frozen=True, slots=True)
 class TrialsIndex:
-    """What `WHATIF_NAME` holds."""
+    """What `WHATIF_NAME` holds.
+
+    `margin` and `threads` are those with which all was timed; None in a file of an earlier probe.
+    """
 
     probe: str
     torch: str
     trials: tuple[Trial, ...]
+    margin: float | None = None
+    threads: int | None = None

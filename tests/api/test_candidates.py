@@ -25,7 +25,7 @@ from inductor_probe.api.candidates import try_candidates
 from inductor_probe.model.bench import BenchSettings
 from inductor_probe.model.codec import from_json
 from inductor_probe.model.flip import Flip
-from inductor_probe.model.whatif import Candidate, Trial, TrialsIndex
+from inductor_probe.model.whatif import WHATIF_NAME, Candidate, Trial, TrialsIndex
 from tests.api.test_whatif import dumps
 from tests.schemas import schema_faults
 
@@ -63,10 +63,11 @@ class Known(Recipe):
 @pytest.fixture
 def here(dumps: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(dumps)
+    (ip.open_run("plain").path / WHATIF_NAME).unlink(missing_ok=True)
     return dumps
 
 
-def tried(*candidates: Candidate, budget: float | None = 120.0) -> Any:
+def tried(*candidates: Candidate, budget: float | None = 120.0, **options: bool) -> Any:
     """Try candidates against the run as it is, each measured for as short as can be."""
     return try_candidates(
         ip.open_run("plain"),
@@ -75,6 +76,7 @@ def tried(*candidates: Candidate, budget: float | None = 120.0) -> Any:
         ip.Run,
         BenchSettings(budget=0.3),
         budget=budget,
+        **options,
     )
 
 
@@ -126,6 +128,48 @@ def test_what_was_done_before_an_interruption_is_kept(here: Path) -> None:
     assert trials.interrupted
     assert [trial.candidate for trial in trials.trials] == [EQUAL]
     assert from_json(TrialsIndex, json.loads(trials.path.read_text())).trials == trials.trials
+
+
+@pytest.mark.compiles
+def test_a_later_call_goes_on_where_one_ended(here: Path) -> None:
+    compiled = tried(EQUAL, FASTER, ALSO_FASTER, REFUSED, timed=False)
+    ranks = {trial.candidate: trial for trial in compiled.trials}
+    assert (ranks[FASTER].rank, ranks[FASTER].looks) == ("not-tried", 0)
+    assert ranks[FASTER].run is not None
+    assert ranks[EQUAL].rank == "no-change"
+    runs = dict(RUNS)
+    RUNS.clear()  # a dump would be an interruption now
+    try:
+        later = tried(EQUAL, FASTER, ALSO_FASTER, REFUSED)
+    finally:
+        RUNS.update(runs)
+    assert not later.interrupted
+    ranks = {trial.candidate: trial for trial in later.trials}
+    assert ranks[FASTER].looks >= 1
+    assert ranks[ALSO_FASTER].detail == f"the same code as {FASTER}"
+    assert ranks[REFUSED].rank == "impossible"
+    begun = ranks[FASTER].looks
+    ended = {trial.candidate: trial for trial in tried(FASTER, budget=0.001).trials}
+    assert ended[FASTER].looks == begun, "what is known is not measured again"
+    assert len(from_json(TrialsIndex, json.loads(later.path.read_text())).trials) == len(later.trials)
+
+
+@pytest.mark.compiles
+def test_what_is_known_stays_where_another_candidate_is_tried(here: Path) -> None:
+    tried(EQUAL)
+    others = tried(FASTER, timed=False)
+    assert [trial.candidate for trial in others.trials] == [FASTER]
+    known = from_json(TrialsIndex, json.loads(others.path.read_text())).trials
+    assert {trial.candidate for trial in known} == {EQUAL, FASTER}
+
+
+@pytest.mark.compiles
+def test_a_cut_file_of_trials_is_refused_and_left(here: Path) -> None:
+    path = tried(EQUAL).path
+    path.write_text(path.read_text()[:40])
+    with pytest.raises(ip.ProbeError, match=r"probe_whatif\.json cannot be read"):
+        tried(EQUAL)
+    assert len(path.read_text()) == 40
 
 
 @pytest.mark.compiles

@@ -37,12 +37,16 @@ def candidates_of(graphs: Iterable[CompiledGraph]) -> tuple[Candidate, ...]:
             scope = graph.name if len(graphs) > 1 else None
             turned = flips_of_decision(graph, cause.decision)
             flips.update(dict.fromkeys(replace(flip, graph=scope) for flip in turned))
-    slow = [pair for pair in settings if any(word in pair[0] for word in _SLOW)]
-    return (
-        *(Candidate(settings=(pair,)) for pair in settings if pair not in slow),
+    offered = [
+        *(Candidate(settings=(pair,)) for pair in settings),
         *(Candidate(flips=(flip,)) for flip in flips),
-        *(Candidate(settings=(pair,)) for pair in slow),
-    )
+    ]
+    return tuple(sorted(offered, key=times_code))  # stable: all else stays in order
+
+
+def times_code(candidate: Candidate) -> bool:
+    """Whether inductor times code while it compiles a candidate: nothing else may run beside it then."""
+    return any(word in name for name, _ in candidate.settings for word in _SLOW)
 
 
 def asked_changes(
