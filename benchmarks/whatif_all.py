@@ -1,0 +1,260 @@
+"""What does inductor leave on the table? `probe whatif --try-all` for every case of the scenarios.
+
+    python benchmarks/whatif_all.py compile OUT [--device cpu|cuda] [--only TEXT ...] [--jobs N]
+    python benchmarks/whatif_all.py time OUT [--budget SECONDS] [--only TEXT ...] [--pinned CORES]
+    python benchmarks/whatif_all.py nothing OUT [--graphs 20] [--candidates 200] [--only TEXT ...]
+    python benchmarks/whatif_all.py table OUT
+
+`compile` dumps each case, and every candidate of it that `--try-all` would try; N cases at once. `time`
+checks and times what has other code than the case as it is, alone, for at most `--budget` seconds each
+case, and goes on where it was stopped; with `--pinned` each case has a core of its own, which is for C++
+kernels of one thread on a machine with many. `table` prints a row for each case, and a line for each
+gain.
+
+`nothing` is the proof that no gain is invented: candidates that change nothing (settings of which torch makes
+the same code) are not timed by `probe whatif`; here they are, as if their code were other code, the same way
+and judged by the same rules. How many of them are called a gain?
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import sys
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import inductor_probe as ip
+from inductor_probe.api import candidates as trying
+from inductor_probe.api.baseline import as_it_is
+from inductor_probe.errors import NotFoundError, ProbeError
+from inductor_probe.model.bench import BenchSettings
+from inductor_probe.model.whatif import WHATIF_NAME, Candidate, Trial
+from inductor_probe.store.trials import read_trials
+
+ROOT = Path(__file__).parents[1]
+LABEL = "a"
+ON_GPU = "cuda_"
+MOST_S = 10_000.0
+WITHOUT_EFFECT = tuple(
+    Candidate(settings=((f"inductor.{name}", value),))
+    for name, value in (
+        ("triton.autotune_pointwise", "False"),
+        ("triton.persistent_reductions", "False"),
+        ("triton.prefer_nd_tiling", "True"),
+        ("triton.max_tiles", "1"),
+        ("max_autotune_gemm_search_space", "EXHAUSTIVE"),
+        ("conv_1x1_as_mm", "True"),
+        ("shape_padding", "False"),
+        ("b2b_gemm_pass", "True"),
+        ("aot_inductor.debug_compile", "True"),
+        ("triton.dense_indexing", "True"),
+    )
+)
+"""Settings that govern what no graph for a CPU without matrix products has: their code is the same."""
+
+
+def cases(device: str, only: Sequence[str]) -> Iterator[tuple[Path, str]]:
+    """Yield each scenario of the project with the name of a case for the device."""
+    sys.path.insert(0, str(ROOT / "scenarios"))
+    for script in sorted((ROOT / "scenarios").glob("check_*.py")):
+        for case in importlib.import_module(script.stem).scenario.cases:
+            name = f"{script.stem}::{case}"
+            if case.startswith(ON_GPU) == (device == "cuda") and (
+                not only or any(text in name for text in only)
+            ):
+                yield script, case
+
+
+def place(out: Path, script: Path, case: str) -> Path:
+    """Return the folder of a case."""
+    return out / f"{script.stem}-{case}"
+
+
+def run_of(folder: Path) -> ip.Run | None:
+    """Go to the folder of a case, and return its run as it is; None where there is none."""
+    os.chdir(folder)
+    try:
+        return ip.open_run(LABEL)
+    except NotFoundError:
+        return None
+
+
+def compiled(out: Path, script: Path, case: str) -> str:
+    """Dump a case and its candidates; return what there is to time."""
+    folder = place(out, script, case)
+    folder.mkdir(parents=True, exist_ok=True)
+    run = run_of(folder) or ip.dump(script, cases=[case], label=LABEL, out=folder)
+    trials = tried(run, MOST_S, timed=False)
+    return f"{len(trials.trials)} trials, {sum(trial.rank == 'not-tried' for trial in trials.trials)} to time"
+
+
+def timed(out: Path, budget: float, core: Any, script: Path, case: str) -> str:
+    """Time the candidates of a case that were compiled; on a core of its own, if one is given."""
+    folder = place(out, script, case)
+    run = run_of(folder)
+    if run is None:
+        return "not dumped"
+    number = core.get() if core is not None else None
+    if number is not None:
+        os.sched_setaffinity(0, {number})
+    try:
+        trials = tried(run, budget)
+    finally:
+        if number is not None:
+            core.put(number)
+    return ", ".join(f"{count} {rank}" for rank, count in Counter(one.rank for one in trials.trials).items())
+
+
+def tried(run: ip.Run, budget: float, *, timed: bool = True) -> ip.Trials:
+    """Try all candidates of a run."""
+    return trying.try_candidates(
+        run, ip.candidates_of(run), as_it_is(run), ip.Run, BenchSettings(), budget=budget, timed=timed
+    )
+
+
+def each(work: Callable[[Path, str], str], chosen: Iterable[tuple[Path, str]], jobs: int) -> None:
+    """Do the work for each case, several at once; print a line as each is done. A failure ends no other."""
+    chosen = list(chosen)
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        begun = {pool.submit(guarded, work, *case): case for case in chosen}
+        begin = time.monotonic()
+        for number, done in enumerate(as_completed(begun), 1):
+            script, case = begun[done]
+            spent = time.monotonic() - begin
+            print(
+                f"{number}/{len(chosen)} {spent:4.0f} s  {script.stem}::{case}: {done.result()}", flush=True
+            )
+
+
+def guarded(work: Callable[[Path, str], str], script: Path, case: str) -> str:
+    """Return what came of a case; why, where it failed."""
+    try:
+        return work(script, case)
+    except ProbeError as error:
+        return f"FAILED: {error.message}"
+    except Exception:
+        return f"FAILED: {traceback.format_exc()}"
+
+
+def nothing(out: Path, graphs: int, most: int, only: Sequence[str]) -> None:
+    """Time candidates whose code is that of the case as it is, and count the gains among them."""
+    not_timed = trying.why_not_timed
+
+    def times_the_same(*sides: Any) -> Any:
+        answer = not_timed(*sides)
+        return None if answer is not None and answer.not_timed == "same-code" else answer
+
+    trying.why_not_timed = times_the_same
+    trying._digest = lambda graph: str(graph.path)  # each stands for code of its own
+    trials: list[Trial] = []
+    for script, case in cases("cpu", only):
+        folder = place(out, script, case)
+        folder.mkdir(parents=True, exist_ok=True)
+        if not graphs or len(trials) >= most:
+            break
+        run = run_of(folder) or ip.dump(script, cases=[case], label=LABEL, out=folder)
+        if len(run.graphs) != 1:
+            continue
+        found = trying.try_candidates(
+            run, WITHOUT_EFFECT, as_it_is(run), ip.Run, BenchSettings(), budget=600.0, again=True
+        ).trials
+        trials += found
+        graphs -= 1
+        ranks = Counter(trial.rank for trial in found)
+        print(f"{script.stem}::{case}: {dict(ranks)}", flush=True)
+    (out / "nothing.json").write_text(
+        json.dumps([row(trial) for trial in trials], indent=1), encoding="utf-8"
+    )
+    timed_ones = [trial for trial in trials if trial.ratio is not None]
+    ratios = sorted(trial.ratio for trial in timed_ones if trial.ratio is not None)
+    print(f"{len(trials)} candidates that change nothing: {dict(Counter(trial.rank for trial in trials))}")
+    if ratios:
+        print(f"ratios of the {len(ratios)} that were timed: {ratios[0]:.4f} to {ratios[-1]:.4f}, ", end="")
+        print(f"median {ratios[len(ratios) // 2]:.4f}")
+
+
+def row(trial: Trial) -> dict[str, Any]:
+    """Return a trial as JSON."""
+    return {"candidate": str(trial.candidate), "graph": trial.graph, "rank": trial.rank,
+            "ratio": trial.ratio, "low": trial.low, "high": trial.high, "looks": trial.looks}  # fmt: skip
+
+
+def table(out: Path) -> None:
+    """Print a row for each case, with the number of candidates of each rank and the best gain."""
+    print("| case | gains | undecided | no change | losses | wrong | impossible | not tried | the best |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    total: Counter[str] = Counter()
+    gains: list[tuple[str, Trial]] = []
+    for folder in sorted(path for path in out.iterdir() if path.is_dir()):
+        run = run_of(folder)
+        if run is None or not (run.path / WHATIF_NAME).exists():
+            continue
+        trials = read_trials(run.path, margin=BenchSettings().margin, threads=BenchSettings().threads)
+        counts = Counter(trial.rank for trial in trials)
+        total.update(counts)
+        found = [trial for trial in trials if trial.rank == "gain"]
+        best = min(found, key=lambda trial: trial.ratio or 1, default=None)
+        name = folder.name.replace("-", "::", 1)
+        gains += [(name, trial) for trial in found if not trial.detail]
+        numbers = " | ".join(str(counts[rank]) for rank in ORDER)
+        print(f"| {name} | {numbers} | {f'{best.candidate}: {speed(best)}' if best else ''} |")
+    print("| all | " + " | ".join(str(total[rank]) for rank in ORDER) + " | |")
+    print()
+    for name, trial in gains:
+        print(f"- {name}{f' ({trial.graph})' if trial.graph else ''}: {trial.line}")
+
+
+ORDER = ("gain", "undecided", "no-change", "loss", "wrong", "impossible", "not-tried")
+
+
+def speed(trial: Trial) -> str:
+    """Return how many times as fast a candidate is, with its interval."""
+    ratio, low, high = (number or float("nan") for number in (trial.ratio, trial.low, trial.high))
+    return f"{1 / ratio:.2f}x ({1 / high:.2f} to {1 / low:.2f})"
+
+
+def main() -> None:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("what", choices=("compile", "time", "nothing", "table"))
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--only", action="append", default=[], help="cases with this text in their names")
+    parser.add_argument("--jobs", type=int, default=1, help="cases that are compiled at once")
+    parser.add_argument("--budget", type=float, default=60.0, help="seconds for each case")
+    parser.add_argument("--pinned", type=int, default=0, help="cores, each with a case of its own")
+    parser.add_argument("--graphs", type=int, default=20)
+    parser.add_argument("--candidates", type=int, default=200)
+    options = parser.parse_args()
+    out = options.out.resolve()
+    out.mkdir(parents=True, exist_ok=True)
+    chosen = cases(options.device, options.only)
+    if options.what == "compile":
+        each(partial(compiled, out), chosen, options.jobs)
+    elif options.what == "time":
+        cores = None
+        if options.pinned:
+            cores = get_context("spawn").Manager().Queue()  # a pool's workers cannot inherit a plain one
+            for number in range(options.pinned):
+                cores.put(number)
+        each(partial(timed, out, options.budget, cores), chosen, options.pinned or 1)
+    elif options.what == "nothing":
+        nothing(out, options.graphs, options.candidates, options.only)
+    else:
+        table(out)
+
+
+if __name__ == "__main__":
+    main()
