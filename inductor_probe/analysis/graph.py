@@ -152,10 +152,13 @@ class GraphIndex:
         pre, post: the nodes before fusion and after, as in `CompiledGraph`.
         nodes: those that code was generated for: `post`, or else `pre`.
         before: those that fusion began with: `pre`, or else `post`.
+        subgraphs: the names of its subgraphs, the longest first.
     """
 
     def __init__(self, graph: CompiledGraph) -> None:
         self._code: OutputCode | None = graph.code
+        names = [function.name for function in self._code.subgraphs] if self._code else []
+        self.subgraphs = tuple(sorted(names, key=len, reverse=True))
         self._fx = graph.fx
         self.pre = NodeIndex(graph.pre)
         self.post = NodeIndex(graph.post)
@@ -174,7 +177,7 @@ class GraphIndex:
 
     @cached_property
     def fx(self) -> dict[str, FxNode]:
-        """The nodes of the FX graph that was lowered, without its inputs."""
+        """The nodes of the FX graph that was lowered and of its subgraphs, without inputs."""
         return {node.name: node for node in self._fx.nodes} if self._fx else {}
 
     def source(self, fx: str) -> SourceLine | None:
@@ -209,12 +212,27 @@ class GraphIndex:
         return frozenset(self.nodes.returned)
 
     @cached_property
+    def returned_by(self) -> dict[str, frozenset[str]]:
+        """By subgraph, the buffers that it returns."""
+        return {
+            part.name: frozenset(buffer_in(text) for text in part.returns if _NAME.match(text))
+            for part in (self._code.subgraphs if self._code else ())
+        }
+
+    @cached_property
     def _older(self) -> dict[str, str]:
         return {
             item.name: item.of
             for item in (self._code.allocations if self._code else ())
             if item.of is not None and item.kind in _SAME_MEMORY
         }
+
+    def subgraph(self, name: str) -> str | None:
+        """Return the subgraph that a node or buffer is of; None for the graph's own.
+
+        `GraphLowering.qualify_name` puts the name of the subgraph before each: `true_graph_0_buf0`.
+        """
+        return next((part for part in self.subgraphs if name.startswith(f"{part}_")), None)
 
     def memory_names(self, buffer: str) -> tuple[str, ...]:
         """Return `buffer` and those whose memory it has, latest first: `buf3 = buf1; del buf1  # reuse`."""

@@ -8,7 +8,7 @@ from typing import Literal
 
 from inductor_probe.analysis.access import accesses, touched
 from inductor_probe.analysis.generated_access import GeneratedAccesses
-from inductor_probe.analysis.graph import index_of, once_per_graph
+from inductor_probe.analysis.graph import GraphIndex, index_of, once_per_graph
 from inductor_probe.analysis.layout_remarks import with_remarks
 from inductor_probe.analysis.links import links
 from inductor_probe.analysis.memory_format import memory_format, size_bytes
@@ -69,7 +69,7 @@ def _rows(graph: CompiledGraph, buffers: Collection[str] | None) -> dict[str, La
     linked = links(graph)
     index = index_of(graph)
     rows = {
-        name: _row(graph, draft, index.returned, linked)
+        name: _row(graph, draft, index, linked)
         for name, draft in _drafts(graph, linked, buffers).items()
         if not buffers or name in buffers or draft.reads or draft.writes
     }
@@ -107,10 +107,12 @@ class _Draft:
             self.evidence.append(Evidence(fact, span))
 
 
-def _row(graph: CompiledGraph, draft: _Draft, returned: frozenset[str], linked: Links) -> LayoutRow:
+def _row(graph: CompiledGraph, draft: _Draft, index: GraphIndex, linked: Links) -> LayoutRow:
     described = memory_format(draft.layout)
     size = size_bytes(draft.layout)
     symbols = used_symbols(graph, size)
+    subgraph = index.subgraph(draft.name)
+    returned = index.returned_by.get(subgraph, frozenset()) if subgraph else index.returned
     role: Literal["input", "output", "intermediate"] = "output" if draft.name in returned else "intermediate"
     link = linked.nodes.get(draft.producer or "")
     return LayoutRow(
@@ -131,6 +133,7 @@ def _row(graph: CompiledGraph, draft: _Draft, returned: frozenset[str], linked: 
         local=draft.local,
         packing=draft.packing,
         evidence=tuple(draft.evidence),
+        subgraph=subgraph,
     )
 
 
@@ -145,7 +148,11 @@ def _drafts(graph: CompiledGraph, linked: Links, buffers: Collection[str] | None
     allocations = graph.code.allocations if graph.code else ()
     # Symbolic sizes are inputs without an allocation.
     drafts = {item.name: _Draft(item.name) for item in allocations if item.kind == "input"}
+    inputs = {item.name: item.inputs for item in graph.code.subgraphs} if graph.code else {}
     for leaf in leaves:
+        for name in inputs.pop(index.subgraph(leaf.name) or "", ()):
+            if name in index.nodes.layouts:
+                drafts.setdefault(name, _Draft(name))
         for buffer in leaf.outputs:
             draft = drafts.setdefault(buffer.name, _Draft(buffer.name))
             draft.producer = leaf.name

@@ -13,6 +13,7 @@ from inductor_probe.analysis.graph import GraphIndex, buffer_in, index_of, once_
 from inductor_probe.analysis.linking.computed import Computed, FxLinks, buffer_origins, link_fx
 from inductor_probe.analysis.linking.fx_index import fx_index
 from inductor_probe.analysis.linking.kernel_fx import kernel_fx
+from inductor_probe.analysis.linking.provenance import of_subgraph
 from inductor_probe.analysis.linking.steps import NodeStep, node_runs, read_steps
 from inductor_probe.analysis.operators import operator
 from inductor_probe.model.autotuning import TemplateChoice, Tuning
@@ -29,9 +30,12 @@ _BUFFER_NAMES = ("buf", "arg", "primals", "_")
 @once_per_graph
 def links(graph: CompiledGraph) -> Links:
     """Link every unfused node of `graph`."""
-    recorded = {origin.buffer: origin for origin in (graph.record.origins if graph.record else ())}
     index = index_of(graph)
-    runs = node_runs(index.nodes, read_steps(graph.code))
+    recorded = {
+        origin.buffer: of_subgraph(origin, index.subgraph(origin.buffer), index.fx)
+        for origin in (graph.record.origins if graph.record else ())
+    }
+    runs = node_runs(index.nodes, read_steps(graph.code), index.subgraph)
     fx = fx_index(graph)
     linked = link_fx(graph, fx, runs, recorded) if fx else FxLinks({}, {}, {})
     nodes = {

@@ -75,6 +75,7 @@ def _rows(graph: CompiledGraph, nodes: NodeIndex) -> tuple[NodeRow, ...]:
                 ),
                 users=tuple(dict.fromkeys(users)),
                 device=leaf.device,
+                subgraph=index.subgraph(leaf.name),
                 span=leaf.span,
             )
         )

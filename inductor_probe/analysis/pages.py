@@ -66,7 +66,7 @@ def graph_page(graph: CompiledGraph, summary: GraphSummary) -> GraphPage:
     """Return a graph in outline; `summary` is its row in the run's."""
     index = index_of(graph)
     buffers = outlines(graph)
-    inputs = tuple(row for row in buffers if row.role == "input")
+    inputs = tuple(row for row in buffers if row.role == "input" and row.subgraph is None)
     names = {row.buffer for row in inputs}
     return GraphPage(
         graph=graph.name,

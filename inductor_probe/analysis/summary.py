@@ -13,10 +13,10 @@ from inductor_probe.analysis.layouts import layouts, outlines
 from inductor_probe.analysis.memory_format import size_bytes
 from inductor_probe.analysis.run_remarks import run_remarks, unfinished, why_empty
 from inductor_probe.analysis.symbols import recorded, used_symbols
-from inductor_probe.model.code import CppFacts
+from inductor_probe.model.code import Allocation, CppFacts, ExternCall, Launch
 from inductor_probe.model.debug_dir import CompiledGraph, DebugDir
 from inductor_probe.model.remark import Remark, by_cost
-from inductor_probe.model.runs import GraphSummary, NextStep, RunSummary
+from inductor_probe.model.runs import GraphSummary, NextStep, RunSummary, SubgraphSummary
 from inductor_probe.model.span import Problem
 
 _MOST_STEPS = 2
@@ -59,7 +59,29 @@ def _graph_summary(graph: CompiledGraph) -> GraphSummary:
         recorded_bytes=recorded(total, used_symbols(graph, total)),
         remarks=tuple(sorted(_remarks(graph), key=by_cost)),
         problems=graph.problems,
+        subgraphs=tuple(_subgraphs(graph)),
     )
+
+
+def _subgraphs(graph: CompiledGraph) -> Iterator[SubgraphSummary]:
+    index, code = index_of(graph), graph.code
+    for part in code.subgraphs if code else ():
+
+        def within(place: Launch | ExternCall | Allocation, name: str = part.name) -> bool:
+            line = place.span.first if place.span else 0
+            return code is not None and code.subgraph_at(line) == name
+
+        kernels = dict.fromkeys(launch.kernel for launch in code.launches if within(launch)) if code else {}
+        allocated = [item for item in code.allocations if item.kind == "new" and within(item)] if code else []
+        sizes = (size_bytes(item.layout) for item in allocated)
+        yield SubgraphSummary(
+            name=part.name,
+            nodes=sum(index.subgraph(top.name) == part.name for top in graph.nodes),
+            kernels=tuple(Counter(index.kernels[name].backend for name in kernels).items()),
+            externs=sum(map(within, code.externs)) if code else 0,
+            buffers=len(allocated),
+            buffer_bytes=dims_sum(size for size in sizes if size is not None),
+        )
 
 
 def _remarks(graph: CompiledGraph) -> Iterator[Remark]:

@@ -21,12 +21,13 @@ from inductor_probe.capture import flips, recorders, targets, torch_settings
 from inductor_probe.capture.compiler_logs import ARTIFACTS, TUNERS, LimitHandler, attach, keep
 from inductor_probe.capture.events import EventLog
 from inductor_probe.capture.process import ChildOptions
-from inductor_probe.capture.recorder import Recorder
+from inductor_probe.capture.recorder import Recorder, subgraph_name
 from inductor_probe.capture.recorders.decision_log import DecisionLog
 from inductor_probe.capture.torch_places import wrap
 from inductor_probe.machine.targets import find_gpu_target
 from inductor_probe.model.manifest import LOGS_DIR
 
+_IR_FILES = ("ir_pre_fusion", "ir_post_fusion")
 _COMPILING = ("entire_frame_compile", "entire_backward_compile")
 """What dynamo calls the phases that together are all of compiling: torch/_dynamo/utils.py."""
 
@@ -108,6 +109,19 @@ def _see_graphs(debug: Any, recorder: Recorder) -> None:
     wrap(debug, "DebugContext.__exit__", _then(recorder.graph_closed))
     wrap(debug, "DebugFormatter.fx_graph", _then(recorder.graph_written))
     wrap(debug, "DebugFormatter.ir_post_fusion", _then(recorder.graph_fused))
+    wrap(debug, "DebugContext.fopen", apart)
+
+
+def apart(fopen: Callable[..., Any]) -> Callable[..., Any]:
+    """Let the IR of a subgraph go to a file of its own: torch writes each over that of the graph."""
+
+    def fopen_apart(self: Any, filename: str, *args: Any, **kwargs: Any) -> Any:
+        kind, _, ending = filename.rpartition(".")
+        if kind in _IR_FILES and (name := subgraph_name()):
+            filename = f"{kind}.{name}.{ending}"
+        return fopen(self, filename, *args, **kwargs)
+
+    return fopen_apart
 
 
 def _see_first_calls(output_code: Any, recorder: Recorder) -> None:

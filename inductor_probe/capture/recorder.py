@@ -43,6 +43,16 @@ def _debug_folder() -> str | None:
     return getattr(virtualized.V.debug, "_path", None) if virtualized is not None else None
 
 
+def subgraph_name() -> str | None:
+    """Return the name of the subgraph that inductor is compiling now, None for a graph itself.
+
+    `GraphLowering.name` is set for subgraphs, and for a choice that autotuning compiles to time it.
+    """
+    virtualized: Any = sys.modules.get("torch._inductor.virtualized")
+    name = getattr(virtualized.V.graph, "name", None) if virtualized is not None else None
+    return name if isinstance(name, str) and name.isidentifier() else None
+
+
 def _never_fails(
     method: Callable[Concatenate[Recorder, _Args], None],
 ) -> Callable[Concatenate[Recorder, _Args], None]:

@@ -223,7 +223,9 @@ class History:
                 origins = [
                     BufferOrigin(buffer, node, tuple(names)) for buffer, node, names in event["origins"]
                 ]
-                self._update(event["path"], origins=tuple(origins))
+                record = self.graphs.get(event["path"])  # torch shows those of each subgraph by themselves
+                known = record.origins if record else ()
+                self._update(event["path"], origins=(*known, *origins))
             case "inputs":
                 self._update(event["path"], inputs=tuple(map(_input_fact, event["inputs"])))
             case "constants":

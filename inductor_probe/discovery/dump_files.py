@@ -22,7 +22,7 @@ BENCH_NAME = "output_code_bench.py"
 
 _GRAPH = r"[^/]+__[^/]*_\d+\.\d+"
 _GRAPH_FILE = (
-    r"ir_(?:pre|post)_fusion\.txt|fx_graph_(?:runnable|readable|transformed)\.py|output_code\.(?:py|cpp)|"
+    r"ir_(?:pre|post)_fusion(?:\.\w+)?\.txt|fx_graph_(?:runnable|readable|transformed)\.py|output_code\.(?:py|cpp)|"
     r"inductor_\w+\.json|(?:debug|info)\.log|(?:orig_fx_)?graph_diagram\.\w+|compile\.(?:prof|stats)|"
     rf"autotuning_result_json_list\.txt|{re.escape(DECISIONS_NAME)}"
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, TypeAlias
@@ -143,6 +144,7 @@ class LoopNest:
         return tuple(first.values())
 
 
+_PARTITION = re.compile(r"partition_\d+")
 _WIDTHS = {"long": "int64", "int64_t": "int64", "int": "int32", "int32_t": "int32"}
 
 
@@ -328,13 +330,14 @@ class Allocation:
     Attributes:
         name: the buffer.
         kind: `new`, `reuse` (takes over `of`), `view` (`reinterpret_tensor` of `of`), `alias`, `input`,
-            `constant` (of the module, set when it is loaded), or `copy` (of an input that is not aligned).
+            `argument` (input of a subgraph or partition), `constant` (of the module, set when it is loaded),
+            or `copy` (of an input that is not aligned).
         layout: size, stride, dtype and device as far as the statement has them; kind `Allocation` or `Input`.
         of: the buffer whose memory it is, where it is not new.
     """
 
     name: str
-    kind: Literal["new", "reuse", "view", "alias", "input", "constant", "copy"]
+    kind: Literal["new", "reuse", "view", "alias", "input", "argument", "constant", "copy"]
     layout: BufferLayout | None
     of: str | None = None
     span: Span | None = field(default=None, compare=False)
@@ -349,6 +352,25 @@ class SizeSymbol:
     span: Span = field(compare=False)
 
 
+@dataclass(frozen=True, slots=True)
+class WrapperFunction:
+    """A function of the wrapper beside its entry: a subgraph (a branch of a conditional, the body of a loop),
+    or a partition, which is a piece of the graph itself.
+
+    `inputs` and `returns` are like those of `OutputCode`.
+    """
+
+    name: str
+    inputs: tuple[str, ...]
+    returns: tuple[str, ...]
+    span: Span = field(compare=False)
+
+    @property
+    def is_subgraph(self) -> bool:
+        """Whether it is a subgraph: partitions are called `partition_0` (`codegen_partition_call`)."""
+        return not _PARTITION.fullmatch(self.name)
+
+
 @dataclass(frozen=True)
 class OutputCode:
     """What `output_code.py` says.
@@ -358,7 +380,7 @@ class OutputCode:
         inputs: names of the graph's inputs in calling order, symbolic sizes among them.
         returns: texts of the returned values in order. symbols: sizes that the wrapper names, in order.
         functions: functions of the wrapper beside its entry: partitions, branches of conditionals, bodies
-            of loops. What they launch and allocate is listed with the rest.
+            of loops, in order. What they launch and allocate is listed with the rest.
     """
 
     entry: str | None
@@ -369,8 +391,18 @@ class OutputCode:
     allocations: tuple[Allocation, ...]
     returns: tuple[str, ...]
     symbols: tuple[SizeSymbol, ...] = ()
-    functions: tuple[str, ...] = ()
+    functions: tuple[WrapperFunction, ...] = ()
     problems: tuple[Problem, ...] = ()
+
+    @property
+    def subgraphs(self) -> tuple[WrapperFunction, ...]:
+        """The functions that are subgraphs."""
+        return tuple(function for function in self.functions if function.is_subgraph)
+
+    def subgraph_at(self, line: int) -> str | None:
+        """Return the subgraph whose function has a line, None for the graph itself."""
+        functions = self.subgraphs
+        return next((part.name for part in functions if part.span.first <= line <= part.span.last), None)
 
     def kernel(self, name: str) -> Kernel | None:
         """Return the kernel called `name`."""

@@ -29,12 +29,18 @@ class FxNode:
 
 @dataclass(frozen=True)
 class FxGraph:
-    """The graph's nodes in order, its inputs and the names of what it returns (None for a None output)."""
+    """The graph's nodes in order, its inputs and the names of what it returns (None for a None output).
+
+    Nodes of subgraphs (branches of `cond`, bodies of loops) follow, with the name of their subgraph before
+    their own as inductor puts it before what it makes of them: `true_graph_0_add`. `subgraph_inputs` are what
+    those take.
+    """
 
     inputs: tuple[FxNode, ...]
     nodes: tuple[FxNode, ...]
     outputs: tuple[str | None, ...]
     problems: tuple[Problem, ...] = ()
+    subgraph_inputs: tuple[FxNode, ...] = ()
 
     def node(self, name: str) -> FxNode | None:
         """Return the node called `name`."""

@@ -67,6 +67,7 @@ class NodeRow:
         reductions: kinds, in order: `sum`, `welford_reduce`.
         effects: what it does to memory of other buffers. store_modes: of its stores (`atomic_add`).
         users: nodes that use its buffers, and `OUTPUT`.
+        subgraph: whose node it is (`true_graph_0`), None for the graph's own.
     """
 
     graph: str
@@ -88,6 +89,7 @@ class NodeRow:
     store_modes: tuple[str, ...] = ()
     users: tuple[str, ...] = ()
     device: str | None = None
+    subgraph: str | None = None
     span: Span | None = field(default=None, compare=False)
 
     @property

@@ -105,6 +105,18 @@ class RunsOutput(Output):
 
 
 @dataclass(frozen=True, slots=True)
+class SubgraphSummary:
+    """A branch of a conditional, the body of a loop, or a region, with what it has; `nodes` after fusion."""
+
+    name: str
+    nodes: int
+    kernels: tuple[tuple[str, int], ...]
+    externs: int
+    buffers: int
+    buffer_bytes: Dim
+
+
+@dataclass(frozen=True, slots=True)
 class GraphSummary:
     """One row of the table.
 
@@ -115,6 +127,7 @@ class GraphSummary:
         kernels: generated kernels by backend. externs: library calls.
         buffers, buffer_bytes: what the wrapper allocates, views and reuse not counted; text when symbolic.
         recorded_bytes: `buffer_bytes` with the sizes of the compile, where they are symbolic and recorded.
+        subgraphs: its subgraphs in the order of the code; what is in them counts for the graph, too.
         remarks: about its compile, layouts and kernels; hazards first, then most bytes at stake.
         problems: what could not be read of it.
     """
@@ -132,6 +145,7 @@ class GraphSummary:
     remarks: tuple[Remark, ...] = ()
     problems: tuple[Problem, ...] = ()
     recorded_bytes: int | None = None
+    subgraphs: tuple[SubgraphSummary, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

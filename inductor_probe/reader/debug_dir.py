@@ -16,10 +16,11 @@ from inductor_probe.files import LARGEST_BYTES, LARGEST_JSON, read_text
 from inductor_probe.model.debug_dir import CompiledGraph, DebugDir, FileRead, GraphDir
 from inductor_probe.model.decision import DECISIONS_NAME, Decisions
 from inductor_probe.model.fx import FxGraph
+from inductor_probe.model.ir import SchedulerNode
 from inductor_probe.model.manifest import MANIFEST_NAME, Manifest
 from inductor_probe.model.span import Problem
 from inductor_probe.reader.fx import PROVENANCE_FILES, parse_fx_graph, parse_provenance, parse_runnable
-from inductor_probe.reader.ir import IrFile, names_children, parse_ir, with_children
+from inductor_probe.reader.ir import names_children, parse_ir, with_children
 from inductor_probe.reader.output_code import parse_output_code
 from inductor_probe.reader.python_text import expressions_bounded, without_long_numbers
 from inductor_probe.store.decisions import parse_decisions
@@ -30,8 +31,10 @@ _GRAPH_NAME = re.compile(
     r"(?P<model>.+?)__(?:(?P<ids>\d+(?:_\d+)*)_(?P<kind>inference|forward|backward|joint))?_(?P<nth>\d+)\.(?P<k>\d+)"
 )
 _FX_FILE, _FX_BEFORE = "fx_graph_transformed.py", "fx_graph_readable.py"
-_BEFORE_FUSION = "ir_pre_fusion.txt"
-_GRAPH_FILES = ("ir_post_fusion.txt", _BEFORE_FUSION, "output_code.py", _FX_FILE, _FX_BEFORE)
+_BEFORE_FUSION, _AFTER_FUSION = "ir_pre_fusion.txt", "ir_post_fusion.txt"
+_CHOICE = "benchmark_"
+"""Begins the name of a graph that autotuning compiles to time it: see `SubgraphChoiceCaller`."""
+_GRAPH_FILES = (_AFTER_FUSION, _BEFORE_FUSION, "output_code.py", _FX_FILE, _FX_BEFORE)
 
 # `probe bench-kernel` writes a bench file and its results beside what torch wrote.
 _BENCH = "output_code_bench."
@@ -128,11 +131,10 @@ def read_graph(folder: GraphDir, manifest: Manifest | None = None, *, earlier: b
     they are read only where the later ones are missing.
     """
     reader = _GraphReader(folder.path)
-    nothing = IrFile((), ())
-    post = reader.read("ir_post_fusion.txt", parse_ir) or nothing
+    post = reader.nodes(_AFTER_FUSION)
     # They stand in for those after it, or for the nodes in fused ones that only name them.
-    needs_pre = earlier or not post.nodes or names_children(post.nodes)
-    pre = (reader.read(_BEFORE_FUSION, parse_ir) if needs_pre else None) or nothing
+    needs_pre = earlier or not post or names_children(post)
+    pre = reader.nodes(_BEFORE_FUSION) if needs_pre else ()
     code = reader.read("output_code.py", parse_output_code)
     fx, before = reader.fx_graphs(earlier=earlier)
     runnable = reader.read("fx_graph_runnable.py", parse_runnable)
@@ -144,15 +146,15 @@ def read_graph(folder: GraphDir, manifest: Manifest | None = None, *, earlier: b
     return CompiledGraph(
         folder=folder,
         torch_version=runnable.torch_version if runnable else None,
-        pre=pre.nodes,
-        post=with_children(post.nodes, pre.nodes),
+        pre=pre,
+        post=with_children(post, pre),
         code=code,
         fx=fx or before,
         record=manifest.graph(folder.name) if manifest else None,
         fx_before=before,
         provenance=provenance[0] if provenance else None,
         runnable=runnable,
-        nodes_before=len(pre.nodes) if needs_pre else reader.count_nodes(_BEFORE_FUSION),
+        nodes_before=len(pre) if needs_pre else reader.count_nodes(_BEFORE_FUSION),
         files=tuple(reader.files),
         problems=tuple(reader.problems),
         read_decisions=partial(read_decisions_of, folder),
@@ -180,8 +182,7 @@ def with_earlier(graph: CompiledGraph) -> CompiledGraph:
     done = {file.path.name for file in graph.files}
     pre, before = graph.pre, graph.fx_before
     if graph.post and _BEFORE_FUSION not in done:
-        found = reader.read(_BEFORE_FUSION, parse_ir)
-        pre = found.nodes if found else ()
+        pre = reader.nodes(_BEFORE_FUSION)
     if _FX_BEFORE not in done and (graph.folder.path / _FX_BEFORE).exists():
         before = reader.read(_FX_BEFORE, parse_fx_graph)
     return replace(
@@ -233,9 +234,21 @@ class _GraphReader:
 
     def count_nodes(self, name: str) -> int:
         """Count the nodes of an IR file, which stand with empty lines between them, without reading them."""
-        path = self.path / name
-        text = "" if leads_to(path, self.path.parent.parent) else _part(lambda: read_text(path), [], "")
-        return sum(1 for block in text.split("\n\n\n") if not block.isspace() and block)
+        paths = [self.path / name, *self._of_subgraphs(name)]
+        paths = [path for path in paths if not leads_to(path, self.path.parent.parent)]
+        texts = [_part(partial(read_text, path), [], "") for path in paths]
+        return sum(1 for text in texts for block in text.split("\n\n\n") if not block.isspace() and block)
+
+    def nodes(self, name: str) -> tuple[SchedulerNode, ...]:
+        """Read the nodes of the graph from an IR file, then those of its subgraphs, each from its own."""
+        names = [name, *(path.name for path in self._of_subgraphs(name))]
+        return tuple(node for part in names if (file := self.read(part, parse_ir)) for node in file.nodes)
+
+    def _of_subgraphs(self, name: str) -> list[Path]:
+        """Return `ir_post_fusion.true_graph_0.txt` and the like, which `probe dump` keeps."""
+        start, _, ending = name.rpartition(".")
+        paths: list[Path] = _part(lambda: sorted(self.path.glob(f"{start}.*.{ending}")), [], [])
+        return [path for path in paths if not path.name.startswith(f"{start}.{_CHOICE}")]
 
     def fx_graphs(self, *, earlier: bool) -> tuple[FxGraph | None, FxGraph | None]:
         """Read the FX graph after inductor's passes, and the one before: a dump with one of them will do."""

@@ -18,6 +18,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from inductor_probe.backends.brackets import split_arguments
@@ -40,21 +41,25 @@ _OPERATOR = re.compile(r"[\w.]+ (?P<operator>[-+*/%<>=!&|^]+) [\w.]+|(?P<sign>[-
 _USED = re.compile(r"(?<![\w.'\"])[A-Za-z_]\w*")
 _RETURN = re.compile(r"\s+return (?P<value>.*)")
 # A class with anything for a name (`class <lambda>(torch.nn.Module):`), or a comment.
-_FRAME = re.compile(r"\s*(?:class .+\(torch\.nn\.Module\):|#.*|\"\"\".*)")
+_CLASS = re.compile(r"(?P<indent>\s*)class (?P<name>.+)\(torch\.nn\.Module\):")
+_COMMENT = re.compile(r"\s*(?:#|\"\"\").*")
 
 
 def parse_fx_graph(text: str, path: Path) -> FxGraph:
     """Read the text of an FX graph; `path` is what spans name.
 
-    Of several modules in a file (branches of a conditional) the first is the graph; nodes of the others
-    follow its own.
+    Of several modules in a file (branches of a conditional, bodies of loops) the first is the graph; nodes of
+    the others follow its own, each called `<subgraph>_<name>`, as inductor calls what it makes of them
+    (`GraphLowering.qualify_name` in torch/_inductor/graph.py).
     """
     inputs: tuple[FxNode, ...] | None = None
     outputs: tuple[str | None, ...] | None = None
     nodes: list[FxNode] = []
+    subgraph_inputs: list[FxNode] = []
     problems: list[Problem] = []
     known: set[str] = set()
     source: SourceLine | None = None
+    modules = _Modules()
     for number, line in enumerate(text.split("\n"), start=1):
         if not line or line.isspace():
             source = None  # a comment speaks for the lines up to the next empty one
@@ -64,7 +69,7 @@ def parse_fx_graph(text: str, path: Path) -> FxGraph:
             returned = _outputs(match["value"])
             outputs = returned if outputs is None else outputs
         elif match := _NODE.fullmatch(line):
-            nodes.append(_node(match, source, known, Span(path, number, number)))
+            nodes.append(modules.qualified(_node(match, source, known, Span(path, number, number))))
             known.add(match["name"])
         elif match := _FORWARD.fullmatch(line):
             params = tuple(
@@ -75,13 +80,43 @@ def parse_fx_graph(text: str, path: Path) -> FxGraph:
                 if (param := _PARAM.fullmatch(part))
             )
             inputs = params if inputs is None else inputs
+            if modules.prefix:
+                subgraph_inputs.extend(map(modules.qualified, params))
+                known = set()  # a module uses its own names alone
             known.update(param.name for param in params)
-        elif not _FRAME.fullmatch(line):
+        elif match := _CLASS.fullmatch(line):
+            modules.enter(len(match["indent"]), match["name"])
+        elif not _COMMENT.fullmatch(line):
             problems.append(Problem(f"not understood: {shorten(line.strip())}", Span(path, number, number)))
             if len(problems) == MOST_PROBLEMS:
                 problems.append(too_many_problems(path, number + 1, text))
                 break
-    return FxGraph(inputs or (), tuple(nodes), outputs or (), tuple(problems))
+    return FxGraph(inputs or (), tuple(nodes), outputs or (), tuple(problems), tuple(subgraph_inputs))
+
+
+@dataclass(slots=True)
+class _Modules:
+    """The modules around a line, by their indentation: the branches of a conditional stand inside of it."""
+
+    around: list[tuple[int, str]] = field(default_factory=list)
+
+    def enter(self, indent: int, name: str) -> None:
+        """Note a line `class name(torch.nn.Module):`; the outermost is the graph itself."""
+        while self.around and self.around[-1][0] >= indent:
+            self.around.pop()
+        self.around.append((indent, f"{name}_" if self.around else ""))
+
+    @property
+    def prefix(self) -> str:
+        """What inductor puts before the names of the module that the line stands in."""
+        return "".join(prefix for _, prefix in self.around)
+
+    def qualified(self, node: FxNode) -> FxNode:
+        """Return `node` with the name of its subgraph before its own, and before those that it uses."""
+        if not (prefix := self.prefix):
+            return node
+        inputs = tuple(prefix + name for name in node.inputs)
+        return replace(node, name=prefix + node.name, inputs=inputs)
 
 
 def _node(line: re.Match[str], source: SourceLine | None, known: set[str], span: Span) -> FxNode:

@@ -59,7 +59,7 @@ def parse_output_code(text: str, path: Path) -> OutputCode:
     )
     for function in others:
         if not function.decorator_list:  # `@triton.jit`: a kernel of the user's, quoted in the wrapper
-            reader.function(function.body)
+            reader.function(function)
     if call is not None:
         reader.entry(call.body)
     else:
@@ -84,7 +84,7 @@ def parse_output_code(text: str, path: Path) -> OutputCode:
         allocations=tuple(reader.allocations.values()),
         returns=reader.returns,
         symbols=tuple(reader.symbols),
-        functions=tuple(function.name for function in others),
+        functions=tuple(reader.others),
         problems=tuple(problems),
     )
 

@@ -11,7 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from inductor_probe.model.code import Allocation, ExternCall, KernelComment, Launch, SizeSymbol
+from inductor_probe.model.code import (
+    Allocation,
+    ExternCall,
+    KernelComment,
+    Launch,
+    SizeSymbol,
+    WrapperFunction,
+)
 from inductor_probe.model.ir import LARGEST_DIM, BufferLayout, Dim, dim_of
 from inductor_probe.model.span import Problem, Span
 from inductor_probe.reader.kernel_comments import kernel_comment
@@ -48,12 +55,14 @@ class WrapperReader:
     kernels: frozenset[str]
     functions: frozenset[str] = frozenset()
     inputs: tuple[str, ...] = ()
+    arguments: set[str] = field(default_factory=set)
     launches: list[Launch] = field(default_factory=list)
     externs: list[ExternCall] = field(default_factory=list)
     allocations: dict[str, Allocation] = field(default_factory=dict)
     examples: dict[str, BufferLayout] = field(default_factory=dict)
     symbols: list[SizeSymbol] = field(default_factory=list)
     returns: tuple[str, ...] = ()
+    others: list[WrapperFunction] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     comments: dict[int, KernelComment | None] = field(default_factory=dict)
 
@@ -74,21 +83,34 @@ class WrapperReader:
                 case _:
                     self._statement(statement)
 
-    def function(self, body: list[ast.stmt]) -> None:
-        """Read the statements of another function; its arguments and returns are not the graph's."""
-        for statement in body:
+    def function(self, function: ast.FunctionDef) -> None:
+        """Read another function; its arguments and returns are not the graph's."""
+        inputs: tuple[str, ...] = ()
+        returns: tuple[str, ...] = ()
+        for statement in function.body:
             match statement:
-                case ast.Return() | ast.Assign(value=ast.Name(id="args")):
+                case ast.Assign(targets=[target], value=ast.Name(id="args")):
+                    elements = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
+                    inputs = tuple(map(text, elements))
+                    self.arguments.update(inputs)
+                case ast.Return(value=ast.Tuple(elts=elements) | ast.List(elts=elements)):
+                    returns = tuple(map(text, elements))
+                case ast.Return():
                     pass
                 case _:
                     self._statement(statement)
+        self.others.append(WrapperFunction(function.name, inputs, returns, self._span(function)))
+
+    def _block(self, body: list[ast.stmt]) -> None:
+        for statement in body:
+            self._statement(statement)
 
     def _statement(self, statement: ast.stmt) -> None:
         match statement:
             case ast.If(body=inner, orelse=other) | ast.While(body=inner, orelse=other):
-                self.function([*inner, *other])
+                self._block([*inner, *other])
             case ast.With(body=inner) | ast.For(body=inner):
-                self.function(inner)
+                self._block(inner)
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
                 self._assign(name, value, statement)
             case ast.Assign(targets=[ast.Tuple(elts=elements)], value=ast.Call() as call):
@@ -183,13 +205,15 @@ class WrapperReader:
     ) -> None:
         """`assert_size_stride` has the layout of an input, or of what a library kernel returned."""
         known = self.allocations.get(name)
-        if name in self.inputs:
+        if name in self.inputs or (known is None and name in self.arguments):
             layout = BufferLayout("Input", None, None, size, stride)
-            self._allocate(Allocation(name, "input", layout, None, span))
+            self._allocate(
+                Allocation(name, "input" if name in self.inputs else "argument", layout, None, span)
+            )
         elif known is None or known.layout is None:
-            kind, of = (known.kind, known.of) if known else ("new", None)
             layout = BufferLayout("Allocation", None, None, size, stride)
-            self._allocate(Allocation(name, kind, layout, of, span))
+            of = known.of if known else None
+            self._allocate(Allocation(name, known.kind if known else "new", layout, of, span))
 
     def example_inputs(self, function: ast.FunctionDef) -> None:
         """Read dtype and device of inputs: `arg0_1 = rand_strided(size, stride, device=..., dtype=...)`.

@@ -149,7 +149,8 @@ class Runner:
     code = parse_output_code(text, Path("output_code.py"))
     assert not code.problems
     assert code.entry == "Runner.call"
-    assert code.functions == ("partition_0",)
+    assert [(part.name, part.returns) for part in code.functions] == [("partition_0", ("buf0",))]
+    assert code.subgraphs == ()
     assert [(symbol.name, symbol.value) for symbol in code.symbols] == [
         ("s0", "arg0_1"),
         ("u0", "buf0.item()"),

@@ -230,7 +230,7 @@ OTHERS: list[tuple[RemarkCode, dict[str, Number], str]] = [
         "kernels-without-ir",
         {"kernels": 1},
         "1 launched kernel has no scheduler node: torch dumps only the IR of the last part of a graph with "
-        "branches, loops or partitions",
+        "branches, loops or partitions; probe dump keeps that of each",
     ),
     (
         "unfinished-compile",

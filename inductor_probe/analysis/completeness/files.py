@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
@@ -15,7 +17,7 @@ from inductor_probe.analysis.completeness.fx import (
     fx_modules,
     runnable_defects,
 )
-from inductor_probe.analysis.graph import index_of
+from inductor_probe.analysis.graph import NodeIndex, index_of
 from inductor_probe.model.check import FileCheck
 from inductor_probe.model.code import OutputCode
 from inductor_probe.model.debug_dir import CompiledGraph, FileRead
@@ -24,6 +26,8 @@ from inductor_probe.model.span import Problem, Span
 _PRE, _POST, _CODE = "ir_pre_fusion.txt", "ir_post_fusion.txt", "output_code.py"
 _FX, _FX_BEFORE, _RUNNABLE = "fx_graph_transformed.py", "fx_graph_readable.py", "fx_graph_runnable.py"
 # Backends whose kernels are checked, with the name of their language and what begins a comment in it.
+_IR = re.compile(r"ir_(?:pre|post)_fusion\.")
+"""`ir_post_fusion.txt`, and `ir_post_fusion.true_graph_0.txt` of a subgraph."""
 _LANGUAGES = {"cpp": ("C++", "//"), "triton": ("Triton", "#")}
 
 _MOST = 100
@@ -52,7 +56,7 @@ def check_files(graph: CompiledGraph, texts: Mapping[str, str]) -> FilesCheck:
             problems += _problems(checks[name], graph.folder.path / name)
     sound = intact.keys() - {problem.span.path.name for problem in problems if problem.span}
     index, fx, code = index_of(graph), graph.fx, graph.code
-    if {_PRE, _POST} <= sound and graph.post:
+    if {name for name in texts if _IR.match(name)} <= sound and {_PRE, _POST} <= sound and graph.post:
         problems += _problems(lambda: ir.fusion_defects(index.pre, index.post), graph.folder.path / _POST)
     if {_FX, _CODE} <= sound and fx and code and code.entry:
         problems += _problems(lambda: wrapper.fx_defects(fx, code), graph.folder.path / _CODE)
@@ -87,12 +91,12 @@ def _checks(graph: CompiledGraph, texts: Mapping[str, str]) -> dict[str, Callabl
     )
 
     def check_ir(name: str) -> Iterable[Defect]:
-        nodes = index.pre if name == _PRE else index.post
+        tops = graph.pre if name.startswith("ir_pre") else graph.post
+        nodes = NodeIndex([top for top in tops if top.span and top.span.path.name == name])
         return chain(ir.field_defects(texts[name]), ir.graph_defects(nodes, texts[name], folder / name))
 
     return {
-        _PRE: lambda: check_ir(_PRE),
-        _POST: lambda: check_ir(_POST),
+        **{name: partial(check_ir, name) for name in texts if _IR.match(name)},
         _FX: lambda: fx_defects(texts[_FX], frees_unused=frees_unused),
         _FX_BEFORE: lambda: fx_defects(texts[_FX_BEFORE], frees_unused=frees_unused),
         _CODE: lambda: wrapper.wrapper_defects(code, texts[_CODE], folder / _CODE) if code else (),
@@ -151,7 +155,7 @@ def _numbers(spans: Iterable[Span]) -> set[int]:
 
 def _read_lines(graph: CompiledGraph, name: str, lines: dict[int, str]) -> set[int]:
     """Return the numbers of the lines whose content is in a record."""
-    if name in (_PRE, _POST):
+    if _IR.match(name):
         return {number for number, line in lines.items() if line}
     if name in (_FX, _FX_BEFORE):
         modules = fx_modules("\n".join(lines.values()))

@@ -101,7 +101,7 @@ class FxIndex:
     """The graph by name.
 
     Attributes:
-        nodes: inputs, then the others in order.
+        inputs: of the graph, and of its subgraphs. nodes: inputs, then the others in order.
         op: what each node does, in a word. An item of an operation on lists does what that operation does.
         does: the same, and whether its value is of floating point.
         needs: what each node computes with. That is not what it overwrites, and for an item of an operation
@@ -115,7 +115,7 @@ class FxIndex:
 
     def __init__(self, graph: FxGraph) -> None:
         self.graph = graph
-        self.inputs = {node.name: node for node in graph.inputs}
+        self.inputs = {node.name: node for node in (*graph.inputs, *graph.subgraph_inputs)}
         self.nodes = {**self.inputs, **{node.name: node for node in graph.nodes}}
         self.position = {name: position for position, name in enumerate(self.nodes)}
         self.op = {name: operator(node.target).name for name, node in self.nodes.items()}

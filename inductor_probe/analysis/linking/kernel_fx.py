@@ -8,14 +8,14 @@ division read, torch 2.11 lists the sum and the division alone, though both loop
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Container, Iterable, Mapping, Set
 
 from inductor_probe.analysis.linking.computed import Computed
 from inductor_probe.analysis.linking.fx_index import FxIndex
 from inductor_probe.analysis.linking.fx_ops import COPIES
+from inductor_probe.analysis.linking.provenance import names_in
 from inductor_probe.model.code import ExternCall, Launch
 from inductor_probe.model.debug_dir import CompiledGraph
-from inductor_probe.model.fx import Provenance
 from inductor_probe.model.links import Conflict, KernelFx, NodeLink
 from inductor_probe.model.proof import DATA_FLOW, KERNEL_COMMENT, PROVENANCE_FILE, RECORDED, Proof
 from inductor_probe.model.span import Span
@@ -34,6 +34,7 @@ def kernel_fx(
     if graph.code is None:
         return ()
     comments = {kernel.name: kernel.comment for kernel in graph.code.kernels}
+    known = fx.nodes if fx else {}
     launches: defaultdict[str, list[Launch | ExternCall]] = defaultdict(list)
     places: list[Launch | ExternCall] = [*graph.code.launches, *graph.code.externs]
     for place in places:
@@ -47,10 +48,13 @@ def kernel_fx(
     for kernel, links in members.items():
         comment = comments.get(kernel)
         proofs: defaultdict[str, set[Proof]] = defaultdict(set)  # by FX node, those that torch lists first
-        for name in graph.provenance.kernels.get(kernel, ()) if graph.provenance else ():
-            proofs[name].add(PROVENANCE_FILE)
-        for name in comment.fx_nodes if comment else ():
-            proofs[name].add(KERNEL_COMMENT)
+        subgraphs = {graph.code.subgraph_at(place.span.first) for place in launches[kernel]} or {None}
+        for proof, names in (
+            (PROVENANCE_FILE, graph.provenance.kernels.get(kernel, ()) if graph.provenance else ()),
+            (KERNEL_COMMENT, comment.fx_nodes if comment else ()),
+        ):
+            for name in (name for subgraph in subgraphs for name in names_in(names, subgraph, known)):
+                proofs[name].add(proof)
         listed = frozenset(proofs)
         certain: defaultdict[str, list[NodeLink]] = defaultdict(list)
         possible: defaultdict[str, list[NodeLink]] = defaultdict(list)
@@ -74,7 +78,7 @@ def kernel_fx(
                     proofs=tuple(proof for proof in _STRONGEST_FIRST if proof in shown),
                     nodes=tuple(link.node for link in certain[name]),
                     maybe=tuple(link.node for link in possible[name]),
-                    launches=spans or _listed_launches(launches[kernel], kernel, name, graph.provenance),
+                    launches=spans or _listed_launches(graph, launches[kernel], kernel, name, known),
                     conflict=_conflict(name, fx, listed, named, all_known) if fx else None,
                 )
             )
@@ -94,13 +98,19 @@ def _conflict(name: str, fx: FxIndex, listed: Set[str], named: Set[str], all_kno
 
 
 def _listed_launches(
-    launches: Iterable[Launch | ExternCall], kernel: str, name: str, provenance: Provenance | None
+    graph: CompiledGraph,
+    launches: Iterable[Launch | ExternCall],
+    kernel: str,
+    name: str,
+    known: Container[str],
 ) -> tuple[Span, ...]:
     """Return the launches of a kernel that torch lists an FX node for, all where it does not number them."""
-    lists = provenance.launches if provenance else {}
-    listed = [
-        launch.span
-        for launch in launches
-        if launch.comment and name in lists.get(f"{kernel}:{launch.comment.handle}", ())
-    ]
+    lists = graph.provenance.launches if graph.provenance else {}
+
+    def names(launch: Launch | ExternCall) -> tuple[str, ...]:
+        subgraph = graph.code.subgraph_at(launch.span.first) if graph.code else None
+        handle = launch.comment.handle if launch.comment else None
+        return names_in(lists.get(f"{kernel}:{handle}", ()), subgraph, known)
+
+    listed = [launch.span for launch in launches if launch.comment and name in names(launch)]
     return tuple(listed or (launch.span for launch in launches))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from inductor_probe.analysis.graph import buffer_in, index_of
 from inductor_probe.analysis.linking.fx_index import FxIndex, Shape
@@ -18,6 +19,26 @@ from inductor_probe.model.proof import KERNEL_COMMENT, RECORDED, Proof, read
 _RETURNED = read("returned-position")
 
 
+def of_subgraph(origin: BufferOrigin, subgraph: str | None, fx: Container[str]) -> BufferOrigin:
+    """Return `origin` with the names of its subgraph's FX nodes as `FxGraph` has them."""
+    if subgraph is None:
+        return origin
+    (node,) = names_in((origin.origin_node,), subgraph, fx) if origin.origin_node else (None,)
+    return replace(origin, origin_node=node, origins=names_in(origin.origins, subgraph, fx))
+
+
+def names_in(names: tuple[str, ...], subgraph: str | None, fx: Container[str]) -> tuple[str, ...]:
+    """Return the FX nodes that torch lists for what is in `subgraph`, by their names in `FxGraph`.
+
+    Torch lists them without the subgraph's name, among nodes of the graph that calls it (`while_loop`), which
+    are left out unless there are no others. None is the graph itself.
+    """
+    if subgraph is None:
+        return names
+    own = tuple(f"{subgraph}_{name}" for name in names if f"{subgraph}_{name}" in fx)
+    return own or names
+
+
 class KernelNodes:
     """What torch's provenance says of a step, or else the comment above its kernel.
 
@@ -30,6 +51,7 @@ class KernelNodes:
     ) -> None:
         code = graph.code
         self._provenance = graph.provenance
+        self._fx = index_of(graph).fx
         self._comments = {name: kernel.comment for name, kernel in index_of(graph).kernels.items()}
         launches: list[Launch | ExternCall] = [*code.launches, *code.externs] if code else []
         self._above = {launch.span.first: launch.comment for launch in launches}
@@ -44,8 +66,13 @@ class KernelNodes:
 
     def of(self, step: Step | None) -> tuple[str, ...] | None:
         """Return the FX nodes that `step` computes; None when torch does not say."""
-        if step is None:
-            return None
+        listed = self._listed(step) if step is not None else None
+        return self._named(step, listed) if step is not None and listed else None
+
+    def _named(self, step: Step, names: tuple[str, ...]) -> tuple[str, ...]:
+        return names_in(names, step.subgraph, self._fx)
+
+    def _listed(self, step: Step) -> tuple[str, ...] | None:
         if self._provenance is not None:
             above = self._above.get(step.span.first)
             listed = self._provenance.launches.get(f"{step.name}:{above.handle if above else None}")
@@ -60,7 +87,7 @@ class KernelNodes:
     def written(self, step: Step) -> tuple[str, ...]:
         """Return the FX nodes that the comment above the kernel says it writes, in the order of its nodes."""
         comment = self._comments.get(step.name) if self._first.get(step.name) is step else None
-        return comment.returns if comment else ()
+        return self._named(step, comment.returns) if comment else ()
 
 
 def proved_values(

@@ -8,8 +8,8 @@ order of the nodes in `ir_post_fusion.txt`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 from inductor_probe.analysis.graph import NodeIndex, buffer_in, read_names
 from inductor_probe.analysis.operators import operator
@@ -46,6 +46,7 @@ class Step:
         writes: buffers that it is passed to write, or that it returns; none where the text of a kernel does
             not say.
         reaches: every buffer among its arguments, written ones too.
+        subgraph: in whose function it stands, None for the graph's own.
     """
 
     order: int
@@ -54,6 +55,7 @@ class Step:
     writes: frozenset[str]
     reaches: frozenset[str]
     span: Span
+    subgraph: str | None = None
 
     @property
     def what(self) -> str:
@@ -70,7 +72,8 @@ class Wrapper:
         reachers: for each buffer, the steps that have it among their arguments, in order.
         passed: buffers that are an argument of a step, seen through a view or returned. One that is not
             lives inside one kernel: it has no memory of its own, or another reuses its memory there.
-        inputs: of the graph.
+        inputs: of the graph and of its subgraphs.
+        returned: what the functions of subgraphs return.
     """
 
     steps: tuple[Step, ...] = ()
@@ -100,7 +103,10 @@ def read_steps(code: OutputCode | None) -> Wrapper:
         return Wrapper()
     places: list[Launch | ExternCall] = [*code.launches, *code.externs]
     places.sort(key=lambda place: place.span.first)
-    steps = tuple(_step(order, place, code.by_name) for order, place in enumerate(places))
+    steps = tuple(
+        replace(_step(order, place, code.by_name), subgraph=code.subgraph_at(place.span.first))
+        for order, place in enumerate(places)
+    )
     writers: dict[str, list[Step]] = {}
     reachers: dict[str, list[Step]] = {}
     for step in steps:
@@ -109,13 +115,14 @@ def read_steps(code: OutputCode | None) -> Wrapper:
         for buffer in step.reaches:
             reachers.setdefault(buffer, []).append(step)
     views = (allocation.of for allocation in code.allocations if allocation.kind in ("view", "alias"))
-    returned = (name for text in code.returns for name in _NAME.findall(text))
+    returns = (*code.returns, *(text for function in code.subgraphs for text in function.returns))
+    returned = (name for text in returns for name in _NAME.findall(text))
     return Wrapper(
         steps=steps,
         writers={name: tuple(writing) for name, writing in writers.items()},
         reachers={name: tuple(reaching) for name, reaching in reachers.items()},
         passed=frozenset((*reachers, *filter(None, views), *returned)),
-        inputs=frozenset(code.inputs),
+        inputs=frozenset((*code.inputs, *(name for part in code.subgraphs for name in part.inputs))),
     )
 
 
@@ -135,9 +142,11 @@ def is_nop(leaf: SchedulerNode) -> bool:
     return leaf.kind == "NopKernelSchedulerNode"
 
 
-def node_runs(nodes: NodeIndex, wrapper: Wrapper) -> dict[str, NodeStep]:
-    """Return where each unfused node runs, by its name."""
-    units = _Finder(nodes, wrapper).units
+def node_runs(
+    nodes: NodeIndex, wrapper: Wrapper, subgraph_of: Callable[[str], str | None]
+) -> dict[str, NodeStep]:
+    """Return where each unfused node runs, by its name. `subgraph_of` is asked of nodes."""
+    units = _Finder(nodes, wrapper, subgraph_of).units
     runs = {leaf.name: _node_step(leaf, unit) for unit in units for leaf in unit.leaves}
     for leaf in nodes.leaves:
         if leaf.name in runs:
@@ -149,7 +158,11 @@ def node_runs(nodes: NodeIndex, wrapper: Wrapper) -> dict[str, NodeStep]:
         else:  # an item of what a library call returned is there when the call returns
             runs[leaf.name] = NodeStep(None)
             for name in read_names(leaf):
-                run = runs.get(nodes.producer.get(name, ""))
+                producer = nodes.producer.get(name, "")
+                run = runs.get(producer)
+                if run is not None and nodes.leaf[producer].ir in _STATEMENTS:
+                    runs[leaf.name] = run
+                    break
                 if run is not None and (run.kernel or run.candidates):
                     proof = read("item-of-call", buffer=name)
                     runs[leaf.name] = NodeStep(run.kernel, proof, run.step, run.candidates)
@@ -209,7 +222,7 @@ def _node_step(leaf: SchedulerNode, unit: _Unit) -> NodeStep:
 class _Finder:
     """Finds the step of each unit, by stronger proofs first."""
 
-    def __init__(self, nodes: NodeIndex, wrapper: Wrapper) -> None:
+    def __init__(self, nodes: NodeIndex, wrapper: Wrapper, subgraph_of: Callable[[str], str | None]) -> None:
         self.wrapper = wrapper
         self.nodes = nodes
         self.units = [unit for top in nodes.tops for unit in _units(top)]
@@ -219,7 +232,13 @@ class _Finder:
         self._one_each()
         for unit in reversed(self.units):
             self._by_readers(unit)
-        self._by_order()
+        places: dict[str | None, tuple[list[_Unit], list[Step]]] = {}
+        for unit in self.units:
+            places.setdefault(subgraph_of(unit.leaves[0].name), ([], []))[0].append(unit)
+        for step in wrapper.steps:
+            places.setdefault(step.subgraph, ([], []))[1].append(step)
+        for units, steps in places.values():
+            self._by_order(units, steps)
 
     def _by_written_buffers(self, unit: _Unit) -> None:
         """The step that is passed a buffer of the unit to write runs the unit."""
@@ -296,29 +315,30 @@ class _Finder:
                         unit.settle(steps.pop(), inferred("inlined-into-reader", buffer=buffer.name))
                         return
 
-    def _by_order(self) -> None:
-        """What is left runs between the steps of its neighbours."""
-        highest = [len(self.wrapper.steps) - 1]
-        for unit in reversed(self.units):
-            highest.append(min(highest[-1], unit.step.order) if unit.step else highest[-1])
+    def _by_order(self, units: Sequence[_Unit], run: Sequence[Step]) -> None:
+        """What is left of `units` runs between the steps of its neighbours, in the same function."""
+        place = {step: order for order, step in enumerate(run)}
+        highest = [len(run) - 1]
+        for unit in reversed(units):
+            highest.append(min(highest[-1], place[unit.step]) if unit.step in place else highest[-1])
         low = 0
-        used = {unit.step for unit in self.units if unit.step is not None and not unit.shares}
-        for unit, high in zip(self.units, reversed(highest[:-1]), strict=True):
+        used = {unit.step for unit in units if unit.step is not None and not unit.shares}
+        for unit, high in zip(units, reversed(highest[:-1]), strict=True):
             if unit.step is None:
-                self._between(unit, low, high, used)
-            if unit.step is not None:
-                low = max(low, unit.step.order)
+                self._between(unit, run, low, high, used)
+            if unit.step in place:
+                low = max(low, place[unit.step])
 
-    def _between(self, unit: _Unit, low: int, high: int, used: set[Step]) -> None:
+    def _between(self, unit: _Unit, run: Sequence[Step], low: int, high: int, used: set[Step]) -> None:
         steps = unit.candidates
         if not steps:
             if high - low > _FAR:
                 return
-            between = self.wrapper.steps[low : high + 1]
+            between = run[low : high + 1]
             steps = tuple(
                 step for step in between if step.generated == unit.generated and self._could_run(step, unit)
             )
-        steps = tuple(step for step in steps if low <= step.order <= high) or steps
+        steps = tuple(step for step in steps if step in run[low : high + 1]) or steps
         if not unit.shares:
             steps = tuple(step for step in steps if step not in used) or steps
         unit.candidates = steps

@@ -90,7 +90,7 @@ def _cells(row: LayoutRow) -> list[Cell]:
         (format_text(row), FORMAT_STYLES.get(row.memory_format, "")),
         Picture(lambda: _small_picture(row)),
         bytes_were(row.size_bytes, row.recorded_bytes),
-        row.producer or row.role,
+        row.producer or (f"argument of {row.subgraph}" if row.subgraph else row.role),
         _readers(row),
     ]
 
@@ -126,7 +126,7 @@ def layout_page(row: LayoutRow) -> Iterator[Block]:
     for title, accesses in (("written by", row.writes), ("read by", row.reads)):
         yield from _accesses(title, accesses)
     if row.role == "output":
-        yield Line(("returned by the graph", "bold"))
+        yield Line((f"returned by {row.subgraph or 'the graph'}", "bold"))
     for remark in row.remarks:
         yield RemarkLine(remark.kind, sentence(remark))
     yield from decision_lines(row.causes, row.buffer)
@@ -150,7 +150,7 @@ def _facts(row: LayoutRow) -> Iterator[tuple[str, str]]:
     local = ", no memory of its own in the wrapper (kernel-local or fused away)" if row.local else ""
     yield "bytes", bytes_with(row.size_bytes, row.recorded_bytes, row.symbols) + local
     yield "symbols", symbols_text(row.symbols)
-    yield "role", f"{row.role} of {row.graph}"
+    yield "role", f"{row.role} of {f'{row.subgraph} in ' if row.subgraph else ''}{row.graph}"
     if row.origin:
         source = f"\n{source_text(row.origin.source)}" if row.origin.source else ""
         yield "from", f"{origin_text(row.origin)}{source}"

@@ -142,20 +142,38 @@ def _graphs(graphs: Sequence[GraphSummary]) -> Table:
         Column("kernels", fold="never"),
         *(Column(title, right=True) for title in ("extern", "buffers", "bytes")),
     ]
-    rows: list[list[Cell]] = [
-        [
-            (graph.graph, "bold red" if graph.problems else name_style(graph.remarks)),
-            *([graph.case or "-"] if with_case else []),
-            *([compile_reason(graph) or "-"] if with_why else []),
-            f"{graph.nodes_before} -> {graph.nodes_after}",
-            ", ".join(f"{count} {backend}" for backend, count in graph.kernels) or "-",
-            str(graph.externs),
-            str(graph.buffers),
-            bytes_were(graph.buffer_bytes, graph.recorded_bytes),
+    rows: list[list[Cell]] = []
+    for graph in graphs:
+        rows.append(
+            [
+                (graph.graph, "bold red" if graph.problems else name_style(graph.remarks)),
+                *([graph.case or "-"] if with_case else []),
+                *([compile_reason(graph) or "-"] if with_why else []),
+                f"{graph.nodes_before} -> {graph.nodes_after}",
+                _kernels(graph.kernels),
+                str(graph.externs),
+                str(graph.buffers),
+                bytes_were(graph.buffer_bytes, graph.recorded_bytes),
+            ]
+        )
+        rows += [
+            [
+                (f"  {part.name}", "dim"),
+                *(["-"] if with_case else []),
+                *(["subgraph"] if with_why else []),
+                str(part.nodes),
+                _kernels(part.kernels),
+                str(part.externs),
+                str(part.buffers),
+                bytes_were(part.buffer_bytes, None),
+            ]
+            for part in graph.subgraphs
         ]
-        for graph in graphs
-    ]
     return Table(columns, rows)
+
+
+def _kernels(kernels: Sequence[tuple[str, int]]) -> str:
+    return ", ".join(f"{count} {backend}" for backend, count in kernels) or "-"
 
 
 def next_text(step: NextStep, target: str) -> str:

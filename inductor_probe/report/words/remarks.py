@@ -98,7 +98,7 @@ _LAYOUT_WORDS: Mapping[str, str] = {
 _RUN_WORDS: Mapping[str, str] = {
     "kernels-without-ir": (
         "{kernels:# launched kernel} {kernels:?has/have} no scheduler node: torch dumps only the IR of the "
-        "last part of a graph with branches, loops or partitions"
+        "last part of a graph with branches, loops or partitions; probe dump keeps that of each"
     ),
     "unfinished-compile": "its compile did not finish: files are missing or truncated",
     "cut-short": "the script {ended}: later compiles, if any, are missing",
