@@ -143,9 +143,9 @@ def is_nop(leaf: SchedulerNode) -> bool:
 
 
 def node_runs(
-    nodes: NodeIndex, wrapper: Wrapper, subgraph_of: Callable[[str], str | None]
+    nodes: NodeIndex, wrapper: Wrapper, subgraph_of: Callable[[str], str | None] = lambda _: None
 ) -> dict[str, NodeStep]:
-    """Return where each unfused node runs, by its name. `subgraph_of` is asked of nodes."""
+    """Return where each unfused node runs, by its name. `subgraph_of` says of which subgraph a node is."""
     units = _Finder(nodes, wrapper, subgraph_of).units
     runs = {leaf.name: _node_step(leaf, unit) for unit in units for leaf in unit.leaves}
     for leaf in nodes.leaves:
