@@ -82,6 +82,7 @@ def place(out: Path, script: Path, case: str) -> Path:
 
 def run_of(folder: Path) -> ip.Run | None:
     """Go to the folder of a case, and return its run as it is; None where there is none."""
+    folder.mkdir(parents=True, exist_ok=True)
     os.chdir(folder)
     try:
         return ip.open_run(LABEL)
@@ -92,7 +93,6 @@ def run_of(folder: Path) -> ip.Run | None:
 def compiled(out: Path, script: Path, case: str) -> str:
     """Dump a case and its candidates; return what there is to time."""
     folder = place(out, script, case)
-    folder.mkdir(parents=True, exist_ok=True)
     run = run_of(folder) or ip.dump(script, cases=[case], label=LABEL, out=folder)
     trials = tried(run, MOST_S, timed=False)
     return f"{len(trials.trials)} trials, {sum(trial.rank == 'not-tried' for trial in trials.trials)} to time"
@@ -159,7 +159,6 @@ def nothing(out: Path, graphs: int, most: int, only: Sequence[str]) -> None:
     trials: list[Trial] = []
     for script, case in cases("cpu", only):
         folder = place(out, script, case)
-        folder.mkdir(parents=True, exist_ok=True)
         if not graphs or len(trials) >= most:
             break
         run = run_of(folder) or ip.dump(script, cases=[case], label=LABEL, out=folder)
