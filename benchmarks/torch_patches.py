@@ -65,6 +65,7 @@ def _function(place: str) -> Any:
 
 
 _CPP = "torch._inductor.codegen.cpp"
+_SHORT = "< tiling_factor / 4\n" + 16 * " " + "and op_num < 10\n"
 PATCHES = {
     "reversed_always": Patch(
         "count an access that goes backwards by single elements as contiguous",
@@ -96,6 +97,14 @@ PATCHES = {
                 "                                    and not (stride == -1 and reversed_is_contiguous)\n",
             ),
         ),
+    ),
+    "short_scalar": Patch(
+        "vectorise no loop whose vectors are never full: the one extreme, to be measured",
+        (Edit(f"{_CPP}:TilingSelect.select_tiling", _SHORT, "< tiling_factor\n"),),
+    ),
+    "short_vectorised": Patch(
+        "vectorise loops however few of the lanes they fill: the other extreme",
+        (Edit(f"{_CPP}:TilingSelect.select_tiling", _SHORT, "< 1\n"),),
     ),
     "tiles": Patch(
         "count what threads share: tiles of a loop that is vectorised, not its elements",

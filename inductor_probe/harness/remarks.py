@@ -57,6 +57,7 @@ SENTENCES = {  # by the type of the subject, a sentence for each code
         "output-form": "output {output} is {form} instead of {expected}",
         "own-wrapper": "inside {wrapper}",
         "own-wrapper-needed": "inside {wrapper}: it does not fit the buffers of call",
+        "call-varies": "call varies: variants may be {times:g} times as far off as {runs} runs",
     },
     "graph": {
         "kernels-not-timed": NOT_ALONE + "{error}",

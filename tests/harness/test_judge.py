@@ -7,7 +7,7 @@ import torch
 import torch._inductor.inductor_prims
 
 from inductor_probe.harness.judge import POISON
-from inductor_probe.harness.references import judge, prepare
+from inductor_probe.harness.references import RepeatedRound, expect, judge, prepare
 from tests.bench_file.judged import bench, double, reasons, verdicts
 
 
@@ -107,6 +107,41 @@ def test_an_input_that_the_graph_changes_and_a_variant_does_not_is_found() -> No
     pristine, variant = verdicts(bench(call, double, Twice))
     assert pristine.correct
     assert not variant.correct
+
+
+@pytest.mark.parametrize(("off", "correct"), [(0.0, True), (1e3, False)])
+def test_a_copy_is_not_wrong_where_the_call_itself_adds_in_another_order_each_time(
+    off: float, correct: bool
+) -> None:
+    # The backward of a U-Net on two threads, whose atomics add in any order: each kernel of B was WRONG,
+    # whatever its text, as one run of A was taken for all that A may be off by.
+    order = torch.Generator().manual_seed(1)
+    half = torch.randn(128, generator=order) * 1e6
+    numbers = torch.cat([half, -half, torch.ones(1)])  # they cancel: what is left of 1e6 is its rounding
+
+    class Sum(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor]:
+            return (torch.ops.aten.add.Tensor(x, torch.ops.aten.sum.default(numbers.to(x.dtype))),)
+
+    def summed(off: float) -> Any:
+        def call(args: list[Any]) -> tuple[torch.Tensor]:
+            total = torch.zeros(())
+            for index in torch.randperm(len(numbers), generator=order).tolist():
+                total += numbers[index]
+            return (args[0] + total + off,)
+
+        return call
+
+    subject = bench(summed(0.0), None, Sum)
+    subject.namespace["call_v2"] = summed(off)
+    rounds = [RepeatedRound(subject, seed, pattern, expect) for seed, pattern in enumerate(POISON)]
+    assert all(prepared.check.correct for prepared in rounds)
+    once = [prepared.slack[0].absolute for prepared in rounds]
+    checks = [prepared.judge("call_v2") for prepared in rounds for _ in range(20)]
+    assert [check.correct for check in checks] == [correct] * len(checks)
+    assert any(prepared.varies for prepared in rounds)
+    assert any(prepared.slack[0].absolute > first for prepared, first in zip(rounds, once, strict=True))
+    assert any("call varies" in reasons(check) for check in checks)
 
 
 def test_nan_passes_only_where_the_reference_has_it() -> None:

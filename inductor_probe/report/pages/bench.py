@@ -58,8 +58,8 @@ _NAME = Column("", fold="middle")
 _ONLY_IN_DETAILS = ("autocorrelation", "processes-differ", "baseline-offset", "disturbance-shift")
 """Remarks that change nothing for who reads the verdict: the interval counts them."""
 _LARGE_DRIFT = 0.1
-_OF_CHECKS = ("range-exceeded",)
-"""Remarks on the check of the pristine call that say how much `correct` is worth."""
+_OF_CHECKS = ("range-exceeded", "call-varies")
+"""Remarks on checks that say how much `correct` is worth."""
 _OF_OVERHEADS = ("kernels-exceed-call",)
 """Remarks on overheads that say which of two times to believe."""
 
@@ -211,7 +211,7 @@ def _consequences(result: BenchResult) -> Iterator[Block]:
 
 def _warnings(result: BenchResult, *, details: bool) -> list[str]:
     """Return what spoils the times, one line for each kind of it: the most extreme."""
-    checked = [remark for variant in result.variants if variant.name == "call" for remark in variant.remarks]
+    checked = [remark for variant in result.variants for remark in variant.remarks]
     remarks = [*result.warnings, *(remark for remark in checked if remark.code in _OF_CHECKS)]
     by_code: dict[str, list[Remark]] = {}
     for comparison in result.comparisons:
