@@ -28,8 +28,8 @@ class GraphOnDisk:
 
     @property
     def name(self) -> str:
-        """Name of the graph's folder: `model__0_inference_0.0`."""
-        return self.folder.name
+        """Name of its folder, `model__0_inference_0.0`; `...@rank1` of one among several processes."""
+        return self.folder.name + self.folder.process
 
     @property
     def path(self) -> Path:
@@ -71,13 +71,13 @@ class GraphOnDisk:
     @property
     def inputs(self) -> tuple[InputFact, ...]:
         """What the manifest says of the graph's inputs; empty where nothing does."""
-        record = self.run.manifest.graph(self.name) if self.run.manifest else None
+        record = self.run.manifest.graph(self.folder.name) if self.run.manifest else None
         return record.inputs if record else ()
 
     @property
     def constants(self) -> tuple[ConstantFact, ...] | None:
         """What the dump keeps of the graph's constants; None where nothing says so."""
-        record = self.run.manifest.graph(self.name) if self.run.manifest else None
+        record = self.run.manifest.graph(self.folder.name) if self.run.manifest else None
         return record.constants if record else None
 
 

@@ -97,7 +97,7 @@ def dump(
         env=env,
         output=output,
     )
-    return Run(read_run(result.run), result.not_remembered)
+    return Run(read_run(result.run), result.not_remembered, [read_run(other) for other in result.others])
 
 
 def debug(
@@ -133,7 +133,7 @@ def debug(
     if before is not None:
         before(plan, endpoint)
     result = debugging.debug(path, plan.breakpoints, endpoint, **options)
-    return Run(read_run(result.run), result.not_remembered)
+    return Run(read_run(result.run), result.not_remembered, [read_run(other) for other in result.others])
 
 
 def open_target(target: Target = None) -> Run | Graph:
@@ -143,7 +143,7 @@ def open_target(target: Target = None) -> Run | Graph:
         NotFoundError, UnreadableError: there is none, or it cannot be read.
     """
     named = find(None if target is None else str(target), Path.cwd())
-    run = Run(named.run)
+    run = Run(named.run, others=named.others)
     if named.graph is None:
         return run
     return next(graph for graph in run.graphs if graph.path == named.graph.path)

@@ -8,7 +8,9 @@ stopped by that signal.
 
 from __future__ import annotations
 
+import atexit
 import json
+import os
 import sys
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
@@ -16,7 +18,8 @@ from types import ModuleType, TracebackType
 
 from inductor_probe.capture import hooks
 from inductor_probe.capture.events import EventLog
-from inductor_probe.capture.process import ChildOptions, end_with
+from inductor_probe.capture.process import OPTIONS_NAME, ChildOptions, end_with
+from inductor_probe.capture.processes import variables_to_follow
 from inductor_probe.model.codec import from_json
 
 
@@ -61,11 +64,20 @@ def main() -> None:
     parent, staging, options, script, *args = sys.argv[1:]
     end_with(int(parent))
     events = EventLog(Path(staging))
-    hooks.install(events, Path(staging), from_json(ChildOptions, json.loads(options)))
+    hooks.install(events, from_json(ChildOptions, json.loads(options)))
+    os.environ.update(variables_to_follow(Path(staging)))
     try:
         run_script(script, args)
     finally:
         hooks.record_end(events)
+
+
+def follow(staging: str) -> None:
+    """Follow this process as the script is followed, which started it: it is about to import torch."""
+    options = from_json(ChildOptions, json.loads((Path(staging) / OPTIONS_NAME).read_text()))
+    events = EventLog(Path(staging), is_first=False)
+    hooks.install(events, options)
+    atexit.register(hooks.record_end, events)
 
 
 if __name__ == "__main__":

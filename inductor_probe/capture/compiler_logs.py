@@ -9,6 +9,7 @@ from pathlib import Path
 
 from inductor_probe.capture.events import EventLog
 from inductor_probe.capture.recorder import compile_id
+from inductor_probe.model.manifest import LOGS_DIR
 
 ARTIFACTS = (
     "fusion",
@@ -47,23 +48,36 @@ class ArtifactHandler(logging.Handler):
         self.artifact = path.stem
         self.events = events
         self.level_before, self.propagate_before = log.level, log.propagate
+        self._open(path, formatter)
+
+    def _open(self, path: Path, formatter: logging.Formatter | None) -> None:
+        self.pid = os.getpid()
         self.file = logging.FileHandler(path, encoding="utf-8", delay=True)
         self.file.setFormatter(formatter)
         self.file.handleError = self.handleError  # type: ignore[method-assign]
 
+    def _follow_fork(self) -> None:
+        """Write to the fork's own folder from now on; the file of its parent stays as it is."""
+        self.events.begin_fork()
+        self._open(self.events.folder / LOGS_DIR / f"{self.artifact}.log", self.file.formatter)
+
     def emit(self, record: logging.LogRecord) -> None:
         """Write `record`, report it, and pass it on."""
-        if os.getpid() == self.events.pid:
+        try:
+            if os.getpid() != self.pid:
+                self._follow_fork()
             self.file.handle(record)
-            if self.artifact in EVENTS:
-                error = str(record.exc_info[1]) if record.exc_info else None
-                self.events.write(
-                    "log",
-                    artifact=self.artifact,
-                    compile_id=compile_id(),
-                    message=record.getMessage(),
-                    error=error,
-                )
+        except OSError:  # a full disk: the fork has no folder
+            self.handleError(record)
+        if self.artifact in EVENTS:
+            error = str(record.exc_info[1]) if record.exc_info else None
+            self.events.write(
+                "log",
+                artifact=self.artifact,
+                compile_id=compile_id(),
+                message=record.getMessage(),
+                error=error,
+            )
         if self._would_have_passed(record):
             self.log.parent.callHandlers(record)  # type: ignore[union-attr]
 

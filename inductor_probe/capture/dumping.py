@@ -51,12 +51,15 @@ class DumpResult:
     """What a dump left on disk.
 
     Attributes:
-        run: the run's directory, with a manifest; there is one even when nothing was compiled.
+        run: the run's directory, with a manifest; there is one even when nothing was compiled. Of several
+            processes it is that of the script, or else of the lowest rank that compiled something.
         not_remembered: why it could not be written down that these graphs were made here, if so.
+        others: the runs of further processes of the script.
     """
 
     run: Path
     not_remembered: str | None
+    others: tuple[Path, ...] = ()
 
 
 def dump(

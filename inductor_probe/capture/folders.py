@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from inductor_probe.capture.events import process_folders
 from inductor_probe.errors import ProbeError
 from inductor_probe.model.debug_dir import TREE
 from inductor_probe.model.manifest import LOGS_DIR, MANIFEST_NAME
@@ -106,12 +107,6 @@ class TemporaryFolder:
         """Where the child writes events and logs."""
         return self.path / _STAGING
 
-    def set_run(self, run: Path) -> None:
-        """Write down where the logs belong, if there is nobody left to move them."""
-        unfinished = self.path / f"{_RUN}.tmp"
-        unfinished.write_bytes(os.fsencode(run))
-        unfinished.rename(self.path / _RUN)
-
 
 @contextmanager
 def temporary_folder() -> Iterator[TemporaryFolder]:
@@ -147,7 +142,8 @@ def remove_leftovers() -> None:
             continue
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            _finish(path)
+            for folder in (path / _STAGING, *process_folders(path / _STAGING)):
+                _finish(folder)
             shutil.rmtree(path, ignore_errors=True)
         except (OSError, ProbeError):  # somebody has the lock; the logs cannot be moved now: they stay there
             continue
@@ -155,14 +151,24 @@ def remove_leftovers() -> None:
             os.close(descriptor)
 
 
-def _finish(path: Path) -> None:
-    """Do for a run what the end of its dump would have done, but for the manifest, which is there already."""
-    if not (path / _RUN).exists():  # nothing was compiled
+def set_run(folder: Path, run: Path) -> None:
+    """Write down in the folder of a process where its logs belong, if there is nobody left to move them."""
+    unfinished = folder / f"{_RUN}.tmp"
+    unfinished.write_bytes(os.fsencode(run))
+    unfinished.rename(folder / _RUN)
+
+
+def _finish(folder: Path) -> None:
+    """Do for the run of a process what the end of its dump would have done; the manifest is there already.
+
+    `folder` is that of the process, for events and logs.
+    """
+    if not (folder / _RUN).exists():  # nothing was compiled
         return
-    run = Path(os.fsdecode((path / _RUN).read_bytes()))
+    run = Path(os.fsdecode((folder / _RUN).read_bytes()))
     if not (run / MANIFEST_NAME).is_file():  # the user has removed the run
         return
     for unfinished in run.glob(f".{MANIFEST_NAME}.*.tmp"):
         unfinished.unlink()
     if read_manifest(run / MANIFEST_NAME).exit_status is None:
-        move_logs(path / _STAGING, run)
+        move_logs(folder, run)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import logging
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -17,7 +18,7 @@ from typing import Any
 
 import wrapt
 
-from inductor_probe.capture import flips, recorders, targets, torch_settings
+from inductor_probe.capture import flips, processes, recorders, targets, torch_settings
 from inductor_probe.capture.compiler_logs import ARTIFACTS, TUNERS, LimitHandler, attach, keep
 from inductor_probe.capture.events import EventLog
 from inductor_probe.capture.process import ChildOptions
@@ -28,15 +29,13 @@ from inductor_probe.machine.targets import find_gpu_target
 from inductor_probe.model.manifest import LOGS_DIR
 
 _IR_FILES = ("ir_pre_fusion", "ir_post_fusion")
-_COMPILING = ("entire_frame_compile", "entire_backward_compile")
-"""What dynamo calls the phases that together are all of compiling: torch/_dynamo/utils.py."""
 
 
-def install(events: EventLog, staging: Path, options: ChildOptions) -> None:
+def install(events: EventLog, options: ChildOptions) -> None:
     """Register hooks for torch's modules. Call it before the script runs, from a process without torch."""
     recorder = Recorder(events, save_inputs=options.save_inputs)
-    logs = staging / LOGS_DIR
-    logs.mkdir()
+    logs = events.folder / LOGS_DIR
+    logs.mkdir(exist_ok=True)
     logging.getLogger("torch._dynamo.convert_frame").addHandler(LimitHandler(events))
     logging.getLogger("torch._inductor.debug").addFilter(_is_news)
     hooks: dict[str, Callable[[Any], None]] = {
@@ -55,7 +54,8 @@ def install(events: EventLog, staging: Path, options: ChildOptions) -> None:
     log = DecisionLog(events, simulated=options.target is not None)
     flipped = flips.hooks(options.flips, events, log)
     recorded = recorders.hooks(log) if options.record else ()
-    for name, hook in (*simulated, *hooks.items(), *flipped, *recorded):
+    started = processes.hooks(events, record_end)
+    for name, hook in (*simulated, *hooks.items(), *started, *flipped, *recorded):
         wrapt.register_post_import_hook(_or_note(hook, events), name)
     for name, set_all in torch_settings.hooks(options.settings, events):
         wrapt.register_post_import_hook(set_all, name)
@@ -159,12 +159,14 @@ def _then(record: Callable[..., None]) -> Callable[[Callable[..., Any]], Callabl
 
 
 def record_end(events: EventLog) -> None:
-    """Record what is known when the script has ended. Nothing is imported for it.
+    """Record what is known when the script, or a process of its, has ended. Nothing is imported for it.
 
     The script may have ended in the middle of `import torch`, or with a GPU that answers nothing any more.
     Then its own exception is on the way to the user, and none of ours may take its place.
     """
-    facts: dict[str, Any] = {"compiled_frames": 0}
+    if events.is_new_fork:  # nothing was compiled in it
+        return
+    facts: dict[str, Any] = {"compiled_frames": 0, "time": time.time()}
     if sys.modules.get("torch") is not None:
         try:
             _add_torch_facts(facts, events)
@@ -175,12 +177,11 @@ def record_end(events: EventLog) -> None:
 
 def _add_torch_facts(facts: dict[str, Any], events: EventLog) -> None:
     torch: Any = sys.modules["torch"]
-    if dynamo := sys.modules.get("torch._dynamo.utils"):
-        facts["compiled_frames"] = dynamo.counters["stats"]["unique_graphs"]
-        # What its `calculate_time_spent` adds up; in nanoseconds.
-        spent = getattr(dynamo, "cumulative_time_spent_ns", {})
-        phases = [spent[phase] for phase in _COMPILING if phase in spent]
-        facts["compile_s"] = round(sum(phases) / 1e9, 3) if phases else None
+    counts = processes.dynamo_counts()
+    frames = counts.get("frames", 0) - processes.counted_before_fork("frames")
+    facts["compiled_frames"] = int(frames)
+    if "seconds" in counts:
+        facts["compile_s"] = round(counts["seconds"] - processes.counted_before_fork("seconds"), 3)
     facts["torch"] = str(torch.__version__)
     if triton := sys.modules.get("triton"):
         facts["triton"] = getattr(triton, "__version__", None)

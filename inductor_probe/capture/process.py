@@ -26,6 +26,8 @@ from inductor_probe.model.flip import Flip
 from inductor_probe.model.manifest import PARENT_GONE, Outcome
 
 CHILD = Path(__file__).with_name("child.py")
+OPTIONS_NAME = "options.json"
+"""In the staging folder: a `ChildOptions`, for the processes that the script starts."""
 INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 """Signals with which a user, a shell, a terminal or a batch system asks a program to end."""
 GRACE_S = 5.0
@@ -179,7 +181,7 @@ def run_child(
     if interrupted_by or status < 0:
         _end_descendants()  # what a script leaves running on purpose goes on when it ends by itself
     outcome: Outcome = "interrupted" if interrupted_by else "failed" if status else "ok"
-    ended_by = interrupted_by or (_signal_name(-status) if status < 0 else None)
+    ended_by = interrupted_by or (signal_name(-status) if status < 0 else None)
     return Ended(child.pid, status, outcome, ended_by, started, duration)
 
 
@@ -275,7 +277,8 @@ def _receive_signals() -> tuple[list[int], int]:
     return received, readable
 
 
-def _signal_name(number: int) -> str:
+def signal_name(number: int) -> str:
+    """Return the name of a signal."""
     try:
         return signal.Signals(number).name
     except ValueError:  # a real-time signal between the first and the last has no name

@@ -7,31 +7,43 @@ import os
 import re
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
 from inductor_probe.capture.dumping import DumpResult, Request
-from inductor_probe.capture.events import EventReader
-from inductor_probe.capture.folders import TemporaryFolder, find_run, make_run, move_logs, runs_below
-from inductor_probe.capture.process import Ended
+from inductor_probe.capture.events import EventReader, process_folders
+from inductor_probe.capture.folders import (
+    TemporaryFolder,
+    find_run,
+    make_run,
+    move_logs,
+    runs_below,
+    set_run,
+)
+from inductor_probe.capture.process import INTERRUPTIONS, Ended, signal_name
 from inductor_probe.errors import ProbeError, RunFailedError
 from inductor_probe.files import write_whole
 from inductor_probe.machine.targets import find_gpu_target
 from inductor_probe.model.codec import from_json
+from inductor_probe.model.debug_dir import TREE
 from inductor_probe.model.flip import FlipResult
 from inductor_probe.model.manifest import (
     MANIFEST_NAME,
     BufferOrigin,
     ConstantFact,
+    DumpProcess,
+    DumpRecord,
     GraphBreak,
     GraphRecord,
     InputFact,
     LimitHit,
     Manifest,
     Note,
+    Outcome,
     SimulatedGpu,
     Substitute,
 )
@@ -57,9 +69,9 @@ _LIMIT = re.compile(
 
 
 class Recording:
-    """The record of one run, from the events of its script.
+    """The records of a dump's processes, from their events: a manifest for each that compiled something.
 
-    Whoever is killed at any time leaves the manifest of what was compiled by then: it is written anew with
+    Whoever is killed at any time leaves the manifests of what was compiled by then: one is written anew with
     every graph that is opened, finished, or first called.
 
     Args:
@@ -72,23 +84,34 @@ class Recording:
         self._folder = folder
         self._root = Path(request.root)
         self._before = runs_below(self._root)
-        self._events = EventReader(folder.staging)
-        self._history = History()
-        self._remembered: set[str] = set()
+        rank, world_size = (os.environ.get(name, "") for name in ("RANK", "WORLD_SIZE"))
+        self._first = _Process(
+            folder.staging,
+            EventReader(folder.staging),
+            is_first=True,
+            command=(sys.executable, request.script, *request.arguments),
+            rank=int(rank) if rank.isdecimal() else None,
+            world_size=int(world_size) if world_size.isdecimal() else None,
+        )
+        self._processes = {folder.staging: self._first}
+        self._id = f"{datetime.now(timezone.utc):%Y%m%dT%H%M%S.%f}-{os.getpid()}"
         self._not_remembered: str | None = None
-        self._has_run = False
         self._refusal: tuple[str, str | None] | None = None
-        self._is_stale = False
         self._not_before = 0.0
 
     def update(self, ended: Ended) -> None:
         """Write down what is new while the script runs; `ended` says how it ends if all are killed now."""
-        self._add_events(ended=False)
+        self._add_events(ended, finally_=False)
         begin = time.monotonic()
-        if not self._is_stale or not self._history.graphs or begin < self._not_before:
+        if begin < self._not_before:
+            return
+        stale = [one for one in self._processes.values() if one.is_stale and one.history.graphs]
+        if not stale:
             return
         try:
-            self._record(Path(next(iter(self._history.graphs))).parents[1], ended)
+            for process in stale:
+                process.run = _run_of(process)
+                self._record(process, ended)
         except ProbeError:
             # A full disk, for one. If it lasts, the last call raises it.
             self._not_remembered = None
@@ -102,66 +125,144 @@ class Recording:
             RunFailedError: the program did not start the script. There is no run then.
             ProbeError: something cannot be written.
         """
-        self._add_events(ended=True)
+        self._add_events(ended, finally_=True)
         if self._refusal:
             raise RunFailedError(*self._refusal)
-        history = self._history
-        if self._request.program.is_debugger and not history.end and ended.status == 0:
+        if self._request.program.is_debugger and not self._first.history.end and ended.status == 0:
             ended = replace(ended, outcome="interrupted")
-        run = find_run(self._root, ended.pid, self._before, list(history.graphs)) or make_run(
-            self._root, ended.pid, ended.started
-        )
-        move_logs(self._folder.staging, run)
-        self._add_unmet_flips()
-        self._record(run, ended)
-        return DumpResult(run, self._not_remembered)
+        for process in self._processes.values():
+            graphs = list(process.history.graphs)
+            if graphs or process.is_first or process.rank is not None:
+                process.run = find_run(self._root, process.pid, self._before, graphs)
+        first, *others = self._of_dump()
+        if first.run is None:  # nothing was compiled
+            first.run = make_run(self._root, first.pid, ended.started)
+        self._add_unmet_flips(first)
+        for process in (first, *others):
+            if process.run is not None:
+                move_logs(process.folder, process.run)
+                self._record(process, ended)
+        runs = tuple(process.run for process in others if process.run is not None)
+        return DumpResult(first.run, self._not_remembered, runs)
 
-    def _add_unmet_flips(self) -> None:
+    def _of_dump(self) -> list[_Process]:
+        """Return the processes that the dump is about: see `DumpProcess`."""
+        ranks = {one.pid: one.rank for one in self._processes.values()}
+        for process in self._processes.values():
+            # What a rank starts has inherited its RANK.
+            if not process.is_group_member and process.rank == ranks.get(process.parent, -1):
+                process.rank = process.world_size = None
+        of_dump = (
+            one
+            for one in self._processes.values()
+            if one.is_first or one.history.graphs or one.rank is not None
+        )
+        return sorted(of_dump, key=lambda process: process.order)
+
+    def _add_unmet_flips(self, first: _Process) -> None:
         """Say of a flip for a graph of some name that none of that name was compiled."""
-        history = self._history
-        graphs = [graph.name for graph in history.graphs.values()]
-        met = {result.flip for result in history.flip_results}
+        histories = [process.history for process in self._processes.values()]
+        graphs = [graph.name for history in histories for graph in history.graphs.values()]
+        met = {result.flip for history in histories for result in history.flip_results}
         for flip in self._request.child.flips:
             if flip not in met:
                 near = tuple(get_close_matches(flip.graph or "", graphs))
-                history.flip_results.append(
+                first.history.flip_results.append(
                     FlipResult(flip, None, "not-met", "no-graph", operands=(("near", near),))
                 )
 
-    def _add_events(self, *, ended: bool) -> None:
-        for event in self._events.new_events(ended=ended):
-            if event["event"] == "refused":
-                self._refusal = (event["message"], event["hint"])
-                continue
-            self._history.add(event)
-            self._is_stale = self._is_stale or event["event"] in ("graph", "finished", "inputs")
+    def _add_events(self, ended: Ended, *, finally_: bool) -> None:
+        self._first.pid, self._first.started = ended.pid, ended.started.timestamp()
+        self._first.parent = os.getpid()
+        for folder in process_folders(self._folder.staging, self._processes):
+            self._processes[folder] = _Process(folder, EventReader(folder))
+        for process in list(self._processes.values()):
+            for event in process.events.new_events(ended=finally_):
+                if event["event"] == "refused":
+                    self._refusal = (event["message"], event["hint"])
+                elif event["event"] in ("process", "rank"):
+                    process.add(event)
+                elif event["event"] == "child-ended":
+                    self._set_status(event["pid"], event["status"])
+                else:
+                    process.history.add(event)
+                    is_news = event["event"] in ("graph", "finished", "inputs")
+                    process.is_stale = process.is_stale or is_news
 
-    def _record(self, run: Path, ended: Ended) -> None:
-        """Write the manifest, after the record of what was made here: see `remember`."""
-        if not self._has_run:
-            self._folder.set_run(run)
-            self._has_run = True
-        data = manifest_to_json(self._manifest(ended))
+    def _set_status(self, pid: int, status: int) -> None:
+        """Remember with which status a process ended; the last one that had this id."""
+        for process in reversed(self._processes.values()):
+            if process.pid == pid and not process.is_first:
+                process.status = status
+                return
+
+    def _record(self, process: _Process, ended: Ended) -> None:
+        """Write the manifest of a process, after the record of what was made here: see `remember`."""
+        run = process.run
+        if run is None:
+            return
+        if not process.has_run:
+            set_run(process.folder, run)
+            process.has_run = True
+        data = manifest_to_json(self._manifest(process, ended))
         # At the end all are remembered: one whose compile failed was made here, too.
         graphs = [
             Path(path)
-            for path, graph in self._history.graphs.items()
+            for path, graph in process.history.graphs.items()
             if graph.finished or ended.status is not None
         ]
         try:
-            remember(graphs, run, manifest=data, written=self._remembered)
+            remember(graphs, run, manifest=data, written=process.remembered)
         except ProbeError as error:
             self._not_remembered = f"{error.message}; {error.hint}"
         write_whole(run / MANIFEST_NAME, json.dumps(data, indent=1) + "\n")
-        self._is_stale = False
+        process.is_stale = False
 
-    def _manifest(self, ended: Ended) -> Manifest:
+    def _ended(self, process: _Process, script: Ended) -> Ended:
+        """Return how a process ended; `script` is how the first one did.
+
+        Its status is what the process that started it learnt. Where that one learnt nothing, a process that
+        reported its end ended by itself, and one that did not was ended by a signal, or is still there.
+        """
+        if process.is_first:
+            return script
+        status, end = process.status, process.history.end
+        if status is None and end:
+            status = 0
+        started = datetime.fromtimestamp(process.started).astimezone()
+        until = end.get("time") or script.started.timestamp() + script.duration_s
+        duration = max(until - process.started, 0.0)
+        if status is None:
+            return Ended(process.pid, None, "interrupted", script.ended_by, started, duration)
+        signalled = signal_name(-status) if status < 0 else None
+        outcome: Outcome = "failed" if status else "ok"
+        if -status in INTERRUPTIONS:
+            outcome = "interrupted"
+        return Ended(process.pid, status, outcome, signalled, started, duration)
+
+    def _dump_record(self, process: _Process, ended: Ended) -> DumpRecord:
+        rows = []
+        for one in self._of_dump():
+            how = self._ended(one, ended)
+            run = one.run
+            name = None if run is None else run.name if run.parent == self._root / TREE else str(run)
+            rows.append(
+                DumpProcess(
+                    one.pid, one.parent, one.rank, one.world_size, one.command, name,
+                    len(one.history.graphs), how.outcome, how.status, how.ended_by,
+                )
+            )  # fmt: skip
+        return DumpRecord(self._id, process.pid, tuple(rows))
+
+    def _manifest(self, process: _Process, ended: Ended) -> Manifest:
         # Slow to import, and not needed before the script runs, which takes longer to import torch.
         from inductor_probe.machine.facts import is_secret, machine, variables, versions  # noqa: PLC0415
 
-        request, history = self._request, self._history
+        request, history = self._request, process.history
+        dump = self._dump_record(process, ended)
+        ended = self._ended(process, ended)
         return Manifest(
-            command=(sys.executable, request.script, *request.arguments),
+            command=self._first.command,
             script=request.script,
             scenario=Path(request.script).stem,
             cases=request.cases,
@@ -181,7 +282,7 @@ class Recording:
             ended_by=ended.ended_by,
             environment=variables({**os.environ, **dict(request.variables)}),
             settings=request.child.settings,
-            gpu=self._simulated_gpu(),
+            gpu=self._simulated_gpu(history.substitutes),
             variables=tuple(
                 (name, "(not recorded)" if is_secret(name, value) else value)
                 for name, value in request.variables
@@ -189,15 +290,21 @@ class Recording:
             compile_s=history.end.get("compile_s"),
             flips=request.child.flips,
             flip_results=tuple(history.flip_results),
+            dump=dump,
         )
 
-    def _simulated_gpu(self) -> SimulatedGpu | None:
+    def _simulated_gpu(self, substitutes: Sequence[Substitute]) -> SimulatedGpu | None:
         """Return the GPU that was simulated, if one was, and what stood in by now."""
         if self._request.child.target is None:
             return None
         gpu = find_gpu_target(self._request.child.target)
         capability = ".".join(map(str, gpu.capability))
-        return SimulatedGpu(gpu.name, gpu.device, capability, tuple(dict.fromkeys(self._history.substitutes)))
+        return SimulatedGpu(gpu.name, gpu.device, capability, tuple(dict.fromkeys(substitutes)))
+
+
+def _run_of(process: _Process) -> Path:
+    """Return the run of a process that has compiled something: `<run>/torchinductor/<graph>`."""
+    return Path(next(iter(process.history.graphs))).parents[1]
 
 
 @dataclass
@@ -272,6 +379,49 @@ class History:
             why = "first" if compile_id.rpartition("/")[2] == "0" else "recompile"
         guards = self.guards.get(compile_id, ()) if why == "recompile" else ()
         return GraphRecord(name, compile_id, why, guards, event["case"], finished=False)
+
+
+@dataclass
+class _Process:
+    """A process that is followed. Of the first one `pid` is known when it has been started.
+
+    `rank` and `world_size` are what the launcher told it, until it joins a process group; `status` is what
+    the process that started it learnt.
+    """
+
+    folder: Path
+    events: EventReader
+    history: History = field(default_factory=History)
+    is_first: bool = False
+    pid: int = -1
+    parent: int = -1
+    command: tuple[str, ...] = ()
+    rank: int | None = None
+    world_size: int | None = None
+    is_group_member: bool = False
+    started: float = 0.0
+    status: int | None = None
+    run: Path | None = None
+    remembered: set[str] = field(default_factory=set)
+    has_run: bool = False
+    is_stale: bool = False
+
+    def add(self, event: Mapping[str, Any]) -> None:
+        """Add an event that is not about what was compiled."""
+        if event["event"] == "process":
+            self.pid, self.parent = event["pid"], event["parent"]
+            self.command = tuple(event["command"])
+            self.started = event["time"]
+        if event["event"] == "rank":
+            self.is_group_member = True
+        self.rank = event.get("rank", self.rank)
+        self.world_size = event.get("world_size", self.world_size)
+
+    @property
+    def order(self) -> tuple[bool, bool, float, float]:
+        """Sort key: what compiled something, the script itself, by rank, by age."""
+        rank = float("inf") if self.rank is None else self.rank
+        return (not self.history.graphs, not self.is_first, rank, self.started)
 
 
 def _input_fact(fact: Mapping[str, Any]) -> InputFact:

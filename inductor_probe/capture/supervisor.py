@@ -17,7 +17,7 @@ from inductor_probe.capture import targets
 from inductor_probe.capture.dumping import DumpResult, Request
 from inductor_probe.capture.folders import remove_leftovers, temporary_folder
 from inductor_probe.capture.isa_checks import isa_checks_kept
-from inductor_probe.capture.process import environment, run_child
+from inductor_probe.capture.process import OPTIONS_NAME, environment, run_child
 from inductor_probe.capture.recording import Recording
 from inductor_probe.errors import ProbeError, RunFailedError
 from inductor_probe.model.codec import Json, from_json, to_json
@@ -36,6 +36,7 @@ def supervise(request: Request, control: int) -> DumpResult:
         recording = Recording(request, folder)
         command = [sys.executable, str(program.path), *program.arguments]
         options = json.dumps(to_json(request.child))
+        (folder.staging / OPTIONS_NAME).write_text(options)
         command += [str(os.getpid()), str(folder.staging), options, request.script, *request.arguments]
         ended = run_child(
             command,

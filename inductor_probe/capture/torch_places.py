@@ -100,6 +100,9 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace(_OUTPUT_CODE, "CompiledFxGraph.__init__", "names of a graph's inputs", (RECORD,)),
     TorchPlace(_OUTPUT_CODE, "CompiledFxGraph.__call__", "a graph's real inputs", (RECORD,)),
     TorchPlace(_CHOICES, "add_feedback_saver", "autotuning choices with times", (RECORD,)),
+    TorchPlace(
+        "torch.distributed.distributed_c10d", "init_process_group", "which rank a process is", (RECORD,)
+    ),
     TorchPlace(_TRACING, "maybe_handle_decomp", "whether an operator is decomposed", (DECISION,)),
     TorchPlace(_COMPILE_FX, "compile_fx", "whether a graph is frozen", (DECISION,)),
     TorchPlace(_FREEZING, "freeze", "parameters become constants", (DECISION,)),

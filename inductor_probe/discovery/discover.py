@@ -9,10 +9,12 @@
     RUN:NUMBER     the graph of a run whose name ends in .NUMBER          gpt_block:1
     RUN/GRAPH      the graph of that name in a run                        gpt_block/model__1
     :NUMBER        of the latest run                                      :1
+    ...@rankN      any of these, of that rank; @pidN for a process        gpt_block@rank1, @rank1:0
 
-GRAPH and RUN may be the start of a name where no other name starts so. Of several runs with one label the
-latest is meant. What is there as a path goes first, then whole names before starts of names, and graphs of
-the latest run before labels before folder names.
+Of a script that started processes, RUN is the dump: what names the run that stands for it names all of its
+runs. GRAPH and RUN may be the start of a name where no other name starts so. Of several runs with one label
+the latest is meant. What is there as a path goes first, then whole names before starts of names, and graphs
+of the latest run before labels before folder names.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from inductor_probe.discovery.dump_files import is_archive
+from inductor_probe.discovery.dump_processes import OF_PROCESS, run_of_process, runs_of_dump
 from inductor_probe.discovery.inductor_cache import graphs_named_in, with_cached_graphs
 from inductor_probe.discovery.walk import Below, compile_order, everything_below, runs_below, runs_in
 from inductor_probe.errors import NotFoundError, near_names
@@ -45,10 +48,14 @@ _Named = TypeVar("_Named", DebugDir, GraphDir)
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A run, and the one graph in it that was named, if one was."""
+    """A run, and the one graph in it that was named, if one was.
+
+    `others` are the further runs of a dump of several processes, where the dump was named.
+    """
 
     run: DebugDir
     graph: GraphDir | None = None
+    others: tuple[DebugDir, ...] = ()
 
 
 def path_of(target: str, cwd: Path) -> Path:
@@ -124,7 +131,7 @@ def _of_folder(path: Path, shown: Path | None = None) -> Target:
             if is_run(folder) or graph_dir(folder):
                 return _of_folder(folder)
     if runs := runs_in(path):
-        return Target(open_run(runs[-1]))
+        return Target(_first(open_run(runs[-1])))
     below = everything_below(path, archives=False)
     if len(below.runs) == 1:
         (run,) = below
@@ -192,10 +199,12 @@ def find(target: str | None, cwd: Path, runs: Sequence[Path] | None = None) -> T
         UnreadableError: a folder that may not be listed, an archive that is damaged.
     """
     if target is None:
-        return Target(open_run((runs or _paths(cwd))[-1]))
+        return _with_others(Target(_first(open_run((runs or _paths(cwd))[-1]))))
     path = path_of(target, cwd)
     if dump := dump_at(path):
-        return dump
+        return _with_others(dump)
+    if match := OF_PROCESS.fullmatch(target):
+        return _of_process(find(match["what"] or None, cwd, runs), match)
     try:
         paths = runs or _paths(cwd)
     except NotFoundError:
@@ -204,7 +213,30 @@ def find(target: str | None, cwd: Path, runs: Sequence[Path] | None = None) -> T
         raise NotFoundError(
             f"no run in {cwd / TREE}, so no graph or run called {target}", _DUMP_FIRST
         ) from None
-    return _Runs(paths, cwd).named(target)
+    return _with_others(_Runs(paths, cwd).named(target))
+
+
+def _first(run: DebugDir) -> DebugDir:
+    """Return the run that stands for the dump which `run` is of."""
+    first = runs_of_dump(run)[0]
+    return run if first.path == run.path else first
+
+
+def _with_others(target: Target) -> Target:
+    """Add the further runs of its dump to a run that stands for one."""
+    if target.graph is not None:
+        return target
+    first, *others = runs_of_dump(target.run)
+    return replace(target, others=tuple(others)) if first.path == target.run.path else target
+
+
+def _of_process(target: Target, match: re.Match[str]) -> Target:
+    """Return the run or graph of that name in a process of the same dump."""
+    run = run_of_process(target.run, match["kind"], int(match["number"]))
+    named = _Runs([run.path], run.path.parent)
+    if match["rest"]:
+        return named.named(f"{run.name}{match['rest']}")
+    return named.named(f"{run.name}/{target.graph.name}") if target.graph else Target(run)
 
 
 def name_of(run: DebugDir, graph: GraphDir, cwd: Path) -> str:
@@ -232,10 +264,17 @@ class _Runs:
     def __init__(self, paths: Sequence[Path], cwd: Path) -> None:
         self.cwd = cwd
         self.runs = [open_run(paths[-1]), *map(read_run, reversed(paths[:-1]))] if paths else []
+        self.latest_dump: list[DebugDir] = []
         self.labels: dict[str, DebugDir] = {}
+        if self.runs:  # those of the latest dump come first, and first of them what stands for it
+            by_path = {run.path: run for run in self.runs}
+            paths_of_dump = [run.path for run in runs_of_dump(self.runs[0]) if run.path in by_path]
+            first = [by_path[path] for path in paths_of_dump]
+            self.latest_dump = first
+            self.runs = [*first, *(run for run in self.runs if run.path not in paths_of_dump)]
         for run in self.runs:
-            if run.manifest and run.manifest.label:
-                self.labels.setdefault(run.manifest.label, run)
+            if run.manifest and run.manifest.label and run.manifest.label not in self.labels:
+                self.labels[run.manifest.label] = _first(run)
 
     def named(self, target: str) -> Target:
         """Return what is called `target`: of the latest run's graphs, the runs, or the older runs' graphs."""
@@ -243,8 +282,9 @@ class _Runs:
         target = target.rstrip("/") or target
         if target in self.labels and not any(graph.name == target for graph in latest.graphs):
             return Target(self.labels[target])
-        if graph := _pick(target, latest.graphs, "graphs"):
-            return Target(latest, graph)
+        for of_dump in self.latest_dump:
+            if graph := _pick(target, of_dump.graphs, "graphs"):
+                return Target(of_dump, graph)
         if run := self._run(target):
             return Target(run)
         if match := _NUMBERED.fullmatch(target):

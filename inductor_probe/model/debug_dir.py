@@ -20,11 +20,15 @@ TREE = "torch_compile_debug"
 
 @dataclass(frozen=True, slots=True)
 class GraphDir:
-    """A graph's folder, not read yet. `order` is the counter after the dot: the order of compilation."""
+    """A graph's folder, not read yet. `order` is the counter after the dot: the order of compilation.
+
+    `process` is what to add to its name where graphs of several processes are read as one dump: `@rank1`.
+    """
 
     path: Path
     order: int
     kind: str | None
+    process: str = ""
 
     @property
     def name(self) -> str:
@@ -91,8 +95,8 @@ class CompiledGraph:
 
     @property
     def name(self) -> str:
-        """Name of the graph's folder."""
-        return self.folder.name
+        """Name of the graph's folder, with the process in a dump of several."""
+        return self.folder.name + self.folder.process
 
     @property
     def decisions(self) -> Decisions | None:

@@ -206,6 +206,53 @@ PARENT_GONE = "the end of probe dump"
 
 
 @dataclass(frozen=True, slots=True)
+class DumpProcess:
+    """A process of a dump that compiled something, was a rank, or was the first one.
+
+    Attributes:
+        pid, parent: process ids.
+        rank, world_size: in the group of all processes, as `init_process_group` or else the launcher
+            (`RANK`, `WORLD_SIZE`) says; None where neither does.
+        command: its command line; that of its parent for one that was forked.
+        run: name of its run's folder, a path for one outside of the dump's folder; None where it has no run.
+        graphs: how many it compiled.
+        outcome, exit_status, ended_by: as in `Manifest`. The status is None where nobody waited for it.
+    """
+
+    pid: int
+    parent: int
+    rank: int | None
+    world_size: int | None
+    command: tuple[str, ...]
+    run: str | None
+    graphs: int
+    outcome: Outcome
+    exit_status: int | None
+    ended_by: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class DumpRecord:
+    """The dump that a run belongs to: one `probe dump` of a script that starts processes makes several runs.
+
+    Attributes:
+        id: the same in all of its runs, and in no others.
+        pid: of the process that this run is of.
+        processes: the first one is that of the run which stands for the dump: the script itself where it
+            compiled something, else the lowest rank that did.
+    """
+
+    id: str
+    pid: int
+    processes: tuple[DumpProcess, ...]
+
+    @property
+    def process(self) -> DumpProcess | None:
+        """The process that the run is of."""
+        return next((process for process in self.processes if process.pid == self.pid), None)
+
+
+@dataclass(frozen=True, slots=True)
 class Manifest:
     """What was run, on what, and what dynamo did with it.
 
@@ -230,6 +277,7 @@ class Manifest:
         compile_s: seconds that torch spent compiling in all, from dynamo to loaded kernels, with empty caches
             and with what records decisions; None where it was not told.
         flips: decisions that were to be turned by name. flip_results: what became of each in each graph.
+        dump: which process of which dump this run is of; None in manifests from before that was recorded.
     """
 
     command: tuple[str, ...]
@@ -257,6 +305,7 @@ class Manifest:
     compile_s: float | None = None
     flips: tuple[Flip, ...] = ()
     flip_results: tuple[FlipResult, ...] = ()
+    dump: DumpRecord | None = None
 
     @property
     def ending(self) -> tuple[tuple[str, int | str], ...]:

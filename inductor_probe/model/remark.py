@@ -81,12 +81,15 @@ RunCode: TypeAlias = Literal[
 ]  # fmt: skip
 """Made by `analysis/run_remarks.py`, `analysis/check.py` and `discovery/run_facts.py`."""
 
+DumpCode: TypeAlias = Literal["ranks-same", "ranks-differ", "process-ended", "idle-rank", "run-missing"]
+"""Made by `analysis/ranks.py` of the processes of a dump."""
+
 QuotedCode: TypeAlias = Literal["reported"]
 """A sentence of a bench file that wrote no codes, as its value `text`."""
 
 RemarkCode: TypeAlias = Literal[
     LayoutCode, KernelCode, PairCode, ProvedCode, LaunchCode, RunCode, NoteCode, HarnessCode, BenchCode,
-    MachineCode, QuotedCode,
+    MachineCode, DumpCode, QuotedCode,
 ]  # fmt: skip
 """Stable names; what numbers each has stands where it is made."""
 

@@ -172,3 +172,9 @@ def failed_again(failed: Dumped) -> Dumped:
     """The same script a second time, from the same folder."""
     cwd = failed.run.parents[1]
     return run_dump(cwd, cwd / "script.py")
+
+
+@pytest.fixture(scope="session")
+def several(tmp_path_factory: pytest.TempPathFactory) -> Dumped:
+    """A script that compiles, as two ranks, a fork and a subprocess of it do."""
+    return run_dump(tmp_path_factory.mktemp("several"), Path(__file__).with_name("several_processes.py"))

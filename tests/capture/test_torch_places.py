@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from inductor_probe.capture import hooks, recorders, targets
+from inductor_probe.capture import hooks, processes, recorders, targets
 from inductor_probe.capture.torch_places import DECISION, PLACES, RECORD, TARGET, TOPICS, wrap
 
 
@@ -20,7 +20,7 @@ def test_a_place_stands_once_and_says_what_it_decides() -> None:
 
 
 def test_every_place_that_is_recorded_is_named_in_the_hooks() -> None:
-    text = Path(hooks.__file__).read_text(encoding="utf-8")
+    text = "".join(Path(str(module.__file__)).read_text(encoding="utf-8") for module in (hooks, processes))
     for place in PLACES:
         if RECORD in place.topics:
             assert f'"{place.module}"' in text, place

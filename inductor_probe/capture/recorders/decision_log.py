@@ -114,7 +114,7 @@ class DecisionLog:
             For the rest see `Decision`.
         """
         folder = debug_folder()
-        if (folder is None and not waits) or os.getpid() != self._events.pid:
+        if folder is None and not waits:
             return None
         graphs: dict[Any, _Graph] = self._graphs if folder is not None else self._waiting
         name = folder if folder is not None else compile_id()
@@ -212,7 +212,7 @@ class DecisionLog:
     def write(self, folder: str) -> None:
         """Write the decisions about the graph in `folder`, also if there are none, and forget them."""
         graph = self._graphs.pop(folder, _Graph())
-        if not self._kinds or os.getpid() != self._events.pid:
+        if not self._kinds:
             return
         for number, name in graph.names.items():
             self.safely(_rename, graph.decisions, number, name)

@@ -139,6 +139,17 @@ _RUN_WORDS: Mapping[str, str] = {
         "nothing was compiled: torch.compile was not called, or the function it returned never ran"
     ),
 }
+_DUMP_WORDS: Mapping[str, _Words] = {
+    "ranks-same": (
+        "{ranks} compiled the same {graphs:# graph}: same kernels, and the same collectives in the same order"
+    ),
+    "ranks-differ": (
+        "{first} and {second} differ first in {what} {place}[ of {graph}]: {a|'none'} and {b|'none'}"
+    ),
+    "process-ended": lambda values: f"{values['process']} {ended(values)}",
+    "idle-rank": "{process} compiled nothing",
+    "run-missing": "{process} compiled graphs, and its run is not beside this one: {run|'it has none'}",
+}
 _ABOVE = "{share:.0%} of the measured copy bandwidth: "
 _BELOW = "under 1% of the measured copy bandwidth: "
 _RATE_WORDS: Mapping[str, str] = {  # by the likeliest reason, which nobody recorded
@@ -262,6 +273,7 @@ REMARK_WORDS: Mapping[str, _Words] = {
     **_LAYOUT_WORDS,
     **_RUN_WORDS,
     **_BENCH_WORDS,
+    **_DUMP_WORDS,
     **{code: what for code, (what, _) in _MACHINE_WORDS.items()},
     "reported": "{text}",
 }

@@ -1,0 +1,112 @@
+"""What a dump needs to follow the processes that its script starts or forks.
+
+A Python that is started is reached through its environment: `startup/sitecustomize.py` is first in its
+PYTHONPATH. `torch.multiprocessing.spawn`, `torchrun` and `subprocess` all pass the environment on; a process
+that is started without it, or with `python -E`, `-I` or `-S`, is not followed. A fork has the hooks already.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from inductor_probe.capture.events import EventLog
+from inductor_probe.capture.torch_places import wrap
+
+_STARTUP = Path(__file__).with_name("startup")
+_STAGING = "INDUCTOR_PROBE_STAGING"  # as in startup/sitecustomize.py
+_before_fork: dict[str, float] = {}
+"""What dynamo had counted when this process was forked."""
+
+
+def variables_to_follow(staging: Path) -> dict[str, str]:
+    """Return the variables with which a Python, and what it starts, reports to the dump of `staging`."""
+    before = os.environ.get("PYTHONPATH")
+    return {
+        _STAGING: str(staging),
+        "PYTHONPATH": os.pathsep.join([str(_STARTUP), *([before] if before else [])]),
+    }
+
+
+def hooks(
+    events: EventLog, record_end: Callable[[EventLog], None]
+) -> Iterator[tuple[str, Callable[[Any], None]]]:
+    """Yield the modules that start, end or number processes, with what is to be called at their import."""
+    os.register_at_fork(after_in_child=_after_fork)
+    yield "torch.distributed.distributed_c10d", lambda module: _see_ranks(module, events)
+    yield "subprocess", lambda module: _see_status(module.Popen, "_handle_exitstatus", events)
+    yield "multiprocessing.popen_fork", lambda module: _see_status(module.Popen, "poll", events)
+    yield "multiprocessing.util", lambda module: _see_end_of_forks(module, events, record_end)
+
+
+def counted_before_fork(name: str) -> float:
+    """Return what `dynamo_counts` said when this process was forked; 0 in one that was not."""
+    return _before_fork.get(name, 0)
+
+
+def dynamo_counts() -> dict[str, float]:
+    """Return how many frames dynamo has handed to a backend, and the seconds that compiling took."""
+    dynamo = sys.modules.get("torch._dynamo.utils")
+    if dynamo is None:
+        return {}
+    # What its `calculate_time_spent` adds up; in nanoseconds.
+    spent = getattr(dynamo, "cumulative_time_spent_ns", {})
+    phases = [spent[phase] for phase in _COMPILING if phase in spent]
+    counts = {"frames": dynamo.counters["stats"]["unique_graphs"]}
+    return {**counts, "seconds": sum(phases) / 1e9} if phases else counts
+
+
+_COMPILING = ("entire_frame_compile", "entire_backward_compile")
+"""What dynamo calls the phases that together are all of compiling: torch/_dynamo/utils.py."""
+
+
+def _after_fork() -> None:
+    _before_fork.update(dynamo_counts())
+    # torch names its run's folder once a process, after the process (`get_debug_dir`): the fork would dump
+    # among the graphs of its parent.
+    dynamo: Any = sys.modules.get("torch._dynamo.utils")
+    forget = getattr(getattr(dynamo, "_get_debug_dir", None), "cache_clear", None)
+    if forget is not None:
+        forget()
+
+
+def _see_ranks(distributed: Any, events: EventLog) -> None:
+    def around(initialise: Callable[..., Any]) -> Callable[..., Any]:
+        def initialise_and_record(*args: Any, **kwargs: Any) -> Any:
+            result = initialise(*args, **kwargs)
+            rank, size = distributed.get_rank(), distributed.get_world_size()
+            events.write("rank", rank=rank, world_size=size, backend=distributed.get_backend())
+            return result
+
+        return initialise_and_record
+
+    wrap(distributed, "init_process_group", around)
+
+
+def _see_status(popen: Any, name: str, events: EventLog) -> None:
+    """See with which status a process ends, as the one that started it learns that."""
+    original = getattr(popen, name)
+
+    @functools.wraps(original)
+    def call_and_record(self: Any, *args: Any, **kwargs: Any) -> Any:
+        before = self.returncode
+        result = original(self, *args, **kwargs)
+        if before is None and self.returncode is not None and not events.is_new_fork:
+            events.write("child-ended", pid=self.pid, status=self.returncode)
+        return result
+
+    setattr(popen, name, call_and_record)
+
+
+def _see_end_of_forks(util: ModuleType, events: EventLog, record_end: Callable[[EventLog], None]) -> None:
+    """See the end of a process of multiprocessing, which leaves by `os._exit`, without what `atexit` has."""
+
+    def at_end_of_fork(events: EventLog) -> None:
+        util.Finalize(None, record_end, args=(events,), exitpriority=-100)
+
+    util.register_after_fork(events, at_end_of_fork)

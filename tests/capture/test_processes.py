@@ -1,0 +1,116 @@
+"""Processes that a dumped script starts or forks: each that compiles has a run, and they are one dump."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from inductor_probe.model.manifest import LOGS_DIR, DumpProcess, Manifest
+from inductor_probe.store.manifest import read_manifest
+from tests.capture.conftest import Dumped
+
+pytestmark = pytest.mark.compiles
+
+
+@pytest.fixture(scope="session")
+def manifests(several: Dumped) -> dict[Path, Manifest]:
+    """The manifests of all runs that the script left."""
+    return {run: read_manifest(run / "probe.json") for run in several.run.parent.glob("run_*")}
+
+
+def rows(manifest: Manifest) -> tuple[DumpProcess, ...]:
+    assert manifest.dump is not None
+    return manifest.dump.processes
+
+
+def test_each_process_that_compiled_has_a_run_with_its_graphs(
+    several: Dumped, manifests: dict[Path, Manifest]
+) -> None:
+    assert (several.manifest.outcome, several.manifest.exit_status) == ("ok", 0)
+    graphs = {process.run: process.graphs for process in rows(several.manifest) if process.run is not None}
+    assert sorted(graphs.values()) == [1, 1, 1, 2, 2]
+    assert graphs == {run.name: len(manifest.graphs) for run, manifest in manifests.items()}
+    for run, manifest in manifests.items():
+        on_disk = {folder.name for folder in (run / "torchinductor").glob("model_*")}
+        assert {graph.name for graph in manifest.graphs} == on_disk
+        assert all(graph.finished and graph.inputs for graph in manifest.graphs)
+        assert manifest.notes == ()
+        assert dict(manifest.versions)["torch"]
+        assert manifest.compiled_frames == len(on_disk)
+        assert (run / "torchinductor" / min(on_disk) / "probe_decisions.json").exists()
+        assert "scheduler" in (run / LOGS_DIR / "fusion.log").read_text()
+
+
+def test_all_runs_are_of_one_dump_and_say_of_which_process(
+    several: Dumped, manifests: dict[Path, Manifest]
+) -> None:
+    records = [manifest.dump for manifest in manifests.values()]
+    assert len({record.id for record in records if record}) == 1
+    assert len({record.pid for record in records if record}) == 5
+    assert len({record.processes for record in records if record}) == 1
+    for run, manifest in manifests.items():
+        assert run.name.endswith(f"-pid_{manifest.dump.pid if manifest.dump else None}")
+        assert (manifest.command, manifest.script) == (several.manifest.command, several.manifest.script)
+
+
+def test_the_script_comes_first_then_the_ranks(several: Dumped) -> None:
+    script, *others = rows(several.manifest)
+    pid, fork_pid = map(int, several.stdout.split()[1:])
+    assert (script.pid, script.run, script.rank) == (pid, several.run.name, None)
+    assert [(one.rank, one.world_size) for one in others] == [(0, 2), (1, 2), (None, None), (None, None)]
+    fork, child = others[2:]
+    assert (fork.pid, fork.parent, fork.outcome, fork.exit_status) == (fork_pid, pid, "ok", 0)
+    assert (child.command[1], child.outcome, child.exit_status) == ("-c", "failed", 3)
+    assert [one.outcome for one in others[:2]] == ["ok", "ok"]
+
+
+def test_a_fork_takes_nothing_from_the_process_that_compiled_before(
+    manifests: dict[Path, Manifest], several: Dumped
+) -> None:
+    fork = next(
+        one for one in manifests.values() if one.dump and one.dump.pid == int(several.stdout.split()[2])
+    )
+    assert [graph.inputs[0].size for graph in fork.graphs] == [(5,)]
+    assert [graph.inputs[0].size for graph in several.manifest.graphs] == [(4,)]
+
+
+def test_a_sitecustomize_of_the_user_s_runs_in_the_processes_too(dump_source: object, tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "sitecustomize.py").write_text("import builtins\nbuiltins.of_user = __name__\n")
+    child = "import sys; assert of_user == 'sitecustomize'; print(sys.modules['sitecustomize'].__file__)"
+    source = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {child!r}], check=True)\n"
+    os.environ["PYTHONPATH"] = str(tmp_path / "own")
+    try:
+        dumped = dump_source(source)  # type: ignore[operator]
+    finally:
+        del os.environ["PYTHONPATH"]
+    assert dumped.manifest.outcome == "ok", dumped.stderr
+    assert dumped.stdout == f"{tmp_path / 'own' / 'sitecustomize.py'}\n"
+
+
+DIES = """
+import os, signal, subprocess, sys
+child = '''
+import torch
+torch.compile(lambda x: x - 1)(torch.ones(3))
+import os, signal
+os.kill(os.getpid(), signal.SIGKILL)
+'''
+print(subprocess.run([sys.executable, "-c", child], env={**os.environ, "RANK": "1"}).returncode)
+subprocess.run([sys.executable, "-c", "import torch"], env={**os.environ, "RANK": "0"}, check=True)
+"""
+
+
+def test_a_process_that_is_killed_leaves_its_run_and_one_that_never_compiles_is_listed(
+    dump_source: object,
+) -> None:
+    dumped = dump_source(DIES)  # type: ignore[operator]
+    assert dumped.stdout == "-9\n"
+    killed, script, idle = rows(dumped.manifest)
+    assert (killed.rank, killed.graphs, killed.run) == (1, 1, dumped.run.name)
+    assert (killed.outcome, killed.exit_status, killed.ended_by) == ("failed", -9, "SIGKILL")
+    assert (script.graphs, script.run, script.outcome) == (0, None, "ok")
+    assert (idle.rank, idle.graphs, idle.run, idle.outcome) == (0, 0, None, "ok")
+    assert dumped.manifest.graphs[0].finished
