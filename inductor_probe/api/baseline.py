@@ -86,7 +86,7 @@ def recipe_of(run: RunOnDisk, out: Path | None = None) -> Recipe:
             f"{run.path} has no manifest: it is not known which script made it",
             "name the script: probe whatif SCRIPT --set NAME=VALUE",
         )
-    if manifest.outcome != "ok":
+    if manifest.of_script().outcome != "ok":
         raise ProbeError(
             f"{manifest.script} did not end well in {run.path}", "dump it again, or name the script"
         )

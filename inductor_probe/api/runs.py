@@ -13,6 +13,7 @@ from inductor_probe.analysis.run_remarks import why_empty
 from inductor_probe.api.rows import Rows
 from inductor_probe.discovery.discover import find, path_of
 from inductor_probe.discovery.dump_files import is_archive
+from inductor_probe.discovery.dump_processes import runs_of_dump
 from inductor_probe.discovery.inductor_cache import with_cached_graphs
 from inductor_probe.discovery.run_facts import run_facts
 from inductor_probe.discovery.walk import everything_below, when_made
@@ -117,9 +118,11 @@ def _runs_of(target: str, here: Path, problems: list[Problem], *, exact: bool) -
     # the path with the links in it: what lies behind one is not removed
     path = real if os.path.normpath(joined) == str(real) else joined
     if not os.path.exists(path):  # noqa: PTH110 - no name is too long for it
-        yield _by_name(target, here, problems, exact=exact)
+        yield from _by_name(target, here, problems, exact=exact)
     elif is_run(path):
-        yield read_run(path)
+        run = read_run(path)
+        dump = runs_of_dump(run)
+        yield from (run, *dump[1:]) if dump[0].path == run.path else (run,)
     elif not path.is_dir() and not is_archive(path):
         raise ProbeError(f"{path} is a file and not a run", "name a run's folder, or one that holds runs")
     else:
@@ -133,20 +136,22 @@ def _runs_of(target: str, here: Path, problems: list[Problem], *, exact: bool) -
         yield from below
 
 
-def _by_name(target: str, here: Path, problems: list[Problem], *, exact: bool) -> DebugDir:
-    """Return the run of that name at or below `here`; ProbeError: a graph has it, or several runs do."""
+def _by_name(target: str, here: Path, problems: list[Problem], *, exact: bool) -> tuple[DebugDir, ...]:
+    """Return the runs of the dump of that name; ProbeError: a graph has it, or several dumps do."""
     below = everything_below(here, archives=False)
     problems.extend(below.problems)
     named = find(target, here, sorted((run.path for run in below if is_run(run.path)), key=when_made))
     if named.graph is not None:
         raise ProbeError(f"{target} names a graph, not a run", f"its run is {named.run.name}")
     label = named.run.manifest.label if named.run.manifest else None
+    dump = (named.run, *named.others)
     same = [run.name for run in below if label and run.manifest and run.manifest.label == label]
+    same = [name for name in same if name not in [run.name for run in dump[1:]]]
     if exact and len(same) > 1 and not named.run.name.startswith(target):
         raise ProbeError(
             f"{len(same)} runs have the label {label}", f"name one of {', '.join(same[:_NAMED])}"
         )
-    return named.run
+    return dump
 
 
 def _facts(run: DebugDir) -> RunFacts:

@@ -8,7 +8,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from inductor_probe.api.on_disk import GraphOnDisk, RunOnDisk
-from inductor_probe.discovery.dump_processes import is_rank, name_of_process, process_of
+from inductor_probe.discovery.dump_processes import (
+    is_rank,
+    name_of_process,
+    process_of,
+    runs_of_dump,
+)
 from inductor_probe.errors import NotFoundError, ProbeError, near_names
 from inductor_probe.files import read_text
 from inductor_probe.model.debug_dir import DebugDir, GraphDir
@@ -589,8 +594,8 @@ class Run(RunOnDisk, Session):
         from inductor_probe.analysis.summary import summarise
 
         summary = summarise(self.debug_dir, [graph.compiled for graph in self.dump_graphs])
-        if not self.others:
-            return summary
+        if not self.others and len(runs_of_dump(self.debug_dir)) > 1:
+            return summary  # of one process, which was named
         processes = [
             ProcessGraphs(
                 name_of_process(run.debug_dir), process, tuple(graph.generated for graph in run.graphs)
@@ -622,7 +627,7 @@ class Run(RunOnDisk, Session):
     @property
     def output(self) -> Output:
         """What `probe dump --json` prints of the run, as a record."""
-        manifest = self.manifest
+        manifest = self.manifest.of_script() if self.manifest else None
         return DumpOutput(
             path=self.path,
             label=manifest.label if manifest else None,

@@ -252,7 +252,7 @@ class Recording:
                     len(one.history.graphs), how.outcome, how.status, how.ended_by,
                 )
             )  # fmt: skip
-        return DumpRecord(self._id, process.pid, tuple(rows))
+        return DumpRecord(self._id, process.pid, self._first.pid, tuple(rows))
 
     def _manifest(self, process: _Process, ended: Ended) -> Manifest:
         # Slow to import, and not needed before the script runs, which takes longer to import torch.

@@ -17,6 +17,7 @@ from inductor_probe.cli.completion import CASE, GPU, KNOB, PLACE, SCRIPT, SUBJEC
 from inductor_probe.cli.flips import flip_options
 from inductor_probe.cli.parameters import command, shared_option
 from inductor_probe.cli.screen import OutputFormat, complain, give, relative, say, say_warning
+from inductor_probe.discovery.dump_processes import process_name, process_of
 from inductor_probe.errors import ExitCode, ProbeError, RunFailedError
 from inductor_probe.model.manifest import Manifest
 from inductor_probe.model.runs import NextStep
@@ -198,7 +199,7 @@ def _show_run(run: ip.Run, output_format: OutputFormat) -> int:
 
     Of a run that a signal interrupted it is the one that shells give: 130 for Ctrl-C, 143 for SIGTERM.
     """
-    manifest = run.manifest
+    manifest = run.manifest.of_script() if run.manifest else None
     number = getattr(signal, manifest.ended_by or "", None) if manifest else None
     if manifest is None or manifest.outcome != "interrupted" or number is None:
         return _show_graphs_and_next_steps(run, output_format)
@@ -214,10 +215,13 @@ def _show_run(run: ip.Run, output_format: OutputFormat) -> int:
 def _show_graphs_and_next_steps(run: ip.Run, output_format: OutputFormat) -> int:
     if output_format == "json" or run.graphs or run.summary.remarks or run.summary.problems:
         give(run, output_format)
-    say(f"run: {relative(run.path)}")
+    for one in (run, *run.others):
+        process = process_of(one.debug_dir)
+        what = f"  {process_name(process)}, pid {process.pid}" if process and run.others else ""
+        say(f"run: {relative(one.path)}{what}")
     if run.not_remembered:
         say_warning(run.not_remembered)
-    manifest = run.manifest
+    manifest = run.manifest.of_script() if run.manifest else None
     for turned, text in flip_texts(manifest.flips, manifest.flip_results) if manifest else ():
         (say if turned else say_warning)(text)
     if manifest and manifest.outcome != "ok":
@@ -232,10 +236,10 @@ def _show_graphs_and_next_steps(run: ip.Run, output_format: OutputFormat) -> int
 
 def _target(run: ip.Run, step: NextStep) -> str:
     """Name the graph where there are several, and its path where verbs would not find the run from here."""
-    graph = next((graph for graph in run.graphs if graph.name == step.graph), None)
+    graph = next((graph for graph in run.dump_graphs if graph.name == step.graph), None)
     if not run.path.is_relative_to(Path.cwd()):
         return str(graph.path if graph else run.path)
-    return graph.name if graph and len(run.graphs) > 1 else ""
+    return graph.name if graph and len(run.dump_graphs) > 1 else ""
 
 
 def _failure(manifest: Manifest, has_graphs: bool) -> ProbeError:

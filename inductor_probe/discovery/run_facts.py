@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
+from inductor_probe.discovery.dump_processes import process_name, process_of
 from inductor_probe.discovery.inductor_cache import trace_log
 from inductor_probe.discovery.walk import when_made
 from inductor_probe.model.debug_dir import DebugDir, GraphDir
@@ -44,6 +45,10 @@ def run_facts(run: DebugDir) -> RunFacts:
         made=when_made(run.path)[0],
         state="unknown",
     )
+    process = process_of(run)
+    if manifest and manifest.dump and process:
+        place = manifest.dump.processes.index(process)
+        facts = replace(facts, dump=manifest.dump.id, pid=process.pid, rank=process.rank, place=place)
     if not is_run(run.path):
         size = sum(sizes(graph.path) for graph in run.graphs)
         made = max((_newest(graph.path) for graph in run.graphs), default=facts.made)
@@ -52,9 +57,12 @@ def run_facts(run: DebugDir) -> RunFacts:
     state = _state(run)
     ending = None
     if manifest and manifest.outcome != "ok" and state != "running":
-        ending = Remark(
-            "script-ended", "hazard", Subject("run", run.name), manifest.ending, knowledge="recorded"
-        )
+        subject = Subject("run", run.name)
+        if process is not None and manifest.dump and process.pid != manifest.dump.script:
+            numbers = (("process", process_name(process)), *manifest.ending)
+            ending = Remark("process-ended", "hazard", subject, numbers, knowledge="recorded")
+        else:
+            ending = Remark("script-ended", "hazard", subject, manifest.ending, knowledge="recorded")
     return replace(
         facts,
         torch=facts.torch or _torch(first),
@@ -67,8 +75,12 @@ def run_facts(run: DebugDir) -> RunFacts:
 def _state(run: DebugDir) -> RunState:
     if maker(run) is not None:
         return "running"
-    if run.manifest and run.manifest.outcome != "ok":
-        return run.manifest.outcome
+    process = process_of(run)
+    manifest = run.manifest
+    if manifest and process and manifest.dump and process == manifest.dump.processes[0]:
+        manifest = manifest.of_script()  # the run that stands for a dump
+    if manifest and manifest.outcome != "ok":
+        return manifest.outcome
     if not run.graphs:
         return "empty"
     return "ok" if run.manifest else "unknown"

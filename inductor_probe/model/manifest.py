@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from inductor_probe.model.flip import Flip, FlipResult
@@ -237,13 +237,14 @@ class DumpRecord:
 
     Attributes:
         id: the same in all of its runs, and in no others.
-        pid: of the process that this run is of.
+        pid: of the process that this run is of. script: of the script itself.
         processes: the first one is that of the run which stands for the dump: the script itself where it
             compiled something, else the lowest rank that did.
     """
 
     id: str
     pid: int
+    script: int
     processes: tuple[DumpProcess, ...]
 
     @property
@@ -319,6 +320,15 @@ class Manifest:
         elif status is not None and status < 0:  # written before there was `ended_by`
             numbers.append(("signal", -status))
         return tuple(numbers)
+
+    def of_script(self) -> Manifest:
+        """Return it with how the script ended, where this run is of a process that it started."""
+        processes = self.dump.processes if self.dump else ()
+        script = next((one for one in processes if self.dump and one.pid == self.dump.script), None)
+        if script is None:
+            return self
+        ending = (script.outcome, script.exit_status, script.ended_by)
+        return replace(self, outcome=ending[0], exit_status=ending[1], ended_by=ending[2])
 
     def graph(self, name: str) -> GraphRecord | None:
         """Return the record of the graph called `name`."""

@@ -27,7 +27,11 @@ class RunFacts:
         torch: version. devices: of its nodes, without an index.
         graphs: how many. size: bytes on disk, its trace log for tlparse included.
         made: seconds since the epoch.
+        state: of the run that stands for a dump, how the script ended; of another, how its process did.
         remark: why it is empty, or how its script ended; None for a run that is neither empty nor failed.
+        dump: what the runs of a dump of several processes have in common, None for a run that is alone.
+        pid, rank: of its process, where it is one of several. place: in the order of the dump's processes; of
+            its runs the one with the lowest place stands for the dump.
     """
 
     path: Path
@@ -41,6 +45,10 @@ class RunFacts:
     made: float
     state: RunState
     remark: Remark | None = None
+    dump: str | None = None
+    pid: int | None = None
+    rank: int | None = None
+    place: int = 0
 
     @property
     @written

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from inductor_probe.model.decision import DECISIONS_NAME
 from inductor_probe.model.manifest import LOGS_DIR, DumpProcess, Manifest
 from inductor_probe.store.manifest import read_manifest
 from tests.capture.conftest import Dumped
@@ -39,7 +40,7 @@ def test_each_process_that_compiled_has_a_run_with_its_graphs(
         assert manifest.notes == ()
         assert dict(manifest.versions)["torch"]
         assert manifest.compiled_frames == len(on_disk)
-        assert (run / "torchinductor" / min(on_disk) / "probe_decisions.json").exists()
+        assert (run / "torchinductor" / min(on_disk) / DECISIONS_NAME).exists()
         assert "scheduler" in (run / LOGS_DIR / "fusion.log").read_text()
 
 

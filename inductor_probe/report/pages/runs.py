@@ -24,45 +24,78 @@ from inductor_probe.report.words.runs import blocker_text, compile_reason
 _STAMP = len("run_2026_01_31_12_00_00")
 _STYLES = {"failed": "red", "interrupted": "red", "empty": "yellow", "running": "green"}
 _AGES = ((365 * 86400, "y"), (86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
+_SHOWN = 8
+"""Processes of a dump whose graphs are counted in the table."""
 _LONGEST_NAMES = 60
 """Names of nodes that are longer are those of large fused ones: nobody types them."""
 
 
 def runs_table(runs: Sequence[RunFacts], root: Path, now: float) -> Iterator[Block]:
-    """Yield a row per run, then why runs are empty or failed. `now`: seconds since the epoch."""
+    """Yield a row per dump, then why runs are empty or failed. `now`: seconds since the epoch."""
     if not runs:
         yield Line(f"no run below {root}")
         return
     one_tree = len({run.path.parent for run in runs}) == 1
-    names = _names(runs, root, one_tree=one_tree)
+    dumps = _dumps(runs)
+    first = [dump[0] for dump in dumps]
+    names = _names(first, root, one_tree=one_tree)
     with_scenario = any(run.scenario for run in runs)
+    with_processes = any(len(dump) > 1 for dump in dumps)
     with_state = any(run.state not in ("ok", "unknown") for run in runs)
     columns = [
-        Column("run", fold="end", least=_shortest(runs)) if one_tree else Column("run", fold="path"),
+        Column("run", fold="end", least=_shortest(first)) if one_tree else Column("run", fold="path"),
+        *([Column("processes")] if with_processes else []),
         *([Column("scenario"), Column("cases", rank=1)] if with_scenario else []),
         *(Column(title, fold="never") for title in ("torch", "device")),
         *(Column(title, right=True, fold="never") for title in ("graphs", "size", "age")),
         *([Column("state", fold="never")] if with_state else []),
     ]
     rows: list[list[Cell]] = []
-    for run in runs:
-        state = "-" if run.state == "unknown" else run.state
+    for dump in dumps:
+        run = dump[0]
+        state = next((one.state for one in dump if one.state == "running"), run.state)
+        devices = dict.fromkeys(device for one in dump for device in one.devices)
         rows.append(
             [
                 (names[run.path], "bold"),
+                *([processes_text(dump) if len(dump) > 1 else "1"] if with_processes else []),
                 *([run.scenario or "-", ", ".join(run.cases) or "-"] if with_scenario else []),
                 (run.torch or "?").partition("+")[0],
-                ", ".join(run.devices) or "-",
-                str(run.graphs),
-                bytes_text(run.size),
+                ", ".join(devices) or "-",
+                "+".join(str(one.graphs) for one in dump[:_SHOWN]) + ("+..." if dump[_SHOWN:] else ""),
+                bytes_text(sum(one.size for one in dump)),
                 age_text(now - run.made),
-                *([(state, _STYLES.get(state, ""))] if with_state else []),
+                *([("-" if state == "unknown" else state, _STYLES.get(state, ""))] if with_state else []),
             ]
         )
     yield Table(columns, rows)
+    for dump in dumps:
+        for run in dump:
+            if run.remark:
+                name = names[dump[0].path] + (f"@{_process(run)}" if len(dump) > 1 else "")
+                yield Line([("! ", "bold red"), (name, "bold"), f": {sentence(run.remark)}"])
+
+
+def _dumps(runs: Sequence[RunFacts]) -> list[list[RunFacts]]:
+    """Put the runs of a dump together, in the order of its processes."""
+    dumps: dict[tuple[Path, str], list[RunFacts]] = {}
     for run in runs:
-        if run.remark:
-            yield Line([("! ", "bold red"), (names[run.path], "bold"), f": {sentence(run.remark)}"])
+        dumps.setdefault((run.path.parent, run.dump or run.name), []).append(run)
+    return [sorted(dump, key=lambda run: run.place) for dump in dumps.values()]
+
+
+def _process(run: RunFacts) -> str:
+    return f"pid{run.pid}" if run.rank is None else f"rank{run.rank}"
+
+
+def processes_text(dump: Sequence[RunFacts]) -> str:
+    """`4: ranks 0-1`: how many processes of a dump have runs, and which ranks they were."""
+    ranks = sorted({run.rank for run in dump if run.rank is not None})
+    if not ranks:
+        return str(len(dump))
+    together = ranks == list(range(ranks[0], ranks[-1] + 1)) and len(ranks) > 1
+    shown = f"{ranks[0]}-{ranks[-1]}" if together else ", ".join(map(str, ranks))
+    return f"{len(dump)}: rank{'s' if len(ranks) > 1 else ''} {shown}"
 
 
 def _names(runs: Sequence[RunFacts], root: Path, *, one_tree: bool) -> dict[Path, str]:
