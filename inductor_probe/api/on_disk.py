@@ -85,6 +85,7 @@ class RunOnDisk:
     """A `run_*` directory: its graphs in the order of compilation. `Run` makes them, and adds the verbs."""
 
     graphs: tuple[GraphOnDisk, ...]
+    others: tuple[RunOnDisk, ...] = ()  # the further ones of a dump of several processes
 
     def __init__(self, debug_dir: DebugDir) -> None:
         self.debug_dir = debug_dir
@@ -107,11 +108,18 @@ class RunOnDisk:
         return read_logs(self.debug_dir)
 
     @cached_property
-    def summary(self) -> RunSummary:
-        """The graphs in numbers, and the remarks about them."""
-        from inductor_probe.analysis.summary import summarise
+    def dump_graphs(self) -> tuple[GraphOnDisk, ...]:
+        """The graphs of all processes of the dump, `...@rank1`; of what ranks share only the first's."""
+        from inductor_probe.api.dump_processes import different_graphs
 
-        return summarise(self.debug_dir, [graph.compiled for graph in self.graphs])
+        return tuple(different_graphs((self, *self.others)))
+
+    @cached_property
+    def summary(self) -> RunSummary:
+        """The graphs of the dump in numbers, and the remarks about them and about its processes."""
+        from inductor_probe.api.dump_processes import summary_of_dump
+
+        return summary_of_dump((self, *self.others), self.dump_graphs)
 
     def empty(self) -> NotFoundError:
         """Return the error for what is asked of a run without graphs: it says why there are none."""

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from inductor_probe.api.on_disk import GraphOnDisk, RunOnDisk
-from inductor_probe.discovery.dump_processes import (
-    is_rank,
-    name_of_process,
-    process_of,
-    runs_of_dump,
-)
+from inductor_probe.discovery.dump_processes import name_of_process
 from inductor_probe.errors import NotFoundError, ProbeError, near_names
 from inductor_probe.files import read_text
 from inductor_probe.model.debug_dir import DebugDir, GraphDir
@@ -45,7 +39,6 @@ if TYPE_CHECKING:
     from inductor_probe.model.kernels import KernelRow
     from inductor_probe.model.layouts import LayoutRow
     from inductor_probe.model.remark import Remark
-    from inductor_probe.model.runs import RunSummary
     from inductor_probe.model.span import Problem
     from inductor_probe.model.timing import KernelWork
     from inductor_probe.model.whatif import Candidate
@@ -565,47 +558,8 @@ class Run(RunOnDisk, Session):
         self.graphs = tuple(Graph(replace(folder, process=process), self) for folder in debug_dir.graphs)
         self.others = tuple(Run(other, process=f"@{name_of_process(other)}") for other in others)
 
-    @cached_property
-    def dump_graphs(self) -> tuple[Graph, ...]:
-        """The graphs of all processes of the dump; of those that ranks have in common only the lowest's.
-
-        A graph of another process has that in its name: `model__0_inference_0.0@rank1`.
-        """
-        from inductor_probe.analysis.ranks import is_same
-
-        graphs = list(self.graphs)
-        ranked = [run for run in (self, *self.others) if is_rank(run.debug_dir)]
-        for run in self.others:
-            lower = ranked[0].graphs if run in ranked[1:] else ()
-            same = {graph.folder.name: graph for graph in lower}
-            for graph in run.graphs:
-                twin = same.get(graph.folder.name)
-                if twin is None or not is_same(twin.generated, graph.generated):
-                    graphs.append(graph)
-        return tuple(graphs)
-
     def _scope(self) -> tuple[RunOnDisk, tuple[GraphOnDisk, ...]]:
         return self, self.dump_graphs
-
-    @cached_property
-    def summary(self) -> RunSummary:
-        """The graphs of the dump in numbers, and the remarks about them and about its processes."""
-        from inductor_probe.analysis.ranks import ProcessGraphs, dump_remarks
-        from inductor_probe.analysis.summary import summarise
-
-        summary = summarise(self.debug_dir, [graph.compiled for graph in self.dump_graphs])
-        if not self.others and len(runs_of_dump(self.debug_dir)) > 1:
-            return summary  # of one process, which was named
-        processes = [
-            ProcessGraphs(
-                name_of_process(run.debug_dir), process, tuple(graph.generated for graph in run.graphs)
-            )
-            for run in (self, *self.others)
-            if (process := process_of(run.debug_dir))
-        ]
-        remarks = dump_remarks(self.debug_dir, processes)
-        problems = [problem for run in self.others for problem in run.debug_dir.problems]
-        return replace(summary, remarks=(*remarks, *summary.remarks), problems=(*summary.problems, *problems))
 
     def graph(self, name: str) -> Graph:
         """Return the graph called `name`; NotFoundError offers near names."""
