@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from inductor_probe.discovery.dump_processes import is_rank, name_of_process, process_of, runs_of_dump
 from inductor_probe.errors import NotFoundError, ProbeError
 from inductor_probe.model.debug_dir import CompiledGraph, DebugDir, GraphDir
 from inductor_probe.model.manifest import ConstantFact, InputFact, Manifest
@@ -110,16 +113,12 @@ class RunOnDisk:
     @cached_property
     def dump_graphs(self) -> tuple[GraphOnDisk, ...]:
         """The graphs of all processes of the dump, `...@rank1`; of what ranks share only the first's."""
-        from inductor_probe.api.dump_processes import different_graphs
-
-        return tuple(different_graphs((self, *self.others)))
+        return tuple(_different_graphs((self, *self.others)))
 
     @cached_property
     def summary(self) -> RunSummary:
         """The graphs of the dump in numbers, and the remarks about them and about its processes."""
-        from inductor_probe.api.dump_processes import summary_of_dump
-
-        return summary_of_dump((self, *self.others), self.dump_graphs)
+        return _summary_of_dump((self, *self.others), self.dump_graphs)
 
     def empty(self) -> NotFoundError:
         """Return the error for what is asked of a run without graphs: it says why there are none."""
@@ -142,3 +141,41 @@ class RunOnDisk:
         return ProbeError(
             f"{self.path} has {len(self.graphs)} graphs: name one", f"one of {', '.join(names)}{more}"
         )
+
+
+def _different_graphs(runs: Sequence[RunOnDisk]) -> Iterator[GraphOnDisk]:
+    """Yield the graphs of all runs of a dump; of those that ranks have in common only the first rank's.
+
+    `runs` are that which stands for the dump, and the others.
+    """
+    from inductor_probe.analysis.ranks import is_same
+
+    first_rank: dict[str, GraphOnDisk] | None = None
+    for run in runs:
+        ranked = is_rank(run.debug_dir)
+        twins = first_rank if ranked and first_rank is not None else {}
+        for graph in run.graphs:
+            twin = twins.get(graph.folder.name)
+            if twin is None or not is_same(twin.generated, graph.generated):
+                yield graph
+        if ranked and first_rank is None:
+            first_rank = {graph.folder.name: graph for graph in run.graphs}
+
+
+def _summary_of_dump(runs: Sequence[RunOnDisk], graphs: Sequence[GraphOnDisk]) -> RunSummary:
+    """Return `graphs` in numbers, with remarks about each, and about the processes of the dump."""
+    from inductor_probe.analysis.ranks import ProcessGraphs, dump_remarks
+    from inductor_probe.analysis.summary import summarise
+
+    run, *others = runs
+    summary = summarise(run.debug_dir, [graph.compiled for graph in graphs])
+    if not others and len(runs_of_dump(run.debug_dir)) > 1:
+        return summary  # of one process, which was named
+    processes = [
+        ProcessGraphs(name_of_process(one.debug_dir), process, tuple(graph.generated for graph in one.graphs))
+        for one in runs
+        if (process := process_of(one.debug_dir))
+    ]
+    remarks = (*dump_remarks(run.debug_dir, processes), *summary.remarks)
+    problems = [problem for one in runs for problem in one.debug_dir.problems]
+    return replace(summary, remarks=remarks, problems=tuple(problems))
