@@ -86,6 +86,11 @@ def recipe_of(run: RunOnDisk, out: Path | None = None) -> Recipe:
             f"{run.path} has no manifest: it is not known which script made it",
             "name the script: probe whatif SCRIPT --set NAME=VALUE",
         )
+    if manifest.form != "script":
+        raise ProbeError(
+            f"{run.path} is of the {manifest.form} {manifest.script}, and only scripts are dumped again",
+            "name a script: probe whatif SCRIPT --set NAME=VALUE",
+        )
     if manifest.of_script().outcome != "ok":
         raise ProbeError(
             f"{manifest.script} did not end well in {run.path}", "dump it again, or name the script"

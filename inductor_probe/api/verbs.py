@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from inductor_probe.api.show import Pages
     from inductor_probe.debugging import BreakpointPlan, Endpoint
     from inductor_probe.model.bench import BenchSettings
+    from inductor_probe.model.manifest import ScriptForm
     from inductor_probe.model.whatif import Candidate
 
 Target = str | Path | None
@@ -53,6 +54,7 @@ def dump(
     stdout_to_stderr: bool = False,
     env: Mapping[str, str] | None = None,
     output: Path | None = None,
+    form: ScriptForm = "script",
 ) -> Run:
     """Run a script that calls `torch.compile` in a child process, and return what inductor dumped.
 
@@ -75,6 +77,8 @@ def dump(
         stdout_to_stderr: keep the script's output off stdout.
         env: variables of the environment for the script alone, set before it imports anything.
         output: a file for all that the script prints, on both streams.
+        form: what `script` is: a file; the name of a module, as for `python -m`; or a program, of which each
+            Python that it starts is followed (`"torchrun"`).
 
     Raises:
         NotFoundError: no such script or target. ProbeError: cases or knobs for a script that has none, or a
@@ -83,7 +87,8 @@ def dump(
     from inductor_probe import capture
 
     result = capture.dump(
-        capture.find_script(str(script), Path.cwd()),
+        capture.find_script(str(script), Path.cwd()) if form == "script" else str(script),
+        form=form,
         args=args,
         cases=cases,
         knobs=knobs or {},

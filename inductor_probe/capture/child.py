@@ -1,9 +1,9 @@
 """Runs a script as `python SCRIPT ARGS` would, after the hooks are set.
 
-Command line: `child.py PARENT STAGING OPTIONS SCRIPT ARGS`. PARENT is the process that starts this one, and
-with which it ends; STAGING is the folder for events and logs, OPTIONS a `ChildOptions` as JSON. The parent
-starts this file by its path rather than with `-m`, because only then does Python end a process that Ctrl-C
-stopped by that signal.
+Command line: `child.py PARENT STAGING OPTIONS SCRIPT ARGS`, or `-m MODULE` in place of SCRIPT. PARENT is the
+process that starts this one, and with which it ends; STAGING is the folder for events and logs, OPTIONS a
+`ChildOptions` as JSON. The parent starts this file by its path rather than with `-m`, because only then does
+Python end a process that Ctrl-C stopped by that signal.
 """
 
 from __future__ import annotations
@@ -11,14 +11,16 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import runpy
 import sys
 from importlib.machinery import SourceFileLoader
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType, TracebackType
 
 from inductor_probe.capture import hooks
 from inductor_probe.capture.events import EventLog
-from inductor_probe.capture.process import OPTIONS_NAME, ChildOptions, end_with
+from inductor_probe.capture.process import FIRST_NAME, OPTIONS_NAME, ChildOptions, end_with
 from inductor_probe.capture.processes import variables_to_follow
 from inductor_probe.model.codec import from_json
 
@@ -45,6 +47,27 @@ def run_script(script: str, args: list[str]) -> None:
         raise
 
 
+def run_module(name: str, *args: str, events: EventLog) -> None:
+    """Execute a module as `python -m` does: a package's `__main__`. Whatever it raises passes through."""
+    sys.argv[:] = [name, *args]
+    if not getattr(sys.flags, "safe_path", False):
+        sys.path[0] = str(Path.cwd())
+    try:
+        spec = find_spec(name)
+        if spec is not None and spec.submodule_search_locations is not None:
+            spec = find_spec(f"{name}.__main__")
+    except (ImportError, ValueError):
+        spec = None
+    if spec is None:
+        events.refuse(f"there is no module {name} that can be run", f"it is looked for in {Path.cwd()}, too")
+        sys.exit(1)
+    try:
+        runpy.run_module(name, run_name="__main__", alter_sys=True)
+    except BaseException:
+        _hide_frames_above(str(spec.origin))
+        raise
+
+
 def _hide_frames_above(path: str) -> None:
     """Make the traceback start in the script, as it does when Python runs it."""
     show = sys.excepthook
@@ -67,7 +90,10 @@ def main() -> None:
     hooks.install(events, from_json(ChildOptions, json.loads(options)))
     os.environ.update(variables_to_follow(Path(staging)))
     try:
-        run_script(script, args)
+        if script == "-m":
+            run_module(*args, events=events)
+        else:
+            run_script(script, args)
     finally:
         hooks.record_end(events)
 
@@ -75,7 +101,9 @@ def main() -> None:
 def follow(staging: str) -> None:
     """Follow this process as the script is followed, which started it: it is about to import torch."""
     options = from_json(ChildOptions, json.loads((Path(staging) / OPTIONS_NAME).read_text()))
-    events = EventLog(Path(staging), is_first=False)
+    first = Path(staging) / FIRST_NAME
+    is_first = first.exists() and first.read_text() == str(os.getpid())
+    events = EventLog(Path(staging), is_first=is_first)
     hooks.install(events, options)
     atexit.register(hooks.record_end, events)
 

@@ -23,6 +23,7 @@ from inductor_probe.errors import ProbeError, RunFailedError
 from inductor_probe.machine.targets import find_gpu_target
 from inductor_probe.model.codec import from_json, to_json
 from inductor_probe.model.flip import Flip
+from inductor_probe.model.manifest import ScriptForm
 
 _running: set[int] = set()
 """The control pipes of the dumps of other threads than the main one; `_pipes` guards it."""
@@ -44,6 +45,13 @@ class Request:
     stdout_to_stderr: bool
     program: Program
     variables: tuple[tuple[str, str], ...] = ()
+    form: ScriptForm = "script"
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """The command line that this stands for."""
+        start = {"script": (sys.executable,), "module": (sys.executable, "-m"), "command": ()}
+        return (*start[self.form], self.script, *self.arguments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +71,9 @@ class DumpResult:
 
 
 def dump(
-    script: Path,
+    script: Path | str,
     *,
+    form: ScriptForm = "script",
     args: Sequence[str] = (),
     cases: Sequence[str] = (),
     knobs: Mapping[str, str] | None = None,
@@ -86,6 +95,7 @@ def dump(
     supervisor between the two sees to that, and writes the run down even if this process was killed.
 
     Args: see `inductor_probe.dump`. Without `out`, TORCH_COMPILE_DEBUG_DIR is used, else the working folder.
+        script, form: a file, the name of a module, or the program of a command.
         program: what runs the script in the child, if not `child.py` itself.
         output: a file for all that the script prints, on both streams; None leaves it where ours goes.
 
@@ -97,7 +107,12 @@ def dump(
     """
     settings = {name: value for name, value in (knobs or {}).items() if is_setting(name)}
     knobs = {name: value for name, value in (knobs or {}).items() if name not in settings}
-    arguments = script_arguments(script, args, cases, knobs)
+    if form == "script":
+        arguments = script_arguments(Path(script), args, cases, knobs)
+    elif cases or knobs:
+        raise ProbeError(f"{'--case' if cases else '--set'} is for scenarios, and {script} is a {form}")
+    else:
+        arguments = list(args)
     check_variables(env or {})
     root = Path(out or os.environ.get("TORCH_COMPILE_DEBUG_DIR") or Path.cwd()).absolute()
     make_folder(root)
@@ -118,6 +133,7 @@ def dump(
         stdout_to_stderr=stdout_to_stderr or output is not None,
         program=program or Program(),
         variables=tuple((env or {}).items()),
+        form=form,
     )
     their_control, control = os.pipe()
     answer, their_answer = os.pipe()

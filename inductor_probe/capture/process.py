@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -26,6 +27,8 @@ from inductor_probe.model.flip import Flip
 from inductor_probe.model.manifest import PARENT_GONE, Outcome
 
 CHILD = Path(__file__).with_name("child.py")
+FIRST_NAME = "first_pid"
+"""In the staging folder: the id of the process of a command, which may be a Python that is followed."""
 OPTIONS_NAME = "options.json"
 """In the staging folder: a `ChildOptions`, for the processes that the script starts."""
 INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
@@ -145,6 +148,7 @@ def run_child(
     inherited: Sequence[int],
     stdout_to_stderr: bool,
     meanwhile: Callable[[Ended], None],
+    introduce: Path | None = None,
 ) -> Ended:
     """Run `command` and wait for its end, whatever that is; end what it leaves running if it was interrupted.
 
@@ -155,6 +159,7 @@ def run_child(
         inherited: descriptors that the child has too.
         stdout_to_stderr: send what it prints to stderr.
         meanwhile: called ten times a second, with what is known of the child by then.
+        introduce: a file for the child's id, of a command that does not end with this process by itself.
 
     Raises:
         RunFailedError: the process could not be started.
@@ -167,9 +172,16 @@ def run_child(
     try:
         # Not sys.stderr: in a notebook or under a test it may have no descriptor.
         stdout = 2 if stdout_to_stderr else None
-        child = subprocess.Popen(command, env=env, stdout=stdout, pass_fds=inherited)
+        child = subprocess.Popen(
+            command,
+            env=env,
+            stdout=stdout,
+            pass_fds=inherited,
+            # This process has one thread, so that code may run between fork and exec.
+            preexec_fn=partial(_introduce, introduce, os.getpid()) if introduce else None,  # noqa: PLW1509
+        )
     except OSError as error:
-        raise RunFailedError(f"cannot start {sys.executable}: {error.strerror or error}") from error
+        raise RunFailedError(f"cannot start {command[0]}: {error.strerror or error}") from error
     waiting = _Waiting(child, control, received)
     while (status := waiting.wait(wakeup)) is None:
         duration = time.perf_counter() - begin
@@ -183,6 +195,12 @@ def run_child(
     outcome: Outcome = "interrupted" if interrupted_by else "failed" if status else "ok"
     ended_by = interrupted_by or (signal_name(-status) if status < 0 else None)
     return Ended(child.pid, status, outcome, ended_by, started, duration)
+
+
+def _introduce(file: Path, parent: int) -> None:
+    """In the child, before it becomes the command: leave its id, and have it end with its parent."""
+    file.write_text(str(os.getpid()))
+    end_with(parent)
 
 
 class _Waiting:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -89,7 +88,7 @@ class Recording:
             folder.staging,
             EventReader(folder.staging),
             is_first=True,
-            command=(sys.executable, request.script, *request.arguments),
+            command=request.command,
             rank=int(rank) if rank.isdecimal() else None,
             world_size=int(world_size) if world_size.isdecimal() else None,
         )
@@ -264,7 +263,8 @@ class Recording:
         return Manifest(
             command=self._first.command,
             script=request.script,
-            scenario=Path(request.script).stem,
+            scenario=request.script if request.form == "module" else Path(request.script).stem,
+            form=request.form,
             cases=request.cases,
             knobs=request.knobs,
             label=request.label,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -32,9 +33,10 @@ def find_script(name: str, cwd: Path) -> Path:
         *(cwd / Path(name).parent).glob("*.py"),
         *(path for s in SCENARIOS for path in s.glob("check_*.py")),
     ]
-    raise NotFoundError(
-        f"there is no script {name}", near_names(Path(name).name, sorted({path.name for path in known}))
-    )
+    near = near_names(Path(name).name, sorted({path.name for path in known}))
+    if bare and shutil.which(name):
+        near = f"for a command put -- in front of it: probe dump -- {name} ..."
+    raise NotFoundError(f"there is no script {name}", near)
 
 
 def is_scenario(script: Path) -> bool:

@@ -17,7 +17,8 @@ from inductor_probe.capture import targets
 from inductor_probe.capture.dumping import DumpResult, Request
 from inductor_probe.capture.folders import remove_leftovers, temporary_folder
 from inductor_probe.capture.isa_checks import isa_checks_kept
-from inductor_probe.capture.process import OPTIONS_NAME, environment, run_child
+from inductor_probe.capture.process import FIRST_NAME, OPTIONS_NAME, environment, run_child
+from inductor_probe.capture.processes import variables_to_follow
 from inductor_probe.capture.recording import Recording
 from inductor_probe.errors import ProbeError, RunFailedError
 from inductor_probe.model.codec import Json, from_json, to_json
@@ -34,10 +35,14 @@ def supervise(request: Request, control: int) -> DumpResult:
     program = request.program
     with temporary_folder() as folder, isa_checks_kept(folder.path / "inductor"):
         recording = Recording(request, folder)
-        command = [sys.executable, str(program.path), *program.arguments]
         options = json.dumps(to_json(request.child))
         (folder.staging / OPTIONS_NAME).write_text(options)
-        command += [str(os.getpid()), str(folder.staging), options, request.script, *request.arguments]
+        command, followed = list(request.command), variables_to_follow(folder.staging)
+        if request.form != "command":
+            script = command[1:]
+            command = [sys.executable, str(program.path), *program.arguments]
+            command += [str(os.getpid()), str(folder.staging), options, *script]
+            followed = {}  # it sets the hooks itself, and those variables for what it starts
         ended = run_child(
             command,
             {
@@ -45,7 +50,9 @@ def supervise(request: Request, control: int) -> DumpResult:
                 **dict(request.variables),
                 **(targets.ENVIRONMENT if request.child.target else {}),
                 **program.settings,
+                **followed,
             },
+            introduce=folder.staging / FIRST_NAME if followed else None,
             control=control,
             inherited=folder.lock,
             stdout_to_stderr=request.stdout_to_stderr,

@@ -19,7 +19,7 @@ from inductor_probe.cli.parameters import command, shared_option
 from inductor_probe.cli.screen import OutputFormat, complain, give, relative, say, say_warning
 from inductor_probe.discovery.dump_processes import process_name, process_of
 from inductor_probe.errors import ExitCode, ProbeError, RunFailedError
-from inductor_probe.model.manifest import Manifest
+from inductor_probe.model.manifest import Manifest, ScriptForm
 from inductor_probe.model.runs import NextStep
 from inductor_probe.report.pages.runs import next_text
 from inductor_probe.report.words.flips import flip_texts
@@ -68,6 +68,40 @@ VARIABLES = click.option(
     "--env", multiple=True, callback=_variables, metavar="NAME=VALUE",
     help="Set a variable of the environment, for the script alone.",
 )  # fmt: skip
+
+
+class DumpCommand(click.Command):
+    """A verb that takes a script with its arguments behind `--`, or `-m MODULE ...`, or `-- COMMAND ...`.
+
+    What stands behind the module or the command is theirs, options too, as with `python -m`.
+    """
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Tell apart which of the three it is: the function gets that as `form`."""
+        form, own, theirs = self._parts(args)
+        if form != "script":
+            what = "MODULE" if form == "module" else "COMMAND"
+            if form == "module" and theirs[1:2] == ["--"]:
+                del theirs[1]
+            if not theirs and not ctx.resilient_parsing:
+                raise click.UsageError(f"{'-m' if form == 'module' else '--'} needs a {what} behind it", ctx)
+            args = [*own, "--", *theirs]
+        rest = super().parse_args(ctx, args)
+        ctx.params["form"] = form
+        return rest
+
+    def _parts(self, args: list[str]) -> tuple[ScriptForm, list[str], list[str]]:
+        options = [param for param in self.params if isinstance(param, click.Option) and not param.is_flag]
+        with_value = {name for option in options for name in option.opts}
+        place = 0
+        while place < len(args) and args[place].startswith("-"):
+            if args[place] in ("-m", "--"):
+                form: ScriptForm = "module" if args[place] == "-m" else "command"
+                return form, args[:place], args[place + 1 :]
+            place += 2 if args[place] in with_value else 1
+        return "script", args, []
+
+
 _SCRIPT = (
     click.argument("script", type=SCRIPT),
     click.argument("args", nargs=-1, metavar="[-- ARGS]"),
@@ -95,12 +129,23 @@ _SCRIPT = (
     ),
     flip_options,
     shared_option("--out"),
+    click.option(
+        "-m", "module", metavar="MODULE [ARGS]", expose_value=False,
+        help="Run a module as python -m does, in place of SCRIPT.",
+    ),
+    cls=DumpCommand,
 )  # fmt: skip
 def dump(script: str, *, output_format: OutputFormat, **options: Any) -> int:
     """Run SCRIPT with its own empty inductor caches and dump every graph that inductor compiles.
 
     SCRIPT is any Python script that calls torch.compile: a path, or the bare name of one here or in the
-    project's scenarios. Its own arguments follow after --.
+    project's scenarios. Its own arguments follow after --. A command is dumped as
+
+    \b
+      probe dump [OPTIONS] -- torchrun --nproc-per-node 2 train.py
+      probe dump [OPTIONS] -m pytest tests/test_model.py
+
+    Processes that it starts, or forks, are followed: each that compiles has a run, and the runs are one dump.
     """
     if sys.stderr.isatty():
         say(f"running {script} with empty caches: every kernel is compiled again")

@@ -201,6 +201,8 @@ class SimulatedGpu:
 
 
 Outcome: TypeAlias = Literal["ok", "failed", "interrupted"]
+ScriptForm: TypeAlias = Literal["script", "module", "command"]
+"""A file; a module (`python -m pytest`); a command line, of which each Python that it starts is followed."""
 PARENT_GONE = "the end of probe dump"
 """Manifest.ended_by of a run whose `probe dump` ended without a word: SIGKILL as a rule."""
 
@@ -278,6 +280,7 @@ class Manifest:
         compile_s: seconds that torch spent compiling in all, from dynamo to loaded kernels, with empty caches
             and with what records decisions; None where it was not told.
         flips: decisions that were to be turned by name. flip_results: what became of each in each graph.
+        form: of `script`, which is the name of a module, or the program of a command, in other forms.
         dump: which process of which dump this run is of; None in manifests from before that was recorded.
     """
 
@@ -307,6 +310,7 @@ class Manifest:
     flips: tuple[Flip, ...] = ()
     flip_results: tuple[FlipResult, ...] = ()
     dump: DumpRecord | None = None
+    form: ScriptForm = "script"
 
     @property
     def ending(self) -> tuple[tuple[str, int | str], ...]:

@@ -141,7 +141,7 @@ _RUN_WORDS: Mapping[str, str] = {
 }
 _DUMP_WORDS: Mapping[str, _Words] = {
     "ranks-same": (
-        "{ranks} compiled the same {graphs:# graph}: same kernels, and the same collectives in the same order"
+        "{ranks} compiled the same graphs ({graphs}): same kernels, same collectives in the same order"
     ),
     "ranks-differ": (
         "{first} and {second} differ first in {what} {place}[ of {graph}]: {a|'none'} and {b|'none'}"
