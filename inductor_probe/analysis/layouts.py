@@ -113,12 +113,16 @@ def _row(graph: CompiledGraph, draft: _Draft, index: GraphIndex, linked: Links) 
     symbols = used_symbols(graph, size)
     subgraph = index.subgraph(draft.name)
     returned = index.returned_by.get(subgraph, frozenset()) if subgraph else index.returned
-    role: Literal["input", "output", "intermediate"] = "output" if draft.name in returned else "intermediate"
+    role: Literal["input", "constant", "output", "intermediate"]
+    role = "output" if draft.name in returned else "intermediate"
+    if draft.producer is None:
+        allocation = index.allocations.get(draft.name)
+        role = "constant" if allocation is not None and allocation.kind == "constant" else "input"
     link = linked.nodes.get(draft.producer or "")
     return LayoutRow(
         graph=graph.name,
         buffer=draft.name,
-        role=role if draft.producer is not None else "input",
+        role=role,
         layout=draft.layout,
         memory_format=described.name,
         dim_order=described.dim_order,

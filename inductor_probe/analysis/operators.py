@@ -8,6 +8,7 @@
 | `aten::add.Tensor` | schemas (`OpOverload.name()`), in messages of torch |
 | `extern_kernels.mm` | calls of what inductor has registered as an `ExternKernelChoice`, of all versions |
 | `mm` | the same in what max-autotune considered |
+| `aoti_torch_cpu_addmm_out` | library calls of C++ wrappers: functions of AOTInductor's C interface |
 | `ops.load` | loop bodies: a method of `OpsHandler` (`torch/_inductor/ops_handler.py`) |
 | `torch.sym_float`, `+`, `[]`, `self` | FX: a function, an operation on sizes, an item, an attribute |
 
@@ -16,11 +17,14 @@ An overload without a name is `default` in Python (`OpOverload` in `torch/_ops.p
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 
 _PYTHON_PREFIX = "torch.ops."
 _UNNAMED = ("", "default")
+# torch/csrc/inductor/aoti_torch/c/shim.h, and torchgen/gen_aoti_c_shim.py for those of each device.
+_SHIM = re.compile(r"(?P<namespace>aoti_torch_(?:cpu|cuda|mps|xpu|mtia))_(?P<name>\w+?)(?:_out)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,8 @@ class Operator:
 @lru_cache(maxsize=4096)  # a graph calls few operators often
 def operator(text: str) -> Operator:
     """Return the operator that `text` names, in any spelling; what is no dotted name is a name alone."""
+    if match := _SHIM.fullmatch(text):
+        return Operator(match["namespace"], match["name"])
     namespace, colons, rest = text.removeprefix(_PYTHON_PREFIX).partition("::")
     if not colons:
         namespace, _, rest = namespace.partition(".")
@@ -61,3 +67,26 @@ def operator(text: str) -> Operator:
     if not namespace or not name:  # `sum`, `0.`
         return Operator("", text.removeprefix(_PYTHON_PREFIX))
     return Operator(namespace, name, overload)
+
+
+def is_call_of(called: str, target: str) -> bool:
+    """Return whether a library call may be of the operator that a node names as its target.
+
+    A function of AOTInductor's C interface has the overload in its name, and the namespace where it is not
+    aten's: `aoti_torch_cpu_sort_stable` is `aten.sort.stable`. Which operator the proxy executor runs is not
+    in the text.
+    """
+    call, wanted = operator(called), operator(target)
+    if call.name == wanted.name or called == PROXY_CALL:
+        return True
+    if not call.namespace.startswith("aoti_torch_"):
+        return False
+    return call.name in (
+        f"{wanted.name}_{wanted.overload}",
+        f"{wanted.namespace}_{wanted.name}",
+        f"{wanted.namespace}_{wanted.name}_{wanted.overload}",
+    )
+
+
+PROXY_CALL = "aoti_torch_proxy_executor_call_function"
+"""Runs an operator for which the C interface has no function: custom ones, most of all."""

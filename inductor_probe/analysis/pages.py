@@ -9,11 +9,13 @@ from typing import TypeAlias
 from inductor_probe.analysis.causes.causes import graph_causes
 from inductor_probe.analysis.formula.formula import formula
 from inductor_probe.analysis.graph import index_of, once_per_graph
+from inductor_probe.analysis.index import dims_sum
 from inductor_probe.analysis.kernels import kernel_rows
 from inductor_probe.analysis.layouts import layout_rows, outlines
 from inductor_probe.analysis.linking.fx_index import fx_index
 from inductor_probe.analysis.linking.fx_ops import ITEM, VIEWS
 from inductor_probe.analysis.links import links
+from inductor_probe.analysis.memory_format import size_bytes
 from inductor_probe.analysis.names import lines_called, resolve
 from inductor_probe.analysis.nodes import node_kind, node_rows
 from inductor_probe.analysis.symbols import symbols
@@ -24,7 +26,7 @@ from inductor_probe.model.fx import FxNode
 from inductor_probe.model.ir import BufferLayout, SchedulerNode
 from inductor_probe.model.kernels import KernelRow
 from inductor_probe.model.layouts import LayoutRow
-from inductor_probe.model.nodes import NodeRow
+from inductor_probe.model.nodes import NodeBuffer, NodeRow
 from inductor_probe.model.pages import (
     Absence,
     BufferPage,
@@ -68,6 +70,13 @@ def graph_page(graph: CompiledGraph, summary: GraphSummary) -> GraphPage:
     buffers = outlines(graph)
     inputs = tuple(row for row in buffers if row.role == "input" and row.subgraph is None)
     names = {row.buffer for row in inputs}
+    constants = tuple(
+        NodeBuffer(
+            dict(item.layout.extras).get("original_fqn", item.name) if item.layout else item.name, item.layout
+        )
+        for item in index.allocations.values()
+        if item.kind == "constant"
+    )
     return GraphPage(
         graph=graph.name,
         torch_version=graph.torch_version,
@@ -87,6 +96,8 @@ def graph_page(graph: CompiledGraph, summary: GraphSummary) -> GraphPage:
         unlinked=tuple(link.node for link in links(graph).unlinked),
         problems=len(graph.problems),
         symbols=symbols(graph),
+        constants=constants,
+        constant_bytes=dims_sum(size for item in constants if (size := size_bytes(item.layout)) is not None),
     )
 
 

@@ -113,8 +113,9 @@ def next_steps(
     shared, name, nodes = max(pairs, key=lambda pair: pair[0], default=(0, "", ("", "")))
     if shared >= _LEAST_SHARED_BYTES:  # `probe fusion` says why the scheduler did not fuse them
         steps.append(NextStep("apart", name, nodes, shared))
-    if not steps and measurable:
-        steps.append(NextStep("measure", graphs[0].name))
+    in_python = [graph.name for graph in graphs if graph.code is None or graph.code.language == "python"]
+    if not steps and measurable and in_python:
+        steps.append(NextStep("measure", in_python[0]))
     return tuple(steps[:_MOST_STEPS])
 
 

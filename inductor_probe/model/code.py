@@ -376,7 +376,9 @@ class OutputCode:
     """What `output_code.py` says.
 
     Attributes:
-        entry: `call` (torch before 2.9) or `Runner.call`.
+        entry: `call` (torch before 2.9) or `Runner.call`; in C++ `inductor_entry_impl` or
+            `AOTInductorModel::run_impl`. language: of the wrapper. span: of a wrapper in C++, for around it
+            stands what torch puts into every such file.
         inputs: names of the graph's inputs in calling order, symbolic sizes among them.
         returns: texts of the returned values in order. symbols: sizes that the wrapper names, in order.
         functions: functions of the wrapper beside its entry: partitions, branches of conditionals, bodies
@@ -393,6 +395,8 @@ class OutputCode:
     symbols: tuple[SizeSymbol, ...] = ()
     functions: tuple[WrapperFunction, ...] = ()
     problems: tuple[Problem, ...] = ()
+    span: Span | None = None
+    language: Literal["python", "cpp"] = "python"
 
     @property
     def subgraphs(self) -> tuple[WrapperFunction, ...]:

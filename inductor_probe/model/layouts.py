@@ -183,8 +183,8 @@ class LayoutRow:
     """A buffer: its layout, who writes and reads it and how, and where each fact was read.
 
     Attributes:
-        role: `input`, `output` (returned by the graph), or `intermediate`; of a subgraph's buffer what it is
-            to the subgraph. subgraph: whose it is, None for the graph's own.
+        role: `input`, `constant`, `output` (returned by the graph), or `intermediate`; of a subgraph's buffer
+            what it is to the subgraph. subgraph: whose it is, None for the graph's own.
         dim_order: dimensions from slowest to fastest, None when it is not known.
         size_bytes: of its storage as laid out; text when symbolic, None when not known.
         recorded_bytes: these with the sizes of the compile, where they are symbolic and the dump records
@@ -198,7 +198,7 @@ class LayoutRow:
 
     graph: str
     buffer: str
-    role: Literal["input", "output", "intermediate"]
+    role: Literal["input", "constant", "output", "intermediate"]
     layout: BufferLayout | None
     memory_format: MemoryFormat
     dim_order: tuple[int, ...] | None

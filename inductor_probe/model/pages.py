@@ -9,12 +9,12 @@ from typing import Literal, TypeAlias
 from inductor_probe.model.cause import Cause
 from inductor_probe.model.formula import Formula
 from inductor_probe.model.fx import FxNode
-from inductor_probe.model.ir import Dep
+from inductor_probe.model.ir import Dep, Dim
 from inductor_probe.model.kernels import KernelRow
 from inductor_probe.model.layouts import LayoutRow, Symbol
 from inductor_probe.model.links import KernelFx
 from inductor_probe.model.manifest import GraphRecord
-from inductor_probe.model.nodes import NodeRow
+from inductor_probe.model.nodes import NodeBuffer, NodeRow
 from inductor_probe.model.output import Output
 from inductor_probe.model.proof import Proof
 from inductor_probe.model.runs import GraphSummary
@@ -148,7 +148,9 @@ class GraphPage:
 
     Attributes:
         recorded: what `probe dump` recorded of it.
-        inputs, outputs: buffers. sizes: inputs that are numbers. symbols: symbolic sizes.
+        inputs, outputs: buffers. constants: of the module, by the names that it has for them where the dump
+            has those; `constant_bytes` is how much they are. sizes: inputs that are numbers. symbols:
+            symbolic sizes.
         kinds: how many nodes there are of each kind after fusion, unfused ones counted.
         fused: the fused nodes. kernels: generated ones and library functions.
         lines: the user's lines in order, with what became of them.
@@ -170,6 +172,8 @@ class GraphPage:
     unlinked: tuple[str, ...]
     problems: int
     symbols: tuple[Symbol, ...] = ()
+    constants: tuple[NodeBuffer, ...] = ()
+    constant_bytes: Dim = 0
 
 
 PageRecord: TypeAlias = GraphPage | NodePage | BufferPage | TracePage | KernelRow

@@ -13,12 +13,14 @@ from typing import Protocol, TypeVar
 
 from inductor_probe.errors import NotFoundError, ProbeError
 from inductor_probe.files import LARGEST_BYTES, LARGEST_JSON, read_text
+from inductor_probe.model.code import OutputCode
 from inductor_probe.model.debug_dir import CompiledGraph, DebugDir, FileRead, GraphDir
 from inductor_probe.model.decision import DECISIONS_NAME, Decisions
 from inductor_probe.model.fx import FxGraph
 from inductor_probe.model.ir import SchedulerNode
 from inductor_probe.model.manifest import MANIFEST_NAME, Manifest
 from inductor_probe.model.span import Problem
+from inductor_probe.reader.cpp_wrapper import parse_cpp_file
 from inductor_probe.reader.fx import PROVENANCE_FILES, parse_fx_graph, parse_provenance, parse_runnable
 from inductor_probe.reader.ir import names_children, parse_ir, with_children
 from inductor_probe.reader.output_code import parse_output_code
@@ -32,9 +34,10 @@ _GRAPH_NAME = re.compile(
 )
 _FX_FILE, _FX_BEFORE = "fx_graph_transformed.py", "fx_graph_readable.py"
 _BEFORE_FUSION, _AFTER_FUSION = "ir_pre_fusion.txt", "ir_post_fusion.txt"
+_CPP_CODE = "output_code.cpp"
 _CHOICE = "benchmark_"
 """Begins the name of a graph that autotuning compiles to time it: see `SubgraphChoiceCaller`."""
-_GRAPH_FILES = (_AFTER_FUSION, _BEFORE_FUSION, "output_code.py", _FX_FILE, _FX_BEFORE)
+_GRAPH_FILES = (_AFTER_FUSION, _BEFORE_FUSION, "output_code.py", _CPP_CODE, _FX_FILE, _FX_BEFORE)
 
 # `probe bench-kernel` writes a bench file and its results beside what torch wrote.
 _BENCH = "output_code_bench."
@@ -135,7 +138,7 @@ def read_graph(folder: GraphDir, manifest: Manifest | None = None, *, earlier: b
     # They stand in for those after it, or for the nodes in fused ones that only name them.
     needs_pre = earlier or not post or names_children(post)
     pre = reader.nodes(_BEFORE_FUSION) if needs_pre else ()
-    code = reader.read("output_code.py", parse_output_code)
+    code = reader.code()
     fx, before = reader.fx_graphs(earlier=earlier)
     runnable = reader.read("fx_graph_runnable.py", parse_runnable)
     provenance = [
@@ -238,6 +241,12 @@ class _GraphReader:
         paths = [path for path in paths if not leads_to(path, self.path.parent.parent)]
         texts = [_part(partial(read_text, path), [], "") for path in paths]
         return sum(1 for text in texts for block in text.split("\n\n\n") if not block.isspace() and block)
+
+    def code(self) -> OutputCode | None:
+        """Read the generated code: Python, or the C++ that AOTInductor writes in its place."""
+        if (self.path / _CPP_CODE).exists() and not (self.path / "output_code.py").exists():
+            return self.read(_CPP_CODE, parse_cpp_file)
+        return self.read("output_code.py", parse_output_code)
 
     def nodes(self, name: str) -> tuple[SchedulerNode, ...]:
         """Read the nodes of the graph from an IR file, then those of its subgraphs, each from its own."""

@@ -35,11 +35,19 @@ _FORWARD = re.compile(r"\s*def forward\(self(?:, ?(?P<params>.*))?\):\s*")
 _PARAM = re.compile(r"(?P<name>\w+)(?:: (?P<type>\"[^\"]*\"|[^\"]+))?")
 _NODE = re.compile(r"\s+(?P<name>[A-Za-z_]\w*)(?:: ?(?P<type>\"[^\"]*\"|[^=\"]+?))? = (?P<value>.+)")
 _CALL = re.compile(r"(?P<target>[A-Za-z_][\w.]*)\((?P<arguments>.*)\)")
-_ATTRIBUTE = re.compile(r"self(?P<arguments>(?:\.\w+)+)|getattr\(self, (?P<name>.*)\)")
+_ATTRIBUTE = re.compile(
+    r"self(?P<arguments>(?:\.\w+)+)|getattr\(self, (?P<name>.*)\)"
+    r"|(?P<nested>(?:getattr\()+self(?:\.\w+|, \"[^\"]*\"\))+)"
+)
 _ITEM = re.compile(r"(?P<arguments>\w+\[.*\])")
 _OPERATOR = re.compile(r"[\w.]+ (?P<operator>[-+*/%<>=!&|^]+) [\w.]+|(?P<sign>[-~])[\w.]+")
 _USED = re.compile(r"(?<![\w.'\"])[A-Za-z_]\w*")
 _RETURN = re.compile(r"\s+return (?P<value>.*)")
+# What torch.export hands on: types of the inputs in a line, and the inputs unpacked from a tree of them
+# (torch/fx/graph.py, _PyTreeCodeGen.gen_fn_def): `arg0_1, = fx_pytree.tree_flatten_spec([], self._in_spec)`.
+TREE_TYPES = re.compile(r"\s+(?:\w+: ?(?:\"[^\"]*\"|[^;\"=]+); ?)+\s*")
+TREE_INPUTS = re.compile(r"\s+(?P<names>(?:\w+, ?)*\w*),? ?= fx_pytree\.tree_flatten_spec\(.*\)\s*")
+_TREE_OUTPUTS = re.compile(r"pytree\.tree_unflatten\((?P<value>.*), self\._out_spec\)")
 # A class with anything for a name (`class <lambda>(torch.nn.Module):`), or a comment.
 _CLASS = re.compile(r"(?P<indent>\s*)class (?P<name>.+)\(torch\.nn\.Module\):")
 _COMMENT = re.compile(r"\s*(?:#|\"\"\").*")
@@ -59,6 +67,7 @@ def parse_fx_graph(text: str, path: Path) -> FxGraph:
     problems: list[Problem] = []
     known: set[str] = set()
     source: SourceLine | None = None
+    types: dict[str, str | None] = {}
     modules = _Modules()
     for number, line in enumerate(text.split("\n"), start=1):
         if not line or line.isspace():
@@ -84,6 +93,15 @@ def parse_fx_graph(text: str, path: Path) -> FxGraph:
                 subgraph_inputs.extend(map(modules.qualified, params))
                 known = set()  # a module uses its own names alone
             known.update(param.name for param in params)
+        elif TREE_TYPES.fullmatch(line):
+            types = {param["name"]: param["type"] for param in _PARAM.finditer(line)}
+        elif match := TREE_INPUTS.fullmatch(line):
+            span = Span(path, number, number)
+            inputs = tuple(
+                FxNode(name, "placeholder", _type(types.get(name)), None, span=span)
+                for name in tree_names(match["names"])
+            )
+            known.update(node.name for node in inputs)
         elif match := _CLASS.fullmatch(line):
             modules.enter(len(match["indent"]), match["name"])
         elif not _COMMENT.fullmatch(line):
@@ -124,7 +142,7 @@ def _node(line: re.Match[str], source: SourceLine | None, known: set[str], span:
     if match := _CALL.fullmatch(value):
         target, arguments = match["target"], match["arguments"]
     elif match := _ATTRIBUTE.fullmatch(value):
-        target, arguments = "self", match["arguments"] or match["name"]
+        target, arguments = "self", match["arguments"] or match["name"] or match["nested"]
     elif match := _ITEM.fullmatch(value):
         target, arguments = "[]", value
     elif match := _OPERATOR.fullmatch(value):
@@ -135,12 +153,19 @@ def _node(line: re.Match[str], source: SourceLine | None, known: set[str], span:
     return FxNode(line["name"], target, _type(line["type"]), source, arguments, used, span)
 
 
+def tree_names(text: str) -> tuple[str, ...]:
+    """Return the names of `arg0_1, arg1_1, `."""
+    return tuple(name for part in text.split(",") if (name := part.strip()))
+
+
 def _type(text: str | None) -> str | None:
     return None if text is None else text.strip().strip('"')
 
 
 def _outputs(text: str) -> tuple[str | None, ...]:
     """Read `(sum_1, None, arg0_1)`; anything but names and None is kept as its text."""
+    if match := _TREE_OUTPUTS.fullmatch(text.strip()):
+        text = match["value"]
     try:
         node = parse_expression(text.strip())
     except ValueError:

@@ -18,6 +18,7 @@ from inductor_probe.files import unix_lines
 from inductor_probe.model.code import Allocation, Kernel, OutputCode
 from inductor_probe.model.ir import BufferLayout
 from inductor_probe.model.span import MOST_PROBLEMS, Problem, Span
+from inductor_probe.reader.cpp_wrapper import cpp_kernels, parse_cpp_wrapper
 from inductor_probe.reader.kernel_comments import kernel_comment
 from inductor_probe.reader.python_text import parse_readable_part
 from inductor_probe.reader.values import dotted, shorten
@@ -30,6 +31,7 @@ _CONSTANT = re.compile(
 
 LARGEST_KERNEL = 1 << 21
 """Characters. Kernels of networks have up to 100,000, those of a foreach optimizer most of all."""
+_TUNING = "Compile-time auto-tuning block:"
 _EXAMPLES = ("get_args", "benchmark_compiled_module")
 
 
@@ -41,9 +43,9 @@ def parse_output_code(text: str, path: Path) -> OutputCode:
     text = unix_lines(text)
     module = parse_readable_part(text, path)
     problems = list(module.problems)
-    if written_in_cpp := _cpp_wrapper(module.tree, path):
-        return OutputCode(None, (), (), (), (), (), (), problems=(*problems, written_in_cpp))
     lines = text.split("\n")
+    if written_in_cpp := _cpp_wrapper(module.tree, path, lines, problems):
+        return replace(written_in_cpp, problems=(*problems, *written_in_cpp.problems))
     kernels = _kernels(module.tree, path, lines, problems)
     functions = _functions(module.tree.body)
     classes = (part for part in module.tree.body if isinstance(part, ast.ClassDef) and part.name == "Runner")
@@ -93,16 +95,38 @@ def _functions(body: list[ast.stmt]) -> dict[str, ast.FunctionDef]:
     return {part.name: part for part in body if isinstance(part, ast.FunctionDef)}
 
 
-def _cpp_wrapper(tree: ast.Module, path: Path) -> Problem | None:
-    """With `cpp_wrapper` the wrapper and its kernels are one C++ text in a string."""
+def _cpp_wrapper(
+    tree: ast.Module, path: Path, lines: list[str], problems: list[Problem]
+) -> OutputCode | None:
+    """With `cpp_wrapper` the wrapper and its C++ kernels are a text in a string, and Triton kernels another.
+
+    CppWrapperCpu.write_wrapper_decl prints the first, CppWrapperGpu.generate the second: a block of Python
+    that tunes the kernels while the graph is compiled.
+    """
+    source: ast.Constant | None = None
+    kernels: dict[str, Kernel] = {}
     for statement in tree.body:
         match statement:
-            case ast.Assign(targets=[ast.Name(id="cpp_wrapper_src")]):
-                message = (
-                    "the wrapper is C++: its kernels and launches are not read (set cpp_wrapper to False)"
-                )
-                return Problem(message, Span(path, statement.lineno, statement.lineno))
-    return None
+            case ast.Assign(
+                targets=[ast.Name(id="cpp_wrapper_src")], value=ast.Constant(value=str()) as constant
+            ):
+                source = constant
+            case ast.Assign(value=ast.Constant(value=str(text))) if text.lstrip().startswith("#include"):
+                kernels.update(cpp_kernels(text.split("\n"), path, statement.value.lineno))
+            case ast.Expr(value=ast.Constant(value=str(text))) if "async_compile." in text:
+                code = text.replace(_TUNING, "#", 1)  # a heading, all else is Python
+                quoted = parse_readable_part("\n" * (statement.lineno - 1) + code, path)
+                problems.extend(quoted.problems)
+                kernels.update(_kernels(quoted.tree, path, lines, problems))
+    if source is None:
+        return None
+    reader = WrapperReader(path, lines, frozenset())
+    for name, function in _functions(tree.body).items():
+        if name in _EXAMPLES:
+            reader.example_inputs(function)
+    return parse_cpp_wrapper(
+        str(source.value), path, first=source.lineno, quoted=kernels, examples=reader.examples
+    )
 
 
 def _kernels(tree: ast.Module, path: Path, lines: list[str], problems: list[Problem]) -> dict[str, Kernel]:

@@ -171,11 +171,19 @@ def test_a_graph_with_branches_is_noted(probe: Callable[..., Ran]) -> None:
     assert "torch dumps only the IR of the last part" in ran.out
 
 
-def test_a_wrapper_in_cpp_is_one_sentence(probe: Callable[..., Ran], copy: Path) -> None:
+def test_a_wrapper_in_cpp_without_an_entry_is_one_sentence(probe: Callable[..., Ran], copy: Path) -> None:
     (copy / "output_code.py").write_text(
         "cpp_wrapper_src = r'''\nvoid f() {}\n'''\ncall = load(cpp_wrapper_src)\n"
     )
     ran = probe("check", copy, "--json")
     (problem,) = json.loads(ran.out)["problems"]
-    assert problem["message"].startswith("the wrapper is C++")
+    assert problem["message"].startswith("no inductor_entry_impl")
     assert ran.status == 1
+
+
+@pytest.mark.parametrize("program", ["cpp_wrapper", "aoti"])
+def test_no_bench_file_of_a_wrapper_in_cpp_and_why(probe: Callable[..., Ran], program: str) -> None:
+    (run,) = DUMPS.glob(f"*-cpu-programs/{program}")
+    ran = probe("bench-kernel", run)
+    assert ran.status == 1
+    assert "the wrapper is C++" in ran.err

@@ -11,6 +11,7 @@ from headers, and are not looked up.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from itertools import zip_longest
 from typing import NamedTuple
 
@@ -33,6 +34,7 @@ _DIRECTIVE = re.compile(
     |(?:else|endif)\b[^@`$]*|pragma[ \t]+(?:omp|GCC|once|clang|unroll|STDC|message)\b[^@`$]*)""",
     re.VERBOSE,
 )
+_RAW_STRING = re.compile(r'R"\(.*?\)"')
 _PARTNER = {")": "(", "]": "[", "}": "{"}
 _HEADS = words("class struct union enum namespace")
 _INTRODUCE = _HEADS | {"using", "typename"}
@@ -84,6 +86,22 @@ def cpp_defects(source: str, first: int) -> list[Defect]:
     if not reader.defects:
         reader.read(tokens)
     return [(first + line - 1, message) for line, message in reader.defects]
+
+
+def bracket_defects(source: str, first: int) -> Iterator[Defect]:
+    """Yield what is not C++ in a whole file, and brackets that do not match: its names are not looked up."""
+    reader = _Reader()
+    stack: list[_Token] = []
+    tokens = reader.tokens(_RAW_STRING.sub('""', source))
+    yield from ((first + line - 1, message) for line, message in reader.defects)
+    for token in tokens if not reader.defects else ():
+        if token.text in _PARTNER.values():
+            stack.append(token)
+        elif token.text in _PARTNER and (not stack or stack.pop().text != _PARTNER[token.text]):
+            yield first + token.line - 1, f"{token.text} closes no bracket"
+            return
+    if stack:
+        yield first + stack[-1].line - 1, f"{stack[-1].text} is not closed"
 
 
 class _Reader:

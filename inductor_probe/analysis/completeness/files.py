@@ -22,8 +22,10 @@ from inductor_probe.model.check import FileCheck
 from inductor_probe.model.code import OutputCode
 from inductor_probe.model.debug_dir import CompiledGraph, FileRead
 from inductor_probe.model.span import Problem, Span
+from inductor_probe.reader.fx import TREE_INPUTS, TREE_TYPES
 
 _PRE, _POST, _CODE = "ir_pre_fusion.txt", "ir_post_fusion.txt", "output_code.py"
+_CPP_CODE = "output_code.cpp"
 _FX, _FX_BEFORE, _RUNNABLE = "fx_graph_transformed.py", "fx_graph_readable.py", "fx_graph_runnable.py"
 # Backends whose kernels are checked, with the name of their language and what begins a comment in it.
 _IR = re.compile(r"ir_(?:pre|post)_fusion\.")
@@ -58,8 +60,9 @@ def check_files(graph: CompiledGraph, texts: Mapping[str, str]) -> FilesCheck:
     index, fx, code = index_of(graph), graph.fx, graph.code
     if {name for name in texts if _IR.match(name)} <= sound and {_PRE, _POST} <= sound and graph.post:
         problems += _problems(lambda: ir.fusion_defects(index.pre, index.post), graph.folder.path / _POST)
-    if {_FX, _CODE} <= sound and fx and code and code.entry:
-        problems += _problems(lambda: wrapper.fx_defects(fx, code), graph.folder.path / _CODE)
+    dumped = next((name for name in (_CODE, _CPP_CODE) if name in sound), None)
+    if dumped and _FX in sound and fx and code and code.entry:
+        problems += _problems(lambda: wrapper.fx_defects(fx, code), graph.folder.path / dumped)
     files: list[FileCheck] = []
     for file in graph.files:
         name = file.path.name
@@ -99,7 +102,11 @@ def _checks(graph: CompiledGraph, texts: Mapping[str, str]) -> dict[str, Callabl
         **{name: partial(check_ir, name) for name in texts if _IR.match(name)},
         _FX: lambda: fx_defects(texts[_FX], frees_unused=frees_unused),
         _FX_BEFORE: lambda: fx_defects(texts[_FX_BEFORE], frees_unused=frees_unused),
-        _CODE: lambda: wrapper.wrapper_defects(code, texts[_CODE], folder / _CODE) if code else (),
+        **{
+            name: partial(wrapper.wrapper_defects, code, texts[name], folder / name)
+            for name in (_CODE, _CPP_CODE)
+            if code and name in texts
+        },
         _RUNNABLE: lambda: runnable_defects(
             texts[_RUNNABLE], folder / _RUNNABLE, texts.get(_FX_BEFORE) if names_operations else None
         ),
@@ -117,7 +124,7 @@ def _parts(graph: CompiledGraph, file: FileRead, text: str, intact: bool) -> Ite
             problem.span for problem in graph.problems if problem.span and problem.span.path == file.path
         ]
         unread = _numbers(spans)
-    code = graph.code if name == _CODE else None
+    code = graph.code if name in (_CODE, _CPP_CODE) else None
     for kernel in code.kernels if code else ():
         if kernel.span and kernel.source:
             language, comment = _LANGUAGES.get(kernel.backend, (kernel.backend, "#"))
@@ -127,8 +134,13 @@ def _parts(graph: CompiledGraph, file: FileRead, text: str, intact: bool) -> Ite
             checked = intact and kernel.backend in _LANGUAGES
             kind = f"{language} kernels in {name}"
             yield _counted(kind, kernel_lines, set(), unread, comment=comment, checked=checked)
-    kind = f"wrapper in {name}" if name == _CODE else name
-    yield _counted(kind, lines, _read_lines(graph, name, lines), unread, comment="#", checked=intact)
+    comment = "//" if code and code.language == "cpp" else "#"
+    if name == _CPP_CODE and code and code.span:
+        wrapper_lines = {number: lines.pop(number) for number in _numbers([code.span]) if number in lines}
+        yield _counted(f"around the wrapper in {name}", lines, set(), unread, comment=comment, checked=intact)
+        lines = wrapper_lines
+    kind = f"wrapper in {name}" if code else name
+    yield _counted(kind, lines, _read_lines(graph, name, lines), unread, comment=comment, checked=intact)
 
 
 def _counted(
@@ -162,11 +174,12 @@ def _read_lines(graph: CompiledGraph, name: str, lines: dict[int, str]) -> set[i
         nodes = {node.line for module in modules for node in module.nodes}
         returns = {module.returned[0] for module in modules if module.returned}
         starts = ("# File: ", "def forward(")
-        return nodes | returns | {n for n, line in lines.items() if line.lstrip().startswith(starts)}
+        trees = {n for n, line in lines.items() if TREE_TYPES.fullmatch(line) or TREE_INPUTS.fullmatch(line)}
+        return nodes | returns | trees | {n for n, line in lines.items() if line.lstrip().startswith(starts)}
     if name == _RUNNABLE:
         settings = (*VERSION_COMMENTS, "os.environ[", "torch._")
         return {number for number, line in lines.items() if line.startswith(settings)}
-    if name == _CODE:
+    if name in (_CODE, _CPP_CODE):
         return _wrapper_lines(graph.code) if graph.code else set()
     return set(lines)  # a provenance file is JSON, and read as a whole
 

@@ -20,6 +20,7 @@ from typing import NamedTuple
 from inductor_probe.analysis.completeness import Defect, words
 from inductor_probe.analysis.completeness.python_names import expression_names, undefined_names
 from inductor_probe.backends.brackets import split_arguments
+from inductor_probe.reader.fx import TREE_INPUTS, tree_names
 from inductor_probe.reader.python_text import parse_readable_part
 from inductor_probe.reader.values import shorten
 
@@ -67,6 +68,9 @@ _STORAGE = re.compile(r"    (?P<name>buf\d+) = reader\.storage\(.*\)")
 _ARGUMENT = re.compile(r"    reader\.(?!storage\b)\w+\((?P<arguments>.*)\)  # (?P<name>\w+).*")
 # `nan` is printed by torch.fx, and not imported here by torch 2.13.
 _PRINTED = frozenset(("nan",))
+_OF_TREES = frozenset(("fx_pytree", "pytree"))
+# `self.seq = Module(` and what it holds, a line each, up to `)`: the text of a module, which is no Python.
+_MODULE_TEXT = re.compile(r"^( +self\.\w+ = )\w+\(\n(?:(?!\)).*\n)*\)$", re.MULTILINE)
 
 
 class FxLine(NamedTuple):
@@ -94,6 +98,8 @@ class FxModule:
     params: list[str] = field(default_factory=list)
     nodes: list[FxLine] = field(default_factory=list)
     returned: tuple[int, str] | None = None
+    tree: tuple[int, str] | None = None
+    """Of a program of torch.export: the line that unpacks its inputs."""
 
 
 def fx_modules(text: str) -> list[FxModule]:
@@ -104,7 +110,8 @@ def fx_modules(text: str) -> list[FxModule]:
             modules.append(FxModule(match["name"], number))
             continue
         forward, node, returned = _FORWARD.fullmatch(line), _NODE.fullmatch(line), _RETURN.fullmatch(line)
-        if not (forward or node or returned) or line.lstrip().startswith("#"):
+        tree = TREE_INPUTS.fullmatch(line)
+        if not (forward or node or returned or tree) or line.lstrip().startswith("#"):
             continue
         if not modules:
             modules.append(FxModule("", number))
@@ -113,6 +120,9 @@ def fx_modules(text: str) -> list[FxModule]:
             module.forward = number
             if forward["params"]:
                 module.params = split_arguments(forward["params"])
+        elif tree:
+            module.tree = (number, line.strip())
+            module.params = list(tree_names(tree["names"]))
         elif returned and not module.returned:
             module.returned = (number, returned["value"].strip())
         elif node:
@@ -222,11 +232,12 @@ def runnable_defects(text: str, path: Path, readable: str | None) -> Iterator[De
             yield len(lines), f"the line {comment.strip()} is missing"
     # Torch writes a module as its type (`self.true_graph_0 = <lambda>()`), and nothing for no arguments.
     python = text.replace("<lambda>()", "None").replace("(reader):\nload_args", "(reader): pass\nload_args")
+    python = _MODULE_TEXT.sub(lambda match: f"{match[1]}None" + "\n" * match[0].count("\n"), python)
     parsed = parse_readable_part(python, path)
     if parsed.problems:
         yield from ((problem.span, problem.message) for problem in parsed.problems)
         return
-    yield from undefined_names(parsed.tree, known=_PRINTED, ignored={"load_args"})
+    yield from undefined_names(parsed.tree, known=_PRINTED | _OF_TREES, ignored={"load_args"})
     yield from _settings(lines)
     classes = (node for node in parsed.tree.body if isinstance(node, ast.ClassDef) and node.name == "Repro")
     methods = (node for repro in classes for node in repro.body if isinstance(node, ast.FunctionDef))
@@ -234,7 +245,9 @@ def runnable_defects(text: str, path: Path, readable: str | None) -> Iterator[De
     if forward is None:
         yield len(lines), "class Repro has no def forward"
         return
-    yield from _arguments(lines, [argument.arg for argument in forward.args.args[1:]])
+    params = [argument.arg for argument in forward.args.args[1:]]
+    tree = next((match for line in lines if (match := TREE_INPUTS.fullmatch(line))), None)
+    yield from _arguments(lines, [*tree_names(tree["names"])] if tree else params)
     if readable is not None and (modules := fx_modules(readable)) and modules[0].returned:
         yield from _same_graph(lines, forward, modules[0], modules[0].returned[1])
 
@@ -287,7 +300,8 @@ def _same_graph(
         for number in range(forward.lineno + 1, end + 1)
         if (line := lines[number - 1].strip()) and not line.startswith("#")
     ]
-    expected = [node.statement for node in module.nodes] + [f"return {returned}"]
+    tree = [module.tree[1]] if module.tree else []
+    expected = [*tree, *(node.statement for node in module.nodes), f"return {returned}"]
     for (number, line), readable in zip([*printed, (end, "nothing")], [*expected, "nothing"], strict=False):
         if line != readable:
             yield number, f"{shorten(line)}, but fx_graph_readable.py has {shorten(readable)}"

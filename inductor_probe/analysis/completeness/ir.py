@@ -217,7 +217,8 @@ def _written(leaf: SchedulerNode, nodes: NodeIndex) -> Iterator[Defect]:
         if written and buffer.name not in written:
             yield buffer.span or leaf.span, f"{leaf.name} does not write its output {buffer.name}"
         for user in buffer.users:
-            if _OPERATION.match(user.node) and user.node not in nodes.leaf:
+            # Of a buffer that lies in another, users of that one are listed, removed ones among them.
+            if _OPERATION.match(user.node) and user.node not in nodes.leaf and not buffer.aliases:
                 message = f"{buffer.name} has the user {user.node}, which is not in the file"
                 yield buffer.span, message
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from inductor_probe.analysis.completeness import Defect, words
-from inductor_probe.analysis.completeness.cpp_names import cpp_defects
+from inductor_probe.analysis.completeness.cpp_names import bracket_defects, cpp_defects
 from inductor_probe.analysis.completeness.python_names import undefined_names
 from inductor_probe.model.code import Kernel, OutputCode, TritonFacts
 from inductor_probe.model.fx import FxGraph
@@ -31,13 +31,22 @@ _RUNNER_LINES = (
     "recursively_apply_fns = runner.recursively_apply_fns",
 )
 _MAIN = '__name__ == "__main__"'
-_HANDLE = re.compile(r"\s*# \[Provenance debug handles\] \S+:(?P<number>\d{1,9})")
+_HANDLE = re.compile(r"\s*(?:#|//) \[Provenance debug handles\] \S+:(?P<number>\d{1,9})")
 # Triton kernels that inductor generates: a launch passes an argument for each parameter but block sizes.
 _GENERATED = words("pointwise reduction persistent_reduction split_scan foreach cooperative_reduction")
 
 
 def wrapper_defects(code: OutputCode, text: str, path: Path) -> Iterator[Defect]:
-    """Yield what `output_code.py` lacks."""
+    """Yield what `output_code.py` lacks, or `output_code.cpp`."""
+    if code.language == "cpp":
+        lines = text.split("\n")
+        if path.suffix == ".cpp":
+            yield from bracket_defects(text, 1)
+        yield from _handles(lines)
+        yield from _launches(code)
+        for kernel in code.kernels:
+            yield from _kernel(kernel, lines, path)
+        return
     tree = parse_readable_part(text, path).tree
     lines = text.split("\n")
     yield from undefined_names(tree)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from inductor_probe.analysis.graph import NodeIndex, buffer_in, read_names
-from inductor_probe.analysis.operators import operator
+from inductor_probe.analysis.operators import is_call_of
 from inductor_probe.model.code import ExternCall, Kernel, Launch, OutputCode
 from inductor_probe.model.ir import SchedulerNode
 from inductor_probe.model.proof import Proof, inferred, read
@@ -259,6 +259,10 @@ class _Finder:
             if buffer.name in self.wrapper.writers:
                 first = self.wrapper.writers[buffer.name][0]  # later ones change it in place
                 return (first,), read("writes-buffer", step=first.what, buffer=buffer.name)
+        for name in self._items(leaf):  # a wrapper in C++ names the items of a result, and not the result
+            if name in self.wrapper.writers:
+                first = self.wrapper.writers[name][0]
+                return (first,), read("writes-buffer", step=first.what, buffer=name)
         for buffer in leaf.outputs:
             for name in self._mutated(buffer.name):
                 steps = self._changers(leaf, name)
@@ -266,6 +270,13 @@ class _Finder:
                     operands = {"step": steps[0].what, "buffer": buffer.name, "mutated": name}
                     return steps, read("mutates-buffer", **operands)
         return (), None
+
+    def _items(self, leaf: SchedulerNode) -> Iterator[str]:
+        """Yield the buffers of the items of what `leaf` returns, if it returns several."""
+        for buffer in leaf.outputs:
+            for reader in self.nodes.readers.get(buffer.name, ()):
+                if self.nodes.leaf[reader].ir == ITEM_OF_CALL:
+                    yield from (item.name for item in self.nodes.leaf[reader].outputs)
 
     def _mutated(self, buffer: str) -> Iterator[str]:
         """Yield the buffers that `buffer` is another name of, nearest first: a launch is passed the last."""
@@ -357,4 +368,4 @@ class _Finder:
 
 def _is_call_of(step: Step, leaf: SchedulerNode) -> bool:
     """Whether the call may be the node's. What a node prints as its target differs between versions."""
-    return not step.generated and (not leaf.kernel or operator(leaf.kernel).name == operator(step.name).name)
+    return not step.generated and (not leaf.kernel or is_call_of(step.name, leaf.kernel))

@@ -48,7 +48,15 @@ from inductor_probe.report.pages.kernels import first_of, how, kernel_page
 from inductor_probe.report.pages.layouts import layout_page
 from inductor_probe.report.pages.nodes import AMBIGUOUS, buffer_text, does, kernel_text, ranges_text
 from inductor_probe.report.pages.why import decision_lines
-from inductor_probe.report.units import bytes_were, bytes_with, counted, dims_text, first_names, symbols_text
+from inductor_probe.report.units import (
+    bytes_text,
+    bytes_were,
+    bytes_with,
+    counted,
+    dims_text,
+    first_names,
+    symbols_text,
+)
 from inductor_probe.report.words.layouts import format_text, memory_text, pattern_text
 from inductor_probe.report.words.links import (
     conflict_texts,
@@ -96,6 +104,14 @@ def page_blocks(
 # A graph in outline: what goes in and out, what runs, and the remarks about it.
 
 
+def _constants(page: GraphPage) -> str:
+    """`l.weight f32[16, 32], l.bias f32[16]: 2.06 KiB`."""
+    if not page.constants:
+        return ""
+    texts = [buffer_text(constant) for constant in page.constants]
+    return f"{first_names(texts, _MOST_BUFFERS)}: {bytes_text(page.constant_bytes)}"
+
+
 def _graph_page(page: GraphPage) -> Iterator[Block]:
     record = page.recorded
     about = [f"torch {page.torch_version}" if page.torch_version else "", compile_reason(page.summary)]
@@ -110,6 +126,7 @@ def _graph_page(page: GraphPage) -> Iterator[Block]:
             ("inputs", _buffers(page.inputs)),
             ("sizes", symbols_text(page.symbols) or first_names(page.sizes)),
             ("outputs", _buffers(page.outputs)),
+            ("constants", _constants(page)),
             ("nodes", f"{nodes}: {kinds}" if kinds else nodes),
             ("subgraphs", first_names([part.name for part in summary.subgraphs])),
             ("fused", _fused_nodes(page)),

@@ -1,0 +1,603 @@
+"""Wrappers in C++ to the same records as those in Python: `cpp_wrapper` and AOTInductor.
+
+torch/_inductor/codegen/cpp_wrapper_cpu.py and cpp_wrapper_gpu.py print them, a statement a line; forms name
+the method that does. What a statement says is put as the Python wrapper would say it: of
+`reinterpret_tensor_wrapper(buf0, 2, int_array_0, int_array_1, 0L)` comes
+`reinterpret_tensor(buf0, (4, 3), (3, 1), 0)`.
+
+    auto arg0_1 = std::move(inputs[0]);
+    static constexpr int64_t int_array_0[] = {64L, 256L};
+    AtenTensorHandle buf0_handle;
+    AOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_empty_strided(2, int_array_0, int_array_1,
+        cached_torch_dtype_float32, cached_torch_device_type_cpu, 0, &buf0_handle));
+    RAIIAtenTensorHandle buf0(buf0_handle);
+    cpp_fused_add_0((const float*)(arg0_1.data_ptr()), (float*)(buf0.data_ptr()));
+    output_handles[0] = buf0.release();
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from inductor_probe.backends import CPP, TRITON
+from inductor_probe.backends.brackets import split_arguments
+from inductor_probe.backends.cpp import SIGNATURE
+from inductor_probe.model.code import (
+    Allocation,
+    ExternCall,
+    Kernel,
+    KernelComment,
+    Launch,
+    OutputCode,
+    SizeSymbol,
+    WrapperFunction,
+)
+from inductor_probe.model.ir import BufferLayout, Dim, as_dim
+from inductor_probe.model.span import MOST_PROBLEMS, Problem, Span
+from inductor_probe.reader.kernel_comments import kernel_comment
+from inductor_probe.reader.values import shorten
+
+_ENTRY = re.compile(r"void (?P<name>inductor_entry_impl|AOTInductorModel::run_impl)\(")
+_PREFIX = "#include <torch/csrc/inductor/cpp_prefix.h>"
+_LAUNCHER = re.compile(r"static inline void (?P<name>call_(?P<kernel>\w+))\(")
+_CHECK = "AOTI_TORCH_ERROR_CODE_CHECK"
+_SUFFIX = re.compile(r"(?<![\w.])(\d+)U?L{1,2}\b")
+_DATA = re.compile(r"\((?:const )?[\w:]+ ?\*\)\((?P<value>.+)\.data_ptr\(\)\)")
+_VIEW = re.compile(r"(?:\w*reinterpret_tensor\w*)\((?P<arguments>.*)\)")
+_WRAPPED = re.compile(
+    r"(?:wrap_with_raii_handle_if_needed|RAIIAtenTensorHandle|std::move|temporary_reference|\w*borrow\w*"
+    r"|copy_arrayref_tensor_to_tensor|ConstantHandle|convert_arrayref_tensor_to_tensor)\((?P<value>.*)\)"
+)
+_ARRAY_TYPE = re.compile(r"std::array<[\w: ]+,\s*\d+>")
+_ARRAY = re.compile(r"std::array\{(?P<items>.*)\}\.c?begin\(\)")
+_DTYPE = re.compile(r"(?:cached|aoti)_torch_dtype_(?P<name>\w+?)(?:\(\))?")
+_DEVICE = re.compile(r"(?:cached|aoti)_torch_device_type_(?P<name>\w+?)(?:\(\))?")
+_DEVICE_TYPES = {"0": "cpu", "1": "cuda", "12": "xpu", "13": "mps"}
+"""`DeviceType` in torch/headeronly/core/DeviceType.h."""
+
+# Statements. Names of buffers, handles and subgraphs are words.
+_FORMS: tuple[tuple[str, str], ...] = (
+    # codegen_inputs
+    ("input", r"auto (?P<name>\w+) = std::move\(inputs\[(?P<place>\d+)\]\);"),
+    ("input", rf"{_CHECK}\(aoti_torch_item_\w+\(inputs\[(?P<place>\d+)\], &(?P<name>\w+)\)\);"),
+    ("symbol", r"(?:const )?(?:int64_t|double|bool|auto) (?P<name>[suz]\d+) = (?P<value>.+);"),
+    ("constant", r"\[\[maybe_unused\]\] auto& (?P<name>\w+) = constants_->at\((?P<place>\d+)\);"),
+    # codegen_int_array_var
+    ("array", r"(?:static )?(?:constexpr |const )+int64_t (?P<name>\w+)\[\] = \{(?P<items>.*)\};"),
+    ("array", r"(?:static )?(?:constexpr |const )+int64_t\* (?P<name>\w+) ?= ?(?P<items>nullptr);"),
+    # make_allocation, codegen_reinterpret_view, make_buffer_reuse, and what holds a handle
+    ("handle", r"(?:RAIIAtenTensorHandle|ConstantHandle) (?P<name>\w+)\((?P<value>.+)\);"),
+    ("move", r"(?:auto|decltype\(auto\)|RAIIAtenTensorHandle) (?P<name>\w+) = (?P<value>.+);"),
+    ("move", r"(?P<name>\w+) = "
+             r"(?P<value>(?:std::move|wrap_with_raii_handle_if_needed|RAIIAtenTensorHandle)\(.+\));"),
+    ("output", r"output_handles\[(?P<place>\d+)\] = (?P<value>.+?)(?:\.release\(\))?;"),
+    ("returned", rf"{_CHECK}\(aoti_torch_(?:clone|new_tensor_handle|clone_preserve_strides)"
+                 r"\((?P<value>.+), &output_handles\[(?P<place>\d+)\]\)\);"),
+    ("sized", r"(?:if \(\w+\(\)\) \{ )?assert_size_stride\((?P<arguments>.+)\);(?: \})?"),
+    # codegen_dynamic_scalar, and the size of a launch (generate_kernel_call)
+    ("item", rf"{_CHECK}\(aoti_torch_item_\w+\((?P<value>\w+), &(?P<name>\w+)\)\);"),
+    ("number", r"(?:const )?(?:int64_t|int32_t|uint32_t|double|float|bool|auto) (?P<name>\w+) = "
+               r"(?P<value>[^{}]+);"),
+    ("check", rf"{_CHECK}\((?P<call>\w+)\((?P<arguments>.*)\)\);"),
+    ("call", r"(?P<call>[A-Za-z_][\w:]*)(?:<.*>)?\((?P<arguments>.*)\);"),
+)  # fmt: skip
+_STATEMENTS = tuple((kind, re.compile(pattern)) for kind, pattern in _FORMS)
+# What neither computes nor names memory.
+_SILENT = re.compile(
+    r"[{}]|\} ?else ?\{|(?:if|while|for) ?\(.*\) ?\{?|break;|return;|#\w+.*|namespace.*"
+    r"|(?:AtenTensorHandle|RAIIAtenTensorHandle|PyObject ?\*|int64_t|int32_t|double|float|bool|cudaStream_t"
+    r"|hipStream_t"
+    r"|sycl::queue ?\*|uint8_t|int16_t|int8_t|c10::\w+|std::\w+(?:<.*>)?|DeviceStreamType) \w+(?:\[\])?;"
+    r"|[\w.\[\]]+\.(?:reset|clear|release)\(\);"
+    r"|(?:py::|pybind11::)?\w*gil\w*(?:::\w+)? \w+(?:\(\))?;|py::gil_scoped_\w+ \w+;"
+    r"|auto inputs = .*;|auto \w+_(?:size|stride) = \w+\.(?:sizes|strides)\(\);|auto umap = .*;"
+    r"|\[\[maybe_unused\]\] auto& kernels = .*;|__check_inputs_outputs\(.*\);"
+    r"|AOTI\w*Guard \w+\(.*\);|\w*RecordFunction\w* \w+\(.*\);|RAIIAtenRecordFunctionHandle \w+\(.*\);"
+    r"|aoti_torch_\w*(?:print|save)\w*\(.*\);|AOTI_TORCH_\w*(?:WARN|print)\w*\(.*\);"
+    r"|if \(.*\) \{ .* \}|RAIIPyObject .*;|Py\w+\(.*\);|std::(?:array|vector)<.*> \w+.*;"
+    r"|(?:int64_t|AtenTensorHandle) \w+\[\] = .*;"
+    r"|throw .*;|std::stringstream .*;|static (?:const )?\w+ .*;"
+)  # fmt: skip
+_PLUMBING = re.compile(
+    r"aoti_torch_(?:get_(?:current_\w+|device\w*|dtype|numel|size\w*|stride\w*|storage\w*|data_ptr)|create_\w+guard|delete_\w+"
+    r"|assign_tensors|clone_preserve_strides|grad_mode\w*|set_\w*stream\w*)|assert_\w+|AOTI_RUNTIME_CHECK|cudaStream\w+|TORCH_\w*CHECK"
+    r"|steal_\w+|run_intermediate_hooks|std::\w+|aoti_check_\w+|aoti_record_\w+"
+)
+_ASSIGN = "aoti_torch_assign_tensors_out"
+_EMPTY = re.compile(r"aoti_torch_empty_strided(?:_pinned)?")
+_DISPATCHER = "aoti_torch_call_dispatcher"
+_SUBGRAPH = re.compile(r"\s*// subgraph: (?P<name>\w+)")
+_CONSTANT = re.compile(r"\s*constants_info_\[(?P<place>\d+)\]\.(?P<key>\w+) = (?P<value>.*);")
+_EXPECTED = re.compile(
+    r"\s*int32_t (?P<name>\w+)_expected_(?P<key>dtype|device_type) = "
+    r"(?:aoti_torch_dtype_(?P<dtype>\w+)\(\)|(?P<device>\d+));"
+)
+
+
+def parse_cpp_wrapper(
+    text: str,
+    path: Path,
+    *,
+    first: int = 1,
+    quoted: Mapping[str, Kernel] | None = None,
+    examples: Mapping[str, BufferLayout] | None = None,
+) -> OutputCode:
+    """Read the C++ of a graph.
+
+    Args:
+        text: of the wrapper and of the kernels that it is compiled with. path: what spans name.
+        first: the line of `path` that `text` begins in.
+        quoted: Triton kernels whose text stands elsewhere in the file.
+        examples: what is known of inputs.
+    """
+    lines = text.split("\n")
+    kernels = {**(quoted or {}), **cpp_kernels(lines, path, first), **_triton_kernels(lines, path, first)}
+    reader = _CppReader(path, lines, first, kernels, _launchers(lines), _constants(lines))
+    reader.examples.update(_expected(lines))
+    reader.examples.update(examples or {})
+    return reader.read()
+
+
+def parse_cpp_file(text: str, path: Path) -> OutputCode:
+    """Read `output_code.cpp`, which AOTInductor writes, or a `.wrapper.cpp` with its kernels behind it."""
+    return parse_cpp_wrapper(text, path)
+
+
+def cpp_kernels(lines: Sequence[str], path: Path, first: int) -> dict[str, Kernel]:
+    """Return the kernels behind the wrapper: from `extern "C" void cpp_fused_add_0(` to its last brace."""
+    kernels: dict[str, Kernel] = {}
+    starts = [number for number, line in enumerate(lines) if line.startswith('extern "C"')]
+    for start in starts:
+        near = range(start, min(start + 400, len(lines)))
+        body = next((n for n in near if lines[n][-1:] in ("{", ";")), None)
+        if body is None or not lines[body].startswith("{"):
+            continue  # a declaration, or the C interface of AOTInductor
+        end = next((n for n in range(body, len(lines)) if lines[n].startswith("}")), len(lines) - 1)
+        begin = max((n for n in range(start) if lines[n].startswith((_PREFIX, "}"))), default=start)
+        begin = begin if lines[begin].startswith(_PREFIX) else start
+        source = "\n".join(lines[begin : end + 1]) + "\n"
+        if match := SIGNATURE.search("\n".join(lines[start:body])):
+            read = CPP.read(source)
+            span = Span(path, first + begin, first + end)
+            kernels[match["name"]] = Kernel(match["name"], CPP.name, source, read.args, span, read.details)
+    return kernels
+
+
+def _triton_kernels(lines: Sequence[str], path: Path, first: int) -> dict[str, Kernel]:
+    """Return the kernels that stand in comments of their launchers (AOTInductor):
+    `async_compile.triton('triton_poi_fused_add_0', '''`."""
+    kernels: dict[str, Kernel] = {}
+    opening = re.compile(r"(?P<indent>\s*)async_compile\.triton\('(?P<name>\w+)', (?P<quotes>'''|\"\"\")")
+    for number, line in enumerate(lines):
+        if not (match := opening.fullmatch(line)):
+            continue
+        indent, close = match["indent"], match["indent"] + match["quotes"]
+        end = next((n for n in range(number + 1, len(lines)) if lines[n].startswith(close)), None)
+        if end is None:
+            continue
+        source = "\n".join(["", *(text.removeprefix(indent) for text in lines[number + 1 : end]), ""])
+        read = TRITON.read(source)
+        span = Span(path, first + number, first + end)
+        kernels[match["name"]] = Kernel(match["name"], TRITON.name, source, read.args, span, read.details)
+    return kernels
+
+
+def _launchers(lines: Sequence[str]) -> dict[str, tuple[str, int]]:
+    """Return for each `call_triton_poi_0` its kernel, and how many arguments are the kernel's.
+
+    DeferredTritonCallWrapper.generate: those of the kernel come first, then `int32_t device_idx_`.
+    """
+    launchers: dict[str, tuple[str, int]] = {}
+    for number, line in enumerate(lines):
+        if match := _LAUNCHER.match(line):
+            count = 0
+            for param in lines[number + 1 : number + 500]:
+                if param.lstrip().startswith(("int32_t device_idx_", ")")):
+                    break
+                count += 1
+            launchers[match["name"]] = (match["kernel"], count)
+    return launchers
+
+
+def _constants(lines: Sequence[str]) -> dict[int, dict[str, str]]:
+    """Return what `AOTInductorModel::AOTInductorModel` says of each constant (codegen_model_constructor)."""
+    constants: dict[int, dict[str, str]] = {}
+    for line in lines:
+        if match := _CONSTANT.fullmatch(line):
+            constants.setdefault(int(match["place"]), {})[match["key"]] = match["value"]
+    return constants
+
+
+def _expected(lines: Sequence[str]) -> dict[str, BufferLayout]:
+    """Return the dtype and device of inputs that `check_input_0` asks for (gen_check)."""
+    layouts: dict[str, BufferLayout] = {}
+    for line in lines:
+        if match := _EXPECTED.fullmatch(line):
+            layout = layouts.get(match["name"], BufferLayout("Input", None, None, None, None))
+            if match["dtype"]:
+                layouts[match["name"]] = replace(layout, dtype=match["dtype"])
+            else:
+                layouts[match["name"]] = replace(layout, device=_DEVICE_TYPES.get(match["device"]))
+    return layouts
+
+
+@dataclass(slots=True)
+class _CppReader:
+    """Collects what the statements of a C++ wrapper say, in order."""
+
+    path: Path
+    lines: Sequence[str]
+    first: int
+    kernels: dict[str, Kernel]
+    launchers: Mapping[str, tuple[str, int]]
+    constants: Mapping[int, Mapping[str, str]]
+    examples: dict[str, BufferLayout] = field(default_factory=dict)
+    inputs: dict[int, str] = field(default_factory=dict)
+    returns: dict[int, str] = field(default_factory=dict)
+    launches: list[Launch] = field(default_factory=list)
+    externs: list[ExternCall] = field(default_factory=list)
+    allocations: dict[str, Allocation] = field(default_factory=dict)
+    symbols: list[SizeSymbol] = field(default_factory=list)
+    functions: list[WrapperFunction] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    arrays: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    views: dict[str, str] = field(default_factory=dict)
+    numbers: dict[str, str] = field(default_factory=dict)
+    handles: dict[str, BufferLayout | None] = field(default_factory=dict)
+    commented: list[str] = field(default_factory=list)
+    used: int = 0
+
+    def read(self) -> OutputCode:
+        """Read the body of the function that runs the graph."""
+        starts = (number for number, line in enumerate(self.lines) if _ENTRY.match(line))
+        start = next(starts, None)
+        # kernel_comment reads Python: it is shown the comments as Python has them.
+        self.commented = [re.sub(r"^(\s*)// ?", r"\1# ", line) for line in self.lines]
+        entry = span = None
+        if start is None:
+            where = Span(self.path, self.first, self.first)
+            self.problems.append(Problem("no inductor_entry_impl and no run_impl in the C++ wrapper", where))
+        else:
+            match = _ENTRY.match(self.lines[start])
+            entry = match["name"] if match else None
+            body = next(
+                (n for n in range(start, len(self.lines)) if self.lines[n].startswith(") {")), len(self.lines)
+            )
+            end = next((n for n in range(body, len(self.lines)) if self.lines[n].startswith("}")), None)
+            if end is None:
+                end = len(self.lines)
+                last = Span(self.path, self.first + end - 1, self.first + end - 1)
+                self.problems.append(Problem("cut off: the wrapper has no end", last))
+            self.used = body
+            span = Span(self.path, self.first + start, self.first + end)
+            self._subgraphs(body, end)
+            for number, last_number, statement in _statements(self.lines, body + 1, end):
+                self._statement(statement, number, last_number)
+        if len(self.problems) > MOST_PROBLEMS:
+            more, rest = len(self.problems) - MOST_PROBLEMS, self.problems[MOST_PROBLEMS].span
+            self.problems[MOST_PROBLEMS:] = [Problem(f"{more:,} more statements are not understood", rest)]
+        inputs = tuple(self.inputs[place] for place in sorted(self.inputs))
+        for name in inputs:
+            self._complete(name)
+        return OutputCode(
+            entry=entry,
+            inputs=inputs,
+            kernels=tuple(self.kernels.values()),
+            launches=tuple(self.launches),
+            externs=tuple(self.externs),
+            allocations=tuple(self.allocations.values()),
+            returns=tuple(self.returns[place] for place in sorted(self.returns)),
+            symbols=tuple(self.symbols),
+            functions=tuple(self.functions),
+            problems=tuple(self.problems),
+            span=span,
+            language="cpp",
+        )
+
+    def _complete(self, name: str) -> None:
+        known, example = self.allocations.get(name), self.examples.get(name)
+        if example is None:
+            return
+        if known is None or known.layout is None:
+            layout = example if example.size is not None else None
+            self.allocations[name] = Allocation(name, "input", layout, None, known.span if known else None)
+            return
+        layout = replace(known.layout, dtype=example.dtype, device=example.device)
+        self.allocations[name] = replace(known, layout=layout)
+
+    def _subgraphs(self, start: int, end: int) -> None:
+        """Note where subgraphs stand: their code is in place, behind a comment (codegen_subgraph_prefix)."""
+        for number in range(start, end):
+            if not (match := _SUBGRAPH.fullmatch(self.lines[number])):
+                continue
+            indent = len(self.lines[number]) - len(self.lines[number].lstrip())
+            last = number
+            for after in range(number + 1, end):
+                line = self.lines[after]
+                if line.strip() and (len(line) - len(line.lstrip()) < indent or _SUBGRAPH.fullmatch(line)):
+                    break
+                last = after
+            name = match["name"]
+            text = "\n".join(self.lines[number : last + 1])
+            moved = re.findall(rf"\w+ = std::move\(({name}_\w+)\);", text)
+            taken = re.findall(rf"RAIIAtenTensorHandle ({name}_arg\w+)\(", text)
+            span = Span(self.path, self.first + number, self.first + last)
+            self.functions.append(WrapperFunction(name, tuple(taken), tuple(moved), span))
+
+    def _statement(self, statement: str, number: int, last: int) -> None:
+        span = Span(self.path, self.first + number, self.first + last)
+        for kind, pattern in _STATEMENTS:
+            match = pattern.fullmatch(statement)
+            if match and getattr(self, f"_{kind}")(match, span, number):
+                return
+        if not _SILENT.fullmatch(statement):
+            self.problems.append(Problem(f"unknown statement of the wrapper: {shorten(statement)}", span))
+
+    # One method for each kind of statement; False when it is not of that kind after all.
+
+    def _input(self, match: re.Match[str], span: Span, number: int) -> bool:
+        self.inputs[int(match["place"])] = match["name"]
+        return True
+
+    def _symbol(self, match: re.Match[str], span: Span, number: int) -> bool:
+        self.symbols.append(SizeSymbol(match["name"], _plain(match["value"]), span))
+        return True
+
+    def _constant(self, match: re.Match[str], span: Span, number: int) -> bool:
+        facts = self.constants.get(int(match["place"]), {})
+        size, stride = (_braced(facts.get(key, "{}")) for key in ("shape", "stride"))
+        layout = BufferLayout(
+            "Constant",
+            _device(facts.get("device_type", "")),
+            _dtype(facts.get("dtype", "")),
+            size,
+            stride,
+            extras=tuple(
+                (key, facts[key].strip('"')) for key in ("original_fqn", "data_size") if key in facts
+            ),
+        )
+        name = match["name"]
+        self.allocations[name] = Allocation(name, "constant", layout if facts else None, None, span)
+        return True
+
+    def _array(self, match: re.Match[str], span: Span, number: int) -> bool:
+        items = "" if match["items"] == "nullptr" else match["items"]
+        self.arrays[match["name"]] = tuple(_plain(item) for item in split_arguments(items) if item.strip())
+        return True
+
+    def _handle(self, match: re.Match[str], span: Span, number: int) -> bool:
+        name, value = match["name"], match["value"]
+        if value in self.handles:
+            layout = self.handles[value]
+            argument = any(name in function.inputs for function in self.functions)
+            self._allocate(Allocation(name, "argument" if argument else "new", layout, None, span))
+            return True
+        return self._named(name, value, span)
+
+    def _move(self, match: re.Match[str], span: Span, number: int) -> bool:
+        return self._named(match["name"], match["value"], span)
+
+    def _named(self, name: str, value: str, span: Span) -> bool:
+        text = self._value(value)
+        if text.startswith("reinterpret_tensor("):
+            of, size, stride, offset = _view_parts(text)
+            base = self.allocations.get(of)
+            known = base.layout if base else self.examples.get(of)
+            layout = BufferLayout(
+                "Allocation",
+                known.device if known else None,
+                known.dtype if known else None,
+                size,
+                stride,
+                offset,
+            )
+            if name.startswith(("var_", "tmp_")):
+                self.views[name] = text
+            else:
+                self._allocate(Allocation(name, "view", layout, of, span))
+            return True
+        if text.isidentifier() and (value != text or "std::move" in value or text in self.allocations):
+            known_buffer = self.allocations.get(text)
+            if name.startswith("var_"):
+                self.views[name] = text
+            else:
+                layout_of = known_buffer.layout if known_buffer else None
+                self._allocate(Allocation(name, "reuse", layout_of, text, span))
+            return True
+        return False
+
+    def _allocate(self, allocation: Allocation) -> None:
+        known = self.allocations.get(allocation.name)
+        if known is None or known.layout is None or allocation.layout is not None:
+            self.allocations[allocation.name] = allocation
+
+    def _output(self, match: re.Match[str], span: Span, number: int) -> bool:
+        self.returns[int(match["place"])] = self._value(match["value"])
+        return True
+
+    _returned = _output
+
+    def _sized(self, match: re.Match[str], span: Span, number: int) -> bool:
+        name, size, stride, *_ = split_arguments(match["arguments"])
+        layout = BufferLayout("Input", None, None, _braced(size), _braced(stride))
+        known = self.allocations.get(name)
+        if name in self.inputs.values():
+            self.allocations[name] = Allocation(name, "input", layout, None, span)
+        elif known is None or known.layout is None:
+            kind, of = (known.kind, known.of) if known else ("new", None)
+            self.allocations[name] = Allocation(name, kind, replace(layout, kind="Allocation"), of, span)
+        return True
+
+    def _item(self, match: re.Match[str], span: Span, number: int) -> bool:
+        self.symbols.append(SizeSymbol(match["name"], f"{match['value']}.item()", span))
+        return True
+
+    def _number(self, match: re.Match[str], span: Span, number: int) -> bool:
+        if "(" in match["value"] and not re.match(r"[\w ()+\-*/,:<>?!=&|.]*$", match["value"]):
+            return False
+        self.numbers[match["name"]] = _plain(match["value"])
+        return True
+
+    def _check(self, match: re.Match[str], span: Span, number: int) -> bool:
+        call, arguments = match["call"], split_arguments(match["arguments"])
+        if _EMPTY.fullmatch(call) and len(arguments) >= 7:
+            size, stride = (self._dims(text) for text in arguments[1:3])
+            device, index = _device(arguments[4]), arguments[5].strip()
+            if device not in (None, "cpu"):
+                device = f"{device}:{index}" if index.isdigit() else f"{device}:0"
+            layout = BufferLayout("Allocation", device, _dtype(arguments[3]), size, stride)
+            self.handles[arguments[-1].strip().lstrip("&")] = layout
+            return True
+        if call == _ASSIGN:
+            self.handles[arguments[-1].strip().lstrip("&")] = None
+            return True
+        if "reinterpret_tensor" in call and arguments[-1].strip().startswith("&"):
+            handle = arguments.pop().strip().lstrip("&")
+            self.views[handle] = self._value(f"reinterpret_tensor({', '.join(arguments)})")
+            return True
+        if _PLUMBING.fullmatch(call):
+            return True
+        return self._extern(call, arguments, span, number)
+
+    def _extern(self, call: str, arguments: Sequence[str], span: Span, number: int) -> bool:
+        outputs: list[str] = []
+        args: list[str] = []
+        skip = False
+        for place, argument in enumerate(arguments):
+            text = argument.strip()
+            if skip:  # the length of the array before it
+                skip = False
+                continue
+            if match := re.fullmatch(r"&(\w+)_handle", text):
+                outputs.append(match[1])
+                self.handles[f"{match[1]}_handle"] = None
+            elif match := _ARRAY.fullmatch(text):
+                outputs += re.findall(r"&(\w+)_handle", match["items"])
+                args.append(f"[{', '.join(map(self._value, split_arguments(match['items'])))}]")
+                skip = place + 1 < len(arguments) and arguments[place + 1].strip().rstrip("L").isdigit()
+            elif text in self.arrays:
+                args.append(f"[{', '.join(self.arrays[text])}]")
+                skip = place + 1 < len(arguments) and arguments[place + 1].strip().rstrip("L").isdigit()
+            else:
+                args.append(self._value(text))
+        if call == _DISPATCHER and len(args) >= 2:
+            operator, overload = (text.strip('"') for text in args[:2])
+            call, args = f"{operator}.{overload}" if overload else operator, args[2:]
+        if not outputs and call.endswith("_out") and args:
+            outputs = [args[0]]
+        self.externs.append(
+            ExternCall(call, tuple(args), tuple(outputs), span, comment=self._comment(number))
+        )
+        return True
+
+    def _call(self, match: re.Match[str], span: Span, number: int) -> bool:
+        call, arguments = match["call"], split_arguments(match["arguments"])
+        if call in self.launchers:
+            kernel, count = self.launchers[call]
+            arguments = arguments[:count]
+        elif call in self.kernels:
+            kernel = call
+        elif call.startswith("aoti_torch_") and not _PLUMBING.fullmatch(call):
+            return self._extern(call, arguments, span, number)
+        else:
+            return _PLUMBING.fullmatch(call) is not None
+        args = tuple(map(self._value, arguments))
+        self.launches.append(Launch(kernel, args, span, comment=self._comment(number)))
+        return True
+
+    def _comment(self, number: int) -> KernelComment | None:
+        """Return the comment above a step: handles and arrays may be declared between the two."""
+        last = number
+        while last > self.used and not self.lines[last - 1].lstrip().startswith("//"):
+            last -= 1
+        above = last > self.used
+        self.used = number + 1
+        return kernel_comment(self.commented, last + 1, self.path) if above else None
+
+    def _dims(self, text: str) -> tuple[Dim, ...] | None:
+        items = self.arrays.get(text.strip())
+        if items is None and (match := _ARRAY.fullmatch(text.strip())):
+            items = tuple(_plain(item) for item in split_arguments(match["items"]) if item.strip())
+        if items is None:
+            return () if text.strip() in ("nullptr", "{}") else None
+        return tuple(map(as_dim, items))
+
+    def _value(self, text: str) -> str:
+        """Return an argument as the Python wrapper would pass it."""
+        text = text.strip().removeprefix("&") if not text.strip().startswith("&&") else text.strip()
+        while True:
+            text = text.removesuffix(".get()").removesuffix(".release()").strip()
+            if (match := _DATA.fullmatch(text)) or (
+                (match := _WRAPPED.fullmatch(text)) and _balanced(match["value"])
+            ):
+                text = match["value"]
+            else:
+                break
+        if (match := _VIEW.fullmatch(text)) and len(parts := split_arguments(match["arguments"])) >= 4:
+            of, size, stride = self._value(parts[0]), *map(self._dims, parts[2:4])
+            offset = _plain(parts[4]) if len(parts) > 4 else "0"
+            if size is not None and stride is not None:
+                return f"reinterpret_tensor({of}, {_tuple(size)}, {_tuple(stride)}, {offset})"
+        if text in self.views:
+            return self.views[text]
+        if text == "nullptr":
+            return "None"
+        return self.numbers.get(text, _plain(text))
+
+
+def _statements(lines: Sequence[str], start: int, end: int) -> Iterator[tuple[int, int, str]]:
+    """Yield the statements between two lines, with their first and last line; comments are left out."""
+    number = start
+    while number < end:
+        first, text = number, lines[number].split("  // ")[0].strip()
+        number += 1
+        if not text or text.startswith("//"):
+            continue
+        while number < end and not text.endswith((";", "{", "}", ">")) and not text.startswith("#"):
+            text = f"{text} {lines[number].split('  // ')[0].strip()}"
+            number += 1
+        yield first, number - 1, _ARRAY_TYPE.sub("std::array", text)  # a comma that separates no arguments
+
+
+def _plain(text: str) -> str:
+    """Return a size without the suffixes of C++: `3L*s0` is `3*s0`."""
+    return _SUFFIX.sub(r"\1", text.strip())
+
+
+def _braced(text: str) -> tuple[Dim, ...]:
+    return tuple(as_dim(_plain(item)) for item in split_arguments(text.strip().strip("{}")) if item.strip())
+
+
+def _tuple(dims: Sequence[Dim]) -> str:
+    return f"({', '.join(map(str, dims))}{',' if len(dims) == 1 else ''})"
+
+
+def _balanced(text: str) -> bool:
+    depth = 0
+    for character in text:
+        depth += (character == "(") - (character == ")")
+        if depth < 0:
+            return False
+    return depth == 0
+
+
+def _dtype(text: str) -> str | None:
+    match = _DTYPE.fullmatch(text.strip())
+    return match["name"] if match else None
+
+
+def _device(text: str) -> str | None:
+    match = _DEVICE.fullmatch(text.strip())
+    return match["name"] if match else None
+
+
+def _view_parts(text: str) -> tuple[str, tuple[Dim, ...] | None, tuple[Dim, ...] | None, Dim]:
+    of, size, stride, offset = split_arguments(text.removeprefix("reinterpret_tensor(").removesuffix(")"))
+    dims = [
+        tuple(as_dim(item.strip()) for item in split_arguments(part.strip()[1:-1]) if item.strip())
+        for part in (size, stride)
+    ]
+    return of.strip(), dims[0], dims[1], as_dim(offset.strip())
