@@ -367,21 +367,6 @@ class Graph(GraphOnDisk, Session):
         path = self.path / "output_code.py"
         return RewriteRows(applicable(read_text(path), str(path)))
 
-    def _need_python_wrapper(self) -> None:
-        """Refuse where a bench file is asked for, which is made from a wrapper in Python.
-
-        Raises:
-            ProbeError: the wrapper is in C++.
-        """
-        code = self.generated.code
-        if code is not None and code.language == "cpp":
-            where = code.span.path if code.span else self.path
-            raise ProbeError(
-                f"{where}: the wrapper is C++ (cpp_wrapper, AOTInductor), and bench files are made from Python",
-                "dump torch.compile of the same function without cpp_wrapper, and bench that: the kernels are "
-                "generated alike",
-            )
-
     def write_bench_file(
         self, *, variants: Sequence[tuple[str, str | None]] = (), rewrites: Sequence[str] = ()
     ) -> WrittenBenchFile:
@@ -397,11 +382,11 @@ class Graph(GraphOnDisk, Session):
         """
         from inductor_probe.analysis.input_bounds import input_bounds
         from inductor_probe.api.bench import WrittenBenchFile
-        from inductor_probe.api.trust import refuse_archive
+        from inductor_probe.api.trust import need_python_wrapper, refuse_archive
         from inductor_probe.bench_file.bench_file import write_bench_file
 
         refuse_archive(self)
-        self._need_python_wrapper()
+        need_python_wrapper(self)
         bounds = input_bounds(self.generated)
         written = write_bench_file(
             self.path, self.inputs, variants, rewrites, bounds=bounds, constants=self.constants
@@ -428,7 +413,6 @@ class Graph(GraphOnDisk, Session):
         """
         from inductor_probe.api.trust import require_trust
 
-        self._need_python_wrapper()
         imports = settings.imports if settings else ()
         require_trust(self, trust=trust, imports=imports, rewriting=True)
         return self.run_bench_file(self.write_bench_file(), settings, trust=trust, progress=progress)
@@ -491,7 +475,6 @@ class Graph(GraphOnDisk, Session):
         from inductor_probe.bench_file.source import other_harness
         from inductor_probe.model.bench import BenchSettings
 
-        self._need_python_wrapper()
         settings = settings or BenchSettings()
         require_trust(self, trust=trust, imports=settings.imports, rewriting=True)
         file = self.write_bench_file()

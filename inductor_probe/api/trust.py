@@ -30,6 +30,22 @@ def source_to_run(graph: GraphOnDisk, settings: BenchSettings, *, trust: bool) -
     return source
 
 
+def need_python_wrapper(graph: GraphOnDisk) -> None:
+    """Refuse where a bench file is asked for of a graph whose wrapper is in C++.
+
+    Raises:
+        ProbeError: it is.
+    """
+    code = graph.generated.code
+    if code is not None and code.language == "cpp":
+        where = code.span.path if code.span else graph.path
+        raise ProbeError(
+            f"{where}: the wrapper is C++ (cpp_wrapper or AOTInductor); bench files are made from Python",
+            "dump torch.compile of the same function without cpp_wrapper, and bench that: its kernels are "
+            "generated alike",
+        )
+
+
 def require_trust(
     graph: GraphOnDisk,
     *,
@@ -57,6 +73,7 @@ def require_trust(
     from inductor_probe.store.made_here import graph_texts, made_here, other_writers
 
     refuse_archive(graph)
+    need_python_wrapper(graph)
     _refuse_simulated(graph)
     source = existing_bench_file(graph.path)
     text = source.text if source else None

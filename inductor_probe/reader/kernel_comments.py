@@ -12,7 +12,7 @@ from inductor_probe.model.span import Span
 _ATEN = re.compile(
     r"# (?:(?:Topologically Sorted|Unsorted) )?Source Nodes: \[.*?\], Original ATen: \[(?P<names>.*)\]"
 )
-_MAPPING = re.compile(r"#   (?P<source>\S+) => (?P<names>.+)")
+_MAPPING = re.compile(r"#   (?P<source>\S*) => (?P<names>.+)")
 _NODE = re.compile(
     r"#   %(?P<name>\w+) : (?:Tensor \"(?P<type>[^\"]*)\")?.*?"
     r"(?:= (?P<placeholder>PlaceHolder)\[|call_\w+\[target=(?P<target>[^\]]+)\](?P<args>.*))"

@@ -27,8 +27,10 @@ def assert_all_is_read(folder: Path) -> None:
     graph = read_graph(graph_folder)
     assert not graph.problems
     assert {file.path.name: file.unread for file in graph.files if file.unread} == {}
-    for name, nodes in (("ir_pre_fusion.txt", graph.pre), ("ir_post_fusion.txt", graph.post)):
-        text = (folder / name).read_text()
+    for path in sorted(folder.glob("ir_*_fusion*.txt")):  # a file for each subgraph, too
+        nodes = graph.pre if path.name.startswith("ir_pre") else graph.post
+        nodes = tuple(top for top in nodes if top.span and top.span.path == path)
+        text = path.read_text()
         lines = text.split("\n")
         ends = [0, *(last for _, last in blocks.split(text).pieces)]
         pieces = [line for first, last in pairwise(ends) for line in lines[first:last]]
