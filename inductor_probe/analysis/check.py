@@ -65,7 +65,7 @@ def _check_decisions(graph: CompiledGraph) -> tuple[FileCheck, ...]:
 
 def _remarks(graph: CompiledGraph, linked: Links) -> Iterator[Remark]:
     """Torch writes the IR files once for each subgraph, into the same place: the last one remains."""
-    if graph.code is None or not graph.code.functions:
+    if graph.code is None or not graph.code.functions or graph.folder.in_package:
         return
     run = {link.kernel for link in linked.nodes.values()}
     run.update(name for link in linked.nodes.values() for name in link.kernel_candidates)
@@ -96,7 +96,7 @@ def _unfinished(graph: CompiledGraph) -> Iterator[Problem]:
     files = {file.path.name for file in graph.files}
     if graph.record and not graph.record.finished:
         yield Problem(f"{path}: its compile did not finish")
-    for name in _FX_FILES:
+    for name in _FX_FILES if not graph.folder.in_package else ():
         if name not in files:
             yield Problem(f"{path / name} does not exist")
     if graph.pre and not graph.post and "ir_post_fusion.txt" in files:

@@ -99,7 +99,9 @@ class _Reader:
             chooses=kernel.chooses,
             details=kernel.details,
             traits=tuple(dict.fromkeys(_traits(kernel, row, reductions or 0))),
-            remarks=() if is_choice else tuple(_remarks(kernel, row)),
+            remarks=()
+            if is_choice
+            else tuple(_remarks(kernel, row, code_alone=self._graph.folder.in_package)),
             source=kernel.source,
             span=kernel.span,
         )
@@ -227,12 +229,12 @@ def _cost(row: KernelRow) -> int | None:
 _Draft = tuple[RemarkCode, RemarkKind, tuple[tuple[str, Number], ...], tuple[Span, ...]]
 
 
-def _remarks(kernel: Kernel, row: KernelRow) -> Iterator[Remark]:
+def _remarks(kernel: Kernel, row: KernelRow, *, code_alone: bool) -> Iterator[Remark]:
     cost = _cost(row)
     drafts: list[_Draft] = [] if cost is not None and cost < SMALLEST_COST else [*_remarks_of_text(kernel)]
     if not row.launches:
         drafts.append(("no-launch", "analysis", (), ()))
-    elif not row.nodes:
+    elif not row.nodes and not code_alone:
         drafts.append(("no-node", "analysis", (), ()))
     place = (kernel.span,) if kernel.span else ()
     for code, kind, numbers, spans in drafts:

@@ -15,6 +15,7 @@ from inductor_probe.discovery.discover import find, path_of
 from inductor_probe.discovery.dump_files import is_archive
 from inductor_probe.discovery.dump_processes import runs_of_dump
 from inductor_probe.discovery.inductor_cache import with_cached_graphs
+from inductor_probe.discovery.package import is_package
 from inductor_probe.discovery.run_facts import run_facts
 from inductor_probe.discovery.walk import everything_below, when_made
 from inductor_probe.errors import ProbeError
@@ -123,7 +124,7 @@ def _runs_of(target: str, here: Path, problems: list[Problem], *, exact: bool) -
         run = read_run(path)
         dump = runs_of_dump(run)
         yield from (run, *dump[1:]) if dump[0].path == run.path else (run,)
-    elif not path.is_dir() and not is_archive(path):
+    elif not path.is_dir() and not is_archive(path) and not is_package(path):
         raise ProbeError(f"{path} is a file and not a run", "name a run's folder, or one that holds runs")
     else:
         below = everything_below(path, archives=False)

@@ -385,8 +385,8 @@ class Graph(GraphOnDisk, Session):
         from inductor_probe.api.trust import need_python_wrapper, refuse_archive
         from inductor_probe.bench_file.bench_file import write_bench_file
 
-        refuse_archive(self)
         need_python_wrapper(self)
+        refuse_archive(self)
         bounds = input_bounds(self.generated)
         written = write_bench_file(
             self.path, self.inputs, variants, rewrites, bounds=bounds, constants=self.constants

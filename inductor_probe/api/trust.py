@@ -72,8 +72,8 @@ def require_trust(
     from inductor_probe.report.words.runs import refusal
     from inductor_probe.store.made_here import graph_texts, made_here, other_writers
 
-    refuse_archive(graph)
     need_python_wrapper(graph)
+    refuse_archive(graph)
     _refuse_simulated(graph)
     source = existing_bench_file(graph.path)
     text = source.text if source else None

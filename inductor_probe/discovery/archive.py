@@ -36,6 +36,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, BinaryIO, TypeVar, cast
 
 from inductor_probe.discovery.dump_files import ARCHIVES, is_read, is_read_folder
+from inductor_probe.discovery.package import is_package, is_read_of_package, lay_out
 from inductor_probe.errors import ProbeError, UnreadableError
 from inductor_probe.model.codec import from_json, to_json
 from inductor_probe.model.span import Problem
@@ -262,6 +263,7 @@ class _ArchiveWriter:
 
     def __init__(self, archive: Path, folder: Path) -> None:
         self.archive = archive
+        self._is_read = is_read_of_package if is_package(archive) else is_read
         self.folder = folder
         self.size = 0
         self._most = min(MAX_UNPACKED, max(SMALL, MAX_RATIO * archive.stat().st_size))
@@ -289,7 +291,9 @@ class _ArchiveWriter:
         except _DAMAGE as error:
             problem = UnreadableError(
                 f"cannot read {self.archive}: {error or 'it is damaged'}",
-                "it was cut short, or is not a .tar or .zip; make or fetch it again",
+                "it was cut short, or is no package: aoti_compile_and_package writes a zip"
+                if is_package(self.archive)
+                else "it was cut short, or is not a .tar or .zip; make or fetch it again",
             )
         if problem and not self._count:
             raise problem
@@ -300,7 +304,7 @@ class _ArchiveWriter:
             self.problems.append(Problem(f"{self.archive}: {rest} more were left out"))
 
     def _add(self, member: _Member) -> None:
-        if not (is_read_folder(member.name) if member.is_folder else is_read(member.name)):
+        if not (is_read_folder(member.name) if member.is_folder else self._is_read(member.name)):
             return
         place = _safe_path(member.name)
         if member.refused or place is None:
@@ -408,6 +412,8 @@ def unpack(archive: Path) -> Unpacked:
     try:
         writer = _ArchiveWriter(archive, staging / _FILES)
         writer.write_all()
+        if is_package(archive):
+            lay_out(staging / _FILES, archive)
         problems = tuple(problem.message for problem in writer.problems)
         record = _Record(archive, writer.size, _digests(staging), problems)
         (staging / _RECORD).write_text(json.dumps(to_json(record)), encoding="utf-8")

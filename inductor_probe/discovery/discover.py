@@ -30,6 +30,7 @@ from typing import TypeVar
 from inductor_probe.discovery.dump_files import is_archive
 from inductor_probe.discovery.dump_processes import OF_PROCESS, run_of_process, runs_of_dump
 from inductor_probe.discovery.inductor_cache import graphs_named_in, with_cached_graphs
+from inductor_probe.discovery.package import is_package
 from inductor_probe.discovery.walk import Below, compile_order, everything_below, runs_below, runs_in
 from inductor_probe.errors import NotFoundError, near_names
 from inductor_probe.model.debug_dir import TREE, DebugDir, GraphDir
@@ -79,7 +80,7 @@ def dump_at(path: Path) -> Target | None:
         UnreadableError: a folder that may not be listed, an archive that is damaged.
     """
     for place in (path, *path.parents):
-        if is_archive(place):
+        if is_archive(place) or is_package(place):
             return _in_archive(place, path.relative_to(place))
         if os.path.lexists(place):
             break

@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 
 from inductor_probe.discovery.dump_files import is_archive
+from inductor_probe.discovery.package import is_package
 from inductor_probe.errors import NotFoundError, ProbeError, UnreadableError
 from inductor_probe.model.debug_dir import TREE, DebugDir, GraphDir
 from inductor_probe.model.span import Problem
@@ -107,7 +108,7 @@ def everything_below(path: Path, *, archives: bool = True) -> Below:
     """
     path = path.absolute()
     walk = _Walk(archives)
-    if is_archive(path):
+    if is_archive(path) or is_package(path):
         walk.archive(path)
     elif not os.path.exists(path):  # noqa: PTH110 - no name is too long for it
         raise NotFoundError(f"{path} does not exist")

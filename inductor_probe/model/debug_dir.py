@@ -18,6 +18,12 @@ TREE = "torch_compile_debug"
 """Name of the folder that torch puts its runs into."""
 
 
+PACKAGE_NAME = "aoti_package.json"
+"""In the folder of a graph that was unpacked from a package of AOTInductor: which package, compiled for what.
+
+A package has the code of a graph, and neither its IR nor its FX graph."""
+
+
 @dataclass(frozen=True, slots=True)
 class GraphDir:
     """A graph's folder, not read yet. `order` is the counter after the dot: the order of compilation.
@@ -34,6 +40,11 @@ class GraphDir:
     def name(self) -> str:
         """Name of the folder: `model__0_inference_0.0`."""
         return self.path.name
+
+    @property
+    def in_package(self) -> bool:
+        """Whether it is from a package of AOTInductor, which has code alone."""
+        return (self.path / PACKAGE_NAME).is_file()
 
 
 @dataclass(frozen=True, slots=True)

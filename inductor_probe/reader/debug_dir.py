@@ -14,14 +14,20 @@ from typing import Protocol, TypeVar
 from inductor_probe.errors import NotFoundError, ProbeError
 from inductor_probe.files import LARGEST_BYTES, LARGEST_JSON, read_text
 from inductor_probe.model.code import OutputCode
-from inductor_probe.model.debug_dir import CompiledGraph, DebugDir, FileRead, GraphDir
+from inductor_probe.model.debug_dir import PACKAGE_NAME, CompiledGraph, DebugDir, FileRead, GraphDir
 from inductor_probe.model.decision import DECISIONS_NAME, Decisions
 from inductor_probe.model.fx import FxGraph
 from inductor_probe.model.ir import SchedulerNode
 from inductor_probe.model.manifest import MANIFEST_NAME, Manifest
 from inductor_probe.model.span import Problem
 from inductor_probe.reader.cpp_wrapper import parse_cpp_file
-from inductor_probe.reader.fx import PROVENANCE_FILES, parse_fx_graph, parse_provenance, parse_runnable
+from inductor_probe.reader.fx import (
+    KERNEL_INFORMATION,
+    PROVENANCE_FILES,
+    parse_fx_graph,
+    parse_provenance,
+    parse_runnable,
+)
 from inductor_probe.reader.ir import names_children, parse_ir, with_children
 from inductor_probe.reader.output_code import parse_output_code
 from inductor_probe.reader.python_text import expressions_bounded, without_long_numbers
@@ -134,6 +140,8 @@ def read_graph(folder: GraphDir, manifest: Manifest | None = None, *, earlier: b
     they are read only where the later ones are missing.
     """
     reader = _GraphReader(folder.path)
+    if folder.in_package:
+        return _of_package(folder, reader)
     post = reader.nodes(_AFTER_FUSION)
     # They stand in for those after it, or for the nodes in fused ones that only name them.
     needs_pre = earlier or not post or names_children(post)
@@ -164,6 +172,26 @@ def read_graph(folder: GraphDir, manifest: Manifest | None = None, *, earlier: b
     )
 
 
+def _of_package(folder: GraphDir, reader: _GraphReader) -> CompiledGraph:
+    """Read the graph of a package of AOTInductor: its code, and which FX nodes its kernels are made from."""
+    return CompiledGraph(
+        folder=folder,
+        torch_version=None,
+        pre=(),
+        post=(),
+        code=reader.code(),
+        fx=None,
+        record=None,
+        provenance=(
+            reader.read(KERNEL_INFORMATION, parse_provenance)
+            if (folder.path / KERNEL_INFORMATION).exists()
+            else None
+        ),
+        files=tuple(reader.files),
+        problems=tuple(reader.problems),
+    )
+
+
 def read_decisions_of(folder: GraphDir) -> Decisions | None:
     """Return what was recorded of a graph's decisions, None if nothing was.
 
@@ -181,6 +209,8 @@ def read_decisions_of(folder: GraphDir) -> Decisions | None:
 
 def with_earlier(graph: CompiledGraph) -> CompiledGraph:
     """Return `graph`, which was read without the earlier nodes and FX graph, with them."""
+    if graph.folder.in_package:
+        return graph
     reader = _GraphReader(graph.folder.path)
     done = {file.path.name for file in graph.files}
     pre, before = graph.pre, graph.fx_before
@@ -213,7 +243,7 @@ def unopened_files(graph: CompiledGraph) -> tuple[Path, ...]:
     return tuple(
         path
         for path in entries
-        if path.name not in opened and not path.name.startswith(_BENCH) and path.is_file()
+        if path.name not in opened and not path.name.startswith((_BENCH, PACKAGE_NAME)) and path.is_file()
     )
 
 

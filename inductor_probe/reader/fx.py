@@ -211,10 +211,13 @@ def torch_version(text: str) -> str | None:
 
 # torch/_inductor/debug.py, create_mapping_pre_post_grad_nodes and create_node_mapping_kernel_to_post_grad.
 # Torch 2.8 wrote two files and 2.7 another one, with the kernels alone; the first that is there has most.
+KERNEL_INFORMATION = "kernel_information.json"
+"""In packages of AOTInductor (create_kernel_information_json): FX nodes and stack traces by launch."""
 PROVENANCE_FILES = (
     "inductor_provenance_tracking_node_mappings.json",
     "inductor_generated_kernel_to_post_grad_nodes.json",
     "inductor_triton_kernel_to_post_grad_nodes.json",
+    KERNEL_INFORMATION,
 )
 
 
@@ -227,11 +230,13 @@ def parse_provenance(text: str, path: Path) -> Provenance:
     """
     try:
         data = json.loads(text)
+        if path.name == KERNEL_INFORMATION:
+            data = {key: facts["post_grad_nodes"] for key, facts in data.items()}
         launches = _names(data.get("cppCodeToPost", {}) if "preToPost" in data else data)
         pre_to_post = _names(data.get("preToPost", {}))
     except (ValueError, RecursionError) as error:
         raise UnreadableError(f"{path}: not a provenance mapping of torch ({error})") from error
-    except (TypeError, AttributeError) as error:
+    except (TypeError, AttributeError, KeyError) as error:
         message = "not a provenance mapping of torch (names with lists of names are)"
         raise UnreadableError(f"{path}: {message}") from error
     kernels: dict[str, dict[str, None]] = {}

@@ -127,7 +127,7 @@ def _graph_page(page: GraphPage) -> Iterator[Block]:
             ("sizes", symbols_text(page.symbols) or first_names(page.sizes)),
             ("outputs", _buffers(page.outputs)),
             ("constants", _constants(page)),
-            ("nodes", f"{nodes}: {kinds}" if kinds else nodes),
+            ("nodes", f"{nodes}: {kinds}" if kinds else nodes if summary.nodes_before else ""),
             ("subgraphs", first_names([part.name for part in summary.subgraphs])),
             ("fused", _fused_nodes(page)),
             ("allocates", f"{size} in {counted(summary.buffers, 'buffer')}" if summary.buffers else ""),
