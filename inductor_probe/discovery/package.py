@@ -44,7 +44,7 @@ def lay_out(folder: Path, package: Path) -> None:
         if any(_EXPORTED.fullmatch(path.relative_to(folder).as_posix()) for path in files):
             raise UnreadableError(
                 f"{package} is a program that torch.export.save wrote: nothing in it is compiled",
-                "under probe dump, compile what torch.export.load(...) gives: torch._inductor.aoti_compile_and_package",
+                "torch._inductor.aoti_compile_and_package compiles what torch.export.load gives",
             )
         raise UnreadableError(
             f"{package} holds no C++ below data/aotinductor, so no wrapper and no kernel to read",

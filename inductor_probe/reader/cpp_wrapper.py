@@ -22,9 +22,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from inductor_probe.backends import CPP, TRITON
 from inductor_probe.backends.brackets import split_arguments
-from inductor_probe.backends.cpp import SIGNATURE
 from inductor_probe.model.code import (
     Allocation,
     ExternCall,
@@ -37,12 +35,11 @@ from inductor_probe.model.code import (
 )
 from inductor_probe.model.ir import BufferLayout, Dim, as_dim
 from inductor_probe.model.span import MOST_PROBLEMS, Problem, Span
+from inductor_probe.reader.cpp_kernels import cpp_kernels, launchers, quoted_triton_kernels
 from inductor_probe.reader.kernel_comments import kernel_comment
 from inductor_probe.reader.values import shorten
 
 _ENTRY = re.compile(r"void (?P<name>inductor_entry_impl|AOTInductorModel::run_impl)\(")
-_PREFIX = "#include <torch/csrc/inductor/cpp_prefix.h>"
-_LAUNCHER = re.compile(r"static inline void (?P<name>call_(?P<kernel>\w+))\(")
 _CHECK = "AOTI_TORCH_ERROR_CODE_CHECK"
 _SUFFIX = re.compile(r"(?<![\w.])(\d+)U?L{1,2}\b")
 _DATA = re.compile(r"\((?:const )?[\w:]+ ?\*\)\((?P<value>.+)\.data_ptr\(\)\)")
@@ -134,8 +131,12 @@ def parse_cpp_wrapper(
         examples: what is known of inputs.
     """
     lines = text.split("\n")
-    kernels = {**(quoted or {}), **cpp_kernels(lines, path, first), **_triton_kernels(lines, path, first)}
-    reader = _CppReader(path, lines, first, kernels, _launchers(lines), _constants(lines))
+    kernels = {
+        **(quoted or {}),
+        **cpp_kernels(lines, path, first),
+        **quoted_triton_kernels(lines, path, first),
+    }
+    reader = _CppReader(path, lines, first, kernels, launchers(lines), _constants(lines))
     reader.examples.update(_expected(lines))
     reader.examples.update(examples or {})
     return reader.read()
@@ -144,62 +145,6 @@ def parse_cpp_wrapper(
 def parse_cpp_file(text: str, path: Path) -> OutputCode:
     """Read `output_code.cpp`, which AOTInductor writes, or a `.wrapper.cpp` with its kernels behind it."""
     return parse_cpp_wrapper(text, path)
-
-
-def cpp_kernels(lines: Sequence[str], path: Path, first: int) -> dict[str, Kernel]:
-    """Return the kernels behind the wrapper: from `extern "C" void cpp_fused_add_0(` to its last brace."""
-    kernels: dict[str, Kernel] = {}
-    starts = [number for number, line in enumerate(lines) if line.startswith('extern "C"')]
-    for start in starts:
-        near = range(start, min(start + 400, len(lines)))
-        body = next((n for n in near if lines[n][-1:] in ("{", ";")), None)
-        if body is None or not lines[body].startswith("{"):
-            continue  # a declaration, or the C interface of AOTInductor
-        end = next((n for n in range(body, len(lines)) if lines[n].startswith("}")), len(lines) - 1)
-        begin = max((n for n in range(start) if lines[n].startswith((_PREFIX, "}"))), default=start)
-        begin = begin if lines[begin].startswith(_PREFIX) else start
-        source = "\n".join(lines[begin : end + 1]) + "\n"
-        if match := SIGNATURE.search("\n".join(lines[start:body])):
-            read = CPP.read(source)
-            span = Span(path, first + begin, first + end)
-            kernels[match["name"]] = Kernel(match["name"], CPP.name, source, read.args, span, read.details)
-    return kernels
-
-
-def _triton_kernels(lines: Sequence[str], path: Path, first: int) -> dict[str, Kernel]:
-    """Return the kernels that stand in comments of their launchers (AOTInductor):
-    `async_compile.triton('triton_poi_fused_add_0', '''`."""
-    kernels: dict[str, Kernel] = {}
-    opening = re.compile(r"(?P<indent>\s*)async_compile\.triton\('(?P<name>\w+)', (?P<quotes>'''|\"\"\")")
-    for number, line in enumerate(lines):
-        if not (match := opening.fullmatch(line)):
-            continue
-        indent, close = match["indent"], match["indent"] + match["quotes"]
-        end = next((n for n in range(number + 1, len(lines)) if lines[n].startswith(close)), None)
-        if end is None:
-            continue
-        source = "\n".join(["", *(text.removeprefix(indent) for text in lines[number + 1 : end]), ""])
-        read = TRITON.read(source)
-        span = Span(path, first + number, first + end)
-        kernels[match["name"]] = Kernel(match["name"], TRITON.name, source, read.args, span, read.details)
-    return kernels
-
-
-def _launchers(lines: Sequence[str]) -> dict[str, tuple[str, int]]:
-    """Return for each `call_triton_poi_0` its kernel, and how many arguments are the kernel's.
-
-    DeferredTritonCallWrapper.generate: those of the kernel come first, then `int32_t device_idx_`.
-    """
-    launchers: dict[str, tuple[str, int]] = {}
-    for number, line in enumerate(lines):
-        if match := _LAUNCHER.match(line):
-            count = 0
-            for param in lines[number + 1 : number + 500]:
-                if param.lstrip().startswith(("int32_t device_idx_", ")")):
-                    break
-                count += 1
-            launchers[match["name"]] = (match["kernel"], count)
-    return launchers
 
 
 def _constants(lines: Sequence[str]) -> dict[int, dict[str, str]]:

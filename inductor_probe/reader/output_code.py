@@ -18,7 +18,8 @@ from inductor_probe.files import unix_lines
 from inductor_probe.model.code import Allocation, Kernel, OutputCode
 from inductor_probe.model.ir import BufferLayout
 from inductor_probe.model.span import MOST_PROBLEMS, Problem, Span
-from inductor_probe.reader.cpp_wrapper import cpp_kernels, parse_cpp_wrapper
+from inductor_probe.reader.cpp_kernels import cpp_kernels
+from inductor_probe.reader.cpp_wrapper import parse_cpp_wrapper
 from inductor_probe.reader.kernel_comments import kernel_comment
 from inductor_probe.reader.python_text import parse_readable_part
 from inductor_probe.reader.values import dotted, shorten
