@@ -2,6 +2,7 @@
 
     python benchmarks/findings.py sweep --out FOLDER [--patch NAME] [--operators N] [--only CASE]
     python benchmarks/findings.py measure --out FOLDER [--patch NAME] [--budget SECONDS] [--threads N]
+    python benchmarks/findings.py ranges --out FOLDER [--budget SECONDS]
     python benchmarks/findings.py diff NAME
 
 `sweep` compiles all cases of the scenarios that a CPU can run, four networks of `sweep_models.py` (training:
@@ -9,7 +10,8 @@ forward and backward), and N graphs of PyTorch's operator database: as torch is,
 `torch_patches.py` applied in the process that compiles. Cases are compiled cold and nothing of a kernel is
 built; where `output_code.py` differs (with all patches, then with each) both dumps are kept. `measure` checks
 each pair of graphs that was kept against float64, times both in turns as `probe whatif --runs A B` does, and
-prints a row for each graph: gains and losses. `diff` prints a patch.
+prints a row for each graph: gains and losses. `ranges` does the same for loops of a few steps, all of them
+vectorised against none (`short_ranges_elsewhere.py`), with AVX2 and AVX-512. `diff` prints a patch.
 
 Networks and operators run on small inputs: their times are those of small kernels, and say in which direction
 a patch goes rather than how far.
@@ -18,6 +20,7 @@ a patch goes rather than how far.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import shutil
 import sys
@@ -32,6 +35,8 @@ from recorders import Worker
 import inductor_probe as ip
 from inductor_probe.errors import ProbeError
 from inductor_probe.model.bench import BenchSettings, Comparison
+from inductor_probe.model.whatif import GraphWhatIf
+from inductor_probe.report.words.whatif import whole_call
 
 AGAIN = 2
 """Further compiles without the patch where its code differs: some graphs have several codes."""
@@ -40,6 +45,10 @@ NETWORKS = ("gpt", "resnet50", "resnet50_channels_last", "unet")
 CASE_FILE = "case.txt"
 TREE = "torch_compile_debug"
 CALL = "Compiled call"
+CAPABILITIES = ("avx2", "avx512")
+DTYPES, CHANNELS = ("uint8", "float32"), (2, 3, 4, 6, 7, 12)
+OPERATIONS = ("hflip", "scaled", "normalised")
+"""Of `short_ranges_elsewhere.py`, which compiles in this order."""
 
 
 def sweep(out: Path, patches: list[str], names: list[str], operators: int) -> None:
@@ -143,6 +152,43 @@ def interval(each: Comparison) -> dict[str, Any]:
     return {**speed, "verdict": str(each.verdict)}
 
 
+def ranges(out: Path, settings: BenchSettings) -> None:
+    """Print how much faster scalar loops are than vectors, for operations on images of few channels."""
+    script = torch_patches.FINDINGS / "short_ranges_elsewhere.py"
+    arguments = [str(each) for each in CHANNELS]
+    for capability in CAPABILITIES:
+        vectors, scalars = (
+            ip.dump(
+                Path(torch_patches.__file__),
+                args=[patch, str(script), *arguments],
+                env={"ATEN_CPU_CAPABILITY": capability},
+                out=out / capability / patch,
+                stdout_to_stderr=True,
+            )
+            for patch in ("short_vectorised", "short_scalar")
+        )
+        graphs = iter(ip.whatif(vectors, scalars, settings).graphs)
+        rows = {
+            (dtype, channels, operation): next(graphs)
+            for dtype, channels, operation in itertools.product(DTYPES, CHANNELS, OPERATIONS)
+        }
+        print(f"\n{capability}: scalar loops, times as fast as vectors of so many channels\n")
+        print(f"| | {' | '.join(arguments)} |\n|---|{'--:|' * len(arguments)}")
+        for dtype, operation in itertools.product(DTYPES, OPERATIONS):
+            cells = (_cell(rows[dtype, channels, operation]) for channels in CHANNELS)
+            print(f"| {operation}, {dtype} | {' | '.join(cells)} |", flush=True)
+
+
+def _cell(graph: GraphWhatIf) -> str:
+    """Return the speed of the call of B, with its interval."""
+    if graph.result is None or not (comparison := whole_call(graph.result)):
+        return str(graph.not_timed).replace("same-code", "the same code")
+    speed = interval(comparison)
+    verdict = "" if speed["verdict"] in {"FASTER", "SLOWER"} else f" {speed['verdict']}"
+    wrong = "" if all(variant.correct for variant in graph.result.variants) else " WRONG"
+    return f"{speed['speed']:.2f} ({speed['low']:.2f} to {speed['high']:.2f}){verdict}{wrong}"
+
+
 def table(patch: str, rows: list[dict[str, Any]]) -> None:
     """Print the rows, gains first, then how many there are of each verdict."""
     timed = [row for row in rows if row.get("call")]
@@ -175,7 +221,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=("sweep", "measure", "diff"))
+    parser.add_argument("what", choices=("sweep", "measure", "ranges", "diff"))
     parser.add_argument("names", nargs="*", help="patches, for diff")
     parser.add_argument("--patch", action="append", choices=sorted(torch_patches.PATCHES))
     parser.add_argument("--out", type=Path)
@@ -184,7 +230,8 @@ def main() -> None:
     parser.add_argument("--budget", type=float, default=2.0, help="seconds of timing for each graph")
     parser.add_argument("--threads", type=int, default=1, help="of torch and OpenMP")
     options = parser.parse_args()
-    patches = options.patch or options.names or sorted(torch_patches.PATCHES)
+    proposed = (name for name, patch in torch_patches.PATCHES.items() if patch.proposed)
+    patches = options.patch or options.names or sorted(proposed)
     if options.what == "diff":
         print("".join(torch_patches.as_diff(torch_patches.PATCHES[name]) for name in patches))
         return
@@ -193,6 +240,8 @@ def main() -> None:
     out = options.out.resolve()
     if options.what == "sweep":
         sweep(out, patches, options.only or [], options.operators)
+    elif options.what == "ranges":
+        ranges(out, BenchSettings(budget=options.budget))
     else:
         measure(out, BenchSettings(budget=options.budget, threads=options.threads), patches)
 

@@ -234,8 +234,8 @@ def main() -> None:
     compilers = "compilers" in options
     if not compilers:
         sweep_worker.skip_compilers()
-    for name in (each.removeprefix("patch=") for each in options if each.startswith("patch=")):
-        torch_patches.apply(torch_patches.PATCHES[name])
+    names = [each.removeprefix("patch=") for each in options if each.startswith("patch=")]
+    torch_patches.apply(*(torch_patches.PATCHES[name] for name in names))
     tree, log = folder / sweep_worker.TREE, folder / "staging" / EVENTS_NAME
     for line in sys.stdin:
         name, _, count = line.strip().partition(" ")

@@ -19,6 +19,7 @@ import runpy
 import sys
 import textwrap
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 
@@ -33,10 +34,11 @@ class Edit:
 
 @dataclass(frozen=True)
 class Patch:
-    """Edits that belong together, and what they are for."""
+    """Edits that belong together, and what they are for; not `proposed` is one to measure with."""
 
     what: str
     edits: tuple[Edit, ...]
+    proposed: bool = True
 
     @property
     def sources(self) -> dict[str, tuple[str, str]]:
@@ -64,7 +66,9 @@ def _function(place: str) -> Any:
     return inspect.unwrap(function)
 
 
+FINDINGS = Path(__file__).parents[1] / "docs" / "findings"
 _CPP = "torch._inductor.codegen.cpp"
+_SHORT_IF = "            if (\n                not reduction_group\n"
 _SHORT = "< tiling_factor / 4\n" + 16 * " " + "and op_num < 10\n"
 PATCHES = {
     "reversed_always": Patch(
@@ -76,6 +80,7 @@ PATCHES = {
                 "else stride not in [0, 1, -1]\n",
             ),
         ),
+        proposed=False,
     ),
     "reversed": Patch(
         "the same, but for types whose lanes are read one by one, and for short rows",
@@ -98,13 +103,38 @@ PATCHES = {
             ),
         ),
     ),
+    "short_ranges": Patch(
+        "AVX2: do not vectorise a few operations where integers would never fill a vector",
+        (
+            Edit(
+                f"{_CPP}:TilingSelect.select_tiling",
+                _SHORT_IF,
+                "            # With AVX2, ATen copies a part of a vector of integers to the stack,\n"
+                "            # and loads a vector from there.\n"
+                "            has_partial_copies = isinstance(\n"
+                "                cpu_vec_isa.pick_vec_isa(), cpu_vec_isa.VecAVX2\n"
+                "            ) and any(\n"
+                "                _node.target in ('load', 'store')\n"
+                "                and not V.graph.get_dtype(_node.args[1]).is_floating_point\n"
+                "                for _body in loop_bodies\n"
+                "                for sub_block in (_body.root_block, *_body.subblocks.values())\n"
+                "                for _node in sub_block.graph.nodes\n"
+                "            )\n"
+                "            least = tiling_factor if has_partial_copies else tiling_factor / 4\n"
+                + _SHORT_IF,
+            ),
+            Edit(f"{_CPP}:TilingSelect.select_tiling", _SHORT, "< least\n" + 16 * " " + "and op_num < 10\n"),
+        ),
+    ),
     "short_scalar": Patch(
         "vectorise no loop whose vectors are never full: the one extreme, to be measured",
         (Edit(f"{_CPP}:TilingSelect.select_tiling", _SHORT, "< tiling_factor\n"),),
+        proposed=False,
     ),
     "short_vectorised": Patch(
         "vectorise loops however few of the lanes they fill: the other extreme",
         (Edit(f"{_CPP}:TilingSelect.select_tiling", _SHORT, "< 1\n"),),
+        proposed=False,
     ),
     "tiles": Patch(
         "count what threads share: tiles of a loop that is vectorised, not its elements",
@@ -157,12 +187,14 @@ def as_diff(patch: Patch) -> str:
     return "".join(lines)
 
 
-def apply(patch: Patch) -> None:
+def apply(*patches: Patch) -> None:
     """Change torch in this process: functions stay the same objects, whoever holds or wraps them.
 
-    Their lines keep their file and numbers, so that what reads torch's frames finds them.
+    All patches at once: a second call would begin with the text of the file again. Lines keep their file and
+    numbers, so that what reads torch's frames finds them.
     """
-    for place, (_, patched) in patch.sources.items():
+    together = Patch("all of them", tuple(edit for patch in patches for edit in patch.edits))
+    for place, (_, patched) in together.sources.items():
         function = _function(place)
         tree = ast.parse(patched)
         (definition,) = tree.body
@@ -177,7 +209,6 @@ def apply(patch: Patch) -> None:
 
 
 if __name__ == "__main__":
-    for each in sys.argv[1].split(","):
-        apply(PATCHES[each])
+    apply(*(PATCHES[each] for each in sys.argv[1].split(",")))
     sys.argv = sys.argv[2:]
     runpy.run_path(sys.argv[0], run_name="__main__")

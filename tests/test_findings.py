@@ -17,7 +17,7 @@ from tests.documents import Command, Reader, check, commands_of, follower
 
 FINDINGS = REPOSITORY / "docs" / "findings"
 PAGES = sorted(page for page in FINDINGS.glob("*.md") if page.stem != "README")
-PATCHES = ("reversed", "tiles", "freezing", "collapsed")
+PATCHES = ("reversed", "tiles", "freezing", "collapsed", "short_ranges")
 SCRIPTS = ("reversed_loads", "tiles_for_threads", "freezing_option")
 
 
@@ -42,6 +42,7 @@ def patched(tmp_path_factory: pytest.TempPathFactory) -> tuple[ip.Graph, ...]:
     """Return the graphs of the scripts, in one dump with all patches."""
     folder = tmp_path_factory.mktemp("patched")
     script = folder / "all.py"
+    # With AVX-512, or as many lanes as this machine has: short_ranges is about AVX2, and dumped by itself.
     runs = "".join(f"runpy.run_path({str(FINDINGS / f'{name}.py')!r})\n" for name in SCRIPTS)
     script.write_text(f"import runpy\n{runs}")
     patches = REPOSITORY / "benchmarks" / "torch_patches.py"
@@ -64,6 +65,26 @@ def test_each_patch_turns_the_decision_that_its_page_is_about(patched: tuple[ip.
     assert {decision.outcome for decision in decisions(frozen, "freezing")} == {"frozen", "folded"}
 
 
+@pytest.mark.compiles
+def test_with_avx2_a_few_integers_are_not_vectorised(tmp_path: Path) -> None:
+    patches, script = REPOSITORY / "benchmarks" / "torch_patches.py", FINDINGS / "short_ranges.py"
+    avx2 = {"ATEN_CPU_CAPABILITY": "avx2"}
+    run = ip.dump(patches, args=["short_ranges", str(script)], out=tmp_path, env=avx2, stdout_to_stderr=True)
+    (kernel,) = run.graphs[0].kernels()
+    assert "scalar" in kernel.traits
+
+
+@pytest.mark.compiles
+def test_calls_of_whole_processes_are_compared(tmp_path: Path) -> None:
+    program = REPOSITORY / "benchmarks" / "findings_calls.py"
+    command = [sys.executable, str(program), "freezing", "--pairs", "1", "--seconds", "0.1"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    assert re.fullmatch(
+        r"freezing, 1 threads: a call of \S+ us is \S+ times as fast with the patch .*\n", ran.stdout
+    )
+
+
 @pytest.mark.parametrize("page", [*PAGES, FINDINGS / "README.md"], ids=lambda page: page.stem)
 def test_a_page_shows_its_script_and_its_links_lead_somewhere(page: Path) -> None:
     text = page.read_text()
@@ -75,6 +96,19 @@ def test_a_page_shows_its_script_and_its_links_lead_somewhere(page: Path) -> Non
         assert {each.stem for each in PAGES} == set(re.findall(r"\[(\w+)\]\(\1\.md\)", text))
 
 
+def test_patches_of_one_function_apply_together() -> None:
+    # Each was applied to the text of torch's file, so that of two in one function only the last was there.
+    sys_path = str(REPOSITORY / "benchmarks")
+    program = (
+        f"import sys; sys.path.insert(0, {sys_path!r}); import torch_patches as t; "
+        "t.apply(t.PATCHES['reversed'], t.PATCHES['short_ranges']); "
+        "code = t._function(t.PATCHES['reversed'].edits[0].place).__code__; "
+        "print({'reversed_is_contiguous', 'has_partial_copies'} <= {*code.co_varnames, *code.co_cellvars})"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ran.stdout == "True\n"
+
+
 def test_a_page_shows_the_patch_as_it_fits_this_torch() -> None:
     command = [sys.executable, str(REPOSITORY / "benchmarks" / "findings.py"), "diff", *PATCHES]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
@@ -83,6 +117,6 @@ def test_a_page_shows_the_patch_as_it_fits_this_torch() -> None:
         for page in PAGES
         for diff in re.findall(r"^```diff\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
     ]
-    assert len(shown) == 3
+    assert len(shown) == 4
     for diff in shown:
         assert diff in printed

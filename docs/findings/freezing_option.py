@@ -9,5 +9,7 @@ model = nn.Sequential(
     *(nn.Conv2d(32, 64, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU()),
 ).eval()
 
+compiled = torch.compile(model, options={"freezing": True})
+image = torch.rand(1, 3, 64, 64)
 with torch.no_grad():
-    torch.compile(model, options={"freezing": True})(torch.rand(1, 3, 64, 64))
+    compiled(image)

@@ -26,8 +26,8 @@ def normalised(image: torch.Tensor, mean: torch.Tensor, deviation: torch.Tensor)
     return (image / 255 - mean) / deviation
 
 
-CHANNELS = [int(number) for number in sys.argv[1:]] or [2, 3, 4, 6, 7, 12]
-for dtype, channels in itertools.product((torch.uint8, torch.float32), CHANNELS):
+numbers = [int(argument) for argument in sys.argv[1:]] or [3]
+for dtype, channels in itertools.product((torch.uint8, torch.float32), numbers):
     image = torch.zeros(1, channels, 224, 224, dtype=dtype).contiguous(memory_format=torch.channels_last)
     of_channels = torch.zeros(1, channels, 1, 1), torch.ones(1, channels, 1, 1)
     hflip(image)

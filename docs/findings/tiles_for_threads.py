@@ -11,4 +11,5 @@ def channels_last(features: torch.Tensor) -> torch.Tensor:
     return torch.relu(features).contiguous(memory_format=torch.channels_last)
 
 
-channels_last(torch.rand(1, 16, 256, 256))
+features = torch.rand(1, 16, 256, 256)
+channels_last(features)
