@@ -223,7 +223,7 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     events = EventLog(folder / "staging")
-    hooks.install(events, folder / "staging", ChildOptions(record=kind == "decisions"))
+    hooks.install(events, ChildOptions(record=kind == "decisions"))
     sys.path.insert(0, str(SCENARIOS))
     import torch
 

@@ -126,6 +126,32 @@ PATCHES = {
             Edit(f"{_CPP}:TilingSelect.select_tiling", _SHORT, "< least\n" + 16 * " " + "and op_num < 10\n"),
         ),
     ),
+    "invariant": Patch(
+        "short loops: count operations that differ from step to step, not those on the loops around",
+        (
+            Edit(
+                f"{_CPP}:TilingSelect.select_tiling",
+                _SHORT_IF,
+                "            # What is the same in each step is no faster in vectors.\n"
+                "            step = itervars[tiling_indices[0]] if itervars else None\n"
+                "            varying = OrderedSet[torch.fx.Node]()\n"
+                "            for _body in loop_bodies:\n"
+                "                for sub_block in (_body.root_block, *_body.subblocks.values()):\n"
+                "                    indices = sub_block.body.indexing_from_args((vars, reduction_vars))\n"
+                "                    for _node in sub_block.graph.nodes:\n"
+                "                        varies = any(each in varying for each in _node.all_input_nodes)\n"
+                "                        for each in _node.all_input_nodes:\n"
+                "                            if each.target == 'get_index':\n"
+                "                                index = indices[each.args[0]]\n"
+                "                                varies |= step in index.free_symbols\n"
+                "                        # a subblock may hold anything\n"
+                "                        varies |= str(_node.target).startswith('masked_subblock')\n"
+                "                        if varies or _node.target == 'store':\n"
+                "                            varying.add(_node)\n"
+                "            op_num = sum(each.target in stats.op_counter for each in varying)\n" + _SHORT_IF,
+            ),
+        ),
+    ),
     "short_scalar": Patch(
         "vectorise no loop whose vectors are never full: the one extreme, to be measured",
         (Edit(f"{_CPP}:TilingSelect.select_tiling", _SHORT, "< tiling_factor\n"),),

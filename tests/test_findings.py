@@ -17,8 +17,8 @@ from tests.documents import Command, Reader, check, commands_of, follower
 
 FINDINGS = REPOSITORY / "docs" / "findings"
 PAGES = sorted(page for page in FINDINGS.glob("*.md") if page.stem != "README")
-PATCHES = ("reversed", "tiles", "freezing", "collapsed", "short_ranges")
-SCRIPTS = ("reversed_loads", "tiles_for_threads", "freezing_option")
+PATCHES = ("reversed", "tiles", "freezing", "collapsed", "short_ranges", "invariant")
+SCRIPTS = ("reversed_loads", "tiles_for_threads", "freezing_option", "invariant_operations")
 
 
 @pytest.fixture(scope="module")
@@ -56,10 +56,12 @@ def decisions(graph: ip.Graph, kind: str) -> list[Decision]:
 
 @pytest.mark.compiles
 def test_each_patch_turns_the_decision_that_its_page_is_about(patched: tuple[ip.Graph, ...]) -> None:
-    flip, conversion, frozen = patched
+    flip, conversion, frozen, resized = patched
     # No decision: the recorder counts as torch does, and torch counts otherwise now.
     (kernel,) = flip.kernels()
     assert "vectorised" in kernel.traits
+    (kernel,) = resized.kernels()
+    assert "scalar" in kernel.traits
     (threads,) = decisions(conversion, "threads")
     assert dict(threads.operands)["loops"] == ("x0", "x1")
     assert {decision.outcome for decision in decisions(frozen, "freezing")} == {"frozen", "folded"}
@@ -117,6 +119,6 @@ def test_a_page_shows_the_patch_as_it_fits_this_torch() -> None:
         for page in PAGES
         for diff in re.findall(r"^```diff\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
     ]
-    assert len(shown) == 4
+    assert len(shown) == 5
     for diff in shown:
         assert diff in printed
