@@ -18,7 +18,8 @@ from tests.proving_ground.every_program import PROGRAMS
 from tests.proving_ground.programs import FLIPPED
 from tests.shared import made_once
 
-SCRIPT = Path(__file__).with_name("every_program.py")
+_FOLDER = Path(__file__).parent
+SCRIPTS = {"cpu": _FOLDER / "sampled.py", "cuda": _FOLDER / "every_program.py"}
 _PRINTED = "printed.txt"
 
 Decided = Callable[[str, DecisionKind], list[Decision]]
@@ -66,9 +67,9 @@ def _dump(programs: Sequence[str], device: str, folder: Path) -> None:
     """Dump the two cases of each program; what the script prints says how each of them ended."""
     is_simulated = device == "cuda" and not torch.cuda.is_available()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(SCRIPT.parents[2]))
+        patch.setenv("PYTHONPATH", str(_FOLDER.parents[1]))
         capture.dump(
-            SCRIPT,
+            SCRIPTS[device],
             cases=[f"{name}{end}" for name in programs for end in ("", FLIPPED)],
             target="h200" if is_simulated else None,
             out=folder,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from typing import Any
 
 import torch
 
 from inductor_probe.scenario import Scenario
 from tests.proving_ground.programs import Program, scenario_of
+from tests.proving_ground.tensors import frozen, without_gradients
 
 
 @torch.library.custom_op("proving_ground::doubled", mutates_args=())
@@ -199,19 +198,6 @@ WEIGHT = torch.nn.Linear(32, 32, bias=False)
 def weighted(values: torch.Tensor) -> torch.Tensor:
     """Return a product with the weight of a module."""
     return WEIGHT(values)
-
-
-def frozen(function: Callable[..., torch.Tensor], *inputs: torch.Tensor) -> torch.Tensor:
-    """Call a function whose parameters become constants."""
-    config: Any = sys.modules["torch._inductor.config"]
-    with torch.no_grad(), config.patch(freezing=True):
-        return function(*inputs)
-
-
-def without_gradients(function: Callable[..., torch.Tensor], *inputs: torch.Tensor) -> torch.Tensor:
-    """Call a function where no gradients are recorded."""
-    with torch.no_grad():
-        return function(*inputs)
 
 
 def numbers(dtype: torch.dtype, *size: int) -> tuple[torch.Tensor, ...]:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from typing import Any
 
 import torch
 
 from inductor_probe.scenario import Scenario
 from tests.proving_ground.programs import Program, scenario_of
-from tests.proving_ground.tensors import floats
+from tests.proving_ground.tensors import floats, frozen, without_gradients
 
 LINEAR = torch.nn.Linear(16, 16)
 
@@ -50,19 +48,6 @@ def marked(values: torch.Tensor) -> torch.Tensor:
 def not_marked(values: torch.Tensor) -> torch.Tensor:
     """Return the same, and leave the buffer as it is."""
     return values * MARKED.scale + MARKED.calls
-
-
-def without_gradients(function: Callable[..., torch.Tensor], *inputs: torch.Tensor) -> torch.Tensor:
-    """Call a function where no gradients are recorded."""
-    with torch.no_grad():
-        return function(*inputs)
-
-
-def frozen(function: Callable[..., torch.Tensor], *inputs: torch.Tensor) -> torch.Tensor:
-    """Call a function under the setting, which dynamo does not see if it is an option."""
-    config: Any = sys.modules["torch._inductor.config"]
-    with torch.no_grad(), config.patch(freezing=True):
-        return function(*inputs)
 
 
 def with_gradients(function: Callable[..., torch.Tensor], *inputs: torch.Tensor) -> torch.Tensor:

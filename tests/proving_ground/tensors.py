@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import itertools
 from collections.abc import Callable
+from typing import Any
 
 import torch
 
@@ -36,6 +37,22 @@ def numbers(dtype: torch.dtype, *size: int) -> Tensors:
 def floats(*size: int) -> Tensors:
     """Return a tensor of float32 ones."""
     return numbers(torch.float32, *size)
+
+
+def without_gradients(function: Callable[..., torch.Tensor], *inputs: torch.Tensor) -> torch.Tensor:
+    """Call a function where no gradients are recorded."""
+    with torch.no_grad():
+        return function(*inputs)
+
+
+def frozen(function: Callable[..., torch.Tensor], *inputs: torch.Tensor) -> torch.Tensor:
+    """Call a function whose parameters become constants.
+
+    It is called under the setting, which dynamo does not see if it is an option.
+    """
+    config: Any = importlib.import_module("torch._inductor.config")
+    with torch.no_grad(), config.patch(freezing=True):
+        return function(*inputs)
 
 
 def on_gpu(make: Callable[[], Tensors]) -> Callable[[], Tensors]:

@@ -20,14 +20,23 @@ LARGEST_BYTES = 256 << 20
 _GRAPH = "_inductor_probe_graph"
 
 
-class Graphs:
-    """Computes compiled graphs. `events` takes the notes."""
+def _is_of_device(lowered: Any) -> bool:
+    return "cuda" in lowered.device_types
 
-    def __init__(self, events: EventLog) -> None:
-        self._events = events
+
+class Graphs:
+    """Computes compiled graphs.
+
+    Args:
+        events: takes the notes.
+        is_computed: which graphs, as `GraphLowering` has lowered them; those of the simulated device.
+    """
+
+    def __init__(self, events: EventLog, is_computed: Callable[[Any], bool] = _is_of_device) -> None:
+        self._events, self._is_computed = events, is_computed
 
     def hook(self, output_code: Any) -> None:
-        """Keep the FX graph of each compiled graph of the device, and let calls of it compute that."""
+        """Keep the FX graph of each compiled graph that is computed, and let calls of it compute that."""
         signature = inspect.signature(output_code.CompiledFxGraph.__init__)
         if not {"graph", "gm"} <= signature.parameters.keys():
             raise TypeError("CompiledFxGraph is made without its FX graph")
@@ -36,7 +45,7 @@ class Graphs:
             def init_and_keep(compiled: Any, *args: Any, **kwargs: Any) -> None:
                 init(compiled, *args, **kwargs)
                 arguments = signature.bind(compiled, *args, **kwargs).arguments
-                if "cuda" in arguments["graph"].device_types:
+                if self._is_computed(arguments["graph"]):
                     debug = sys.modules["torch._inductor.virtualized"].V.debug
                     name = Path(getattr(debug, "_path", None) or "").name
                     compiled.__dict__[_GRAPH] = (arguments["gm"], name)
