@@ -1,15 +1,15 @@
 """What does inductor leave on the table? `probe whatif --try-all` for every case of the scenarios.
 
     python benchmarks/whatif_all.py compile OUT [--device cpu|cuda] [--only TEXT ...] [--jobs N]
-    python benchmarks/whatif_all.py time OUT [--budget SECONDS] [--only TEXT ...] [--pinned CORES]
+    python benchmarks/whatif_all.py time OUT [--budget SECONDS] [--only TEXT ...] [--pinned CORES | --jobs N]
     python benchmarks/whatif_all.py nothing OUT [--graphs 20] [--candidates 200] [--only TEXT ...]
     python benchmarks/whatif_all.py table OUT
 
 `compile` dumps each case, and every candidate of it that `--try-all` would try; N cases at once. `time`
 checks and times what has other code than the case as it is, alone, for at most `--budget` seconds each
-case, and goes on where it was stopped; with `--pinned` each case has a core of its own, which is for C++
-kernels of one thread on a machine with many. `table` prints a row for each case, and a line for each
-gain.
+case, and goes on where it was stopped. With `--pinned` each case has a core of its own, which is for C++
+kernels of one thread on a machine with many; with `--jobs` several are loaded and checked at once, and
+take turns at timing, which is for a GPU. `table` prints a row for each case, and a line for each gain.
 
 `nothing` is the proof that no gain is invented: candidates that change nothing (settings of which torch makes
 the same code) are not timed by `probe whatif`; here they are, as if their code were other code, the same way
@@ -98,8 +98,8 @@ def compiled(out: Path, script: Path, case: str) -> str:
     return f"{len(trials.trials)} trials, {sum(trial.rank == 'not-tried' for trial in trials.trials)} to time"
 
 
-def timed(out: Path, budget: float, core: Any, script: Path, case: str) -> str:
-    """Time the candidates of a case that were compiled; on a core of its own, if one is given."""
+def timed(out: Path, script: Path, case: str, *, budget: float, turns: Path | None, core: Any) -> str:
+    """Time the candidates of a case that were compiled; on a core of its own, or in turns with others."""
     folder = place(out, script, case)
     run = run_of(folder)
     if run is None:
@@ -108,17 +108,18 @@ def timed(out: Path, budget: float, core: Any, script: Path, case: str) -> str:
     if number is not None:
         os.sched_setaffinity(0, {number})
     try:
-        trials = tried(run, budget)
+        trials = tried(run, budget, turns=turns)
     finally:
         if number is not None:
             core.put(number)
     return ", ".join(f"{count} {rank}" for rank, count in Counter(one.rank for one in trials.trials).items())
 
 
-def tried(run: ip.Run, budget: float, *, timed: bool = True) -> ip.Trials:
+def tried(run: ip.Run, budget: float, *, timed: bool = True, turns: Path | None = None) -> ip.Trials:
     """Try all candidates of a run."""
+    settings = BenchSettings(turns=turns)
     return trying.try_candidates(
-        run, ip.candidates_of(run), as_it_is(run), ip.Run, BenchSettings(), budget=budget, timed=timed
+        run, ip.candidates_of(run), as_it_is(run), ip.Run, settings, budget=budget, timed=timed
     )
 
 
@@ -231,7 +232,7 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--only", action="append", default=[], help="cases with this text in their names")
-    parser.add_argument("--jobs", type=int, default=1, help="cases that are compiled at once")
+    parser.add_argument("--jobs", type=int, default=1, help="cases at once")
     parser.add_argument("--budget", type=float, default=60.0, help="seconds for each case")
     parser.add_argument("--pinned", type=int, default=0, help="cores, each with a case of its own")
     parser.add_argument("--graphs", type=int, default=20)
@@ -248,7 +249,8 @@ def main() -> None:
             cores = get_context("spawn").Manager().Queue()  # a pool's workers cannot inherit a plain one
             for number in range(options.pinned):
                 cores.put(number)
-        each(partial(timed, out, options.budget, cores), chosen, options.pinned or 1)
+        jobs, turns = options.pinned or options.jobs, out / "turns" if options.jobs > 1 else None
+        each(partial(timed, out, budget=options.budget, turns=turns, core=cores), chosen, jobs)
     elif options.what == "nothing":
         nothing(out, options.graphs, options.candidates, options.only)
     else:

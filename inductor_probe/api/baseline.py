@@ -22,6 +22,7 @@ _ERROR = re.compile(r"^[\w.]*(?:Error|Exception|Exit|Interrupt|Unsupported)\b.*"
 """How Python ends a traceback: the class of the exception, and its first line."""
 _MOST = 300
 """Characters of an exception that are kept; its traceback is in what the script prints."""
+_THREADS = "TORCHINDUCTOR_COMPILE_THREADS"
 _FACTS = ("cpu", "vector_bits", "host")
 
 
@@ -44,12 +45,15 @@ class Recipe:
         candidate: Candidate | None = None,
         *,
         output: Path | None = None,
+        beside_others: bool = False,
     ) -> AnyRun:
         """Dump the script with what a candidate changes.
 
         Args:
             kind: `Run`, the class of what is returned.
             output: a file for what the script prints; None leaves it on standard error.
+            beside_others: other dumps have the other cores: inductor compiles kernels in the process of the
+                script, without a pool of workers, each of which would import torch first.
 
         Raises:
             ProbeError: an unknown setting, a knob that the scenario does not have.
@@ -58,6 +62,7 @@ class Recipe:
         from inductor_probe.reader.debug_dir import read_run
 
         other = candidate or Candidate()
+        threads = {} if not beside_others or _THREADS in os.environ else {_THREADS: "1"}
         result = capture.dump(
             self.script,
             args=self.args,
@@ -68,6 +73,7 @@ class Recipe:
             target=self.target,
             out=self.out,
             stdout_to_stderr=True,
+            program=capture.Program(settings={**threads, **dict(other.variables)}),
             output=output,
         )
         return kind(read_run(result.run), result.not_remembered)

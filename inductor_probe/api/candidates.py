@@ -199,7 +199,7 @@ class _Tries:
         with tempfile.TemporaryDirectory(prefix="whatif-") as folder:
             outputs = [Path(folder, str(number)) for number in range(len(candidates))]
             if len(candidates) == 1:  # in this thread: the script gets the signals that we get
-                done = [self._dumped(candidates[0], outputs[0])]
+                done = [self._dumped(candidates[0], outputs[0], beside_others=False)]
                 self.dump_s = max(self.dump_s, time.monotonic() - begin)
                 return done, False
             with ThreadPoolExecutor(len(candidates)) as pool:
@@ -212,9 +212,9 @@ class _Tries:
         interrupted = [dump for dump in dumps if isinstance(dump.exception(), KeyboardInterrupt)]
         return [dump.result() for dump in dumps if dump not in interrupted], bool(interrupted)
 
-    def _dumped(self, candidate: Candidate, output: Path) -> _Dumped:
+    def _dumped(self, candidate: Candidate, output: Path, *, beside_others: bool = True) -> _Dumped:
         try:
-            run = self.recipe.dump(self.kind, candidate, output=output)
+            run = self.recipe.dump(self.kind, candidate, output=output, beside_others=beside_others)
         except ProbeError as error:
             return _Dumped(candidate, failure=error.message)
         if run.manifest and run.manifest.outcome == "interrupted":

@@ -259,6 +259,7 @@ def _measure(server: Server, settings: BenchSettings, share: float, state: State
         "variants": state.variants or [],
         "needed": state.needed,
         "added": state.added,
+        "turns": str(settings.turns) if settings.turns else None,
     }
     complete, failure = True, None
     try:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import importlib
 import runpy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -118,7 +120,8 @@ def measure(file: Request, request: Request, tell: Tell) -> None:
     tell("process", process=process)
     if options.configs is None and (options.check_only or not correct):
         return
-    times = run_timing(bench, options, inputs, variants, listener_of(tell))
+    with in_turn(request.get("turns")):
+        times = run_timing(bench, options, inputs, variants, listener_of(tell))
     tell("clock", added=ADDED)
     tell(
         "process",
@@ -129,6 +132,17 @@ def measure(file: Request, request: Request, tell: Tell) -> None:
             "measured": times.measured,
         },
     )
+
+
+@contextmanager
+def in_turn(path: str | None) -> Iterator[None]:
+    """Hold the lock of a file, once no other process does; the end of a process releases it."""
+    if path is None:
+        yield
+        return
+    with Path(path).open("a", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def check_or_trust(

@@ -211,6 +211,8 @@ class BenchSettings:
         cxxflags: flags of the C++ compiler behind inductor's own.
         copies: time unedited copies, too.
         imports: modules, or Python files, that register operators which the graph calls; run first.
+        turns: a file that each process locks while it times, and not while it loads or checks: programs that
+            share a GPU take turns.
     """
 
     kernel: str | None = None
@@ -224,6 +226,7 @@ class BenchSettings:
     cxxflags: tuple[str, ...] = ()
     copies: bool = False
     imports: tuple[str, ...] = ()
+    turns: Path | None = None
 
     def command(self, graph: str) -> tuple[str, ...]:
         """Return the command that measures with these settings: `probe bench-kernel GRAPH --budget 2s`."""

@@ -43,7 +43,12 @@ class Known(Recipe):
     """Runs that are there already, in place of dumps."""
 
     def dump(
-        self, kind: Callable[..., Any], candidate: Candidate | None = None, *, output: Path | None = None
+        self,
+        kind: Callable[..., Any],
+        candidate: Candidate | None = None,
+        *,
+        output: Path | None = None,
+        beside_others: bool = False,
     ) -> Any:
         """Return the run of a candidate, fail as torch would, or be interrupted."""
         if candidate == REFUSED:
