@@ -13,7 +13,7 @@ from typing import TypeVar
 from inductor_probe.api.on_disk import GraphOnDisk, RunOnDisk
 from inductor_probe.errors import NotFoundError, ProbeError, near_names
 from inductor_probe.model.debug_dir import DebugDir
-from inductor_probe.model.flip import FLIP_KINDS, Flip, parse_flip
+from inductor_probe.model.flip import FLIP_KINDS, Flip, at_once, instead, parse_flip
 from inductor_probe.model.manifest import Manifest
 from inductor_probe.model.whatif import Candidate
 
@@ -69,7 +69,7 @@ class Recipe:
             cases=self.cases,
             knobs={**self.knobs, **dict((*other.knobs, *other.settings))},
             env={**self.variables, **dict(other.variables)},
-            flips=(*self.flips, *other.flips),
+            flips=instead(self.flips, other.flips),
             target=self.target,
             out=self.out,
             stdout_to_stderr=True,
@@ -243,7 +243,7 @@ def candidate_of(changes: Mapping[str, object]) -> Candidate:
     """Return the candidate that keywords spell: `set`, `env`, or decisions by name (`no_fuse="op3,op4"`).
 
     Raises:
-        ProbeError: a keyword or its value means nothing.
+        ProbeError: a keyword or its value means nothing, or two of them cannot hold at once.
     """
     from inductor_probe.capture.torch_settings import is_setting
 
@@ -263,5 +263,5 @@ def candidate_of(changes: Mapping[str, object]) -> Candidate:
         settings=tuple(pair for pair in pairs["set"] if is_setting(pair[0])),
         knobs=tuple(pair for pair in pairs["set"] if not is_setting(pair[0])),
         variables=tuple(pairs["env"]),
-        flips=tuple(flips),
+        flips=at_once(flips),
     )

@@ -17,7 +17,7 @@ from inductor_probe.model.diff import GraphDiff, RunDiff
 from inductor_probe.model.output import Output
 from inductor_probe.model.span import Problem
 from inductor_probe.model.timing import Process
-from inductor_probe.model.whatif import Candidate, GraphWhatIf, WhatIfOutput
+from inductor_probe.model.whatif import Candidate, GraphWhatIf, WhatIfOutput, acts_at_run_time
 from inductor_probe.report.document import Document
 from inductor_probe.report.pages.whatif import whatif_page, whatif_sentence
 from inductor_probe.report.shown import Shown
@@ -64,6 +64,7 @@ class WhatIf(Shown):
             graphs=self.graphs,
             only_a=self.diff.removed,
             only_b=self.diff.added,
+            not_timed_with=self._not_timed_with,
             summary=tuple(whatif_sentence(graph, self.candidate) for graph in self.graphs),
             problems=self.problems,
         )
@@ -81,9 +82,16 @@ class WhatIf(Shown):
             self.candidate,
             compile_s=self._compile_s,
             flips=self._flips,
+            not_timed_with=self._not_timed_with,
             samples_of=_samples_of,
             details=self.details,
         )
+
+    @property
+    def _not_timed_with(self) -> tuple[str, ...]:
+        named = self.candidate.not_timed_with if self.candidate else ()
+        changed = (fact.name for fact in self.diff.environment if acts_at_run_time(fact.name))
+        return tuple(dict.fromkeys((*named, *changed)))
 
     @property
     def _flips(self) -> tuple[str, ...]:

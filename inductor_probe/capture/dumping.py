@@ -22,7 +22,7 @@ from inductor_probe.capture.torch_settings import is_setting
 from inductor_probe.errors import ProbeError, RunFailedError
 from inductor_probe.machine.targets import find_gpu_target
 from inductor_probe.model.codec import from_json, to_json
-from inductor_probe.model.flip import Flip
+from inductor_probe.model.flip import Flip, at_once
 from inductor_probe.model.manifest import ScriptForm
 
 _running: set[int] = set()
@@ -102,7 +102,8 @@ def dump(
     Raises:
         NotFoundError: there is no such target.
         UnreadableError, ProbeError: the script cannot be read; cases or knobs for a script that is not a
-            scenario; a variable that the dump needs itself; nothing can be written to `out`.
+            scenario; a variable that the dump needs itself; flips that cannot hold at once; nothing can be
+            written to `out`.
         RunFailedError: Python could not be started, or the program did not start the script.
     """
     settings = {name: value for name, value in (knobs or {}).items() if is_setting(name)}
@@ -127,7 +128,7 @@ def dump(
             record,
             tuple(settings.items()),
             target=find_gpu_target(target).name if target else None,
-            flips=tuple(flips),
+            flips=at_once(flips),
         ),
         root=str(root),
         stdout_to_stderr=stdout_to_stderr or output is not None,

@@ -29,7 +29,7 @@ from inductor_probe.cli.screen import (
 from inductor_probe.cli.scripts import SETTINGS, VARIABLES
 from inductor_probe.errors import ExitCode, NotFoundError, ProbeError
 from inductor_probe.model.bench import BenchSettings
-from inductor_probe.model.flip import Flip
+from inductor_probe.model.flip import Flip, at_once
 from inductor_probe.model.whatif import Candidate, Trial
 from inductor_probe.report.words.runs import how_it_ended
 
@@ -140,7 +140,7 @@ def whatif(
 
 
 def _candidate(knobs: dict[str, str], env: dict[str, str], flips: tuple[Flip, ...]) -> Candidate:
-    return replace(candidate_of({"set": knobs, "env": env}), flips=flips)
+    return replace(candidate_of({"set": knobs, "env": env}), flips=at_once(flips))
 
 
 def _baseline(words: Sequence[str], cases: tuple[str, ...], out: Path | None) -> tuple[Recipe, ip.Run]:

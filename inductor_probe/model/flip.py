@@ -16,12 +16,12 @@ or inlined, numbers all later buffers and nodes anew.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from inductor_probe.errors import ProbeError, near_names
-from inductor_probe.model.decision import DecisionKind, Operand, Outcome, TorchFrame
+from inductor_probe.model.decision import Decision, DecisionKind, Operand, Outcome, TorchFrame
 
 FlipKind: TypeAlias = Literal[
     "vectorise", "scalar", "fuse", "no-fuse", "layout", "realize", "inline", "reduction-hint", "split",
@@ -34,23 +34,29 @@ FlipOutcome: TypeAlias = Literal["applied", "already-so", "refused", "not-met"]
 decision was taken about the subject."""
 
 FlipReason: TypeAlias = Literal[
-    "no-graph", "no-subject", "not-decided", "not-fusable", "same-node", "dtype-not-vectorisable",
-    "no-contiguous-loop", "a-view", "not-a-value", "needed-as-buffer", "layout-fixed", "layout-required",
-    "layout-of-another-rank", "reduction-not-split", "tile-not-known", "indices-exceed-int32",
-    "little-work",
+    "no-graph", "compile-failed", "no-subject", "same-subject", "inlined-by-flip", "without-node",
+    "extern-kernel", "other-device", "no-reduction", "not-decided", "not-fusable", "same-node",
+    "dtype-not-vectorisable", "no-contiguous-loop", "a-view", "not-a-value", "needed-as-buffer",
+    "layout-fixed", "layout-required",
+    "layout-of-another-rank", "reduction-not-split", "too-many-parts", "tile-not-known",
+    "indices-exceed-int32", "little-work",
 ]  # fmt: skip
 """Why a flip was refused or not met; `operands` of the `FlipResult` go with it.
 
-- not met: `no-graph`: near (names of graphs). `no-subject`: subject, near (names that there are).
-  `not-decided`: the last decision about it, where there is one: outcome, cause.
-- `not-fusable`: what kept the pair apart: cause (`FusionCause`) and its operands. `same-node`: they were
-  joined in another way than as a pair.
+- not met: `no-graph`: near (names of graphs). `compile-failed`: torch failed before it was decided.
+  `no-subject`: subject, near (names that there are). `same-subject`: node: both names mean it.
+  `inlined-by-flip`: subject, flip: another flip of the same dump took its buffer away. `without-node`:
+  subject: an FX node whose value is in no buffer.
+  `extern-kernel`: subject, kernel: it calls a function of a library or of ATEN. `other-device`: subject
+  (none: all of the graph), device, language: of the only kernels of which it is decided. `no-reduction`:
+  subject. `not-decided`: `decision` is the last one of the kind about it, where there is one.
+- `not-fusable`: `decision` kept the pair apart. `same-node`: they were joined in another way than as a pair.
 - `dtype-not-vectorisable`: dtypes. `no-contiguous-loop`: torch finds no loop to vectorise.
-- `a-view`, `not-a-value`: it has no value in a loop. `needed-as-buffer`: buffer, cause (`RealizationCause`)
-  with its operands.
+- `a-view`, `not-a-value`: it has no value in a loop. `needed-as-buffer`: buffer; `decision` realised it.
 - `layout-fixed`: buffer: of an extern kernel, or within another. `layout-required`: buffer, function: it is
   made in order to have certain strides. `layout-of-another-rank`: dimensions.
-- `reduction-not-split`: type. `tile-not-known`: elements. `indices-exceed-int32`: elements.
+- `reduction-not-split`: type. `too-many-parts`: parts, elements, threshold: a part of fewer elements is no
+  reduction. `tile-not-known`: elements. `indices-exceed-int32`: elements.
 - `little-work`: threads, min_chunk_size: torch divides no loop among that many.
 """
 
@@ -79,6 +85,9 @@ _FORMS: Mapping[FlipKind, _Form] = {
     "index-dtype": _Form((0, 1), ("int32", "int64"), "index-width", "op2=int64"),
     "threads": _Form((0, 1), int, "threads", "op0=1"),
 }
+_OPPOSITES: Mapping[FlipKind, FlipKind] = {
+    "scalar": "vectorise", "no-fuse": "fuse", "inline": "realize", "looped": "persistent",
+}  # fmt: skip
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _NODES = re.compile(r"op\d+(_op\d+)+")
 
@@ -125,6 +134,11 @@ class Flip:
         return _FORMS[self.kind].decides
 
     @property
+    def question(self) -> tuple[FlipKind, frozenset[str], str | None]:
+        """What is asked about whom: flips of one question, each with another answer, cannot hold at once."""
+        return _OPPOSITES.get(self.kind, self.kind), frozenset(self.subjects), self.graph
+
+    @property
     def nodes(self) -> tuple[frozenset[str], ...]:
         """The unfused nodes of each subject: `op3_op4` has two."""
         return tuple(
@@ -144,7 +158,7 @@ class FlipResult:
             torch that takes it.
         subjects: names of what was turned, in this graph. before, after: what torch chose, and what it is
             now, where both are known.
-        operands: of the reason.
+        operands: of the reason. decision: what torch decided about the subject, where that is the reason.
     """
 
     flip: Flip
@@ -157,6 +171,28 @@ class FlipResult:
     before: Outcome | None = None
     after: Outcome | None = None
     operands: tuple[tuple[str, Operand], ...] = ()
+    decision: Decision | None = None
+
+
+def at_once(flips: Iterable[Flip]) -> tuple[Flip, ...]:
+    """Return flips that are to hold at once, each one time.
+
+    Raises:
+        ProbeError: two of them turn a decision to different sides.
+    """
+    of: dict[object, Flip] = {}
+    for flip in flips:
+        other = of.setdefault(flip.question, flip)
+        if (other.kind, other.value) != (flip.kind, flip.value):
+            raise ProbeError(f"{other.option} and {flip.option} cannot hold at once", "leave one of them out")
+    return tuple(of.values())
+
+
+def instead(flips: Iterable[Flip], others: Iterable[Flip]) -> tuple[Flip, ...]:
+    """Return flips with others, which have the last word where both are about the same."""
+    last = tuple(others)
+    questions = {flip.question for flip in last}
+    return (*(flip for flip in flips if flip.question not in questions), *last)
 
 
 def parse_flip(text: str) -> Flip:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Literal, TypeAlias
 
 from inductor_probe.model.bench import BenchResult
 from inductor_probe.model.diff import DecisionChange, FactChange, GraphDiff
-from inductor_probe.model.flip import Flip
+from inductor_probe.model.flip import Flip, instead
 from inductor_probe.model.output import Output
 from inductor_probe.model.span import Problem
 
@@ -33,6 +34,18 @@ RANKS: tuple[Rank, ...] = (
     "gain", "undecided", "no-change", "loss", "wrong", "impossible", "not-tried",
 )  # fmt: skip
 """In the order in which they are shown."""
+
+
+_AT_RUN_TIME = re.compile(
+    "(OMP|GOMP|KMP|MKL|OPENBLAS|ONEDNN|DNNL|TBB|MALLOC|TCMALLOC|MIMALLOC|GLIBC|LD|ATEN|PYTORCH|CUDA|CUBLAS"
+    "|CUDNN|NVIDIA|NCCL|HIP|HSA)_"
+)
+"""How variables begin that libraries read as code is loaded or run, and not inductor alone as it compiles."""
+
+
+def acts_at_run_time(variable: str) -> bool:
+    """Whether a variable of the environment acts while compiled code runs: threads, allocator, libraries."""
+    return _AT_RUN_TIME.match(variable) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +77,11 @@ class Candidate:
         return ", ".join([*(f"{name}={value}" for name, value in pairs), *map(str, self.flips)])
 
     @property
+    def not_timed_with(self) -> tuple[str, ...]:
+        """Its variables that act while code runs, too: both sides are timed in one process, without them."""
+        return tuple(name for name, _ in self.variables if acts_at_run_time(name))
+
+    @property
     def command(self) -> str:
         """Its options, as a shell takes them."""
         return shlex.join(self.words)
@@ -74,7 +92,7 @@ class Candidate:
             settings=tuple({**dict(other.settings), **dict(self.settings)}.items()),
             knobs=tuple({**dict(other.knobs), **dict(self.knobs)}.items()),
             variables=tuple({**dict(other.variables), **dict(self.variables)}.items()),
-            flips=tuple(dict.fromkeys((*self.flips, *other.flips))),
+            flips=instead(other.flips, self.flips),
         )
 
 
@@ -143,6 +161,8 @@ class WhatIfOutput(Output):
         compile_s: seconds that torch spent compiling A and B, once each with empty caches.
         environment: what was set otherwise in B.
         graphs: pairs of graphs that compute the same. only_a, only_b: names of graphs without a partner.
+        not_timed_with: variables that were not the same while A and B were compiled, and act while code runs,
+            too; both were timed as this command was started, so that the times do not show what they do then.
         trials: candidates by rank, where there were several.
         summary: a sentence for each pair, or one for all candidates.
     """
@@ -156,6 +176,7 @@ class WhatIfOutput(Output):
     graphs: tuple[GraphWhatIf, ...] = ()
     only_a: tuple[str, ...] = ()
     only_b: tuple[str, ...] = ()
+    not_timed_with: tuple[str, ...] = ()
     trials: tuple[Trial, ...] = ()
     summary: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = field(default=())

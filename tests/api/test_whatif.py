@@ -133,6 +133,15 @@ def test_the_same_code_is_not_timed(here: Path) -> None:
     assert json.dumps(answer.json)
 
 
+def test_a_variable_that_acts_at_run_time_is_named_beside_the_verdict(here: Path) -> None:
+    candidate = ip.Candidate(variables=(("ATEN_CPU_CAPABILITY", "avx2"),))
+    answer = ip.whatif(ip.open_run("plain"), ip.open_run("plain"), QUICK, candidate=candidate)
+    assert answer.json["not_timed_with"] == ["ATEN_CPU_CAPABILITY"]
+    assert "ATEN_CPU_CAPABILITY also acts while code runs, which is not in these times" in answer.markdown
+    assert answer.json["summary"] == ["ATEN_CPU_CAPABILITY=avx2 (for the compile alone): the same code"]
+    assert schema_faults("whatif", answer.json) == []
+
+
 def test_code_that_was_changed_since_it_was_made_here_is_not_run(here: Path, tmp_path: Path) -> None:
     a, b = ip.open_run("plain"), ip.open_run("vectorised")
     moved = tmp_path / "torch_compile_debug" / b.path.name

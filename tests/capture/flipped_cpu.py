@@ -58,6 +58,20 @@ def total(x: torch.Tensor) -> Any:
     return x.sum()
 
 
+def chained(x: torch.Tensor, v: torch.Tensor) -> Any:
+    """Graph 9: op0 -> op1 (mm) -> op2, and op3 -> op4 (mm) -> op5; op2 and op3 are fused, as both read v."""
+    a = x.sin()
+    m = a @ a
+    b = v.exp()
+    n = b @ b
+    return m * v, b, n.cos()
+
+
+def pooled(x: torch.Tensor, y: torch.Tensor) -> Any:
+    """Graph 10: `add` is realised as the pooling reads each element more than once."""
+    return torch.nn.functional.max_pool2d(x + y, 3, 1)
+
+
 def floats(*size: int) -> torch.Tensor:
     """Return random numbers."""
     return torch.randn(size)
@@ -73,6 +87,8 @@ PROGRAMS: list[tuple[Any, tuple[torch.Tensor, ...]]] = [
     (reversed_bytes, (torch.arange(4096).byte().view(8, 512), torch.arange(999).byte().view(3, 333))),
     (refusing, (floats(48, 64), floats(100, 300), torch.ones(8, 16, dtype=torch.int16))),
     (total, (floats(1 << 16),)),
+    (chained, (floats(32, 32), floats(32, 32))),
+    (pooled, (floats(2, 4, 16, 16), floats(2, 4, 16, 16))),
 ]
 
 if __name__ == "__main__":

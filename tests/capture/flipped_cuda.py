@@ -23,6 +23,11 @@ def large(x: torch.Tensor) -> torch.Tensor:
     return x.sum(1)
 
 
+def any_size(x: torch.Tensor) -> torch.Tensor:
+    """Graph 5: a reduction of a size that is not known."""
+    return x.sum(1)
+
+
 def compiled(function: Callable[..., object], *inputs: torch.Tensor) -> None:
     """Compile a function anew for these inputs, not as another version of a graph."""
     torch.compiler.reset()
@@ -34,3 +39,5 @@ if __name__ == "__main__":
         compiled(rows, *(torch.empty(size, device="cuda") for size in sizes))
     compiled(fused, torch.empty(64, 512, device="cuda"))
     compiled(large, torch.empty(1, 1, device="cuda").expand(1 << 16, 1 << 16))
+    torch.compiler.reset()
+    torch.compile(any_size, dynamic=True)(torch.empty(64, 500, device="cuda"))

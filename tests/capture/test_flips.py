@@ -34,23 +34,38 @@ TURNED = {
     "5: threads op1=1": (("threads", "op1", "one-thread"), ("threads", "op0", "parallel")),
     "8: threads op0=3": (("threads", "op0", "parallel"), ("vectorisation", "op0", "vectorised")),
     "6: vectorise op0": (("vectorisation", "op0", "vectorised"), ("vectorisation", "op1", "scalar")),
+    "10: inline add": (("realization", "add", "inlined"), ("realization", "buf0", "realised")),
 }
 """Graph and flip -> the decision that turns, and one that stays torch's own: kind, subjects, outcome."""
 
 REFUSED = {
-    "0: inline sum_2": "buf1 is needed as a buffer: reduction, by aten.sum.dim_IntList",
+    "0: inline sum_2": "buf1 is needed as a buffer: the result of a Reduction always is",
     "1: layout buf2=channels_last": "channels_last is an order of 4 or 5 dimensions, and it has 3",
-    "2: inline buf1": "buf1 is needed as a buffer: output, by aten.cos.default",
+    "2: inline buf1": "buf1 is needed as a buffer: the graph returns cos",
+    "3: split amax=4000": "4,096 elements in 4,000 parts are fewer than 8 each",
     "7: split argmax=2": "torch cannot join the parts of a reduction of type argmax",
-    "7: fuse op0,op2": "torch cannot fuse them: loop-ranges-differ",
+    "7: fuse op0,op2": "torch cannot fuse them: the loops of op0 are (48) reducing (64), those of op2",
     "7: vectorise op2": "C++ has no vectors of int16",
     "6: threads op1=4": "4 threads would have fewer than 512 elements each",
     "7: realize permute": "it is a view, which has no value of its own",
+    "9: fuse op0,op2": "op1 has to run between them: it needs op0, and op2",
+    "9: fuse op0,op5": "nodes that are fused already (op2, op3) need one of them, and the other needs those",
+    "9: inline buf1": "buf1 calls extern_kernels.mm, which torch does not generate",
 }
 OTHERS = {
+    "0: scalar add": "add is no node any more: with --inline model__0_inference_0.0:buf0 its value",
+    "1: scalar relu": "no scheduler node holds the value of relu",
     "6: scalar op1": "torch decides so by itself",
     "7: scalar opp4": "there is no opp4; near it: op4",
-    "7: persistent op0": "torch takes no such decision about it",
+    "7: persistent op0": "torch decides that for Triton kernels alone, and op0 runs on cpu",
+    "9: fuse op2,op3": "torch decides so by itself",
+    "9: index-dtype int64": "for Triton kernels alone, and all of the graph runs on cpu",
+    "9: looped": "for Triton kernels alone, and all of the graph runs on cpu",
+    "9: no-fuse op0,buf0": "both names mean op0",
+    "9: reduction-hint buf2=OUTER": "buf2 does not reduce",
+    "9: scalar op1": "op1 calls extern_kernels.mm, which torch does not generate",
+    "9: split buf2=2": "buf2 does not reduce",
+    "9: threads op4=2": "op4 calls extern_kernels.mm, which torch does not generate",
 }
 CUDA_TURNED = {
     "0: looped op0": (("reduction", "op0", "looped"), ("reduction", "op1", "persistent")),
@@ -61,8 +76,30 @@ CUDA_TURNED = {
     "3: no-fuse op0,op1": (("fusion", "op0 op1", "refused"), ("index-width", "op0", "int32")),
 }
 CUDA_REFUSED = {
+    "0: split amax=400": "1,000 elements in 400 parts are fewer than 8 each",
     "4: index-dtype op0=int32": "elements do not fit int32, or torch cannot tell",
+    "5: persistent op0": "no tile is known to hold",
 }
+CUDA_OTHERS = {
+    "0: threads 2": "torch decides that for C++ kernels alone, and all of the graph runs on cuda",
+    "0: vectorise op0": "torch decides that for C++ kernels alone, and op0 runs on cuda",
+    "2: looped op0": "torch decides so by itself",
+    "3: persistent op0": "op0 does not reduce",
+}
+
+
+BROKEN = """
+import torch
+from torch._inductor.lowering import lowerings
+
+
+def broken(x):
+    raise RuntimeError("no such lowering")
+
+
+lowerings[torch.ops.aten.sin.default] = broken
+torch.compile(torch.sin)(torch.ones(8))
+"""
 
 
 def name_of(graph: str) -> str:
@@ -107,7 +144,9 @@ def on_cpu(tmp_path_factory: pytest.TempPathFactory) -> Dump:
 
 @pytest.fixture(scope="session")
 def on_cuda(tmp_path_factory: pytest.TempPathFactory) -> Dump:
-    return lambda: dumped(tmp_path_factory, CUDA, [*CUDA_TURNED, *CUDA_REFUSED], "--target", "h200")
+    return lambda: dumped(
+        tmp_path_factory, CUDA, [*CUDA_TURNED, *CUDA_REFUSED, *CUDA_OTHERS], "--target", "h200"
+    )
 
 
 def result_of(manifest: Manifest, asked: str) -> FlipResult:
@@ -165,11 +204,25 @@ def test_what_cannot_be_turned_says_why(asked: str, on_cpu: Dump) -> None:
 
 
 @pytest.mark.compiles
-@pytest.mark.parametrize("asked", CUDA_REFUSED)
+@pytest.mark.parametrize("asked", [*CUDA_REFUSED, *CUDA_OTHERS])
 def test_what_cannot_be_turned_of_a_gpu_says_why(asked: str, on_cuda: Dump) -> None:
     result = result_of(on_cuda()[0], asked)
-    assert result.outcome == "refused"
-    assert CUDA_REFUSED[asked] in flip_text(result)
+    assert result.times == 0
+    assert result.outcome != "applied"
+    assert {**CUDA_REFUSED, **CUDA_OTHERS}[asked] in flip_text(result)
+    assert (result.outcome == "refused") is (asked in CUDA_REFUSED)
+
+
+@pytest.mark.compiles
+def test_of_a_graph_that_torch_failed_to_compile_nothing_else_is_said(tmp_path: Path) -> None:
+    script = tmp_path / "broken.py"
+    script.write_text(BROKEN)
+    command = [sys.executable, "-m", "inductor_probe", "dump", str(script), "--scalar", "op0"]
+    subprocess.run([*command, "--out", str(tmp_path)], capture_output=True, check=False, env={**os.environ})
+    manifest = read_run(next((tmp_path / "torch_compile_debug").glob("run_*"))).manifest
+    assert manifest is not None
+    [result] = manifest.flip_results
+    assert flip_text(result).endswith(": torch failed before it came to that decision")
 
 
 @pytest.mark.compiles

@@ -6,7 +6,7 @@ import pytest
 
 from inductor_probe.errors import ProbeError
 from inductor_probe.model.codec import from_json, to_json
-from inductor_probe.model.flip import FLIP_KINDS, Flip, flip_of, parse_flip
+from inductor_probe.model.flip import FLIP_KINDS, Flip, at_once, flip_of, instead, parse_flip
 
 TEXTS = {
     "scalar op0": Flip("scalar", ("op0",)),
@@ -56,6 +56,30 @@ def test_what_is_wrong_is_said_with_what_to_write(text: str) -> None:
     with pytest.raises(ProbeError) as raised:
         parse_flip(text)
     assert BAD[text] in f"{raised.value.message}; {raised.value.hint}"
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ("scalar op0", "vectorise op0"),
+        ("fuse op3,op4", "no-fuse op4,op3"),
+        ("threads op0=1", "threads op0=2"),
+        ("layout buf3=channels_last", "layout buf3=contiguous"),
+        ("persistent", "looped"),
+    ],
+)
+def test_one_decision_is_not_turned_to_two_sides(texts: tuple[str, str]) -> None:
+    one, other = map(parse_flip, texts)
+    with pytest.raises(ProbeError, match="cannot hold at once") as raised:
+        at_once([one, other])
+    assert raised.value.message.startswith(f"{one.option} and {other.option}")
+    assert instead([one], [other]) == (other,)
+
+
+def test_flips_of_several_questions_hold_at_once() -> None:
+    flips = tuple(map(parse_flip, ("split buf2=4", "reduction-hint buf2=INNER", "scalar op0", "scalar op1")))
+    assert at_once((*flips, flips[0])) == flips
+    assert instead(flips[:2], flips[1:]) == flips
 
 
 def test_a_fused_node_is_all_of_its_nodes() -> None:

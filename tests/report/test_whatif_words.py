@@ -6,6 +6,8 @@ import pytest
 
 from inductor_probe.model.bench import Comparison, Verdict
 from inductor_probe.model.whatif import Candidate, Rank, Trial
+from inductor_probe.report.pages.whatif import trials_page
+from inductor_probe.report.terminal import to_text
 from inductor_probe.report.words.whatif import gain_words, trials_sentence
 
 
@@ -41,3 +43,19 @@ def test_all_candidates_in_one_line() -> None:
     assert trials_sentence([trial("gain", 0.9), trial("gain", 0.5), trial("loss", 2.0)]) == (
         "Best of 3 candidates: at 0.5 (1 loss)."
     )
+
+
+def test_a_variable_that_acts_at_run_time_is_said_not_to_be_in_the_times() -> None:
+    threads = Candidate(variables=(("OMP_NUM_THREADS", "4"), ("TORCHINDUCTOR_CPP_WRAPPER", "1")))
+    allocator = Candidate(variables=(("LD_PRELOAD", "libjemalloc.so"),))
+    assert threads.not_timed_with == ("OMP_NUM_THREADS",)
+    alone = to_text(trials_page([Trial(threads, "no-change")]), 200)
+    assert (
+        "OMP_NUM_THREADS also acts while code runs, which is not in these times: A and B are timed in one "
+        "process, as probe whatif was started (--timed-threads sets the threads of both)"
+    ) in " ".join(alone.split())
+    both = to_text(trials_page([Trial(threads, "no-change"), Trial(allocator, "no-change")]), 200)
+    assert "OMP_NUM_THREADS and LD_PRELOAD also act while code runs" in both
+    assert "start probe whatif with them to time both so" in " ".join(both.split())
+    settings = Candidate(settings=(("inductor.cpp.simdlen", "256"),), variables=(("CXX", "g++"),))
+    assert "while code runs" not in to_text(trials_page([Trial(settings, "no-change")]), 200)

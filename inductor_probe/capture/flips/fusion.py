@@ -18,11 +18,12 @@ from inductor_probe.capture.flips.turns import Turn, Turns
 from inductor_probe.capture.recorders.decision_log import place_of
 from inductor_probe.capture.recorders.fusion_causes import leaf_names
 from inductor_probe.capture.torch_places import wrap
-from inductor_probe.model.decision import Decision, Operand, Outcome
+from inductor_probe.model.decision import Decision, Outcome
 
 _LIMIT = {"cpp.max_horizontal_fusion_size": 1 << 30}
 _HEURISTICS = ("can_fuse", "can_fuse_vertical", "can_fuse_horizontal")
-_FUSED: frozenset[Outcome] = frozenset(("fused", "refused", "postponed"))
+_FUSED: frozenset[Outcome] = frozenset(("fused",))
+_APART: frozenset[Outcome] = frozenset(("refused", "postponed"))
 _PAIR = 2
 
 
@@ -55,7 +56,8 @@ class _Fusion:
             else:
                 answer = False
                 turn.turned(place, names, "fused", "refused")
-            self._turns.log.turn("fusion", names, _FUSED, turn.flip)
+            # A pair that may be fused can be refused later: as a cycle, or since another one was fused first.
+            self._turns.log.turn("fusion", names, _FUSED if wants_fusion else _APART, turn.flip)
             return answer
 
         return ask_or_turn
@@ -113,8 +115,8 @@ class _Fusion:
         if is_one is (turn.flip.kind == "fuse"):
             turn.is_so = not turn.times
             return
-        if turn.flip.kind == "no-fuse" and known[0] & known[1]:
-            return
+        if known[0] & known[1]:
+            return  # both names mean one node
         turn.times = 0
         turn.refuse("not-fusable" if not is_one else "same-node")
         turn.cause = functools.partial(_cause, turn)
@@ -131,7 +133,7 @@ class _Fusion:
         return None
 
 
-def _cause(turn: Turn, decisions: Sequence[Decision]) -> dict[str, Operand]:
+def _cause(turn: Turn, decisions: Sequence[Decision]) -> Decision | None:
     """Return what kept a pair apart in the end, as it was recorded."""
     for decision in reversed(decisions):
         if decision.kind != "fusion" or decision.outcome == "fused":
@@ -139,10 +141,10 @@ def _cause(turn: Turn, decisions: Sequence[Decision]) -> dict[str, Operand]:
         of_pair = len(decision.subjects) == _PAIR and not decision.speculative
         groups = [{*group} for group in decision.subjects]
         if of_pair and all(any(held & group for group in groups) for held in turn.nodes()):
-            return {"cause": decision.cause, **dict(decision.operands)}
+            return decision
         if len(groups) == 1 and any(held & groups[0] for held in turn.nodes()):
-            return {"cause": decision.cause, **dict(decision.operands)}
-    return {}
+            return decision
+    return None
 
 
 def _hook_scheduler(scheduler: Any, turns: Turns) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from inductor_probe.capture.flips.turns import Turns
-from inductor_probe.capture.recorders.decision_log import place_of
+from inductor_probe.capture.recorders.decision_log import inductor_caller, place_of
 from inductor_probe.capture.torch_places import wrap
 from inductor_probe.model.decision import Outcome
 
@@ -53,7 +53,7 @@ def _hook_tile(triton: Any, turns: Turns) -> None:
             answer = ask(elements)
             if not answer:
                 for turn in turns.of("persistent"):
-                    features = sys._getframe(1).f_locals.get("kernel_features")
+                    features = inductor_caller().f_locals.get("kernel_features")
                     if features is not None and turn.is_about(_names(features)):
                         turn.refuse("tile-not-known", elements=str(elements))
             return answer

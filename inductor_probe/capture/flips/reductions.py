@@ -12,8 +12,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from inductor_probe.capture.flips.turns import Turn, Turns, next_buffer
-from inductor_probe.capture.recorders.decision_log import place_of
+from inductor_probe.capture.flips.turns import Turn, Turns, next_names
+from inductor_probe.capture.recorders.decision_log import hint_of, place_of
 from inductor_probe.capture.torch_places import wrap
 from inductor_probe.model.decision import Outcome
 
@@ -49,29 +49,40 @@ class _Reductions:
             if not turns or self._depth != 1:
                 return answer
             graph = sys.modules["torch._inductor.virtualized"].V.graph
-            node, name = graph.current_node, next_buffer(graph)
+            node = graph.current_node
             kind = str(args[_TYPE] if len(args) > _TYPE else kwargs.get("reduction_type"))
+            elements = args[_TYPE + 1] if len(args) > _TYPE + 1 else kwargs.get("reduction_numel")
             for turn in turns:
-                if node is not None and turn.means(node, name):
+                if node is not None and turn.means(node, *next_names(graph)):
                     turn.value = turn.value or (node.name if turn.flip.subjects else None)
-                    answer = self._turn(turn, place, answer, node.name, kind)
+                    if turn.flip.kind == "reduction-hint":
+                        answer = self._hint(turn, place, answer, node.name)
+                    else:
+                        answer = self._split(turn, place, answer, node.name, (kind, hint_of(elements, 0)))
             return answer
 
         return count_or_turn
 
-    def _turn(self, turn: Turn, place: Any, answer: Any, node: str, kind: str) -> Any:
+    def _hint(self, turn: Turn, place: Any, answer: Any, node: str) -> Any:
         hint, parts = answer
-        if turn.flip.kind == "reduction-hint":
-            wanted: Outcome = turn.flip.value  # type: ignore[assignment]  # one of ReductionHint's names
-            if hint.name == wanted:
-                turn.is_so = True
-                return answer
-            turn.turned(place, (node,), hint.name, wanted)
-            self._turns.log.turn("reduction", (node,), frozenset((wanted,)), turn.flip)
-            return type(hint)[wanted], parts
+        wanted: Outcome = turn.flip.value  # type: ignore[assignment]  # one of ReductionHint's names
+        if hint.name == wanted:
+            turn.is_so = True
+            return answer
+        turn.turned(place, (node,), hint.name, wanted)
+        self._turns.log.turn("reduction", (node,), frozenset((wanted,)), turn.flip)
+        return type(hint)[wanted], parts
+
+    def _split(self, turn: Turn, place: Any, answer: Any, node: str, reduction: tuple[str, int]) -> Any:
+        (hint, parts), (kind, elements) = answer, reduction
         number = int(turn.flip.value or 1)
         if kind.startswith(_INDEX_TYPES):
             turn.refuse("reduction-not-split", type=kind)
+            return answer
+        # Reduction.create makes no reduction of so few, and says that a part of a reduction is one.
+        least = max(2, int(sys.modules["torch._inductor.config"].unroll_reductions_threshold))
+        if number > 1 and 0 < elements <= (least - 1) * number:
+            turn.refuse("too-many-parts", parts=number, elements=elements, threshold=least)
             return answer
         if parts == number or (number == 1 and parts in (0, 1)):
             turn.is_so = True

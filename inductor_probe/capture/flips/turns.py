@@ -3,21 +3,37 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeAlias
 
 from inductor_probe.capture.events import EventLog
 from inductor_probe.capture.recorders.decision_log import DecisionLog, debug_folder
+from inductor_probe.capture.recorders.extern_kernels import kernel_name
 from inductor_probe.capture.torch_places import wrap
 from inductor_probe.model.codec import to_json
 from inductor_probe.model.decision import Decision, Operand, Outcome, TorchFrame
 from inductor_probe.model.flip import Flip, FlipKind, FlipOutcome, FlipReason, FlipResult
 
 _MOST_NAMES = 3
+_LANGUAGE: Mapping[FlipKind, str] = {
+    "vectorise": "C++", "scalar": "C++", "threads": "C++",
+    "persistent": "Triton", "looped": "Triton", "index-dtype": "Triton",
+}  # fmt: skip
+"""Flips of decisions that one backend alone takes: C++ on a CPU, Triton elsewhere."""
+_HINTS: frozenset[Outcome] = frozenset(("INNER", "OUTER", "OUTER_TINY", "DEFAULT", "unrolled"))
+_PARTS: frozenset[Outcome] = frozenset(("split", "not-split", "unrolled"))
+_LOOPS: frozenset[Outcome] = frozenset(("persistent", "looped", "unrolled"))
+_VECTORS: frozenset[Outcome] = frozenset(("vectorised", "underfilled", "scalar"))
+_OUTCOMES: Mapping[FlipKind, frozenset[Outcome]] = {
+    "vectorise": _VECTORS, "scalar": _VECTORS, "split": _PARTS, "reduction-hint": _HINTS,
+    "persistent": _LOOPS, "looped": _LOOPS,
+}  # fmt: skip
+"""Of kinds of which torch decides several things: those that keep it from what a flip turns."""
+_Why: TypeAlias = tuple[FlipReason, dict[str, Operand]]
 
 
 @dataclass
@@ -30,7 +46,7 @@ class Turn:
         refusal: why torch could not, with operands. is_so: torch decided so by itself.
         value: the FX node that a buffer's name stands for here, once it is known.
         known: of each subject the nodes that it means, once all are there.
-        cause: returns operands of a refusal from what was recorded of the graph.
+        cause: returns the decision that a refusal rests on, from what was recorded of the graph.
     """
 
     flip: Flip
@@ -43,7 +59,7 @@ class Turn:
     is_so: bool = False
     value: str | None = None
     known: list[frozenset[str]] | None = None
-    cause: Callable[[Sequence[Decision]], dict[str, Operand]] | None = None
+    cause: Callable[[Sequence[Decision]], Decision | None] | None = None
 
     def nodes(self) -> list[frozenset[str]]:
         """Return for each subject the names of its nodes in the graph; an empty set where it has none."""
@@ -60,11 +76,11 @@ class Turn:
         """Whether nodes hold the subject; a flip without a subject is about all."""
         return not self.flip.subjects or not self.nodes()[0].isdisjoint(names)
 
-    def means(self, origin: Any, buffer: str) -> bool:
+    def means(self, origin: Any, *names: str) -> bool:
         """Whether a value that is being lowered is the subject.
 
         Args:
-            origin: its FX node. buffer: what it will be called if it is the next one to be realised.
+            origin: its FX node. names: what its buffer and its node are, or will be called.
         """
         if not self.flip.subjects:
             return True
@@ -73,7 +89,7 @@ class Turn:
             return name == self.flip.origins[0][0]
         if self.value is not None:
             return name == self.value
-        return subject in (name, buffer)
+        return subject == name or subject in names
 
     def turned(
         self, place: TorchFrame, subjects: Sequence[str], before: Outcome | None, after: Outcome | None
@@ -89,12 +105,24 @@ class Turn:
         self.refusal = reason, operands
 
 
+@dataclass(frozen=True)
+class _Node:
+    """What is asked of a node when a flip was not met. `kernel`: what it calls, if torch generates none."""
+
+    device: str
+    kernel: str | None
+    reduces: bool
+
+
 @dataclass
 class _Graph:
+    """A graph while it is compiled: its nodes by name, once they are known, its buffers and FX nodes."""
+
     turns: list[Turn] = field(default_factory=list)
-    operations: tuple[str, ...] = ()
+    nodes: dict[str, _Node] = field(default_factory=dict)
     buffers: tuple[str, ...] = ()
     values: tuple[str, ...] = ()
+    failed: bool = False
 
 
 class Turns:
@@ -124,6 +152,9 @@ class Turns:
         folder = debug_folder()
         if folder is None:
             return None
+        return self._graph_in(folder)
+
+    def _graph_in(self, folder: str) -> _Graph:
         if folder not in self._graphs:
             name = Path(folder).name
             flips = (flip for flip in self._flips if flip.graph in (None, name))
@@ -135,11 +166,9 @@ class Turns:
             def codegen_and_see(lowering: Any, *args: Any, **kwargs: Any) -> Any:
                 here = self._here()
                 if here is not None:
-                    here.operations = tuple(one.get_operation_name() for one in lowering.operations)
-                    here.buffers = tuple(one.get_name() for one in lowering.buffers)
-                    here.values = tuple(node.name for node in lowering.graph.nodes)
                     for turn in here.turns:
                         turn.nodes()
+                    self.log.safely(_see, here, lowering)
                 return codegen(lowering, *args, **kwargs)
 
             return codegen_and_see
@@ -151,48 +180,108 @@ class Turns:
             def leave_and_write(context: Any, *args: Any) -> Any:
                 result = leave(context, *args)
                 if context._path:
-                    self._write(context._path)
+                    self._write(context._path, failed=args[:1] not in ((), (None,)))
                 return result
 
             return leave_and_write
 
         wrap(debug, "DebugContext.__exit__", around)
 
-    def _write(self, folder: str) -> None:
+    def _write(self, folder: str, *, failed: bool) -> None:
+        if failed:
+            self._graph_in(folder).failed = True
         graph = self._graphs.pop(folder, _Graph())
         decisions = self.log.decisions(folder)
         for turn in graph.turns:
-            outcome, reason, operands = _end_of(turn, graph, decisions)
             result = FlipResult(
-                turn.flip, Path(folder).name, outcome, reason, turn.times, turn.place, turn.subjects,
-                turn.before, turn.after, tuple(operands.items()),
+                turn.flip, Path(folder).name, "not-met", None, turn.times, turn.place, turn.subjects,
+                turn.before, turn.after,
             )  # fmt: skip
-            self._events.write("flip", result=to_json(result))
+            self._events.write("flip", result=to_json(_ended(result, turn, graph, decisions)))
 
 
-def _end_of(
-    turn: Turn, graph: _Graph, decisions: Sequence[Decision]
-) -> tuple[FlipOutcome, FlipReason | None, dict[str, Operand]]:
+def _see(graph: _Graph, lowering: Any) -> None:
+    ir = sys.modules["torch._inductor.ir"]
+    graph.buffers = tuple(one.get_name() for one in lowering.buffers)
+    graph.values = tuple(node.name for node in lowering.graph.nodes)
+    for one in lowering.operations:
+        device = one.get_device()
+        graph.nodes[one.get_operation_name()] = _Node(
+            device=device.type if device is not None else "",
+            kernel=kernel_name(one) if isinstance(one, ir.ExternKernel) else None,
+            reduces=isinstance(getattr(one, "data", None), ir.Reduction),
+        )
+
+
+def _ended(result: FlipResult, turn: Turn, graph: _Graph, decisions: Sequence[Decision]) -> FlipResult:
     """Return what became of a flip when its graph is complete."""
+    outcome: FlipOutcome = "applied" if turn.times else "already-so"
+    decision = None
     if turn.refusal is not None:
-        reason, operands = turn.refusal
-        return "refused", reason, {**operands, **(turn.cause(decisions) if turn.cause else {})}
-    if turn.times:
-        return "applied", None, {}
-    if turn.is_so:
-        return "already-so", None, {}
-    known = turn.known or []
-    for subject, nodes in zip(turn.flip.subjects, known, strict=False):
-        if not nodes and subject not in graph.values:
-            every = (*graph.operations, *graph.buffers, *graph.values)
-            near = get_close_matches(subject, every, n=_MOST_NAMES, cutoff=0.5)
-            return "not-met", "no-subject", {"subject": subject, "near": tuple(near)}
-    names = {name for nodes in known for name in nodes} | {*turn.flip.subjects}
-    about = [one for one in decisions if one.kind == turn.flip.decides and not one.speculative]
-    last = next((one for one in reversed(about) if any(names & {*group} for group in one.subjects)), None)
-    if last is None:
-        return "not-met", "not-decided", {}
-    return "not-met", "not-decided", {"outcome": last.outcome, "cause": last.cause}
+        (reason, operands), outcome = turn.refusal, "refused"
+        decision = turn.cause(decisions) if turn.cause else None
+    elif turn.times or turn.is_so:
+        return replace(result, outcome=outcome)
+    else:
+        (reason, operands), outcome = _why_not_met(turn, graph), "not-met"
+        if reason == "not-decided":
+            decision = _last_about(turn, decisions)
+            nodes = [graph.nodes[name] for names in turn.known or () for name in names if name in graph.nodes]
+            of_reduction = turn.flip.decides == "reduction" and nodes
+            if decision is None and of_reduction and not any(node.reduces for node in nodes):
+                reason, operands = "no-reduction", {"subject": turn.flip.subjects[0]}
+    kept = replace(decision, stack=()) if decision is not None else None
+    return replace(result, outcome=outcome, reason=reason, operands=tuple(operands.items()), decision=kept)
+
+
+def _why_not_met(turn: Turn, graph: _Graph) -> _Why:
+    """Return why torch did not come to the decision that a flip turns, as far as the nodes tell."""
+    flip, known = turn.flip, turn.known or []
+    for subject, names in zip(flip.subjects, known, strict=False):
+        if not names:
+            return _why_no_node(turn, subject, graph)
+    if graph.failed:
+        return "compile-failed", {}
+    if len(known) > 1 and (both := known[0] & known[1]):
+        return "same-subject", {"node": min(both)}
+    about = {name: graph.nodes[name] for names in known for name in names if name in graph.nodes}
+    language = _LANGUAGE.get(flip.kind)
+    devices = {node.device for node in (about or graph.nodes).values()}
+    if language and devices and all((device == "cpu") is (language != "C++") for device in devices):
+        operands: dict[str, Operand] = {"subject": flip.subjects[0]} if flip.subjects else {}
+        return "other-device", {**operands, "device": min(devices), "language": language}
+    for name, node in about.items():
+        if node.kernel is not None:
+            return "extern-kernel", {"subject": name, "kernel": node.kernel}
+    return "not-decided", {}
+
+
+def _why_no_node(turn: Turn, subject: str, graph: _Graph) -> _Why:
+    """Return why a subject has no node: there is none of that name, or its value is in no buffer."""
+    origins = dict(zip(turn.flip.subjects, turn.flip.origins, strict=False)).get(subject, ())
+    value = origins[0] if origins else subject
+    for other in graph.turns:
+        if other.flip.kind == "inline" and other.times and value in (other.value, *other.flip.subjects):
+            return "inlined-by-flip", {"subject": subject, "flip": str(other.flip)}
+    if graph.failed and not graph.nodes:
+        return "compile-failed", {}
+    if value in graph.values:
+        return "without-node", {"subject": subject}
+    every = (*graph.nodes, *graph.buffers, *graph.values)
+    near = get_close_matches(subject, every, n=_MOST_NAMES, cutoff=0.5)
+    return "no-subject", {"subject": subject, "near": tuple(near)}
+
+
+def _last_about(turn: Turn, decisions: Sequence[Decision]) -> Decision | None:
+    """Return the last decision of the kind about the subject; None where it has none, or there is none."""
+    names = {name for nodes in turn.known or () for name in nodes} | {*turn.flip.subjects}
+    outcomes = _OUTCOMES.get(turn.flip.kind)
+    for one in reversed(decisions):
+        if one.kind != turn.flip.decides or one.speculative or (outcomes and one.outcome not in outcomes):
+            continue
+        if any(names & {*group} for group in one.subjects):
+            return one
+    return None
 
 
 def _nodes_called(name: str, origins: Sequence[str], operations: Sequence[Any]) -> Iterator[str]:
@@ -221,6 +310,7 @@ def _graph() -> Any:
     return sys.modules["torch._inductor.virtualized"].V.graph
 
 
-def next_buffer(graph: Any) -> str:
-    """Return what the next buffer of a graph will be called (`GraphLowering.register_buffer`)."""
-    return str(graph.qualify_name(f"buf{len(graph.buffers)}"))
+def next_names(graph: Any) -> tuple[str, str]:
+    """Return what the next buffer of a graph (`GraphLowering.register_buffer`), and its node, will be."""
+    names = f"buf{len(graph.buffers)}", f"op{len(graph.operations)}"
+    return str(graph.qualify_name(names[0])), str(graph.qualify_name(names[1]))

@@ -17,10 +17,11 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any
 
-from inductor_probe.capture.flips.turns import Turn, Turns, next_buffer
+from inductor_probe.capture.flips.turns import Turn, Turns, next_names
 from inductor_probe.capture.recorders.decision_log import named, place_of
+from inductor_probe.capture.recorders.extern_kernels import kernel_name
 from inductor_probe.capture.torch_places import wrap
-from inductor_probe.model.decision import Decision, Operand, Outcome
+from inductor_probe.model.decision import Decision, Outcome
 
 _REALISED: frozenset[Outcome] = frozenset(("realised", "inlined"))
 _LAYOUTS: frozenset[Outcome] = frozenset(("contiguous", "channels-last", "permuted", "padded"))
@@ -37,7 +38,7 @@ def _hook_realize(graph: Any, turns: Turns) -> None:
         def run_and_realize(lowering: Any, node: Any) -> Any:
             result = run_node(lowering, node)
             for turn in turns.of("realize"):
-                if turn.means(node, ""):
+                if turn.means(node):
                     _realize(turns, turn, place, lowering, result)
             return result
 
@@ -56,7 +57,7 @@ def _realize(turns: Turns, turn: Turn, place: Any, lowering: Any, result: Any) -
     elif isinstance(box.data, ir.Buffer):
         turn.is_so = True
     elif isinstance(box.data, (ir.Pointwise, ir.Reduction, ir.Scan, ir.Sort)):
-        name = next_buffer(lowering)
+        name, _ = next_names(lowering)
         turn.turned(place, (name,), "inlined", "realised")
         turns.log.turn("realization", (name,), _REALISED, turn.flip)
         result.realize()
@@ -96,7 +97,7 @@ class _Inline:
             return False
         origin = box.data.get_origin_node() or getattr(graph, "current_node", None)
         for turn in self._turns.of("inline"):
-            if origin is not None and turn.means(origin, next_buffer(graph)):
+            if origin is not None and turn.means(origin, *next_names(graph)):
                 turn.value = origin.name
                 turn.turned(place, (origin.name,), "realised", "inlined")
                 self._turns.log.turn("realization", (origin.name,), _REALISED, turn.flip)
@@ -125,17 +126,17 @@ def _look(turn: Turn, lowering: Any) -> None:
             turn.times = 0
             turn.refuse("needed-as-buffer", buffer=name)
             turn.cause = functools.partial(_cause, name)
+            if isinstance(buffer, sys.modules["torch._inductor.ir"].ExternKernel):
+                turn.refuse("extern-kernel", subject=name, kernel=kernel_name(buffer))
             return
     if value is None and any(node.name == subject for node in lowering.graph.nodes):
         turn.is_so = True  # an FX node whose value is in no buffer
 
 
-def _cause(buffer: str, decisions: Sequence[Decision]) -> dict[str, Operand]:
+def _cause(buffer: str, decisions: Sequence[Decision]) -> Decision | None:
     """Return why a value was realised all the same, as it was recorded."""
-    for decision in reversed(decisions):
-        if decision.kind == "realization" and (buffer,) in decision.subjects:
-            return {"buffer": buffer, "cause": decision.cause, **dict(decision.operands)}
-    return {"buffer": buffer}
+    about = (one for one in reversed(decisions) if one.kind == "realization")
+    return next((one for one in about if (buffer,) in one.subjects), None)
 
 
 def _hook_inline_ir(ir: Any, turns: Turns) -> None:
@@ -157,7 +158,7 @@ def _hook_layout_ir(ir: Any, turns: Turns) -> None:
                 return result
             for turn in turns.of("layout"):
                 origin = buffer.get_origin_node() or getattr(ir.V.graph, "current_node", None)
-                if not turn.times and turn.means(origin, buffer.name):
+                if not turn.times and turn.means(origin, buffer.name, buffer.operation_name or ""):
                     _lay(turns, turn, freeze, ir, buffer)
             return result
 

@@ -136,6 +136,13 @@ class _Recorder:
         )  # fmt: skip
 
 
+def kernel_name(operation: Any) -> str:
+    """Return what an extern kernel calls: `extern_kernels.mm`; of a result of one, what that calls."""
+    if type(operation).__name__ == "MultiOutput":
+        operation = operation.inputs[0]
+    return str(getattr(operation, "python_kernel_name", None) or type(operation).__name__)
+
+
 def _is_library_kernel(buffer: Any) -> bool:
     ir: Any = sys.modules["torch._inductor.ir"]
     return bool(isinstance(buffer, (ir.ExternKernelOut, ir.ExternKernelAlloc)))

@@ -22,6 +22,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from inductor_probe.capture.recorders.decision_log import DecisionLog, place_of, stack
+from inductor_probe.capture.recorders.extern_kernels import kernel_name
 from inductor_probe.capture.recorders.fusion_causes import (
     Cause,
     common_buffers,
@@ -392,15 +393,11 @@ class _Recorder:
                 steps.append((number, frozenset(itertools.chain(*answer.groups))))
 
     def _record_unfusable(self, rounds: Rounds, node: Any, place: TorchFrame) -> None:
-        operation = node.node
-        is_result = type(operation).__name__ == "MultiOutput"
-        if is_result:
-            operation = operation.inputs[0]
-        kernel = getattr(operation, "python_kernel_name", None) or type(operation).__name__
+        is_result = type(node.node).__name__ == "MultiOutput"
         is_nop = type(node).__name__ == "NopKernelSchedulerNode"
         self._log.record(
             KIND, (rounds.names(node),), "not-tried", "no-kernel" if is_nop else "extern-kernel", place,
-            operands={"result_of" if is_result else "kernel": str(kernel)}, key=rounds.names(node),
+            operands={"result_of" if is_result else "kernel": kernel_name(node.node)}, key=rounds.names(node),
             frames=rounds.frames,
         )  # fmt: skip
 

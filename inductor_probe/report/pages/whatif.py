@@ -20,6 +20,7 @@ from inductor_probe.report.words.diff import decision_lines, headlines, names_wo
 from inductor_probe.report.words.whatif import (
     NOT_TIMED,
     RANK_WORDS,
+    not_timed_words,
     quotable,
     same_result,
     trial_words,
@@ -38,6 +39,7 @@ def whatif_page(
     *,
     compile_s: Sequence[float | None] = (),
     flips: Sequence[str] = (),
+    not_timed_with: Sequence[str] = (),
     samples_of: Callable[[GraphWhatIf], Sequence[Process]] | None = None,
     details: bool = False,
 ) -> Iterator[Block]:
@@ -73,6 +75,8 @@ def whatif_page(
     yield from _alone(diff)
     if graphs:
         yield Line()
+    if not_timed_with and graphs:
+        yield Line((not_timed_words(not_timed_with), "yellow"))
     for graph in graphs:
         name = f"{graph.diff.a.name}: " if len(graphs) > 1 else ""
         yield Line((f"{name}{quotable(graph, candidate)}", "bold"))
@@ -147,6 +151,9 @@ def trials_page(
     ]
     yield Table(columns, rows)
     yield Line()
+    names = dict.fromkeys(name for trial in trials for name in trial.candidate.not_timed_with)
+    if names:
+        yield Line((not_timed_words((*names,)), "yellow"))
     yield Line((trials_sentence(trials), "bold"))
 
 

@@ -6,23 +6,34 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from inductor_probe.model.decision import Outcome
 from inductor_probe.model.flip import Flip, FlipReason, FlipResult
+from inductor_probe.report.words.causes.sentences import cause_sentence, sentence
 from inductor_probe.report.words.templates import fill
 
 REASONS: Mapping[FlipReason, str] = {
     "no-graph": "no graph of that name was compiled[; near it: {near}]",
+    "compile-failed": "torch failed before it came to that decision",
     "no-subject": "there is no {subject}[; near it: {near}]",
-    "not-decided": "torch takes no such decision about it[: it is {outcome}][, by {cause}]",
-    "not-fusable": "torch cannot fuse them[: {cause}]",
+    "same-subject": "both names mean {node}",
+    "inlined-by-flip": "{subject} is no node any more: with --{flip} its value is computed in its users",
+    "without-node": "no scheduler node holds the value of {subject}",
+    "extern-kernel": "{subject} calls {kernel}, which torch does not generate",
+    "other-device": "torch decides that for {language} kernels alone, and {subject|'all of the graph'} runs "
+    "on {device}",
+    "no-reduction": "{subject} does not reduce",
+    "not-decided": "torch takes no such decision about it[; what it decided is: {decided}]",
+    "not-fusable": "torch cannot fuse them[: {because}]",
     "same-node": "torch made one node of them elsewhere",
     "dtype-not-vectorisable": "C++ has no vectors of {dtypes}",
     "no-contiguous-loop": "none of its loops can be vectorised",
     "a-view": "it is a view, which has no value of its own",
     "not-a-value": "torch does not compute it in a loop",
-    "needed-as-buffer": "{buffer} is needed as a buffer[: {cause}][, by {operator}]",
+    "needed-as-buffer": "{buffer} is needed as a buffer[: {because}]",
     "layout-fixed": "the layout of {buffer} is not torch's to choose",
     "layout-required": "{buffer} is made to have the strides that {function} asks for",
     "layout-of-another-rank": "channels_last is an order of 4 or 5 dimensions, and it has {dimensions}",
     "reduction-not-split": "torch cannot join the parts of a reduction of type {type}",
+    "too-many-parts": "{elements:,} elements in {parts:,} parts are fewer than {threshold} each, and torch "
+    "computes so few without a reduction",
     "tile-not-known": "no tile is known to hold {elements} elements",
     "little-work": "{threads:# thread} would have fewer than {min_chunk_size} elements each",
     "indices-exceed-int32": "its {elements} elements do not fit int32, or torch cannot tell",
@@ -37,6 +48,8 @@ _OUTCOMES: Mapping[Outcome, str] = {
     "parallel": "on several threads",
 }
 """Words of outcomes that are none themselves."""
+_NUMBERED = {"split": "in {} parts", "parallel": "on {} threads"}
+"""Of what a flip says the number of."""
 
 
 def flip_texts(flips: Sequence[Flip], results: Sequence[FlipResult]) -> Iterator[tuple[bool, str]]:
@@ -53,9 +66,12 @@ def flip_texts(flips: Sequence[Flip], results: Sequence[FlipResult]) -> Iterator
 
 def flip_text(result: FlipResult) -> str:
     """`--scalar op0: turned in model__0_inference_0.0: op0, op3 are scalar`."""
-    where = f" in {result.graph}" if result.graph else ""
+    where = f" in {result.graph}" if result.graph not in (None, result.flip.graph) else ""
     before, after = (one and _OUTCOMES.get(one, one) for one in (result.before, result.after))
+    after = _NUMBERED.get(result.after or "", after or "").format(result.flip.value)
     values = {**dict(result.operands), "subjects": result.subjects, "before": before, "after": after}
+    if result.decision is not None:
+        values |= {"because": cause_sentence(result.decision), "decided": sentence(result.decision)}
     match result.outcome:
         case "applied":
             verb = "is" if len(result.subjects) == 1 else "are"

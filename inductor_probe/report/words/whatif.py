@@ -99,7 +99,21 @@ def what(graph: GraphWhatIf, candidate: Candidate | None) -> str:
     outcomes = {decision.outcome for decision in decisions}
     if len(outcomes) == 1 and (doing := _DOING.get(next(iter(outcomes)))):
         return f"{doing} {listed(_kernels(graph.diff, decisions), _MOST_NAMES)}"
+    if candidate and candidate.not_timed_with:
+        return f"{candidate} (for the compile alone)"
     return str(candidate) if candidate and str(candidate) else "B"
+
+
+def not_timed_words(names: Sequence[str]) -> str:
+    """Return what is not in the times: variables that differed in the compiles, and act at run time, too."""
+    acts, them = ("acts", "it") if len(names) == 1 else ("act", "them")
+    next_step = f"start probe whatif with {them} to time both so"
+    if all("THREADS" in name for name in names):
+        next_step = "--timed-threads sets the threads of both"
+    return (
+        f"{joined(names)} also {acts} while code runs, which is not in these times: A and B are timed in one "
+        f"process, as probe whatif was started ({next_step})"
+    )
 
 
 def _kernels(diff: GraphDiff, decisions: Sequence[Decision]) -> list[str]:

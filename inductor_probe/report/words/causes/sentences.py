@@ -33,11 +33,17 @@ def sentence(decision: Decision, names: Sequence[str] = ()) -> str:
         outcome = fill(row, values)
     except _MISSING:
         outcome = f"{values['subject']}: {decision.kind} {decision.outcome}"
-    try:
-        cause = _turned(decision) or fill(words.causes[decision.cause].sentence, values)
-    except _MISSING:
-        cause = _coded(decision)
+    cause = cause_sentence(decision, names)
     return f"{outcome}: {cause}" if cause else outcome
+
+
+def cause_sentence(decision: Decision, names: Sequence[str] = ()) -> str:
+    """Return why it was decided so; `names` as for `sentence`."""
+    try:
+        row = _words(decision.kind).causes[decision.cause]
+        return _turned(decision) or fill(row.sentence, _values(decision, names))
+    except _MISSING:
+        return _turned(decision) or _coded(decision)
 
 
 def short_cause(decision: Decision) -> str:
