@@ -54,7 +54,7 @@ _INTERRUPTED = 130
         "--try-all", is_flag=True, help="Try each change that probe why offers, then the gains together."
     ),
     click.option(
-        "--again", is_flag=True, help="With --try-all of a run: try anew what was tried before, too.",
+        "--again", is_flag=True, help="With --try-all of a run: what was tried before is tried again.",
     ),
     click.option(
         "--fail-if-faster", metavar="PERCENT", callback=lambda ctx, parameter, text: text and percent(text),

@@ -39,7 +39,7 @@ def read_trials(run: Path, *, margin: float, threads: int) -> tuple[Trial, ...]:
         index = from_json(TrialsIndex, json.loads(read_text(path, largest=LARGEST_JSON)))
     except (ShapeError, ValueError) as error:
         raise UnreadableError(
-            f"{path} cannot be read: {error}", "move it away, and each candidate is tried anew"
+            f"{path} cannot be read: {error}", "move it away, and each candidate is tried again"
         ) from error
     if (index.margin, index.threads) != (margin, threads):
         return ()

@@ -53,7 +53,7 @@ REFUSED = {
     "9: inline buf1": "buf1 calls extern_kernels.mm, which torch does not generate",
 }
 OTHERS = {
-    "0: scalar add": "add is no node any more: with --inline model__0_inference_0.0:buf0 its value",
+    "0: scalar add": "add has no node any more: with --inline model__0_inference_0.0:buf0 its value",
     "1: scalar relu": "no scheduler node holds the value of relu",
     "6: scalar op1": "torch decides so by itself",
     "7: scalar opp4": "there is no opp4; near it: op4",

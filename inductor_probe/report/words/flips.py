@@ -14,7 +14,7 @@ REASONS: Mapping[FlipReason, str] = {
     "compile-failed": "torch failed before it came to that decision",
     "no-subject": "there is no {subject}[; near it: {near}]",
     "same-subject": "both names mean {node}",
-    "inlined-by-flip": "{subject} is no node any more: with --{flip} its value is computed in its users",
+    "inlined-by-flip": "{subject} has no node any more: with --{flip} its value is computed in its users",
     "without-node": "no scheduler node holds the value of {subject}",
     "extern-kernel": "{subject} calls {kernel}, which torch does not generate",
     "other-device": "torch decides that for {language} kernels alone, and {subject|'all of the graph'} runs "
