@@ -291,7 +291,7 @@ class _ArchiveWriter:
         except _DAMAGE as error:
             problem = UnreadableError(
                 f"cannot read {self.archive}: {error or 'it is damaged'}",
-                "it was cut short, or is no package: aoti_compile_and_package writes a zip"
+                "it was cut short, or is not a package: aoti_compile_and_package writes a zip"
                 if is_package(self.archive)
                 else "it was cut short, or is not a .tar or .zip; make or fetch it again",
             )
