@@ -8,6 +8,7 @@ from pathlib import Path
 from inductor_probe.analysis.completeness.files import check_files
 from inductor_probe.analysis.graph import index_of
 from inductor_probe.analysis.links import links
+from inductor_probe.analysis.run_remarks import added_code
 from inductor_probe.model.check import FileCheck, GraphCheck, LogCheck
 from inductor_probe.model.debug_dir import CompiledGraph, DebugDir
 from inductor_probe.model.decision import DECISIONS_NAME
@@ -65,6 +66,7 @@ def _check_decisions(graph: CompiledGraph) -> tuple[FileCheck, ...]:
 
 def _remarks(graph: CompiledGraph, linked: Links) -> Iterator[Remark]:
     """Torch writes the IR files once for each subgraph, into the same place: the last one remains."""
+    yield from added_code(graph)
     if graph.code is None or not graph.code.functions or graph.folder.in_package:
         return
     run = {link.kernel for link in linked.nodes.values()}

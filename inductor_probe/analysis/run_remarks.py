@@ -69,6 +69,19 @@ def unfinished(graph: CompiledGraph) -> Iterator[Remark]:
         yield Remark("unfinished-compile", "hazard", Subject("graph", graph.name), (), knowledge="recorded")
 
 
+def added_code(graph: CompiledGraph) -> Iterator[Remark]:
+    """Yield a remark where somebody added code of his own to `output_code.py`."""
+    if graph.code is None or not graph.code.added:
+        return
+    spans = graph.code.added
+    numbers = (
+        ("lines", len({line for span in spans for line in range(span.first, span.last + 1)})),
+        ("first", f"in line {spans[0].first}"),
+    )
+    subject = Subject("graph", graph.name)
+    yield Remark("added-code", "analysis", subject, numbers, evidence=spans, knowledge="inferred")
+
+
 def why_empty(run: DebugDir) -> Remark:
     """Return why nothing was dumped, as far as the manifest shows."""
     manifest = run.manifest

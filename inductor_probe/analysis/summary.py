@@ -11,7 +11,7 @@ from inductor_probe.analysis.kernels import fallbacks, kernel_rows
 from inductor_probe.analysis.layout_remarks import remarks
 from inductor_probe.analysis.layouts import layouts, outlines
 from inductor_probe.analysis.memory_format import size_bytes
-from inductor_probe.analysis.run_remarks import run_remarks, unfinished, why_empty
+from inductor_probe.analysis.run_remarks import added_code, run_remarks, unfinished, why_empty
 from inductor_probe.analysis.symbols import recorded, used_symbols
 from inductor_probe.model.code import Allocation, CppFacts, ExternCall, Launch
 from inductor_probe.model.debug_dir import CompiledGraph, DebugDir
@@ -86,6 +86,7 @@ def _subgraphs(graph: CompiledGraph) -> Iterator[SubgraphSummary]:
 
 def _remarks(graph: CompiledGraph) -> Iterator[Remark]:
     yield from unfinished(graph)
+    yield from added_code(graph)
     yield from remarks(layouts(graph))
     of_kernels = [remark for row in kernel_rows(graph) for remark in row.remarks]
     yield from of_kernels

@@ -68,7 +68,7 @@ def symbols(graph: CompiledGraph) -> tuple[Symbol, ...]:
     """
     passed = set(graph.code.inputs) if graph.code else set()
     sources: dict[str, str | None] = {
-        symbol.name: symbol.value if symbol.value in passed else None
+        symbol.name: symbol.value if symbol.value.partition(".")[0] in passed else None
         for symbol in (graph.code.symbols if graph.code else ())
         if SYMBOL.fullmatch(symbol.name)
     }
@@ -78,7 +78,9 @@ def symbols(graph: CompiledGraph) -> tuple[Symbol, ...]:
     order: dict[str, None] = {}
     for placeholder in graph.fx.inputs if graph.fx else ():
         fact, tensor = facts.get(placeholder.name), parse_type(placeholder.type)
-        names = SYMBOL.findall(placeholder.type or "")
+        # of a tensor its sizes: `u8[4, 3]` has a dtype that looks like a symbol
+        text = " ".join(map(str, tensor.size)) if tensor else placeholder.type or ""
+        names = SYMBOL.findall(text)
         order.update(dict.fromkeys(names))
         if tensor is None and fact is not None and fact.value is not None:
             values.update(dict.fromkeys(names, fact.value))

@@ -378,7 +378,8 @@ class OutputCode:
     Attributes:
         entry: `call` (torch before 2.9) or `Runner.call`; in C++ `inductor_entry_impl` or
             `AOTInductorModel::run_impl`. language: of the wrapper. span: of a wrapper in C++, for around it
-            stands what torch puts into every such file.
+            stands what torch puts into every such file. added: what is not of torch's forms beside code that
+            shows that somebody edited the file.
         inputs: names of the graph's inputs in calling order, symbolic sizes among them.
         returns: texts of the returned values in order. symbols: sizes that the wrapper names, in order.
         functions: functions of the wrapper beside its entry: partitions, branches of conditionals, bodies
@@ -395,6 +396,7 @@ class OutputCode:
     symbols: tuple[SizeSymbol, ...] = ()
     functions: tuple[WrapperFunction, ...] = ()
     problems: tuple[Problem, ...] = ()
+    added: tuple[Span, ...] = ()
     span: Span | None = None
     language: Literal["python", "cpp"] = "python"
 

@@ -108,6 +108,10 @@ _EMPTY = re.compile(r"aoti_torch_empty_strided(?:_pinned)?")
 _DISPATCHER = "aoti_torch_call_dispatcher"
 _SUBGRAPH = re.compile(r"\s*// subgraph: (?P<name>\w+)")
 _CONSTANT = re.compile(r"\s*constants_info_\[(?P<place>\d+)\]\.(?P<key>\w+) = (?P<value>.*);")
+_DIM_OF = r"(?P<name>\w+)_(?P<key>size|stride)\[(?P<place>\d+)\]"
+_EXPECTED_DIM = re.compile(rf"\s*if \((?P<dim>\d+) != {_DIM_OF}\) \{{")
+_OF_INPUT = re.compile(r"(\w+)_(size|stride)\[(\d+)\]")
+_TAKEN_DIM = re.compile(rf"\s*int64_t (?P<dim>[su]\d+) = {_DIM_OF};")
 _EXPECTED = re.compile(
     r"\s*int32_t (?P<name>\w+)_expected_(?P<key>dtype|device_type) = "
     r"(?:aoti_torch_dtype_(?P<dtype>\w+)\(\)|(?P<device>\d+));"
@@ -157,15 +161,28 @@ def _constants(lines: Sequence[str]) -> dict[int, dict[str, str]]:
 
 
 def _expected(lines: Sequence[str]) -> dict[str, BufferLayout]:
-    """Return the dtype and device of inputs that `check_input_0` asks for (gen_check)."""
+    """Return the layouts of inputs that `check_input_0` asks for (gen_check); symbols are read from them."""
     layouts: dict[str, BufferLayout] = {}
+    dims: dict[str, dict[str, dict[int, str]]] = {}
     for line in lines:
+        if match := _EXPECTED_DIM.fullmatch(line) or _TAKEN_DIM.fullmatch(line):
+            of_input = dims.setdefault(match["name"], {}).setdefault(match["key"], {})
+            of_input[int(match["place"])] = match["dim"]
+            continue
         if match := _EXPECTED.fullmatch(line):
             layout = layouts.get(match["name"], BufferLayout("Input", None, None, None, None))
             if match["dtype"]:
                 layouts[match["name"]] = replace(layout, dtype=match["dtype"])
             else:
                 layouts[match["name"]] = replace(layout, device=_DEVICE_TYPES.get(match["device"]))
+    for name, layout in layouts.items():
+        size, stride = (dims.get(name, {}).get(key, {}) for key in ("size", "stride"))
+        if size and sorted(size) == sorted(stride) == [*range(len(size))]:  # else a symbolic one is not named
+            layouts[name] = replace(
+                layout,
+                size=tuple(as_dim(size[place]) for place in sorted(size)),
+                stride=tuple(as_dim(stride[place]) for place in sorted(stride)),
+            )
     return layouts
 
 
@@ -288,7 +305,8 @@ class _CppReader:
         return True
 
     def _symbol(self, match: re.Match[str], span: Span, number: int) -> bool:
-        self.symbols.append(SizeSymbol(match["name"], _plain(match["value"]), span))
+        value = _OF_INPUT.sub(r"\1.\2(\3)", _plain(match["value"]))
+        self.symbols.append(SizeSymbol(match["name"], value, span))
         return True
 
     def _constant(self, match: re.Match[str], span: Span, number: int) -> bool:

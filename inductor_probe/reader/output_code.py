@@ -18,6 +18,7 @@ from inductor_probe.files import unix_lines
 from inductor_probe.model.code import Allocation, Kernel, OutputCode
 from inductor_probe.model.ir import BufferLayout
 from inductor_probe.model.span import MOST_PROBLEMS, Problem, Span
+from inductor_probe.reader.added_code import added_code
 from inductor_probe.reader.cpp_kernels import cpp_kernels
 from inductor_probe.reader.cpp_wrapper import parse_cpp_wrapper
 from inductor_probe.reader.kernel_comments import kernel_comment
@@ -52,13 +53,19 @@ def parse_output_code(text: str, path: Path) -> OutputCode:
     classes = (part for part in module.tree.body if isinstance(part, ast.ClassDef) and part.name == "Runner")
     methods = _functions(runner.body) if (runner := next(classes, None)) else {}
     call = functions.get("call") or methods.get("call")
-    others = [part for part in functions.values() if part is not call and part.name not in _EXAMPLES]
+    added = added_code(module.tree)
+    others = [
+        part
+        for part in functions.values()
+        if part is not call and part.name not in _EXAMPLES and part not in added.statements
+    ]
     reader = WrapperReader(
         path,
         lines,
         frozenset(kernels),
         frozenset(function.name for function in others),
         problems=problems,
+        added=added,
     )
     for function in others:
         if not function.decorator_list:  # `@triton.jit`: a kernel of the user's, quoted in the wrapper
@@ -88,6 +95,12 @@ def parse_output_code(text: str, path: Path) -> OutputCode:
         returns=reader.returns,
         symbols=tuple(reader.symbols),
         functions=tuple(reader.others),
+        added=tuple(
+            sorted(
+                (Span(path, part.lineno, part.end_lineno or part.lineno) for part in added.statements),
+                key=lambda span: span.first,
+            )
+        ),
         problems=tuple(problems),
     )
 
@@ -177,6 +190,8 @@ def _top_level(
     for statement in tree.body:
         span = Span(reader.path, statement.lineno, statement.end_lineno or statement.lineno)
         match statement:
+            case _ if statement in reader.added.statements:
+                pass
             case (
                 ast.Import() | ast.ImportFrom() | ast.Delete() | ast.FunctionDef() | ast.ClassDef() | ast.If()
             ):
@@ -190,7 +205,10 @@ def _top_level(
                 pass  # aliases of torch's functions, metadata of kernels, `async_compile.wait(globals())`
             case _:
                 text = shorten(reader.lines[statement.lineno - 1].strip())
-                problems.append(Problem(f"unknown statement: {text}", span))
+                if reader.added.names:
+                    reader.added.take(statement)
+                else:
+                    problems.append(Problem(f"unknown statement: {text}", span))
 
 
 def _constant_layout(line: str) -> BufferLayout | None:

@@ -21,6 +21,7 @@ from inductor_probe.model.code import (
 )
 from inductor_probe.model.ir import LARGEST_DIM, BufferLayout, Dim, dim_of
 from inductor_probe.model.span import Problem, Span
+from inductor_probe.reader.added_code import AddedCode
 from inductor_probe.reader.kernel_comments import kernel_comment
 from inductor_probe.reader.values import dotted, shorten
 
@@ -64,6 +65,7 @@ class WrapperReader:
     returns: tuple[str, ...] = ()
     others: list[WrapperFunction] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    added: AddedCode = field(default_factory=AddedCode)
     comments: dict[int, KernelComment | None] = field(default_factory=dict)
 
     def entry(self, body: list[ast.stmt]) -> None:
@@ -197,6 +199,9 @@ class WrapperReader:
             self._unknown(statement)
 
     def _unknown(self, statement: ast.stmt) -> None:
+        if self.added.uses(statement):
+            self.added.take(statement)
+            return
         line = shorten(self.lines[statement.lineno - 1].strip())
         self.problems.append(Problem(f"unknown statement of the wrapper: {line}", self._span(statement)))
 

@@ -315,3 +315,17 @@ def test_any_text_is_survived(text: str) -> None:
 )
 def test_c_plus_plus_made_to_be_slow(text: str) -> None:
     assert cpp_defects(text, 1)
+
+
+def test_several_variables_of_one_declaration_and_attributes_are_known() -> None:
+    """The template of flex attention has both."""
+    text = """extern "C" void kernel(const float* in_ptr0, float* out_ptr0)
+{
+    int64_t i = 0, j = 0, n = 0;
+    for ([[maybe_unused]] auto z : c10::irange(i, n)) {
+        out_ptr0[j] = in_ptr0[i + j];
+    }
+}
+"""
+    assert cpp_defects(text, 1) == []
+    assert cpp_defects(text.replace(", j = 0", ""), 1) == [(5, "j is used but not declared")]

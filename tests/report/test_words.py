@@ -227,6 +227,12 @@ OTHERS: list[tuple[RemarkCode, dict[str, Number], str]] = [
         "in_ptr0 is indexed with int32, but buf0 spans 2147483648 elements",
     ),
     (
+        "added-code",
+        {"lines": 3, "first": "in line 4"},
+        "3 lines of output_code.py, the first in line 4, are not of the forms that torch prints: added by "
+        "hand, it seems, and not read; the rest is",
+    ),
+    (
         "kernels-without-ir",
         {"kernels": 1},
         "1 launched kernel has no scheduler node: torch dumps only the IR of the last part of a graph with "

@@ -34,6 +34,7 @@ _DIRECTIVE = re.compile(
     |(?:else|endif)\b[^@`$]*|pragma[ \t]+(?:omp|GCC|once|clang|unroll|STDC|message)\b[^@`$]*)""",
     re.VERBOSE,
 )
+_ATTRIBUTE = re.compile(r"\[\[[\w:]+\]\]")
 _RAW_STRING = re.compile(r'R"\(.*?\)"')
 _PARTNER = {")": "(", "]": "[", "}": "{"}
 _HEADS = words("class struct union enum namespace")
@@ -117,12 +118,14 @@ class _Reader:
         self.scopes: list[set[str]] = [set()]
         self.pending: set[str] = set()
         self.types: set[str] = set()  # `using Vectorized = at::vec::Vectorized<float>;`
+        self.declaring: int | None = None  # brackets around a declaration: `int64_t i = 0, j = 0;`
         self.head = False  # the next `{` begins the body of a class, or of a lambda with `-> type`
         self.broken = False  # brackets do not match: nothing more can be concluded
 
     def tokens(self, source: str) -> list[_Token]:
         tokens: list[_Token] = []
         line, index = 1, 0
+        source = _ATTRIBUTE.sub(lambda match: " " * len(match[0]), source)
         while index < len(source):
             match = _TOKEN.match(source, index)
             if match is None or match.lastgroup == "unclosed":
@@ -201,6 +204,10 @@ class _Reader:
         if before in ("type", "pointer") and following in _DECLARED_BEFORE:
             in_parentheses = bool(self.brackets) and not self.brackets[-1].block
             (self.pending if in_parentheses else self.scopes[-1]).add(name)
+            self.declaring = len(self.brackets)
+            return "value"
+        if last == "," and self.declaring == len(self.brackets) and following in ("=", ",", ";"):
+            self.scopes[-1].add(name)
             return "value"
         if self.operand(token, before):
             return "value"
@@ -237,6 +244,7 @@ class _Reader:
         if text == "->" and before == ")":
             self.head = True
         if text == ";":
+            self.declaring = None
             bracket = self.brackets[-1] if self.brackets else None
             if bracket is not None and not bracket.block and not bracket.loop:
                 self.defect(f"{bracket.text} is not closed before ;", token)

@@ -139,6 +139,9 @@ def _parts(graph: CompiledGraph, file: FileRead, text: str, intact: bool) -> Ite
         wrapper_lines = {number: lines.pop(number) for number in _numbers([code.span]) if number in lines}
         yield _counted(f"around the wrapper in {name}", lines, set(), unread, comment=comment, checked=intact)
         lines = wrapper_lines
+    if code and code.added:
+        added = {number: lines.pop(number) for number in _numbers(code.added) if number in lines}
+        yield _counted(f"added to {name}", added, set(), unread, comment=comment, checked=False)
     kind = f"wrapper in {name}" if code else name
     yield _counted(kind, lines, _read_lines(graph, name, lines), unread, comment=comment, checked=intact)
 

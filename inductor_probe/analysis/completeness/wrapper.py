@@ -49,6 +49,10 @@ def wrapper_defects(code: OutputCode, text: str, path: Path) -> Iterator[Defect]
         return
     tree = parse_readable_part(text, path).tree
     lines = text.split("\n")
+    if code.added:  # what was moved or left out with it is the editor's matter
+        for kernel in code.kernels:
+            yield from _kernel(kernel, lines, path)
+        return
     yield from undefined_names(tree)
     yield from _parts(tree, lines)
     if code.inputs and not any(line.strip() == "args.clear()" for line in lines):

@@ -100,6 +100,10 @@ _RUN_WORDS: Mapping[str, str] = {
         "{kernels:# launched kernel} {kernels:?has/have} no scheduler node: torch dumps only the IR of the "
         "last part of a graph with branches, loops or partitions; probe dump keeps that of each"
     ),
+    "added-code": (
+        "{lines:# line} of output_code.py, the first {first}, {lines:?is/are} not of the forms that torch "
+        "prints: added by hand, it seems, and not read; the rest is"
+    ),
     "unfinished-compile": "its compile did not finish: files are missing or truncated",
     "cut-short": "the script {ended}: later compiles, if any, are missing",
     "recompile-limit": "recompile limit hit by {function}[ ({where})]: from then on it ran eagerly",
