@@ -21,6 +21,8 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+from inductor_probe.reader.cpp_wrapper import PROXY_CALL
+
 _PYTHON_PREFIX = "torch.ops."
 _UNNAMED = ("", "default")
 # torch/csrc/inductor/aoti_torch/c/shim.h, and torchgen/gen_aoti_c_shim.py for those of each device.
@@ -86,7 +88,3 @@ def is_call_of(called: str, target: str) -> bool:
         f"{wanted.namespace}_{wanted.name}",
         f"{wanted.namespace}_{wanted.name}_{wanted.overload}",
     )
-
-
-PROXY_CALL = "aoti_torch_proxy_executor_call_function"
-"""Runs an operator for which the C interface has no function: custom ones, most of all."""

@@ -18,7 +18,7 @@ the method that does. What a statement says is put as the Python wrapper would s
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -36,76 +36,34 @@ from inductor_probe.model.code import (
 from inductor_probe.model.ir import BufferLayout, Dim, as_dim
 from inductor_probe.model.span import MOST_PROBLEMS, Problem, Span
 from inductor_probe.reader.cpp_kernels import cpp_kernels, launchers, quoted_triton_kernels
+from inductor_probe.reader.cpp_statements import FORMS, PLUMBING, SILENT, statements
 from inductor_probe.reader.kernel_comments import kernel_comment
 from inductor_probe.reader.values import shorten
 
+_FOLDING = re.compile(r"void AOTInductorModel::_const_run_impl\(")
+"""Folds constants when a package is loaded: `aot_inductor.use_runtime_constant_folding`."""
 _ENTRY = re.compile(r"void (?P<name>inductor_entry_impl|AOTInductorModel::run_impl)\(")
-_CHECK = "AOTI_TORCH_ERROR_CODE_CHECK"
 _SUFFIX = re.compile(r"(?<![\w.])(\d+)U?L{1,2}\b")
 _DATA = re.compile(r"\((?:const )?[\w:]+ ?\*\)\((?P<value>.+)\.data_ptr\(\)\)")
 _VIEW = re.compile(r"(?:\w*reinterpret_tensor\w*)\((?P<arguments>.*)\)")
 _WRAPPED = re.compile(
     r"(?:wrap_with_raii_handle_if_needed|RAIIAtenTensorHandle|std::move|temporary_reference|\w*borrow\w*"
+    r"|torch::stable::detail::from"
     r"|copy_arrayref_tensor_to_tensor|ConstantHandle|convert_arrayref_tensor_to_tensor)\((?P<value>.*)\)"
 )
-_ARRAY_TYPE = re.compile(r"std::array<[\w: ]+,\s*\d+>")
-_ARRAY = re.compile(r"std::array\{(?P<items>.*)\}\.c?begin\(\)")
+_ARRAY = re.compile(r"std::array ?\{(?P<items>.*)\}\.(?:c?begin|data)\(\)")
 _DTYPE = re.compile(r"(?:cached|aoti)_torch_dtype_(?P<name>\w+?)(?:\(\))?")
 _DEVICE = re.compile(r"(?:cached|aoti)_torch_device_type_(?P<name>\w+?)(?:\(\))?")
 _DEVICE_TYPES = {"0": "cpu", "1": "cuda", "12": "xpu", "13": "mps"}
 """`DeviceType` in torch/headeronly/core/DeviceType.h."""
 
-# Statements. Names of buffers, handles and subgraphs are words.
-_FORMS: tuple[tuple[str, str], ...] = (
-    # codegen_inputs
-    ("input", r"auto (?P<name>\w+) = std::move\(inputs\[(?P<place>\d+)\]\);"),
-    ("input", rf"{_CHECK}\(aoti_torch_item_\w+\(inputs\[(?P<place>\d+)\], &(?P<name>\w+)\)\);"),
-    ("symbol", r"(?:const )?(?:int64_t|double|bool|auto) (?P<name>[suz]\d+) = (?P<value>.+);"),
-    ("constant", r"\[\[maybe_unused\]\] auto& (?P<name>\w+) = constants_->at\((?P<place>\d+)\);"),
-    # codegen_int_array_var
-    ("array", r"(?:static )?(?:constexpr |const )+int64_t (?P<name>\w+)\[\] = \{(?P<items>.*)\};"),
-    ("array", r"(?:static )?(?:constexpr |const )+int64_t\* (?P<name>\w+) ?= ?(?P<items>nullptr);"),
-    # make_allocation, codegen_reinterpret_view, make_buffer_reuse, and what holds a handle
-    ("handle", r"(?:RAIIAtenTensorHandle|ConstantHandle) (?P<name>\w+)\((?P<value>.+)\);"),
-    ("move", r"(?:auto|decltype\(auto\)|RAIIAtenTensorHandle) (?P<name>\w+) = (?P<value>.+);"),
-    ("move", r"(?P<name>\w+) = "
-             r"(?P<value>(?:std::move|wrap_with_raii_handle_if_needed|RAIIAtenTensorHandle)\(.+\));"),
-    ("output", r"output_handles\[(?P<place>\d+)\] = (?P<value>.+?)(?:\.release\(\))?;"),
-    ("returned", rf"{_CHECK}\(aoti_torch_(?:clone|new_tensor_handle|clone_preserve_strides)"
-                 r"\((?P<value>.+), &output_handles\[(?P<place>\d+)\]\)\);"),
-    ("sized", r"(?:if \(\w+\(\)\) \{ )?assert_size_stride\((?P<arguments>.+)\);(?: \})?"),
-    # codegen_dynamic_scalar, and the size of a launch (generate_kernel_call)
-    ("item", rf"{_CHECK}\(aoti_torch_item_\w+\((?P<value>\w+), &(?P<name>\w+)\)\);"),
-    ("number", r"(?:const )?(?:int64_t|int32_t|uint32_t|double|float|bool|auto) (?P<name>\w+) = "
-               r"(?P<value>[^{}]+);"),
-    ("check", rf"{_CHECK}\((?P<call>\w+)\((?P<arguments>.*)\)\);"),
-    ("call", r"(?P<call>[A-Za-z_][\w:]*)(?:<.*>)?\((?P<arguments>.*)\);"),
-)  # fmt: skip
-_STATEMENTS = tuple((kind, re.compile(pattern)) for kind, pattern in _FORMS)
-# What neither computes nor names memory.
-_SILENT = re.compile(
-    r"[{}]|\} ?else ?\{|(?:if|while|for) ?\(.*\) ?\{?|break;|return;|#\w+.*|namespace.*"
-    r"|(?:AtenTensorHandle|RAIIAtenTensorHandle|PyObject ?\*|int64_t|int32_t|double|float|bool|cudaStream_t"
-    r"|hipStream_t"
-    r"|sycl::queue ?\*|uint8_t|int16_t|int8_t|c10::\w+|std::\w+(?:<.*>)?|DeviceStreamType) \w+(?:\[\])?;"
-    r"|[\w.\[\]]+\.(?:reset|clear|release)\(\);"
-    r"|(?:py::|pybind11::)?\w*gil\w*(?:::\w+)? \w+(?:\(\))?;|py::gil_scoped_\w+ \w+;"
-    r"|auto inputs = .*;|auto \w+_(?:size|stride) = \w+\.(?:sizes|strides)\(\);|auto umap = .*;"
-    r"|\[\[maybe_unused\]\] auto& kernels = .*;|__check_inputs_outputs\(.*\);"
-    r"|AOTI\w*Guard \w+\(.*\);|\w*RecordFunction\w* \w+\(.*\);|RAIIAtenRecordFunctionHandle \w+\(.*\);"
-    r"|aoti_torch_\w*(?:print|save)\w*\(.*\);|AOTI_TORCH_\w*(?:WARN|print)\w*\(.*\);"
-    r"|if \(.*\) \{ .* \}|RAIIPyObject .*;|Py\w+\(.*\);|std::(?:array|vector)<.*> \w+.*;"
-    r"|(?:int64_t|AtenTensorHandle) \w+\[\] = .*;"
-    r"|throw .*;|std::stringstream .*;|static (?:const )?\w+ .*;"
-)  # fmt: skip
-_PLUMBING = re.compile(
-    r"aoti_torch_(?:get_(?:current_\w+|device\w*|dtype|numel|size\w*|stride\w*|storage\w*|data_ptr)|create_\w+guard|delete_\w+"
-    r"|assign_tensors|clone_preserve_strides|grad_mode\w*|set_\w*stream\w*)|assert_\w+|AOTI_RUNTIME_CHECK|cudaStream\w+|TORCH_\w*CHECK"
-    r"|steal_\w+|run_intermediate_hooks|std::\w+|aoti_check_\w+|aoti_record_\w+"
-)
+PROXY_CALL = "aoti_torch_proxy_executor_call_function"
+"""Runs an operator for which the C interface has no function: custom ones, most of all."""
+_UNINITIALIZED = "aoti_torch_new_uninitialized_tensor"
 _ASSIGN = "aoti_torch_assign_tensors_out"
 _EMPTY = re.compile(r"aoti_torch_empty_strided(?:_pinned)?")
 _DISPATCHER = "aoti_torch_call_dispatcher"
+_MODEL = re.compile(r"AOTInductorModelBase\(\d+,\s*(?P<outputs>\d+),")
 _SUBGRAPH = re.compile(r"\s*// subgraph: (?P<name>\w+)")
 _CONSTANT = re.compile(r"\s*constants_info_\[(?P<place>\d+)\]\.(?P<key>\w+) = (?P<value>.*);")
 _DIM_OF = r"(?P<name>\w+)_(?P<key>size|stride)\[(?P<place>\d+)\]"
@@ -125,6 +83,7 @@ def parse_cpp_wrapper(
     first: int = 1,
     quoted: Mapping[str, Kernel] | None = None,
     examples: Mapping[str, BufferLayout] | None = None,
+    outputs: int | None = None,
 ) -> OutputCode:
     """Read the C++ of a graph.
 
@@ -132,7 +91,7 @@ def parse_cpp_wrapper(
         text: of the wrapper and of the kernels that it is compiled with. path: what spans name.
         first: the line of `path` that `text` begins in.
         quoted: Triton kernels whose text stands elsewhere in the file.
-        examples: what is known of inputs.
+        examples: what is known of inputs. outputs: how many values are returned, where the text does not say.
     """
     lines = text.split("\n")
     kernels = {
@@ -140,7 +99,7 @@ def parse_cpp_wrapper(
         **cpp_kernels(lines, path, first),
         **quoted_triton_kernels(lines, path, first),
     }
-    reader = _CppReader(path, lines, first, kernels, launchers(lines), _constants(lines))
+    reader = _CppReader(path, lines, first, kernels, launchers(lines), _constants(lines), outputs)
     reader.examples.update(_expected(lines))
     reader.examples.update(examples or {})
     return reader.read()
@@ -196,6 +155,7 @@ class _CppReader:
     kernels: dict[str, Kernel]
     launchers: Mapping[str, tuple[str, int]]
     constants: Mapping[int, Mapping[str, str]]
+    outputs: int | None = None
     examples: dict[str, BufferLayout] = field(default_factory=dict)
     inputs: dict[int, str] = field(default_factory=dict)
     returns: dict[int, str] = field(default_factory=dict)
@@ -208,6 +168,8 @@ class _CppReader:
     arrays: dict[str, tuple[str, ...]] = field(default_factory=dict)
     views: dict[str, str] = field(default_factory=dict)
     numbers: dict[str, str] = field(default_factory=dict)
+    dispatched: tuple[str, ...] = ()
+    uninitialized: set[str] = field(default_factory=set)
     handles: dict[str, BufferLayout | None] = field(default_factory=dict)
     commented: list[str] = field(default_factory=list)
     used: int = 0
@@ -236,7 +198,8 @@ class _CppReader:
             self.used = body
             span = Span(self.path, self.first + start, self.first + end)
             self._subgraphs(body, end)
-            for number, last_number, statement in _statements(self.lines, body + 1, end):
+            self._fold()
+            for number, last_number, statement in statements(self.lines, body + 1, end):
                 self._statement(statement, number, last_number)
         if len(self.problems) > MOST_PROBLEMS:
             more, rest = len(self.problems) - MOST_PROBLEMS, self.problems[MOST_PROBLEMS].span
@@ -251,13 +214,42 @@ class _CppReader:
             launches=tuple(self.launches),
             externs=tuple(self.externs),
             allocations=tuple(self.allocations.values()),
-            returns=tuple(self.returns[place] for place in sorted(self.returns)),
+            returns=tuple(self.returns.get(place, "None") for place in range(self._outputs())),
             symbols=tuple(self.symbols),
             functions=tuple(self.functions),
             problems=tuple(self.problems),
             span=span,
             language="cpp",
         )
+
+    def _outputs(self) -> int:
+        """Return how many values are returned; those that are None have no statement."""
+        text = "\n".join(self.lines)
+        match = _MODEL.search(text)
+        counted = int(match["outputs"]) if match else self.outputs or 0
+        return max([counted, *(place + 1 for place in self.returns)])
+
+    def _fold(self) -> None:
+        """Read what folds constants as a function of its own: its buffers are not the graph's."""
+        start = next((number for number, line in enumerate(self.lines) if _FOLDING.match(line)), None)
+        if start is None:
+            return
+        near = range(start, len(self.lines))
+        body = next((number for number in near if self.lines[number].startswith(") {")), None)
+        end = next((number for number in near if self.lines[number].startswith(("}", ") {}"))), None)
+        if body is None or end is None or end <= body:
+            return
+        folding = _CppReader(
+            self.path, self.lines, self.first, self.kernels, self.launchers, self.constants, self.outputs
+        )
+        folding.commented, folding.used = self.commented, body
+        for number, last, statement in statements(self.lines, body + 1, end):
+            folding._statement(statement, number, last)
+        self.launches += folding.launches
+        self.externs += folding.externs
+        self.problems += folding.problems
+        span = Span(self.path, self.first + start, self.first + end)
+        self.functions.append(WrapperFunction("_const_run_impl", (), (), span))
 
     def _complete(self, name: str) -> None:
         known, example = self.allocations.get(name), self.examples.get(name)
@@ -291,11 +283,11 @@ class _CppReader:
 
     def _statement(self, statement: str, number: int, last: int) -> None:
         span = Span(self.path, self.first + number, self.first + last)
-        for kind, pattern in _STATEMENTS:
+        for kind, pattern in FORMS:
             match = pattern.fullmatch(statement)
             if match and getattr(self, f"_{kind}")(match, span, number):
                 return
-        if not _SILENT.fullmatch(statement):
+        if not SILENT.fullmatch(statement):
             self.problems.append(Problem(f"unknown statement of the wrapper: {shorten(statement)}", span))
 
     # One method for each kind of statement; False when it is not of that kind after all.
@@ -329,6 +321,21 @@ class _CppReader:
     def _array(self, match: re.Match[str], span: Span, number: int) -> bool:
         items = "" if match["items"] == "nullptr" else match["items"]
         self.arrays[match["name"]] = tuple(_plain(item) for item in split_arguments(items) if item.strip())
+        return True
+
+    def _passed(self, match: re.Match[str], span: Span, number: int) -> bool:
+        self.dispatched = tuple(map(self._value, split_arguments(match["items"])))
+        return True
+
+    def _alias(self, match: re.Match[str], span: Span, number: int) -> bool:
+        self.views[match["name"]] = self._value(match["value"])
+        return True
+
+    def _result(self, match: re.Match[str], span: Span, number: int) -> bool:
+        if self.externs:  # what the operator returns stands where its arguments stood
+            last = self.externs[-1]
+            self.externs[-1] = replace(last, outputs=(*last.outputs, match["name"]))
+        self._allocate(Allocation(match["name"], "new", None, None, span))
         return True
 
     def _handle(self, match: re.Match[str], span: Span, number: int) -> bool:
@@ -414,6 +421,11 @@ class _CppReader:
             layout = BufferLayout("Allocation", device, _dtype(arguments[3]), size, stride)
             self.handles[arguments[-1].strip().lstrip("&")] = layout
             return True
+        if call == _UNINITIALIZED:
+            name = arguments[0].strip().lstrip("&")
+            self.handles[name] = None
+            self.uninitialized.add(name.removesuffix("_handle"))
+            return True
         if call == _ASSIGN:
             self.handles[arguments[-1].strip().lstrip("&")] = None
             return True
@@ -421,7 +433,7 @@ class _CppReader:
             handle = arguments.pop().strip().lstrip("&")
             self.views[handle] = self._value(f"reinterpret_tensor({', '.join(arguments)})")
             return True
-        if _PLUMBING.fullmatch(call):
+        if PLUMBING.fullmatch(call):
             return True
         return self._extern(call, arguments, span, number)
 
@@ -448,7 +460,10 @@ class _CppReader:
                 args.append(self._value(text))
         if call == _DISPATCHER and len(args) >= 2:
             operator, overload = (text.strip('"') for text in args[:2])
-            call, args = f"{operator}.{overload}" if overload else operator, args[2:]
+            call, args = f"{operator}.{overload}" if overload else operator, [*self.dispatched]
+            self.dispatched = ()
+        if call == PROXY_CALL:  # of the tensors that it is passed, those made for it hold what it returns
+            outputs = [name for name in self.uninitialized if any(name in arg for arg in args)]
         if not outputs and call.endswith("_out") and args:
             outputs = [args[0]]
         self.externs.append(
@@ -463,10 +478,10 @@ class _CppReader:
             arguments = arguments[:count]
         elif call in self.kernels:
             kernel = call
-        elif call.startswith("aoti_torch_") and not _PLUMBING.fullmatch(call):
+        elif call.startswith("aoti_torch_") and not PLUMBING.fullmatch(call):
             return self._extern(call, arguments, span, number)
         else:
-            return _PLUMBING.fullmatch(call) is not None
+            return PLUMBING.fullmatch(call) is not None
         args = tuple(map(self._value, arguments))
         self.launches.append(Launch(kernel, args, span, comment=self._comment(number)))
         return True
@@ -509,20 +524,6 @@ class _CppReader:
         if text == "nullptr":
             return "None"
         return self.numbers.get(text, _plain(text))
-
-
-def _statements(lines: Sequence[str], start: int, end: int) -> Iterator[tuple[int, int, str]]:
-    """Yield the statements between two lines, with their first and last line; comments are left out."""
-    number = start
-    while number < end:
-        first, text = number, lines[number].split("  // ")[0].strip()
-        number += 1
-        if not text or text.startswith("//"):
-            continue
-        while number < end and not text.endswith((";", "{", "}", ">")) and not text.startswith("#"):
-            text = f"{text} {lines[number].split('  // ')[0].strip()}"
-            number += 1
-        yield first, number - 1, _ARRAY_TYPE.sub("std::array", text)  # a comma that separates no arguments
 
 
 def _plain(text: str) -> str:

@@ -33,6 +33,7 @@ _CONSTANT = re.compile(
 
 LARGEST_KERNEL = 1 << 21
 """Characters. Kernels of networks have up to 100,000, those of a foreach optimizer most of all."""
+_OUTPUTS = re.compile(r"    num_outputs=(\d{1,6}),")
 _TUNING = "Compile-time auto-tuning block:"
 _EXAMPLES = ("get_args", "benchmark_compiled_module")
 
@@ -138,8 +139,14 @@ def _cpp_wrapper(
     for name, function in _functions(tree.body).items():
         if name in _EXAMPLES:
             reader.example_inputs(function)
+    outputs = (int(match[1]) for line in lines if (match := _OUTPUTS.fullmatch(line)))
     return parse_cpp_wrapper(
-        str(source.value), path, first=source.lineno, quoted=kernels, examples=reader.examples
+        str(source.value),
+        path,
+        first=source.lineno,
+        quoted=kernels,
+        examples=reader.examples,
+        outputs=next(outputs, None),
     )
 
 

@@ -76,7 +76,7 @@ def test_verbs_take_a_package_and_no_bench_file_is_made(
 ) -> None:
     ran = probe("check", package)
     assert ran.status == 0
-    assert ran.out.startswith("whole: 1 graph, 0 nodes, 2 kernels")
+    assert ran.out.startswith("whole: 1 graph, 0 nodes, 3 kernels")
     assert "layers.0.weight f32[16, 32]" in probe("show", package).out
     ran = probe("bench-kernel", package)
     assert ran.status == 2
@@ -121,4 +121,4 @@ def test_code_of_another_torch_is_read_as_far_as_it_is_known(
         "no inductor_entry_impl and no run_impl in the C++ wrapper"
     ]
     assert graph.code is not None
-    assert len(graph.code.kernels) == 2
+    assert len(graph.code.kernels) == 3

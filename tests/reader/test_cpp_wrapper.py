@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from inductor_probe.analysis.check import check_graph
+from inductor_probe.analysis.links import links
 from inductor_probe.analysis.pages import graph_page
 from inductor_probe.analysis.summary import summarise
 from inductor_probe.model.code import OutputCode
@@ -15,7 +16,13 @@ from inductor_probe.reader.cpp_wrapper import parse_cpp_wrapper
 from inductor_probe.reader.debug_dir import read_graph, read_run, texts_of
 from tests.conftest import DUMPS
 
-DUMPED = ["*-cpu-programs/cpp_wrapper", "*-cpu-programs/aoti", "*-cuda/cpp_wrapper", "*-cuda/aoti"]
+DUMPED = [
+    "*-cpu-programs/cpp_wrapper",
+    "*-cpu-programs/cpp_operators",
+    "*-cpu-programs/aoti",
+    "*-cuda/cpp_wrapper",
+    "*-cuda/aoti",
+]
 
 
 def read(pattern: str) -> tuple[CompiledGraph, OutputCode]:
@@ -58,6 +65,19 @@ def test_statements_are_put_as_a_python_wrapper_has_them() -> None:
     assert all(item.layout and item.layout.size and item.layout.dtype for item in views)
     assert code.returns[-1].startswith("reinterpret_tensor(")
     assert {part.name for part in code.subgraphs} == {"true_graph_0", "false_graph_0"}
+
+
+def test_custom_operators_are_calls_with_what_they_return() -> None:
+    graph, code = read("*-cpu-programs/cpp_operators")
+    calls = {call.target: call for call in code.externs}
+    assert calls["fixtures::twice"].args[1:] == ("3",)
+    kernels = {link.kernel for link in links(graph).nodes.values()}
+    assert {"fixtures::twice", "fixtures::bump"} <= kernels
+    (output,) = calls["fixtures::twice"].outputs
+    assert output.startswith("buf")
+    _, packaged = read("*-cpu-programs/aoti")
+    (proxy,) = (call for call in packaged.externs if call.target.startswith("aoti_torch_proxy"))
+    assert len(proxy.outputs) == 1
 
 
 def test_constants_of_a_package_have_the_names_of_the_module() -> None:
