@@ -18,7 +18,7 @@ _IMPORTED = frozenset(
     )
 )  # fmt: skip
 """What PythonWrapperCodegen.write_header and the headers of backends import from."""
-_FUNCTIONS = ("call", "get_args", "benchmark_compiled_module")
+_FUNCTIONS = ("call", "get_args", "benchmark_compiled_module", "get_raw_stream")
 _CLASSES = ("Runner",)
 
 

@@ -170,8 +170,7 @@ def _kernel(name: str, maker: str, call: ast.Call, span: Span, problems: list[Pr
     backend, source = backend_of(maker), source_text(call)
     if source == name:  # `multi_kernel('multi_kernel_0', [kernel, ...])` has no text of its own
         source = ""
-    if backend is None:
-        problems.append(Problem(f"kernel {name} is of an unknown backend ({maker})", span))
+    if backend is None:  # its text is shown, and what the wrapper passes to it: a remark says so
         return Kernel(name, maker, source, (), span)
     if len(source) > LARGEST_KERNEL:
         problems.append(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import random
 import re
@@ -19,6 +20,7 @@ from inductor_probe.analysis.check import check_graph
 from inductor_probe.analysis.completeness.cpp_names import cpp_defects
 from inductor_probe.analysis.completeness.fx import fx_defects, runnable_defects
 from inductor_probe.analysis.completeness.python_names import undefined_names
+from inductor_probe.analysis.completeness.wrapper import Chosen
 from inductor_probe.model.check import GraphCheck
 from inductor_probe.model.debug_dir import GraphDir
 from inductor_probe.reader.debug_dir import read_graph, texts_of
@@ -329,3 +331,12 @@ def test_several_variables_of_one_declaration_and_attributes_are_known() -> None
 """
     assert cpp_defects(text, 1) == []
     assert cpp_defects(text.replace(", j = 0", ""), 1) == [(5, "j is used but not declared")]
+
+
+def test_names_in_what_a_template_switches_off_need_no_definition() -> None:
+    """As in the template of flex attention: `sparse_full_kv_idx_offset` is defined nowhere in its text."""
+    text = "def kernel(a):\n    FULL : tl.constexpr = False\n    if FULL:\n        a = a + b\n    return a\n"
+    known = frozenset(("tl",))
+    assert [name for _, name in undefined_names(ast.parse(text), known=known)]
+    assert not list(undefined_names(Chosen.of(ast.parse(text)), known=known))
+    assert list(undefined_names(Chosen.of(ast.parse(text.replace("False", "True"))), known=known))

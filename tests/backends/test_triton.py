@@ -191,6 +191,18 @@ def test_kernels_of_other_makers_are_shown_with_their_source(maker: str) -> None
     assert ("the text" in kernel.source) == (maker != "multi_kernel")
 
 
+def test_a_kernel_of_an_unknown_backend_is_shown_with_what_it_is_passed() -> None:
+    text = (
+        "k0 = async_compile.brandnew('k0', '''\nthe text\n''')\n"
+        "def call(args):\n    arg0_1, = args\n    args.clear()\n    k0.run(arg0_1, 8)\n    return ()\n"
+    )
+    code = parse_output_code(text, Path("output_code.py"))
+    (kernel,) = code.kernels
+    (launch,) = code.launches
+    assert code.problems == ()
+    assert (kernel.backend, kernel.source, launch.args) == ("brandnew", "\nthe text\n", ("arg0_1", "8"))
+
+
 @given(st.text(alphabet=list("@triton.jit()[]{}'\"\n:=,def tl.loadstre "), max_size=400))
 def test_any_text_is_taken(text: str) -> None:
     read = TRITON.read(text)

@@ -94,6 +94,11 @@ def test_a_statement_of_no_known_form_alone_stays_a_problem() -> None:
     ]
 
 
+def test_a_stream_function_of_backends_without_streams_is_torch_s() -> None:
+    text = "import torch\ndef get_raw_stream(_):\n    return 0\ndef call(args):\n    return ()\n"
+    assert parse_output_code(text, Path("output_code.py")).added == ()
+
+
 def test_a_dtype_is_no_symbolic_size() -> None:
     (path,) = DUMPS.glob("torch-2.1.2-cpu/hflip_cl/run_*/torchinductor/model_*")
     folder = graph_dir(path)

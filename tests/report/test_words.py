@@ -227,6 +227,11 @@ OTHERS: list[tuple[RemarkCode, dict[str, Number], str]] = [
         "in_ptr0 is indexed with int32, but buf0 spans 2147483648 elements",
     ),
     (
+        "text-only",
+        {"backend": "halide"},
+        "kernels of the backend halide are not read: its text is shown, and what it is passed",
+    ),
+    (
         "added-code",
         {"lines": 3, "first": "in line 4"},
         "3 lines of output_code.py, the first in line 4, are not of the forms that torch prints: added by "

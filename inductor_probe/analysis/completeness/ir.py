@@ -214,7 +214,9 @@ def graph_defects(nodes: NodeIndex, text: str, path: Path) -> Iterator[Defect]:
 def _written(leaf: SchedulerNode, nodes: NodeIndex) -> Iterator[Defect]:
     written = {dep.name for dep in leaf.writes}
     for buffer in leaf.outputs:
-        if written and buffer.name not in written:
+        # A template changes further buffers in place (the logsumexp of flex attention): no write is printed.
+        in_place = buffer.kind == "MutationOutput" and len(leaf.outputs) > 1
+        if written and buffer.name not in written and not in_place:
             yield buffer.span or leaf.span, f"{leaf.name} does not write its output {buffer.name}"
         for user in buffer.users:
             # Of a buffer that lies in another, users of that one are listed, removed ones among them.

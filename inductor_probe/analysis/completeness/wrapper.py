@@ -151,13 +151,43 @@ def _kernel(kernel: Kernel, lines: list[str], path: Path) -> Iterator[Defect]:
         for problem in parsed.problems:
             yield span, f"the text of {kernel.name} is {problem.message}"
         if not parsed.problems:
-            for line_number, message in undefined_names(parsed.tree):
+            for line_number, message in undefined_names(Chosen.of(parsed.tree)):
                 yield span.first + line_number - 1, message
     # A parameter that no line stores through was removed with its buffer, so a line is missing.
     words = Counter(re.findall(r"\w+", kernel.source))
     for argument in kernel.args:
         if argument.role in ("out", "inout") and words[argument.name] < 2:
             yield span, f"{kernel.name} does not use its parameter {argument.name}"
+
+
+class Chosen(ast.NodeTransformer):
+    """Leaves out what a template's constant switches off: `if HAS_FULL_BLOCKS:`, with `HAS_FULL_BLOCKS :
+    tl.constexpr = False` above it. Triton does not compile it, and names in it may have no definition."""
+
+    def __init__(self, off: frozenset[str]) -> None:
+        self.off = off
+
+    @classmethod
+    def of(cls, tree: ast.Module) -> ast.Module:
+        """Return `tree` without what is switched off in it; the same tree, changed."""
+        off = {
+            node.target.id
+            for node in ast.walk(tree)
+            if isinstance(node, ast.AnnAssign)
+            and isinstance(node.target, ast.Name)
+            and isinstance(node.value, ast.Constant)
+            and node.value.value is False
+        }
+        if off:
+            cls(frozenset(off)).visit(tree)
+        return tree
+
+    def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:
+        """Take the other branch of a switch that is off."""
+        self.generic_visit(node)
+        if isinstance(node.test, ast.Name) and node.test.id in self.off:
+            return node.orelse or [ast.copy_location(ast.Pass(), node)]
+        return node
 
 
 def fx_defects(fx: FxGraph, code: OutputCode) -> Iterator[Defect]:
