@@ -513,7 +513,8 @@ class Graph(GraphOnDisk, Session):
         from inductor_probe.machine.toolchain import compile_command
 
         row = self.kernel(kernel)
-        recorded = recorded_sizes(self.generated, read_text(self.path / "output_code.py"))
+        code = self.path / "output_code.py"  # of AOTInductor there is none, and no examples to read in it
+        recorded = recorded_sizes(self.generated, read_text(code) if code.exists() else "")
         source = file or f"{row.name}.cpp"
         program = source.rpartition(".")[0] or f"{source}.out"
         command = compile_command(vector_bits([row.details])).program(source, program, cxxflags)

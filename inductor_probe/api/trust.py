@@ -41,8 +41,8 @@ def need_python_wrapper(graph: GraphOnDisk) -> None:
         where = code.span.path if code.span else graph.path
         raise ProbeError(
             f"{where}: the wrapper is C++ (cpp_wrapper or AOTInductor); bench files are made from Python",
-            "dump torch.compile of the same function without cpp_wrapper, and bench that: its kernels are "
-            "generated alike",
+            "probe export-cpp KERNEL makes a program that times a C++ kernel; or dump torch.compile of the "
+            "same function without cpp_wrapper, and bench that: its kernels are generated alike",
         )
 
 

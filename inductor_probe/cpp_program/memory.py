@@ -192,12 +192,14 @@ def _bytes(memory: Memory) -> int:
 def recorded_sizes(graph: CompiledGraph, output_code: str) -> dict[str, int]:
     """Return the values that the names of sizes had: `{"s77": 5}`.
 
-    They come from the manifest, or else from the example inputs at the end of `output_code`. A size that is
-    known only when the graph runs (`u0 = buf1.item()`) is missing.
+    They come from the manifest, or else from the example inputs at the end of `output_code`, or from what
+    `fx_graph_runnable.py` begins with. A size that is known only when the graph runs (`u0 = buf1.item()`) is
+    missing.
     """
-    sizes: dict[str, int] = {}
+    sizes = dict(graph.runnable.symbols) if graph.runnable else {}
     if tail := _TAIL.search(output_code):
-        sizes = {match["name"]: int(match["value"]) for match in _EXAMPLE.finditer(output_code, tail.end())}
+        examples = _EXAMPLE.finditer(output_code, tail.end())
+        sizes |= {match["name"]: int(match["value"]) for match in examples}
     for fact in graph.record.inputs if graph.record else ():
         if fact.kind == "symint" and fact.value is not None:
             sizes[fact.name] = fact.value

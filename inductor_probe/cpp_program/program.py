@@ -121,7 +121,7 @@ def _main(
     threads = 1
     if isinstance(row.details, CppFacts) and row.details.parallel:
         threads = row.details.threads or 0
-    yield f"// The launch in line {launch.span.first} of output_code.py."
+    yield f"// The launch in line {launch.span.first} of {launch.span.path.name}."
     yield "int main(int argc, char** argv) {"
     yield "  using probe::Use;"
     yield f'  probe::Program program("{row.name}", {threads}, argc, argv);'

@@ -83,6 +83,18 @@ def test_verbs_take_a_package_and_no_bench_file_is_made(
     assert "the wrapper is C++" in ran.err
 
 
+def test_a_kernel_of_a_package_becomes_a_program(
+    probe: Callable[..., Ran], package: Path, tmp_path: Path
+) -> None:
+    target = tmp_path / "flip.cpp"
+    ran = probe("export-cpp", "cpp_fused_flip_0", package, "--size", "s77=8", "-o", target)
+    assert ran.status == 0, ran.err
+    text = target.read_text()
+    assert "of output_code.cpp." in text
+    assert 'extern "C"  void  cpp_fused_flip_0(' in text
+    assert "cpp_fused_flip_0(in_ptr0, out_ptr0, ks0);" in text
+
+
 @pytest.mark.parametrize(
     ("members", "sentence"),
     [
