@@ -46,7 +46,7 @@ SILENT = re.compile(
     r"|(?:AtenTensorHandle|RAIIAtenTensorHandle|PyObject ?\*|int64_t|int32_t|double|float|bool|cudaStream_t"
     r"|hipStream_t"
     r"|sycl::queue ?\*|uint8_t|int16_t|int8_t|c10::\w+|std::\w+(?:<.*>)?|DeviceStreamType) \w+(?:\[\])?;"
-    r"|[\w.\[\]]+\.(?:reset|clear|release)\(\);"
+    r"|(?:[\w\[\]]{1,200}\.(?:reset|clear|release)\(\); ?){1,100}|KernelContextGuard .*;"
     r"|(?:py::|pybind11::)?\w*gil\w*(?:::\w+)? \w+(?:\(\))?;|py::gil_scoped_\w+ \w+;"
     r"|auto inputs = .*;|auto \w+_(?:size|stride) = \w+\.(?:sizes|strides)\(\);|auto umap = .*;"
     r"|\[\[maybe_unused\]\] auto& kernels = .*;|__check_inputs_outputs\(.*\);"
@@ -58,7 +58,7 @@ SILENT = re.compile(
 )  # fmt: skip
 PLUMBING = re.compile(
     r"aoti_torch_(?:get_(?:current_\w+|device\w*|dtype|numel|size\w*|stride\w*|storage\w*|data_ptr)|create_\w+guard|delete_\w+"
-    r"|assign_tensors|clone_preserve_strides|grad_mode\w*|set_\w*stream\w*)|assert_\w+|AOTI_RUNTIME_CHECK|cudaStream\w+|TORCH_\w*CHECK"
+    r"|assign_tensors|check_inf_and_nan|clone_preserve_strides|grad_mode\w*|set_\w*stream\w*)|assert_\w+|AOTI_RUNTIME_CHECK|cudaStream\w+|TORCH_\w*CHECK"
     r"|steal_\w+|run_intermediate_hooks|std::\w+|aoti_check_\w+|aoti_record_\w+"
 )
 
@@ -71,7 +71,7 @@ def statements(lines: Sequence[str], start: int, end: int) -> Iterator[tuple[int
         number += 1
         if not text or text.startswith("//"):
             continue
-        while number < end and not text.endswith((";", "{", "}", ">")) and not text.startswith("#"):
+        while number < end and not _is_whole(text):
             text = f"{text} {lines[number].split('  // ')[0].strip()}"
             number += 1
         text = _ARRAY_TYPE.sub("std::array", text)  # a comma that separates no arguments
@@ -79,3 +79,10 @@ def statements(lines: Sequence[str], start: int, end: int) -> Iterator[tuple[int
         two = _WITH_RESET.fullmatch(text)
         for statement in (two["first"], two["reset"]) if two else (text,):
             yield first, number - 1, statement
+
+
+def _is_whole(text: str) -> bool:
+    """Return whether a statement has its end; a stack trace may stand in it, as a raw string."""
+    if text.count('R"(') > text.count(')"'):
+        return False
+    return text.endswith((";", "{", "}", ">")) or text.startswith("#")

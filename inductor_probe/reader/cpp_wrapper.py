@@ -60,6 +60,7 @@ _DEVICE_TYPES = {"0": "cpu", "1": "cuda", "12": "xpu", "13": "mps"}
 PROXY_CALL = "aoti_torch_proxy_executor_call_function"
 """Runs an operator for which the C interface has no function: custom ones, most of all."""
 _UNINITIALIZED = "aoti_torch_new_uninitialized_tensor"
+_FROM_POOL = "aoti_torch__alloc_from_pool"
 _ASSIGN = "aoti_torch_assign_tensors_out"
 _EMPTY = re.compile(r"aoti_torch_empty_strided(?:_pinned)?")
 _DISPATCHER = "aoti_torch_call_dispatcher"
@@ -168,6 +169,7 @@ class _CppReader:
     arrays: dict[str, tuple[str, ...]] = field(default_factory=dict)
     views: dict[str, str] = field(default_factory=dict)
     numbers: dict[str, str] = field(default_factory=dict)
+    pooled: dict[str, tuple[str, BufferLayout]] = field(default_factory=dict)
     dispatched: tuple[str, ...] = ()
     uninitialized: set[str] = field(default_factory=set)
     handles: dict[str, BufferLayout | None] = field(default_factory=dict)
@@ -352,6 +354,12 @@ class _CppReader:
 
     def _named(self, name: str, value: str, span: Span) -> bool:
         text = self._value(value)
+        if text in self.pooled:
+            pool, layout = self.pooled[text]
+            base = self.allocations.get(pool)
+            device = base.layout.device if base and base.layout else None
+            self._allocate(Allocation(name, "view", replace(layout, device=device), pool, span))
+            return True
         if text.startswith("reinterpret_tensor("):
             of, size, stride, offset = _view_parts(text)
             base = self.allocations.get(of)
@@ -425,6 +433,11 @@ class _CppReader:
             name = arguments[0].strip().lstrip("&")
             self.handles[name] = None
             self.uninitialized.add(name.removesuffix("_handle"))
+            return True
+        if call == _FROM_POOL and len(arguments) >= 7:
+            size, stride = (self._dims(text) or () for text in arguments[4:6])
+            layout = BufferLayout("Allocation", None, _dtype(arguments[2]), size, stride)
+            self.pooled[arguments[-1].strip().lstrip("&")] = (arguments[0].strip(), layout)
             return True
         if call == _ASSIGN:
             self.handles[arguments[-1].strip().lstrip("&")] = None

@@ -70,7 +70,7 @@ _ARGUMENT = re.compile(r"    reader\.(?!storage\b)\w+\((?P<arguments>.*)\)  # (?
 _PRINTED = frozenset(("nan",))
 _OF_TREES = frozenset(("fx_pytree", "pytree"))
 # `self.seq = Module(` and what it holds, a line each, up to `)`: the text of a module, which is no Python.
-_MODULE_TEXT = re.compile(r"^( +self\.\w+ = )\w+\(\n(?:(?!\)).*\n)*\)$", re.MULTILINE)
+_MODULE_TEXT = re.compile(r"^( +self\.\w+ = )\w+\(\n(?:(?!\)).*\n){0,2000}\)$", re.MULTILINE)
 
 
 class FxLine(NamedTuple):
