@@ -22,8 +22,14 @@ _PATTERNS: tuple[tuple[str, str], ...] = (
     # generate_fallback_kernel_with_runtime_lookup: custom operators, by the dispatcher
     ("passed", r"std::array \w+\{(?P<items>.*)\};"),
     ("alias", r"aoti_torch_new_tensor_handle\((?P<value>.+), &(?P<name>\w+)\);"),
+    ("boxed", r"\w+\.emplace_back\((?P<value>.+)\);"),
+    ("schema", r"static auto \w+ = c10::Dispatcher::singleton\(\)\.findSchemaOrThrow\("
+               r"\"(?P<name>[^\"]+)\", \"(?P<overload>[^\"]*)\"\).*;"),
+    ("boxed_call", r"\w+\.callBoxed\(.*\);"),
     ("result", r"(?P<name>\w+) = torch::stable::detail::to<\w+>\(\w+\[\d+\]\);"),
     # make_allocation, codegen_reinterpret_view, make_buffer_reuse, and what holds a handle
+    # generate_return: a number that the graph returns
+    ("alias", r"RAIIAtenTensorHandle (?P<name>\w+) = scalar_to_tensor_handle\((?P<value>.+)\);"),
     ("handle", r"(?:RAIIAtenTensorHandle|ConstantHandle) (?P<name>\w+)\((?P<value>.+)\);"),
     ("move", r"(?:auto|decltype\(auto\)|RAIIAtenTensorHandle) (?P<name>\w+) = (?P<value>.+);"),
     ("move", r"(?P<name>\w+) = "
@@ -46,7 +52,7 @@ SILENT = re.compile(
     r"|(?:AtenTensorHandle|RAIIAtenTensorHandle|PyObject ?\*|int64_t|int32_t|double|float|bool|cudaStream_t"
     r"|hipStream_t"
     r"|sycl::queue ?\*|uint8_t|int16_t|int8_t|c10::\w+|std::\w+(?:<.*>)?|DeviceStreamType) \w+(?:\[\])?;"
-    r"|(?:[\w\[\]]{1,200}\.(?:reset|clear|release)\(\); ?){1,100}|KernelContextGuard .*;"
+    r"|(?:[\w\[\]]{1,200}\.(?:reset|clear|release)\(\); ?){1,100}|KernelContextGuard .*;|\w+\.reserve\(\d+\);"
     r"|(?:py::|pybind11::)?\w*gil\w*(?:::\w+)? \w+(?:\(\))?;|py::gil_scoped_\w+ \w+;"
     r"|auto inputs = .*;|auto \w+_(?:size|stride) = \w+\.(?:sizes|strides)\(\);|auto umap = .*;"
     r"|\[\[maybe_unused\]\] auto& kernels = .*;|__check_inputs_outputs\(.*\);"

@@ -48,7 +48,7 @@ _DATA = re.compile(r"\((?:const )?[\w:]+ ?\*\)\((?P<value>.+)\.data_ptr\(\)\)")
 _VIEW = re.compile(r"(?:\w*reinterpret_tensor\w*)\((?P<arguments>.*)\)")
 _WRAPPED = re.compile(
     r"(?:wrap_with_raii_handle_if_needed|RAIIAtenTensorHandle|std::move|temporary_reference|\w*borrow\w*"
-    r"|torch::stable::detail::from"
+    r"|torch::stable::detail::from|c10::IValue|\*?torch::aot_inductor::tensor_handle_to_tensor_pointer"
     r"|copy_arrayref_tensor_to_tensor|ConstantHandle|convert_arrayref_tensor_to_tensor)\((?P<value>.*)\)"
 )
 _ARRAY = re.compile(r"std::array ?\{(?P<items>.*)\}\.(?:c?begin|data)\(\)")
@@ -171,6 +171,7 @@ class _CppReader:
     numbers: dict[str, str] = field(default_factory=dict)
     pooled: dict[str, tuple[str, BufferLayout]] = field(default_factory=dict)
     dispatched: tuple[str, ...] = ()
+    schema: str = ""
     uninitialized: set[str] = field(default_factory=set)
     handles: dict[str, BufferLayout | None] = field(default_factory=dict)
     commented: list[str] = field(default_factory=list)
@@ -327,6 +328,19 @@ class _CppReader:
 
     def _passed(self, match: re.Match[str], span: Span, number: int) -> bool:
         self.dispatched = tuple(map(self._value, split_arguments(match["items"])))
+        return True
+
+    def _boxed(self, match: re.Match[str], span: Span, number: int) -> bool:
+        self.dispatched = (*self.dispatched, self._value(match["value"]))
+        return True
+
+    def _schema(self, match: re.Match[str], span: Span, number: int) -> bool:
+        self.schema = f"{match['name']}.{match['overload']}" if match["overload"] else match["name"]
+        return True
+
+    def _boxed_call(self, match: re.Match[str], span: Span, number: int) -> bool:
+        args, self.dispatched = self.dispatched, ()
+        self.externs.append(ExternCall(self.schema, args, (), span, comment=self._comment(number)))
         return True
 
     def _alias(self, match: re.Match[str], span: Span, number: int) -> bool:

@@ -93,6 +93,32 @@ def test_constants_of_a_package_have_the_names_of_the_module() -> None:
     assert code.entry == "AOTInductorModel::run_impl"
 
 
+def test_calls_by_a_stack_and_numbers_among_the_results_are_read() -> None:
+    """As torch 2.13 prints `torch.linalg.inv`, and a package that returns a number."""
+    lines = [
+        "auto arg0_1 = std::move(inputs[0]);",
+        "{",
+        "std::vector<c10::IValue> dispatch_stack_0;",
+        "dispatch_stack_0.reserve(2);",
+        "dispatch_stack_0.emplace_back("
+        "c10::IValue(*torch::aot_inductor::tensor_handle_to_tensor_pointer(arg0_1)));",
+        'dispatch_stack_0.emplace_back(c10::IValue(std::string("linalg.inv")));',
+        'static auto op = c10::Dispatcher::singleton().findSchemaOrThrow("aten::_linalg_check_errors", "");',
+        "op.callBoxed(&dispatch_stack_0);",
+        "}",
+        "RAIIAtenTensorHandle scalar_to_tensor_0 = scalar_to_tensor_handle(6L);",
+        "output_handles[0] = arg0_1.release();",
+        "output_handles[1] = scalar_to_tensor_0.release();",
+    ]
+    body = "".join(f"    {line}\n" for line in lines)
+    text = f"void inductor_entry_impl(\n) {{\n{body}}} // inductor_entry_impl\n"
+    code = parse_cpp_wrapper(text, Path("output_code.py"))
+    (call,) = code.externs
+    assert code.problems == ()
+    assert (call.target, call.args[0]) == ("aten::_linalg_check_errors", "arg0_1")
+    assert code.returns == ("arg0_1", "6")
+
+
 def test_what_is_not_known_in_a_wrapper_is_named_with_its_line() -> None:
     text = (
         "void inductor_entry_impl(\n    AtenTensorHandle* input_handles\n) {\n"

@@ -42,7 +42,7 @@ def wrapper_defects(code: OutputCode, text: str, path: Path) -> Iterator[Defect]
         lines = text.split("\n")
         if path.suffix == ".cpp":
             yield from bracket_defects(text, 1)
-        yield from _handles(lines)
+        yield from _handles(lines, in_cpp=True)
         yield from _launches(code)
         for kernel in code.kernels:
             yield from _kernel(kernel, lines, path)
@@ -104,12 +104,15 @@ def _functions(body: Iterable[ast.stmt]) -> dict[str, ast.FunctionDef]:
     return {node.name: node for node in body if isinstance(node, ast.FunctionDef)}
 
 
-def _handles(lines: list[str]) -> Iterator[Defect]:
+def _handles(lines: list[str], *, in_cpp: bool = False) -> Iterator[Defect]:
     """`# [Provenance debug handles] cpp_fused_0:3` counts the launches (torch 2.9 and later)."""
     numbers = {
         int(match["number"]): row for row, line in enumerate(lines, 1) if (match := _HANDLE.match(line))
     }
-    for expected, number in enumerate(sorted(numbers), 1):
+    first = (
+        min(numbers, default=1) if in_cpp else 1
+    )  # there it goes on from the forward to the backward graph
+    for expected, number in enumerate(sorted(numbers), first):
         if number != expected:
             yield numbers[number], f"the launch with debug handle {expected} is missing"
             return
@@ -193,6 +196,8 @@ class Chosen(ast.NodeTransformer):
 def fx_defects(fx: FxGraph, code: OutputCode) -> Iterator[Defect]:
     """Yield where the wrapper takes or returns other values than the FX graph that was lowered."""
     names = tuple(node.name for node in fx.inputs)
+    if code.language == "cpp":  # a number that torch.export fixed is no input of a package
+        names = tuple(name for name in names if name in code.inputs)
     if names != code.inputs:
         wrapper, graph = (", ".join(inputs) or "nothing" for inputs in (code.inputs, names))
         yield 1, f"the wrapper takes {wrapper}, the FX graph {graph}"
