@@ -248,6 +248,15 @@ def index_of(graph: CompiledGraph) -> GraphIndex:
     return GraphIndex(graph)
 
 
+def without_subgraphs(graph: CompiledGraph) -> CompiledGraph:
+    """Return a graph with its own nodes alone: torch schedules each subgraph by itself, behind it."""
+    subgraph = index_of(graph).subgraph
+    if not (index_of(graph).subgraphs and any(subgraph(top.name) for top in (*graph.pre, *graph.post))):
+        return graph
+    pre, post = (tuple(top for top in tops if not subgraph(top.name)) for tops in (graph.pre, graph.post))
+    return replace(graph, pre=pre, post=post) if pre or post else graph
+
+
 def read_names(leaf: SchedulerNode) -> tuple[str, ...]:
     """Return the buffers that `leaf` reads, each once; what it only waits for is left out."""
     return tuple(dict.fromkeys(dep.name for dep in leaf.reads if isinstance(dep, MemoryDep | StarDep)))

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from inductor_probe.analysis.fusion.refusals import explain
-from inductor_probe.analysis.graph import index_of
+from inductor_probe.analysis.graph import index_of, without_subgraphs
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.fusion import FusionStep, LogMatch, PairAttempt
 from inductor_probe.model.logs import CompilerLogs, FusionLog, FusionRound
@@ -46,6 +46,7 @@ def match_log(
         graphs: reads all graphs of the run; called only where order and names of one leave it open.
         count: how many graphs the run has.
     """
+    graph = without_subgraphs(graph)
     parts = logs.fusions
     if not parts:
         version = graph.torch_version or ""
@@ -153,6 +154,7 @@ def ends_with(part: FusionLog, graph: CompiledGraph) -> bool:
 
     Foreach kernels and combo kernels join nodes outside of the rounds: each may hold several groups.
     """
+    graph = without_subgraphs(graph)
     result = replay(part, graph)
     if not result.logged:  # torch 2.2 logs only how many are left
         last = next((row.nodes_after for row in reversed(part.rounds) if row.nodes_after is not None), None)

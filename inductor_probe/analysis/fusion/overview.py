@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from inductor_probe.analysis.fusion.facts import members_of, shared_buffers, total_bytes
 from inductor_probe.analysis.fusion.log import Matched, replay, round_attempts
 from inductor_probe.analysis.fusion.refusals import settings_for, traits_of
-from inductor_probe.analysis.graph import index_of
+from inductor_probe.analysis.graph import index_of, without_subgraphs
 from inductor_probe.analysis.links import links
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.fusion import (
@@ -30,6 +30,7 @@ _MOST_COUNTED = 2000
 
 def fusion_of_graph(graph: CompiledGraph, matched: Matched) -> GraphFusion:
     """Return what was fused in the graph and what was refused; `matched` is its part of the log."""
+    graph = without_subgraphs(graph)
     index = index_of(graph)
     log = matched.log
     steps = replay(log, graph).steps if log else ()

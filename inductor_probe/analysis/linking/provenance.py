@@ -30,13 +30,12 @@ def of_subgraph(origin: BufferOrigin, subgraph: str | None, fx: Container[str]) 
 def names_in(names: tuple[str, ...], subgraph: str | None, fx: Container[str]) -> tuple[str, ...]:
     """Return the FX nodes that torch lists for what is in `subgraph`, by their names in `FxGraph`.
 
-    Torch lists them without the subgraph's name, among nodes of the graph that calls it (`while_loop`), which
-    are left out unless there are no others. None is the graph itself.
+    Torch lists them without the subgraph's name, and nodes of the graph that calls it (`while_loop`) with
+    them. None is the graph itself.
     """
     if subgraph is None:
         return names
-    own = tuple(f"{subgraph}_{name}" for name in names if f"{subgraph}_{name}" in fx)
-    return own or names
+    return tuple(own if (own := f"{subgraph}_{name}") in fx else name for name in names)
 
 
 class KernelNodes:
