@@ -32,6 +32,13 @@ def all_graph_dirs() -> list[Path]:
     return sorted(path.parent for path in DUMPS.glob("*/*/run_*/torchinductor/*/output_code.py"))
 
 
+def python_graph_dirs() -> list[Path]:
+    """Those of them whose wrapper is Python, which bench files are made of."""
+    return [
+        path for path in all_graph_dirs() if "cpp_wrapper_src" not in (path / "output_code.py").read_text()
+    ]
+
+
 @pytest.fixture(scope="session")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Unpack the corpus of real dumps beside the repository; a test that needs it is skipped without it."""

@@ -13,7 +13,7 @@ import pytest
 
 from inductor_probe.bench_file.source import bench_source, is_complete, other_harness
 from inductor_probe.harness.options import seconds_of
-from tests.conftest import DUMPS, all_graph_dirs
+from tests.conftest import DUMPS, python_graph_dirs
 
 NO_TORCH = "raise ImportError('torch is imported')"
 SECTION = re.compile(r"^# -{98}\n# (?P<title>[^\n]*)\n# -{98}\n", re.MULTILINE)
@@ -56,7 +56,7 @@ def run(path: Path, *arguments: str, torch: bool = True) -> subprocess.Completed
     )
 
 
-@pytest.mark.parametrize("folder", all_graph_dirs()[::5], ids=lambda folder: "-".join(folder.parts[-5:-3]))
+@pytest.mark.parametrize("folder", python_graph_dirs()[::5], ids=lambda folder: "-".join(folder.parts[-5:-3]))
 def test_a_file_is_short_and_begins_with_its_kernels(folder: Path) -> None:
     source = source_of(folder)
     titles = [match["title"] for match in SECTION.finditer(source)]

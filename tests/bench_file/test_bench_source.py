@@ -12,7 +12,7 @@ from inductor_probe.bench_file.source import bench_source, core
 from inductor_probe.errors import UnreadableError
 from inductor_probe.harness import CORE, HEAD, ONLY_ON_GPU, ORDERS
 from inductor_probe.model.manifest import InputFact
-from tests.conftest import DUMPS, REPOSITORY, all_graph_dirs
+from tests.conftest import DUMPS, REPOSITORY, python_graph_dirs
 
 CORPUS = REPOSITORY.parent / "shared" / "corpus"
 
@@ -43,7 +43,7 @@ def defined(source: str) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("folder", all_graph_dirs(), ids=lambda folder: "-".join(folder.parts[-5:-3]))
+@pytest.mark.parametrize("folder", python_graph_dirs(), ids=lambda folder: "-".join(folder.parts[-5:-3]))
 def test_every_dump_becomes_a_program_with_a_copy_of_everything(folder: Path) -> None:
     source = made(folder)
     compile(source, "output_code_bench.py", "exec")

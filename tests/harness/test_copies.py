@@ -13,9 +13,9 @@ from inductor_probe.harness.bench import Bench
 from inductor_probe.harness.references import unedited
 from inductor_probe.variants.bench_variants import add_variant
 from inductor_probe.variants.registry import apply_rewrite
-from tests.conftest import DUMPS
+from tests.conftest import DUMPS, python_graph_dirs
 
-GRAPHS = sorted(DUMPS.glob("*/*/run_*/torchinductor/*/output_code.py"))
+GRAPHS = [path / "output_code.py" for path in python_graph_dirs()]
 
 
 def bench(path: Path, source: str, kernels: tuple[str, ...]) -> Bench:
