@@ -25,7 +25,8 @@ NAMES = re.compile(r"\b(?:(?:cpp|triton)_\w+|buf\d+|op\d+(?:_op\d+)*|arg\d+_1|pr
 def questions(verb: str, run: Path) -> Iterator[list[str]]:
     """Yield what can be asked of a run, one of a kind."""
     (graph, *_) = sorted(run.glob("torchinductor/*/"))
-    text = (graph / "output_code.py").read_text()
+    (code, *_) = graph.glob("output_code.*")  # C++ of AOTInductor
+    text = code.read_text()
     names = {name[:3]: name for name in NAMES.findall(text)}.values()
     match verb:
         case "show":
