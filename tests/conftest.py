@@ -17,7 +17,7 @@ import pytest
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.reader.debug_dir import read_graph, read_run
 from tests.fork_server import ForkServer
-from tests.shared import compiler_folder
+from tests.shared import compiler_folder, shared_folder
 
 REPOSITORY = Path(__file__).parents[1]
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -80,13 +80,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def surroundings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Keep what tests dump out of the user's record of what was made here, and the tests quick.
+    """Keep what tests dump out of the user's record and cache, and the tests quick.
 
     With empty caches inductor tries the compiler with each vector extension first, which takes as long as the
     rest of a dump; the test of `make demo` lets it.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        # Of all workers: what one dumps for several files of tests (`tests/shared.py`), another may run.
+        patch.setenv("XDG_STATE_HOME", str(shared_folder(tmp_path_factory) / "state"))
+        patch.setenv("XDG_CACHE_HOME", str(shared_folder(tmp_path_factory) / "cache"))
         patch.setenv("TORCHINDUCTOR_VEC_ISA_OK", "1")
         patch.setenv("PATH", f"{compiler_folder(tmp_path_factory)}{os.pathsep}{os.environ['PATH']}")
         patch.delenv("COLUMNS", raising=False)  # pytest's workers have it: what probe prints would be folded

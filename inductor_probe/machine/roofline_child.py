@@ -18,7 +18,7 @@ from inductor_probe.model.codec import to_json
 from inductor_probe.model.remark import Remark, Subject, measured
 from inductor_probe.model.timing import PeakRate, Roofline
 
-_FEWEST = 2
+_FEWEST = 5
 _MOST_COPIED = 1 << 29
 _LEAST_COPIED = 1 << 26
 _ON_CPU, _ON_CUDA = 1024, 4096

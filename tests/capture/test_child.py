@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from inductor_probe.capture.isa_checks import checks_folder
 from tests.capture.conftest import Dumped, driver_command, finished, plain_environment, write_script
 
 Dump = Callable[..., Dumped]
@@ -127,12 +128,23 @@ def test_stdout_can_be_sent_to_stderr(dump_source: Dump) -> None:
     assert (dumped.stdout, dumped.stderr) == ("", "chatter\n")
 
 
-def test_caches_are_its_own_empty_and_removed(dump_source: Dump) -> None:
-    script = "import os\nfor name in ('TORCHINDUCTOR_CACHE_DIR', 'TRITON_CACHE_DIR'):\n"
-    script += "    print(os.environ[name], os.path.exists(os.environ[name]))\n"
-    places = [line.rpartition(" ") for line in dump_source(script).stdout.splitlines()]
-    assert [existed for _, _, existed in places] == ["False", "False"]
-    assert not any(Path(place).parent.exists() for place, _, _ in places)
+def test_caches_are_its_own_empty_and_removed(
+    dump_source: Dump, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Empty but for the programs with which torch tests the compiler, which have a place of their own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    kept = checks_folder() / "ab" / "abc.cpp"
+    kept.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    kept.write_text('extern "C" void __avx_chk_kernel() {}')
+    kept.with_suffix(".so").touch()
+    script = (
+        "import os\nfrom pathlib import Path\nfor name in ('TORCHINDUCTOR_CACHE_DIR', 'TRITON_CACHE_DIR'):\n"
+    )
+    script += "    print(os.environ[name])\n    for path in Path(os.environ[name]).rglob('*.*'):\n"
+    script += "        print('_chk_kernel' in path.with_suffix('.cpp').read_text(), path.suffix)\n"
+    inductor, *programs, triton = dump_source(script).stdout.splitlines()
+    assert set(programs) == {"True .cpp", "True .so"}
+    assert not any(Path(place).parent.exists() for place in (inductor, triton))
 
 
 def test_fork_of_the_script_records_nothing(dump_source: Dump) -> None:

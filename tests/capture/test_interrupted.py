@@ -402,7 +402,7 @@ def test_two_dumps_at_once_do_not_clean_each_other(dump: Start) -> None:
     (folder,) = one.temporary.iterdir()
     (one.folder / "other.py").write_text("print('other')\n")
     assert probe_in(one, "dump", "other.py").out == "other\n"
-    assert sorted(path.name for path in folder.iterdir()) == ["lock", "staging"]
+    assert {path.name for path in folder.iterdir()} - {"inductor"} == {"lock", "staging"}
     one.process.terminate()
     assert one.end().status == 143
 
