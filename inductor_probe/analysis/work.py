@@ -54,12 +54,12 @@ def call_traffic(
 ) -> tuple[Dim | None, Dim | None]:
     """Return the bytes that library calls are passed to read, and those that `nodes` get from them."""
     index = index_of(graph)
-    outputs = {
-        buffer.name: index.layouts.get(buffer.name, buffer.layout)
-        for node in nodes
-        if node in index.nodes.leaf
-        for buffer in index.nodes.leaf[node].outputs
-    }
+    buffers = [
+        buffer for node in nodes if node in index.nodes.leaf for buffer in index.nodes.leaf[node].outputs
+    ]
+    outputs = {buffer.name: index.layouts.get(buffer.name, buffer.layout) for buffer in buffers}
+    # What writes into another buffer, as all_reduce_ does, has a buffer without memory for that.
+    mutated = {name for buffer in buffers for name in buffer.mutations if name not in outputs}
     read = [
         size_bytes(passed.layout)
         for launch in launches
@@ -68,8 +68,9 @@ def call_traffic(
     ]
     written = [
         size_bytes(layout)
-        for layout in outputs.values()
-        if layout is None or layout.kind != "MultiOutputLayout"  # its items are buffers of their own
+        for layout in (*outputs.values(), *map(index.layouts.get, mutated))
+        # The items of the first are buffers of their own, and what the second stands for is no memory.
+        if layout is None or layout.kind not in ("MultiOutputLayout", "NoneLayout")
     ]
     return _total(read), _total(written) if written else None
 

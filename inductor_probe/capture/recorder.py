@@ -158,14 +158,16 @@ class Recorder:
     def first_call(self, path: str, names: Sequence[str], inputs: Sequence[Any]) -> None:
         """Record what each input is, before the graph runs: it may write into them."""
         facts = []
+        others: dict[str, list[str]] = {}  # a DeviceMesh is passed once for each parameter
         for name, value in zip(names, inputs, strict=True):
             fact = input_fact(name, value, Path(path) if self.save_inputs else None)
             if fact is None:
-                self.events.note(
-                    "input-not-recorded", input=name, graph=Path(path).name, type=type(value).__name__
-                )
+                others.setdefault(type(value).__name__, []).append(name)
             else:
                 facts.append(fact)
+        for kind, of_kind in others.items():
+            text = of_kind[0] + (f" (and {len(of_kind) - 1} more)" if len(of_kind) > 1 else "")
+            self.events.note("input-not-recorded", input=text, graph=Path(path).name, type=kind)
         self.events.write("inputs", path=path, inputs=facts)
 
     def keep_choices(self, select_algorithm: Any) -> None:

@@ -42,7 +42,7 @@ def wrapper_defects(code: OutputCode, text: str, path: Path) -> Iterator[Defect]
         lines = text.split("\n")
         if path.suffix == ".cpp":
             yield from bracket_defects(text, 1)
-        yield from _handles(lines, in_cpp=True)
+        yield from _handles(lines, goes_on=True)
         yield from _launches(code)
         for kernel in code.kernels:
             yield from _kernel(kernel, lines, path)
@@ -57,7 +57,7 @@ def wrapper_defects(code: OutputCode, text: str, path: Path) -> Iterator[Defect]
     yield from _parts(tree, lines)
     if code.inputs and not any(line.strip() == "args.clear()" for line in lines):
         yield len(lines), "the line args.clear() is missing"
-    yield from _handles(lines)
+    yield from _handles(lines, goes_on="_backward_" in path.parent.name)
     yield from _launches(code)
     for kernel in code.kernels:
         yield from _kernel(kernel, lines, path)
@@ -104,14 +104,17 @@ def _functions(body: Iterable[ast.stmt]) -> dict[str, ast.FunctionDef]:
     return {node.name: node for node in body if isinstance(node, ast.FunctionDef)}
 
 
-def _handles(lines: list[str], *, in_cpp: bool = False) -> Iterator[Defect]:
-    """`# [Provenance debug handles] cpp_fused_0:3` counts the launches (torch 2.9 and later)."""
+def _handles(lines: list[str], *, goes_on: bool) -> Iterator[Defect]:
+    """`# [Provenance debug handles] cpp_fused_0:3` counts the launches (torch 2.9 and later).
+
+    It `goes_on` from the forward to the backward graph where the wrapper is in C++, and from one backward
+    graph to the next where autograd compiles them in one call of `backward`: torch counts from 1 in each call
+    of a compiler (`reset_provenance_globals`, torch/_inductor/debug.py).
+    """
     numbers = {
         int(match["number"]): row for row, line in enumerate(lines, 1) if (match := _HANDLE.match(line))
     }
-    first = (
-        min(numbers, default=1) if in_cpp else 1
-    )  # there it goes on from the forward to the backward graph
+    first = min(numbers, default=1) if goes_on else 1
     for expected, number in enumerate(sorted(numbers), first):
         if number != expected:
             yield numbers[number], f"the launch with debug handle {expected} is missing"
