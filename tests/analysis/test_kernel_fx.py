@@ -85,6 +85,10 @@ def test_no_pair_of_the_corpus_is_missing_and_no_pages_contradict_each_other(cor
     assert wrong == []
 
 
+IN_PLACE = ("wait_tensor", "all_reduce", "all_reduce_", "all_reduce_coalesced_", "broadcast")
+"""What returns the memory that it is passed."""
+
+
 def contradictions(graph: CompiledGraph, linked: Links) -> Iterator[str]:
     """Yield where two answers about the same node differ."""
     fx = {node.name: node for node in graph.fx.nodes} if graph.fx else {}
@@ -92,7 +96,7 @@ def contradictions(graph: CompiledGraph, linked: Links) -> Iterator[str]:
     def handed_on(name: str) -> set[str]:
         """What `name` is a view or an item of, itself included."""
         names = {name}
-        while name in fx and operator(fx[name].target).name in VIEWS and fx[name].inputs:
+        while name in fx and operator(fx[name].target).name in {*VIEWS, *IN_PLACE} and fx[name].inputs:
             name = fx[name].inputs[0]
             names.add(name)
         return names

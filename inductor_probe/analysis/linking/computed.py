@@ -13,7 +13,7 @@ from typing import NamedTuple
 from inductor_probe.analysis.graph import GraphIndex, NodeIndex, index_of
 from inductor_probe.analysis.linking.fx_index import Cone, FxIndex, Shape, buffer_shapes
 from inductor_probe.analysis.linking.fx_ops import VIEWS
-from inductor_probe.analysis.linking.provenance import KernelNodes, proved_values
+from inductor_probe.analysis.linking.provenance import KernelNodes, may_run, proved_values, without_waits
 from inductor_probe.analysis.linking.steps import NodeStep, is_nop
 from inductor_probe.analysis.linking.values import Path, Value, Values, may_compute
 from inductor_probe.analysis.operators import operator
@@ -63,10 +63,10 @@ def link_fx(
         within = kernels.of(run.step)
         path = values.follow(leaf, run.kernel, None if within is None else frozenset(within))
         computed = _by_data(leaf, fx, values, path, None if within is None else frozenset(within))
-        recorded = [
+        named = [
             name for buffer in leaf.outputs if buffer.name in origins for name in origins[buffer.name].origins
         ]
-        if recorded:
+        if recorded := without_waits(named, run.kernel or "", fx.nodes):
             computed = Computed(fx.sorted(set(recorded)), (RECORDED,), flow=computed.flow)
         elif within and (len(within) == 1 or (run.step and len(kernels.members.get(run.step, ())) == 1)):
             names = fx.sorted({*within, *computed.fx})
@@ -97,6 +97,7 @@ def _by_data(
     if path.continues or is_nop(leaf) or not ways:  # only the last of the path is certainly computed here
         exact = [value.exact for value in written]
         last = {name if name in within else fx.result(name) for name in exact if name is not None}
+        last = {name for name in last if may_run(leaf.kernel or "", fx.nodes[name].target)}
         if last and None not in exact and not fx.roots.intersection(last):
             if not is_nop(leaf):
                 possible.update(*(fx.before(name, within) for name in last))
@@ -119,11 +120,12 @@ def _names(cone: Cone, leaf: SchedulerNode, fx: FxIndex, within: Set[str] | None
 
     What torch does not list for the kernel is among them only where the path is `complete`, and no view.
     """
-    results = {fx.result(name) for name in cone.nodes}
+    kernel = leaf.kernel or ""
+    results = {name for name in map(fx.result, cone.nodes) if may_run(kernel, fx.nodes[name].target)}
     if within is None:
         if leaf.body is not None:
             return results
-        called = operator(leaf.kernel or "").name  # it is passed other views, and does not compute them
+        called = operator(kernel).name  # it is passed other views, and does not compute them
         return {name for name in results if fx.op[name] not in VIEWS or fx.op[name] == called}
     listed = results.union(cone.nodes).intersection(within)
     if complete and leaf.body is not None:

@@ -10,13 +10,18 @@ from inductor_probe.analysis.graph import buffer_in, index_of
 from inductor_probe.analysis.linking.fx_index import FxIndex, Shape
 from inductor_probe.analysis.linking.fx_ops import VIEWS
 from inductor_probe.analysis.linking.steps import ITEM_OF_CALL, NodeStep, Step
+from inductor_probe.analysis.operators import operator
 from inductor_probe.model.code import ExternCall, Launch, OutputCode
 from inductor_probe.model.debug_dir import CompiledGraph
+from inductor_probe.model.fx import FxNode
 from inductor_probe.model.ir import SchedulerNode
 from inductor_probe.model.manifest import BufferOrigin
 from inductor_probe.model.proof import KERNEL_COMMENT, RECORDED, Proof, read
 
 _RETURNED = read("returned-position")
+_C10D = "_c10d_functional"
+_WAIT = "wait_tensor"
+_IN_PLACE = 4  # the wait, an item of several results, the collective in place, what filled its buffer
 
 
 def of_subgraph(origin: BufferOrigin, subgraph: str | None, fx: Container[str]) -> BufferOrigin:
@@ -36,6 +41,38 @@ def names_in(names: tuple[str, ...], subgraph: str | None, fx: Container[str]) -
     if subgraph is None:
         return names
     return tuple(own if (own := f"{subgraph}_{name}") in fx else name for name in names)
+
+
+def without_waits(names: Iterable[str], kernel: str, fx: Mapping[str, FxNode]) -> tuple[str, ...]:
+    """Return what torch lists for a `kernel`, with what was waited for in place of the wait.
+
+    `wait_tensor` returns the buffer that it waits for, and `GraphLowering.run_node` makes it the origin of
+    the call that filled that buffer: of an all_gather, or of the addmm whose result is reduced in place.
+    """
+    called = operator(kernel).name.removesuffix("_")
+    listed = dict.fromkeys(_waited_for(name, called, fx) for name in names)
+    return tuple(name for name in listed if name not in fx or may_run(kernel, fx[name].target))
+
+
+def may_run(kernel: str, target: str) -> bool:
+    """Return whether a kernel or library call may run an operator: a collective has a call to itself."""
+    wanted = operator(target)
+    return wanted.namespace != _C10D or operator(kernel).name.removesuffix("_") == wanted.name.removesuffix(
+        "_"
+    )
+
+
+def _waited_for(name: str, called: str, fx: Mapping[str, FxNode]) -> str:
+    node = fx.get(name)
+    if node is None or called == _WAIT or operator(node.target).name != _WAIT:
+        return name
+    for _ in range(_IN_PLACE):
+        node = fx.get(node.inputs[0]) if node.inputs else None
+        if node is None:
+            break
+        if operator(node.target).name.removesuffix("_") == called:
+            return node.name
+    return name
 
 
 class KernelNodes:
@@ -69,7 +106,7 @@ class KernelNodes:
         return self._named(step, listed) if step is not None and listed else None
 
     def _named(self, step: Step, names: tuple[str, ...]) -> tuple[str, ...]:
-        return names_in(names, step.subgraph, self._fx)
+        return without_waits(names_in(names, step.subgraph, self._fx), step.name, self._fx)
 
     def _listed(self, step: Step) -> tuple[str, ...] | None:
         if self._provenance is not None:
