@@ -362,10 +362,12 @@ class Graph(GraphOnDisk, Session):
     def rewrites(self) -> RewriteRows:
         """Return the rewrites that make variants, each with the kernels and buffers that it applies to."""
         from inductor_probe.api.rows import RewriteRows
+        from inductor_probe.bench_file.python_form import code_as_python
+        from inductor_probe.reader.debug_dir import texts_of
         from inductor_probe.variants.registry import applicable
 
-        path = self.path / "output_code.py"
-        return RewriteRows(applicable(read_text(path), str(path)))
+        code, path, _ = code_as_python(texts_of(self.generated), self.path, self.inputs)
+        return RewriteRows(applicable(code, str(path)))
 
     def write_bench_file(
         self, *, variants: Sequence[tuple[str, str | None]] = (), rewrites: Sequence[str] = ()
@@ -382,15 +384,12 @@ class Graph(GraphOnDisk, Session):
         """
         from inductor_probe.analysis.input_bounds import input_bounds
         from inductor_probe.api.bench import WrittenBenchFile
-        from inductor_probe.api.trust import need_python_wrapper, refuse_archive
+        from inductor_probe.api.trust import refuse_archive
         from inductor_probe.bench_file.bench_file import write_bench_file
 
-        need_python_wrapper(self)
         refuse_archive(self)
-        bounds = input_bounds(self.generated)
-        written = write_bench_file(
-            self.path, self.inputs, variants, rewrites, bounds=bounds, constants=self.constants
-        )
+        known, bounds = self.constants, input_bounds(self.generated)
+        written = write_bench_file(self.path, self.inputs, variants, rewrites, bounds=bounds, constants=known)
         return WrittenBenchFile(*(getattr(written, field.name) for field in fields(written)))
 
     def bench_kernel(

@@ -30,22 +30,6 @@ def source_to_run(graph: GraphOnDisk, settings: BenchSettings, *, trust: bool) -
     return source
 
 
-def need_python_wrapper(graph: GraphOnDisk) -> None:
-    """Refuse where a bench file is asked for of a graph whose wrapper is in C++.
-
-    Raises:
-        ProbeError: it is.
-    """
-    code = graph.generated.code
-    if code is not None and code.language == "cpp":
-        where = code.span.path if code.span else graph.path
-        raise ProbeError(
-            f"{where}: the wrapper is C++ (cpp_wrapper or AOTInductor); bench files are made from Python",
-            "probe export-cpp KERNEL makes a program that times a C++ kernel; or dump torch.compile of the "
-            "same function without cpp_wrapper, and bench that: its kernels are generated alike",
-        )
-
-
 def require_trust(
     graph: GraphOnDisk,
     *,
@@ -72,7 +56,6 @@ def require_trust(
     from inductor_probe.report.words.runs import refusal
     from inductor_probe.store.made_here import graph_texts, made_here, other_writers
 
-    need_python_wrapper(graph)
     refuse_archive(graph)
     _refuse_simulated(graph)
     source = existing_bench_file(graph.path)
@@ -177,7 +160,11 @@ def refuse_archive(graph: GraphOnDisk) -> None:
     unpacks = [["mkdir", "-p", folder], ["tar", "-xf", str(archive), "-C", folder]]
     if archive.suffix.lower() == ".zip":
         unpacks = [["python", "-m", "zipfile", "-e", str(archive), folder]]
-    commands = [*unpacks, ["probe", "bench-kernel", str(Path(folder, inside))]]
+    bench = ["probe", "bench-kernel", str(Path(folder, inside))]
+    if archive.suffix.lower() == ".pt2":  # what is needed of a package is what was read of it
+        code = graph.path / "output_code.cpp"
+        unpacks, bench = [["mkdir", "-p", folder], ["cp", str(code), folder]], [*bench[:2], folder, "--trust"]
+    commands = [*unpacks, bench]
     raise ProbeError(
         f"{graph.name} is in {archive}: a bench file, and your edits in it, would not be kept there",
         " && ".join(map(shlex.join, commands)),

@@ -23,7 +23,8 @@ from inductor_probe.report.pages.whatif import whatif_page, whatif_sentence
 from inductor_probe.report.shown import Shown
 from inductor_probe.report.words.flips import flip_texts
 
-_CODE, _RUNNABLE, _READABLE = "output_code.py", "fx_graph_runnable.py", "fx_graph_readable.py"
+_CODES = ("output_code.py", "output_code.cpp")
+_RUNNABLE, _READABLE = "fx_graph_runnable.py", "fx_graph_readable.py"
 _NAME = "output_code_bench.whatif_{}.py"
 _OF_INPUTS = ("size", "stride", "dtype", "device", "offset", "position")
 """Facts of an input that decide whether one graph can take the input of the other."""
@@ -186,39 +187,42 @@ def _timed(
     from inductor_probe.analysis.input_bounds import input_bounds
     from inductor_probe.bench.session import run_bench_file
     from inductor_probe.bench_file.bench_file import seal
+    from inductor_probe.bench_file.python_form import code_as_python
     from inductor_probe.bench_file.source import bench_source
     from inductor_probe.bench_file.two_codes import bench_of_two
     from inductor_probe.files import write_whole
 
     texts_a, texts_b = texts_to_run(a, trust=trust), texts_to_run(b, trust=trust)
-    code_a, code_b = texts_a[_CODE] or "", texts_b[_CODE] or ""
+    code_a, path_a, of_cpp = code_as_python(texts_a, a.path, a.inputs)
+    code_b, path_b, _ = code_as_python(texts_b, b.path, b.inputs)
     made = bench_source(
         code_a,
         texts_a[_RUNNABLE],
         a.name,
         a.inputs,
-        a.path / _CODE,
+        path_a,
         bounds=input_bounds(a.generated),
         readable=texts_a[_READABLE],
         constants=a.constants,
+        of_cpp=of_cpp,
     )
     partners = dict(_partners(a, b, diff))
-    both = bench_of_two(made, code_b, partners, runnable=texts_b[_RUNNABLE], path=b.path / _CODE)
+    both = bench_of_two(made, code_b, partners, runnable=texts_b[_RUNNABLE], path=path_b)
     source = seal(both, both)
     paths = (a.path / _NAME.format(number) for number in count(1))
     path = next(path for path in paths if not path.exists() and not path.with_suffix(".json").exists())
     write_whole(path, source)
     result = run_bench_file(path, settings, (), progress, source=source)
     ran = tuple(
-        (graph.path / _CODE, hashlib.sha256(code.encode()).hexdigest())
-        for graph, code in ((a, code_a), (b, code_b))
+        (path, hashlib.sha256((texts[path.name] or "").encode()).hexdigest())
+        for path, texts in ((path_a, texts_a), (path_b, texts_b))
     )
     return GraphWhatIf(diff, result, file=path, ran=ran)
 
 
 def why_not_timed(a: GraphOnDisk, b: GraphOnDisk, diff: GraphDiff) -> GraphWhatIf | None:
     """Return the answer for two graphs that are not timed; None for those that are."""
-    if not all((graph.path / _CODE).exists() for graph in (a, b)):
+    if not all(any((graph.path / name).exists() for name in _CODES) for graph in (a, b)):
         return GraphWhatIf(diff, not_timed="no-code")
     if diff.equal and not any(match.code for match in diff.kernels) and _compiled_alike(a, b):
         return GraphWhatIf(diff, not_timed="same-code")

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from inductor_probe.bench_file.python_form import CPP_CODE, PYTHON_CODE, code_as_python
 from inductor_probe.bench_file.sections import cut
 from inductor_probe.bench_file.source import bench_source, is_complete
 from inductor_probe.errors import NotFoundError, ProbeError, UnreadableError
@@ -65,16 +66,17 @@ def write_bench_file(
         UnreadableError: a file of the graph, or the edited bench file, is not Python text in UTF-8.
         ProbeError: a variant cannot be made, or the folder cannot be written; nothing was changed.
     """
-    code = graph_dir / "output_code.py"
-    if not code.exists():
+    codes = [path for name in (PYTHON_CODE, CPP_CODE) if (path := graph_dir / name).exists()]
+    if not codes:
         raise NotFoundError(
             f"{graph_dir} has no output_code.py, so there is nothing to make a bench file from",
             "the compile may have failed before it was written; dump the script again",
         )
-    paths = [code, *(path for name in _GRAPHS if (path := graph_dir / name).exists())]
+    paths = [codes[0], *(path for name in _GRAPHS if (path := graph_dir / name).exists())]
     texts = {path.name: read_text(path) for path in paths}
     fresh = _fresh(graph_dir, texts, facts, bounds, constants)
-    target, kernels = graph_dir / BENCH_NAME, cut(texts[code.name], code).names
+    code, path, _ = code_as_python(texts, graph_dir, facts)
+    target, kernels = graph_dir / BENCH_NAME, cut(code, path).names
     state: _State
     reread = False
     for _ in range(_TRIES):
@@ -160,17 +162,17 @@ def _fresh(
     constants: Sequence[ConstantFact] | None,
 ) -> str:
     runnable, readable = (texts.get(name) for name in _GRAPHS)
-    code = graph_dir / "output_code.py"
-    text = texts.get(code.name) or ""
+    code, path, of_cpp = code_as_python(texts, graph_dir, facts)
     return bench_source(
-        text,
+        code,
         runnable,
         graph_dir.name,
         facts,
-        code,
+        path,
         bounds=bounds,
         readable=readable,
         constants=constants,
+        of_cpp=of_cpp,
     )
 
 

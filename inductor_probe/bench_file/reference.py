@@ -26,6 +26,10 @@ _STATE = re.compile(
 )
 _USED = re.compile(r"\bself\.(\w+)")
 _INIT = m.FunctionDef(name=m.Name("__init__"))
+# torch.export keeps the tree of its inputs: their names stand in the first line.
+_TREE = re.compile(r"def forward\(self.*\):\n +(?P<names>[\w, ]*?),? = fx_pytree\.tree_flatten_spec\(.*\)\n")
+# ... and modules inside it, of which fx writes `self.fc = Module()` and nothing of what is in them.
+_MODULE = re.compile(r" +self\.(?P<name>\w+) = Module\(\)\n")
 _BLANK_LINES = re.compile(r"\n(?:[ \t]*\n)+")
 
 _CLASS = re.compile(r"(?P<indent> *)class (?P<name>\S+)\(torch\.nn\.Module\):")
@@ -61,6 +65,7 @@ def reference_source(
     try:
         # What follows the module is no Python where the graph has no inputs: `load_args` has no body then.
         text, submodules = _with_submodules(_LOAD_ARGS.split(runnable)[0], readable)
+        text = _without_trees(text, constants)
         module = parse(text, "fx_graph_runnable.py")
     except UnreadableError as error:
         return ReferenceSource(None, error.message)
@@ -107,6 +112,30 @@ def _with_constants(repro: cst.ClassDef, constants: Constants) -> cst.ClassDef:
             lines.append(line)
     made = init.with_deep_changes(cst.ensure_type(init, cst.FunctionDef).body, body=lines)
     return cst.ensure_type(repro.deep_replace(init, made), cst.ClassDef)
+
+
+def _without_trees(repro: str, constants: Constants) -> str:
+    """Return the text of a module of torch.export with plain inputs, and state that has names without dots.
+
+    `fc_weight = self.fc.weight` becomes `fc_weight = self.fc_weight`, which is the constant of that name.
+    """
+    repro = _TREE.sub(lambda match: f"def forward(self, {match['names']}):\n", repro)
+    modules = {match["name"] for match in _MODULE.finditer(repro)}
+    if not modules:
+        return repro
+    dotted = re.compile(rf"\bself\.(?P<path>(?:{'|'.join(map(re.escape, sorted(modules)))})(?:\.\w+)+)\b")
+    flat = {match["path"]: re.sub(r"\W", "_", match["path"]) for match in dotted.finditer(repro)}
+    known = {
+        name: constants.attributes.get(path) or constants.attributes.get(name) for path, name in flat.items()
+    }
+    lines = [
+        f"        self.register_buffer({name!r}, {constant or 'torch.randn(0)'})\n"
+        for name, constant in known.items()
+    ]
+    repro = dotted.sub(lambda match: f"self.{flat[match['path']]}", repro)
+    first = _MODULE.search(repro)
+    repro = f"{repro[: first.start()]}{''.join(lines)}{repro[first.start() :]}" if first else repro
+    return _MODULE.sub("", repro)
 
 
 def _with_submodules(repro: str, readable: str | None) -> tuple[str, list[str]]:

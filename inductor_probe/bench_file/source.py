@@ -17,7 +17,7 @@ from inductor_probe.bench_file.constants import Constants, graph_constants
 from inductor_probe.bench_file.inputs import make_inputs_source
 from inductor_probe.bench_file.reference import ReferenceSource, reference_source
 from inductor_probe.bench_file.sections import Sections, Statement, cut, defined, kernel_name
-from inductor_probe.harness import CORE, HEAD, ONLY_ON_GPU, ORDERS
+from inductor_probe.harness import CORE, HEAD, ONLY_ON_GPU, ORDERS, STAND_INS
 from inductor_probe.harness.options import LAST_LINE
 from inductor_probe.model.layouts import InputBound
 from inductor_probe.model.manifest import ConstantFact, InputFact
@@ -28,9 +28,10 @@ from inductor_probe.variants.code import renamed
 _GONE = "\0"
 _BLANK_LINES = re.compile(r"\n\n\n+")
 _FOR_OUR_TOOLS = re.compile(r"  # (?:noqa|type: ignore)\b[^\n]*")
+_CODE_FILES = {False: "output_code.py", True: "a wrapper in C++, whose `call` is put as Python here,"}
 _DOC = '''"""Bench file of {graph}: check and time its kernels, and edited copies of them.
 
-Made from output_code.py{by}; needs torch{triton} only.
+Made from {code}{by}; needs torch{triton} only.
 
     python output_code_bench.py             check every copy, time the right ones (--help: options)
     probe bench-kernel {graph}
@@ -39,6 +40,10 @@ Each kernel stands here as dumped, with a copy NAME_v2 below it; call_v2 is the 
 copies. Edit a _v2 and run this file: a copy that computes anything else is shown where it is wrong, and
 not timed. More copies (NAME_v3) are found by their names. Leave the rest: it is what they are compared to.
 """'''
+_STOOD_IN = (
+    "the wrapper in C++ runs an operator by number, and the dump does not hold its arguments: "
+    "what it returns is random here"
+)
 _RULE = "# " + "-" * 98
 _WIDTH = 96
 _CORE_TITLE = "The core of inductor_probe's harness: nothing below depends on the graph"
@@ -54,6 +59,7 @@ def bench_source(
     bounds: Sequence[InputBound] | None = None,
     readable: str | None = None,
     constants: Sequence[ConstantFact] | None = None,
+    of_cpp: bool = False,
 ) -> str:
     """Return the bench file of a graph.
 
@@ -65,6 +71,7 @@ def bench_source(
         bounds: which values its inputs may take; None where nobody looked for it.
         readable: text of `fx_graph_readable.py`, for graphs with modules inside; None when there is none.
         constants: what the dump keeps of them; None in a dump from before it did.
+        of_cpp: `output_code` is made of a wrapper in C++: see `code_as_python`.
 
     Raises:
         UnreadableError: `output_code` is not a whole `output_code.py`.
@@ -73,6 +80,8 @@ def bench_source(
     sections = cut(output_code, path)
     made = graph_constants(sections.tail, _code(sections.wrapper), sections.names, constants, bounds)
     reference = reference_source(runnable, readable, made)
+    if of_cpp and f"{STAND_INS}(" in _code(sections.wrapper):
+        reference = ReferenceSource(None, _STOOD_IN)
     version = torch_version(runnable or "")
     dumped = _code(sections.imports)
     settings = compile_settings(parse_output_code(output_code, Path(path)), runnable)
@@ -84,9 +93,12 @@ def bench_source(
     pasted = core(gpu="'cuda" in output_code)
     torch_imports = [line for line in pasted.torch_imports if line not in dumped.splitlines()]
     parts = [
-        _DOC.format(graph=title, by=f" of torch {version}" if version else "", triton=triton),
+        _DOC.format(
+            graph=title, code=_CODE_FILES[of_cpp], by=f" of torch {version}" if version else "", triton=triton
+        ),
         "\n".join(["from __future__ import annotations\n", *pasted.imports, "\n"])
-        + _head(graph, sections.names, sizes, reference),
+        + _head(graph, sections.names, sizes, reference)
+        + ("\nWRAPPER_IN_CPP = True" if of_cpp else ""),
         "\n".join([pasted.options, "", _START + (_CONSTANTS if made.source else ""), *torch_imports]),
         _titled("As output_code.py has it: imports and names", dumped),
         *([_titled("How the C++ below has to be compiled", settings)] if settings else []),
@@ -187,8 +199,8 @@ def core(gpu: bool) -> Core:
     """
     names: dict[str, set[str]] = {"sys": set(), "pathlib": {"Path"}}
     left_out = () if gpu else ONLY_ON_GPU
-    options = [_pasted(stem, names) for stem in HEAD]
-    code = [_pasted(stem, names) for stem in CORE if stem not in left_out]
+    options = [pasted(stem, names) for stem in HEAD]
+    code = [pasted(stem, names) for stem in CORE if stem not in left_out]
     lines = [
         f"from {module} import {', '.join(sorted(imported, key=str.swapcase))}"
         if imported
@@ -199,12 +211,12 @@ def core(gpu: bool) -> Core:
     of_torch = [line for line in lines if line.split(maxsplit=2)[1].startswith("torch")]
     others = [line for line in lines if line not in of_torch]
     return Core(
-        tuple(others), tuple(of_torch), "\n\n".join(options), "\n\n".join(code), _pasted(ORDERS, names)
+        tuple(others), tuple(of_torch), "\n\n".join(options), "\n\n".join(code), pasted(ORDERS, names)
     )
 
 
-def _pasted(stem: str, names: dict[str, set[str]]) -> str:
-    """Return the code of a module of the harness; what it imports from elsewhere is added to `names`."""
+def pasted(stem: str, names: dict[str, set[str]]) -> str:
+    """Return a module of the harness as bench files have it; what it imports goes to `names`."""
     path = Path(inductor_probe.harness.__file__).with_name(f"{stem}.py")
     text, end = path.read_text(encoding="utf-8"), 0
     tree = ast.parse(text)

@@ -46,6 +46,7 @@ def install(events: EventLog, options: ChildOptions) -> None:
             module, "ConstantFolder.run_node", recorder.around_folding
         ),
         "torch._inductor.output_code": lambda module: _see_first_calls(module, recorder),
+        "torch._inductor.codecache": lambda module: _see_ahead_of_time(module, recorder),
         "torch._inductor.select_algorithm": recorder.keep_choices,
     }
     for tuner in TUNERS:
@@ -142,6 +143,22 @@ def _see_first_calls(output_code: Any, recorder: Recorder) -> None:
 
     wrap(output_code, "CompiledFxGraph.__init__", _then(expect_call))
     wrap(output_code, "CompiledFxGraph.__call__", around_call)
+
+
+def _see_ahead_of_time(codecache: Any, recorder: Recorder) -> None:
+    """See what AOTInductor compiles, which nobody calls here."""
+    signature = inspect.signature(codecache.AotCodeCompiler.compile)
+    if "graph" not in signature.parameters:
+        raise TypeError("AotCodeCompiler.compile takes no graph")
+
+    def around(compile_graph: Callable[..., Any]) -> Callable[..., Any]:
+        def record_and_compile(cls: Any, graph: Any, *args: Any, **kwargs: Any) -> Any:
+            recorder.compiled_ahead(graph)
+            return compile_graph(cls, graph, *args, **kwargs)
+
+        return record_and_compile
+
+    wrap(codecache, "AotCodeCompiler.compile", around)
 
 
 def _then(record: Callable[..., None]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

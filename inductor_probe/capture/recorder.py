@@ -142,6 +142,15 @@ class Recorder:
         self._constants.add_constants(path, graph.constants)
         self.events.write("constants", path=path, constants=self._constants.facts(path))
 
+    @_never_fails
+    def compiled_ahead(self, graph: Any) -> None:
+        """Record the constants and example inputs of a graph that AOTInductor compiles: nobody calls it."""
+        if path := _debug_folder():
+            self.keep_constants(path, graph)
+            pairs = zip(graph.graph_input_names, graph.example_inputs, strict=False)
+            facts = [fact for name, value in pairs if (fact := _example_fact(name, value)) is not None]
+            self.events.write("inputs", path=path, inputs=facts)
+
     def called(self, compiled: Any, inputs: Sequence[Any]) -> None:
         """Record the inputs of a first call. Later calls cost a look into a dict."""
         pending = compiled.__dict__.pop(_PENDING, None)
@@ -255,6 +264,37 @@ def input_fact(name: str, value: Any, save_to: Path | None) -> dict[str, Any] | 
         if save_to is not None:
             fact["saved"] = _save_storage(value, save_to / INPUTS_DIR / f"{name}.bin")
     return fact
+
+
+def _example_fact(name: str, value: Any) -> dict[str, Any] | None:
+    """Return what `InputFact` holds of an example, which may be a fake tensor; None where that is unknown."""
+    import torch
+
+    if isinstance(value, (int, torch.SymInt)):
+        number = _hint(value)
+        return None if number is None else {"name": name, "kind": "symint", "value": number}
+    if not isinstance(value, torch.Tensor) or value.layout is not torch.strided:
+        return None
+    size, stride = ([_hint(dim) for dim in dims] for dims in (value.shape, value.stride()))
+    if None in (*size, *stride):
+        return None
+    return {
+        "name": name,
+        "kind": "tensor",
+        "size": size,
+        "stride": stride,
+        "offset": _hint(value.storage_offset()) or 0,
+        "dtype": str(value.dtype).removeprefix("torch."),
+        "device": str(value.device),
+    }
+
+
+def _hint(number: Any) -> int | None:
+    """Return what a size was in the example; None of one that only the data decides."""
+    if isinstance(number, int):
+        return number
+    hint = number.node.hint
+    return None if hint is None else int(hint)
 
 
 def _extremes(tensor: Any) -> dict[str, int]:

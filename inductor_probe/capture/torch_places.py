@@ -55,6 +55,7 @@ _HEURISTICS = "torch._inductor.choices"
 _LOWERING = "torch._inductor.lowering"
 _DEBUG = "torch._inductor.debug"
 _OUTPUT_CODE = "torch._inductor.output_code"
+_CODECACHE = "torch._inductor.codecache"
 _FOLDING = "torch._inductor.constant_folding"
 _CHOICES = "torch._inductor.select_algorithm"
 _TRACING = "torch.fx.experimental.proxy_tensor"
@@ -99,6 +100,7 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace(_DEBUG, "DebugContext.fopen", "where the IR of a subgraph goes", (RECORD,)),
     TorchPlace(_OUTPUT_CODE, "CompiledFxGraph.__init__", "names of a graph's inputs", (RECORD,)),
     TorchPlace(_OUTPUT_CODE, "CompiledFxGraph.__call__", "a graph's real inputs", (RECORD,)),
+    TorchPlace(_CODECACHE, "AotCodeCompiler.compile", "inputs of what AOTInductor compiles", (RECORD,)),
     TorchPlace(_CHOICES, "add_feedback_saver", "autotuning choices with times", (RECORD,)),
     TorchPlace(
         "torch.distributed.distributed_c10d", "init_process_group", "which rank a process is", (RECORD,)

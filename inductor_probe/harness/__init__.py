@@ -23,3 +23,7 @@ ONLY_ON_GPU = ("events",)
 """Pasted into bench files of graphs on a GPU only: nothing calls what is in them elsewhere."""
 ORDERS = "orders"
 """Pasted above `make_inputs`, where the inputs of a graph have values in an order."""
+SHIMS = "shims"
+"""Pasted above the kernels of a wrapper in C++ that calls libraries."""
+STAND_INS = "stand_ins"
+"""The function of it that stands in for operators which cannot be called."""

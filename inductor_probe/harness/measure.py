@@ -384,6 +384,8 @@ def pairs_of(  # noqa: PLR0917 - what is known of the graph
     if missing and not options.kernel:
         listener.warn(remark("call-not-timed", kernels=", ".join(missing)))
     elif not options.kernel:
+        if bench.namespace.get("WRAPPER_IN_CPP"):
+            listener.warn(remark("wrapper-as-python"))
         if bench.aten_graph is None:
             listener.warn(remark("eager-not-timed", reason=bench.no_reference))
         pairs += call_pairs(bench, inputs, variants)

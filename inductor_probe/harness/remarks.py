@@ -74,6 +74,8 @@ SENTENCES = {  # by the type of the subject, a sentence for each code
         "constants-remade": "constants have random values, as the dump does not hold the real ones: {names}",
         "call-not-timed": "the whole call is not timed: constants of {kernels} cannot be had",
         "eager-not-timed": "eager is not timed: {reason}",
+        "wrapper-as-python": "the wrapper is C++: kernels are timed as they are there, call as the same "
+        "steps in Python",
         "reference-fails": "the graph does not run eagerly: {error}",
         "float64-fails": NOT_FLOAT64 + "{error}",
         "float64-differs": NOT_FLOAT64 + "the graph computes something else in it",

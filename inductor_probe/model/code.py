@@ -353,6 +353,17 @@ class SizeSymbol:
 
 
 @dataclass(frozen=True, slots=True)
+class Branch:
+    """Where a wrapper in C++ branches: `while (1) {`, `if (!name) break;`, `if (name) {`, `} else {`, `}`."""
+
+    kind: Literal["while", "break", "if", "else", "end"]
+    condition: str = ""
+
+
+WrapperStep: TypeAlias = Allocation | Launch | ExternCall | SizeSymbol | Branch
+
+
+@dataclass(frozen=True, slots=True)
 class WrapperFunction:
     """A function of the wrapper beside its entry: a subgraph (a branch of a conditional, the body of a loop),
     or a partition, which is a piece of the graph itself.
@@ -384,6 +395,7 @@ class OutputCode:
         returns: texts of the returned values in order. symbols: sizes that the wrapper names, in order.
         functions: functions of the wrapper beside its entry: partitions, branches of conditionals, bodies
             of loops, in order. What they launch and allocate is listed with the rest.
+        steps: of a wrapper in C++, what it does, in order.
     """
 
     entry: str | None
@@ -399,6 +411,7 @@ class OutputCode:
     added: tuple[Span, ...] = ()
     span: Span | None = None
     language: Literal["python", "cpp"] = "python"
+    steps: tuple[WrapperStep, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def subgraphs(self) -> tuple[WrapperFunction, ...]:

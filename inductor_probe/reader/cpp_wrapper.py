@@ -21,10 +21,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Literal
 
 from inductor_probe.backends.brackets import split_arguments
 from inductor_probe.model.code import (
     Allocation,
+    Branch,
     ExternCall,
     Kernel,
     KernelComment,
@@ -32,18 +34,29 @@ from inductor_probe.model.code import (
     OutputCode,
     SizeSymbol,
     WrapperFunction,
+    WrapperStep,
 )
 from inductor_probe.model.ir import BufferLayout, Dim, as_dim
 from inductor_probe.model.span import MOST_PROBLEMS, Problem, Span
 from inductor_probe.reader.cpp_kernels import cpp_kernels, launchers, quoted_triton_kernels
 from inductor_probe.reader.cpp_statements import FORMS, PLUMBING, SILENT, statements
+from inductor_probe.reader.cpp_values import (
+    braced_dims,
+    declared_constants,
+    device_of,
+    dtype_of,
+    expected_inputs,
+    is_balanced,
+    tuple_text,
+    view_parts,
+    without_suffixes,
+)
 from inductor_probe.reader.kernel_comments import kernel_comment
 from inductor_probe.reader.values import shorten
 
 _FOLDING = re.compile(r"void AOTInductorModel::_const_run_impl\(")
 """Folds constants when a package is loaded: `aot_inductor.use_runtime_constant_folding`."""
 _ENTRY = re.compile(r"void (?P<name>inductor_entry_impl|AOTInductorModel::run_impl)\(")
-_SUFFIX = re.compile(r"(?<![\w.])(\d+)U?L{1,2}\b")
 _DATA = re.compile(r"\((?:const )?[\w:]+ ?\*\)\((?P<value>.+)\.data_ptr\(\)\)")
 _VIEW = re.compile(r"(?:\w*reinterpret_tensor\w*)\((?P<arguments>.*)\)")
 _WRAPPED = re.compile(
@@ -52,11 +65,6 @@ _WRAPPED = re.compile(
     r"|copy_arrayref_tensor_to_tensor|ConstantHandle|convert_arrayref_tensor_to_tensor)\((?P<value>.*)\)"
 )
 _ARRAY = re.compile(r"std::array ?\{(?P<items>.*)\}\.(?:c?begin|data)\(\)")
-_DTYPE = re.compile(r"(?:cached|aoti)_torch_dtype_(?P<name>\w+?)(?:\(\))?")
-_DEVICE = re.compile(r"(?:cached|aoti)_torch_device_type_(?P<name>\w+?)(?:\(\))?")
-_DEVICE_TYPES = {"0": "cpu", "1": "cuda", "12": "xpu", "13": "mps"}
-"""`DeviceType` in torch/headeronly/core/DeviceType.h."""
-
 PROXY_CALL = "aoti_torch_proxy_executor_call_function"
 """Runs an operator for which the C interface has no function: custom ones, most of all."""
 _UNINITIALIZED = "aoti_torch_new_uninitialized_tensor"
@@ -64,17 +72,10 @@ _FROM_POOL = "aoti_torch__alloc_from_pool"
 _ASSIGN = "aoti_torch_assign_tensors_out"
 _EMPTY = re.compile(r"aoti_torch_empty_strided(?:_pinned)?")
 _DISPATCHER = "aoti_torch_call_dispatcher"
+_IF = re.compile(r"if \((?:(?P<negated>!)(?=.*break;))?(?P<condition>\w+)\) ?(?:\{|break;)")
 _MODEL = re.compile(r"AOTInductorModelBase\(\d+,\s*(?P<outputs>\d+),")
 _SUBGRAPH = re.compile(r"\s*// subgraph: (?P<name>\w+)")
-_CONSTANT = re.compile(r"\s*constants_info_\[(?P<place>\d+)\]\.(?P<key>\w+) = (?P<value>.*);")
-_DIM_OF = r"(?P<name>\w+)_(?P<key>size|stride)\[(?P<place>\d+)\]"
-_EXPECTED_DIM = re.compile(rf"\s*if \((?P<dim>\d+) != {_DIM_OF}\) \{{")
 _OF_INPUT = re.compile(r"(\w+)_(size|stride)\[(\d+)\]")
-_TAKEN_DIM = re.compile(rf"\s*int64_t (?P<dim>[su]\d+) = {_DIM_OF};")
-_EXPECTED = re.compile(
-    r"\s*int32_t (?P<name>\w+)_expected_(?P<key>dtype|device_type) = "
-    r"(?:aoti_torch_dtype_(?P<dtype>\w+)\(\)|(?P<device>\d+));"
-)
 
 
 def parse_cpp_wrapper(
@@ -100,8 +101,8 @@ def parse_cpp_wrapper(
         **cpp_kernels(lines, path, first),
         **quoted_triton_kernels(lines, path, first),
     }
-    reader = _CppReader(path, lines, first, kernels, launchers(lines), _constants(lines), outputs)
-    reader.examples.update(_expected(lines))
+    reader = _CppReader(path, lines, first, kernels, launchers(lines), declared_constants(lines), outputs)
+    reader.examples.update(expected_inputs(lines))
     reader.examples.update(examples or {})
     return reader.read()
 
@@ -109,41 +110,6 @@ def parse_cpp_wrapper(
 def parse_cpp_file(text: str, path: Path) -> OutputCode:
     """Read `output_code.cpp`, which AOTInductor writes, or a `.wrapper.cpp` with its kernels behind it."""
     return parse_cpp_wrapper(text, path)
-
-
-def _constants(lines: Sequence[str]) -> dict[int, dict[str, str]]:
-    """Return what `AOTInductorModel::AOTInductorModel` says of each constant (codegen_model_constructor)."""
-    constants: dict[int, dict[str, str]] = {}
-    for line in lines:
-        if match := _CONSTANT.fullmatch(line):
-            constants.setdefault(int(match["place"]), {})[match["key"]] = match["value"]
-    return constants
-
-
-def _expected(lines: Sequence[str]) -> dict[str, BufferLayout]:
-    """Return the layouts of inputs that `check_input_0` asks for (gen_check); symbols are read from them."""
-    layouts: dict[str, BufferLayout] = {}
-    dims: dict[str, dict[str, dict[int, str]]] = {}
-    for line in lines:
-        if match := _EXPECTED_DIM.fullmatch(line) or _TAKEN_DIM.fullmatch(line):
-            of_input = dims.setdefault(match["name"], {}).setdefault(match["key"], {})
-            of_input[int(match["place"])] = match["dim"]
-            continue
-        if match := _EXPECTED.fullmatch(line):
-            layout = layouts.get(match["name"], BufferLayout("Input", None, None, None, None))
-            if match["dtype"]:
-                layouts[match["name"]] = replace(layout, dtype=match["dtype"])
-            else:
-                layouts[match["name"]] = replace(layout, device=_DEVICE_TYPES.get(match["device"]))
-    for name, layout in layouts.items():
-        size, stride = (dims.get(name, {}).get(key, {}) for key in ("size", "stride"))
-        if size and sorted(size) == sorted(stride) == [*range(len(size))]:  # else a symbolic one is not named
-            layouts[name] = replace(
-                layout,
-                size=tuple(as_dim(size[place]) for place in sorted(size)),
-                stride=tuple(as_dim(stride[place]) for place in sorted(stride)),
-            )
-    return layouts
 
 
 @dataclass(slots=True)
@@ -176,6 +142,9 @@ class _CppReader:
     handles: dict[str, BufferLayout | None] = field(default_factory=dict)
     commented: list[str] = field(default_factory=list)
     used: int = 0
+    sources: dict[str, str] = field(default_factory=dict)
+    steps: list[WrapperStep] = field(default_factory=list)
+    blocks: list[bool] = field(default_factory=list)
 
     def read(self) -> OutputCode:
         """Read the body of the function that runs the graph."""
@@ -223,6 +192,7 @@ class _CppReader:
             problems=tuple(self.problems),
             span=span,
             language="cpp",
+            steps=tuple(self.steps),
         )
 
     def _outputs(self) -> int:
@@ -290,8 +260,23 @@ class _CppReader:
             match = pattern.fullmatch(statement)
             if match and getattr(self, f"_{kind}")(match, span, number):
                 return
+        self._branch(statement)
         if not SILENT.fullmatch(statement):
             self.problems.append(Problem(f"unknown statement of the wrapper: {shorten(statement)}", span))
+
+    def _branch(self, statement: str) -> None:
+        """Follow blocks: those of loops and branches of the program are steps, other braces are none."""
+        match = _IF.fullmatch(statement)
+        scalar = match is not None and any(match["condition"] == symbol.name for symbol in self.symbols)
+        if match and scalar:
+            self.steps.append(Branch("break" if match["negated"] else "if", match["condition"]))
+        if statement == "while (1) {":
+            self.steps.append(Branch("while"))
+        if statement.startswith("}") and self.blocks and self.blocks.pop():
+            self.steps.append(Branch("else" if statement.endswith("{") else "end"))
+            self.blocks += [True] if statement.endswith("{") else []
+        elif statement.endswith("{"):
+            self.blocks.append(scalar or statement == "while (1) {")
 
     # One method for each kind of statement; False when it is not of that kind after all.
 
@@ -300,17 +285,17 @@ class _CppReader:
         return True
 
     def _symbol(self, match: re.Match[str], span: Span, number: int) -> bool:
-        value = _OF_INPUT.sub(r"\1.\2(\3)", _plain(match["value"]))
-        self.symbols.append(SizeSymbol(match["name"], value, span))
+        value = _OF_INPUT.sub(r"\1.\2(\3)", without_suffixes(match["value"]))
+        self._name_size(SizeSymbol(match["name"], value, span))
         return True
 
     def _constant(self, match: re.Match[str], span: Span, number: int) -> bool:
         facts = self.constants.get(int(match["place"]), {})
-        size, stride = (_braced(facts.get(key, "{}")) for key in ("shape", "stride"))
+        size, stride = (braced_dims(facts.get(key, "{}")) for key in ("shape", "stride"))
         layout = BufferLayout(
             "Constant",
-            _device(facts.get("device_type", "")),
-            _dtype(facts.get("dtype", "")),
+            device_of(facts.get("device_type", "")),
+            dtype_of(facts.get("dtype", "")),
             size,
             stride,
             extras=tuple(
@@ -323,7 +308,9 @@ class _CppReader:
 
     def _array(self, match: re.Match[str], span: Span, number: int) -> bool:
         items = "" if match["items"] == "nullptr" else match["items"]
-        self.arrays[match["name"]] = tuple(_plain(item) for item in split_arguments(items) if item.strip())
+        self.arrays[match["name"]] = tuple(
+            without_suffixes(item) for item in split_arguments(items) if item.strip()
+        )
         return True
 
     def _passed(self, match: re.Match[str], span: Span, number: int) -> bool:
@@ -340,7 +327,7 @@ class _CppReader:
 
     def _boxed_call(self, match: re.Match[str], span: Span, number: int) -> bool:
         args, self.dispatched = self.dispatched, ()
-        self.externs.append(ExternCall(self.schema, args, (), span, comment=self._comment(number)))
+        self._call_extern(ExternCall(self.schema, args, (), span, comment=self._comment(number)))
         return True
 
     def _alias(self, match: re.Match[str], span: Span, number: int) -> bool:
@@ -351,6 +338,7 @@ class _CppReader:
         if self.externs:  # what the operator returns stands where its arguments stood
             last = self.externs[-1]
             self.externs[-1] = replace(last, outputs=(*last.outputs, match["name"]))
+            self.steps[self.steps.index(last)] = self.externs[-1]
         self._allocate(Allocation(match["name"], "new", None, None, span))
         return True
 
@@ -359,7 +347,8 @@ class _CppReader:
         if value in self.handles:
             layout = self.handles[value]
             argument = any(name in function.inputs for function in self.functions)
-            self._allocate(Allocation(name, "argument" if argument else "new", layout, None, span))
+            kind: Literal["argument", "new"] = "argument" if argument else "new"
+            self._allocate(Allocation(name, kind, layout, self.sources.get(value), span))
             return True
         return self._named(name, value, span)
 
@@ -375,7 +364,7 @@ class _CppReader:
             self._allocate(Allocation(name, "view", replace(layout, device=device), pool, span))
             return True
         if text.startswith("reinterpret_tensor("):
-            of, size, stride, offset = _view_parts(text)
+            of, size, stride, offset = view_parts(text)
             base = self.allocations.get(of)
             known = base.layout if base else self.examples.get(of)
             layout = BufferLayout(
@@ -401,7 +390,16 @@ class _CppReader:
             return True
         return False
 
+    def _name_size(self, symbol: SizeSymbol) -> None:
+        self.symbols.append(symbol)
+        self.steps.append(symbol)
+
+    def _call_extern(self, call: ExternCall) -> None:
+        self.externs.append(call)
+        self.steps.append(call)
+
     def _allocate(self, allocation: Allocation) -> None:
+        self.steps.append(allocation)
         known = self.allocations.get(allocation.name)
         if known is None or known.layout is None or allocation.layout is not None:
             self.allocations[allocation.name] = allocation
@@ -414,7 +412,7 @@ class _CppReader:
 
     def _sized(self, match: re.Match[str], span: Span, number: int) -> bool:
         name, size, stride, *_ = split_arguments(match["arguments"])
-        layout = BufferLayout("Input", None, None, _braced(size), _braced(stride))
+        layout = BufferLayout("Input", None, None, braced_dims(size), braced_dims(stride))
         known = self.allocations.get(name)
         if name in self.inputs.values():
             self.allocations[name] = Allocation(name, "input", layout, None, span)
@@ -424,23 +422,23 @@ class _CppReader:
         return True
 
     def _item(self, match: re.Match[str], span: Span, number: int) -> bool:
-        self.symbols.append(SizeSymbol(match["name"], f"{match['value']}.item()", span))
+        self._name_size(SizeSymbol(match["name"], f"{match['value']}.item()", span))
         return True
 
     def _number(self, match: re.Match[str], span: Span, number: int) -> bool:
         if "(" in match["value"] and not re.match(r"[\w ()+\-*/,:<>?!=&|.]*$", match["value"]):
             return False
-        self.numbers[match["name"]] = _plain(match["value"])
+        self.numbers[match["name"]] = without_suffixes(match["value"])
         return True
 
     def _check(self, match: re.Match[str], span: Span, number: int) -> bool:
         call, arguments = match["call"], split_arguments(match["arguments"])
         if _EMPTY.fullmatch(call) and len(arguments) >= 7:
             size, stride = (self._dims(text) for text in arguments[1:3])
-            device, index = _device(arguments[4]), arguments[5].strip()
+            device, index = device_of(arguments[4]), arguments[5].strip()
             if device not in (None, "cpu"):
                 device = f"{device}:{index}" if index.isdigit() else f"{device}:0"
-            layout = BufferLayout("Allocation", device, _dtype(arguments[3]), size, stride)
+            layout = BufferLayout("Allocation", device, dtype_of(arguments[3]), size, stride)
             self.handles[arguments[-1].strip().lstrip("&")] = layout
             return True
         if call == _UNINITIALIZED:
@@ -450,11 +448,13 @@ class _CppReader:
             return True
         if call == _FROM_POOL and len(arguments) >= 7:
             size, stride = (self._dims(text) or () for text in arguments[4:6])
-            layout = BufferLayout("Allocation", None, _dtype(arguments[2]), size, stride)
+            layout = BufferLayout("Allocation", None, dtype_of(arguments[2]), size, stride)
             self.pooled[arguments[-1].strip().lstrip("&")] = (arguments[0].strip(), layout)
             return True
         if call == _ASSIGN:
-            self.handles[arguments[-1].strip().lstrip("&")] = None
+            handle = arguments[-1].strip().lstrip("&")
+            self.handles[handle] = None
+            self.sources[handle] = self._value(arguments[0])
             return True
         if "reinterpret_tensor" in call and arguments[-1].strip().startswith("&"):
             handle = arguments.pop().strip().lstrip("&")
@@ -493,9 +493,7 @@ class _CppReader:
             outputs = [name for name in self.uninitialized if any(name in arg for arg in args)]
         if not outputs and call.endswith("_out") and args:
             outputs = [args[0]]
-        self.externs.append(
-            ExternCall(call, tuple(args), tuple(outputs), span, comment=self._comment(number))
-        )
+        self._call_extern(ExternCall(call, tuple(args), tuple(outputs), span, comment=self._comment(number)))
         return True
 
     def _call(self, match: re.Match[str], span: Span, number: int) -> bool:
@@ -510,7 +508,9 @@ class _CppReader:
         else:
             return PLUMBING.fullmatch(call) is not None
         args = tuple(map(self._value, arguments))
-        self.launches.append(Launch(kernel, args, span, comment=self._comment(number)))
+        launch = Launch(kernel, args, span, comment=self._comment(number))
+        self.launches.append(launch)
+        self.steps.append(launch)
         return True
 
     def _comment(self, number: int) -> KernelComment | None:
@@ -525,7 +525,7 @@ class _CppReader:
     def _dims(self, text: str) -> tuple[Dim, ...] | None:
         items = self.arrays.get(text.strip())
         if items is None and (match := _ARRAY.fullmatch(text.strip())):
-            items = tuple(_plain(item) for item in split_arguments(match["items"]) if item.strip())
+            items = tuple(without_suffixes(item) for item in split_arguments(match["items"]) if item.strip())
         if items is None:
             return () if text.strip() in ("nullptr", "{}") else None
         return tuple(map(as_dim, items))
@@ -536,59 +536,18 @@ class _CppReader:
         while True:
             text = text.removesuffix(".get()").removesuffix(".release()").strip()
             if (match := _DATA.fullmatch(text)) or (
-                (match := _WRAPPED.fullmatch(text)) and _balanced(match["value"])
+                (match := _WRAPPED.fullmatch(text)) and is_balanced(match["value"])
             ):
                 text = match["value"]
             else:
                 break
         if (match := _VIEW.fullmatch(text)) and len(parts := split_arguments(match["arguments"])) >= 4:
             of, size, stride = self._value(parts[0]), *map(self._dims, parts[2:4])
-            offset = _plain(parts[4]) if len(parts) > 4 else "0"
+            offset = without_suffixes(parts[4]) if len(parts) > 4 else "0"
             if size is not None and stride is not None:
-                return f"reinterpret_tensor({of}, {_tuple(size)}, {_tuple(stride)}, {offset})"
+                return f"reinterpret_tensor({of}, {tuple_text(size)}, {tuple_text(stride)}, {offset})"
         if text in self.views:
             return self.views[text]
         if text == "nullptr":
             return "None"
-        return self.numbers.get(text, _plain(text))
-
-
-def _plain(text: str) -> str:
-    """Return a size without the suffixes of C++: `3L*s0` is `3*s0`."""
-    return _SUFFIX.sub(r"\1", text.strip())
-
-
-def _braced(text: str) -> tuple[Dim, ...]:
-    return tuple(as_dim(_plain(item)) for item in split_arguments(text.strip().strip("{}")) if item.strip())
-
-
-def _tuple(dims: Sequence[Dim]) -> str:
-    return f"({', '.join(map(str, dims))}{',' if len(dims) == 1 else ''})"
-
-
-def _balanced(text: str) -> bool:
-    depth = 0
-    for character in text:
-        depth += (character == "(") - (character == ")")
-        if depth < 0:
-            return False
-    return depth == 0
-
-
-def _dtype(text: str) -> str | None:
-    match = _DTYPE.fullmatch(text.strip())
-    return match["name"] if match else None
-
-
-def _device(text: str) -> str | None:
-    match = _DEVICE.fullmatch(text.strip())
-    return match["name"] if match else None
-
-
-def _view_parts(text: str) -> tuple[str, tuple[Dim, ...] | None, tuple[Dim, ...] | None, Dim]:
-    of, size, stride, offset = split_arguments(text.removeprefix("reinterpret_tensor(").removesuffix(")"))
-    dims = [
-        tuple(as_dim(item.strip()) for item in split_arguments(part.strip()[1:-1]) if item.strip())
-        for part in (size, stride)
-    ]
-    return of.strip(), dims[0], dims[1], as_dim(offset.strip())
+        return self.numbers.get(text, without_suffixes(text))

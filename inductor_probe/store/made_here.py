@@ -68,6 +68,7 @@ def _is_private(group: int) -> bool:
 
 COMPARED_FILES = (
     "output_code.py",
+    "output_code.cpp",
     "fx_graph_runnable.py",
     "fx_graph_readable.py",
     "fx_graph_transformed.py",
@@ -75,6 +76,7 @@ COMPARED_FILES = (
     "ir_post_fusion.txt",
 )
 """What a bench file, or a program, is made from; the graph's facts in `probe.json` come to it."""
+_CODES = ("output_code.py", "output_code.cpp")
 _MACHINE_ID = Path("/etc/machine-id")
 
 
@@ -148,7 +150,7 @@ def remember(
     machine = _machine()
     lines = []
     for graph in graphs:
-        if (graph / "output_code.py").is_file():
+        if any((graph / name).is_file() for name in _CODES):
             texts = graph_texts(graph, run)
             facts = _facts(texts) if manifest is None else _facts_digest(graph.name, manifest)
             digests = _file_digests(texts)
@@ -219,7 +221,7 @@ def edited_files(graphs: Iterable[Path], record: Path | None = None) -> dict[Pat
     for graph in graphs:
         if before := made.get(os.path.realpath(graph)):
             now = _file_digests(graph_texts(graph, None))
-            edited[graph] = tuple(name for name in COMPARED_FILES if before.get(name) != now[name])
+            edited[graph] = tuple(name for name in COMPARED_FILES if before.get(name) != now.get(name))
     return edited
 
 
@@ -232,6 +234,7 @@ def _file_digests(texts: GraphTexts) -> dict[str, str]:
     return {
         name: "missing" if text is None else hashlib.sha256(text.encode()).hexdigest()
         for name, text in texts.files.items()
+        if text is not None or name != _CODES[1]  # a graph has one of the two: most have no C++
     }
 
 

@@ -179,11 +179,3 @@ def test_a_wrapper_in_cpp_without_an_entry_is_one_sentence(probe: Callable[..., 
     (problem,) = json.loads(ran.out)["problems"]
     assert problem["message"].startswith("no inductor_entry_impl")
     assert ran.status == 1
-
-
-@pytest.mark.parametrize("program", ["cpp_wrapper", "aoti"])
-def test_no_bench_file_of_a_wrapper_in_cpp_and_why(probe: Callable[..., Ran], program: str) -> None:
-    (run,) = DUMPS.glob(f"*-cpu-programs/{program}")
-    ran = probe("bench-kernel", run)
-    assert ran.status == 2
-    assert "the wrapper is C++" in ran.err
