@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from inductor_probe.api.candidates import Trials
     from inductor_probe.api.check import Check, Health, check, doctor
     from inductor_probe.api.diff import Diff
+    from inductor_probe.api.perf import PerfTable, ResultRows, open_results, perf, results
     from inductor_probe.api.rows import (
         Causes,
         ConfigSweeps,
@@ -63,10 +64,11 @@ __version__ = "0.1.0"
 __all__ = [
     "Bench", "BenchSettings", "Candidate", "Causes", "Check", "ConfigSweeps", "CppProgram", "Diff",
     "FusionRows", "Graph", "Health", "KernelRows", "LayoutRows", "NodeRows", "NotFoundError", "Page",
-    "Pages", "ProbeError", "RewriteRows", "Run", "RunList", "Trials", "Tunings", "WhatIf", "WrittenBenchFile",
-    "bench_kernel", "candidates_of", "check", "debug", "diff", "doctor", "dump", "export_cpp", "fusion",
-    "kernels", "layouts", "nodes", "open_graph", "open_kernel", "open_run", "plan_removal", "remove_run",
-    "rewrite", "rewrites", "runs", "show", "sweep_configs", "tunings", "verdict", "whatif", "why",
+    "Pages", "PerfTable", "ProbeError", "ResultRows", "RewriteRows", "Run", "RunList", "Trials", "Tunings",
+    "WhatIf", "WrittenBenchFile", "bench_kernel", "candidates_of", "check", "debug", "diff", "doctor",
+    "dump", "export_cpp", "fusion", "kernels", "layouts", "nodes", "open_graph", "open_kernel",
+    "open_results", "open_run", "perf", "plan_removal", "remove_run", "results", "rewrite", "rewrites",
+    "runs", "show", "sweep_configs", "tunings", "verdict", "whatif", "why",
 ]  # fmt: skip
 
 _MODULES = {
@@ -74,6 +76,7 @@ _MODULES = {
     "api.candidates": "Trials",
     "api.check": "Check Health check doctor",
     "api.diff": "Diff",
+    "api.perf": "PerfTable ResultRows open_results perf results",
     "api.rows": "Causes ConfigSweeps FusionRows KernelRows LayoutRows NodeRows RewriteRows Tunings",
     "api.runs": "RunList plan_removal remove_run runs",
     "api.session": "Graph Run",

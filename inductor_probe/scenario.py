@@ -17,11 +17,13 @@ Torch is imported when a case runs, not before: `--list` and mistakes are answer
 from __future__ import annotations
 
 import argparse
+import fnmatch
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import product
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
@@ -74,6 +76,10 @@ class Check:
         step: how the function is called, where a plain call does not do: `step(function, *inputs)` returns
             what is compared. It is not compiled, and gets the compiled function and the eager one alike. A
             training step asks autograd for gradients; others return inputs that the function wrote into.
+        variants: other functions of the same inputs that compute the same: each is compiled, and a column of
+            its own in `probe perf`.
+        before: inputs that the compiled function is called with first, in this order: with automatic dynamic
+            shapes, what is compiled depends on the sizes that were seen before.
     """
 
     function: FunctionType
@@ -82,6 +88,22 @@ class Check:
     tolerance: float = 0.0
     options: Mapping[str, Any] = field(default_factory=dict)
     step: Callable[..., Tensors] | None = None
+    variants: Mapping[str, FunctionType] = field(default_factory=dict)
+    before: Sequence[tuple[Any, ...]] = ()
+
+
+def combined(*axes: Mapping[str, Mapping[str, Knob]]) -> dict[str, dict[str, Knob]]:
+    """Return a case for each combination of settings, one of each axis, under their names joined by `/`.
+
+    `combined({"uint8": {"dtype": "uint8"}}, {"small": {"batch": 1}, "large": {"batch": 8}})` has the cases
+    `uint8/small` and `uint8/large`.
+    """
+    return {
+        "/".join(names): {
+            knob: value for axis, name in zip(axes, names, strict=True) for knob, value in axis[name].items()
+        }
+        for names in product(*axes)
+    }
 
 
 @dataclass(frozen=True)
@@ -94,18 +116,52 @@ class Scenario:
             if there is one, decides whether the machine can run the case.
         cases: for each case what differs from the defaults.
         choices: allowed values of knobs that take only some.
+        matrices: further cases by the name of their matrix, for `probe perf --matrix`: `quick` is what it
+            takes if nothing is said, `full` has all others too. Only `cases` are compiled by `probe dump`.
     """
 
     build: Callable[[Case], Check]
     defaults: Mapping[str, Knob]
     cases: Mapping[str, Mapping[str, Knob]]
     choices: Mapping[str, Sequence[Knob]] = field(default_factory=dict)
+    matrices: Mapping[str, Mapping[str, Mapping[str, Knob]]] = field(default_factory=dict)
+
+    @property
+    def every_case(self) -> dict[str, Mapping[str, Knob]]:
+        """The cases and those of all matrices: what differs from the defaults, by name."""
+        return {
+            **self.cases,
+            **{name: case for cases in self.matrices.values() for name, case in cases.items()},
+        }
 
     def case(self, name: str) -> Case:
-        """Return the case called `name`; NotFoundError when there is none."""
-        if name not in self.cases:
-            raise NotFoundError(f"no case {name!r} in this scenario", near_names(name, self.cases))
-        return Case(name, {**self.defaults, **self.cases[name]})
+        """Return the case called `name`, of a matrix too; NotFoundError when there is none."""
+        cases = self.every_case
+        if name not in cases:
+            raise NotFoundError(f"no case {name!r} in this scenario", near_names(name, cases))
+        return Case(name, {**self.defaults, **cases[name]})
+
+    def matrix(self, name: str) -> dict[str, Case]:
+        """Return the cases of a matrix, or those of all whose names match a pattern: `*channels_last*`.
+
+        `full` has every case. `quick` has `cases`, unless the scenario has a matrix of that name.
+
+        Raises NotFoundError: there is no such matrix, and no name matches.
+        """
+        if name == "full":
+            names = list(self.every_case)
+        elif name in self.matrices:
+            names = list(self.matrices[name])
+        elif name == "quick":
+            names = list(self.cases)
+        else:
+            names = fnmatch.filter(self.every_case, name)
+        if not names:
+            known = ["quick", "full", *self.matrices, *self.every_case]
+            raise NotFoundError(
+                f"no matrix {name!r} in this scenario, and no case matches it", near_names(name, known)
+            )
+        return {each: self.case(each) for each in names}
 
     def select(self, names: Sequence[str], settings: Sequence[str]) -> list[Case]:
         """Return the cases called `names` (all when empty) with the `knob=value` settings applied."""
@@ -140,7 +196,7 @@ class Scenario:
         width = max(len(case.name) for case in cases)
         status = ExitCode.OK
         for case in cases:
-            missing = _missing_device(case)
+            missing = missing_device(case)
             if missing and chosen:
                 raise ProbeError(f"case {case.name} cannot run: {missing}", "leave --case out to skip it")
             line, correct = (f"skipped: {missing}", True) if missing else run_case(self, case)
@@ -173,19 +229,21 @@ def run_case(scenario: Scenario, case: Case) -> tuple[str, bool]:
     _current = case
     try:
         check = scenario.build(case)
-        function = _with_own_code(check.function, case.name)
+        function = with_own_code(check.function, case.name)
         compiled = torch.compile(function, **{"dynamic": False, **check.options})
         is_simulated = _simulated is not None and _on_gpu(case)
         # Eager goes first, on copies: a function may write into its inputs.
-        references: dict[str, Callable[..., Tensors]] = {"eager": _stepping(check, check.function)}
+        references: dict[str, Callable[..., Tensors]] = {"eager": stepping(check, check.function)}
         references.update(check.references)
         if is_simulated:
             references.clear()
-        expected = {name: _tensors(call(*_copy(check.inputs))) for name, call in references.items()}
-        got = _tensors(_stepping(check, compiled)(*check.inputs))
+        expected = {name: tensors_in(call(*_copy(check.inputs))) for name, call in references.items()}
+        for inputs in check.before:
+            stepping(check, compiled)(*inputs)
+        got = tensors_in(stepping(check, compiled)(*check.inputs))
     finally:
         _current = None
-    errors = {name: _max_error(got, tensors) for name, tensors in expected.items()}
+    errors = {name: max_error(got, tensors) for name, tensors in expected.items()}
     correct = all(error <= check.tolerance for error in errors.values())
     shapes = [
         f"{str(out.dtype).removeprefix('torch.')} {list(out.shape)} stride {list(out.stride())}"
@@ -202,11 +260,12 @@ def _on_gpu(case: Case) -> bool:
     return str(case.knobs.get("device", "cpu")).startswith("cuda")
 
 
-def _stepping(check: Check, function: Callable[..., Tensors]) -> Callable[..., Tensors]:
+def stepping(check: Check, function: Callable[..., Tensors]) -> Callable[..., Tensors]:
+    """Return what calls a function as the check does."""
     return partial(check.step, function) if check.step else function
 
 
-def _with_own_code(function: FunctionType, case: str) -> FunctionType:
+def with_own_code(function: FunctionType, case: str) -> FunctionType:
     """Return `function` with a code object of its own.
 
     Dynamo keeps compiled code and counts recompiles by code object. One of its own makes a case compile as if
@@ -220,7 +279,8 @@ def _with_own_code(function: FunctionType, case: str) -> FunctionType:
     return copy
 
 
-def _tensors(value: Tensors) -> list[torch.Tensor]:
+def tensors_in(value: Tensors) -> list[torch.Tensor]:
+    """Return the tensors that a function returned."""
     return list(value) if isinstance(value, (tuple, list)) else [value]
 
 
@@ -231,7 +291,7 @@ def _copy(value: Any) -> Any:
     return value.clone() if hasattr(value, "untyped_storage") else value
 
 
-def _max_error(got: Sequence[torch.Tensor], expected: Sequence[torch.Tensor]) -> float:
+def max_error(got: Sequence[torch.Tensor], expected: Sequence[torch.Tensor]) -> float:
     """Return the largest absolute difference, in float64; NaN if any is, infinite when shapes differ."""
     if [out.shape for out in got] != [out.shape for out in expected]:
         return float("inf")
@@ -240,7 +300,7 @@ def _max_error(got: Sequence[torch.Tensor], expected: Sequence[torch.Tensor]) ->
     return next(filter(math.isnan, errors), max(errors, default=0.0))
 
 
-def _missing_device(case: Case) -> str | None:
+def missing_device(case: Case) -> str | None:
     """Return why this machine cannot run `case`, or None."""
     import torch
 

@@ -80,12 +80,21 @@ class Server:
 
     Attributes:
         no_fork: why children are fresh processes; None where they are forked.
+        torch: its version, once it was started.
     """
 
     def __init__(
-        self, path: Path, source: str, *, imports: Sequence[str] = (), environment: Mapping[str, str]
+        self,
+        path: Path,
+        source: str,
+        *,
+        imports: Sequence[str] = (),
+        environment: Mapping[str, str],
+        python: Path | None = None,
     ) -> None:
         self.path = path
+        self.torch = ""
+        self._python = python
         self.file = {"path": str(path.resolve()), "source": source, "imports": list(imports)}
         self.no_fork: str | None = None
         self._environment = {**os.environ, **environment, **ENVIRONMENT}
@@ -112,19 +121,20 @@ class Server:
         errors = Path(self._folder.name, "stderr")
         with errors.open("wb") as stderr:
             self._process = subprocess.Popen(
-                python_command(SERVER),
+                python_command(SERVER, python=self._python),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
                 cwd=self._folder.name,
                 env=self._environment,
             )
-        self._send({**self.file, "fork": self.no_fork is None})
+        self.send({**self.file, "fork": self.no_fork is None})
         event = self._receive()
         if event is None:
             text = self._errors()
             last = [line for line in text.splitlines() if line.strip()][-MOST_LINES:]
             raise RunFailedError(f"{self.path} cannot be run:\n" + "\n".join(last), hint_for(text))
+        self.torch = str(event.get("torch", ""))
         if event["event"] == "no-fork":
             self._stop()
             self.no_fork = str(event["reason"])
@@ -139,7 +149,7 @@ class Server:
         """
         if self._process is None:
             self.start()
-        self._send(request)
+        self.send(request)
         phase: Event = {}
         failed: Event | None = None
         while True:
@@ -170,7 +180,8 @@ class Server:
         elif status or event is None:
             raise JobFailedError("error", f"ended with status {status}", phase, details)
 
-    def _send(self, request: Event) -> None:
+    def send(self, request: Event) -> None:
+        """Send a line to the process, or to the child that has the job now."""
         if self._process is not None and self._process.stdin is not None:
             try:
                 self._process.stdin.write(json.dumps(request).encode() + b"\n")

@@ -47,6 +47,10 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "export-cpp": ("bench", "Write a C++ kernel as a program of its own."),
         "verdict": ("bench", "Judge the samples of bench-kernel once more."),
     },
+    "Over many cases": {
+        "perf": ("perf", "Time cases of a scenario: eager, compiled and variants, in a table."),
+        "results": ("perf", "What was measured here; show the table of one, or remove some."),
+    },
     "Is this machine fit": {
         "doctor": (
             "runs",

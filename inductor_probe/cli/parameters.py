@@ -31,20 +31,24 @@ _TARGETS = {
 }
 """The word for a target in the usage line of a verb -> the last paragraph of its help."""
 
-_FORMAT: tuple[Decorator[Any], ...] = (
-    click.option(
+_JSON = click.option("--json", is_flag=True, help="Print JSON with stable keys: --format json.")
+
+
+def _format_option(formats: Sequence[str]) -> Decorator[Any]:
+    *others, last = (f"{name} (for an issue)" if name == "markdown" else name for name in formats)
+    return click.option(
         "--format",
         "output_format",
-        type=click.Choice(get_args(OutputFormat)),
+        type=click.Choice(formats),
         default="terminal",
         metavar="FORM",
-        help="terminal, markdown (for an issue) or json.",
-    ),
-    click.option("--json", is_flag=True, help="Print JSON with stable keys: --format json."),
-)
+        help=f"{', '.join(others)} or {last}.",
+    )
 
 
-def command(*parameters: Decorator[Any], **attributes: Any) -> Callable[[Callable[..., int]], click.Command]:
+def command(
+    *parameters: Decorator[Any], formats: Sequence[str] = get_args(OutputFormat), **attributes: Any
+) -> Callable[[Callable[..., int]], click.Command]:
     """Make a verb of a function: its parameters in this order, --format, and in its help what a target is.
 
     The function gets the value of --format, or `json` with --json, as `output_format`.
@@ -52,12 +56,12 @@ def command(*parameters: Decorator[Any], **attributes: Any) -> Callable[[Callabl
 
     def decorate(verb: Callable[..., int]) -> click.Command:
         @wraps(verb)
-        def run(*, json: bool, output_format: OutputFormat, **values: Any) -> int:
-            if json and output_format == "markdown":
+        def run(*, json: bool, output_format: str, **values: Any) -> int:
+            if json and output_format not in ("terminal", "json"):
                 raise ProbeError("--json is --format json: leave out one of them")
             return verb(**values, output_format="json" if json else output_format)
 
-        for parameter in reversed((*parameters, *_FORMAT)):
+        for parameter in reversed((*parameters, _format_option(formats), _JSON)):
             run = parameter(run)
         made: click.Command = click.command(**attributes)(run)
         made.help = cleandoc(verb.__doc__ or "")

@@ -15,6 +15,8 @@ Each further one is a job, which a child does, or this process itself where it m
        {"event": "process", "process": {..}}
     {"job": "program", "file": "..", "arguments": [..]}
     -> {"event": "output", "text": ".."}
+    {"job": "inductor_probe.perf.child.jobs:time_case", ..}
+    -> what that function sends: a job of a room above
 
 and ends with {"event": "ended", "status": 0}: an exit status, or the negative number of a signal. A child
 that failed has said why before: {"event": "failed", "kind": "load", "message": ".."}.
@@ -37,6 +39,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from contextlib import redirect_stdout, suppress
+from importlib import import_module
 from io import StringIO
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -182,7 +185,7 @@ def in_this_process(file: dict[str, Any], request: dict[str, Any], tell: Tell) -
         if request["job"] == "program":
             tell("output", text=program(request["file"], request["arguments"]))
         else:
-            JOBS[request["job"]](file, request, tell)
+            job_named(request["job"])(file, request, tell)
     except JobError as error:
         tell("failed", kind=error.kind, message=str(error))
     except BaseException as error:  # whatever a kernel may raise
@@ -196,6 +199,15 @@ def in_this_process(file: dict[str, Any], request: dict[str, Any], tell: Tell) -
     finally:
         del placement
     return FAILED
+
+
+def job_named(name: str) -> Callable[[dict[str, Any], dict[str, Any], Tell], None]:
+    """Return the function of a job: one of this room, or `MODULE:FUNCTION`."""
+    module, colon, function = name.partition(":")
+    if not colon:
+        return JOBS[name]
+    job: Callable[[dict[str, Any], dict[str, Any], Tell], None] = getattr(import_module(module), function)
+    return job
 
 
 def program(file: str, arguments: list[str]) -> str:

@@ -29,13 +29,15 @@ _START = (
 )
 
 
-def python_command(file: Path, *arguments: str) -> list[str]:
+def python_command(file: Path, *arguments: str, python: Path | None = None) -> list[str]:
     """Return the command that runs `file` as a program, without its folder on the path for imports.
+
+    `python` is the interpreter: this one if None.
 
     `python FILE` puts that first, so that a `torch.py` or `json.py` which lies beside FILE would be run, too.
     Give the process a working folder that is empty: what it starts itself may look there.
     """
-    return [sys.executable, "-c", _START, str(file.resolve()), *arguments]
+    return [str(python or sys.executable), "-c", _START, str(file.resolve()), *arguments]
 
 
 def source_command(file: Path, *arguments: str) -> list[str]:

@@ -75,7 +75,7 @@ def roofline_rows(
         seconds = sum(row.seconds for row in timed)
         if seconds > 0:
             launches = sum(row.launches for row in timed)
-            compared.append(_row(work, seconds, launches, roofline, cold=cold))
+            compared.append(roofline_row(work, seconds, launches, roofline, cold=cold))
     return tuple(compared)
 
 
@@ -87,7 +87,10 @@ def _runs(kernel: str, kind: str, name: str) -> bool:
     return len(words) > 1 and words[1] in kernel.split(".")
 
 
-def _row(work: KernelWork, seconds: float, launches: int, roofline: Roofline, *, cold: bool) -> RooflineRow:
+def roofline_row(
+    work: KernelWork, seconds: float, launches: int, roofline: Roofline, *, cold: bool
+) -> RooflineRow:
+    """Compare what takes `seconds`, in so many launches, with the roofline."""
     place = "memory" if cold else _place((work.moved or 0) / max(launches, 1), roofline)
     copy = roofline.peak("copy", place)
     rate = work.moved / seconds if work.moved is not None else None

@@ -23,7 +23,7 @@ from inductor_probe.errors import NotFoundError, UnreadableError
 from inductor_probe.files import LARGEST_JSON, read_text
 from inductor_probe.model.codec import Between, from_json, to_json
 from inductor_probe.model.remark import Subject, reported
-from inductor_probe.model.timing import KernelWork, OverheadSamples, Process, Roofline, Samples
+from inductor_probe.model.timing import KernelWork, OverheadSamples, Process, Roofline, Samples, Series
 
 SCHEMA = 2
 """Of what a bench file writes, and of the file that holds that of several processes.
@@ -115,14 +115,22 @@ def process_of(data: Any, where: str = "") -> Process:
         data = {key: value for key, value in data.items() if key != "overheads" and value is not None}
     process = from_json(Process, data, where)
     for number, series in enumerate(process.comparisons):
-        place = f"{where}.comparisons[{number}].quads".lstrip(".")
-        if not series.quads:
-            raise ValueError(f"{place} is empty")
-        if any(len(quad.seconds) != len(quad.order) for quad in series.quads):
-            raise ValueError(f"{place} has one with more or fewer times than its order has blocks")
-        if series.candidate is not None and all(quad.guard for quad in series.quads):
-            raise ValueError(f"{place} has none with {series.candidate}")
+        check_quads(series, f"{where}.comparisons[{number}].quads".lstrip("."))
     return replace(process, overheads=overheads)
+
+
+def check_quads(series: Series, place: str) -> None:
+    """See that a ratio can be made of what was read.
+
+    Raises:
+        ValueError: it cannot; says what is wrong at `place`.
+    """
+    if not series.quads:
+        raise ValueError(f"{place} is empty")
+    if any(len(quad.seconds) != len(quad.order) for quad in series.quads):
+        raise ValueError(f"{place} has one with more or fewer times than its order has blocks")
+    if series.candidate is not None and all(quad.guard for quad in series.quads):
+        raise ValueError(f"{place} has none with {series.candidate}")
 
 
 def overhead_samples(data: Any, where: str = "overheads") -> OverheadSamples:

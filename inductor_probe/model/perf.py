@@ -1,0 +1,328 @@
+"""Cases of scenarios, timed: what is asked for, what each process measured, and what follows from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Literal, TypeAlias
+
+from inductor_probe.model.bench import Comparison, Measurement, Verdict
+from inductor_probe.model.codec import Between
+from inductor_probe.model.output import Output
+from inductor_probe.model.timing import Count, Roofline, Seconds, Series, Variant
+
+Knob: TypeAlias = "bool | int | float | str"
+
+EAGER, COMPILED, CALL = "eager", "compiled", "call"
+"""Columns of every case: the function as it is; compiled; the generated `call` without dynamo's guards."""
+
+ColumnProblem: TypeAlias = Literal[
+    "ran-eager", "shares-code", "compiled-while-timed", "other-code", "wrong", "failed", "several-graphs",
+    "not-timed",
+]  # fmt: skip
+"""Why a column is not compared.
+
+- `ran-eager`: no generated code ran in a call of it, as after a recompile limit.
+- `shares-code`: it compiled nothing, and ran what another column had compiled.
+- `compiled-while-timed`, `other-code`: it compiled, or ran other files, while it was timed.
+- `wrong`: it computes something else. `failed`: compiling or running it raised an error.
+- `several-graphs`: `call` is one graph's, and several, or none, ran.
+- `not-timed`: the process ended before, or there was no time.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class CaseKey:
+    """What two rows have to have in common to be compared: all of it.
+
+    Attributes:
+        scenario: name of its script, `my.py:fn` for a plain function.
+        case: its name. knobs: all of them, with their values.
+        device: `cpu` or `cuda`. threads: of torch and OpenMP. data: `warm` or `cold`.
+    """
+
+    scenario: str
+    case: str
+    knobs: tuple[tuple[str, Knob], ...]
+    device: str
+    threads: Count
+    data: str = "warm"
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratedCode:
+    """A file of generated code that ran in a call: where it was in inductor's cache, and its sha256.
+
+    `fallbacks` are the operators of ATEN that it calls.
+    """
+
+    path: Path
+    sha256: str
+    fallbacks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnFacts:
+    """What one process saw of a column.
+
+    Attributes:
+        name: `eager`, `compiled`, or a variant's, with settings behind `@`: `compiled@cpp.simdlen=256`.
+        compiles: of dynamo, with `recompiles` among them. limit_hits: how often it gave up compiling.
+        graph_breaks: as dynamo counted them.
+        codes: the files that ran in a call, in order, each once. They were seen to run, in a call of their
+            own outside of the clock; none for `eager`.
+        check: against eager, references and float64; None where another process made it.
+        problem: why it is not compared; None where it is. detail: in the words of torch or of the check.
+        compile_s: seconds of the calls before the check, compiling among them; from caches as a rule.
+    """
+
+    name: str
+    compiles: Count = 0
+    recompiles: Count = 0
+    graph_breaks: Count = 0
+    limit_hits: Count = 0
+    codes: tuple[GeneratedCode, ...] = ()
+    check: Variant | None = None
+    problem: ColumnProblem | None = None
+    detail: str = ""
+    compile_s: Annotated[float, Between(0, 1e6)] = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class RowProcess:
+    """One measuring process of a row.
+
+    Attributes:
+        seed: of the order in quads, and of where inputs lie in memory. first: the side set up first.
+        columns: what it saw of each. series: quads of the first column with each other one.
+        measured: seconds that count against the budget. load: of the machine, as it began.
+    """
+
+    seed: Count
+    first: str
+    columns: tuple[ColumnFacts, ...]
+    series: tuple[Series, ...] = ()
+    measured: Annotated[float, Between(0, 1e6)] = 0.0
+    load: Annotated[float, Between(0, 1e6)] = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class PerfRow:
+    """A case that was measured, or why it was not.
+
+    Attributes:
+        inputs: size, dtype and memory format of the largest.
+        processes: none where it failed before anything was measured.
+        moved: bytes of all inputs and outputs: what any implementation reads and writes at least once, where
+            it uses all of them. flops: as torch counts operators; None where none has a count.
+        dtype: of the largest floating-point input.
+        failure: why nothing was measured, one sentence; empty where something was.
+    """
+
+    key: CaseKey
+    inputs: str = ""
+    processes: tuple[RowProcess, ...] = ()
+    moved: Count | None = None
+    flops: Count | None = None
+    dtype: str | None = None
+    failure: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Interpreter:
+    """A Python that rows were measured with; `git` is the commit that its torch was built of."""
+
+    path: Path
+    python: str
+    torch: str
+    git: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PerfSettings:
+    """How rows are measured.
+
+    Attributes:
+        columns: as asked for; the first is what others are compared with. Empty: eager, compiled and all
+            variants.
+        budget: seconds of measuring for each row, in all processes.
+        margin: a ratio from 1 / (1 + margin) to 1 + margin is the same time.
+        processes: how many; None for 3, and more where those differ.
+        cold: calls find none of their data in a cache; None: on a GPU only.
+    """
+
+    columns: tuple[str, ...] = ()
+    budget: Annotated[float, Between(0.001, 1e5)] = 3.0
+    margin: Annotated[float, Between(1e-6, 1)] = 0.01
+    processes: Annotated[int, Between(1, 99)] | None = None
+    cold: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PerfRun:
+    """A file of results: all that tables are made from.
+
+    Attributes:
+        name: of the file, without `.json`. probe: the version that wrote it.
+        scenario: as in the keys of its rows. command: that measured it.
+        started: in UTC, `2026-11-23T12:00:00`. finished: whether all rows are there; else `--resume` goes on.
+        planned: how many rows there are to be.
+        interpreter: what measured. machine: `host`, `cpu`, `cores`, `gpu` and the like.
+        rooflines: of the machine, one for each device and number of threads.
+        other: with `--interleave`, the second interpreter. Its columns have `(B)` behind their names.
+    """
+
+    name: str
+    probe: str
+    scenario: str
+    command: tuple[str, ...]
+    started: str
+    settings: PerfSettings
+    interpreter: Interpreter
+    machine: tuple[tuple[str, str], ...] = ()
+    planned: Count = 0
+    finished: bool = False
+    rows: tuple[PerfRow, ...] = ()
+    rooflines: tuple[Roofline, ...] = ()
+    other: Interpreter | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnResult:
+    """What a column of a row came to.
+
+    Attributes:
+        facts: what the first process saw, with the first problem of any.
+        time: None where it was not timed.
+        comparison: with the row's first column; None for that, and where `facts` has a problem.
+        share: of the copy rate (or of the rate of products, where that is more) that a call reaches with the
+            bytes of inputs and outputs; None where not known. share_of: `copy` or `matmul`.
+    """
+
+    facts: ColumnFacts
+    time: Measurement | None = None
+    comparison: Comparison | None = None
+    share: float | None = None
+    share_of: Literal["copy", "matmul"] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RowResult:
+    """A row, concluded from its samples."""
+
+    key: CaseKey
+    inputs: str
+    columns: tuple[ColumnResult, ...] = ()
+    failure: str = ""
+
+    def column(self, name: str) -> ColumnResult | None:
+        """Return a column by its name."""
+        return next((column for column in self.columns if column.facts.name == name), None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PerfOutput(Output):
+    """A table over cases; times are in seconds a call.
+
+    Attributes:
+        file: the samples, from which the table can be made again.
+        rows: in the order of the scenario.
+        summary: one sentence.
+    """
+
+    verb: Literal["perf"] = "perf"
+    file: Path
+    name: str
+    interpreter: Interpreter
+    other: Interpreter | None = None
+    margin: float = 0.01
+    rows: tuple[RowResult, ...] = ()
+    summary: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ResultEntry:
+    """A file of results in a list.
+
+    Attributes:
+        rows: how many it has of those `planned`. columns: of all rows.
+        size: of the file in bytes. problem: why it cannot be read; empty where it can.
+    """
+
+    name: str
+    path: Path
+    scenario: str = ""
+    started: str = ""
+    torch: str = ""
+    host: str = ""
+    rows: int = 0
+    planned: int = 0
+    finished: bool = False
+    columns: tuple[str, ...] = ()
+    size: int = 0
+    problem: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResultsOutput(Output):
+    """The files of results of a folder, the newest first; with `--prune`, those that were removed."""
+
+    verb: Literal["results"] = "results"
+    rows: tuple[ResultEntry, ...] = ()
+    removed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CompareRow:
+    """A column of a row that both sides have.
+
+    Attributes:
+        a, b: seconds a call.
+        ratio: of B over A; `low` to `high` is its interval.
+        control: the ratio of eager's times, by which the interval was widened where eager is the same code
+            on both sides; None without it.
+        processes: how many each side had.
+    """
+
+    key: CaseKey
+    column: str
+    a: Seconds
+    b: Seconds
+    ratio: float
+    low: float
+    high: float
+    verdict: Verdict
+    control: float | None = None
+    processes: tuple[int, int] = (0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Unpaired:
+    """A column of a row that one side has alone, or that is not compared, and why."""
+
+    key: CaseKey
+    column: str
+    side: Literal["A", "B", "both"]
+    problem: ColumnProblem | Literal["absent", "row-failed"] = "absent"
+    detail: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompareOutput(Output):
+    """Two files of results, row by row.
+
+    Attributes:
+        a, b: what both sides are: file, interpreter, machine.
+        rows: regressions first. unpaired: what was not compared.
+        regressions: rows that are slower by more than was allowed, wholly; how many of `rows`.
+        differences: of the machine or torch, by name, with the values of A and B.
+    """
+
+    verb: Literal["compare"] = "compare"
+    a: ResultEntry
+    b: ResultEntry
+    rows: tuple[CompareRow, ...] = ()
+    unpaired: tuple[Unpaired, ...] = ()
+    regressions: int = 0
+    differences: tuple[tuple[str, tuple[str, str]], ...] = field(default=())
+    summary: str = ""

@@ -1,0 +1,224 @@
+"""One row: the processes that measure a case, each a fork of one that has imported torch."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import inductor_probe
+from inductor_probe.bench.client import Event, JobFailedError, Server
+from inductor_probe.bench.verdict import wants_more
+from inductor_probe.errors import NotFoundError, ProbeError, RunFailedError
+from inductor_probe.harness.budget import MORE_PROCESSES, PROCESSES, share_of
+from inductor_probe.model.codec import from_json
+from inductor_probe.model.perf import EAGER, CaseKey, ColumnFacts, PerfRow, PerfSettings, RowProcess
+from inductor_probe.model.timing import Series
+from inductor_probe.perf.conclude import comparisons_of
+from inductor_probe.perf.plan import Plan
+
+JOBS = "inductor_probe.perf.child.jobs"
+_OLDEST = (3, 10)
+_GENERATED = "async_compile.cpp_pybinding("
+"""What generated code for a CPU has in it: the server imports before the first fork what that needs."""
+
+Progress = Callable[[str], None]
+
+
+@contextmanager
+def measuring(plan: Plan, python: Path | None = None) -> Iterator[Server]:
+    """Start a process that has imported torch, under another interpreter where one is named; end it at last.
+
+    Another interpreter needs nothing but torch: it finds this package through a link in a folder of its own.
+
+    Raises:
+        RunFailedError: there is no such interpreter, it is too old, or has no torch.
+    """
+    with tempfile.TemporaryDirectory(prefix="perf-", ignore_cleanup_errors=True) as folder:
+        environment = {}
+        if python is not None:
+            _check_python(python)
+            Path(folder, "inductor_probe").symlink_to(Path(inductor_probe.__file__).parent)
+            path = [folder, *filter(None, [os.environ.get("PYTHONPATH")])]
+            environment["PYTHONPATH"] = os.pathsep.join(path)
+        with Server(plan.script, _GENERATED, environment=environment, python=python) as server:
+            try:
+                server.start()
+            except RunFailedError as error:
+                if python is None:
+                    raise
+                last = error.message.splitlines()[-1]
+                hint = "install torch there, or name another interpreter" if "'torch'" in last else None
+                raise RunFailedError(f"{python} cannot measure: {last}", hint) from error
+            yield server
+
+
+def _check_python(python: Path) -> None:
+    """Refuse what is no Python that could measure."""
+    try:
+        ended = subprocess.run(
+            [str(python), "-c", "import sys; print(*sys.version_info[:2])"],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        version = tuple(map(int, ended.stdout.split()))
+    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+        raise RunFailedError(f"{python} is not a Python interpreter: {error}", "give its path") from error
+    if ended.returncode or not version:
+        raise RunFailedError(f"{python} is not a Python interpreter", "give its path")
+    if version < _OLDEST:
+        raise RunFailedError(f"{python} is Python {'.'.join(map(str, version))}: 3.10 or later is needed")
+
+
+def answer_of(server: Server, job: str, request: Event, event: str) -> Event:
+    """Have a short job done, and return the event that is its answer.
+
+    Raises:
+        ProbeError: it failed; says why.
+    """
+    answers = list[Event]()
+
+    def hear(heard: Event) -> None:
+        if heard["event"] == event:
+            answers.append(heard)
+
+    try:
+        server.job({"job": f"{JOBS}:{job}", **request}, hear)
+    except JobFailedError as error:
+        raise error.error(server.path) from error
+    return answers[-1]
+
+
+def case_request(plan: Plan, key: CaseKey, columns: Sequence[str]) -> Event:
+    """Return what a measuring process needs to build a case."""
+    return {**plan.request, "case": key.case, "threads": key.threads, "columns": list(columns)}
+
+
+def compile_ahead(server: Server, plan: Plan, keys: Sequence[CaseKey], progress: Progress) -> None:
+    """Compile cases on all cores into inductor's caches: nothing is timed meanwhile.
+
+    What fails is left to the process that measures it, which says why.
+    """
+    if plan.settings.columns == (EAGER,):
+        return
+    cases = [case_request(plan, key, plan.settings.columns) for key in keys]
+    done = 0
+
+    def hear(event: Event) -> None:
+        nonlocal done
+        if event["event"] == "compiled":
+            done += 1
+            progress(f"compiling: {done} of {len(cases)} cases")
+
+    children = max(1, min(len(cases), len(os.sched_getaffinity(0))))
+    progress(f"compiling {len(cases)} cases")
+    try:
+        server.job({"job": f"{JOBS}:compile_cases", "cases": cases, "children": children}, hear)
+    except JobFailedError as error:
+        if error.kind == "usage":
+            raise error.error(server.path) from error
+
+
+def measure_row(
+    server: Server,
+    plan: Plan,
+    key: CaseKey,
+    progress: Progress = lambda text: None,
+    *,
+    check_only: bool = False,
+) -> PerfRow:
+    """Measure a case in several processes, until they agree; return what they saw.
+
+    Raises:
+        ProbeError: the case or a column is not known. A process that ends before its time does not: what was
+            measured by then is in the row, or why nothing was.
+    """
+    settings, row = plan.settings, PerfRow(key)
+    most, fewest = settings.processes or MORE_PROCESSES, settings.processes or PROCESSES
+    while len(row.processes) < most:
+        number = len(row.processes)
+        request = {
+            **case_request(plan, key, settings.columns),
+            "job": f"{JOBS}:time_case",
+            "check": number == 0,
+            "check_only": check_only,
+            "second": bool(number % 2),
+            "seed": 2 * number,
+            "cold": settings.cold,
+            "margin": settings.margin,
+            "budget": share_of(settings.budget, number, settings.processes),
+        }
+        heard = _Heard(number, progress)
+        try:
+            server.job(request, heard)
+        except JobFailedError as error:
+            failure = error.error(server.path)
+            if isinstance(failure, NotFoundError):
+                raise failure from error
+            if not row.processes and not heard.series:
+                return replace(row, failure=_sentence(error), **heard.facts)
+            break
+        row = replace(row, **heard.facts, processes=(*row.processes, heard.process))
+        if check_only or not heard.series:
+            break
+        if number + 1 >= fewest and not _wants_more(row, settings):
+            break
+    return row
+
+
+class _Heard:
+    """What a measuring process sends of a row."""
+
+    def __init__(self, number: int, progress: Progress) -> None:
+        self._number, self._progress = number, progress
+        self.facts: dict[str, Any] = {}
+        self.series: list[Series] = []
+        self._columns: list[ColumnFacts] = []
+        self._measured = self._load = 0.0
+
+    def __call__(self, event: Event) -> None:
+        match event["event"]:
+            case "phase":
+                self._progress(f"{event['phase']} {' and '.join(event['names'])} ({self._number + 1})")
+            case "row":
+                self.facts = {key: event[key] for key in ("inputs", "moved", "flops", "dtype")}
+            case "columns":
+                self._columns = [from_json(ColumnFacts, facts) for facts in event["columns"]]
+                self._measured, self._load = event["measured"], event["load"]
+            case "series":
+                self.series.append(from_json(Series, event["series"]))
+
+    @property
+    def process(self) -> RowProcess:
+        """The process as a record."""
+        return RowProcess(
+            seed=2 * self._number,
+            first="candidate" if self._number % 2 else "baseline",
+            columns=tuple(self._columns),
+            series=tuple(self.series),
+            measured=self._measured,
+            load=self._load,
+        )
+
+
+def _sentence(error: JobFailedError) -> str:
+    doing = f" while {error.phase}" if error.phase else ""
+    return f"{error.message}{doing}" if error.kind == "killed" else error.message.removeprefix("failed: ")
+
+
+def _wants_more(row: PerfRow, settings: PerfSettings) -> bool:
+    """Tell whether processes differ so much that more of them are needed."""
+    pairs = comparisons_of(row, settings.margin)
+    return any(wants_more(pair, settings.margin) for pair in pairs.values())
+
+
+def refuse_unknown(plan: Plan, error: ProbeError) -> ProbeError:
+    """Return an error of a script under the name that the user typed."""
+    return type(error)(error.message.replace(str(plan.script.resolve()), str(plan.script)), error.hint)

@@ -1,0 +1,187 @@
+"""Tables over cases: a row each, a column each for eager, compiled and variants; lists of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from inductor_probe.model.perf import (
+    ColumnResult,
+    Interpreter,
+    PerfRun,
+    ResultEntry,
+    RowResult,
+)
+from inductor_probe.report.document import Block, Cell, Column, Heading, Line, Table
+from inductor_probe.report.units import bytes_text, counted
+from inductor_probe.report.words.perf import (
+    PROBLEM_WORDS,
+    VERDICT_WORDS,
+    perf_sentence,
+    problem_sentence,
+    row_notes,
+    state_words,
+    verdict_style,
+)
+
+_UNITS = ((1.0, "s", "seconds"), (1e-3, "ms", "milliseconds"), (1e-6, "us", "microseconds"))
+_DIGITS = 4
+_MOST_KNOBS = 6
+
+
+def perf_page(run: PerfRun, rows: Sequence[RowResult]) -> Iterator[Block]:
+    """Yield the table of a run, what is wrong with some of its cells, and one sentence.
+
+    The layout is that of `torch.utils.benchmark.Compare`: a label, rows with sub-labels, a column for each
+    way to run a case, one unit for all, and the spread behind each time.
+    """
+    threads = sorted({row.key.threads for row in rows})
+    scale, unit, name = _unit(rows)
+    facts = [
+        f"times in {unit} ({name}) a call, +- median deviation",
+        f"{counted(threads[0], 'thread')}" if len(threads) == 1 else "",
+        _interpreter(run.interpreter),
+        *([f"(B): {_interpreter(run.other)}"] if run.other else []),
+    ]
+    yield Heading([(run.scenario, "bold"), f"  {', '.join(filter(None, facts))}"], 2)
+    names = list(dict.fromkeys(column.facts.name for row in rows for column in row.columns))
+    columns = [Column("case", fold="middle", least=20)]
+    columns += [Column("threads", right=True)] if len(threads) > 1 else []
+    for name in names:
+        columns += [Column(name, right=True, fold="words"), Column("+-", right=True, fold="never", rank=3)]
+        if any(_compared(row, name) for row in rows):
+            baseline = next(filter(None, (_compared(row, name) for row in rows)))
+            columns += [
+                Column(f"/ {baseline}", right=True, fold="words"),
+                Column("interval", fold="never", rank=2),
+            ]
+    shares = any(column.share for row in rows for column in row.columns)
+    columns += [Column("roofline", fold="never", rank=4)] if shares else []
+    notes = {number: row_notes(row) for number, row in enumerate(rows)}
+    columns += [Column("notes", fold="words")] if any(notes.values()) else []
+    table = []
+    for number, row in enumerate(rows):
+        cells: list[Cell] = [(row.key.case, "bold")]
+        cells += [str(row.key.threads)] if len(threads) > 1 else []
+        for name in names:
+            compared = any(_compared(one, name) for one in rows)
+            cells += _cells(row.column(name), scale, compared=compared)
+        cells += [_shares(row)] if shares else []
+        cells += ["; ".join(notes[number])] if any(notes.values()) else []
+        table.append(cells)
+    yield Table(columns, table, indent=2)
+    yield from _problems(rows)
+    if not run.finished:
+        left = run.planned - len(rows)
+        rest = f"{counted(left, 'row')} of {run.planned} left" if left else "the roofline is not measured"
+        yield Line((f"not finished: {rest}; probe perf ... --resume goes on", "yellow"))
+    yield Line()
+    yield Line((perf_sentence(rows), "bold"))
+
+
+def _unit(rows: Sequence[RowResult]) -> tuple[float, str, str]:
+    """Return the unit in which the shortest time is 1 or more, as seconds, short and in words."""
+    times = [column.time.seconds for row in rows for column in row.columns if column.time]
+    least = min(times, default=1e-6)
+    return next((unit for unit in _UNITS if least >= unit[0]), _UNITS[-1])
+
+
+def _interpreter(interpreter: Interpreter) -> str:
+    commit = f" ({interpreter.git[:9]})" if interpreter.git else ""
+    return f"torch {interpreter.torch}{commit}"
+
+
+def _compared(row: RowResult, name: str) -> str | None:
+    column = row.column(name)
+    return column.comparison.baseline if column and column.comparison else None
+
+
+def _cells(column: ColumnResult | None, scale: float, *, compared: bool) -> list[Cell]:
+    """Return time and spread of a cell, and its ratio with the interval where others of it have one."""
+    rest: list[Cell] = ["", ""] if compared else []
+    if column is None:
+        return ["", "", *rest]
+    if column.facts.problem is not None:
+        return [(PROBLEM_WORDS[column.facts.problem], "bold red"), "", *rest]
+    if column.time is None:
+        return ["-", "", *rest]
+    cells: list[Cell] = [number(column.time.seconds / scale), number(column.time.mad / scale, 2)]
+    if column.comparison is not None:
+        pair = column.comparison
+        words = f"{number(pair.ratio, 3)} {VERDICT_WORDS[pair.verdict]}"
+        return [
+            *cells,
+            (words, verdict_style(pair.verdict)),
+            f"{number(pair.low, 3)} to {number(pair.high, 3)}",
+        ]
+    return [*cells, *rest]
+
+
+def number(value: float, digits: int = _DIGITS) -> str:
+    """Return a number with so many digits, and no exponent: `0.04321`, `17.06`, `2851`."""
+    if value != value or value in (float("inf"), float("-inf")):  # noqa: PLR0124
+        return "-"
+    whole = len(str(int(abs(value)))) if abs(value) >= 1 else 0
+    return f"{value:.{max(0, digits - whole)}f}" if whole else f"{value:.{digits}g}"
+
+
+def _shares(row: RowResult) -> str:
+    """Return what each column reaches of the machine's rate, in their order: `59 %, 5 %`."""
+    shares = [column for column in row.columns if column.time]
+    return ", ".join(
+        "-" if column.share is None else f"{100 * column.share:.0f} %" + ("*" if column.share > 1 else "")
+        for column in shares
+    )
+
+
+def _problems(rows: Sequence[RowResult]) -> Iterator[Block]:
+    """Yield why cells are not compared, each reason once with the rows that it is true of."""
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        if row.failure:
+            reasons.setdefault(("failed", row.failure), []).append(row.key.case)
+        for column in row.columns:
+            if column.facts.problem is not None:
+                key = (
+                    f"{column.facts.name} {PROBLEM_WORDS[column.facts.problem]}",
+                    problem_sentence(column.facts),
+                )
+                reasons.setdefault(key, []).append(row.key.case)
+    for (what, why), cases in reasons.items():
+        shown = ", ".join(cases[:_MOST_KNOBS]) + (
+            f" and {len(cases) - _MOST_KNOBS} more" if len(cases) > _MOST_KNOBS else ""
+        )
+        yield Line([(f"{shown}: ", "bold"), (what, "red"), f": {why}"], 2)
+    if any((column.share or 0) > 1 for row in rows for column in row.columns):
+        yield Line(
+            ("* over 100 %: its data come from a faster cache, or it does not use all of its inputs", "dim"),
+            2,
+        )
+
+
+def results_table(rows: Sequence[ResultEntry]) -> Iterator[Block]:
+    """Yield what was measured, the newest first."""
+    columns = [
+        Column("name", fold="never"),
+        Column("rows", right=True),
+        Column("torch", fold="words"),
+        Column("columns", fold="words", rank=2),
+        Column("host", rank=3),
+        Column("size", right=True, rank=4),
+    ]
+    yield Table(
+        columns,
+        [
+            [
+                (row.name, "bold"),
+                (state_words(row), "" if row.finished else "yellow"),
+                row.torch,
+                ", ".join(row.columns),
+                row.host,
+                bytes_text(row.size),
+            ]
+            for row in rows
+        ],
+    )
+    for row in rows:
+        if row.problem:
+            yield Line((row.problem, "yellow"))

@@ -1,0 +1,126 @@
+"""Words for tables over cases: why a column is not compared, what is unusual about one, and what all say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from inductor_probe.model.bench import Verdict
+from inductor_probe.model.perf import CALL, COMPILED, ColumnFacts, ColumnProblem, ResultEntry, RowResult
+from inductor_probe.report.units import counted
+
+PROBLEM_WORDS: dict[ColumnProblem, str] = {
+    "ran-eager": "ran eagerly",
+    "shares-code": "shares code",
+    "compiled-while-timed": "recompiled",
+    "other-code": "other code",
+    "wrong": "WRONG",
+    "failed": "failed",
+    "several-graphs": "no single graph",
+    "not-timed": "not timed",
+}
+"""What is in the place of a time."""
+PROBLEM_SENTENCES: dict[ColumnProblem, str] = {
+    "ran-eager": "no generated code ran in a call of it{limits}: its time would be eager's",
+    "shares-code": "it compiled nothing, and ran code that another column had compiled",
+    "compiled-while-timed": "torch compiled while it was timed ({detail})",
+    "other-code": "it ran other generated code in another process, or after it was timed: {detail}",
+    "wrong": "{detail}",
+    "failed": "{detail}",
+    "several-graphs": "a call runs several generated graphs, or none{detail}",
+    "not-timed": "{detail}",
+}
+VERDICT_WORDS: dict[Verdict, str] = {
+    "FASTER": "faster",
+    "SLOWER": "slower",
+    "SAME": "same",
+    "UNDECIDED": "undecided",
+    "INVALID": "invalid",
+}
+_STYLES: dict[Verdict, str] = {"FASTER": "green", "SLOWER": "red"}
+_MOST_OPERATORS = 2
+
+
+def verdict_style(verdict: Verdict) -> str:
+    """Return the style of a ratio."""
+    return _STYLES.get(verdict, "")
+
+
+def problem_sentence(facts: ColumnFacts) -> str:
+    """Return why a column is not compared."""
+    assert facts.problem is not None  # noqa: S101 - else there is nothing to say
+    limits = ""
+    if facts.limit_hits:
+        limits = f" (torch reached its recompile limit after {counted(facts.compiles, 'compile')})"
+    elif facts.graph_breaks:
+        limits = f" ({counted(facts.graph_breaks, 'graph break')})"
+    detail = f": {facts.detail}" if facts.problem == "several-graphs" and facts.detail else facts.detail
+    return PROBLEM_SENTENCES[facts.problem].format(limits=limits, detail=detail)
+
+
+def column_notes(facts: ColumnFacts) -> Iterator[str]:
+    """Yield what is unusual about a column that is compared: `2 graph breaks`, `fallback aten.sort`."""
+    for number, noun in (
+        (facts.recompiles, "recompile"),
+        (facts.graph_breaks, "graph break"),
+        (facts.limit_hits, "recompile limit"),
+    ):
+        if number:
+            yield counted(number, noun)
+    operators = list(dict.fromkeys(name for code in facts.codes for name in code.fallbacks))
+    if operators:
+        more = f" and {len(operators) - _MOST_OPERATORS} more" if len(operators) > _MOST_OPERATORS else ""
+        yield f"fallback {', '.join(operators[:_MOST_OPERATORS])}{more}"
+    if len(facts.codes) > 1:
+        yield f"{len(facts.codes)} graphs"
+
+
+def row_notes(row: RowResult) -> list[str]:
+    """Return what is unusual about a row's columns, and which of them ran the same generated code."""
+    notes, codes = list[str](), dict[tuple[str, ...], str]()
+    compiled = [column.facts for column in row.columns if column.facts.codes and column.facts.name != CALL]
+    for facts in compiled:
+        name = "" if facts.name == COMPILED and len(compiled) == 1 else f"{facts.name}: "
+        notes += [f"{name}{note}" for note in column_notes(facts)]
+        first = codes.setdefault(tuple(code.sha256 for code in facts.codes), facts.name)
+        if first != facts.name:
+            notes.append(f"{facts.name}: the same code as {first}")
+    return notes
+
+
+def perf_sentence(rows: Sequence[RowResult]) -> str:
+    """Return what all rows say: `compiled against eager: faster in 3 of 12 rows, slower in 8, same in 1`."""
+    clauses = []
+    pairs = dict.fromkeys(
+        (column.comparison.candidate, column.comparison.baseline)
+        for row in rows
+        for column in row.columns
+        if column.comparison
+    )
+    for candidate, baseline in pairs:
+        verdicts = [
+            column.comparison.verdict
+            for row in rows
+            for column in row.columns
+            if column.comparison
+            and (column.comparison.candidate, column.comparison.baseline) == (candidate, baseline)
+        ]
+        counts = [(VERDICT_WORDS[verdict], verdicts.count(verdict)) for verdict in VERDICT_WORDS]
+        words = [f"{word} in {count}" for word, count in counts if count]
+        words[0] += f" of {counted(len(verdicts), 'row')}"
+        clauses.append(f"{candidate} against {baseline}: {', '.join(words)}")
+    problems = [column.facts.problem for row in rows for column in row.columns if column.facts.problem]
+    for problem in dict.fromkeys(problems):
+        number = problems.count(problem)
+        clauses.append(f"{counted(number, 'cell')} not compared ({PROBLEM_WORDS[problem]})")
+    if failed := sum(bool(row.failure) for row in rows):
+        clauses.append(f"{counted(failed, 'row')} failed")
+    return "; ".join(clauses) or "nothing was compared"
+
+
+def state_words(entry: ResultEntry) -> str:
+    """Return how far a run is: `12 rows`, `5 of 12 rows`."""
+    if entry.problem:
+        return "not readable"
+    if entry.finished:
+        return counted(entry.rows, "row")
+    return f"{entry.rows} of {counted(entry.planned, 'row')}"
