@@ -12,6 +12,7 @@ Remarks about a dump; the subject is the run that stands for it:
   collectives, else `missed`.
 - `process-ended`: process, and how it ended (`Manifest.ending`). `hazard`.
 - `idle-rank`: process: a rank that compiled nothing, while others did. `hazard`.
+- `not-followed`: process, command, why (`NotFollowed`), graphs: it loaded torch without our hooks. `hazard`.
 - `run-missing`: process, run: it compiled, and its run is not beside the others. `hazard`.
 """
 
@@ -112,7 +113,7 @@ def dump_remarks(run: DebugDir, processes: Sequence[ProcessGraphs]) -> tuple[Rem
         processes: those whose runs are there.
     """
     record = run.manifest.dump if run.manifest else None
-    if record is None or len(record.processes) < 2:
+    if record is None or (len(record.processes) < 2 and not record.processes[0].not_followed):
         return ()
     return tuple(
         Remark(code, kind, Subject("run", run.name), _known(numbers), knowledge=_KNOWLEDGE.get(code, "read"))
@@ -124,6 +125,7 @@ _KNOWLEDGE: Mapping[str, Knowledge] = {
     "process-ended": "recorded",
     "idle-rank": "recorded",
     "run-missing": "recorded",
+    "not-followed": "recorded",
 }
 _Conclusion = tuple[RemarkCode, RemarkKind, Mapping[str, Number | None]]
 
@@ -145,6 +147,11 @@ def _of_processes(processes: Sequence[DumpProcess], there: Sequence[ProcessGraph
             yield "process-ended", "hazard", {"process": name, **ending}
         if process.rank is not None and not process.graphs and ranks_compiled:
             yield "idle-rank", "hazard", {"process": name}
+        if process.not_followed:
+            numbers: dict[str, Number | None] = {
+                "command": " ".join(process.command), "why": process.not_followed, "graphs": process.graphs
+            }  # fmt: skip
+            yield "not-followed", "hazard", {"process": name, **numbers}
         if process.graphs and process not in names:
             yield "run-missing", "hazard", {"process": name, "run": process.run}
 

@@ -91,6 +91,10 @@ def why_empty(run: DebugDir) -> Remark:
         return _remark(run.name, "no-dump", "analysis", knowledge="inferred")
     if manifest.outcome != "ok":
         return _remark(run.name, "ended-before-compile", "analysis", *manifest.ending)
+    if manifest.dump and (unseen := [one for one in manifest.dump.processes if one.not_followed]):
+        names = ", ".join(" ".join(one.command) for one in unseen[:2])
+        numbers = (("others", len(unseen)), ("names", names), ("why", unseen[0].not_followed))
+        return _remark(run.name, "none-followed-compiled", "hazard", *numbers)
     if manifest.compiled_frames:
         frames = ("frames", manifest.compiled_frames)
         return _remark(run.name, "other-backend", "analysis", frames, knowledge="inferred")

@@ -10,6 +10,7 @@ from pathlib import Path
 from inductor_probe.analysis.check import check_graph, check_logs
 from inductor_probe.analysis.run_remarks import cut_short, why_empty
 from inductor_probe.discovery.discover import find, path_of
+from inductor_probe.discovery.dump_processes import OF_PROCESS, runs_of_dump
 from inductor_probe.discovery.run_facts import maker
 from inductor_probe.discovery.walk import everything_below
 from inductor_probe.model.check import CheckOutput, DumpCheck, GraphCheck
@@ -66,7 +67,7 @@ def doctor() -> Health:
 def check(*targets: str | Path) -> Check:
     """Read everything below each path, and each run or graph of that name, and account for every line of it.
 
-    Without a target it is the latest run.
+    Without a target it is the latest run. A run of several processes is checked with those of the others.
     """
     runs, problems = _runs(targets)
     if not runs:
@@ -93,7 +94,7 @@ def _runs(targets: Sequence[str | Path]) -> tuple[list[DebugDir], list[Problem]]
     """Return every run below the paths, or of the names, once, and what kept others from being read."""
     here = Path.cwd()
     if not targets:
-        return [find(None, here).run], []
+        return list(runs_of_dump(find(None, here).run)), []
     runs: dict[tuple[Path, GraphDir | None], DebugDir] = {}
     problems: list[Problem] = []
     for target in map(str, targets):
@@ -104,6 +105,11 @@ def _runs(targets: Sequence[str | Path]) -> tuple[list[DebugDir], list[Problem]]
                 runs.setdefault((run.path, None), run)
         else:
             named = find(target, here)
-            run = replace(named.run, graphs=(named.graph,)) if named.graph else named.run
-            runs.setdefault((run.path, named.graph), run)
+            if named.graph:
+                run = replace(named.run, graphs=(named.graph,))
+                runs.setdefault((run.path, named.graph), run)
+            else:
+                others = () if OF_PROCESS.fullmatch(target) else runs_of_dump(named.run)
+                for run in others or (named.run,):
+                    runs.setdefault((run.path, None), run)
     return list(runs.values()), problems

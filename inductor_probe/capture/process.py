@@ -122,6 +122,10 @@ def _of_dump(root: Path, caches: Path) -> dict[str, str]:
     }
 
 
+NAMES_OF_DUMP = tuple(_of_dump(Path(), Path()))
+"""Variables that each process of a dump needs, beside those with which it is followed."""
+
+
 def check_variables(variables: Mapping[str, str]) -> None:
     """Refuse variables that would take away what a dump rests on.
 
@@ -131,7 +135,7 @@ def check_variables(variables: Mapping[str, str]) -> None:
     for name, value in variables.items():
         if not name or "=" in name or "\0" in name + value:
             raise ProbeError(f"invalid variable {name!r}: write --env NAME=VALUE")
-        if name in _of_dump(Path(), Path()):
+        if name in NAMES_OF_DUMP:
             raise ProbeError(f"--env {name}: a dump sets it itself, to find empty caches and its own folder")
         if name in _OF_PYTHON:
             raise ProbeError(
@@ -314,7 +318,7 @@ def _end_descendants() -> None:
     """End every process below this one that the system lists: SIGTERM, and SIGKILL two seconds later."""
     terminated: set[int] = set()
     begin = time.monotonic()
-    while (below := _descendants()) and time.monotonic() < begin + 2 * _TERM_S:
+    while (below := set(descendants())) and time.monotonic() < begin + 2 * _TERM_S:
         number = signal.SIGTERM if time.monotonic() < begin + _TERM_S else signal.SIGKILL
         for pid in below - terminated if number == signal.SIGTERM else below:
             with suppress(ProcessLookupError, PermissionError):  # ended meanwhile; another user's (sudo)
@@ -333,23 +337,24 @@ def _reap() -> dict[int, int]:
     return statuses
 
 
-def _descendants() -> set[int]:
-    """Return the processes below this one; none where the system has no `/proc`."""
+def descendants() -> dict[int, int]:
+    """Return the parent of each process below this one; none where the system has no `/proc`."""
     children: dict[int, list[int]] = {}
     try:
         pids = [int(name) for name in os.listdir("/proc") if name.isdecimal()]  # noqa: PTH208 - names are enough
     except OSError:
-        return set()
+        return {}
     for pid in pids:
         # A name may hold spaces and parentheses: the fields are counted from its end.
         with suppress(OSError, ValueError, IndexError):  # it ended meanwhile
             fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
             children.setdefault(int(fields[_PARENT]), []).append(pid)
-    below: set[int] = set()
+    below: dict[int, int] = {}
     to_visit = [os.getpid()]
     while to_visit:
-        new = [pid for pid in children.get(to_visit.pop(), ()) if pid not in below]
-        below.update(new)
+        parent = to_visit.pop()
+        new = [pid for pid in children.get(parent, ()) if pid not in below]
+        below.update(dict.fromkeys(new, parent))
         to_visit.extend(new)
     return below
 

@@ -1,25 +1,29 @@
 """What a dump needs to follow the processes that its script starts or forks.
 
 A Python that is started is reached through its environment: `startup/sitecustomize.py` is first in its
-PYTHONPATH. `torch.multiprocessing.spawn`, `torchrun` and `subprocess` all pass the environment on; a process
-that is started without it, or with `python -E`, `-I` or `-S`, is not followed. A fork has the hooks already.
+PYTHONPATH. `torch.multiprocessing.spawn`, `torchrun` and `subprocess` all pass the environment on, and an
+environment that a followed process makes for a Python gets what is needed; `python -E`, `-I` and `-S` look at
+none of it, and are watched from outside (`unfollowed.py`). A fork has the hooks already.
 """
 
 from __future__ import annotations
 
 import functools
 import os
+import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from inductor_probe.capture.events import EventLog
+from inductor_probe.capture.process import NAMES_OF_DUMP
 from inductor_probe.capture.torch_places import wrap
 
-_STARTUP = Path(__file__).with_name("startup")
-_STAGING = "INDUCTOR_PROBE_STAGING"  # as in startup/sitecustomize.py
+STARTUP = Path(__file__).with_name("startup")
+STAGING = "INDUCTOR_PROBE_STAGING"  # as in startup/sitecustomize.py
+_PYTHON = re.compile(r"python[\d.]*")
 _before_fork: dict[str, float] = {}
 """What dynamo had counted when this process was forked."""
 
@@ -28,8 +32,8 @@ def variables_to_follow(staging: Path) -> dict[str, str]:
     """Return the variables with which a Python, and what it starts, reports to the dump of `staging`."""
     before = os.environ.get("PYTHONPATH")
     return {
-        _STAGING: str(staging),
-        "PYTHONPATH": os.pathsep.join([str(_STARTUP), *([before] if before else [])]),
+        STAGING: str(staging),
+        "PYTHONPATH": os.pathsep.join([str(STARTUP), *([before] if before else [])]),
     }
 
 
@@ -40,6 +44,7 @@ def hooks(
     os.register_at_fork(after_in_child=_after_fork)
     yield "torch.distributed.distributed_c10d", lambda module: _see_ranks(module, events)
     yield "subprocess", lambda module: _see_status(module.Popen, "_handle_exitstatus", events)
+    yield "subprocess", lambda module: _pass_on(module.Popen, events)
     yield "multiprocessing.popen_fork", lambda module: _see_status(module.Popen, "poll", events)
     yield "multiprocessing.util", lambda module: _see_end_of_forks(module, events, record_end)
 
@@ -101,6 +106,37 @@ def _see_status(popen: Any, name: str, events: EventLog) -> None:
         return result
 
     setattr(popen, name, call_and_record)
+
+
+def _pass_on(popen: Any, events: EventLog) -> None:
+    """Add what following needs to the environment that a script makes for a Python, as `env={}`."""
+    original = popen.__init__
+
+    @functools.wraps(original)
+    def start(self: Any, *args: Any, **kwargs: Any) -> None:
+        env, program = kwargs.get("env"), kwargs.get("executable") or kwargs.get("args", args and args[0])
+        if isinstance(env, Mapping) and _is_python(program) and not kwargs.get("shell"):
+            kwargs["env"] = _with_variables(env, events.staging)
+        original(self, *args, **kwargs)
+
+    popen.__init__ = start
+
+
+def _is_python(program: Any) -> bool:
+    first = program[0] if isinstance(program, (list, tuple)) and program else program
+    if not isinstance(first, (str, os.PathLike)):
+        return False
+    path = os.fspath(first)
+    return path == sys.executable or (isinstance(path, str) and bool(_PYTHON.fullmatch(Path(path).name)))
+
+
+def _with_variables(env: Mapping[str, str], staging: Path) -> Mapping[str, str]:
+    if not all(isinstance(name, str) for name in env) or not staging.is_dir():  # bytes; the dump has ended
+        return env
+    before = env.get("PYTHONPATH", "").split(os.pathsep)
+    paths = [str(STARTUP), *(path for path in before if path not in ("", str(STARTUP)))]
+    dumped = {name: os.environ[name] for name in NAMES_OF_DUMP if name in os.environ}
+    return {**dumped, **env, STAGING: str(staging), "PYTHONPATH": os.pathsep.join(paths)}
 
 
 def _see_end_of_forks(util: ModuleType, events: EventLog, record_end: Callable[[EventLog], None]) -> None:

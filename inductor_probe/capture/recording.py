@@ -24,6 +24,7 @@ from inductor_probe.capture.folders import (
     set_run,
 )
 from inductor_probe.capture.process import INTERRUPTIONS, Ended, signal_name
+from inductor_probe.capture.unfollowed import Watch, dumped_graph, graphs_in
 from inductor_probe.errors import ProbeError, RunFailedError
 from inductor_probe.files import write_whole
 from inductor_probe.machine.targets import find_gpu_target
@@ -42,6 +43,7 @@ from inductor_probe.model.manifest import (
     LimitHit,
     Manifest,
     Note,
+    NotFollowed,
     Outcome,
     SimulatedGpu,
     Substitute,
@@ -93,6 +95,7 @@ class Recording:
             world_size=int(world_size) if world_size.isdecimal() else None,
         )
         self._processes = {folder.staging: self._first}
+        self._watch = Watch()
         self._id = f"{datetime.now(timezone.utc):%Y%m%dT%H%M%S.%f}-{os.getpid()}"
         self._not_remembered: str | None = None
         self._refusal: tuple[str, str | None] | None = None
@@ -101,6 +104,7 @@ class Recording:
     def update(self, ended: Ended) -> None:
         """Write down what is new while the script runs; `ended` says how it ends if all are killed now."""
         self._add_events(ended, finally_=False)
+        self._watch.look(self._followed(), None if self._request.form == "command" else self._first.pid)
         begin = time.monotonic()
         if begin < self._not_before:
             return
@@ -133,6 +137,7 @@ class Recording:
             graphs = list(process.history.graphs)
             if graphs or process.is_first or process.rank is not None:
                 process.run = find_run(self._root, process.pid, self._before, graphs)
+        self._add_unfollowed()
         first, *others = self._of_dump()
         if first.run is None:  # nothing was compiled
             first.run = make_run(self._root, first.pid, ended.started)
@@ -154,9 +159,30 @@ class Recording:
         of_dump = (
             one
             for one in self._processes.values()
-            if one.is_first or one.history.graphs or one.rank is not None
+            if one.is_first or one.history.graphs or one.rank is not None or one.not_followed
         )
         return sorted(of_dump, key=lambda process: process.order)
+
+    def _followed(self) -> set[int]:
+        """Return the processes that report: the first one does where probe starts the script itself."""
+        return {one.pid for one in self._processes.values() if not one.is_first or one.reports}
+
+    def _add_unfollowed(self) -> None:
+        """Add processes that loaded torch unseen, each with what torch dumped for it by itself."""
+        for one in self._watch.but(self._followed()):
+            process = self._first
+            if one.pid != self._first.pid:
+                folder = self._folder.staging / "unfollowed" / str(one.pid)
+                folder.mkdir(parents=True)
+                process = _Process(folder, EventReader(folder), pid=one.pid, parent=one.parent)
+                process.command, process.started = one.command, one.started
+                self._processes[folder] = process
+            process.not_followed = one.why
+            process.run = find_run(self._root, one.pid, self._before, [])
+            if process.run is not None:
+                process.history.graphs.update(
+                    (str(path), dumped_graph(path)) for path in graphs_in(process.run)
+                )
 
     def _add_unmet_flips(self, first: _Process) -> None:
         """Say of a flip for a graph of some name that none of that name was compiled."""
@@ -177,6 +203,7 @@ class Recording:
             self._processes[folder] = _Process(folder, EventReader(folder))
         for process in list(self._processes.values()):
             for event in process.events.new_events(ended=finally_):
+                process.reports = True
                 if event["event"] == "refused":
                     self._refusal = (event["message"], event["hint"])
                 elif event["event"] in ("process", "rank"):
@@ -228,6 +255,8 @@ class Recording:
         status, end = process.status, process.history.end
         if status is None and end:
             status = 0
+        if status is None and process.not_followed:  # nobody says how it ended
+            return replace(script, pid=process.pid, status=None, outcome="ok", ended_by=None)
         started = datetime.fromtimestamp(process.started).astimezone()
         until = end.get("time") or script.started.timestamp() + script.duration_s
         duration = max(until - process.started, 0.0)
@@ -248,7 +277,7 @@ class Recording:
             rows.append(
                 DumpProcess(
                     one.pid, one.parent, one.rank, one.world_size, one.command, name,
-                    len(one.history.graphs), how.outcome, how.status, how.ended_by,
+                    len(one.history.graphs), how.outcome, how.status, how.ended_by, one.not_followed,
                 )
             )  # fmt: skip
         return DumpRecord(self._id, process.pid, self._first.pid, tuple(rows))
@@ -405,6 +434,8 @@ class _Process:
     remembered: set[str] = field(default_factory=set)
     has_run: bool = False
     is_stale: bool = False
+    reports: bool = False
+    not_followed: NotFollowed | None = None
 
     def add(self, event: Mapping[str, Any]) -> None:
         """Add an event that is not about what was compiled."""

@@ -207,9 +207,14 @@ PARENT_GONE = "the end of probe dump"
 """Manifest.ended_by of a run whose `probe dump` ended without a word: SIGKILL as a rule."""
 
 
+NotFollowed: TypeAlias = Literal["isolated", "environment", "python-path", "unknown"]
+"""Why `sitecustomize` did not run: `python -I`, `-E` or `-S`; an environment without what `probe dump` sets,
+or with another PYTHONPATH; something else, as a Python without inductor_probe."""
+
+
 @dataclass(frozen=True, slots=True)
 class DumpProcess:
-    """A process of a dump that compiled something, was a rank, or was the first one.
+    """A process of a dump that compiled something, was a rank, was the first one, or could not be followed.
 
     Attributes:
         pid, parent: process ids.
@@ -219,6 +224,8 @@ class DumpProcess:
         run: name of its run's folder, a path for one outside of the dump's folder; None where it has no run.
         graphs: how many it compiled.
         outcome, exit_status, ended_by: as in `Manifest`. The status is None where nobody waited for it.
+        not_followed: why it could not be followed, though it loaded torch; None where it was. Its run, if
+            it has one, is what torch wrote by itself; without one nothing says whether it compiled.
     """
 
     pid: int
@@ -231,6 +238,7 @@ class DumpProcess:
     outcome: Outcome
     exit_status: int | None
     ended_by: str | None
+    not_followed: NotFollowed | None = None
 
 
 @dataclass(frozen=True, slots=True)

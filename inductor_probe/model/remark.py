@@ -77,11 +77,13 @@ LaunchCode: TypeAlias = Literal[
 RunCode: TypeAlias = Literal[
     "kernels-without-ir", "unfinished-compile", "cut-short", "recompile-limit", "graph-break", "script-ended",
     "graphs-in-cache", "empty-graphs", "no-dump", "ended-before-compile", "other-backend", "ran-eagerly",
-    "nothing-compiled", "simulated-gpu", "added-code",
+    "nothing-compiled", "none-followed-compiled", "simulated-gpu", "added-code",
 ]  # fmt: skip
 """Made by `analysis/run_remarks.py`, `analysis/check.py` and `discovery/run_facts.py`."""
 
-DumpCode: TypeAlias = Literal["ranks-same", "ranks-differ", "process-ended", "idle-rank", "run-missing"]
+DumpCode: TypeAlias = Literal[
+    "ranks-same", "ranks-differ", "process-ended", "idle-rank", "run-missing", "not-followed"
+]
 """Made by `analysis/ranks.py` of the processes of a dump."""
 
 QuotedCode: TypeAlias = Literal["reported"]

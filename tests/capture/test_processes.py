@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from inductor_probe.analysis.ranks import dump_remarks
+from inductor_probe.analysis.run_remarks import why_empty
+from inductor_probe.model.debug_dir import DebugDir
 from inductor_probe.model.decision import DECISIONS_NAME
-from inductor_probe.model.manifest import LOGS_DIR, DumpProcess, Manifest
+from inductor_probe.model.manifest import LOGS_DIR, DumpProcess, DumpRecord, Manifest
+from inductor_probe.report.words.remarks import sentence
 from inductor_probe.store.manifest import read_manifest
 from tests.capture.conftest import Dumped
 
@@ -115,3 +120,52 @@ def test_a_process_that_is_killed_leaves_its_run_and_one_that_never_compiles_is_
     assert (script.graphs, script.run, script.outcome) == (0, None, "ok")
     assert (idle.rank, idle.graphs, idle.run, idle.outcome) == (0, 0, None, "ok")
     assert dumped.manifest.graphs[0].finished
+
+
+UNSEEN = """
+import os, subprocess, sys
+child = "import torch; torch.compile(lambda x: x * {0})(torch.ones({0}))"
+subprocess.run([sys.executable, "-I", "-c", child.format(3)], check=True)
+own = {"HOME": os.environ["HOME"], "PATH": os.environ["PATH"], "PYTHONPATH": "/nowhere"}
+subprocess.run([sys.executable, "-c", child.format(5)], env=own, check=True)
+"""
+
+
+def test_a_child_that_ignores_the_environment_is_said_and_one_with_its_own_is_followed(
+    dump_source: object,
+) -> None:
+    """`probe dump` said "nothing was compiled" of scripts that start `python -I`, or a Python with env={}."""
+    dumped = dump_source(UNSEEN)  # type: ignore[operator]
+    processes = {one.command[-1][-3:]: one for one in rows(dumped.manifest) if one.graphs}
+    assert {size: (one.graphs, one.not_followed) for size, one in processes.items()} == {
+        "3))": (1, "isolated"),
+        "5))": (1, None),
+    }
+    runs = {
+        one.run: read_manifest(dumped.run.parent / str(one.run) / "probe.json")
+        for one in rows(dumped.manifest)
+        if one.run
+    }
+    inputs = {len(graph.inputs) for manifest in runs.values() for graph in manifest.graphs}
+    assert inputs == {0, 1}  # nobody saw those of the first
+    assert "libtorch" not in dumped.stderr
+
+
+def test_it_is_not_said_that_nothing_was_compiled_where_a_process_was_not_followed(several: Dumped) -> None:
+    """Nothing of a process that has neither our hooks nor TORCH_COMPILE_DEBUG shows what it compiled."""
+    unseen = DumpProcess(
+        7, 1, None, None, ("python", "-c", "import torch\n" * 20), None, 0, "ok", None, None, "environment"
+    )
+    script = replace(rows(several.manifest)[0], graphs=0)
+    record = DumpRecord("id", script.pid, script.pid, (script, unseen))
+    empty = replace(several.manifest, graphs=(), graph_breaks=(), compiled_frames=0, dump=record)
+    run = DebugDir(several.run, (), manifest=empty)
+    assert sentence(why_empty(run)) == (
+        "nothing was compiled in the processes that could be followed; what 1 other compiled is not known "
+        f"({'python -c' + ' import torch' * 20:.100} ...), since it was started without the environment of "
+        "the script"
+    )
+    (said,) = (sentence(remark) for remark in dump_remarks(run, ()) if remark.code == "not-followed")
+    assert said.endswith(
+        "since it was started without the environment of the script; what it compiled is not known"
+    )

@@ -46,6 +46,9 @@ def test_ranks_of_torchrun_are_one_dump(probe: Probe, tmp_path: Path) -> None:
     of_rank = probe("kernels", "two@rank1", "--json")
     assert json.loads(of_rank.out)["rows"][0]["graph"] == "model__0_inference_0.0"
     assert probe("kernels", "@rank1:0").out == probe("kernels", "@rank0/model__0").out
+    checked = [json.loads(probe("check", *target, "--json").out)["check"] for target in ((), ("two",))]
+    assert [len(check["graphs"]) for check in checked] == [2, 2]  # those of rank 1, too
+    assert len(json.loads(probe("check", "two@rank1", "--json").out)["check"]["graphs"]) == 1
     missing = probe("kernels", "two@rank2")
     assert (missing.status, missing.err.splitlines()[-1]) == (2, "hint: there is @rank0, @rank1")
     assert len(list(tmp_path.glob("torch_compile_debug/run_*"))) == 2

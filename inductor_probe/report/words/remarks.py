@@ -96,7 +96,22 @@ _LAYOUT_WORDS: Mapping[str, str] = {
         "{many|subjects} {n:?falls/fall} back to {kernel|'a library kernel'}[ ({cost} read and written)]"
     ),
 }
-_RUN_WORDS: Mapping[str, str] = {
+_NOT_FOLLOWED: Mapping[str, str] = {
+    "isolated": "python -I, -E and -S look neither at PYTHONPATH nor for sitecustomize",
+    "environment": "it was started without the environment of the script",
+    "python-path": "its PYTHONPATH is not that of the script",
+    "unknown": "its Python did not run what `probe dump` has put into PYTHONPATH",
+}
+
+
+def _command(text: str) -> str:
+    """Return a command line as one line that is not long."""
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST_COMMAND else f"{line[:_LONGEST_COMMAND]} ..."
+
+
+_LONGEST_COMMAND = 100
+_RUN_WORDS: Mapping[str, _Words] = {
     "kernels-without-ir": (
         "{kernels:# launched kernel} {kernels:?has/have} no scheduler node: torch dumps only the IR of the "
         "last part of a graph with branches, loops or partitions; probe dump keeps that of each"
@@ -140,6 +155,11 @@ _RUN_WORDS: Mapping[str, str] = {
         "dynamo compiled {frames:# graph}, none with inductor; consistent with another backend in the script"
     ),
     "ran-eagerly": "everything ran eagerly: dynamo gave up on every function",
+    "none-followed-compiled": lambda values: (
+        "nothing was compiled in the processes that could be followed; what "
+        f"{counted(int(values['others']), 'other')} compiled is not known ({_command(values['names'])}), "
+        f"since {_NOT_FOLLOWED[str(values['why'])]}"
+    ),
     "nothing-compiled": (
         "nothing was compiled: torch.compile was not called, or the function it returned never ran"
     ),
@@ -153,6 +173,15 @@ _DUMP_WORDS: Mapping[str, _Words] = {
     ),
     "process-ended": lambda values: f"{values['process']} {ended(values)}",
     "idle-rank": "{process} compiled nothing",
+    "not-followed": lambda values: (
+        f"{values['process']} ({_command(values['command'])}) loaded torch and could not be followed, since "
+        f"{_NOT_FOLLOWED[str(values['why'])]}; "
+        + (
+            "its graphs are what torch wrote by itself, without logs and decisions"
+            if values.get("graphs")
+            else "what it compiled is not known"
+        )
+    ),
     "run-missing": "{process} compiled graphs, and its run is not beside this one: {run|'it has none'}",
 }
 _ABOVE = "{share:.0%} of the measured copy bandwidth: "
