@@ -343,6 +343,13 @@ OTHERS: list[tuple[RemarkCode, dict[str, Number], str]] = [
         {},
         "nothing was compiled: torch.compile was not called, or the function it returned never ran",
     ),
+    (
+        "none-followed-compiled",
+        {"others": 2, "names": "python -I a.py, python -I b.py", "why": "isolated"},
+        "nothing was compiled in the processes that could be followed; what 2 others compiled is not known "
+        "(python -I a.py, python -I b.py), since python -I, -E and -S look neither at PYTHONPATH nor for "
+        "sitecustomize",
+    ),
     ("fallback", {"kernel": "aten.sort"}, "k1 falls back to aten.sort"),
 ]
 
