@@ -331,7 +331,9 @@ def _shims() -> str:
 def _kernel(kernel: Kernel) -> str:
     """Return the definition of a kernel as `output_code.py` has it."""
     if kernel.backend == "triton":
-        arguments = f"{kernel.name!r}, {_quoted(kernel.source)}, device_str='cuda'"
+        # A kernel of the user's is `k1` in its text, and `k1_0` where it is launched.
+        name = kernel.name if f"def {kernel.name}(" in kernel.source else kernel.name.rpartition("_")[0]
+        arguments = f"{name!r}, {_quoted(kernel.source)}, device_str='cuda'"
         return f"{kernel.name} = async_compile.triton({arguments})"
     types = ", ".join(repr(arg.type) for arg in kernel.args)
     source = SIGNATURE.sub(lambda match: match[0].replace(kernel.name, "kernel", 1), "\n" + kernel.source)

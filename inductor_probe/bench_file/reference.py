@@ -29,7 +29,8 @@ _INIT = m.FunctionDef(name=m.Name("__init__"))
 # torch.export keeps the tree of its inputs: their names stand in the first line.
 _TREE = re.compile(r"def forward\(self.*\):\n +(?P<names>[\w, ]*?),? = fx_pytree\.tree_flatten_spec\(.*\)\n")
 # ... and modules inside it, of which fx writes `self.fc = Module()` and nothing of what is in them.
-_MODULE = re.compile(r" +self\.(?P<name>\w+) = Module\(\)\n")
+_MODULE = re.compile(r" +self\.(?P<name>\w+) = Module\((?:\n(?:(?!\)).*\n){0,2000})?\)\n")
+_GETATTR = re.compile(r"getattr\((?P<of>self(?:\.\w+)*), \"(?P<name>\w+)\"\)")
 _BLANK_LINES = re.compile(r"\n(?:[ \t]*\n)+")
 
 _CLASS = re.compile(r"(?P<indent> *)class (?P<name>\S+)\(torch\.nn\.Module\):")
@@ -123,8 +124,10 @@ def _without_trees(repro: str, constants: Constants) -> str:
     modules = {match["name"] for match in _MODULE.finditer(repro)}
     if not modules:
         return repro
+    while _GETATTR.search(repro):  # `getattr(self.layers, "0").weight`
+        repro = _GETATTR.sub(r"\g<of>.\g<name>", repro)
     dotted = re.compile(rf"\bself\.(?P<path>(?:{'|'.join(map(re.escape, sorted(modules)))})(?:\.\w+)+)\b")
-    flat = {match["path"]: re.sub(r"\W", "_", match["path"]) for match in dotted.finditer(repro)}
+    flat = {match["path"]: _flat(match["path"]) for match in dotted.finditer(repro)}
     known = {
         name: constants.attributes.get(path) or constants.attributes.get(name) for path, name in flat.items()
     }
@@ -136,6 +139,12 @@ def _without_trees(repro: str, constants: Constants) -> str:
     first = _MODULE.search(repro)
     repro = f"{repro[: first.start()]}{''.join(lines)}{repro[first.start() :]}" if first else repro
     return _MODULE.sub("", repro)
+
+
+def _flat(path: str) -> str:
+    """Return `layers_0_weight` of `layers.0.weight`, and `_0_weight` of `0.weight`."""
+    name = re.sub(r"\W", "_", path)
+    return f"_{name}" if name[0].isdigit() else name
 
 
 def _with_submodules(repro: str, readable: str | None) -> tuple[str, list[str]]:

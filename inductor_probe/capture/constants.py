@@ -89,7 +89,7 @@ class ConstantKeeper:
                 value = module
                 for part in node.target.split("."):
                     value = getattr(value, part, None)
-                self._add(path, re.sub(r"\W", "_", node.target), value, attribute=node.target)
+                self._add(path, _identifier(node.target), value, attribute=node.target)
 
     def add_constants(self, path: str, constants: Mapping[str, Any]) -> None:
         """Keep the constants of a graph's code, by name."""
@@ -253,3 +253,9 @@ def _text(value: Any, name_of: Callable[[Any], str]) -> str:
     if value is None or isinstance(value, (bool, int, float, str)):
         return repr(value)
     raise TypeError(type(value).__name__)
+
+
+def _identifier(target: str) -> str:
+    """Return `layers_0_weight` of `layers.0.weight`, and `_0_weight` of `0.weight`, as fx names its node."""
+    name = re.sub(r"\W", "_", target)
+    return f"_{name}" if name[:1].isdigit() else name

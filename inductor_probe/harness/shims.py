@@ -39,6 +39,7 @@ def shim(name: str, *values: Any) -> Any:
 
 def operator_of_shim(name: str) -> Any:
     """Return the operator behind `aoti_torch_cpu_addmm_out`, or of the schema `library::name.overload`."""
+    name = name.removeprefix("torch.ops.").replace(".", "::", 1) if name.startswith("torch.ops.") else name
     if "::" in name:
         library, _, rest = name.partition("::")
         packet, _, overload = rest.partition(".")

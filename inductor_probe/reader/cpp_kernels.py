@@ -12,7 +12,11 @@ from inductor_probe.model.code import Kernel
 from inductor_probe.model.span import Span
 
 _PREFIX = "#include <torch/csrc/inductor/cpp_prefix.h>"
-_LAUNCHER = re.compile(r"static inline void (?P<name>call_(?P<kernel>\w+))\(")
+# DeferredTritonCallWrapper.generate; `noinline` where kernels are compiled as they are first launched.
+_LAUNCHER = re.compile(
+    r"static (?:inline|__attribute__\(\(noinline\)\)) void (?P<name>call_(?P<kernel>\w+))\("
+)
+_SOURCE = re.compile(r'static const char\* (?P<kernel>\w+)_source = R"TRITON\(')
 
 
 def cpp_kernels(lines: Sequence[str], path: Path, first: int) -> dict[str, Kernel]:
@@ -36,11 +40,15 @@ def cpp_kernels(lines: Sequence[str], path: Path, first: int) -> dict[str, Kerne
 
 
 def quoted_triton_kernels(lines: Sequence[str], path: Path, first: int) -> dict[str, Kernel]:
-    """Return the kernels that stand in comments of their launchers (AOTInductor):
-    `async_compile.triton('triton_poi_fused_add_0', '''`."""
+    """Return the kernels that stand in comments of their launchers (AOTInductor), or in texts above them:
+    `async_compile.triton('triton_poi_fused_add_0', '''`. A kernel of the user's has the launcher's name.
+    """
     kernels: dict[str, Kernel] = {}
+    named = None
     opening = re.compile(r"(?P<indent>\s*)async_compile\.triton\('(?P<name>\w+)', (?P<quotes>'''|\"\"\")")
     for number, line in enumerate(lines):
+        if named_here := _LAUNCHER.match(line) or _SOURCE.fullmatch(line):
+            named = named_here["kernel"]
         if not (match := opening.fullmatch(line)):
             continue
         indent, close = match["indent"], match["indent"] + match["quotes"]
@@ -50,7 +58,8 @@ def quoted_triton_kernels(lines: Sequence[str], path: Path, first: int) -> dict[
         source = "\n".join(["", *(text.removeprefix(indent) for text in lines[number + 1 : end]), ""])
         read = TRITON.read(source)
         span = Span(path, first + number, first + end)
-        kernels[match["name"]] = Kernel(match["name"], TRITON.name, source, read.args, span, read.details)
+        name, named = named or match["name"], None
+        kernels[name] = Kernel(name, TRITON.name, source, read.args, span, read.details)
     return kernels
 
 

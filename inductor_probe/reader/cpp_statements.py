@@ -15,6 +15,7 @@ _PATTERNS: tuple[tuple[str, str], ...] = (
     ("input", r"auto (?P<name>\w+) = std::move\(inputs\[(?P<place>\d+)\]\);"),
     ("input", rf"{_CHECK}\(aoti_torch_item_\w+\(inputs\[(?P<place>\d+)\], &(?P<name>\w+)\)\);"),
     ("symbol", r"(?:const )?(?:int64_t|double|bool|auto) (?P<name>[suz]\d+) = (?P<value>.+);"),
+    ("frozen", r"\[\[maybe_unused\]\] auto (?P<name>\w+) = std::move\(inputs\[\d+\]\);"),
     ("constant", r"\[\[maybe_unused\]\] auto& (?P<name>\w+) = constants_->at\((?P<place>\d+)\);"),
     # codegen_int_array_var
     ("array", r"(?:static )?(?:constexpr |const )+int64_t (?P<name>\w+)\[\] = \{(?P<items>.*)\};"),
@@ -22,10 +23,18 @@ _PATTERNS: tuple[tuple[str, str], ...] = (
     # generate_fallback_kernel_with_runtime_lookup: custom operators, by the dispatcher
     ("passed", r"std::array \w+\{(?P<items>.*)\};"),
     ("alias", r"aoti_torch_new_tensor_handle\((?P<value>.+), &(?P<name>\w+)\);"),
-    ("boxed", r"\w+\.emplace_back\((?P<value>.+)\);"),
+    ("alias", r"std::optional (?P<name>\w+)\{(?P<value>.+)\};"),
+    ("list", r"(?:c10::impl::GenericList|std::array|RAIIPyObject|PyObject ?\*) (?P<name>\w+)"
+             r"(?: = PyList_New\(\d+\)|\(c10::.*\)|\(PyTuple_New\(\d+\)\))?;"),
+    ("item_of", r"(?P<list>\w+)\.emplace_back\((?P<value>.+)\);"),
+    ("item_of", r"Py(?:Tuple|List)_SetItem\((?P<list>\w+), \d+, (?P<value>.+)\);"),
     ("schema", r"static auto \w+ = c10::Dispatcher::singleton\(\)\.findSchemaOrThrow\("
                r"\"(?P<name>[^\"]+)\", \"(?P<overload>[^\"]*)\"\).*;"),
-    ("boxed_call", r"\w+\.callBoxed\(.*\);"),
+    ("boxed_call", r"\w+\.callBoxed\(&(?P<list>\w+)\);"),
+    # ... by Python: generate_fallback_kernel_with_runtime_lookup_python
+    ("python_call", r"RAIIPyObject \w+\(PyObject_CallObject\(custom_op_wrapper, (?P<list>\w+)\)\);"),
+    ("result", r"(?P<name>\w+) = torch::aot_inductor::new_tensor_handle\(.+\);"),
+    ("result", r"(?P<name>\w+) = reinterpret_cast<AtenTensorHandle>\(PyCapsule_GetPointer\(.+\)\);"),
     ("result", r"(?P<name>\w+) = torch::stable::detail::to<\w+>\(\w+\[\d+\]\);"),
     # make_allocation, codegen_reinterpret_view, make_buffer_reuse, and what holds a handle
     # generate_return: a number that the graph returns
@@ -40,7 +49,7 @@ _PATTERNS: tuple[tuple[str, str], ...] = (
     ("sized", r"(?:if \(\w+\(\)\) \{ )?assert_size_stride\((?P<arguments>.+)\);(?: \})?"),
     # codegen_dynamic_scalar, and the size of a launch (generate_kernel_call)
     ("item", rf"{_CHECK}\(aoti_torch_item_\w+\((?P<value>\w+), &(?P<name>\w+)\)\);"),
-    ("number", r"(?:const )?(?:int64_t|int32_t|uint32_t|double|float|bool|auto) (?P<name>\w+) = "
+    ("number", r"(?:const )?(?:char ?\*|int64_t|int32_t|uint32_t|double|float|bool|auto) (?P<name>\w+) = "
                r"(?P<value>[^{}]+);"),
     ("check", rf"{_CHECK}\((?P<call>\w+)\((?P<arguments>.*)\)\);"),
     ("call", r"(?P<call>[A-Za-z_][\w:]*)(?:<.*>)?\((?P<arguments>.*)\);"),
@@ -58,7 +67,9 @@ SILENT = re.compile(
     r"|\[\[maybe_unused\]\] auto& kernels = .*;|__check_inputs_outputs\(.*\);"
     r"|AOTI\w*Guard \w+\(.*\);|\w*RecordFunction\w* \w+\(.*\);|RAIIAtenRecordFunctionHandle \w+\(.*\);"
     r"|aoti_torch_\w*(?:print|save)\w*\(.*\);|AOTI_TORCH_\w*(?:WARN|print)\w*\(.*\);"
-    r"|if \(.*\) \{ .* \}|RAIIPyObject .*;|Py\w+\(.*\);|std::(?:array|vector)<.*> \w+.*;"
+    r"|if \(.*\) \{ .* \}|RAIIPyObject .*;|Py\w+\(.*\);|custom_op_wrapper = Py.*;"
+    r"|ensure_triton_kernel_compiles_started\(\);"
+    r"|std::(?:array|vector)<.*> \w+.*;"
     r"|(?:int64_t|AtenTensorHandle) \w+\[\] = .*;"
     r"|throw .*;|std::stringstream .*;|static (?:const )?\w+ .*;"
 )  # fmt: skip

@@ -58,10 +58,13 @@ _FOLDING = re.compile(r"void AOTInductorModel::_const_run_impl\(")
 """Folds constants when a package is loaded: `aot_inductor.use_runtime_constant_folding`."""
 _ENTRY = re.compile(r"void (?P<name>inductor_entry_impl|AOTInductorModel::run_impl)\(")
 _DATA = re.compile(r"\((?:const )?[\w:]+ ?\*\)\((?P<value>.+)\.data_ptr\(\)\)")
+_CAPSULE = re.compile(r"PyCapsule_New\((?P<value>.+), NULL, NULL\)")
 _VIEW = re.compile(r"(?:\w*reinterpret_tensor\w*)\((?P<arguments>.*)\)")
 _WRAPPED = re.compile(
     r"(?:wrap_with_raii_handle_if_needed|RAIIAtenTensorHandle|std::move|temporary_reference|\w*borrow\w*"
-    r"|torch::stable::detail::from|c10::IValue|\*?torch::aot_inductor::tensor_handle_to_tensor_pointer"
+    r"|torch::stable::detail::from|c10::IValue|c10::Sym\w+|std::string|static_cast<[\w: ]+>"
+    r"|Py(?:Long|Float|Bool|Unicode)_From\w+|torch_python_\w+|reinterpret_cast<void ?\*>"
+    r"|c10::ivalue::Tuple::create|\*?torch::aot_inductor::tensor_handle_to_tensor_pointer"
     r"|copy_arrayref_tensor_to_tensor|ConstantHandle|convert_arrayref_tensor_to_tensor)\((?P<value>.*)\)"
 )
 _ARRAY = re.compile(r"std::array ?\{(?P<items>.*)\}\.(?:c?begin|data)\(\)")
@@ -136,6 +139,7 @@ class _CppReader:
     views: dict[str, str] = field(default_factory=dict)
     numbers: dict[str, str] = field(default_factory=dict)
     pooled: dict[str, tuple[str, BufferLayout]] = field(default_factory=dict)
+    lists: dict[str, list[str]] = field(default_factory=dict)
     dispatched: tuple[str, ...] = ()
     schema: str = ""
     uninitialized: set[str] = field(default_factory=set)
@@ -306,6 +310,14 @@ class _CppReader:
         self.allocations[name] = Allocation(name, "constant", layout if facts else None, None, span)
         return True
 
+    def _frozen(self, match: re.Match[str], span: Span, number: int) -> bool:
+        """Note a constant of a frozen graph, which the Python around passes behind the inputs."""
+        name = match["name"]
+        example = self.examples.get(name)
+        layout = replace(example, kind="Constant") if example and example.size is not None else None
+        self.allocations[name] = Allocation(name, "constant", layout, None, span)
+        return True
+
     def _array(self, match: re.Match[str], span: Span, number: int) -> bool:
         items = "" if match["items"] == "nullptr" else match["items"]
         self.arrays[match["name"]] = tuple(
@@ -317,8 +329,12 @@ class _CppReader:
         self.dispatched = tuple(map(self._value, split_arguments(match["items"])))
         return True
 
-    def _boxed(self, match: re.Match[str], span: Span, number: int) -> bool:
-        self.dispatched = (*self.dispatched, self._value(match["value"]))
+    def _list(self, match: re.Match[str], span: Span, number: int) -> bool:
+        self.lists[match["name"]] = []
+        return True
+
+    def _item_of(self, match: re.Match[str], span: Span, number: int) -> bool:
+        self.lists.setdefault(match["list"], []).append(self._value(match["value"]))
         return True
 
     def _schema(self, match: re.Match[str], span: Span, number: int) -> bool:
@@ -326,8 +342,15 @@ class _CppReader:
         return True
 
     def _boxed_call(self, match: re.Match[str], span: Span, number: int) -> bool:
-        args, self.dispatched = self.dispatched, ()
+        args = tuple(self.lists.pop(match["list"], ()))
         self._call_extern(ExternCall(self.schema, args, (), span, comment=self._comment(number)))
+        return True
+
+    def _python_call(self, match: re.Match[str], span: Span, number: int) -> bool:
+        operator, *args = self.lists.pop(match["list"], None) or ["?"]
+        self._call_extern(
+            ExternCall(operator.strip('"'), tuple(args), (), span, comment=self._comment(number))
+        )
         return True
 
     def _alias(self, match: re.Match[str], span: Span, number: int) -> bool:
@@ -535,7 +558,7 @@ class _CppReader:
         text = text.strip().removeprefix("&") if not text.strip().startswith("&&") else text.strip()
         while True:
             text = text.removesuffix(".get()").removesuffix(".release()").strip()
-            if (match := _DATA.fullmatch(text)) or (
+            if (match := _DATA.fullmatch(text) or _CAPSULE.fullmatch(text)) or (
                 (match := _WRAPPED.fullmatch(text)) and is_balanced(match["value"])
             ):
                 text = match["value"]
@@ -548,6 +571,8 @@ class _CppReader:
                 return f"reinterpret_tensor({of}, {tuple_text(size)}, {tuple_text(stride)}, {offset})"
         if text in self.views:
             return self.views[text]
-        if text == "nullptr":
+        if text in self.lists:
+            return f"[{', '.join(self.lists[text])}]"
+        if text in ("nullptr", "Py_None", "std::nullopt", "c10::IValue()"):
             return "None"
         return self.numbers.get(text, without_suffixes(text))

@@ -249,6 +249,20 @@ def test_torch_prints_a_program_without_arguments_that_is_not_python() -> None:
     assert not [message for _, message in runnable_defects(text, HERE, None) if "not Python" in message]
 
 
+@pytest.mark.parametrize(
+    "module",
+    [
+        "self.0 = Module()",
+        "self.true_graph_0 = <lambda>(\n  (true_graph_0): <lambda>()\n  (false_graph_0): <lambda>()\n)",
+        "self.layers = Module(\n  (0): Module()\n)",
+    ],
+)
+def test_modules_in_a_program_that_are_no_python_are_no_defect(module: str) -> None:
+    """A conditional in a conditional, and torch.export of nn.Sequential, were a file that is cut off."""
+    text = f"class Repro(Module):\n    def __init__(self):\n        super().__init__()\n        {module}\n"
+    assert not [message for _, message in runnable_defects(text, HERE, None) if "not Python" in message]
+
+
 # The same damages as the benchmark, whose figures are in benchmarks/results/reading.md.
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import torch
 
+from inductor_probe.bench_file.constants import Constants
 from inductor_probe.bench_file.reference import reference_source
 from tests.conftest import DUMPS
 
@@ -80,3 +81,48 @@ def test_a_graph_without_inputs_has_a_reference_though_its_load_args_is_no_pytho
     runnable, _ = texts("constants")
     head = runnable[: runnable.index("def load_args")]
     assert reference_source(head + "def load_args(reader):\nload_args._version = 0\n").source
+
+
+EXPORTED = """
+class Repro(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.0 = Module()
+        self.layers = Module(
+          (0): Module()
+        )
+        self.register_buffer('scale', torch.randn([2], dtype=torch.float32))
+
+    def forward(self):
+        arg0_1, arg1_1, = fx_pytree.tree_flatten_spec([], self._in_spec)
+        weight = getattr(self, "0").weight
+        bias = getattr(self.layers, "0").bias
+        scale = self.scale
+        add = torch.ops.aten.add.Tensor(arg0_1, weight);  weight = None
+        mul = torch.ops.aten.mul.Tensor(add, scale)
+        sub = torch.ops.aten.sub.Tensor(mul, bias)
+        return (torch.ops.aten.add.Tensor(sub, arg1_1),)
+
+def load_args(reader):
+    pass
+"""
+
+
+def test_modules_with_numbers_for_names_are_flat() -> None:
+    """torch.export of nn.Sequential: fx writes `self.0 = Module()`, no Python, and a tree of inputs."""
+    attributes = {"0.weight": "c0", "layers.0.bias": "c1", "scale": "c2"}
+    text = EXPORTED.replace("\n          (0): Module()\n        )", "\n  (0): Module()\n)")
+    source = reference_source(text, None, Constants(attributes=attributes)).source
+    assert source is not None
+    one, two, three = torch.ones(2), torch.full((2,), 2.0), torch.full((2,), 3.0)
+    names = {"torch": torch, "c0": one, "c1": two, "c2": three}
+    exec(source, names)  # noqa: S102 - it stands above
+    (result,) = names["AtenGraph"]()(torch.zeros(2), torch.full((2,), 4.0))  # type: ignore[operator]
+    assert result.tolist() == [5.0, 5.0]  # (0 + 1) * 3 - 2 + 4
+
+
+def test_a_module_whose_state_is_not_in_the_dump_has_no_reference() -> None:
+    text = EXPORTED.replace("\n          (0): Module()\n        )", "\n  (0): Module()\n)")
+    found = reference_source(text)
+    assert found.source is None
+    assert "constants whose values the dump does not hold" in found.why_not

@@ -138,3 +138,128 @@ def test_a_wrapper_that_is_cut_off_says_so() -> None:
     code = parse_cpp_wrapper(text, Path("output_code.cpp"))
     assert [problem.message for problem in code.problems] == ["cut off: the wrapper has no end"]
     assert code.inputs == ("arg0_1",)
+
+
+def call_in(body: str) -> OutputCode:
+    text = f"void inductor_entry_impl(\n) {{\n    auto arg0_1 = std::move(inputs[0]);\n{body}\n}}\n"
+    return parse_cpp_wrapper(text, Path("output_code.py"), outputs=0)
+
+
+def test_lists_in_boxed_calls_are_read_and_all_that_they_return() -> None:
+    """Operators with lists of numbers, or several results, were three lines that nobody understood."""
+    code = call_in("""
+    RAIIAtenTensorHandle buf2;
+    RAIIAtenTensorHandle buf3;
+    {
+        std::vector<c10::IValue> dispatch_stack_0;
+        dispatch_stack_0.reserve(4);
+        dispatch_stack_0.emplace_back(c10::IValue(*torch::aot_inductor::tensor_handle_to_tensor_pointer(arg0_1)));
+        dispatch_stack_0.emplace_back(c10::IValue(static_cast<double>(0.5)));
+        dispatch_stack_0.emplace_back(c10::IValue(std::string("n")));
+        c10::impl::GenericList tmp_list_1(c10::SymIntType::get());
+        tmp_list_1.reserve(2);
+        tmp_list_1.emplace_back(c10::IValue(c10::SymInt(static_cast<int64_t>(1L))));
+        tmp_list_1.emplace_back(c10::IValue(c10::SymInt(static_cast<int64_t>(2L))));
+        dispatch_stack_0.emplace_back(c10::IValue(std::move(tmp_list_1)));
+        static auto op = c10::Dispatcher::singleton().findSchemaOrThrow("mylib::split3", "");
+        op.callBoxed(&dispatch_stack_0);
+        buf2 = torch::aot_inductor::new_tensor_handle(std::move(dispatch_stack_0[0]).toTensor());
+        buf3 = torch::aot_inductor::new_tensor_handle(std::move(dispatch_stack_0[1]).toTensor());
+    }""")
+    assert not code.problems
+    (call,) = code.externs
+    assert call.target == "mylib::split3"
+    assert call.args == ("arg0_1", "0.5", '"n"', "[1, 2]")
+    assert call.outputs == ("buf2", "buf3")
+
+
+def test_operators_that_are_called_by_python_are_library_calls() -> None:
+    """multinomial takes a generator, and is called through custom_op_wrapper."""
+    code = call_in("""
+    RAIIPyObject custom_op_wrapper;
+    {
+        py::gil_scoped_acquire_simple acquire;
+        RAIIPyObject codecache_module(PyImport_ImportModule("torch._inductor.codecache"));
+        custom_op_wrapper = PyObject_GetAttrString(codecache_module, "custom_op_wrapper");
+    }
+    RAIIAtenTensorHandle buf6;
+    {
+        RAIIPyObject py_args_0(PyTuple_New(5));
+        PyTuple_SetItem(py_args_0, 0, PyUnicode_FromString("torch.ops.aten.multinomial.default"));
+        PyTuple_SetItem(py_args_0, 1, PyCapsule_New(reinterpret_cast<void*>(arg0_1.get()), NULL, NULL));
+        PyTuple_SetItem(py_args_0, 2, PyLong_FromLongLong(2));
+        PyObject* py_args_0_3 = PyList_New(2);
+        PyList_SetItem(py_args_0_3, 0, PyLong_FromLongLong(4));
+        PyList_SetItem(py_args_0_3, 1, PyLong_FromLongLong(5));
+        PyTuple_SetItem(py_args_0, 3, py_args_0_3);
+        PyTuple_SetItem(py_args_0, 4, Py_None);
+        RAIIPyObject py_buf5(PyObject_CallObject(custom_op_wrapper, py_args_0));
+        buf6 = reinterpret_cast<AtenTensorHandle>(PyCapsule_GetPointer(py_buf5.get(), NULL));
+    }""")
+    assert not code.problems
+    (call,) = code.externs
+    assert (call.target, call.outputs) == ("torch.ops.aten.multinomial.default", ("buf6",))
+    assert call.args == ("arg0_1", "2", "[4, 5]", "None")
+
+
+def test_constants_of_a_frozen_graph_are_no_inputs() -> None:
+    code = call_in("""
+    [[maybe_unused]] auto _frozen_param5 = std::move(inputs[1]);
+    const char* var_0 = "none";
+    AtenTensorHandle buf3_handle;
+    AOTI_TORCH_ERROR_CODE_CHECK(
+        aoti_torch_cpu_mkldnn__linear_pointwise(arg0_1, _frozen_param5, nullptr, var_0, &buf3_handle)
+    );
+    RAIIAtenTensorHandle buf3(buf3_handle);""")
+    assert not code.problems
+    assert code.inputs == ("arg0_1",)
+    assert [item.name for item in code.allocations if item.kind == "constant"] == ["_frozen_param5"]
+    assert code.externs[0].args == ("arg0_1", "_frozen_param5", "None", '"none"')
+
+
+LAZY = """
+static const char* k1_0_source = R"TRITON(
+async_compile.triton('k1', '''
+
+import triton
+import triton.language as tl
+
+@triton_heuristics.user_autotune(
+    configs=[{'B': 64}],
+    inductor_meta={},
+    triton_meta={'signature': {'x': '*fp32', 'n': 'i32', 'B': 'constexpr'}},
+)
+@triton.jit
+def k1(x, n, B: tl.constexpr):
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(x + i, tl.load(x + i, i < n) + 1, i < n)
+''', device_str='cuda')
+
+)TRITON";
+static LazyKernelCompileResult k1_0_result;
+template <typename x_type_>
+static __attribute__((noinline)) void call_k1_0(
+    const x_type_& x,
+    int64_t n,
+    int64_t _grid_0,
+    int32_t device_idx_,
+    cudaStream_t stream_,
+    const std::optional<std::string>& cubin_dir_ = std::nullopt
+){
+}
+void inductor_entry_impl(
+) {
+    auto arg0_1 = std::move(inputs[0]);
+    ensure_triton_kernel_compiles_started();
+    call_k1_0(arg0_1, 1000, 16L, 0, stream0);
+}
+"""
+
+
+def test_triton_kernels_that_are_compiled_as_they_are_launched_are_read() -> None:
+    """torch 2.13 with cpp_wrapper on a GPU: launchers were not found, and the wrapper launched nothing."""
+    code = parse_cpp_wrapper(LAZY, Path("output_code.py"))
+    assert not code.problems
+    (kernel,), (launch,) = code.kernels, code.launches
+    assert (kernel.name, launch.kernel, launch.args) == ("k1_0", "k1_0", ("arg0_1", "1000", "16"))
+    assert [(arg.name, arg.type) for arg in kernel.args] == [("x", "*fp32"), ("n", "i32")]

@@ -70,7 +70,9 @@ _ARGUMENT = re.compile(r"    reader\.(?!storage\b)\w+\((?P<arguments>.*)\)  # (?
 _PRINTED = frozenset(("nan",))
 _OF_TREES = frozenset(("fx_pytree", "pytree"))
 # `self.seq = Module(` and what it holds, a line each, up to `)`: the text of a module, which is no Python.
-_MODULE_TEXT = re.compile(r"^( +self\.\w+ = )\w+\(\n(?:(?!\)).*\n){0,2000}\)$", re.MULTILINE)
+_MODULE_TEXT = re.compile(
+    r"^( +self\.)\w+ = (?:<lambda>|\w+)\((?:\n(?:(?!\)).*\n){0,2000})?\)$", re.MULTILINE
+)
 
 
 class FxLine(NamedTuple):
@@ -230,9 +232,10 @@ def runnable_defects(text: str, path: Path, readable: str | None) -> Iterator[De
     for comment in VERSION_COMMENTS:
         if not any(line.startswith(comment) for line in lines):
             yield len(lines), f"the line {comment.strip()} is missing"
-    # Torch writes a module as its type (`self.true_graph_0 = <lambda>()`), and nothing for no arguments.
-    python = text.replace("<lambda>()", "None").replace("(reader):\nload_args", "(reader): pass\nload_args")
-    python = _MODULE_TEXT.sub(lambda match: f"{match[1]}None" + "\n" * match[0].count("\n"), python)
+    # Torch writes a module as its type with what is in it (`self.true_graph_0 = <lambda>()`, `self.0 =
+    # Module()`), and nothing for no arguments.
+    python = text.replace("(reader):\nload_args", "(reader): pass\nload_args")
+    python = _MODULE_TEXT.sub(lambda match: f"{match[1]}_module = None" + "\n" * match[0].count("\n"), python)
     parsed = parse_readable_part(python, path)
     if parsed.problems:
         yield from ((problem.span, problem.message) for problem in parsed.problems)
