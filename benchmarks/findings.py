@@ -1,102 +1,179 @@
 """What a change that a finding proposes for torch costs and gains elsewhere: see `docs/findings/`.
 
     python benchmarks/findings.py sweep --out FOLDER [--patch NAME] [--operators N] [--only CASE]
+    python benchmarks/findings.py pairs --out FOLDER [--only CASE]
     python benchmarks/findings.py measure --out FOLDER [--patch NAME] [--budget SECONDS] [--threads N]
-    python benchmarks/findings.py ranges --out FOLDER [--budget SECONDS]
     python benchmarks/findings.py diff NAME
 
-`sweep` compiles all cases of the scenarios that a CPU can run, four networks of `sweep_models.py` (training:
-forward and backward), and N graphs of PyTorch's operator database: as torch is, and with each patch of
-`torch_patches.py` applied in the process that compiles. Cases are compiled cold and nothing of a kernel is
-built; where `output_code.py` differs (with all patches, then with each) both dumps are kept. `measure` checks
-each pair of graphs that was kept against float64, times both in turns as `probe whatif --runs A B` does, and
-prints a row for each graph: gains and losses. `ranges` does the same for loops of a few steps, all of them
-vectorised against none (`short_ranges_elsewhere.py`), with AVX2 and AVX-512. `diff` prints a patch.
+`sweep` compiles networks that people run (`findings_networks.py`: ResNet-50, a GPT block and others, in
+inference and training), all cases of the scenarios that a CPU can run, and N graphs of PyTorch's operator
+database, as torch is, and asks at each decision what it would be with each patch of `torch_patches.py`: see
+`findings_asked.py`. Cases are compiled cold and nothing of a kernel is built. A second start goes on where
+the first one ended. `pairs` compiles the cases that a patch turns as torch is and with the patch; where
+`output_code.py` differs both dumps are kept. With ATEN_CPU_CAPABILITY=avx2 it asks about AVX2, there and in
+`measure`, which checks each pair of graphs that was kept against float64, times both in turns as `probe
+whatif --runs A B` does, and keeps a row for each graph: gains and losses. `diff` prints a patch.
 
-Networks and operators run on small inputs: their times are those of small kernels, and say in which direction
-a patch goes rather than how far.
+Operators run on small inputs: their times are those of small kernels, and say in which direction a patch goes
+rather than how far.
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
+import os
 import shutil
+import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import findings_figures
 import torch_patches
 from recorders import Worker
 
 import inductor_probe as ip
 from inductor_probe.errors import ProbeError
-from inductor_probe.model.bench import BenchSettings, Comparison
-from inductor_probe.model.whatif import GraphWhatIf
-from inductor_probe.report.words.whatif import whole_call
+from inductor_probe.model.bench import BenchSettings
 
-AGAIN = 2
-"""Further compiles without the patch where its code differs: some graphs have several codes."""
-AS_IS, TOGETHER = "as_is", "together"
-NETWORKS = ("gpt", "resnet50", "resnet50_channels_last", "unet")
+AS_IS = "as_is"
+GROUPS = {"networks": "findings_networks::", "scenarios": "check_", "operators": ""}
+"""Groups of cases, by how their names begin."""
+ASKED = ("TilingSelect.select_tiling", "CppKernel.decide_parallel_depth")
+SWEEP_FILE = "sweep.jsonl"
+"""What became of each case, a line each: a sweep that was stopped goes on from there."""
 CASE_FILE = "case.txt"
 TREE = "torch_compile_debug"
-CALL = "Compiled call"
-CAPABILITIES = ("avx2", "avx512")
-DTYPES, CHANNELS = ("uint8", "float32"), (2, 3, 4, 6, 7, 12)
-OPERATIONS = ("hflip", "scaled", "normalised")
-"""Of `short_ranges_elsewhere.py`, which compiles in this order."""
+CAPABILITY = "avx512"
+"""For which vectors code is compiled where ATEN_CPU_CAPABILITY says nothing else."""
 
 
-def sweep(out: Path, patches: list[str], names: list[str], operators: int) -> None:
-    """Compile every case as torch is and with all patches; where that differs, with each by itself."""
-    with tempfile.TemporaryDirectory(prefix="findings_", ignore_cleanup_errors=True) as folder:
-        workers: dict[str, Worker] = {}
+class Asked:
+    """A process of `findings_asked.py`; several compile at once."""
 
-        def worker(name: str, *applied: str) -> Worker:
-            if name not in workers:
-                options = (f"patch={patch}" for patch in applied)
-                workers[name] = Worker(Path(folder) / name, "decisions", *options)
-            return workers[name]
+    def __init__(self, patches: list[str], errors: Path) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, str(Path(__file__).with_name("findings_asked.py")), *patches],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors.open("w"), text=True,
+            start_new_session=True,
+        )  # fmt: skip
+        self.errors = errors
 
-        as_is, together = worker(AS_IS), worker(TOGETHER, *patches)
-        cases = [*as_is.ask(f"cases {operators}"), *(f"sweep_models::{name}" for name in NETWORKS)]
-        cases = [case for case in cases if not names or any(name in case for name in names)]
-        graphs, without = 0, 0
-        different = dict.fromkeys(patches, 0)
-        varying: list[str] = []
-        failed: list[str] = []
-        for count, case in enumerate(cases, 1):
-            as_is.start(case)
-            code = together.ask(case)["code"]
-            before = as_is.answer(case)["code"]
-            graphs += len(before)
-            without += not before
-            if code != before:
-                codes = [before, *(as_is.ask(case)["code"] for _ in range(AGAIN))]
-                if code in codes:
-                    varying.append(case)
-                    continue
-                for patch in patches:
-                    answer = worker(patch, patch).ask(case)
-                    after = answer["code"]
-                    if answer["reason"] and before:
-                        failed.append(f"{patch}: {case} fails: {answer['reason']}")
-                    elif after not in codes:
-                        keep(as_is.folder, worker(patch).folder, out / patch / case.replace("::", "-"), case)
-                        different[patch] += len({graph for graph, _ in after.items() ^ codes[-1].items()})
-            if count % 10 == 0:
-                print(f"{count}/{len(cases)}: {graphs} graphs, {different}", file=sys.stderr, flush=True)
-        for each in workers.values():
-            each.end()
-    lines = [f"{len(cases)} cases, {without} without a graph; {graphs} graphs as torch is"]
-    lines += [f"{patch}: the code of {number} graphs differs" for patch, number in different.items()]
-    lines += failed
-    lines += [f"has several codes without a patch, too: {case}" for case in varying]
+    def ask(self, name: str) -> Any:
+        """Return what it says of a case."""
+        if self.process.stdin is None or self.process.stdout is None:
+            raise RuntimeError("a process is started with pipes")
+        self.process.stdin.write(name + "\n")
+        self.process.stdin.flush()
+        if not (line := self.process.stdout.readline()):
+            sys.exit(f"a process ended while it compiled {name}; see {self.errors}")
+        return json.loads(line)
+
+
+def sweep(out: Path, patches: list[str], names: list[str], operators: int, jobs: int) -> None:
+    """Compile every case as torch is, and ask the patches; then compile what they turn with them."""
+    out.mkdir(parents=True, exist_ok=True)
+    log = out / SWEEP_FILE
+    rows = read_rows(log)
+    processes = [Asked(patches, out / f"stderr_{job}.txt") for job in range(jobs)]
+    cases = [
+        case
+        for case in processes[0].ask(f"cases {operators}")
+        if not names or any(name in case for name in names)
+    ]
+    done = {row["case"] for row in rows}
+    left = iter([case for case in cases if case not in done])
+    lock = threading.Lock()
+
+    def work(process: Asked) -> None:
+        while True:
+            with lock:
+                case = next(left, None)
+            if case is None:
+                return
+            row = process.ask(case)
+            with lock, log.open("a", encoding="utf-8") as lines:
+                rows.append(row)
+                lines.write(json.dumps(row) + "\n")
+                print(f"{len(rows)}/{len(cases)}: {case} {row['turned']}", file=sys.stderr, flush=True)
+
+    with ThreadPoolExecutor(jobs) as pool:
+        list(pool.map(work, processes))
+    for process in processes:
+        process.process.communicate()
+    lines = list(summary(rows, patches))
     print(*lines, sep="\n", flush=True)
+    if not names:
+        command = (
+            f"python benchmarks/findings.py sweep --operators {operators} --patch {' --patch '.join(patches)}"
+        )
+        findings_figures.keep("sweep", [], lines=lines, command=command)
+
+
+def read_rows(file: Path) -> list[dict[str, Any]]:
+    """Return the lines of a file of JSON; none where there is no file."""
+    return (
+        [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()] if file.exists() else []
+    )
+
+
+def summary(rows: list[dict[str, Any]], patches: list[str]) -> Iterator[str]:
+    """Yield in words what a sweep compiled, and which decisions a patch turns."""
+    yield "| | cases | graphs | cases without a graph | decisions on vectors | decisions on threads |"
+    yield "|---|--:|--:|--:|--:|--:|"
+    left = rows
+    for group, start in GROUPS.items():
+        of_group = [row for row in left if row["case"].startswith(start)]
+        left = [row for row in left if row not in of_group]
+        graphs = sum(row["graphs"] for row in of_group)
+        without = sum(not row["graphs"] for row in of_group)
+        asked = (sum(row["calls"].get(place, 0) for row in of_group) for place in ASKED)
+        yield f"| {group} | {len(of_group)} | {graphs} | {without} | {' | '.join(map(str, asked))} |"
+    turned: dict[str, list[str]] = {}
+    for row in rows:
+        for key, number in row["turned"].items():
+            turned.setdefault(key, []).append(f"{row['case']} ({number})")
+    yield from ("", "| patch, and where | decisions turned | in |", "|---|--:|---|")
+    for key, cases in sorted(turned.items()):
+        number = sum(row["turned"].get(key, 0) for row in rows)
+        yield f"| {key} | {number} | {', '.join(cases)} |"
+    without_any = [patch for patch in patches if not any(key.startswith(patch) for key in turned)]
+    yield from (f"| {patch} | 0 | |" for patch in without_any)
+
+
+def pairs(out: Path, names: list[str]) -> None:
+    """Compile each case that a patch turns as torch is and with the patch; keep both where code differs."""
+    capability = os.environ.get("ATEN_CPU_CAPABILITY", CAPABILITY)
+    wanted = [
+        (row["case"], patch)
+        for row in read_rows(out / SWEEP_FILE)
+        for patch, _, where in (key.partition(", ") for key in row["turned"])
+        if where in (capability, "2 threads", "")
+        and (not names or any(name in row["case"] for name in names))
+    ]
+    with tempfile.TemporaryDirectory(prefix="findings_", ignore_cleanup_errors=True) as folder:
+        as_is = Worker(Path(folder) / AS_IS, "decisions")
+        for patch in sorted({patch for _, patch in wanted}):
+            patched = Worker(Path(folder) / patch, "decisions", f"patch={patch}")
+            for case in [case for case, of_patch in wanted if of_patch == patch]:
+                place = out / capability / patch / case.replace("::", "-")
+                if (place / CASE_FILE).exists():
+                    continue
+                as_is.start(case)
+                answer, before = patched.ask(case), as_is.answer(case)
+                different = len({graph for graph, _ in answer["code"].items() ^ before["code"].items()})
+                print(f"{patch}, {capability}: {case}: the code of {different} graphs differs", flush=True)
+                if answer["reason"]:
+                    print(f"  with the patch it fails: {answer['reason']}", flush=True)
+                elif different:
+                    keep(as_is.folder, patched.folder, place, case)
+            patched.end()
+        as_is.end()
 
 
 def keep(as_is: Path, patched: Path, place: Path, case: str) -> None:
@@ -109,111 +186,43 @@ def keep(as_is: Path, patched: Path, place: Path, case: str) -> None:
 
 
 def measure(out: Path, settings: BenchSettings, patches: list[str]) -> None:
-    """Check and time each pair of dumps; print a row for each graph, and keep them as JSON."""
+    """Check and time each pair of dumps; keep and print a row for each graph whose code differs."""
+    capability = os.environ.get("ATEN_CPU_CAPABILITY", CAPABILITY)
     for patch in patches:
-        rows = []
-        for place in sorted((out / patch).glob(f"*/{CASE_FILE}")):
-            for row in measured(place.parent, settings):
-                rows.append(row)
-                print(shown(row), file=sys.stderr, flush=True)
-        (out / f"{patch}.json").write_text(json.dumps(rows, indent=1), encoding="utf-8")
-        table(patch, rows)
+        rows: list[dict[str, Any]] = []
+        for place in sorted((out / capability / patch).glob(f"*/{CASE_FILE}")):
+            rows += measured(place.parent, settings)
+        rows.sort(key=lambda row: -row["call"]["speed"] if row.get("call") else 0)
+        name = (
+            f"sweep.{patch}"
+            if capability == CAPABILITY or patch == "short_ranges"
+            else f"sweep.{patch}_{capability}"
+        )
+        command = f"python benchmarks/findings.py measure --patch {patch}"
+        command = f"ATEN_CPU_CAPABILITY={capability} {command}" if capability != CAPABILITY else command
+        command += f" --threads {settings.threads}" if settings.threads != 1 else ""
+        how = {"command": command, "capability": capability, "threads": settings.threads}
+        findings_figures.keep(name, rows, **how)
+        print(f"\n{patch}: {torch_patches.PATCHES[patch].what}\n")
+        print(*findings_figures.shown(name, findings_figures.read()[name]), sep="\n", flush=True)
 
 
 def measured(place: Path, settings: BenchSettings) -> Iterator[dict[str, Any]]:
-    """Yield what became of each graph of a case: `probe whatif --runs A B`."""
+    """Yield what became of each graph of a case whose code differs: `probe whatif --runs A B`."""
     case = (place / CASE_FILE).read_text(encoding="utf-8")
+    label = case.removeprefix("findings_networks::").removeprefix("check_").replace("::", ", ")
     try:
         a, b = (ip.open_run(run) for side in "AB" for run in (place / side / TREE).glob("run_*"))
-        answer = ip.whatif(a, b, settings, trust=True)
+        graphs = ip.whatif(a, b, settings, trust=True).graphs
     except (ProbeError, ValueError) as error:
-        yield {"case": case, "graph": "", "not timed": str(error).partition("\n")[0]}
+        yield {"label": label, "not_timed": str(error).partition("\n")[0]}
         return
-    for graph, said in zip(answer.graphs, answer.output.summary, strict=True):  # type: ignore[attr-defined]  # of WhatIfOutput
-        row: dict[str, Any] = {"case": case, "graph": graph.diff.a.name, "said": said}
-        if graph.not_timed == "same-code":
-            continue
-        if graph.result is None:
-            yield {**row, "not timed": graph.not_timed}
-            continue
-        row["correct"] = all(variant.correct for variant in graph.result.variants)
-        comparisons = graph.result.comparisons
-        calls = [
-            each for each in comparisons if each.baseline == CALL and each.candidate.startswith("call_v")
-        ]
-        row["call"] = interval(calls[0]) if calls else None
-        row["kernels"] = {each.baseline: interval(each) for each in comparisons if each not in calls}
-        yield row
-
-
-def interval(each: Comparison) -> dict[str, Any]:
-    """Return how many times as fast the candidate is, with its interval and verdict."""
-    speed = {"speed": 1 / each.ratio, "low": 1 / each.high, "high": 1 / each.low}
-    return {**speed, "verdict": str(each.verdict)}
-
-
-def ranges(out: Path, settings: BenchSettings) -> None:
-    """Print how much faster scalar loops are than vectors, for operations on images of few channels."""
-    script = torch_patches.FINDINGS / "short_ranges_elsewhere.py"
-    arguments = [str(each) for each in CHANNELS]
-    for capability in CAPABILITIES:
-        vectors, scalars = (
-            ip.dump(
-                Path(torch_patches.__file__),
-                args=[patch, str(script), *arguments],
-                env={"ATEN_CPU_CAPABILITY": capability},
-                out=out / capability / patch,
-                stdout_to_stderr=True,
-            )
-            for patch in ("short_vectorised", "short_scalar")
-        )
-        graphs = iter(ip.whatif(vectors, scalars, settings).graphs)
-        rows = {
-            (dtype, channels, operation): next(graphs)
-            for dtype, channels, operation in itertools.product(DTYPES, CHANNELS, OPERATIONS)
-        }
-        print(f"\n{capability}: scalar loops, times as fast as vectors of so many channels\n")
-        print(f"| | {' | '.join(arguments)} |\n|---|{'--:|' * len(arguments)}")
-        for dtype, operation in itertools.product(DTYPES, OPERATIONS):
-            cells = (_cell(rows[dtype, channels, operation]) for channels in CHANNELS)
-            print(f"| {operation}, {dtype} | {' | '.join(cells)} |", flush=True)
-
-
-def _cell(graph: GraphWhatIf) -> str:
-    """Return the speed of the call of B, with its interval."""
-    if graph.result is None or not (comparison := whole_call(graph.result)):
-        return str(graph.not_timed).replace("same-code", "the same code")
-    speed = interval(comparison)
-    verdict = "" if speed["verdict"] in {"FASTER", "SLOWER"} else f" {speed['verdict']}"
-    wrong = "" if all(variant.correct for variant in graph.result.variants) else " WRONG"
-    return f"{speed['speed']:.2f} ({speed['low']:.2f} to {speed['high']:.2f}){verdict}{wrong}"
-
-
-def table(patch: str, rows: list[dict[str, Any]]) -> None:
-    """Print the rows, gains first, then how many there are of each verdict."""
-    timed = [row for row in rows if row.get("call")]
-    timed.sort(key=lambda row: -row["call"]["speed"])
-    print(f"\n{patch}: {torch_patches.PATCHES[patch].what}")
-    for row in (*timed, *(row for row in rows if row not in timed)):
-        print(shown(row))
-    verdicts = [row["call"]["verdict"] for row in timed]
-    counts = ", ".join(f"{verdicts.count(each)} {each}" for each in sorted(set(verdicts)))
-    wrong = sum(not row["correct"] for row in timed)
-    print(f"{len(timed)} graphs timed ({counts}), {wrong} wrong, {len(rows) - len(timed)} not timed")
-
-
-def shown(row: dict[str, Any]) -> str:
-    """Return a row of the table."""
-    name = f"{row['case']:52} {row['graph']:28}"
-    if not row.get("call"):
-        return f"{name} {row.get('not timed') or row['said']}"
-    best = max(row["kernels"].values(), key=lambda each: abs(each["speed"] - 1), default=None)
-    kernel = f"  kernel {_times(best)}" if best else ""
-    return f"{name} call {_times(row['call'])}{kernel}{'' if row['correct'] else '  WRONG'}"
-
-
-def _times(each: dict[str, Any]) -> str:
-    return f"{each['speed']:6.3f}x ({each['low']:.3f} to {each['high']:.3f}) {each['verdict']}"
+    for graph in graphs:
+        if graph.not_timed != "same-code":
+            kind = graph.diff.a.name.replace("_0.0", "").replace("model__0_", "")
+            row = findings_figures.of_graph(graph)
+            print(f"{label}, {kind}: {row}", file=sys.stderr, flush=True)
+            yield {"label": f"{label}, {kind}" if len(graphs) > 1 else label, **row}
 
 
 def main() -> None:
@@ -221,14 +230,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=("sweep", "measure", "ranges", "diff"))
+    parser.add_argument("what", choices=("sweep", "pairs", "measure", "diff"))
     parser.add_argument("names", nargs="*", help="patches, for diff")
     parser.add_argument("--patch", action="append", choices=sorted(torch_patches.PATCHES))
     parser.add_argument("--out", type=Path)
     parser.add_argument("--operators", type=int, default=200)
     parser.add_argument("--only", action="append", help="cases with this text in their names")
     parser.add_argument("--budget", type=float, default=2.0, help="seconds of timing for each graph")
-    parser.add_argument("--threads", type=int, default=1, help="of torch and OpenMP")
+    parser.add_argument("--threads", type=int, default=1, help="of torch and OpenMP, for measure")
+    parser.add_argument("--jobs", type=int, default=2, help="processes of a sweep")
     options = parser.parse_args()
     proposed = (name for name, patch in torch_patches.PATCHES.items() if patch.proposed)
     patches = options.patch or options.names or sorted(proposed)
@@ -239,9 +249,9 @@ def main() -> None:
         parser.error("--out is needed: a folder for the dumps that differ")
     out = options.out.resolve()
     if options.what == "sweep":
-        sweep(out, patches, options.only or [], options.operators)
-    elif options.what == "ranges":
-        ranges(out, BenchSettings(budget=options.budget))
+        sweep(out, patches, options.only or [], options.operators, options.jobs)
+    elif options.what == "pairs":
+        pairs(out, options.only or [])
     else:
         measure(out, BenchSettings(budget=options.budget, threads=options.threads), patches)
 

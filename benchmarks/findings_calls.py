@@ -1,78 +1,141 @@
-"""Calls of a finding's script in whole processes: as torch is, and with the change that the finding proposes.
+"""Calls of a finding's script, or of a network, in whole processes: as torch is, and with a change of torch.
 
     python benchmarks/findings_calls.py NAME[,NAME] [--pairs N] [--seconds S] [--threads N]
 
-For what `probe whatif --runs` does not compare, as both graphs take other inputs (`freezing`), and for a
-check of what it says (`tiles`, `short_ranges`): here a call has dynamo's frame and guards in it. Each pair is
-two fresh processes, one of them with the patch of `torch_patches.py`. They take turns, A B B A, while the
-other one waits for input; of each turn the fastest lap counts, and the interval is that of `probe verdict`,
-over pairs. Both have to compute the same, within the tolerance of `torch.testing.assert_close`.
+For what `probe whatif --runs` does not compare, as both graphs take other inputs (`freezing`, and `freezing_`
+with a network of `findings_networks.py`), and for a check of what it says (`tiles`, `short_ranges`): here a
+call has dynamo's frame and guards in it. Each pair is two fresh processes, one of them with the patch of
+`torch_patches.py`. They take turns, A B B A, while the other one waits for input; of each turn the fastest
+lap counts, and interval and verdict are those of `probe verdict`, over pairs. Both have to compute the same,
+within the tolerance of `torch.testing.assert_close`. What the first call takes, most of which is compiling,
+and the largest memory of the process are medians over pairs.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
+import json
 import math
 import os
+import resource
 import runpy
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch_patches
 
-from inductor_probe.bench.intervals import estimate
+from inductor_probe.bench.verdict import conclude
+from inductor_probe.model.bench import Comparison
+from inductor_probe.model.timing import Quad, Series
 
 LAP_S = 0.005
 LAPS = 5
 """Laps of a turn, of which the fastest counts."""
+_NETWORKS = ("resnet50", "resnet50_channels_last", "gpt_block", "vit", "mlp_mixer", "unet")
 
 
 @dataclass(frozen=True)
-class Script:
-    """A script of a finding, the variables that it is compiled with, and a call of what it compiled."""
+class Program:
+    """What is called: `made` compiles it and returns a call of it, after the patch was applied.
 
-    file: str
-    call: Callable[[dict[str, Any]], Any]
-    environment: dict[str, str]
+    Attributes:
+        patch: of `torch_patches.py`.
+        environment: variables that it is compiled and called with.
+    """
+
+    patch: str
+    made: Callable[[], Callable[[], Any]]
+    environment: dict[str, str] = field(default_factory=dict)
 
 
-SCRIPTS = {
-    "freezing": Script("freezing_option.py", lambda names: names["compiled"](names["image"]), {}),
-    "tiles": Script("tiles_for_threads.py", lambda names: names["channels_last"](names["features"]), {}),
-    "short_ranges": Script(
-        "short_ranges.py", lambda names: names["hflip"](names["image"]), {"ATEN_CPU_CAPABILITY": "avx2"}
+@dataclass(frozen=True)
+class Called:
+    """What the pairs of a program found.
+
+    Attributes:
+        comparison: of calls; its ratio is of times, with the patch over without.
+        fastest: seconds of the fastest call without the patch.
+        first: seconds until the first call has answered, without the patch and with it.
+        memory: the most that a process had in memory, in bytes, likewise.
+    """
+
+    comparison: Comparison
+    fastest: float
+    first: tuple[float, float]
+    memory: tuple[float, float]
+
+
+def _script(file: str, call: Callable[[dict[str, Any]], Any]) -> Callable[[], Callable[[], Any]]:
+    def made() -> Callable[[], Any]:
+        names = runpy.run_path(str(torch_patches.FINDINGS / file))
+        return lambda: call(names)
+
+    return made
+
+
+def _frozen(name: str) -> Callable[[], Callable[[], Any]]:
+    def made() -> Callable[[], Any]:
+        import torch
+
+        torch.manual_seed(0)
+        network, inputs = importlib.import_module("findings_networks").NETWORKS[name]()
+        compiled = torch.compile(network, dynamic=False, options={"freezing": True})
+        return lambda: compiled(*inputs)
+
+    return made
+
+
+PROGRAMS = {
+    "freezing": Program(
+        "freezing", _script("freezing_option.py", lambda names: names["compiled"](names["image"]))
     ),
+    "tiles": Program(
+        "tiles", _script("tiles_for_threads.py", lambda names: names["channels_last"](names["features"]))
+    ),
+    "short_ranges": Program(
+        "short_ranges",
+        _script("short_ranges.py", lambda names: names["hflip"](names["image"])),
+        {"ATEN_CPU_CAPABILITY": "avx2"},
+    ),
+    **{f"freezing_{name}": Program("freezing", _frozen(name)) for name in _NETWORKS},
 }
 
 
 class Side:
-    """A process that has compiled the script, and calls it so many times for each line of its input."""
+    """A process that has compiled the program, and calls it so many times for each line of its input."""
 
     def __init__(self, name: str, result: Path, threads: int, *, patched: bool) -> None:
         with tempfile.TemporaryDirectory(prefix="findings_", ignore_cleanup_errors=True) as cache:
             command = [sys.executable, __file__, name, "--threads", str(threads), "--side", str(result)]
-            environment = {**SCRIPTS[name].environment, "TORCHINDUCTOR_CACHE_DIR": cache}
+            environment = {**os.environ, **PROGRAMS[name].environment, "TORCHINDUCTOR_CACHE_DIR": cache}
             self.process = subprocess.Popen(
                 command + ["--patched"] * patched, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                env={**os.environ, **environment},
+                env=environment,
             )  # fmt: skip
-            self.seconds(1)
+            self.first, self.memory = self._answer()
 
     def seconds(self, calls: int) -> float:
         """Return the seconds that one call takes, of the fastest of a few laps of so many calls."""
-        if self.process.stdin is None or self.process.stdout is None:
+        if self.process.stdin is None:
             raise RuntimeError("a side is started with pipes")
         self.process.stdin.write(f"{calls}\n")
         self.process.stdin.flush()
+        return float(self._answer())
+
+    def _answer(self) -> Any:
+        if self.process.stdout is None:
+            raise RuntimeError("a side is started with pipes")
         if not (line := self.process.stdout.readline()):
             sys.exit("a side ended before it answered; its message is above")
-        return float(line)
+        return json.loads(line)
 
     def end(self) -> None:
         """Let the process end."""
@@ -80,26 +143,28 @@ class Side:
 
 
 def serve(name: str, result: Path, threads: int) -> None:
-    """Compile the script, keep what its call gives, and answer each number with the seconds of a call."""
+    """Compile the program, keep what its call gives, and answer each number with the seconds of a call."""
     import torch
 
-    script = SCRIPTS[name]
     torch.set_num_threads(threads)
-    names = runpy.run_path(str(torch_patches.FINDINGS / script.file))
     with torch.no_grad():
-        torch.save(script.call(names), result)
+        begin = time.perf_counter()
+        call = PROGRAMS[name].made()
+        torch.save(call(), result)
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        print(json.dumps((time.perf_counter() - begin, peak)), flush=True)
         for line in sys.stdin:
             laps = []
             for _ in range(LAPS):
                 begin = time.perf_counter()
                 for _ in range(int(line)):
-                    script.call(names)
+                    call()
                 laps.append((time.perf_counter() - begin) / int(line))
             print(min(laps), flush=True)
 
 
-def pair(name: str, threads: int, seconds: float) -> tuple[list[float], float]:
-    """Return the logarithms of B over A of two fresh processes, and the seconds of a call of A."""
+def pair(name: str, threads: int, seconds: float) -> tuple[Series, Side, Side]:
+    """Return what two fresh processes took in turns, and those, which have ended."""
     import torch
 
     with tempfile.TemporaryDirectory(prefix="findings_") as folder:
@@ -107,14 +172,33 @@ def pair(name: str, threads: int, seconds: float) -> tuple[list[float], float]:
         a, b = (Side(name, result, threads, patched=result.name == "B") for result in results)
         torch.testing.assert_close(*(torch.load(result) for result in results))
     calls = max(1, math.ceil(LAP_S / a.seconds(1)))
-    scores, fastest, end = [], math.inf, time.monotonic() + seconds
-    while time.monotonic() < end or not scores:
-        first, second, third, last = (side.seconds(calls) for side in (a, b, b, a))
-        scores.append(math.log(min(second, third) / min(first, last)))
-        fastest = min(fastest, first, last)
+    b.seconds(calls)
+    quads: list[Quad] = []
+    begin = time.monotonic()
+    while time.monotonic() < begin + seconds or not quads:
+        taken = tuple(side.seconds(calls) for side in (a, b, b, a))
+        quads.append(Quad(order="ABBA", seconds=taken, guard=False, disturbed=None))
     a.end()
     b.end()
-    return scores, fastest
+    return Series("as torch is", "with the patch", tuple(quads), time.monotonic() - begin), a, b
+
+
+def called(name: str, threads: int, pairs: int, seconds: float) -> Called:
+    """Return what so many pairs of processes found, each timed for so long."""
+    found = [pair(name, threads, seconds) for _ in range(pairs)]
+    series = [each for each, _, _ in found]
+    sides = [(a, b) for _, a, b in found]
+
+    def median(value: Callable[[Side], float]) -> tuple[float, float]:
+        a, b = (statistics.median(map(value, column)) for column in zip(*sides, strict=True))
+        return a, b
+
+    return Called(
+        comparison=conclude(series),
+        fastest=min(second for each in series for quad in each.quads for second in quad.samples("A")),
+        first=median(lambda side: side.first),
+        memory=median(lambda side: side.memory),
+    )
 
 
 def main() -> None:
@@ -122,28 +206,31 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("names", help=f"of {', '.join(SCRIPTS)}, with commas")
+    parser.add_argument("names", help=f"of {', '.join(PROGRAMS)}, with commas")
     parser.add_argument("--pairs", type=int, default=5, help="of processes")
     parser.add_argument("--seconds", type=float, default=10.0, help="of timing for each pair")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--side", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--patched", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if unknown := set(options.names.split(",")) - set(SCRIPTS):
-        parser.error(f"no such finding to call: {', '.join(sorted(unknown))}; there are {', '.join(SCRIPTS)}")
+    if unknown := set(options.names.split(",")) - set(PROGRAMS):
+        parser.error(
+            f"no such program to call: {', '.join(sorted(unknown))}; there are {', '.join(PROGRAMS)}"
+        )
     if options.side is not None:
         if options.patched:
-            torch_patches.apply(torch_patches.PATCHES[options.names])
+            torch_patches.apply(torch_patches.PATCHES[PROGRAMS[options.names].patch])
         serve(options.names, options.side, options.threads)
         return
     for name in options.names.split(","):
-        pairs = [pair(name, options.threads, options.seconds) for _ in range(options.pairs)]
-        found = estimate([scores for scores, _ in pairs])
-        middle, low, high = (math.exp(-value) for value in (found.middle, found.high, found.low))
-        fastest = min(seconds for _, seconds in pairs) * 1e6
+        found = called(name, options.threads, options.pairs, options.seconds)
+        each = found.comparison
         print(
-            f"{name}, {options.threads} threads: a call of {fastest:.1f} us is {middle:.3f} times as fast "
-            f"with the patch ({low:.3f} to {high:.3f}, {options.pairs} pairs of processes)",
+            f"{name}, {options.threads} threads: a call of {found.fastest * 1e6:.1f} us is "
+            f"{1 / each.ratio:.3f} times as fast with the patch ({1 / each.high:.3f} to {1 / each.low:.3f}, "
+            f"{options.pairs} pairs of processes): {each.verdict}; first call "
+            f"{found.first[0]:.1f} s, {found.first[1]:.1f} s with it; memory "
+            f"{found.memory[0] / 2**20:.0f} MiB, {found.memory[1] / 2**20:.0f} MiB with it",
             flush=True,
         )
 

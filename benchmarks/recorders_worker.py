@@ -32,6 +32,7 @@ from inductor_probe.store.decisions import read_decisions
 SCENARIOS = Path(__file__).parents[1] / "scenarios"
 _SEPARATOR = "::"  # check_hflip::channels_last, sweep_models::resnet50
 _NETWORKS = "sweep_models"
+_OF_NETWORKS = (_NETWORKS, "findings_networks")
 
 
 def five_operators() -> tuple[Callable[..., Any], tuple[Any, ...]]:
@@ -155,13 +156,15 @@ def operator_cases(count: int) -> list[str]:
     return [names[index * len(names) // count] for index in range(count)]
 
 
-class _Scenarios:
+class Scenarios:
     """Cases of scenarios for `sweep_worker.compile_case`."""
 
     def names(self, _device: str) -> list[str]:
+        """Return the names of all cases."""
         return scenario_cases()
 
     def attempts(self, name: str, _device: str, _compiler: Any) -> Iterator[Callable[[], object]]:
+        """Yield the one way to run a case."""
         module, case = name.split(_SEPARATOR)
         scenario = importlib.import_module(module).scenario
         check = scenario.build(scenario.case(case))
@@ -177,19 +180,18 @@ class _Scenarios:
 
 
 class _Networks:
-    """Training steps of whole networks for `sweep_worker.compile_case`."""
+    """Whole networks of two modules for `sweep_worker.compile_case`."""
 
     def names(self, device: str) -> list[str]:
-        return [f"{_NETWORKS}{_SEPARATOR}{name}" for name in self._module().names(device)]
+        names = importlib.import_module(_NETWORKS).names(device)
+        return [f"{_NETWORKS}{_SEPARATOR}{name}" for name in names]
 
     def attempts(self, name: str, device: str, compiler: Any) -> Iterator[Callable[[], object]]:
-        attempts: Iterator[Callable[[], object]] = self._module().attempts(
-            name.partition(_SEPARATOR)[2], device, compiler
+        module, _, network = name.partition(_SEPARATOR)
+        attempts: Iterator[Callable[[], object]] = importlib.import_module(module).attempts(
+            network, device, compiler
         )
         return attempts
-
-    def _module(self) -> Any:
-        return importlib.import_module(_NETWORKS)
 
 
 def _mode_settings(mode: str | None) -> dict[str, Any]:
@@ -205,7 +207,7 @@ def code_of(name: str, tree: Path, events: Path) -> dict[str, Any]:
     shutil.rmtree(os.environ["TORCHINDUCTOR_CACHE_DIR"], ignore_errors=True)
     cases: Any = sweep_op_db
     if _SEPARATOR in name:
-        cases = _Networks() if name.startswith(_NETWORKS) else _Scenarios()
+        cases = _Networks() if name.startswith(_OF_NETWORKS) else Scenarios()
     folder = tree.parent
     reason = sweep_worker.compile_case(cases, name, "cpu", sweep_worker.compiler(None), folder)
     files = sorted((folder / sweep_worker.TREE).rglob("output_code.py"))

@@ -18,6 +18,7 @@ import inspect
 import runpy
 import sys
 import textwrap
+import types
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -216,22 +217,53 @@ def as_diff(patch: Patch) -> str:
 def apply(*patches: Patch) -> None:
     """Change torch in this process: functions stay the same objects, whoever holds or wraps them.
 
-    All patches at once: a second call would begin with the text of the file again. Lines keep their file and
-    numbers, so that what reads torch's frames finds them.
+    All patches at once: a second call would begin with the text of the file again.
     """
     together = Patch("all of them", tuple(edit for patch in patches for edit in patch.edits))
-    for place, (_, patched) in together.sources.items():
-        function = _function(place)
-        tree = ast.parse(patched)
-        (definition,) = tree.body
-        if not isinstance(definition, ast.FunctionDef):
-            raise TypeError(f"{place} is no function")
-        definition.decorator_list = []  # they have run already
-        ast.increment_lineno(tree, function.__code__.co_firstlineno - 1)
-        made: dict[str, Any] = {}
-        code = compile(tree, function.__code__.co_filename, "exec")
-        exec(code, vars(sys.modules[function.__module__]), made)  # noqa: S102 - torch's text and ours
-        function.__code__ = made[definition.name].__code__
+    for place in together.sources:
+        _function(place).__code__ = patched(place, together).__code__
+
+
+def patched(place: str, patch: Patch) -> Any:
+    """Return a function of torch as the patch makes it, which torch itself does not call.
+
+    Lines keep their file and numbers, so that what reads torch's frames finds them.
+    """
+    function = _function(place)
+    tree = ast.parse(patch.sources[place][1])
+    (definition,) = tree.body
+    if not isinstance(definition, ast.FunctionDef):
+        raise TypeError(f"{place} is no function")
+    definition.decorator_list = []  # they have run already
+    ast.increment_lineno(tree, function.__code__.co_firstlineno - 1)
+    made: dict[str, Any] = {}
+    code = compile(tree, function.__code__.co_filename, "exec")
+    exec(code, vars(sys.modules[function.__module__]), made)  # noqa: S102 - torch's text and ours
+    return made[definition.name]
+
+
+def copy_of(place: str) -> Any:
+    """Return a function that does what torch's does now, and still does when that is changed."""
+    function = _function(place)
+    return types.FunctionType(
+        function.__code__,
+        function.__globals__,
+        function.__name__,
+        function.__defaults__,
+        function.__closure__,
+    )
+
+
+def replace(place: str, replacement: Any) -> None:
+    """Let whoever calls a function of torch call another one; it stays the same object."""
+    function = _function(place)
+    key = f"_instead_of_{place}"
+    function.__globals__[key] = replacement
+    source = f"def function(*args, **kwargs):\n    return globals()[{key!r}](*args, **kwargs)\n"
+    made: dict[str, Any] = {}
+    exec(source, made)  # noqa: S102 - the line above
+    function.__defaults__ = function.__kwdefaults__ = None
+    function.__code__ = made["function"].__code__
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import subprocess
 import sys
@@ -85,6 +87,67 @@ def test_calls_of_whole_processes_are_compared(tmp_path: Path) -> None:
     assert re.fullmatch(
         r"freezing, 1 threads: a call of \S+ us is \S+ times as fast with the patch .*\n", ran.stdout
     )
+
+
+@pytest.mark.compiles
+def test_a_sweep_asks_what_the_patches_would_have_decided(tmp_path: Path) -> None:
+    program = REPOSITORY / "benchmarks" / "findings_asked.py"
+    cases = "check_hflip::channels_last\ncheck_hflip::channels_first\n"
+    ran = subprocess.run(
+        [sys.executable, str(program), "reversed", "short_ranges", "tiles", "freezing"],
+        input=cases, capture_output=True, text=True, check=True, cwd=tmp_path,
+    )  # fmt: skip
+    last, first = (json.loads(line) for line in ran.stdout.splitlines())
+    assert last["graphs"] == first["graphs"] == 1
+    assert (
+        last["calls"]["TilingSelect.select_tiling"] == last["calls"]["CppKernel.decide_parallel_depth"] == 1
+    )
+    assert {key for key in last["turned"] if not key.endswith("avx512")} == {"short_ranges, avx2"}
+    assert {key for key in first["turned"] if not key.endswith("avx512")} == {"reversed, avx2"}
+
+
+_COUNTED = """
+import runpy, sys
+sys.path.insert(0, sys.argv[1])
+import torch, findings_figures, sweep_worker
+from torch._inductor.graph import GraphLowering
+
+sweep_worker.skip_compilers()
+compiler, codegen, graphs = sweep_worker.compiler(None), GraphLowering.codegen, []
+GraphLowering.codegen = lambda self, *args: (graphs.append(self), codegen(self, *args))[1]
+torch.compile = lambda function=None, **options: (
+    compiler(function, **options) if function else lambda function: compiler(function, **options)
+)
+for figure in findings_figures.FIGURES.values():
+    if getattr(figure, "labels", ()) and figure.capability == "avx512":
+        graphs.clear()
+        torch._dynamo.reset()
+        sys.argv = [figure.script, *figure.args]
+        runpy.run_path(f"{findings_figures.torch_patches.FINDINGS}/{figure.script}.py")
+        print(figure.script, len(graphs), len(figure.labels))
+"""
+
+
+@pytest.mark.compiles
+def test_a_script_of_many_programs_compiles_as_many_graphs_as_its_figure_has_rows(tmp_path: Path) -> None:
+    environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(tmp_path)}
+    ran = subprocess.run(
+        [sys.executable, "-c", _COUNTED, str(REPOSITORY / "benchmarks")],
+        capture_output=True, text=True, check=True, env=environment,
+    )  # fmt: skip
+    counts = [line.split() for line in ran.stdout.splitlines()]
+    assert {name for name, _, _ in counts} == {page.stem for page in FINDINGS.glob("*_elsewhere.py")}
+    assert all(graphs == rows for _, graphs, rows in counts), counts
+
+
+def test_pages_show_the_figures_that_are_kept() -> None:
+    program = (
+        f"import sys; sys.path.insert(0, {str(REPOSITORY / 'benchmarks')!r}); import findings_figures as f; "
+        "print([page.name for page in f.PAGES"
+        " if f.written(text := page.read_text(encoding='utf-8'), f.read()) != text])"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ran.stdout == "[]\n", "python benchmarks/findings_figures.py write"
 
 
 @pytest.mark.parametrize("page", [*PAGES, FINDINGS / "README.md"], ids=lambda page: page.stem)

@@ -1,0 +1,164 @@
+"""A process that compiles cases as torch is, and asks each patched function what it would have decided.
+
+Started by `findings.py sweep`, with names of patches as arguments: it reads names of cases on its standard
+input, and answers each with a line of JSON: how many graphs there were, how often the patched functions of
+torch were called, and how often a patch returned something else, by patch and by what was supposed:
+`short_ranges, avx2`, `tiles, 16 threads`. The patched functions compute a decision and change nothing, so
+that code can differ only where a decision does: a compile answers for all patches, for AVX2 and AVX-512,
+and for any number of threads. `findings.py sweep` then compiles with the patch what it turns, and compares
+the code.
+"""
+
+from __future__ import annotations
+
+import collections
+import importlib
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import findings_networks
+import recorders_worker
+import sweep_op_db
+import sweep_worker
+import torch_patches
+
+NETWORKS = "findings_networks::"
+VECTOR_BITS = {"avx2": 256, "avx512": 512}
+THREADS = (2, 16, 64)
+_TILING, _THREADS = "TilingSelect.select_tiling", "CppKernel.decide_parallel_depth"
+
+
+class Asked:
+    """Functions of torch that, when called, ask their patched forms as well."""
+
+    def __init__(self, patches: list[str]) -> None:
+        from torch._inductor import cpu_vec_isa
+
+        self.turned: collections.Counter[str] = collections.Counter()
+        self.calls: collections.Counter[str] = collections.Counter()
+        self._asking = False
+        known = {isa.bit_width() for isa in cpu_vec_isa.valid_vec_isa_list()}
+        self.vectors = {name: bits for name, bits in VECTOR_BITS.items() if bits in known}
+        forms: dict[str, dict[str, Callable[..., Any]]] = {}
+        for patch in patches:
+            for place in torch_patches.PATCHES[patch].sources:
+                forms.setdefault(place, {})[patch] = torch_patches.patched(
+                    place, torch_patches.PATCHES[patch]
+                )
+        for place, of_patches in forms.items():
+            torch_patches.replace(place, self._function(place, torch_patches.copy_of(place), of_patches))
+
+    def _function(
+        self, place: str, original: Callable[..., Any], of_patches: dict[str, Callable[..., Any]]
+    ) -> Callable[..., Any]:
+        def function(*args: Any, **kwargs: Any) -> Any:
+            decided = original(*args, **kwargs)
+            if not self._asking:
+                self._asking = True
+                try:
+                    self.calls[place.rpartition(":")[2]] += 1
+                    self._ask(place, original, of_patches, args, kwargs)
+                finally:
+                    self._asking = False
+            return decided
+
+        return function
+
+    def _ask(
+        self,
+        place: str,
+        original: Callable[..., Any],
+        of_patches: dict[str, Callable[..., Any]],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> None:
+        from torch._inductor import config
+
+        if place.endswith(_TILING):
+            for name, bits in self.vectors.items():
+                with config.patch({"cpp.simdlen": bits}):
+                    before = original(*args, **kwargs)[:2]
+                    for patch, form in of_patches.items():
+                        self.turned[f"{patch}, {name}"] += form(*args, **kwargs)[:2] != before
+        elif place.endswith(_THREADS):
+            kernel, most, _ = args
+            for threads in THREADS:
+                before = original(kernel, most, threads)
+                for patch, form in of_patches.items():
+                    self.turned[f"{patch}, {threads} threads"] += form(kernel, most, threads) != before
+        else:
+            before = original(*args, **kwargs)
+            for patch, form in of_patches.items():
+                self.turned[patch] += form(*args, **kwargs) != before
+
+
+def compile_case(name: str, folder: Path) -> tuple[int, str | None]:
+    """Compile a case cold; return for how many graphs code was generated, and why there was none."""
+    from torch._inductor.graph import GraphLowering
+
+    codegen, graphs = GraphLowering.codegen, 0
+
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        nonlocal graphs
+        graphs += 1
+        return codegen(*args, **kwargs)
+
+    cases: Any = sweep_op_db
+    if "::" in name:
+        cases = recorders_worker.Scenarios()
+    if name.startswith(NETWORKS):
+        cases, name = findings_networks, name.removeprefix(NETWORKS)
+    shutil.rmtree(os.environ["TORCHINDUCTOR_CACHE_DIR"], ignore_errors=True)
+    GraphLowering.codegen = counted
+    try:
+        reason = sweep_worker.compile_case(cases, name, "cpu", sweep_worker.compiler(None), folder)
+    finally:
+        GraphLowering.codegen = codegen
+    return graphs, reason
+
+
+def main() -> None:
+    """Answer names until the input ends."""
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)
+    sys.path.insert(0, str(recorders_worker.SCENARIOS))
+    with tempfile.TemporaryDirectory(prefix="findings_", ignore_cleanup_errors=True) as folder:
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(Path(folder) / "inductor")
+        import torch
+
+        torch.set_num_threads(2)
+        sweep_worker.compiler(None)  # imports inductor
+        for setting in ("capture_dynamic_output_shape_ops", "capture_scalar_outputs"):
+            setattr(importlib.import_module("torch._dynamo.config"), setting, True)
+        sweep_worker.skip_compilers()
+        asked = Asked(sys.argv[1:])
+        for line in sys.stdin:
+            name, _, count = line.strip().partition(" ")
+            answer: Any
+            if name == "cases":
+                networks = (NETWORKS + each for each in findings_networks.names("cpu"))
+                answer = [*networks, *recorders_worker.scenario_cases()]
+                answer += recorders_worker.operator_cases(int(count))
+            else:
+                asked.turned.clear()
+                asked.calls.clear()
+                graphs, reason = compile_case(name, Path(folder))
+                turned = {key: number for key, number in asked.turned.items() if number}
+                answer = {
+                    "case": name,
+                    "graphs": graphs,
+                    "reason": reason,
+                    "calls": asked.calls,
+                    "turned": turned,
+                }
+            answers.write(json.dumps(answer) + "\n")
+
+
+if __name__ == "__main__":
+    main()

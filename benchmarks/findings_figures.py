@@ -1,0 +1,439 @@
+"""The figures of `docs/findings/`: measured by name, kept as JSON, written into the pages that show them.
+
+    python benchmarks/findings_figures.py measure [NAME...] [--out FOLDER] [--budget SECONDS] [--pairs N]
+    python benchmarks/findings_figures.py write
+
+`measure` takes names, or the part of a name before the dot (a page): without one, all but those of sweeps,
+which are of `findings.py measure`. It compiles a script as torch is and with a patch of `torch_patches.py`,
+checks both against float64, times them in turns as `probe whatif --runs A B` does, and puts what it found
+into `results/findings.json`, beside what is there of other figures. Figures of `calls` are those of
+`findings_calls.py`. Dumps are kept in FOLDER, and used again; `--budget` is seconds of timing for each
+graph, or for each pair of processes. `write` fills the tables between the lines `<!-- figure NAME -->` and
+`<!-- end -->` of pages and of `results/findings.md`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import findings_calls
+import torch_patches
+
+import inductor_probe as ip
+from inductor_probe.files import write_whole
+from inductor_probe.machine.cpu import cpu_name
+from inductor_probe.model.bench import BenchSettings, Comparison
+from inductor_probe.model.whatif import GraphWhatIf
+from inductor_probe.report.words.whatif import whole_call
+
+RESULTS = Path(__file__).with_name("results")
+KEPT = RESULTS / "findings.json"
+PAGES = [*sorted(torch_patches.FINDINGS.glob("*.md")), RESULTS / "findings.md"]
+VERDICTS = ("FASTER", "SAME", "UNDECIDED", "SLOWER", "INVALID")
+EAGER, CALL = "Eager (aten graph)", "Compiled call"
+DTYPES, CHANNELS = ("uint8", "float32"), (2, 3, 4, 6, 7, 12)
+OPERATIONS = ("hflip", "scaled", "normalised")
+"""Of `short_ranges_elsewhere.py`, which compiles in this order."""
+_BLOCK = re.compile(r"(<!-- figure ([\w.]+) -->\n).*?(?=<!-- end -->)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A script that is compiled in two ways.
+
+    Attributes:
+        script: in `docs/findings/`, with its `args`.
+        patches: of A and of B; none is torch as it is.
+        labels: of its graphs, in the order in which they are compiled. None: one graph.
+        capability: which vectors code is compiled for.
+        budget: seconds of timing for each graph.
+    """
+
+    script: str
+    patches: tuple[str, str]
+    labels: tuple[str, ...] = ()
+    args: tuple[str, ...] = ()
+    capability: str = "avx512"
+    threads: int = 1
+    budget: float = 5.0
+
+
+@dataclass(frozen=True)
+class Calls:
+    """Programs of `findings_calls.py`."""
+
+    programs: tuple[str, ...]
+    threads: int = 1
+    budget: float = 10.0
+
+
+_RANGES = tuple(f"{each}, {dtype} | {count}" for dtype in DTYPES for count in CHANNELS for each in OPERATIONS)
+_REVERSED = (
+    *("flip, float32, 224 columns", "flip, bfloat16, 224 columns", "flip, int64, 224 columns"),
+    *("flip, bool, 224 columns", "flip, uint8, 20 columns", "flip, float32, 7 columns"),
+    *("(image + flip) / 2, float32", "flip of 32 channels, channels-last, float32"),
+    "sum of exponentials from the end, float32",
+)
+_INVARIANT = (
+    *("nearest, uint8, 2 channels", "nearest, float32, 2 channels", "nearest, uint8", "nearest, float32"),
+    *("nearest-exact, uint8", "nearest-exact, float32", "nearest, product and sum, uint8"),
+    *("nearest, product and sum, float32", "roll, uint8", "roll, float32", "reflected border, uint8"),
+    *("reflected border, float32", "bilinear, float32"),
+)
+_TILES = (
+    *(f"to channels-last, {count} channels, 256 x 256" for count in (16, 32, 48, 64)),
+    *(f"to channels-last, 16 channels, {pixels} x {pixels}" for pixels in (8, 16, 32, 64)),
+    *("exponentials, 16 x 65536, transposed", "exponentials, 65536 x 16, transposed"),
+)
+FIGURES: dict[str, Figure | Calls] = {
+    "reversed_loads.effect": Figure("reversed_loads", ("", "reversed")),
+    "reversed_loads.avx2": Figure("reversed_loads", ("", "reversed"), capability="avx2"),
+    "reversed_loads.elsewhere": Figure(
+        "reversed_loads_elsewhere", ("", "reversed_always"), _REVERSED, budget=2
+    ),
+    "short_ranges.effect": Figure("short_ranges", ("", "short_ranges"), capability="avx2"),
+    **{
+        f"short_ranges.{capability}": Figure(
+            *("short_ranges_elsewhere", ("short_vectorised", "short_scalar"), _RANGES),
+            *(tuple(map(str, CHANNELS)), capability),
+            budget=1.5,
+        )
+        for capability in ("avx2", "avx512")
+    },
+    "invariant_operations.effect": Figure("invariant_operations", ("", "invariant")),
+    "invariant_operations.elsewhere": Figure(
+        "invariant_operations_elsewhere", ("", "invariant"), _INVARIANT, budget=2
+    ),
+    "tiles_for_threads.effect": Figure("tiles_for_threads", ("", "tiles"), threads=2, budget=10),
+    "tiles_for_threads.elsewhere": Figure(
+        "tiles_for_threads_elsewhere", ("", "tiles"), _TILES, threads=2, budget=3
+    ),
+    "freezing_option.effect": Calls(("freezing",)),
+    "freezing_option.elsewhere": Calls(
+        tuple(
+            f"freezing_{name}"
+            for name in ("resnet50", "resnet50_channels_last", "gpt_block", "vit", "mlp_mixer", "unet")
+        )
+    ),
+}
+
+
+def measured(figure: Figure, place: Path, budget: float | None) -> list[dict[str, Any]]:
+    """Return a row for each graph of a figure."""
+    script = torch_patches.FINDINGS / f"{figure.script}.py"
+    environment = {"ATEN_CPU_CAPABILITY": figure.capability}
+    runs = []
+    for side, patch in zip("AB", figure.patches, strict=True):
+        folder = place / side
+        if not (folder / "done").exists():
+            program, args = (Path(torch_patches.__file__), [patch, str(script)]) if patch else (script, [])
+            args += figure.args
+            ip.dump(program, args=args, env=environment, out=folder, stdout_to_stderr=True)
+            (folder / "done").touch()
+        runs.append(ip.open_run(folder))
+    settings = BenchSettings(budget=budget or figure.budget, threads=figure.threads)
+    before = os.environ.get("ATEN_CPU_CAPABILITY")
+    os.environ.update(environment)  # of the processes that compile again what they time
+    try:
+        graphs = ip.whatif(*runs, settings).graphs
+    finally:
+        if before is None:
+            del os.environ["ATEN_CPU_CAPABILITY"]
+        else:
+            os.environ["ATEN_CPU_CAPABILITY"] = before
+    return [
+        {"label": label, **of_graph(graph)}
+        for label, graph in zip(figure.labels or ("",), graphs, strict=True)
+    ]
+
+
+def of_graph(graph: GraphWhatIf) -> dict[str, Any]:
+    """Return what was found of a pair of graphs, as JSON."""
+    if graph.result is None:
+        return {"not_timed": str(graph.not_timed)}
+    times = {each.name: each.seconds for each in graph.result.times}
+    comparisons = graph.result.comparisons
+    call = whole_call(graph.result)
+    kernels = [each for each in comparisons if each is not call and each.baseline not in (EAGER, CALL)]
+    # Of several kernels, the one that changes most.
+    kernel = max(kernels, key=lambda each: abs(each.ratio - 1), default=None)
+    eager = next((each for each in comparisons if each.baseline == EAGER), None)
+    return {
+        "correct": all(variant.correct for variant in graph.result.variants),
+        **{
+            name: {
+                **interval(each),
+                "seconds": times.get(each.baseline),
+                "candidate": times.get(each.candidate),
+            }
+            for name, each in (("eager", eager), ("call", call), ("kernel", kernel))
+            if each is not None
+        },
+    }
+
+
+def interval(each: Comparison) -> dict[str, Any]:
+    """Return how many times as fast the candidate is, with its interval and verdict."""
+    speed = {"speed": 1 / each.ratio, "low": 1 / each.high, "high": 1 / each.low}
+    return {**speed, "verdict": str(each.verdict), "excluded": each.excluded, "quads": each.quads}
+
+
+def called(calls: Calls, budget: float | None, pairs: int) -> list[dict[str, Any]]:
+    """Return a row for each program."""
+    rows = []
+    for name in calls.programs:
+        found = findings_calls.called(name, calls.threads, pairs, budget or calls.budget)
+        call = {**interval(found.comparison), "seconds": found.fastest}
+        rows.append(
+            {"label": name.removeprefix("freezing_"), "correct": True, "call": call}
+            | {"first": found.first, "memory": found.memory}
+        )
+    return rows
+
+
+def keep(name: str, rows: Sequence[dict[str, Any]], **how: Any) -> None:
+    """Put a figure into the file of all, with the machine and how busy it was."""
+    import torch
+
+    kept = read()
+    kept[name] = {
+        "machine": f"{cpu_name()} ({os.cpu_count()} cores)",
+        "torch": torch.__version__,
+        "date": f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M} UTC",
+        "load": round(os.getloadavg()[0], 1),
+        **how,
+        "rows": list(rows),
+    }
+    write_whole(KEPT, json.dumps(dict(sorted(kept.items())), indent=1) + "\n")
+
+
+def read() -> dict[str, Any]:
+    """Return all figures that were kept."""
+    kept: dict[str, Any] = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
+    return kept
+
+
+def written(text: str, kept: dict[str, Any]) -> str:
+    """Return the text of a page with the tables of its figures as they were kept."""
+
+    def table(match: re.Match[str]) -> str:
+        name = match[2]
+        lines = (
+            index(kept) if name == "index" else shown(name, kept[name]) if name in kept else ["not measured"]
+        )
+        return match[1] + "\n".join(["", *lines, "", ""])
+
+    return _BLOCK.sub(table, text)
+
+
+def shown(name: str, kept: dict[str, Any]) -> list[str]:
+    """Return the table of a figure, and how it was measured."""
+    rows = kept["rows"]
+    if name == "sweep":
+        return [*kept["lines"], "", f"`{kept['command']}`: torch {kept['torch']}, {kept['date']}."]
+    if not rows:
+        return [f"`{kept['command']}`: the code of no graph differs."]
+    if name.startswith("sweep."):
+        lines = _elsewhere(rows)
+    elif "first" in rows[0]:
+        lines = _calls(rows)
+    elif name.endswith(".effect"):
+        lines = _effect(rows[0])
+    elif " | " in rows[0]["label"]:
+        lines = _matrix(rows)
+    else:
+        lines = _elsewhere(rows)
+    threads = "one thread" if kept["threads"] == 1 else f"{kept['threads']} threads"
+    how = f"{kept['machine']}, {kept['capability']}, torch {kept['torch']}, {threads}"
+    how += f", {kept['date']}, load {kept['load']}"
+    return [*lines, "", f"`{kept['command']}`: {how}. {counted(rows)}"]
+
+
+def counted(rows: Sequence[dict[str, Any]]) -> str:
+    """Return how many rows have each verdict."""
+    wrong = sum(not row.get("correct", True) for row in rows)
+    verdicts = [row["call"]["verdict"] for row in rows if row.get("call") and row["correct"]]
+    said = ", ".join(f"{verdicts.count(each)} {each}" for each in VERDICTS if each in verdicts)
+    same = sum(row.get("not_timed") == "same-code" for row in rows)
+    left = len(rows) - len(verdicts) - same - wrong
+    said = f"Calls: {said or 'none timed'}; {wrong} wrong"
+    said += f"; {same} of the same code" if same else ""
+    return said + (f"; {left} not timed." if left else ".")
+
+
+def _effect(row: dict[str, Any]) -> list[str]:
+    lines = ["| | time | times as fast |", "|---|--:|--:|"]
+    call, kernel, eager = row["call"], row.get("kernel"), row.get("eager")
+    if eager:
+        lines.append(f"| eager | {_time(eager['seconds'])} | |")
+    lines.append(f"| compiled | {_time(call['seconds'])} | {f'{_speed(eager)} of eager' if eager else ''} |")
+    lines.append(f"| compiled, with the change | {_time(call['candidate'])} | {_speed(call)} of compiled |")
+    if kernel:
+        lines.append(f"| kernel | {_time(kernel['seconds'])} | |")
+        lines.append(
+            f"| kernel, with the change | {_time(kernel['candidate'])} | {_speed(kernel)} of the kernel |"
+        )
+    return lines
+
+
+def _elsewhere(rows: Sequence[dict[str, Any]]) -> list[str]:
+    lines = [
+        "| program | a call takes | the change: times as fast | its kernel that changes most |",
+        "|---|--:|--:|--:|",
+    ]
+    for row in rows:
+        call, kernel = row.get("call"), row.get("kernel")
+        if not call:
+            lines.append(f"| {row['label']} | | {_not_timed(row)} | |")
+            continue
+        cells = _time(call["seconds"]), _speed(call) + _wrong(row), _speed(kernel) if kernel else ""
+        lines.append(f"| {row['label']} | {' | '.join(cells)} |")
+    return lines
+
+
+def _matrix(rows: Sequence[dict[str, Any]]) -> list[str]:
+    cells: dict[str, dict[str, str]] = {}
+    for row in rows:
+        line, _, column = row["label"].partition(" | ")
+        said = _speed(row["call"]) + _wrong(row) if row.get("call") else _not_timed(row)
+        cells.setdefault(line, {})[column] = said
+    columns = list(next(iter(cells.values())))
+    lines = [f"| | {' | '.join(columns)} |", f"|---|{'--:|' * len(columns)}"]
+    return lines + [
+        f"| {line} | {' | '.join(said[each] for each in columns)} |" for line, said in cells.items()
+    ]
+
+
+def _calls(rows: Sequence[dict[str, Any]]) -> list[str]:
+    lines = [
+        "| program | a call takes | the change: times as fast | first call, without and with | memory |",
+        "|---|--:|--:|--:|--:|",
+    ]
+    for row in rows:
+        first = " ".join(f"{each:.1f} s," for each in row["first"]).rstrip(",")
+        memory = " ".join(f"{each / 2**20:.0f} MiB," for each in row["memory"]).rstrip(",")
+        call = row["call"]
+        lines.append(f"| {row['label']} | {_time(call['seconds'])} | {_speed(call)} | {first} | {memory} |")
+    return lines
+
+
+def index(kept: dict[str, Any]) -> list[str]:
+    """Return the table of all findings: what is gained, and what the change does elsewhere."""
+    lines = [
+        "| page | decision | place in torch | the other decision: times as fast | elsewhere, of the sweep |",
+        "|---|---|---|--:|---|",
+    ]
+    for page, (patch, decision, place) in INDEX.items():
+        effect = kept.get(f"{page}.effect")
+        speed = _speed(effect["rows"][0]["call"]) if effect else "not measured"
+        swept = kept.get(f"sweep.{patch}")
+        elsewhere = counted(swept["rows"]) if swept else ELSEWHERE.get(patch, "not measured")
+        lines.append(f"| [{page}]({page}.md) | {decision} | {place} | {speed} | {elsewhere} |")
+    return lines
+
+
+_SELECT = "`TilingSelect.select_tiling`, `_inductor/codegen/cpp.py`"
+INDEX = {
+    "reversed_loads": (
+        "reversed",
+        "a flip is not vectorised: a stride of -1 counts as non-contiguous",
+        _SELECT,
+    ),
+    "short_ranges": (
+        *(
+            "short_ranges",
+            "AVX2: a loop of 3 integers is vectorised, whose partial vectors go through the stack",
+        ),
+        _SELECT,
+    ),
+    "invariant_operations": (
+        *("invariant", "a nearest resize of 3 channels is vectorised: arithmetic on rows and columns counts"),
+        _SELECT,
+    ),
+    "tiles_for_threads": (
+        *("tiles", "threads share the elements of a loop, which is vectorised and has one step"),
+        "`CppKernel.decide_parallel_depth`, `_inductor/codegen/cpp.py`",
+    ),
+    "freezing_option": (
+        *("freezing", '`torch.compile(options={"freezing": True})` freezes nothing'),
+        "`is_parameter_freezing`, `_dynamo/utils.py`",
+    ),
+}
+"""For each page the patch, the decision and the place in torch."""
+ELSEWHERE = {"freezing": "turns no program that does not ask for it"}
+
+
+def _time(seconds: float | None) -> str:
+    if seconds is None:
+        return ""
+    for unit, scale in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= scale:
+            return f"{seconds / scale:.3g} {unit}"
+    return f"{seconds * 1e6:.4g} us" if seconds < 1e-4 else f"{seconds * 1e6:.0f} us"
+
+
+def _speed(each: dict[str, Any]) -> str:
+    digits = 3 if each["speed"] < 0.1 else 2 if each["speed"] < 10 else 1
+    numbers = tuple(f"{each[key]:.{digits}f}" for key in ("speed", "low", "high"))
+    verdict = "" if each["verdict"] in ("FASTER", "SLOWER") else f" {each['verdict']}"
+    text = f"{numbers[0]} ({numbers[1]} to {numbers[2]}){verdict}"
+    return f"**{text}**" if each["verdict"] == "SLOWER" else text
+
+
+def _wrong(row: dict[str, Any]) -> str:
+    return "" if row["correct"] else " WRONG"
+
+
+def _not_timed(row: dict[str, Any]) -> str:
+    return str(row.get("not_timed", "not timed")).replace("same-code", "the same code")
+
+
+def main() -> None:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("what", choices=("measure", "write"))
+    parser.add_argument("names", nargs="*", help=", ".join(FIGURES))
+    parser.add_argument("--out", type=Path, help="a folder for dumps, which are used again")
+    parser.add_argument(
+        "--budget", type=float, help="seconds of timing for each graph, or each pair of processes"
+    )
+    parser.add_argument("--pairs", type=int, default=3, help="of processes, for calls")
+    options = parser.parse_args()
+    if options.what == "write":
+        for page in PAGES:
+            write_whole(page, written(page.read_text(encoding="utf-8"), read()))
+        return
+    wanted = [
+        name
+        for name in FIGURES
+        if not options.names or name in options.names or name.partition(".")[0] in options.names
+    ]
+    if not wanted:
+        parser.error(f"no such figure; there are {', '.join(FIGURES)}")
+    with tempfile.TemporaryDirectory(prefix="findings_", ignore_cleanup_errors=True) as folder:
+        for name in wanted:
+            figure = FIGURES[name]
+            out = (options.out or Path(folder)).resolve() / name
+            command = f"python benchmarks/findings_figures.py measure {name}"
+            if isinstance(figure, Calls):
+                rows, capability = called(figure, options.budget, options.pairs), "avx512"
+            else:
+                rows, capability = measured(figure, out, options.budget), figure.capability
+            keep(name, rows, command=command, capability=capability, threads=figure.threads)
+            print(*shown(name, read()[name]), "", sep="\n", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
