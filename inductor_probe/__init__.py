@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from inductor_probe.api.candidates import Trials
     from inductor_probe.api.check import Check, Health, check, doctor
     from inductor_probe.api.diff import Diff
+    from inductor_probe.api.notebook import recording
     from inductor_probe.api.perf import PerfTable, ResultRows, open_results, perf, results
     from inductor_probe.api.rows import (
         Causes,
@@ -67,8 +68,8 @@ __all__ = [
     "Pages", "PerfTable", "ProbeError", "ResultRows", "RewriteRows", "Run", "RunList", "Trials", "Tunings",
     "WhatIf", "WrittenBenchFile", "bench_kernel", "candidates_of", "check", "debug", "diff", "doctor",
     "dump", "export_cpp", "fusion", "kernels", "layouts", "nodes", "open_graph", "open_kernel",
-    "open_results", "open_run", "perf", "plan_removal", "remove_run", "results", "rewrite", "rewrites",
-    "runs", "show", "sweep_configs", "tunings", "verdict", "whatif", "why",
+    "open_results", "open_run", "perf", "plan_removal", "recording", "remove_run", "results", "rewrite",
+    "rewrites", "runs", "show", "sweep_configs", "tunings", "verdict", "whatif", "why",
 ]  # fmt: skip
 
 _MODULES = {
@@ -76,6 +77,7 @@ _MODULES = {
     "api.candidates": "Trials",
     "api.check": "Check Health check doctor",
     "api.diff": "Diff",
+    "api.notebook": "recording",
     "api.perf": "PerfTable ResultRows open_results perf results",
     "api.rows": "Causes ConfigSweeps FusionRows KernelRows LayoutRows NodeRows RewriteRows Tunings",
     "api.runs": "RunList plan_removal remove_run runs",

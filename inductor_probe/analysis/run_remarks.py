@@ -15,7 +15,7 @@ Codes and their numbers, in order; the subject is the run unless said otherwise:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from inductor_probe.model.debug_dir import CompiledGraph, DebugDir
 from inductor_probe.model.manifest import Manifest
@@ -82,6 +82,9 @@ def added_code(graph: CompiledGraph) -> Iterator[Remark]:
     yield Remark("added-code", "analysis", subject, numbers, evidence=spans, knowledge="inferred")
 
 
+_OF_NOTEBOOK: Mapping[str, RemarkCode] = {"recording": "compiled-before", "function": "no-frame"}
+
+
 def why_empty(run: DebugDir) -> Remark:
     """Return why nothing was dumped, as far as the manifest shows."""
     manifest = run.manifest
@@ -100,7 +103,8 @@ def why_empty(run: DebugDir) -> Remark:
         return _remark(run.name, "other-backend", "analysis", frames, knowledge="inferred")
     if manifest.limit_hits or manifest.graph_breaks:
         return _remark(run.name, "ran-eagerly", "analysis")
-    return _remark(run.name, "nothing-compiled", "analysis", knowledge="inferred")
+    code = _OF_NOTEBOOK.get(manifest.form, "nothing-compiled")
+    return _remark(run.name, code, "analysis", knowledge="inferred")
 
 
 def _remark(

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from inductor_probe.api.notebook import dump_function
 from inductor_probe.api.session import Graph, Run
 from inductor_probe.discovery.discover import find
 from inductor_probe.discovery.walk import runs_below
@@ -40,8 +41,8 @@ Target = str | Path | None
 
 
 def dump(
-    script: str | Path,
-    *,
+    script: str | Path | Callable[..., Any],
+    *inputs: Any,
     args: Sequence[str] = (),
     cases: Sequence[str] = (),
     knobs: Mapping[str, str] | None = None,
@@ -55,13 +56,23 @@ def dump(
     env: Mapping[str, str] | None = None,
     output: Path | None = None,
     form: ScriptForm = "script",
+    compile_options: Mapping[str, Any] | None = None,
+    **arguments: Any,
 ) -> Run:
     """Run a script that calls `torch.compile` in a child process, and return what inductor dumped.
 
     How the script ended is in `run.manifest`: a script that failed still leaves a run.
 
+        ip.dump("scenarios/check_hflip.py")
+        ip.dump(score, torch.randn(8, 64), mask=None, label="score")
+
+    A function, method or module of this process, as in a notebook, is compiled anew here and called once with
+    `inputs` and further named `arguments`; of the others, `label`, `save_inputs`, `record`, `out` and
+    `compile_options` are for it. What was compiled of it before stays; for backward graphs see `recording`.
+
     Args:
-        script: a path, or the bare name of a script here or in the project's scenarios.
+        script: a path, or the bare name of a script here or in the project's scenarios; or a function.
+        inputs, arguments: what a function is called with.
         args: the script's own arguments.
         cases: of a scenario, to run.
         knobs: to set in the cases, and settings of torch (`{"inductor.cpp.simdlen": "256"}`); of the latter,
@@ -79,12 +90,30 @@ def dump(
         output: a file for all that the script prints, on both streams.
         form: what `script` is: a file; the name of a module, as for `python -m`; or a program, of which each
             Python that it starts is followed (`"torchrun"`).
+        compile_options: for `torch.compile` of a function: `{"dynamic": True, "mode": "max-autotune"}`.
 
     Raises:
         NotFoundError: no such script or target. ProbeError: cases or knobs for a script that has none, or a
-            variable that a dump needs itself.
+            variable that a dump needs itself; options for a script with a function, or the other way round.
     """
     from inductor_probe import capture
+
+    if callable(script):
+        of_script = {
+            "args": args, "cases": cases, "knobs": knobs, "target": target, "flips": flips, "env": env,
+            "output": output,
+        }  # fmt: skip
+        if given := next((name for name, value in of_script.items() if value), None):
+            raise ProbeError(f"{given} is for scripts, and {script!r} is a function", "put it into a script")
+        options = {"label": label, "save_inputs": save_inputs, "record": record, "out": out}
+        return dump_function(
+            script, inputs, arguments, options=options, compile_options=compile_options or {}
+        )
+    if inputs or arguments or compile_options:
+        raise ProbeError(
+            f"{script} is a script, and inputs are for functions",
+            "name its arguments with args=[...], or dump a function: ip.dump(function, *inputs)",
+        )
 
     result = capture.dump(
         capture.find_script(str(script), Path.cwd()) if form == "script" else str(script),

@@ -50,6 +50,8 @@ class Request:
     @property
     def command(self) -> tuple[str, ...]:
         """The command line that this stands for."""
+        if self.form in ("function", "recording"):  # of this process
+            return tuple(sys.orig_argv)
         start = {"script": (sys.executable,), "module": (sys.executable, "-m"), "command": ()}
         return (*start[self.form], self.script, *self.arguments)
 

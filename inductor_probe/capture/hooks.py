@@ -11,7 +11,7 @@ import inspect
 import logging
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -33,11 +33,19 @@ _IR_FILES = ("ir_pre_fusion", "ir_post_fusion")
 
 def install(events: EventLog, options: ChildOptions) -> None:
     """Register hooks for torch's modules. Call it before the script runs, from a process without torch."""
+    logging.getLogger("torch._dynamo.convert_frame").addHandler(LimitHandler(events))
+    logging.getLogger("torch._inductor.debug").addFilter(is_news)
+    for name, hook in (*hooks_of(events, options), *processes.hooks(events, record_end)):
+        wrapt.register_post_import_hook(or_note(hook, events), name)
+    for name, set_all in torch_settings.hooks(options.settings, events):
+        wrapt.register_post_import_hook(set_all, name)
+
+
+def hooks_of(events: EventLog, options: ChildOptions) -> Iterator[tuple[str, Callable[[Any], None]]]:
+    """Yield modules of torch, with what is to be called with each to see what is compiled."""
     recorder = Recorder(events, save_inputs=options.save_inputs)
     logs = events.folder / LOGS_DIR
     logs.mkdir(exist_ok=True)
-    logging.getLogger("torch._dynamo.convert_frame").addHandler(LimitHandler(events))
-    logging.getLogger("torch._inductor.debug").addFilter(_is_news)
     hooks: dict[str, Callable[[Any], None]] = {
         "torch._logging._internal": lambda module: _keep_artifacts(module, logs, events),
         "torch._dynamo.guards": _log_recompiles,
@@ -55,19 +63,17 @@ def install(events: EventLog, options: ChildOptions) -> None:
     log = DecisionLog(events, simulated=options.target is not None)
     flipped = flips.hooks(options.flips, events, log)
     recorded = recorders.hooks(log) if options.record else ()
-    started = processes.hooks(events, record_end)
-    for name, hook in (*simulated, *hooks.items(), *started, *flipped, *recorded):
-        wrapt.register_post_import_hook(_or_note(hook, events), name)
-    for name, set_all in torch_settings.hooks(options.settings, events):
-        wrapt.register_post_import_hook(set_all, name)
+    yield from (*simulated, *hooks.items(), *flipped, *recorded)
 
 
-def _is_news(record: logging.LogRecord) -> bool:
+def is_news(record: logging.LogRecord) -> bool:
     """Return False for torch's warnings about where it dumps: the table after the dump says that better."""
     return " debug trace: " not in record.getMessage()
 
 
-def _or_note(hook: Callable[[Any], None], events: EventLog) -> Callable[[ModuleType], None]:
+def or_note(hook: Callable[[Any], None], events: EventLog) -> Callable[[ModuleType], None]:
+    """Return `hook` so that what the installed torch does not have becomes a note."""
+
     def hook_or_note(module: ModuleType) -> None:
         try:
             hook(module)

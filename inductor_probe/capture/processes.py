@@ -25,7 +25,7 @@ STARTUP = Path(__file__).with_name("startup")
 STAGING = "INDUCTOR_PROBE_STAGING"  # as in startup/sitecustomize.py
 _PYTHON = re.compile(r"python[\d.]*")
 _before_fork: dict[str, float] = {}
-"""What dynamo had counted when this process was forked."""
+"""What dynamo had counted when this process was forked, or a recording began in it."""
 
 
 def variables_to_follow(staging: Path) -> dict[str, str]:
@@ -49,8 +49,13 @@ def hooks(
     yield "multiprocessing.util", lambda module: _see_end_of_forks(module, events, record_end)
 
 
+def count_from_here() -> None:
+    """Let what dynamo has counted so far not count."""
+    _before_fork.update(dynamo_counts())
+
+
 def counted_before_fork(name: str) -> float:
-    """Return what `dynamo_counts` said when this process was forked; 0 in one that was not."""
+    """Return what `dynamo_counts` said when this process was forked, or a recording began; 0 otherwise."""
     return _before_fork.get(name, 0)
 
 
@@ -71,7 +76,7 @@ _COMPILING = ("entire_frame_compile", "entire_backward_compile")
 
 
 def _after_fork() -> None:
-    _before_fork.update(dynamo_counts())
+    count_from_here()
     # torch names its run's folder once a process, after the process (`get_debug_dir`): the fork would dump
     # among the graphs of its parent.
     dynamo: Any = sys.modules.get("torch._dynamo.utils")

@@ -292,7 +292,7 @@ class Recording:
         return Manifest(
             command=self._first.command,
             script=request.script,
-            scenario=request.script if request.form == "module" else Path(request.script).stem,
+            scenario=Path(request.script).stem if request.form in ("script", "command") else request.script,
             form=request.form,
             cases=request.cases,
             knobs=request.knobs,

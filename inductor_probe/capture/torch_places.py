@@ -16,7 +16,9 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -323,4 +325,46 @@ def wrap(module: ModuleType, name: str, around: Callable[[Any], Any]) -> None:
     if not callable(function):
         raise TypeError(f"{name} is not a function")
     wrapped = functools.wraps(function)(around(function))
-    setattr(owner, last, method(wrapped) if method else wrapped)
+    _set(owner, last, method(wrapped) if method else wrapped)
+
+
+_replaced: list[tuple[Any, str, Any, bool]] | None = None
+"""What `wraps_undone` is to put back: owner, attribute, what it was, and whether the owner had it itself."""
+
+
+def _set(owner: Any, name: str, value: Any) -> None:
+    if _replaced is not None:
+        _replaced.append((owner, name, inspect.getattr_static(owner, name), name in vars(owner)))
+    setattr(owner, name, value)
+
+
+@contextmanager
+def wraps_undone() -> Iterator[Callable[[], None]]:
+    """Put back all that `wrap` replaces in the block, when it ends.
+
+    Yields what is to be called after the last `wrap`: modules of torch that were imported before have
+    functions of other modules by name, which it replaces there, too.
+    """
+    global _replaced  # noqa: PLW0603 - a process has one torch
+    replaced: list[tuple[Any, str, Any, bool]] = []
+    _replaced = replaced
+
+    def replace_imported() -> None:
+        wrapped = {
+            id(was): getattr(owner, name) for owner, name, was, _ in replaced if isinstance(owner, ModuleType)
+        }
+        modules = [module for name, module in sys.modules.items() if name.startswith("torch.") and module]
+        for module in modules:
+            for name, value in list(vars(module).items()):
+                if id(value) in wrapped:
+                    _set(module, name, wrapped[id(value)])
+
+    try:
+        yield replace_imported
+    finally:
+        _replaced = None
+        for owner, name, was, is_own in reversed(replaced):
+            if is_own:
+                setattr(owner, name, was)
+            else:
+                delattr(owner, name)

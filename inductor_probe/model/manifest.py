@@ -201,7 +201,7 @@ class SimulatedGpu:
 
 
 Outcome: TypeAlias = Literal["ok", "failed", "interrupted"]
-ScriptForm: TypeAlias = Literal["script", "module", "command"]
+ScriptForm: TypeAlias = Literal["script", "module", "command", "function", "recording"]
 """A file; a module (`python -m pytest`); a command line, of which each Python that it starts is followed."""
 PARENT_GONE = "the end of probe dump"
 """Manifest.ended_by of a run whose `probe dump` ended without a word: SIGKILL as a rule."""

@@ -77,7 +77,8 @@ LaunchCode: TypeAlias = Literal[
 RunCode: TypeAlias = Literal[
     "kernels-without-ir", "unfinished-compile", "cut-short", "recompile-limit", "graph-break", "script-ended",
     "graphs-in-cache", "empty-graphs", "no-dump", "ended-before-compile", "other-backend", "ran-eagerly",
-    "nothing-compiled", "none-followed-compiled", "simulated-gpu", "added-code",
+    "nothing-compiled", "none-followed-compiled", "compiled-before", "no-frame", "simulated-gpu",
+    "added-code",
 ]  # fmt: skip
 """Made by `analysis/run_remarks.py`, `analysis/check.py` and `discovery/run_facts.py`."""
 

@@ -20,13 +20,14 @@ RENDER = runpy.run_path(str(REPOSITORY / "notebooks" / "render.py"))
 pytestmark = pytest.mark.filterwarnings("default")
 
 
-def test_there_are_five() -> None:
+def test_there_are_six() -> None:
     assert [path.stem for path in NOTEBOOKS] == [
         "01_tour",
         "02_channels_last",
         "03_edit_a_kernel",
         "04_two_dumps",
         "05_the_other_decision",
+        "06_functions_of_a_notebook",
     ]
 
 
@@ -169,6 +170,16 @@ def test_the_other_decision_is_right_and_what_changed_is_told(folder: Path) -> N
     assert "('scalar', 'vectorised')" in ran.text("graph = answer.graphs[0]")
     assert "run_" in ran.text("[(path.parents[2]")
     assert "compute what the graph does in float64" in ran.text("denied = last.whatif")
+
+
+@pytest.mark.compiles
+def test_a_function_and_a_block_of_the_notebook_are_recorded(folder: Path) -> None:
+    ran = Ran("06_functions_of_a_notebook", folder)
+    assert 'class="ip-node"' in ran.html('run = ip.dump(score, x, w, label="score")')
+    assert "decided in" in ran.text('run.why("op1")')
+    assert "extern_kernels" in ran.text("layer = torch.nn.Linear")
+    assert re.search(r"_forward_.*_backward_", ran.text("[graph.name for graph"))
+    assert ran.text("with ip.recording() as nothing") == "'compiled-before'"
 
 
 def test_a_rendered_copy_escapes_what_a_cell_printed() -> None:

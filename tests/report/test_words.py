@@ -350,6 +350,13 @@ OTHERS: list[tuple[RemarkCode, dict[str, Number], str]] = [
         "(python -I a.py, python -I b.py), since python -I, -E and -S look neither at PYTHONPATH nor for "
         "sitecustomize",
     ),
+    (
+        "compiled-before",
+        {},
+        "nothing was compiled in the block: what was compiled before it is not compiled again, and a "
+        "function that torch.compile returned compiles when it first runs",
+    ),
+    ("no-frame", {}, "nothing was compiled: the function computes nothing that dynamo hands to a compiler"),
     ("fallback", {"kernel": "aten.sort"}, "k1 falls back to aten.sort"),
 ]
 

@@ -160,6 +160,11 @@ _RUN_WORDS: Mapping[str, _Words] = {
         f"{counted(int(values['others']), 'other')} compiled is not known ({_command(values['names'])}), "
         f"since {_NOT_FOLLOWED[str(values['why'])]}"
     ),
+    "compiled-before": (
+        "nothing was compiled in the block: what was compiled before it is not compiled again, and a "
+        "function that torch.compile returned compiles when it first runs"
+    ),
+    "no-frame": "nothing was compiled: the function computes nothing that dynamo hands to a compiler",
     "nothing-compiled": (
         "nothing was compiled: torch.compile was not called, or the function it returned never ran"
     ),
