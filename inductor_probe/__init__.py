@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from inductor_probe.api.check import Check, Health, check, doctor
     from inductor_probe.api.diff import Diff
     from inductor_probe.api.notebook import recording
+    from inductor_probe.api.op_check import OpCheck, check_op
     from inductor_probe.api.perf import PerfTable, ResultRows, open_results, perf, results
     from inductor_probe.api.rows import (
         Causes,
@@ -59,17 +60,19 @@ if TYPE_CHECKING:
     from inductor_probe.errors import NotFoundError, ProbeError
     from inductor_probe.model.bench import BenchSettings
     from inductor_probe.model.whatif import Candidate
+    from inductor_probe.op_checks.graphs import OpRecorder, compile_graph, trace_op
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Bench", "BenchSettings", "Candidate", "Causes", "Check", "ConfigSweeps", "CppProgram", "Diff",
-    "FusionRows", "Graph", "Health", "KernelRows", "LayoutRows", "NodeRows", "NotFoundError", "Page",
-    "Pages", "PerfTable", "ProbeError", "ResultRows", "RewriteRows", "Run", "RunList", "Trials", "Tunings",
-    "WhatIf", "WrittenBenchFile", "bench_kernel", "candidates_of", "check", "debug", "diff", "doctor",
-    "dump", "export_cpp", "fusion", "kernels", "layouts", "nodes", "open_graph", "open_kernel",
-    "open_results", "open_run", "perf", "plan_removal", "recording", "remove_run", "results", "rewrite",
-    "rewrites", "runs", "show", "sweep_configs", "tunings", "verdict", "whatif", "why",
+    "FusionRows", "Graph", "Health", "KernelRows", "LayoutRows", "NodeRows", "NotFoundError", "OpCheck",
+    "OpRecorder", "Page", "Pages", "PerfTable", "ProbeError", "ResultRows", "RewriteRows", "Run", "RunList",
+    "Trials", "Tunings", "WhatIf", "WrittenBenchFile", "bench_kernel", "candidates_of", "check", "check_op",
+    "compile_graph", "debug", "diff", "doctor", "dump", "export_cpp", "fusion", "kernels", "layouts", "nodes",
+    "open_graph", "open_kernel", "open_results", "open_run", "perf", "plan_removal", "recording",
+    "remove_run", "results", "rewrite", "rewrites", "runs", "show", "sweep_configs", "trace_op", "tunings",
+    "verdict", "whatif", "why",
 ]  # fmt: skip
 
 _MODULES = {
@@ -79,6 +82,7 @@ _MODULES = {
     "api.diff": "Diff",
     "api.notebook": "recording",
     "api.perf": "PerfTable ResultRows open_results perf results",
+    "api.op_check": "OpCheck check_op",
     "api.rows": "Causes ConfigSweeps FusionRows KernelRows LayoutRows NodeRows RewriteRows Tunings",
     "api.runs": "RunList plan_removal remove_run runs",
     "api.session": "Graph Run",
@@ -87,6 +91,7 @@ _MODULES = {
     "errors": "NotFoundError ProbeError",
     "model.bench": "BenchSettings",
     "model.whatif": "Candidate",
+    "op_checks.graphs": "OpRecorder compile_graph trace_op",
 }
 """Where each name is defined; those that are not here are verbs of `api.verbs`."""
 

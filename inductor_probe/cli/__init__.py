@@ -51,6 +51,9 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "perf": ("perf", "Time cases of a scenario: eager, compiled and variants, in a table."),
         "results": ("perf", "What was measured here; show the table of one, or remove some."),
     },
+    "Is an operator right": {
+        "check-op": ("op_check", "Run PyTorch's own samples of operators eager and compiled."),
+    },
     "Is this machine fit": {
         "doctor": (
             "runs",

@@ -1,0 +1,161 @@
+"""A user's decomposition in the place of torch's own, for as long as this process lives.
+
+Two tables of torch decide what an operator becomes before inductor lowers it, and the first hides the second:
+
+1. `OpOverload.py_kernels`: what `py_impl(DispatchKey.CompositeImplicitAutograd)` and `Autograd` register in
+   `torch/_decomp/decompositions.py`. AOTAutograd traces with Python's dispatcher, which asks here. So
+   `aten.upsample_bilinear2d.vec` never arrives anywhere else.
+2. `torch._inductor.decomposition.decompositions`, the table that inductor gives to AOTAutograd.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from inductor_probe.errors import ProbeError, near_names
+
+_HIDING = ("CompositeImplicitAutograd", "Autograd", "AutogradCPU", "AutogradCUDA")
+
+
+class Decomposition:
+    """A function that stands for overloads of an operator; counts its calls."""
+
+    def __init__(self, function: Callable[..., Any], overloads: Sequence[Any]) -> None:
+        self.overloads, self.calls = tuple(overloads), 0
+        self._function = function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Decompose one call."""
+        self.calls += 1
+        return self._function(*args, **kwargs)
+
+    def install(self) -> None:
+        """Put it into both tables."""
+        from torch._inductor import decomposition  # noqa: PLC0415 - inductor takes seconds to import
+
+        for overload in self.overloads:
+            decomposition.decompositions[overload] = self
+            for name in _HIDING:
+                key = getattr(torch._C.DispatchKey, name)
+                if key in getattr(overload, "py_kernels", {}):
+                    overload.py_kernels[key] = self
+            getattr(overload, "_dispatch_cache", {}).clear()
+        for made in vars(decomposition).values():  # tables that are made of it, and kept
+            if callable(getattr(made, "cache_clear", None)):
+                made.cache_clear()
+
+
+def load(place: str) -> Callable[..., Any]:
+    """Return the function that `module:function` or `file.py:function` names; importing it runs its module.
+
+    Raises:
+        ProbeError: there is no such module, or no such function in it.
+    """
+    module_name, _, name = place.rpartition(":")
+    try:
+        if module_name.endswith(".py"):
+            path = Path(module_name).absolute()
+            sys.path.insert(0, str(path.parent))
+            spec = importlib.util.spec_from_file_location(path.stem, path)
+            if spec is None or spec.loader is None or not path.is_file():
+                raise ProbeError(f"--decomp {place}: there is no file {path}")
+            module = importlib.util.module_from_spec(spec)
+            sys.modules[path.stem] = module
+            spec.loader.exec_module(module)
+        else:
+            sys.path.insert(0, str(Path.cwd()))
+            module = importlib.import_module(module_name)
+    except ProbeError:
+        raise
+    except Exception as error:  # whatever importing a user's module raises
+        raise ProbeError(
+            f"--decomp {place}: importing {module_name} raises {type(error).__name__}: {error}",
+            "write MODULE:FUNCTION or FILE.py:FUNCTION",
+        ) from error
+    function = getattr(module, name, None)
+    if not callable(function):
+        functions = [key for key, value in vars(module).items() if inspect.isfunction(value)]
+        raise ProbeError(
+            f"--decomp {place}: {module_name} has no function {name}", near_names(name, functions)
+        )
+    return function  # type: ignore[no-any-return]  # callable, as was asked
+
+
+def overloads_named(name: str) -> list[Any]:
+    """Return the overload `aten.flip.default`, or all overloads of `aten.flip`.
+
+    Raises:
+        ProbeError: torch has no such operator.
+    """
+    parts = name.removeprefix("torch.ops.").split(".")
+    try:
+        found: Any = torch.ops
+        for part in parts:
+            found = getattr(found, part)
+    except AttributeError:
+        names = dir(torch.ops.aten) if parts[0] == "aten" else []
+        near = near_names(parts[1] if len(parts) > 1 else name, names)
+        raise ProbeError(f"torch has no operator {name}", near or "write it as aten.flip.default") from None
+    if isinstance(found, torch._ops.OpOverload):
+        return [found]
+    if isinstance(found, torch._ops.OpOverloadPacket):
+        return [getattr(found, overload) for overload in found.overloads()]
+    raise ProbeError(f"{name} is not an operator", "write it as aten.flip.default")
+
+
+class _Called(TorchDispatchMode):  # type: ignore[misc]  # torch does not export its type
+    """Sees which operators are called."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[Any] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func not in self.seen:
+            self.seen.append(func)
+        return func(*args, **(kwargs or {}))
+
+
+def meant_by(function: Callable[..., Any], run: Callable[[], object]) -> list[Any]:
+    """Return the overloads that a decomposition fits, of the operators that `run` calls.
+
+    They are those whose parameters have the names of the function's, in its order; the first parameter may
+    have another name (`self`, `input`). `upsample_bilinear2d(input, output_size, align_corners,
+    scale_factors)` fits the overload `vec`, and neither `default` nor `out`.
+
+    Raises:
+        ProbeError: it fits none, or those of several operators.
+    """
+    called = _Called()
+    with called, torch.no_grad():
+        run()
+    packets = dict.fromkeys(overload.overloadpacket for overload in called.seen)
+    names = list(inspect.signature(function).parameters)
+    fitting: dict[Any, list[Any]] = {}
+    for packet in packets:
+        for overload in (getattr(packet, name) for name in packet.overloads()):
+            parameters = [argument.name for argument in overload._schema.arguments]
+            if len(parameters) == len(names) and parameters[1:] == names[1:]:
+                fitting.setdefault(packet, []).append(overload)
+    if len(fitting) == 1:
+        return next(iter(fitting.values()))
+    overloads = [str(overload) for packet in packets for overload in _overloads(packet)]
+    raise ProbeError(
+        f"which operator does {function.__name__}({', '.join(names)}) decompose? It fits "
+        + ("several that are called: " if fitting else "none of those that are called: ")
+        + ", ".join(str(packet) for packet in (fitting or packets)),
+        f"name the overload, --decomp OVERLOAD=MODULE:FUNCTION, of {', '.join(overloads[:12])}",
+    )
+
+
+def _overloads(packet: Any) -> list[Any]:
+    return [getattr(packet, name) for name in packet.overloads()]

@@ -1,0 +1,339 @@
+"""A process that runs samples of operators, eager and compiled, and compares: see `running`.
+
+Command line: none. The first line on standard input is a JSON object: `device`, and `decomposition`, which is
+null or has `place` and `operators`; each further line is a case. Every answer is a JSON object in a line on
+the standard output of the start of the process; what operators print goes to stderr.
+
+A case has `operator`, `dtype`, `mode`, `form`, `way`, `skip` (samples from which to begin), `most` and `end`
+(of samples; seconds of `time.monotonic`). Answers to it: `{"sample": 3}` before each sample, so that who
+reads knows which one killed this process; then the same with what came of it; at the end `{"done": true}`.
+
+What is right: a float64 run of the operator says, as for bench files (`harness.checks`): a compiled result
+may be as far from it as the dtype's tolerance, or twice as far as eager is. Integers must be equal.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from inductor_probe.errors import ProbeError
+from inductor_probe.harness.checks import Slack, differences, is_float, slack_of
+from inductor_probe.op_checks.decompositions import Decomposition, load, meant_by, overloads_named
+from inductor_probe.op_checks.samples import DTYPES, Sample, operators, samples
+from inductor_probe.op_checks.script import program
+
+_AS_FAR = 2.0  # as in harness.judge
+_MESSAGE = 300
+_FIRST_LINES = 3
+
+
+class _WrongError(Exception):
+    """What came out is not what eager gives. `kind` as in `model.op_check.OpFailure`."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind, self.message = kind, message
+
+
+class Worker:
+    """Runs cases on a device."""
+
+    def __init__(self, device: str, decomposition: Decomposition | None, place: str) -> None:
+        self._device, self._decomposition, self._place = device, decomposition, place
+        self._installed = False
+
+    def run(self, case: dict[str, Any], answer: Callable[..., None]) -> None:
+        """Run the samples of a case, and answer for each."""
+        operator = operators()[case["operator"]]
+        if case["way"] == "decomposition" and self._decomposition and not self._installed:
+            self._decomposition.install()
+            self._installed = True
+        grad = case["mode"].startswith("backward")
+        found = samples(operator, case["dtype"], case["form"], grad=grad, device=self._device)
+        number = -1
+        for number, sample in enumerate(found):
+            if number < case["skip"]:
+                continue
+            if number >= case["most"] or time.monotonic() > case["end"]:
+                break
+            answer(sample=number, elements=sample.elements, text=sample.shown())
+            answer(sample=number, **self._one(operator, sample, case, grad=grad))
+        else:
+            number += 1
+        answer(done=True, left=max(0, case["most"] - number) if time.monotonic() > case["end"] else 0)
+
+    def _one(self, operator: Any, sample: Sample, case: dict[str, Any], *, grad: bool) -> dict[str, Any]:
+        """Run a sample both ways; return what came of it."""
+        eager = _Run(operator.op, sample, grad=grad)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                right = eager()
+                again = eager()
+        except Exception as error:  # an operator may refuse a sample in any way
+            return {"refused": _first_line(error)}
+        random = not _equal(right, again)
+        calls = self._decomposition.calls if self._decomposition else 0
+        torch._dynamo.reset()
+        torch._dynamo.utils.counters.clear()
+        try:
+            compiled = torch.compile(_plain(operator.op), dynamic=case["mode"].endswith("dynamic"))
+            try:
+                result = _Run(compiled, sample, grad=grad)()
+            except Exception as error:
+                raise _WrongError("raises", f"{type(error).__name__}: {_first_line(error)}") from error
+            counters = torch._dynamo.utils.counters
+            facts = {
+                "breaks": len(counters["graph_break"]),
+                "compiled": counters["stats"]["unique_graphs"] > 0 and counters["aot_autograd"]["total"] > 0,
+            }
+            if case["way"] == "decomposition" and self._decomposition and self._decomposition.calls == calls:
+                # Something was dispatched before it, or another overload.
+                raise _WrongError("decomposition-not-called", "torch traced the sample without calling it")
+            _compare(right, result, _exact(operator.op, sample, right, grad=grad), random=random)
+        except _WrongError as wrong:
+            text = program(
+                operator,
+                sample,
+                case,
+                wrong.message,
+                device=self._device,
+                place=self._place,
+                names=self.names,
+            )
+            return {"kind": wrong.kind, "message": wrong.message[:_MESSAGE], "script": text}
+        return {"ok": True, "random": random, **facts}
+
+    @property
+    def names(self) -> list[str]:
+        """The overloads that the decomposition stands for."""
+        return [str(overload) for overload in self._decomposition.overloads] if self._decomposition else []
+
+
+class _Run:
+    """Calls a function with copies of a sample; with a backward pass, if one is asked for."""
+
+    def __init__(self, function: Callable[..., Any], sample: Sample, *, grad: bool) -> None:
+        self._function, self._sample, self._grad = function, sample, grad
+
+    def __call__(self) -> tuple[list[Any], list[torch.Tensor | None]]:
+        """Return the leaves of the result, and the gradients of the tensors that need one."""
+        sample = self._sample.copied(grad=self._grad)
+        torch.manual_seed(0)
+        with torch.set_grad_enabled(self._grad):
+            result = torch.utils._pytree.tree_leaves(self._function(*sample.args, **sample.kwargs))
+        if not self._grad:
+            return result, []
+        leaves = [leaf for leaf in result if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
+        if leaves:
+            torch.autograd.backward(leaves, [_cotangent(leaf) for leaf in leaves])
+        inputs = [tensor for tensor in sample.tensors() if tensor.requires_grad]
+        plain = [leaf.detach() if isinstance(leaf, torch.Tensor) else leaf for leaf in result]
+        return plain, [tensor.grad for tensor in inputs]
+
+
+def _cotangent(leaf: torch.Tensor) -> torch.Tensor:
+    """Return a gradient that differs from element to element: all ones would hide a permutation."""
+    ramp = torch.linspace(-1, 1, max(leaf.numel(), 1), dtype=torch.float64, device=leaf.device)
+    return ramp[: leaf.numel()].reshape(leaf.shape).to(leaf.dtype)
+
+
+def _plain(operator: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of Python, which dynamo traces; it does not look into builtins at the top."""
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        return operator(*args, **kwargs)
+
+    return function
+
+
+def _exact(
+    operator: Callable[..., Any], sample: Sample, right: tuple[list[Any], list[Any]], *, grad: bool
+) -> tuple[list[Any], list[Any]]:
+    """Return the same in float64; what eager gives where that is not to be had."""
+
+    def widened(tensor: torch.Tensor) -> torch.Tensor:
+        if not is_float(tensor):
+            return tensor
+        wide = torch.complex128 if tensor.is_complex() else torch.float64
+        return tensor.detach().to(wide).requires_grad_(tensor.requires_grad)
+
+    if not any(is_float(tensor) for tensor in sample.tensors()):
+        return right
+    try:
+        exact = _Run(operator, sample.mapped(widened), grad=grad)()
+    except Exception:  # it may know no float64: then eager is what there is to compare with
+        return right
+    same = all(
+        getattr(one, "shape", None) == getattr(other, "shape", None)
+        for one, other in zip([*exact[0], *exact[1]], [*right[0], *right[1]], strict=False)
+    )
+    return exact if same and tuple(map(len, exact)) == tuple(map(len, right)) else right
+
+
+def _compare(
+    right: tuple[list[Any], list[Any]],
+    result: tuple[list[Any], list[Any]],
+    exact: tuple[list[Any], list[Any]],
+    *,
+    random: bool,
+) -> None:
+    """Compare results and gradients.
+
+    Raises:
+        _WrongError: the first thing that differs.
+    """
+    if len(right[0]) != len(result[0]):
+        raise _WrongError("form", f"compiled returns {len(result[0])} values, eager {len(right[0])}")
+    for number, (eager, compiled, wide) in enumerate(zip(right[0], result[0], exact[0], strict=True)):
+        if not isinstance(eager, torch.Tensor):
+            if not isinstance(compiled, type(eager)) or (compiled != eager and not random):
+                raise _WrongError("values", f"output {number} is {compiled!r}, eager gives {eager!r}")
+            continue
+        _compare_forms(f"output {number}", eager, compiled, strides=True)
+        if not random:
+            _compare_values("values", f"output {number}", eager, compiled, wide)
+    for number, (eager, compiled, wide) in enumerate(zip(right[1], result[1], exact[1], strict=True)):
+        name = f"gradient {number}"
+        if (eager is None) != (compiled is None):
+            # A gradient that is None is one of zeros: compiled gives the one where eager gives the other.
+            some = compiled if eager is None else eager
+            if some is not None and some.count_nonzero():
+                raise _WrongError(
+                    "gradients", f"{name} is {'None' if compiled is None else 'not None'} if compiled"
+                )
+        elif eager is not None:
+            _compare_forms(name, eager, compiled, strides=False)
+            if not random:
+                _compare_values("gradients", name, eager, compiled, wide)
+
+
+def _compare_forms(name: str, eager: torch.Tensor, compiled: Any, *, strides: bool) -> None:
+    if not isinstance(compiled, torch.Tensor):
+        raise _WrongError("form", f"{name} is a {type(compiled).__name__}, eager gives a tensor")
+    for kind, (one, other) in {
+        "dtype": (compiled.dtype, eager.dtype),
+        "size": (list(compiled.shape), list(eager.shape)),
+    }.items():
+        if one != other:
+            raise _WrongError("form", f"{name} has {kind} {one}, eager gives {other}")
+    if strides and eager.layout == torch.strided and eager.numel():
+        dims = [dim for dim in range(eager.dim()) if eager.shape[dim] > 1]
+        if any(eager.stride(dim) != compiled.stride(dim) for dim in dims):
+            raise _WrongError(
+                "strides",
+                f"{name} of size {list(eager.shape)} has stride {list(compiled.stride())}, "
+                f"eager gives {list(eager.stride())}",
+            )
+
+
+def _compare_values(kind: str, name: str, eager: torch.Tensor, compiled: torch.Tensor, wide: Any) -> None:
+    if not eager.numel() or eager.layout != torch.strided or eager.is_quantized:
+        return
+    exact = wide if is_float(eager) else eager
+    slack = slack_of(eager, exact, _AS_FAR) if is_float(eager) else Slack()
+    bad, error = differences(compiled, exact, slack)
+    if not bad.any():
+        return
+    place = tuple(bad.nonzero()[0].tolist())
+    raise _WrongError(
+        kind,
+        f"{name}{list(place)} is {compiled[place].item()}, eager gives {eager[place].item()}"
+        + (f", float64 {wide[place].item()}" if is_float(eager) and wide is not eager else "")
+        + f"; {int(bad.sum())} of {bad.numel()} elements are wrong, by {error[bad].max().item():.3g} at most",
+    )
+
+
+def _equal(one: tuple[list[Any], list[Any]], other: tuple[list[Any], list[Any]]) -> bool:
+    """Tell whether two runs gave the same; a NaN is the same as a NaN."""
+
+    def same(first: Any, second: Any) -> bool:
+        if isinstance(first, torch.Tensor) and isinstance(second, torch.Tensor):
+            if first.layout != torch.strided or first.is_quantized or not is_float(first):
+                return first.layout != torch.strided or bool(torch.equal(first, second))
+            return bool(torch.allclose(first, second, rtol=0, atol=0, equal_nan=True))
+        return bool(first == second)
+
+    pairs = [*zip(one[0], other[0], strict=False), *zip(one[1], other[1], strict=False)]
+    return all(same(first, second) for first, second in pairs)
+
+
+def _first_line(error: BaseException) -> str:
+    """Return what an error says, without the pages that torch adds to it."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return " ".join(lines[:_FIRST_LINES])[:_MESSAGE]
+
+
+def _decomposition(asked: dict[str, Any], cases: dict[str, Any], device: str) -> Decomposition:
+    """Return the decomposition that is asked for.
+
+    Raises:
+        ProbeError: there is no such function or operator, or it is not known for which operator it is.
+    """
+    function = load(asked["place"])
+    if asked["operators"]:
+        return Decomposition(function, [one for name in asked["operators"] for one in overloads_named(name)])
+    operator = operators()[cases["operator"]]
+    for sample in samples(operator, cases["dtype"], "given", grad=False, device=device):
+        call = functools.partial(operator.op, *sample.args, **sample.kwargs)
+        return Decomposition(function, meant_by(function, call))
+    raise ProbeError(f"there is no sample of {cases['operator']} in {cases['dtype']}")
+
+
+def listed(device: str) -> list[dict[str, Any]]:
+    """Return the operators: their names, and of which dtypes there are samples, with gradients or without."""
+    return [
+        {
+            "name": name,
+            "aten": operator.aten_name or "",
+            "full": f"{operator.name} {operator.variant_test_name or ''}".strip(),
+            "dtypes": [each for each in DTYPES if getattr(torch, each) in operator.supported_dtypes(device)],
+            "gradients": [
+                each
+                for each in DTYPES
+                if operator.supports_autograd
+                and getattr(torch, each) in operator.supported_backward_dtypes(device)
+            ],
+        }
+        for name, operator in operators().items()
+    ]
+
+
+def main() -> None:
+    """Answer requests until standard input ends."""
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)  # operators, and torch, print where they like
+
+    def answer(**values: Any) -> None:
+        answers.write(json.dumps(values) + "\n")
+
+    first = json.loads(sys.stdin.readline())
+    device = first["device"]
+    try:
+        if first.get("list"):
+            answer(operators=listed(device), torch=str(torch.__version__))
+            return
+        torch.set_num_threads(1)
+        asked = first["decomposition"]
+        decomposition = _decomposition(asked, first["first"], device) if asked else None
+    except ProbeError as error:
+        answer(error=error.message, hint=error.hint)
+        return
+    worker = Worker(device, decomposition, asked["place"] if asked else "")
+    answer(ready=True, operators=worker.names)
+    for line in sys.stdin:
+        worker.run(json.loads(line), answer)
+        answer(calls=decomposition.calls if decomposition else 0)
+
+
+if __name__ == "__main__":
+    main()
