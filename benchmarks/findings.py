@@ -2,7 +2,7 @@
 
     python benchmarks/findings.py sweep --out FOLDER [--patch NAME] [--operators N] [--only CASE]
     python benchmarks/findings.py pairs --out FOLDER [--only CASE]
-    python benchmarks/findings.py measure --out FOLDER [--patch NAME] [--budget SECONDS] [--threads N]
+    python benchmarks/findings.py measure --out FOLDER [--patch NAME] [--budget S] [--threads N] [--again]
     python benchmarks/findings.py diff NAME
 
 `sweep` compiles networks that people run (`findings_networks.py`: ResNet-50, a GPT block and others, in
@@ -39,6 +39,7 @@ from recorders import Worker
 
 import inductor_probe as ip
 from inductor_probe.errors import ProbeError
+from inductor_probe.files import write_whole
 from inductor_probe.model.bench import BenchSettings
 
 AS_IS = "as_is"
@@ -47,7 +48,7 @@ GROUPS = {"networks": "findings_networks::", "scenarios": "check_", "operators":
 ASKED = ("TilingSelect.select_tiling", "CppKernel.decide_parallel_depth")
 SWEEP_FILE = "sweep.jsonl"
 """What became of each case, a line each: a sweep that was stopped goes on from there."""
-CASE_FILE = "case.txt"
+CASE_FILE, ROWS_FILE = "case.txt", "rows.json"
 TREE = "torch_compile_debug"
 CAPABILITY = "avx512"
 """For which vectors code is compiled where ATEN_CPU_CAPABILITY says nothing else."""
@@ -185,13 +186,20 @@ def keep(as_is: Path, patched: Path, place: Path, case: str) -> None:
     (place / CASE_FILE).write_text(case, encoding="utf-8")
 
 
-def measure(out: Path, settings: BenchSettings, patches: list[str]) -> None:
-    """Check and time each pair of dumps; keep and print a row for each graph whose code differs."""
+def measure(out: Path, settings: BenchSettings, patches: list[str], *, again: bool) -> None:
+    """Check and time each pair of dumps; keep and print a row for each graph whose code differs.
+
+    Args:
+        again: measure those, too, that an earlier start has measured.
+    """
     capability = os.environ.get("ATEN_CPU_CAPABILITY", CAPABILITY)
     for patch in patches:
         rows: list[dict[str, Any]] = []
         for place in sorted((out / capability / patch).glob(f"*/{CASE_FILE}")):
-            rows += measured(place.parent, settings)
+            found = place.with_name(ROWS_FILE)
+            if again or not found.exists():
+                write_whole(found, json.dumps(list(measured(place.parent, settings))))
+            rows += json.loads(found.read_text(encoding="utf-8"))
         rows.sort(key=lambda row: -row["call"]["speed"] if row.get("call") else 0)
         name = (
             f"sweep.{patch}"
@@ -238,6 +246,7 @@ def main() -> None:
     parser.add_argument("--only", action="append", help="cases with this text in their names")
     parser.add_argument("--budget", type=float, default=2.0, help="seconds of timing for each graph")
     parser.add_argument("--threads", type=int, default=1, help="of torch and OpenMP, for measure")
+    parser.add_argument("--again", action="store_true", help="measure what was measured, too")
     parser.add_argument("--jobs", type=int, default=2, help="processes of a sweep")
     options = parser.parse_args()
     proposed = (name for name, patch in torch_patches.PATCHES.items() if patch.proposed)
@@ -253,7 +262,9 @@ def main() -> None:
     elif options.what == "pairs":
         pairs(out, options.only or [])
     else:
-        measure(out, BenchSettings(budget=options.budget, threads=options.threads), patches)
+        measure(
+            out, BenchSettings(budget=options.budget, threads=options.threads), patches, again=options.again
+        )
 
 
 if __name__ == "__main__":

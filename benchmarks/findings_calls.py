@@ -7,8 +7,9 @@ with a network of `findings_networks.py`), and for a check of what it says (`til
 call has dynamo's frame and guards in it. Each pair is two fresh processes, one of them with the patch of
 `torch_patches.py`. They take turns, A B B A, while the other one waits for input; of each turn the fastest
 lap counts, and interval and verdict are those of `probe verdict`, over pairs. Both have to compute the same,
-within the tolerance of `torch.testing.assert_close`. What the first call takes, most of which is compiling,
-and the largest memory of the process are medians over pairs.
+within the tolerance of `torch.testing.assert_close`. Both
+compile at the same time: what the first call takes, most of which is compiling, and the largest memory of the
+process are medians over pairs.
 """
 
 from __future__ import annotations
@@ -113,14 +114,17 @@ class Side:
     """A process that has compiled the program, and calls it so many times for each line of its input."""
 
     def __init__(self, name: str, result: Path, threads: int, *, patched: bool) -> None:
-        with tempfile.TemporaryDirectory(prefix="findings_", ignore_cleanup_errors=True) as cache:
-            command = [sys.executable, __file__, name, "--threads", str(threads), "--side", str(result)]
-            environment = {**os.environ, **PROGRAMS[name].environment, "TORCHINDUCTOR_CACHE_DIR": cache}
-            self.process = subprocess.Popen(
-                command + ["--patched"] * patched, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                env=environment,
-            )  # fmt: skip
-            self.first, self.memory = self._answer()
+        command = [sys.executable, __file__, name, "--threads", str(threads), "--side", str(result)]
+        cache = {"TORCHINDUCTOR_CACHE_DIR": f"{result}_cache"}
+        self.process = subprocess.Popen(
+            command + ["--patched"] * patched, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            env={**os.environ, **PROGRAMS[name].environment, **cache},
+        )  # fmt: skip
+        self.first = self.memory = math.nan
+
+    def compiled(self) -> None:
+        """Wait until it has compiled, and answered a call."""
+        self.first, self.memory = self._answer()
 
     def seconds(self, calls: int) -> float:
         """Return the seconds that one call takes, of the fastest of a few laps of so many calls."""
@@ -167,9 +171,11 @@ def pair(name: str, threads: int, seconds: float) -> tuple[Series, Side, Side]:
     """Return what two fresh processes took in turns, and those, which have ended."""
     import torch
 
-    with tempfile.TemporaryDirectory(prefix="findings_") as folder:
+    with tempfile.TemporaryDirectory(prefix="findings_", ignore_cleanup_errors=True) as folder:
         results = [Path(folder) / side for side in "AB"]
         a, b = (Side(name, result, threads, patched=result.name == "B") for result in results)
+        for side in (a, b):
+            side.compiled()
         torch.testing.assert_close(*(torch.load(result) for result in results))
     calls = max(1, math.ceil(LAP_S / a.seconds(1)))
     b.seconds(calls)

@@ -138,8 +138,8 @@ def measured(figure: Figure, place: Path, budget: float | None) -> list[dict[str
         if not (folder / "done").exists():
             program, args = (Path(torch_patches.__file__), [patch, str(script)]) if patch else (script, [])
             args += figure.args
-            ip.dump(program, args=args, env=environment, out=folder, stdout_to_stderr=True)
-            (folder / "done").touch()
+            if ip.dump(program, args=args, env=environment, out=folder, stdout_to_stderr=True).graphs:
+                (folder / "done").touch()
         runs.append(ip.open_run(folder))
     settings = BenchSettings(budget=budget or figure.budget, threads=figure.threads)
     before = os.environ.get("ATEN_CPU_CAPABILITY")
