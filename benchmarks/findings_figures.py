@@ -273,7 +273,9 @@ def counted(rows: Sequence[dict[str, Any]]) -> str:
 
 def _effect(row: dict[str, Any]) -> list[str]:
     lines = ["| | time | times as fast |", "|---|--:|--:|"]
-    call, kernel, eager = row["call"], row.get("kernel"), row.get("eager")
+    call, kernel, eager = row.get("call"), row.get("kernel"), row.get("eager")
+    if call is None:  # the budget ended first, or both are the same code
+        return [f"The whole call was not timed: {_not_timed(row)}."]
     if eager:
         lines.append(f"| eager | {_time(eager['seconds'])} | |")
     lines.append(f"| compiled | {_time(call['seconds'])} | {f'{_speed(eager)} of eager' if eager else ''} |")
@@ -335,7 +337,9 @@ def index(kept: dict[str, Any]) -> list[str]:
     ]
     for page, (patch, decision, place) in INDEX.items():
         effect = kept.get(f"{page}.effect")
-        speed = _speed(effect["rows"][0]["call"]) if effect else "not measured"
+        speed = (
+            _speed(effect["rows"][0]["call"]) if effect and "call" in effect["rows"][0] else "not measured"
+        )
         swept = kept.get(f"sweep.{patch}")
         elsewhere = counted(swept["rows"]) if swept else ELSEWHERE.get(patch, "not measured")
         lines.append(f"| [{page}]({page}.md) | {decision} | {place} | {speed} | {elsewhere} |")
@@ -395,7 +399,7 @@ def _wrong(row: dict[str, Any]) -> str:
 
 
 def _not_timed(row: dict[str, Any]) -> str:
-    return str(row.get("not_timed", "not timed")).replace("same-code", "the same code")
+    return str(row.get("not_timed", "the budget ended first")).replace("same-code", "the same code")
 
 
 def main() -> None:
