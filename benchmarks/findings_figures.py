@@ -97,7 +97,7 @@ _TILES = (
 )
 FIGURES: dict[str, Figure | Calls] = {
     "reversed_loads.effect": Figure("reversed_loads", ("", "reversed")),
-    "reversed_loads.avx2": Figure("reversed_loads", ("", "reversed"), capability="avx2"),
+    "reversed_loads.avx2": Figure("reversed_loads", ("", "reversed_always"), capability="avx2"),
     "reversed_loads.elsewhere": Figure(
         "reversed_loads_elsewhere", ("", "reversed_always"), _REVERSED, budget=2
     ),
@@ -247,7 +247,7 @@ def shown(name: str, kept: dict[str, Any]) -> list[str]:
         lines = _elsewhere(rows)
     elif "first" in rows[0]:
         lines = _calls(rows)
-    elif name.endswith(".effect"):
+    elif not rows[0]["label"]:
         lines = _effect(rows[0])
     elif " | " in rows[0]["label"]:
         lines = _matrix(rows)

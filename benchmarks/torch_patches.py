@@ -84,15 +84,19 @@ PATCHES = {
         proposed=False,
     ),
     "reversed": Patch(
-        "the same, but for types whose lanes are read one by one, and for short rows",
+        "the same, but for types whose lanes are read one by one, for short rows, and for AVX2",
         (
             Edit(
                 f"{_CPP}:TilingSelect.select_tiling",
                 "        if config.cpp.enable_tiling_heuristics:\n",
-                "        reversed_is_contiguous = V.graph.sizevars.optimization_hint(\n"
-                "            call_ranges[tiling_indices[0]], fallback=0\n"
-                "        ) >= 4 * tiling_factor and not any(\n"
-                "            each is torch.bool or each in DTYPE_LOWP_FP for each in all_dtypes\n"
+                "        reversed_is_contiguous = (\n"
+                "            tiling_factor >= 16\n"
+                "            and V.graph.sizevars.optimization_hint(\n"
+                "                call_ranges[tiling_indices[0]], fallback=0\n"
+                "            ) >= 4 * tiling_factor\n"
+                "            and not any(\n"
+                "                each is torch.bool or each in DTYPE_LOWP_FP for each in all_dtypes\n"
+                "            )\n"
                 "        )\n"
                 "        if config.cpp.enable_tiling_heuristics:\n",
             ),
