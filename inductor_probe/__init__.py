@@ -20,7 +20,15 @@ if TYPE_CHECKING:
     from inductor_probe.api.diff import Diff
     from inductor_probe.api.notebook import recording
     from inductor_probe.api.op_check import OpCheck, check_op
-    from inductor_probe.api.perf import PerfTable, ResultRows, open_results, perf, results
+    from inductor_probe.api.perf import (
+        Compare,
+        PerfTable,
+        ResultRows,
+        compare,
+        open_results,
+        perf,
+        results,
+    )
     from inductor_probe.api.rows import (
         Causes,
         ConfigSweeps,
@@ -65,14 +73,14 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "Bench", "BenchSettings", "Candidate", "Causes", "Check", "ConfigSweeps", "CppProgram", "Diff",
-    "FusionRows", "Graph", "Health", "KernelRows", "LayoutRows", "NodeRows", "NotFoundError", "OpCheck",
-    "OpRecorder", "Page", "Pages", "PerfTable", "ProbeError", "ResultRows", "RewriteRows", "Run", "RunList",
-    "Trials", "Tunings", "WhatIf", "WrittenBenchFile", "bench_kernel", "candidates_of", "check", "check_op",
-    "compile_graph", "debug", "diff", "doctor", "dump", "export_cpp", "fusion", "kernels", "layouts", "nodes",
-    "open_graph", "open_kernel", "open_results", "open_run", "perf", "plan_removal", "recording",
-    "remove_run", "results", "rewrite", "rewrites", "runs", "show", "sweep_configs", "trace_op", "tunings",
-    "verdict", "whatif", "why",
+    "Bench", "BenchSettings", "Candidate", "Causes", "Check", "Compare", "ConfigSweeps", "CppProgram",
+    "Diff", "FusionRows", "Graph", "Health", "KernelRows", "LayoutRows", "NodeRows", "NotFoundError",
+    "OpCheck", "OpRecorder", "Page", "Pages", "PerfTable", "ProbeError", "ResultRows", "RewriteRows", "Run",
+    "RunList", "Trials", "Tunings", "WhatIf", "WrittenBenchFile", "bench_kernel", "candidates_of", "check",
+    "check_op", "compare", "compile_graph", "debug", "diff", "doctor", "dump", "export_cpp", "fusion",
+    "kernels", "layouts", "nodes", "open_graph", "open_kernel", "open_results", "open_run", "perf",
+    "plan_removal", "recording", "remove_run", "results", "rewrite", "rewrites", "runs", "show",
+    "sweep_configs", "trace_op", "tunings", "verdict", "whatif", "why",
 ]  # fmt: skip
 
 _MODULES = {
@@ -81,8 +89,8 @@ _MODULES = {
     "api.check": "Check Health check doctor",
     "api.diff": "Diff",
     "api.notebook": "recording",
-    "api.perf": "PerfTable ResultRows open_results perf results",
     "api.op_check": "OpCheck check_op",
+    "api.perf": "Compare PerfTable ResultRows compare open_results perf results",
     "api.rows": "Causes ConfigSweeps FusionRows KernelRows LayoutRows NodeRows RewriteRows Tunings",
     "api.runs": "RunList plan_removal remove_run runs",
     "api.session": "Graph Run",

@@ -7,9 +7,9 @@ a sliced one should be read in place.
 from __future__ import annotations
 
 import torch
-from images import DTYPES, LAYOUTS, image
+from images import BY_BATCH, BY_DTYPE, BY_LAYOUT, DTYPES, LAYOUTS, image, some
 
-from inductor_probe.scenario import Case, Check, Scenario
+from inductor_probe.scenario import Case, Check, Scenario, combined
 
 
 def hflip(image: torch.Tensor) -> torch.Tensor:
@@ -24,10 +24,24 @@ def by_index(image: torch.Tensor) -> torch.Tensor:
 
 
 def build(case: Case) -> Check:
-    """Make the image of a case; a flip moves values, so nothing may differ by anything."""
-    options = {"dynamic": case["dynamic"]}
-    return Check(hflip, (image(case),), references={"by index": by_index}, options=options)
+    """Make the image of a case; a flip moves values, so nothing may differ by anything.
 
+    With `before`, a batch of that size comes first, and shapes are automatically dynamic.
+    """
+    options, before = {"dynamic": case["dynamic"]}, list[tuple[torch.Tensor]]()
+    if case["before"]:
+        options = {"dynamic": None}
+        before = [(image(case.with_knob("batch", str(case["before"]))),)]
+    return Check(hflip, (image(case),), references={"by index": by_index}, options=options, before=before)
+
+
+BY_HISTORY = {
+    "static": {},
+    "dynamic": {"dynamic": True},
+    "1-then-4": {"before": 1, "batch": 4},
+    "4-then-1": {"before": 4, "batch": 1},
+}
+BY_SIZE = {"345x456": {"height": 345, "width": 456}}
 
 scenario = Scenario(
     build,
@@ -39,6 +53,7 @@ scenario = Scenario(
         "height": 224,
         "width": 224,
         "dynamic": False,
+        "before": 0,
     },
     cases={
         "channels_first": {},
@@ -49,6 +64,13 @@ scenario = Scenario(
         "cuda_sliced": {"device": "cuda", "layout": "sliced"},
     },
     choices={"layout": LAYOUTS, "dtype": DTYPES},
+    matrices={
+        "quick": combined(
+            some(BY_DTYPE, "uint8", "float32"), some(BY_LAYOUT, "channels_first", "channels_last"), BY_SIZE
+        ),
+        "batches": combined(BY_DTYPE, BY_LAYOUT, BY_BATCH, BY_SIZE),
+        "shapes": combined(BY_SIZE, BY_HISTORY),
+    },
 )
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from interpolation import (
     corner_centres,
     dense_weights,
     half_pixel_centres,
+    matrices,
     resample,
 )
 from rounding import steps
@@ -59,6 +60,7 @@ scenario = Scenario(
     defaults={**DEFAULTS, "align_corners": False},
     cases={**CPU_CASES, "align_corners": {"align_corners": True}, **CUDA_CASES},
     choices=CHOICES,
+    matrices=matrices(),
 )
 
 if __name__ == "__main__":

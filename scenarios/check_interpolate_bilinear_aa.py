@@ -19,6 +19,8 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own name for it
 from images import LAYOUTS, image
+from interpolation import matrices
+from rounding import steps
 
 from inductor_probe.scenario import Case, Check, Scenario
 
@@ -62,6 +64,19 @@ def single(image: torch.Tensor, height: int, width: int) -> torch.Tensor:
     return (window * (row_weights[:, :, None, None] * column_weights)).sum(dim=(-3, -1))
 
 
+def no_split(image: torch.Tensor, height: int, width: int) -> torch.Tensor:
+    """Resample columns tap by tap, and rows by a reduction: nothing splits the passes into two kernels.
+
+    The first pass is no reduction, so that inductor can compute it again inside of the second.
+    """
+    columns, column_weights = taps(image.shape[-1], width, image.device)
+    rows, row_weights = taps(image.shape[-2], height, image.device)
+    narrow = image[..., columns[:, 0]] * column_weights[:, 0]
+    for tap in range(1, columns.shape[1]):
+        narrow = narrow + image[..., columns[:, tap]] * column_weights[:, tap]
+    return (narrow[..., rows, :] * row_weights[..., None]).sum(dim=-2)
+
+
 def interpolate(image: torch.Tensor, height: int, width: int) -> torch.Tensor:
     """Return what torch's own kernel makes of it."""
     return F.interpolate(image, size=(height, width), mode="bilinear", antialias=True)
@@ -81,17 +96,24 @@ def dense_weights(n: int, m: int) -> torch.Tensor:
     return weight / weight.sum(dim=-1, keepdim=True)
 
 
-KERNELS = {"separable": separable, "single": single}
+KERNELS = {"separable": separable, "single": single, "no_split": no_split, "interpolate": interpolate}
+VARIANTS = ("separable", "single", "no_split")
+"""Each is timed against torch's own kernel, where the case is about that."""
 
 
 def build(case: Case) -> Check:
-    """Make the image of a case. Values are in [0, 1], sums of a few hundred float32 products at most."""
+    """Make the image of a case. Values are in [0, 1], sums of a few hundred float32 products at most.
+
+    Torch's own kernel computes the centres, up to the image's size, in float32.
+    """
+    largest = max(case["height"], case["width"])
     return Check(
         KERNELS[case["kernel"]],
         (image(case), case["out_height"], case["out_width"]),
         references={"interpolate": interpolate, "float64": in_float64},
-        tolerance=1e-5,
+        tolerance=1e-5 if case["kernel"] != "interpolate" else steps(torch.float32, 3, largest=largest),
         options={"dynamic": case["dynamic"]},
+        variants={name: KERNELS[name] for name in VARIANTS} if case["kernel"] == "interpolate" else {},
     )
 
 
@@ -126,6 +148,7 @@ scenario = Scenario(
         },
     },
     choices={"layout": LAYOUTS, "dtype": ("float32",), "kernel": tuple(KERNELS)},
+    matrices=matrices(kernel="interpolate"),
 )  # fmt: skip
 
 if __name__ == "__main__":

@@ -7,9 +7,9 @@ a sliced one should be read in place.
 from __future__ import annotations
 
 import torch
-from images import DTYPES, LAYOUTS, image
+from images import BY_BATCH, BY_DTYPE, BY_LAYOUT, DTYPES, LAYOUTS, image, some
 
-from inductor_probe.scenario import Case, Check, Scenario
+from inductor_probe.scenario import Case, Check, Scenario, combined
 
 
 def vflip(image: torch.Tensor) -> torch.Tensor:
@@ -28,6 +28,8 @@ def build(case: Case) -> Check:
     options = {"dynamic": case["dynamic"]}
     return Check(vflip, (image(case),), references={"by index": by_index}, options=options)
 
+
+BY_SIZE = {"345x456": {"height": 345, "width": 456}}
 
 scenario = Scenario(
     build,
@@ -49,6 +51,12 @@ scenario = Scenario(
         "cuda_sliced": {"device": "cuda", "layout": "sliced"},
     },
     choices={"layout": LAYOUTS, "dtype": DTYPES},
+    matrices={
+        "quick": combined(
+            some(BY_DTYPE, "uint8", "float32"), some(BY_LAYOUT, "channels_first", "channels_last"), BY_SIZE
+        ),
+        "batches": combined(BY_DTYPE, BY_LAYOUT, BY_BATCH, BY_SIZE),
+    },
 )
 
 if __name__ == "__main__":

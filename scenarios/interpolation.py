@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import torch
-from images import LAYOUTS
+from images import BY_BATCH, BY_LAYOUT, LAYOUTS, Axis, some
 
-from inductor_probe.scenario import Knob
+from inductor_probe.scenario import Knob, combined
 
 PHOTO = {"batch": 1, "height": 500, "width": 400}
 BATCH_OF_PHOTOS = {"batch": 4, "height": 345, "width": 456}
@@ -34,6 +34,39 @@ CUDA_CASES: Mapping[str, Mapping[str, Knob]] = {
     "cuda_upscale": {**CUDA_BATCH, "out_height": 2160, "out_width": 3840},
 }
 CHOICES = {"layout": LAYOUTS, "dtype": ("float32",)}
+
+
+SIZES = {
+    "345x456-271x272": (345, 456, 271, 272),
+    "500x400-256x256": (500, 400, 256, 256),
+    "1200x1300-200x300": (1200, 1300, 200, 300),
+    "300x400-600x700": (300, 400, 600, 700),
+}
+QUICK_SIZES = ("345x456-271x272", "500x400-256x256")
+LARGE_SIZES = {
+    "2345x2456-1234x1345-large": (2345, 2456, 1234, 1345),
+    "3456x4567-2345x3456-large": (3456, 4567, 2345, 3456),
+}
+
+
+def by_size(sizes: Mapping[str, tuple[int, int, int, int]]) -> Axis:
+    """Return the knobs of each size."""
+    knobs = ("height", "width", "out_height", "out_width")
+    return {name: dict(zip(knobs, size, strict=True)) for name, size in sizes.items()}
+
+
+def matrices(**knobs: Knob) -> dict[str, dict[str, dict[str, Knob]]]:
+    """Return the matrices `quick`, `sizes` and `large`, in which `knobs` are set."""
+    plain = some(BY_LAYOUT, "channels_first", "channels_last")
+    axes = {
+        "quick": (plain, some(BY_BATCH, "batch1", "batch4"), some(by_size(SIZES), *QUICK_SIZES)),
+        "sizes": (BY_LAYOUT, BY_BATCH, by_size(SIZES)),
+        "large": (plain, some(BY_BATCH, "batch1"), by_size(LARGE_SIZES)),
+    }
+    return {
+        name: {case: {**values, **knobs} for case, values in combined(*each).items()}
+        for name, each in axes.items()
+    }
 
 
 def resample(image: torch.Tensor, rows: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:

@@ -15,6 +15,8 @@ from inductor_probe.api.rows import Rows
 from inductor_probe.errors import ProbeError
 from inductor_probe.model.output import Output
 from inductor_probe.model.perf import (
+    CompareOutput,
+    CompareRow,
     PerfOutput,
     PerfRun,
     PerfSettings,
@@ -23,12 +25,13 @@ from inductor_probe.model.perf import (
     RowResult,
 )
 from inductor_probe.report.document import Document
-from inductor_probe.report.pages.perf import perf_page, results_table
+from inductor_probe.report.pages.perf import compare_page, perf_page, results_table
 from inductor_probe.report.shown import Shown
-from inductor_probe.report.words.perf import perf_sentence
+from inductor_probe.report.words.perf import compare_sentence, perf_sentence
 from inductor_probe.store.results import (
     FOLDER,
     entries,
+    entry_of,
     find_results,
     new_name,
     read_run_file,
@@ -36,7 +39,8 @@ from inductor_probe.store.results import (
 )
 
 if TYPE_CHECKING:
-    from inductor_probe.perf.plan import Plan, PlannedRow
+    from inductor_probe.measuring.compare import Compared
+    from inductor_probe.measuring.plan import Plan, PlannedRow
 
 _SAME_TO_RESUME = ("columns", "budget", "margin", "processes", "cold")
 
@@ -51,7 +55,7 @@ class PerfTable(Shown):
     @cached_property
     def rows(self) -> tuple[RowResult, ...]:
         """Each row, concluded from its samples."""
-        from inductor_probe.perf.conclude import results_of
+        from inductor_probe.measuring.conclude import results_of
 
         return results_of(self.run)
 
@@ -128,6 +132,7 @@ def perf(
     device: str | None = None,
     settings: PerfSettings | None = None,
     python: Path | None = None,
+    second: Path | None = None,
     resume: bool = False,
     folder: Path | None = None,
     command: Sequence[str] = (),
@@ -148,7 +153,8 @@ def perf(
         threads: each case is measured with each of them.
         device: only cases for `cpu`, or for `cuda`.
         settings: columns, seconds for each row, margin.
-        python: another interpreter, which needs torch and nothing else.
+        python: another interpreter, which needs torch and nothing else. second: one whose columns are
+            compared with those of the first: the two take turns, lap by lap.
         resume: go on with the latest unfinished run of the same scenario; rows that it has are not measured.
         folder: for the results, `.probe/results` by default.
         command: what measures, for the record.
@@ -159,7 +165,7 @@ def perf(
         NotFoundError: no such script, case or column. ProbeError: bad arguments, a full disk.
         RunFailedError: the interpreter has no torch.
     """
-    from inductor_probe.perf.session import run_plan
+    from inductor_probe.measuring.session import run_plan
 
     folder = folder or FOLDER
     plan = plan_of(
@@ -176,7 +182,7 @@ def perf(
 
     def begin(run: PerfRun) -> PerfRun:
         nonlocal name
-        if resume and (before := _unfinished(folder, run)) is not None:
+        if resume and run.other is None and (before := _unfinished(folder, run)) is not None:
             run = replace(run, name=before.name, started=before.started, rows=before.rows)
         else:
             run = replace(run, name=new_name(folder, run.scenario, datetime.now(timezone.utc)))
@@ -192,6 +198,7 @@ def perf(
             command=command,
             started=datetime.now(timezone.utc).isoformat(timespec="seconds"),
             python=python,
+            second=second,
             left_out=left_out,
             progress=progress or (lambda text: None),
         )
@@ -201,6 +208,82 @@ def perf(
             path.unlink()
         raise
     return PerfTable(run, folder / f"{run.name}.json")
+
+
+@dataclass(frozen=True, repr=False)
+class Compare(Shown):
+    """Two results, row by row; `allowed` is by how much B may be slower."""
+
+    a: PerfTable
+    b: PerfTable
+    margin: float = 0.01
+    allowed: float | None = None
+
+    @cached_property
+    def _compared(self) -> Compared:
+        from inductor_probe.measuring.compare import compare_runs
+
+        return compare_runs(self.a.run, self.b.run, self.margin)
+
+    @property
+    def rows(self) -> tuple[CompareRow, ...]:
+        """What both have, regressions first."""
+        return self._compared.rows
+
+    @property
+    def regressions(self) -> tuple[CompareRow, ...]:
+        """Rows that are slower by more than is allowed, with their whole interval."""
+        from inductor_probe.measuring.compare import regressions_of
+
+        return regressions_of(self.rows, self.margin if self.allowed is None else self.allowed)
+
+    @property
+    def output(self) -> CompareOutput:
+        """What `--json` prints, as a record."""
+        return CompareOutput(
+            a=entry_of(self.a.path, self.a.run),
+            b=entry_of(self.b.path, self.b.run),
+            rows=self.rows,
+            unpaired=self._compared.unpaired,
+            regressions=len(self.regressions),
+            differences=self._compared.differences,
+            summary=compare_sentence(self.rows, self._compared.unpaired),
+        )
+
+    @property
+    def document(self) -> Document:
+        """A row for each column that both have."""
+        return compare_page(self.output)
+
+
+def compare(
+    a: str | Path,
+    b: str | Path,
+    *,
+    margin: float = 0.01,
+    allowed: float | None = None,
+    folder: Path | None = None,
+) -> Compare:
+    """Compare two results, joined on all that a row is: scenario, case, knobs, device, threads, column.
+
+    Args:
+        a, b: names, starts of them, paths, `latest`, `latest~1`.
+        margin: a smaller difference counts as none.
+        allowed: by how much B may be slower before it counts as a regression; `margin` by default.
+        folder: where results are.
+
+    Raises:
+        NotFoundError, UnreadableError: there are none, or they cannot be read. ProbeError: one of them has
+            two interpreters in it.
+    """
+    tables = [open_results(str(word), folder) for word in (a, b)]
+    for table in tables:
+        if table.run.other is not None:
+            raise ProbeError(
+                f"{table.path} has two interpreters in one table, compared already",
+                f"see probe results {table.run.name}",
+            )
+    return Compare(tables[0], tables[1], margin, allowed)
 
 
 def plan_of(
@@ -220,8 +303,8 @@ def plan_of(
         NotFoundError: no such script. ProbeError: an argument cannot be read.
     """
     from inductor_probe.capture.scripts import find_script
-    from inductor_probe.perf.arguments import argument_of
-    from inductor_probe.perf.plan import Plan
+    from inductor_probe.measuring.arguments import argument_of
+    from inductor_probe.measuring.plan import Plan
 
     text, _, function = str(script).partition(":")
     if arguments and not function:

@@ -208,6 +208,10 @@ class Server:
     def _errors(self) -> str:
         return Path(self._folder.name, "stderr").read_text(encoding="utf-8", errors="replace")
 
+    def stop(self) -> None:
+        """End the process, and what it is doing; the next job starts another one."""
+        self._stop()
+
     def _stop(self) -> int:
         process, self._process = self._process, None
         if process is None:

@@ -51,7 +51,7 @@ def once_timed(process: Process) -> tuple[Measurement, ...]:
     return tuple(Measurement(f"{name} in one call", seconds, 0.0, 1, "once") for name, seconds in ranked)
 
 
-def _blocks(name: str, series: Sequence[Series]) -> list[float]:
+def blocks_of(name: str, series: Sequence[Series]) -> list[float]:
     """Return the fastest block of a side in each quad that counts."""
     blocks: list[float] = []
     for pair in series:
@@ -64,7 +64,7 @@ def _blocks(name: str, series: Sequence[Series]) -> list[float]:
 
 
 def _from_quads(name: str, series: Sequence[Series]) -> Measurement:
-    blocks = _blocks(name, series)
+    blocks = blocks_of(name, series)
     middle = median(blocks) if blocks else math.nan
     mad = median(abs(block - middle) for block in blocks) if blocks else math.nan
     return Measurement(name, middle, mad, len(blocks), "quads")

@@ -49,6 +49,7 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Over many cases": {
         "perf": ("perf", "Time cases of a scenario: eager, compiled and variants, in a table."),
+        "compare": ("perf", "Two results, row by row: what became slower, and by how much."),
         "results": ("perf", "What was measured here; show the table of one, or remove some."),
     },
     "Is an operator right": {

@@ -13,8 +13,9 @@ import click
 
 import inductor_probe as ip
 from inductor_probe.cli.completion import CASE, SCRIPT
-from inductor_probe.cli.parameters import CommaList, command, shared_option
+from inductor_probe.cli.parameters import CommaList, command, percent, shared_option
 from inductor_probe.cli.screen import (
+    OutputFormat,
     complain,
     give,
     give_rows,
@@ -29,7 +30,7 @@ from inductor_probe.model.perf import PerfSettings
 from inductor_probe.report.units import counted
 
 if TYPE_CHECKING:
-    from inductor_probe.perf.plan import PlannedRow
+    from inductor_probe.measuring.plan import PlannedRow
 
 _INTERRUPTED = 130
 FORMATS = ("terminal", "markdown", "csv", "json")
@@ -38,6 +39,15 @@ FORMATS = ("terminal", "markdown", "csv", "json")
 def _python(ctx: click.Context, parameter: click.Parameter, path: Path | None) -> Path | None:
     """Return an interpreter's path as it can be started from elsewhere; links in it stay: they say which."""
     return None if path is None else Path(path).expanduser().absolute()
+
+
+def _two_pythons(
+    ctx: click.Context, parameter: click.Parameter, paths: tuple[Path, Path] | None
+) -> tuple[Path, Path] | None:
+    if not paths:
+        return None
+    a, b = (Path(path).expanduser().absolute() for path in paths)
+    return a, b
 
 
 def _columns(ctx: click.Context, parameter: click.Parameter, text: str | None) -> tuple[str, ...]:
@@ -66,7 +76,7 @@ _FOLDER = click.option(
     ),
     click.option(
         "--columns", callback=_columns, metavar="LIST",
-        help="eager, compiled, call, VARIANT; with a setting of inductor: compiled@cpp.simdlen=256. The "
+        help="eager, compiled, call, kernel, VARIANT; a setting of inductor: compiled@cpp.simdlen=256. The "
         "first is what others are compared with.  [eager,compiled and all variants]",
     ),
     click.option("--arg", "arguments", multiple=True, metavar="NAME=VALUE",
@@ -81,6 +91,8 @@ _FOLDER = click.option(
     shared_option("--cold/--warm", help="Calls find none of their data in a cache.  [cold on a GPU]"),
     click.option("--python", type=click.Path(path_type=Path), callback=_python, metavar="PATH",
                  help="Measure under this interpreter: it needs torch, and nothing else."),
+    click.option("--interleave", nargs=2, type=click.Path(path_type=Path), callback=_two_pythons,
+                 metavar="PY_A PY_B", help="Two interpreters that take turns: two builds of torch."),
     click.option("--resume", is_flag=True, help="Go on with the latest run of this that was not finished."),
     _FOLDER,
     formats=FORMATS,
@@ -100,6 +112,7 @@ def perf(
     processes: int | None,
     cold: bool | None,
     python: Path | None,
+    interleave: tuple[Path, Path] | None,
     resume: bool,
     folder: Path | None,
     output_format: str,
@@ -117,6 +130,13 @@ def perf(
     """
     settings = PerfSettings(columns=columns, budget=budget, margin=margin, processes=processes, cold=cold)
     path: Path | None = None
+    second: Path | None = None
+    if interleave:
+        if python or resume:
+            raise ProbeError(
+                "--interleave names both interpreters, and begins a run: leave out --python and --resume"
+            )
+        python, second = interleave
 
     def begun(file: Path) -> None:
         nonlocal path
@@ -134,6 +154,7 @@ def perf(
                 device=device,
                 settings=settings,
                 python=python,
+                second=second,
                 resume=resume,
                 folder=folder,
                 command=("probe", *sys.argv[1:]),
@@ -176,6 +197,43 @@ def _say_left_out(rows: Sequence[PlannedRow]) -> None:
         reasons[row.missing or ""] = reasons.get(row.missing or "", 0) + 1
     for reason, number in reasons.items():
         say_warning(f"{counted(number, 'case')} left out: {reason}")
+
+
+@command(
+    click.argument("a", metavar="A"),
+    click.argument("b", metavar="B"),
+    shared_option("--margin", default="1%", help="A smaller difference counts as none.  [1%]"),
+    click.option(
+        "--fail-on-regression", metavar="PERCENT",
+        callback=lambda ctx, parameter, text: text and percent(text),
+        help="Exit status 1 if a row is slower by more than this, with its whole interval.",
+    ),
+    _FOLDER,
+)  # fmt: skip
+def compare(
+    a: str,
+    b: str,
+    *,
+    margin: float,
+    fail_on_regression: float | None,
+    folder: Path | None,
+    output_format: OutputFormat,
+) -> int:
+    """Compare two results of probe perf: B against A, a row for each column of a case, regressions first.
+
+    A and B are names, starts of names, paths, latest, latest~1 ... Rows are joined on everything: scenario,
+    case, knobs, device, threads, column; what one side has alone is listed. The two were measured one after
+    the other, so a ratio's interval rests on the times of processes, and is widened by as much as eager
+    differs where both are the same torch. For two builds of torch, probe perf --interleave is sharper: both
+    take turns within a millisecond.
+    """
+    view = ip.compare(a, b, margin=margin, allowed=fail_on_regression, folder=folder)
+    give(view, output_format)
+    if fail_on_regression is not None and view.regressions:
+        percents = f"{100 * fail_on_regression:.3g} %"
+        say_warning(f"{counted(len(view.regressions), 'row')} slower by more than {percents}")
+        return ExitCode.MISMATCH
+    return ExitCode.OK
 
 
 @command(

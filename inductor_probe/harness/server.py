@@ -15,7 +15,7 @@ Each further one is a job, which a child does, or this process itself where it m
        {"event": "process", "process": {..}}
     {"job": "program", "file": "..", "arguments": [..]}
     -> {"event": "output", "text": ".."}
-    {"job": "inductor_probe.perf.child.jobs:time_case", ..}
+    {"job": "inductor_probe.measuring.child.jobs:time_case", ..}
     -> what that function sends: a job of a room above
 
 and ends with {"event": "ended", "status": 0}: an exit status, or the negative number of a signal. A child

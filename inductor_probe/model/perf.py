@@ -13,8 +13,12 @@ from inductor_probe.model.timing import Count, Roofline, Seconds, Series, Varian
 
 Knob: TypeAlias = "bool | int | float | str"
 
-EAGER, COMPILED, CALL = "eager", "compiled", "call"
-"""Columns of every case: the function as it is; compiled; the generated `call` without dynamo's guards."""
+EAGER, COMPILED, CALL, KERNEL = "eager", "compiled", "call", "kernel"
+"""Columns of every case: the function as it is; compiled; the generated `call` without dynamo's guards; all
+launches of its generated kernels, one after the other, on the arguments that the wrapper passed them."""
+
+SECOND = " (B)"
+"""Behind the names of columns of the second interpreter."""
 
 ColumnProblem: TypeAlias = Literal[
     "ran-eager", "shares-code", "compiled-while-timed", "other-code", "wrong", "failed", "several-graphs",
@@ -26,7 +30,7 @@ ColumnProblem: TypeAlias = Literal[
 - `shares-code`: it compiled nothing, and ran what another column had compiled.
 - `compiled-while-timed`, `other-code`: it compiled, or ran other files, while it was timed.
 - `wrong`: it computes something else. `failed`: compiling or running it raised an error.
-- `several-graphs`: `call` is one graph's, and several, or none, ran.
+- `several-graphs`: `call` and `kernel` are one graph's, and several, or none, ran; or it has no kernels.
 - `not-timed`: the process ended before, or there was no time.
 """
 

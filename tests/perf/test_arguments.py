@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from inductor_probe.errors import ProbeError
 from inductor_probe.harness.inputs import Inputs
-from inductor_probe.perf.arguments import DTYPES, argument_of
+from inductor_probe.measuring.arguments import DTYPES, argument_of
 
 
 def made(text: str) -> torch.Tensor:

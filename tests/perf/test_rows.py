@@ -96,10 +96,14 @@ def test_a_crash_costs_its_row_only(table: PerfTable) -> None:
 
 def test_columns_with_settings_run_other_code(tmp_path: Path) -> None:
     settings = PerfSettings(
-        columns=("compiled", "compiled@max_fusion_size=1@cpp.simdlen=1", "call"), budget=0.05, processes=1
+        columns=("compiled", "compiled@max_fusion_size=1@cpp.simdlen=1", "call", "kernel"),
+        budget=0.05,
+        processes=1,
     )
     table = perf(SCENARIO, cases=["plain"], settings=settings, folder=tmp_path)
-    compiled, other, call = table.rows[0].columns
+    compiled, other, call, kernel = table.rows[0].columns
+    assert kernel.facts.codes == compiled.facts.codes
+    assert kernel.comparison is not None
     assert compiled.facts.codes != other.facts.codes
     assert call.facts.codes == compiled.facts.codes
     assert other.comparison is not None

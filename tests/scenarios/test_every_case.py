@@ -19,6 +19,7 @@ LIKE = {
     "check_attention": {"capped": "capped_training"},
     "check_cumsum": {"columns": "rows"},
     "check_embedding": {"embedding": "embedding_training"},
+    "check_grid_sample_3d": {"bilinear_align_corners": "bilinear", "nearest": "bilinear"},
     "check_hflip": {"channels_first": "sliced"},
     "check_interpolate_bicubic": {
         "channels_first": "channels_last",
@@ -31,6 +32,11 @@ LIKE = {
         "separable_channels_last": "separable_upscale",
         "single_channels_first": "single_upscale",
         "single_channels_last": "single_upscale",
+    },
+    "check_interpolate_linear": {
+        "linear_align_corners": "linear",
+        "trilinear_align_corners": "trilinear",
+        "trilinear_channels_last": "trilinear",
     },
     "check_interpolate_nearest": {"channels_first": "upscale"},
     "check_interpolate_nearest_exact": {"channels_first": "channels_last", "upscale": "channels_last"},

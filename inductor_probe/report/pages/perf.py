@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from inductor_probe.model.perf import (
     ColumnResult,
+    CompareOutput,
+    CompareRow,
     Interpreter,
     PerfRun,
     ResultEntry,
@@ -20,12 +22,15 @@ from inductor_probe.report.words.perf import (
     problem_sentence,
     row_notes,
     state_words,
+    unpaired_sentence,
     verdict_style,
 )
 
 _UNITS = ((1.0, "s", "seconds"), (1e-3, "ms", "milliseconds"), (1e-6, "us", "microseconds"))
 _DIGITS = 4
-_MOST_KNOBS = 6
+_MOST_CASES = 6
+_INFINITE = 1e100
+_OTHER_MACHINE = ("host", "cpu", "cores", "gpu")
 
 
 def perf_page(run: PerfRun, rows: Sequence[RowResult]) -> Iterator[Block]:
@@ -47,28 +52,26 @@ def perf_page(run: PerfRun, rows: Sequence[RowResult]) -> Iterator[Block]:
     columns = [Column("case", fold="middle", least=20)]
     columns += [Column("threads", right=True)] if len(threads) > 1 else []
     for name in names:
-        columns += [Column(name, right=True, fold="words"), Column("+-", right=True, fold="never", rank=3)]
+        columns += [Column(name, right=True, fold="never"), Column("+-", right=True, fold="never", rank=3)]
         if any(_compared(row, name) for row in rows):
             baseline = next(filter(None, (_compared(row, name) for row in rows)))
             columns += [
-                Column(f"/ {baseline}", right=True, fold="words"),
+                Column(f"/ {baseline}", right=True, fold="never", rank=1),
                 Column("interval", fold="never", rank=2),
             ]
     shares = any(column.share for row in rows for column in row.columns)
     columns += [Column("roofline", fold="never", rank=4)] if shares else []
-    notes = {number: row_notes(row) for number, row in enumerate(rows)}
-    columns += [Column("notes", fold="words")] if any(notes.values()) else []
     table = []
-    for number, row in enumerate(rows):
+    for row in rows:
         cells: list[Cell] = [(row.key.case, "bold")]
         cells += [str(row.key.threads)] if len(threads) > 1 else []
         for name in names:
             compared = any(_compared(one, name) for one in rows)
             cells += _cells(row.column(name), scale, compared=compared)
         cells += [_shares(row)] if shares else []
-        cells += ["; ".join(notes[number])] if any(notes.values()) else []
         table.append(cells)
     yield Table(columns, table, indent=2)
+    yield from _notes(rows)
     yield from _problems(rows)
     if not run.finished:
         left = run.planned - len(rows)
@@ -80,7 +83,10 @@ def perf_page(run: PerfRun, rows: Sequence[RowResult]) -> Iterator[Block]:
 
 def _unit(rows: Sequence[RowResult]) -> tuple[float, str, str]:
     """Return the unit in which the shortest time is 1 or more, as seconds, short and in words."""
-    times = [column.time.seconds for row in rows for column in row.columns if column.time]
+    return _unit_of([column.time.seconds for row in rows for column in row.columns if column.time])
+
+
+def _unit_of(times: Sequence[float]) -> tuple[float, str, str]:
     least = min(times, default=1e-6)
     return next((unit for unit in _UNITS if least >= unit[0]), _UNITS[-1])
 
@@ -133,6 +139,24 @@ def _shares(row: RowResult) -> str:
     )
 
 
+def _cases(cases: Sequence[str], rows: Sequence[RowResult]) -> str:
+    """Return the names of some rows: `every row`, or the first of them."""
+    if len(cases) == len(rows) > 1:
+        return "every row"
+    more = f" and {len(cases) - _MOST_CASES} more" if len(cases) > _MOST_CASES else ""
+    return ", ".join(cases[:_MOST_CASES]) + more
+
+
+def _notes(rows: Sequence[RowResult]) -> Iterator[Block]:
+    """Yield what is unusual, each once with the rows that it is true of."""
+    notes: dict[str, list[str]] = {}
+    for row in rows:
+        for note in row_notes(row):
+            notes.setdefault(note, []).append(row.key.case)
+    for note, cases in notes.items():
+        yield Line([(f"{_cases(cases, rows)}: ", "bold"), note], 2)
+
+
 def _problems(rows: Sequence[RowResult]) -> Iterator[Block]:
     """Yield why cells are not compared, each reason once with the rows that it is true of."""
     reasons: dict[tuple[str, str], list[str]] = {}
@@ -147,10 +171,10 @@ def _problems(rows: Sequence[RowResult]) -> Iterator[Block]:
                 )
                 reasons.setdefault(key, []).append(row.key.case)
     for (what, why), cases in reasons.items():
-        shown = ", ".join(cases[:_MOST_KNOBS]) + (
-            f" and {len(cases) - _MOST_KNOBS} more" if len(cases) > _MOST_KNOBS else ""
-        )
-        yield Line([(f"{shown}: ", "bold"), (what, "red"), f": {why}"], 2)
+        yield Line([(f"{_cases(cases, rows)}: ", "bold"), (what, "red"), f": {why}"], 2)
+    reasons_of = [column.comparison.reason for row in rows for column in row.columns if column.comparison]
+    if any(reason is not None and reason.code == "one-process" for reason in reasons_of):
+        yield Line(("one process has no verdict: leave --processes out, or ask for three", "yellow"), 2)
     if any((column.share or 0) > 1 for row in rows for column in row.columns):
         yield Line(
             ("* over 100 %: its data come from a faster cache, or it does not use all of its inputs", "dim"),
@@ -185,3 +209,57 @@ def results_table(rows: Sequence[ResultEntry]) -> Iterator[Block]:
     for row in rows:
         if row.problem:
             yield Line((row.problem, "yellow"))
+
+
+def compare_page(output: CompareOutput) -> Iterator[Block]:
+    """Yield both sides, a row for each column that both have, regressions first, and what is not compared."""
+    for side, entry in (("A", output.a), ("B", output.b)):
+        yield Line([(f"{side}  ", "bold"), f"{entry.name}  torch {entry.torch}, {entry.host}"])
+    for name, (a, b) in output.differences:
+        style = "yellow" if name in _OTHER_MACHINE else ""
+        what = "they come from different machines: " if name == "host" else "they differ in "
+        yield Line((f"{what}{name}: A {a or 'not known'}, B {b or 'not known'}", style))
+    yield Line()
+    if output.rows:
+        threads = {row.key.threads for row in output.rows}
+        scale, unit, _ = _unit_of([seconds for row in output.rows for seconds in (row.a, row.b)])
+        controlled = any(row.control is not None for row in output.rows)
+        columns = [
+            Column("case", fold="middle", least=20),
+            *([Column("threads", right=True)] if len(threads) > 1 else []),
+            Column("column", fold="middle"),
+            Column(f"A, {unit}", right=True, rank=2),
+            Column(f"B, {unit}", right=True, rank=2),
+            Column("B/A", right=True),
+            Column("interval", fold="never", rank=1),
+            Column("", fold="never"),
+            *([Column("eager B/A", right=True, rank=3)] if controlled else []),
+        ]
+        yield Table(
+            columns, [_compare_cells(row, scale, threads, controlled) for row in output.rows], indent=2
+        )
+        undecided = [row for row in output.rows if row.verdict == "UNDECIDED"]
+        if any(min(row.processes) < 2 for row in undecided):
+            yield Line(("one process has no interval: measure with --processes 3 or more", "yellow"), 2)
+        if controlled:
+            text = "eager is the same code on both sides: intervals are widened by as much as it differs"
+            yield Line((text, "dim"), 2)
+    for one in output.unpaired:
+        yield Line(unpaired_sentence(one), 2)
+    yield Line()
+    yield Line((output.summary, "bold"))
+
+
+def _compare_cells(row: CompareRow, scale: float, threads: set[int], controlled: bool) -> list[Cell]:
+    interval = f"{number(row.low, 3)} to {number(row.high, 3)}" if row.high < _INFINITE else "-"
+    return [
+        (row.key.case, "bold"),
+        *([str(row.key.threads)] if len(threads) > 1 else []),
+        row.column,
+        number(row.a / scale),
+        number(row.b / scale),
+        number(row.ratio, 3),
+        interval,
+        (VERDICT_WORDS[row.verdict], verdict_style(row.verdict)),
+        *([number(row.control, 3) if row.control is not None else "-"] if controlled else []),
+    ]

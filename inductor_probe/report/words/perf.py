@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from inductor_probe.model.bench import Verdict
-from inductor_probe.model.perf import CALL, COMPILED, ColumnFacts, ColumnProblem, ResultEntry, RowResult
+from inductor_probe.model.perf import (
+    CALL,
+    KERNEL,
+    ColumnFacts,
+    ColumnProblem,
+    CompareRow,
+    ResultEntry,
+    RowResult,
+    Unpaired,
+)
 from inductor_probe.report.units import counted
 
 PROBLEM_WORDS: dict[ColumnProblem, str] = {
@@ -77,10 +86,13 @@ def column_notes(facts: ColumnFacts) -> Iterator[str]:
 def row_notes(row: RowResult) -> list[str]:
     """Return what is unusual about a row's columns, and which of them ran the same generated code."""
     notes, codes = list[str](), dict[tuple[str, ...], str]()
-    compiled = [column.facts for column in row.columns if column.facts.codes and column.facts.name != CALL]
+    compiled = [
+        column.facts
+        for column in row.columns
+        if column.facts.codes and column.facts.name not in (CALL, KERNEL)
+    ]
     for facts in compiled:
-        name = "" if facts.name == COMPILED and len(compiled) == 1 else f"{facts.name}: "
-        notes += [f"{name}{note}" for note in column_notes(facts)]
+        notes += [f"{facts.name}: {note}" for note in column_notes(facts)]
         first = codes.setdefault(tuple(code.sha256 for code in facts.codes), facts.name)
         if first != facts.name:
             notes.append(f"{facts.name}: the same code as {first}")
@@ -124,3 +136,30 @@ def state_words(entry: ResultEntry) -> str:
     if entry.finished:
         return counted(entry.rows, "row")
     return f"{entry.rows} of {counted(entry.planned, 'row')}"
+
+
+def compare_sentence(rows: Sequence[CompareRow], unpaired: Sequence[Unpaired]) -> str:
+    """Return what all rows say: `B against A: slower in 2 of 12 rows (up to 1.10), same in 10`."""
+    if not rows:
+        return "nothing was compared: the two have no column of a row in common"
+    clauses = []
+    for verdict, word in VERDICT_WORDS.items():
+        several = [row.ratio for row in rows if row.verdict == verdict]
+        if several:
+            extreme = {"SLOWER": max, "FASTER": min}.get(verdict)
+            most = f" (up to {extreme(several):.3g})" if extreme else ""
+            clauses.append(f"{word} in {len(several)}{most}")
+    clauses[0] = f"B against A, {counted(len(rows), 'cell')}: {clauses[0]}"
+    if unpaired:
+        clauses.append(f"{len(unpaired)} not compared")
+    return ", ".join(clauses)
+
+
+def unpaired_sentence(one: Unpaired) -> str:
+    """Return why something was not compared."""
+    what = f"{one.key.case} {one.column}".strip()
+    if one.problem == "absent":
+        return f"{what}: only {one.side} has it"
+    if one.problem == "row-failed":
+        return f"{what}: failed in {one.side}: {one.detail}"
+    return f"{what}: {PROBLEM_WORDS[one.problem]} in {one.side}"

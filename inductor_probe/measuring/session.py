@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,9 +14,9 @@ from inductor_probe.bench.client import Event, JobFailedError, Server
 from inductor_probe.errors import NotFoundError, ProbeError, RunFailedError
 from inductor_probe.machine.facts import machine
 from inductor_probe.machine.roofline import ROOFLINE_CHILD, roofline_arguments, roofline_of
-from inductor_probe.model.perf import CaseKey, Interpreter, PerfRow, PerfRun
-from inductor_probe.model.timing import Roofline
-from inductor_probe.perf.measuring import (
+from inductor_probe.measuring.interleaved import measure_pair
+from inductor_probe.measuring.plan import Plan, PlannedRow, planned_rows
+from inductor_probe.measuring.rows import (
     Progress,
     answer_of,
     compile_ahead,
@@ -23,7 +24,8 @@ from inductor_probe.perf.measuring import (
     measuring,
     refuse_unknown,
 )
-from inductor_probe.perf.plan import Plan, PlannedRow, planned_rows
+from inductor_probe.model.perf import CaseKey, Interpreter, PerfRow, PerfRun
+from inductor_probe.model.timing import Roofline
 
 ROOFLINE_SHARE = 0.5  # of a row's budget
 LONGEST_ROOFLINE_S = 1.5
@@ -42,6 +44,7 @@ def run_plan(
     command: Sequence[str] = (),
     started: str = "",
     python: Path | None = None,
+    second: Path | None = None,
     left_out: Callable[[Sequence[PlannedRow]], None] = lambda rows: None,
     progress: Progress = lambda text: None,
 ) -> PerfRun:
@@ -51,7 +54,7 @@ def run_plan(
         plan: what and how.
         begin, save: see their types; `save` is called after each row.
         command, started: for the record.
-        python: another interpreter.
+        python: another interpreter. second: one that takes turns with it, row by row and lap by lap.
         left_out: is called with the cases that this machine cannot run.
         progress: is called with what is done next, and how long it may take.
 
@@ -60,8 +63,13 @@ def run_plan(
     """
     progress("importing torch and inductor")
     try:
-        with measuring(plan, python) as server:
+        with ExitStack() as stack:
+            server = stack.enter_context(measuring(plan, python))
             rows, interpreter, gpu = list_rows(server, plan)
+            other, beside = None, None
+            if second is not None:
+                beside = stack.enter_context(measuring(plan, second))
+                rows, other = _in_both(rows, *list_rows(beside, plan)[:2])
             missing = [row for row in rows if row.missing]
             if missing and len(missing) == len(rows):
                 raise ProbeError(
@@ -80,9 +88,11 @@ def run_plan(
                 interpreter=interpreter,
                 machine=machine({"gpu": gpu}),
                 planned=len(keys),
+                other=other,
             )
             run = begin(run)
-            run = _measure_all(server, plan, keys, run, save, progress)
+            servers = [server, *([beside] if beside else [])]
+            run = _measure_all(servers, plan, keys, run, save, progress)
             progress("measuring what this machine can copy and multiply")
             run = replace(run, rooflines=_rooflines(server, plan, run), finished=True)
             save(run)
@@ -111,8 +121,24 @@ def list_rows(server: Server, plan: Plan) -> tuple[tuple[PlannedRow, ...], Inter
     return rows, interpreter, answer["gpu"]
 
 
+def _in_both(
+    rows: Sequence[PlannedRow], others: Sequence[PlannedRow], other: Interpreter
+) -> tuple[tuple[PlannedRow, ...], Interpreter]:
+    """Return the rows that both interpreters have; what one cannot run is left out, and says why."""
+    missing = {row.key: row.missing for row in others}
+    return tuple(
+        replace(row, missing=row.missing or missing.get(row.key, f"torch {other.torch} has no such case"))
+        for row in rows
+    ), other
+
+
 def _measure_all(  # noqa: PLR0917 - what a run consists of
-    server: Server, plan: Plan, keys: Sequence[CaseKey], run: PerfRun, save: Save, progress: Progress
+    servers: Sequence[Server],
+    plan: Plan,
+    keys: Sequence[CaseKey],
+    run: PerfRun,
+    save: Save,
+    progress: Progress,
 ) -> PerfRun:
     """Measure the rows that the run does not have yet."""
     known = {row.key for row in run.rows}
@@ -121,14 +147,18 @@ def _measure_all(  # noqa: PLR0917 - what a run consists of
     clock = _Clock(len(keys), len(keys) - len(left))
     for start in range(0, len(left), batch):
         group = left[start : start + batch]
-        compile_ahead(server, plan, group, lambda text: progress(clock.status(text)))
+        for server in servers:
+            compile_ahead(server, plan, group, lambda text: progress(clock.status(text)))
         for key in group:
             name = f"{key.case}, {key.threads} threads" if len(plan.threads) > 1 else key.case
 
             def tell(text: str, name: str = name) -> None:
                 progress(clock.status(f"{name}: {text}"))
 
-            row = measure_row(server, plan, key, tell)
+            if len(servers) > 1:
+                row = measure_pair(servers, plan, key, tell)
+            else:
+                row = measure_row(servers[0], plan, key, tell)
             run = replace(run, rows=(*run.rows, row))
             save(run)
             clock.done += 1

@@ -16,13 +16,13 @@ from inductor_probe.bench.client import Event, JobFailedError, Server
 from inductor_probe.bench.verdict import wants_more
 from inductor_probe.errors import NotFoundError, ProbeError, RunFailedError
 from inductor_probe.harness.budget import MORE_PROCESSES, PROCESSES, share_of
+from inductor_probe.measuring.conclude import comparisons_of
+from inductor_probe.measuring.plan import Plan
 from inductor_probe.model.codec import from_json
 from inductor_probe.model.perf import EAGER, CaseKey, ColumnFacts, PerfRow, PerfSettings, RowProcess
 from inductor_probe.model.timing import Series
-from inductor_probe.perf.conclude import comparisons_of
-from inductor_probe.perf.plan import Plan
 
-JOBS = "inductor_probe.perf.child.jobs"
+JOBS = "inductor_probe.measuring.child.jobs"
 _OLDEST = (3, 10)
 _GENERATED = "async_compile.cpp_pybinding("
 """What generated code for a CPU has in it: the server imports before the first fork what that needs."""
@@ -163,12 +163,12 @@ def measure_row(
             if isinstance(failure, NotFoundError):
                 raise failure from error
             if not row.processes and not heard.series:
-                return replace(row, failure=_sentence(error), **heard.facts)
+                return replace(row, failure=failure_words(error), **heard.facts)
             break
         row = replace(row, **heard.facts, processes=(*row.processes, heard.process))
         if check_only or not heard.series:
             break
-        if number + 1 >= fewest and not _wants_more(row, settings):
+        if number + 1 >= fewest and not wants_more_processes(row, settings):
             break
     return row
 
@@ -208,12 +208,13 @@ class _Heard:
         )
 
 
-def _sentence(error: JobFailedError) -> str:
+def failure_words(error: JobFailedError) -> str:
+    """Return why nothing was measured of a row."""
     doing = f" while {error.phase}" if error.phase else ""
     return f"{error.message}{doing}" if error.kind == "killed" else error.message.removeprefix("failed: ")
 
 
-def _wants_more(row: PerfRow, settings: PerfSettings) -> bool:
+def wants_more_processes(row: PerfRow, settings: PerfSettings) -> bool:
     """Tell whether processes differ so much that more of them are needed."""
     pairs = comparisons_of(row, settings.margin)
     return any(wants_more(pair, settings.margin) for pair in pairs.values())

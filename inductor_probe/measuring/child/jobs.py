@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import gc
+import json
 import os
 import platform
 import random
@@ -18,13 +19,32 @@ from inductor_probe.errors import NotFoundError, ProbeError, near_names
 from inductor_probe.harness.inputs import clone, tensors_of
 from inductor_probe.harness.jobs import JobError, Tell
 from inductor_probe.harness.measure import Options, describe, time_pair
-from inductor_probe.harness.quads import gpu_clock
+from inductor_probe.harness.quads import (
+    Ring,
+    Side,
+    gpu_clock,
+    involuntary_switches,
+    make_ring,
+    make_side,
+    run_once,
+)
 from inductor_probe.harness.reference import first_line
 from inductor_probe.harness.references import plain_check
+from inductor_probe.harness.sides import warm_up
 from inductor_probe.harness.timing import Subject
-from inductor_probe.perf.child.cases import CALL, EAGER, Built, Column, Request, scenario_of, usage
-from inductor_probe.perf.child.observed import observing
+from inductor_probe.measuring.child.cases import (
+    EAGER,
+    OF_COMPILED,
+    Built,
+    Column,
+    Request,
+    scenario_of,
+    usage,
+)
+from inductor_probe.measuring.child.observed import observing
 from inductor_probe.scenario import Case, Scenario, missing_device, tensors_in
+
+CALIBRATION, WARM_S = 20, 0.2  # calls of which warming up takes at least so many, and for how long
 
 
 def list_cases(file: Request, request: Request, tell: Tell) -> None:
@@ -79,7 +99,11 @@ def compile_cases(file: Request, request: Request, tell: Tell) -> None:
             set_threads(case["threads"])
             built = Built(case, scenario)
             built.warm(
-                [column for column in built.columns(case["columns"]) if column.name not in (EAGER, CALL)]
+                [
+                    column
+                    for column in built.columns(case["columns"])
+                    if column.name not in (EAGER, *OF_COMPILED)
+                ]
             )
         except Exception as error:  # whatever a scenario may raise
             tell("compiled", case=case["case"], error=first_line(error))
@@ -105,28 +129,8 @@ def time_case(file: Request, request: Request, tell: Tell) -> None:
 
     Sends `row` (what is known of the inputs), `columns`, a `series` for each pair, and `columns` once more.
     """
-    if torch.cuda._is_in_bad_fork():
-        raise JobError("fork", "CUDA was initialised while torch was imported")
-    set_threads(request["threads"])
-    tell("phase", phase="compiling", names=[request["case"]])
-    load, scenario = os.getloadavg()[0], scenario_of(request)
-    try:
-        built = Built(request, scenario)
-    except ProbeError as error:
-        raise usage(error) from error
-    columns = built.columns(request["columns"])
-    if request["second"]:
-        columns = columns[::-1]
-    try:
-        outputs = tensors_in(built.call(built.check.function, *clone(built.inputs)))
-    except Exception as error:
-        raise JobError("error", f"the function raises {first_line(error)}") from error
-    built.warm(columns)
-    if request["check"]:
-        tell("phase", phase="checking", names=[request["case"]])
-        built.judge(columns)
-        tell("row", inputs=describe(list(built.inputs)), **built.work(outputs))
-    columns = columns[::-1] if request["second"] else columns
+    load = os.getloadavg()[0]
+    built, columns = prepared(request, tell)
     send(columns, tell, load)
     if not request["check_only"]:
         with torch.no_grad() if built.needs_grad else nullcontext():
@@ -135,7 +139,37 @@ def time_case(file: Request, request: Request, tell: Tell) -> None:
         send(columns, tell, load, measured)
 
 
-def send(columns: list[Column], tell: Tell, load: float, measured: float = 0.0) -> None:
+def prepared(request: Request, tell: Tell) -> tuple[Built, list[Column]]:
+    """Build a case, compile its columns, in turn from the last one if that is asked for, and check them.
+
+    Sends `row`, what is known of the inputs, with the checks.
+
+    Raises:
+        JobError: the script or a name is wrong, or the function fails as it is.
+    """
+    if torch.cuda._is_in_bad_fork():
+        raise JobError("fork", "CUDA was initialised while torch was imported")
+    set_threads(request["threads"])
+    tell("phase", phase="compiling", names=[request["case"]])
+    scenario = scenario_of(request)
+    try:
+        built = Built(request, scenario)
+    except ProbeError as error:
+        raise usage(error) from error
+    columns = built.columns(request["columns"])
+    try:
+        outputs = tensors_in(built.call(built.check.function, *clone(built.inputs)))
+    except Exception as error:  # whatever the function may raise
+        raise JobError("error", f"the function raises {first_line(error)}") from error
+    built.warm(columns[::-1] if request["second"] else columns)
+    if request["check"]:
+        tell("phase", phase="checking", names=[request["case"]])
+        built.judge(columns)
+        tell("row", inputs=describe(list(built.inputs)), **built.work(outputs))
+    return built, columns
+
+
+def send(columns: list[Column], tell: Tell, load: float = 0.0, measured: float = 0.0) -> None:
     """Send what is known of all columns."""
     facts = []
     for column in columns:
@@ -159,7 +193,7 @@ def time_columns(built: Built, columns: list[Column], request: Request, tell: Te
     seed, subjects = request["seed"], {}
     rng = random.Random(seed)  # noqa: S311 - no secret
     for column in good:
-        values = column.values if column.name == CALL else built.inputs
+        values = column.values if column.name in OF_COMPILED else built.inputs
         subjects[column.name] = Subject(column.name, built.bound(column), values)
         column.call_s = seconds_of(subjects[column.name])
     options = Options(
@@ -215,7 +249,7 @@ def after(built: Built, columns: list[Column]) -> None:
     """See whether each column still runs what it ran before it was timed, and has compiled nothing since."""
     counts = built.counter.since()
     for column in columns:
-        if column.name in (EAGER, CALL) or column.problem:
+        if column.name in (EAGER, *OF_COMPILED) or column.problem:
             continue
         if counts.compiles:
             column.fail("compiled-while-timed", f"{counts.compiles} compiles")
@@ -225,3 +259,42 @@ def after(built: Built, columns: list[Column]) -> None:
             bind(clone(built.inputs))()
         if observed.paths != column.observed.paths and not observed.replayed:
             column.fail("other-code", ", ".join(observed.paths))
+
+
+def serve_case(file: Request, request: Request, tell: Tell) -> None:
+    """Compile and check the columns of a case, then run laps of them as lines on standard input ask for.
+
+    `{"lap": "compiled", "number": 3}` runs one, on the slot of a ring that the number chooses, and
+    `{"end": true}` ends. Sends `row`, `columns`, `ready`, then a `lap` for each line, and `columns` once more
+    at the end.
+    """
+    built, columns = prepared(request, tell)
+    good = {column.name: column for column in columns if not column.problem}
+    with torch.no_grad() if built.needs_grad else nullcontext():
+        rng = random.Random(request["seed"])  # noqa: S311 - no secret
+        rings: dict[int, Ring] = {}
+        sides: dict[str, Side] = {}
+        for name, column in good.items():
+            values = column.values if name in OF_COMPILED else built.inputs
+            subject = Subject(name, built.bound(column), values)
+            ring = rings.get(id(values)) or make_ring(values, bool(request["cold"]), rng, lambda remark: None)
+            rings[id(values)] = ring
+            sides[name] = make_side(subject, ring)
+            if seconds_of(subject) * CALIBRATION < WARM_S:
+                warm_up([sides[name]], WARM_S)
+        built.counter.since()
+        send(columns, tell)
+        tell("ready")
+        gc.disable()
+        while line := sys.stdin.buffer.readline():
+            asked = json.loads(line)
+            if asked.get("end"):
+                break
+            side, number = sides[asked["lap"]], asked["number"]
+            run_once(side, number)
+            before = involuntary_switches()
+            seconds = side.lap(number)
+            tell("lap", seconds=seconds, switches=involuntary_switches() - before)
+        gc.enable()
+    after(built, columns)
+    send(columns, tell)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import re
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -18,15 +19,19 @@ import torch
 from torch.utils._pytree import tree_map
 
 from inductor_probe.errors import ProbeError, near_names
+from inductor_probe.harness.bench import replaced
 from inductor_probe.harness.checks import Check as Compared
 from inductor_probe.harness.checks import Slack, compare
 from inductor_probe.harness.inputs import Inputs, clone, tensors_of
 from inductor_probe.harness.jobs import JobError
 from inductor_probe.harness.reference import Float64, first_line, slack_in_float64, widen
-from inductor_probe.perf.child.observed import Counter, Observed, Ran, observing
+from inductor_probe.harness.replays import Launch, Recorder
+from inductor_probe.measuring.child.observed import Counter, Observed, Ran, observing
 from inductor_probe.scenario import Case, Check, Scenario, max_error, tensors_in, with_own_code
 
-EAGER, COMPILED, CALL = "eager", "compiled", "call"
+EAGER, COMPILED, CALL, KERNEL = "eager", "compiled", "call", "kernel"
+OF_COMPILED = (CALL, KERNEL)  # parts of the compiled column, and the same code
+GENERATED = re.compile(r"(cpp|triton)_\w+")  # how the names of generated kernels begin
 SETTING = "@"  # in the name of a column: compiled@cpp.simdlen=256
 BYTES = 256  # integers of plain functions are below it
 Request = Mapping[str, Any]
@@ -39,7 +44,7 @@ def load(script: Path) -> dict[str, Any]:
         JobError: it raises something.
     """
     sys.path.insert(0, str(script.parent))
-    name = script.stem if script.stem not in sys.modules else f"{script.stem}_of_perf"
+    name = script.stem if script.stem not in sys.modules else f"{script.stem}_of_probe"
     spec = importlib.util.spec_from_file_location(name, script)
     if spec is None or spec.loader is None:
         raise JobError("usage", f"{script} is not a Python file")
@@ -117,6 +122,7 @@ class Column:
     observed: Observed = field(default_factory=Observed)
     call_s: float = 0.0
     check: Compared | None = None
+    bind: Callable[[Any], Callable[[], object]] | None = None
 
     @property
     def problem(self) -> str | None:
@@ -153,17 +159,17 @@ class Built:
         Raises:
             JobError: there is no such column.
         """
-        known = [EAGER, COMPILED, CALL, *self.check.variants]
+        known = [EAGER, COMPILED, *OF_COMPILED, *self.check.variants]
         names = names or [EAGER, COMPILED, *self.check.variants]
         columns = []
         for name in names:
             base, *settings = name.split(SETTING)
-            if base not in known or (settings and base in (EAGER, CALL)):
+            if base not in known or (settings and base in (EAGER, *OF_COMPILED)):
                 raise JobError("usage", f"no column {name!r}; {near_names(base, known)}")
             function = self.check.variants.get(base, self.check.function)
             if base == EAGER:
                 columns.append(Column(name, partial(self.call, function)))
-            elif base == CALL:
+            elif base in OF_COMPILED:
                 columns.append(Column(name, _no_call))
             else:
                 columns.append(Column(name, partial(self.call, self.compiled(function, name, settings))))
@@ -193,7 +199,7 @@ class Built:
         A column that fails, or runs eagerly, or runs what another one compiled, is not compared.
         """
         for column in columns:
-            if column.name == CALL:
+            if column.name in OF_COMPILED:
                 continue
             begin = time.perf_counter()
             self.counter.since()
@@ -221,7 +227,7 @@ class Built:
             elif not column.facts["compiles"] and others.intersection(column.observed.paths):
                 column.fail("shares-code")
         for column in columns:
-            if column.name == CALL:
+            if column.name in OF_COMPILED:
                 self._take_call(column, columns)
 
     def _take_call(self, column: Column, columns: list[Column]) -> None:
@@ -234,30 +240,41 @@ class Built:
         if compiled.problem or len(ran) != 1:
             column.fail(compiled.problem or "several-graphs", compiled.facts.get("detail", ""))
             return
-        call, column.values = ran[0].call, list(ran[0].args)
-        column.run = lambda *values: call([*values])
+        if column.name == KERNEL:
+            launches = launches_of(ran[0])
+            if not launches:
+                column.fail("several-graphs", "it launches no generated kernel")
+                return
+            column.values = [launch.values() for _, launch in launches]
+            column.bind = partial(bind_launches, launches, ran[0].namespace)
+        else:
+            call, column.values = ran[0].call, list(ran[0].args)
+            column.run = lambda *values: call([*values])
         column.observed, column.facts["codes"] = compiled.observed, compiled.facts["codes"]
 
     def judge(self, columns: list[Column]) -> None:
         """Check what comes out of each column, and note which are wrong; `call` is the compiled one."""
         truth = Truth(self)
         for column in columns:
-            if column.name == CALL or column.problem:
+            if column.name in OF_COMPILED or column.problem:
                 continue
             column.check = truth.judge(column.name, tensors_in(column.run(*clone(self.inputs))))
             if not column.check.correct:
-                column.fail("wrong", column.check.sentence())
+                sentence = column.check.sentence().removeprefix(f"{column.name}: WRONG")
+                column.fail("wrong", sentence.lstrip(",; "))
         wrong = {column.name for column in columns if column.problem == "wrong"}
         for column in columns:
-            if column.name == CALL and COMPILED in wrong:
+            if column.name in OF_COMPILED and COMPILED in wrong:
                 column.fail("wrong", "the compiled function is wrong")
 
     def bound(self, column: Column) -> Callable[[Any], Callable[[], object]]:
         """Return what binds a column to copies of its inputs; those of a training step need gradients."""
+        if column.bind is not None:
+            return column.bind
         flags = [tensor.requires_grad for tensor in tensors_of(self.inputs)]
 
         def bind(values: Any) -> Callable[[], object]:
-            if not self.needs_grad or column.name == CALL:
+            if not self.needs_grad or column.name in OF_COMPILED:
                 return partial(column.run, *values)
             for tensor, needed in zip(tensors_of(values), flags, strict=True):
                 tensor.requires_grad_(needed)
@@ -326,7 +343,7 @@ class Truth:
             check.max_error = max(finite, default=None)
             if wrong and not check.mismatches:
                 text = (
-                    "differs from {reference} by {error}",
+                    "differs from {reference} by {error:.3g}",
                     {"reference": wrong[0], "error": errors[wrong[0]]},
                 )
                 check.remarks.append(text)
@@ -342,6 +359,36 @@ class Truth:
                     ("is {value} instead of {expected}", {"value": value, "expected": expected})
                 )
         return check
+
+
+def launches_of(ran: Ran) -> list[tuple[str, Launch]]:
+    """Run the generated `call` once; return its launches of generated kernels, those of a kernel together.
+
+    None where one cannot be repeated: its raw pointers do not outlive the wrapper.
+    """
+    names = [name for name, value in ran.namespace.items() if GENERATED.fullmatch(name) and value is not None]
+    recorders = {name: Recorder(ran.namespace[name]) for name in names}
+    with replaced(ran.namespace, recorders):
+        ran.call(clone(ran.args))
+    launches = [(name, launch) for name, recorder in recorders.items() for launch in recorder.launches]
+    return launches if all(launch.replayable() for _, launch in launches) else []
+
+
+def bind_launches(
+    launches: list[tuple[str, Launch]], namespace: Mapping[str, Any], values: Any
+) -> Callable[[], object]:
+    """Return what makes all launches on copies of their arguments."""
+    starts = [
+        launch.starter(namespace[name])(value) for (name, launch), value in zip(launches, values, strict=True)
+    ]
+    if len(starts) == 1:
+        return starts[0]
+
+    def run() -> None:
+        for start in starts:
+            start()
+
+    return run
 
 
 def _no_call(*_: Any) -> Any:

@@ -1,0 +1,211 @@
+"""Two interpreters in one session: a process of each, whose laps take turns, as two sides of a quad do.
+
+Two builds of torch cannot be in one process, and two sessions one after the other measure the machine's drift
+as well. So a child of each interpreter builds the same case, and waits for commands on its standard input:
+
+    {"lap": "compiled", "number": 3}  ->  {"event": "lap", "seconds": 1.2e-5, "switches": 0}
+
+One of them runs a lap while the other waits for the next line. Quads are as in one process: ABBA or BAAB,
+lap by lap, of which the fastest of each side counts, and some of A with itself as guards. What differs is
+that a lap begins with cold caches of the core, after the other process had it: each lap is preceded by a call
+outside of the clock.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from queue import Empty, Queue
+from threading import Thread
+from typing import Any
+
+from inductor_probe.bench.client import Event, JobFailedError, Server
+from inductor_probe.errors import NotFoundError
+from inductor_probe.harness.budget import MORE_PROCESSES, PROCESSES, share_of
+from inductor_probe.measuring.plan import Plan
+from inductor_probe.measuring.rows import JOBS, Progress, case_request, failure_words, wants_more_processes
+from inductor_probe.model.codec import from_json
+from inductor_probe.model.perf import SECOND, CaseKey, ColumnFacts, PerfRow, RowProcess
+from inductor_probe.model.remark import Subject, measured
+from inductor_probe.model.timing import Order, Quad, Series
+
+LAPS = 2
+GUARD_EVERY = 6
+FEWEST = 6
+_ORDERS: tuple[Order, Order] = ("ABBA", "BAAB")
+_PATIENCE_S = 600.0
+_WARM_SHARE = 1 / 8
+
+
+class Remote:
+    """A child that has built a case, and runs laps of its columns when it is asked to."""
+
+    def __init__(self, server: Server, request: Event) -> None:
+        self._server = server
+        self._events: Queue[Event | Exception] = Queue()
+        self._thread = Thread(target=self._run, args=(request,), daemon=True)
+        self._thread.start()
+        self.facts: dict[str, Any] = {}
+        self.columns: tuple[ColumnFacts, ...] = ()
+
+    def _run(self, request: Event) -> None:
+        try:
+            self._server.job(request, self._events.put)
+        except Exception as error:  # it is raised again where the answer is waited for
+            self._events.put(error)
+        else:
+            self._events.put({"event": "over"})
+
+    def wait_for(self, *names: str) -> Event:
+        """Return the next event of these names; keep what others say of the case.
+
+        Raises:
+            JobFailedError: the child ended before.
+        """
+        while True:
+            try:
+                event = self._events.get(timeout=_PATIENCE_S)
+            except Empty:
+                raise JobFailedError("error", f"gave no answer for {_PATIENCE_S:.0f} s", {}, "") from None
+            if isinstance(event, Exception):
+                raise event
+            match event["event"]:
+                case "row":
+                    self.facts = {key: event[key] for key in ("inputs", "moved", "flops", "dtype")}
+                case "columns":
+                    self.columns = tuple(from_json(ColumnFacts, facts) for facts in event["columns"])
+            if event["event"] in names or event["event"] == "over":
+                return event
+
+    def lap(self, column: str, number: int) -> tuple[float, int]:
+        """Run a lap; return seconds a call, and how often the process lost its core."""
+        self._server.send({"lap": column, "number": number})
+        event = self.wait_for("lap")
+        return float(event["seconds"]), int(event["switches"])
+
+    def end(self) -> None:
+        """Let the child say what ran until now, and end."""
+        self._server.send({"end": True})
+        self.wait_for("over")
+        self._thread.join()
+
+
+def measure_pair(
+    servers: Sequence[Server], plan: Plan, key: CaseKey, progress: Progress = lambda text: None
+) -> PerfRow:
+    """Measure a case under two interpreters; columns of the second have `SECOND` behind their names.
+
+    Each column of the first is compared with that of the second. See `rows.measure_row`.
+    """
+    settings, row = plan.settings, PerfRow(key)
+    most, fewest = settings.processes or MORE_PROCESSES, settings.processes or PROCESSES
+    while len(row.processes) < most:
+        number = len(row.processes)
+        remotes: list[Remote] = []
+        try:
+            # Which is built first alternates: it lies elsewhere in memory.
+            for server in servers if number % 2 == 0 else servers[::-1]:
+                progress(f"compiling for torch {server.torch} ({number + 1})")
+                remotes.append(Remote(server, _request(plan, key, number)))
+                remotes[-1].wait_for("ready")
+            remotes = remotes if number % 2 == 0 else remotes[::-1]
+            begin = time.monotonic()
+            series = _time(remotes, plan, number, progress)
+            spent = time.monotonic() - begin
+            for remote in remotes:
+                remote.end()
+        except JobFailedError as error:
+            for server in servers:
+                server.stop()
+            failure = error.error(plan.script)
+            if isinstance(failure, NotFoundError):
+                raise failure from error
+            if not row.processes:
+                return replace(row, failure=failure_words(error))
+            break
+        first, second = remotes
+        columns = (*first.columns, *(replace(one, name=one.name + SECOND) for one in second.columns))
+        process = RowProcess(
+            seed=2 * number,
+            first="candidate" if number % 2 else "baseline",
+            columns=columns,
+            series=tuple(series),
+            measured=spent,
+        )
+        row = replace(row, **first.facts, processes=(*row.processes, process))
+        if not series or (number + 1 >= fewest and not wants_more_processes(row, settings)):
+            break
+    return row
+
+
+def _request(plan: Plan, key: CaseKey, number: int) -> Event:
+    return {
+        **case_request(plan, key, plan.settings.columns),
+        "job": f"{JOBS}:serve_case",
+        "check": number == 0,
+        "second": bool(number % 2),
+        "seed": 2 * number,
+        "cold": plan.settings.cold,
+    }
+
+
+def _time(remotes: Sequence[Remote], plan: Plan, number: int, progress: Progress) -> list[Series]:
+    """Time each column that both sides have, one after the other."""
+    good = [{one.name for one in remote.columns if one.problem is None} for remote in remotes]
+    names = [one.name for one in remotes[0].columns if one.name in good[0] & good[1]]
+    share = share_of(plan.settings.budget, number, plan.settings.processes) / max(len(names), 1)
+    rng = random.Random(2 * number)  # noqa: S311 - no secret
+    series = []
+    for name in names:
+        progress(f"timing {name} of both ({number + 1})")
+        begin = time.monotonic()
+        quads = _quads(remotes, name, share, plan.settings.margin / 4, rng)
+        series.append(Series(name, name + SECOND, tuple(quads), time.monotonic() - begin))
+    return series
+
+
+def _quads(
+    remotes: Sequence[Remote], column: str, seconds: float, precision: float, rng: random.Random
+) -> list[Quad]:
+    """Time quads of one column; the first eighth of the time warms both sides up."""
+    sides: Mapping[str, Remote] = dict(zip("AB", remotes, strict=True))
+    begin = time.monotonic()
+    for number in range(1000):
+        for remote in remotes:
+            remote.lap(column, number)
+        if time.monotonic() - begin > _WARM_SHARE * seconds:
+            break
+    quads: list[Quad] = []
+    while len(quads) < FEWEST or time.monotonic() - begin < seconds:
+        number = len(quads)
+        guard = number % GUARD_EVERY == GUARD_EVERY - 1
+        order, laps, lost = rng.choice(_ORDERS), list[float](), 0
+        for pair in (order[:2], order[2:]):
+            turns = []
+            for _ in range(LAPS):
+                turn = [sides["A" if guard else side].lap(column, number) for side in pair]
+                turns.append([lap for lap, _ in turn])
+                lost += sum(switches for _, switches in turn)
+            laps += [min(times) for times in zip(*turns, strict=True)]
+        disturbed = None
+        if lost > LAPS:  # one lap in four may be hit
+            disturbed = measured("core-lost", "hazard", Subject("machine", ""), {"times": lost})
+        quads.append(Quad(order, tuple(laps), guard, disturbed))
+        if number >= 3 * GUARD_EVERY and number % 10 == 0 and _width(quads) < precision:
+            break
+    if all(quad.guard for quad in quads):
+        return []
+    return quads
+
+
+def _width(quads: Sequence[Quad]) -> float:
+    """Return the width of the 95 % interval of the median score, from order statistics: see harness/quads."""
+    scores = sorted(quad.score for quad in quads if not quad.guard)
+    reach = 0.98 * len(scores) ** 0.5
+    low, high = int(len(scores) / 2 - reach), int(len(scores) / 2 + reach) + 1
+    if low < 0 or high >= len(scores):
+        return float("inf")
+    return scores[high] - scores[low] if statistics.median(scores) is not None else 0.0
