@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from inductor_probe.analysis.causes.causes import graph_causes
+from inductor_probe.analysis.collectives import collectives
 from inductor_probe.analysis.formula.formula import formula
 from inductor_probe.analysis.graph import index_of, once_per_graph
 from inductor_probe.analysis.index import dims_sum
@@ -97,6 +98,7 @@ def graph_page(graph: CompiledGraph, summary: GraphSummary) -> GraphPage:
         problems=len(graph.problems),
         symbols=symbols(graph),
         constants=constants,
+        collectives=collectives(graph),
         constant_bytes=dims_sum(size for item in constants if (size := size_bytes(item.layout)) is not None),
     )
 

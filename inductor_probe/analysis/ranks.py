@@ -23,14 +23,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
+from inductor_probe.analysis.collectives import COLLECTIVE
 from inductor_probe.analysis.diff.normal_forms import normal_source
 from inductor_probe.analysis.graph import once_per_graph
 from inductor_probe.model.debug_dir import CompiledGraph, DebugDir, GraphDir
 from inductor_probe.model.manifest import DumpProcess
 from inductor_probe.model.remark import Knowledge, Number, Remark, RemarkCode, RemarkKind, Subject
 
-_COLLECTIVE = re.compile(r"\b_?c10d_functional(?:_autograd)?\.(?P<name>\w+)")
-"""The wrapper calls `torch.ops._c10d_functional`: see torch/distributed/_functional_collectives.py."""
 _DEVICE = re.compile(r"\b(cuda|xpu|hpu)(:|, index=)\d+|\bindex=\d+|\bstream\d+\b")
 """Each rank has a device of its own."""
 _GROUP = re.compile(r"'\d+'|'[0-9a-f]{32,}'")
@@ -71,7 +70,7 @@ def wrapper_calls(graph: CompiledGraph) -> tuple[WrapperCall, ...]:
         key = (*sources.get(launch.kernel, (launch.kernel,)), str(len(launch.args)))
         calls.append((launch.span.first, WrapperCall(launch.kernel, key, is_collective=False)))
     for extern in code.externs:
-        collective = _COLLECTIVE.search(extern.target)
+        collective = COLLECTIVE.search(extern.target)
         arguments = [_GROUP.sub("GROUP", _DEVICE.sub("DEVICE", text)) for text in extern.args]
         key = (extern.target, *(_MEMORY.sub("BUFFER", text) for text in arguments))
         name = collective["name"] if collective else extern.target

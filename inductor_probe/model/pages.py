@@ -143,6 +143,37 @@ class FusedNode:
 
 
 @dataclass(frozen=True, slots=True)
+class CollectiveRow:
+    """A collective that the wrapper calls, and what waits for it.
+
+    Attributes:
+        place: which one of the graph it is, from 1; ranks must call them in this order.
+        name: `all_reduce`, `all_gather_into_tensor`. reduction: `sum`, where it reduces.
+        group: name of the process group. group_size: how many ranks are in it, where the call says so.
+        buffers: what it is passed. results: what holds its result, the same ones where it writes in place.
+        bytes_in, bytes_out: of these; None where a layout is not known, text where it is symbolic.
+        nodes: scheduler nodes. fx: FX nodes.
+        span: the call. waits: the calls of `wait_tensor` for its results.
+        meanwhile: kernels and library calls that are launched between the call and the first wait.
+    """
+
+    place: int
+    name: str
+    reduction: str | None
+    group: str | None
+    group_size: int | None
+    buffers: tuple[str, ...]
+    results: tuple[str, ...]
+    bytes_in: Dim | None
+    bytes_out: Dim | None
+    nodes: tuple[str, ...]
+    fx: tuple[str, ...]
+    span: Span = field(compare=False)
+    waits: tuple[Span, ...] = field(default=(), compare=False)
+    meanwhile: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class GraphPage:
     """A graph in outline.
 
@@ -156,6 +187,7 @@ class GraphPage:
         lines: the user's lines in order, with what became of them.
         unlinked: nodes that must run somewhere, it is not known where.
         problems: how many parts could not be read.
+        collectives: in the order of their calls.
     """
 
     graph: str
@@ -174,6 +206,7 @@ class GraphPage:
     symbols: tuple[Symbol, ...] = ()
     constants: tuple[NodeBuffer, ...] = ()
     constant_bytes: Dim = 0
+    collectives: tuple[CollectiveRow, ...] = ()
 
 
 PageRecord: TypeAlias = GraphPage | NodePage | BufferPage | TracePage | KernelRow

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import re
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
+import inductor_probe as ip
 from inductor_probe.analysis.check import check_graph
+from inductor_probe.analysis.collectives import collectives
 from inductor_probe.analysis.kernels import kernel_rows
 from inductor_probe.analysis.links import links
+from inductor_probe.analysis.ranks import ProcessGraphs, first_difference
 from inductor_probe.model.debug_dir import CompiledGraph
+from inductor_probe.model.manifest import DumpProcess
 from inductor_probe.reader.debug_dir import texts_of
 from tests.analysis.graphs import folder_of, read_at
 
@@ -62,3 +71,95 @@ def test_the_wait_is_not_the_node_of_what_filled_its_buffer() -> None:
     assert products.fx == ("addmm", "addmm_1")
     fused = {name: link.fx for name, link in links(kinds).nodes.items() if name in ("op0", "op4", "op12")}
     assert fused == {"op0": ("relu",), "op4": ("mul",), "op12": ("exp", "broadcast")}
+
+
+def test_collectives_in_their_order_with_what_waits_for_them() -> None:
+    rows = collectives(graph("collective_kinds"))
+    assert [(row.place, row.name, row.reduction, row.group, row.group_size) for row in rows] == [
+        (1, "all_reduce", "sum", "0", None),
+        (2, "all_gather_into_tensor", None, "0", 2),
+        (3, "reduce_scatter_tensor", "avg", "0", 2),
+        (4, "all_to_all_single", None, "0", None),
+        (5, "all_reduce_coalesced", "max", "0", None),
+        (6, "broadcast", None, "0", None),
+    ]
+    assert [(row.buffers, row.results, row.bytes_in, row.bytes_out) for row in rows] == [
+        (("buf0",), ("buf0",), 512, 512),
+        (("buf3",), ("buf4",), 512, 1024),
+        (("buf5",), ("buf6",), 512, 256),
+        (("buf7",), ("buf8",), 512, 512),
+        (("buf9", "buf10"), ("buf9", "buf10"), 1024, 1024),
+        (("buf15",), ("buf15",), 512, 512),
+    ]
+    assert [(row.nodes, row.fx) for row in rows][1:3] == [
+        (("op3",), ("all_gather_into_tensor",)),
+        (("op5",), ("reduce_scatter_tensor",)),
+    ]
+    assert [len(row.waits) for row in rows] == [1, 1, 1, 1, 2, 1]
+    assert [row.meanwhile for row in rows] == [(), (), (), (), ("cpp_fused_tanh_3",), MEANWHILE]
+
+
+MEANWHILE = ("cpp_fused_tanh_3", "cpp_fused_add_mul_4")
+
+
+def test_buckets_are_gathered_into_a_part_of_a_buffer() -> None:
+    gather, scatter, reduce = collectives(graph("bucketed_collectives"))
+    assert (gather.name, gather.buffers, gather.results) == (
+        "all_gather_into_tensor_out",
+        ("buf0",),
+        ("buf0",),
+    )
+    assert (scatter.buffers, scatter.results, scatter.bytes_in, scatter.bytes_out) == (
+        ("buf26",), ("buf27",), 3072, 1536
+    )  # fmt: skip
+    assert (reduce.name, reduce.reduction, reduce.bytes_out) == ("all_reduce", "sum", 192)
+
+
+def test_the_wait_that_torch_lists_is_no_difference() -> None:
+    """`show` of a collective said that no node computes the wait, and that torch does not list itself."""
+    for program, at in (("collective_kinds", 0), ("bucketed_collectives", 0), ("tensor_parallel", 0)):
+        pairs = [
+            pair
+            for pair in links(graph(program, at)).kernel_fx
+            if pair.conflict and (pair.kernel.startswith("torch.ops._c10d") or "wait" in pair.fx)
+        ]
+        assert pairs == []
+
+
+@pytest.mark.parametrize("program", ["collective_kinds", "bucketed_collectives"])
+def test_the_page_of_a_graph_lists_them(program: str) -> None:
+    folder = folder_of(f"{PROGRAMS}/{program}")
+    text = str(ip.open_graph(folder).show())
+    assert re.search(r"1 +all_(reduce sum|gather_into_tensor_out) +0", text)
+    assert "waits at" in text
+
+
+@pytest.mark.parametrize(
+    ("edit", "difference"),
+    [
+        (("all_reduce_.default(buf0, 'sum'", "all_reduce_.default(buf0, 'max'"), ("collective", 1)),
+        (("torch.ops._c10d_functional.broadcast_.default(buf15, 0, '0')", "pass"), ("collective", 10)),
+        ((".tanh()", ".sinh()"), ("call", 14)),
+        (("", ""), None),
+    ],
+    ids=["another reduction", "one that is missing", "another kernel", "the same"],
+)
+def test_the_first_difference_of_ranks_is_named(
+    tmp_path: Path, edit: tuple[str, str], difference: tuple[str, int] | None
+) -> None:
+    folder = folder_of(f"{PROGRAMS}/collective_kinds")
+    copy = tmp_path / folder.name
+    shutil.copytree(folder, copy)
+    code = (copy / "output_code.py").read_text()
+    assert edit[0] in code
+    (copy / "output_code.py").write_text(code.replace(*edit) if edit[0] else code)
+    first, second = (
+        ProcessGraphs(
+            f"rank{rank}", DumpProcess(rank, 1, rank, 2, (), None, 1, "ok", 0, None), (read_at(at),)
+        )
+        for rank, at in enumerate((folder, copy))
+    )
+    found = first_difference(first, second)
+    assert (found and (found["what"], found["place"])) == difference
+    fewer = replace(second, graphs=())
+    assert (first_difference(first, fewer) or {})["what"] == "collective"

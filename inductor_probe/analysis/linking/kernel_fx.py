@@ -13,7 +13,7 @@ from collections.abc import Container, Iterable, Mapping, Set
 from inductor_probe.analysis.linking.computed import Computed
 from inductor_probe.analysis.linking.fx_index import FxIndex
 from inductor_probe.analysis.linking.fx_ops import COPIES
-from inductor_probe.analysis.linking.provenance import names_in
+from inductor_probe.analysis.linking.provenance import names_in, without_waits
 from inductor_probe.model.code import ExternCall, Launch
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.links import Conflict, KernelFx, NodeLink
@@ -56,6 +56,7 @@ def kernel_fx(
             for name in (name for subgraph in subgraphs for name in names_in(names, subgraph, known)):
                 proofs[name].add(proof)
         listed = frozenset(proofs)
+        meant = frozenset(without_waits(listed, kernel, known))
         certain: defaultdict[str, list[NodeLink]] = defaultdict(list)
         possible: defaultdict[str, list[NodeLink]] = defaultdict(list)
         for link in links:
@@ -79,16 +80,25 @@ def kernel_fx(
                     nodes=tuple(link.node for link in certain[name]),
                     maybe=tuple(link.node for link in possible[name]),
                     launches=spans or _listed_launches(graph, launches[kernel], kernel, name, known),
-                    conflict=_conflict(name, fx, listed, named, all_known) if fx else None,
+                    conflict=_conflict(name, fx, listed, named, meant=meant, all_known=all_known)
+                    if fx
+                    else None,
                 )
             )
     return tuple(pairs)
 
 
-def _conflict(name: str, fx: FxIndex, listed: Set[str], named: Set[str], all_known: bool) -> Conflict | None:
-    """Return whether torch's list for a kernel and the data flow (`named`: all that it names) differ."""
+def _conflict(
+    name: str, fx: FxIndex, listed: Set[str], named: Set[str], *, meant: Set[str], all_known: bool
+) -> Conflict | None:
+    """Return whether torch's list for a kernel and the data flow (`named`: all that it names) differ.
+
+    `meant` is that list with collectives in place of the waits for them: see `without_waits`.
+    """
     if name not in fx.nodes:
         return "not-in-fx-graph"
+    if name in listed ^ meant:
+        return None
     if name not in listed:
         return "not-listed" if listed else None
     if not all_known or name in named:

@@ -15,6 +15,7 @@ from inductor_probe.model.nodes import NodeBuffer, NodeRow
 from inductor_probe.model.pages import (
     Absence,
     BufferPage,
+    CollectiveRow,
     GraphPage,
     NodePage,
     NodePart,
@@ -138,6 +139,9 @@ def _graph_page(page: GraphPage) -> Iterator[Block]:
     if page.kernels:
         yield Heading(("kernels", "bold"), 2)
         yield _kernels(page.kernels)
+    if page.collectives:
+        yield Heading(("collectives", "bold"), 2)
+        yield _collectives(page.collectives)
     for title, installed in (("from your lines", False), ("from lines of installed packages", True)):
         if traces := [trace for trace in page.lines if trace.line.installed == installed]:
             yield Heading((title, "bold"), 2)
@@ -149,6 +153,34 @@ def _graph_page(page: GraphPage) -> Iterator[Block]:
         yield from remarks[:_MOST_REMARKS]
     if rest := remarks[_MOST_REMARKS:]:
         yield Line((f"and {len(rest)} more: probe show --json", "dim"), 2)
+
+
+def _collectives(rows: Sequence[CollectiveRow]) -> Table:
+    """`1  all_reduce sum  0  buf3  512 B  512 B  op4  113  116  -`, in the order of the calls."""
+    columns = [
+        Column("#", right=True), Column("collective"), Column("group"), Column("of"),
+        Column("reads", right=True), Column("writes", right=True), Column("nodes"),
+        Column("line", right=True), Column("waits at", right=True),
+        Column("meanwhile", fold="middle", rank=1),
+    ]  # fmt: skip
+    cells: list[list[Cell]] = []
+    for row in rows:
+        size = f" of {row.group_size}" if row.group_size else ""
+        cells.append(
+            [
+                str(row.place),
+                " ".join(filter(None, (row.name, row.reduction))),
+                f"{row.group or '-'}{size}",
+                first_names(row.buffers),
+                bytes_text(row.bytes_in),
+                bytes_text(row.bytes_out),
+                first_names(row.nodes) or "-",
+                str(row.span.first),
+                first_names([str(span.first) for span in row.waits]) or "never",
+                Name(first_names(list(dict.fromkeys(row.meanwhile))) or "-"),
+            ]
+        )
+    return Table(columns, cells, 2, _MOST_KERNELS, "probe show --json")
 
 
 def _buffers(rows: Sequence[LayoutRow]) -> str:

@@ -1,0 +1,109 @@
+"""Collectives of a graph: what the wrapper calls, in which group, and where it waits for the result.
+
+    buf4 = torch.ops._c10d_functional.all_gather_into_tensor.default(buf3, 2, '0')
+    torch.ops._c10d_functional.wait_tensor.default(buf4)
+
+The operators are those of torch/csrc/distributed/c10d/Functional.cpp: the name of the group comes last, after
+the size of the group where the result has another size, and the reduction is the text before. A name that
+ends in `_` writes in place, `_out` into the buffer that it is passed by name.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from inductor_probe.analysis.graph import index_of
+from inductor_probe.analysis.index import dims_sum
+from inductor_probe.analysis.links import links
+from inductor_probe.analysis.memory_format import size_bytes
+from inductor_probe.model.code import ExternCall
+from inductor_probe.model.debug_dir import CompiledGraph
+from inductor_probe.model.ir import Dim
+from inductor_probe.model.pages import CollectiveRow
+
+COLLECTIVE = re.compile(r"\b_?c10d_functional(?:_autograd)?\.(?P<name>\w+)")
+"""The wrapper calls `torch.ops._c10d_functional`: see torch/distributed/_functional_collectives.py."""
+_WAIT = "wait_tensor"
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_SIZED = ("all_gather_into_tensor", "reduce_scatter_tensor")
+_CHANGED = ("_coalesced", "_out")
+
+
+def collectives(graph: CompiledGraph) -> tuple[CollectiveRow, ...]:
+    """Return the collectives of a graph in the order of their calls; none where the wrapper is in C++."""
+    code = graph.code
+    if code is None:
+        return ()
+    calls = [(match["name"], call) for call in code.externs if (match := COLLECTIVE.search(call.target))]
+    calls.sort(key=lambda item: item[1].span.first)
+    begun = [(name, call) for name, call in calls if name != _WAIT]
+    waits = [call for name, call in calls if name == _WAIT]
+    return tuple(_row(graph, place, name, call, waits) for place, (name, call) in enumerate(begun, 1))
+
+
+def _row(
+    graph: CompiledGraph, place: int, name: str, call: ExternCall, waits: list[ExternCall]
+) -> CollectiveRow:
+    positional = [text for text in call.args if not re.match(r"\w+\s*=[^=]", text)]
+    out = [text.partition("=")[2].strip() for text in call.args if re.match(r"out\s*=[^=]", text)]
+    buffers = tuple(_buffers(graph, positional[0])) if positional else ()
+    results = tuple(_buffers(graph, ", ".join(out))) or call.outputs or buffers
+    texts = [text for text in map(_literal, positional[1:]) if isinstance(text, str)]
+    numbers = [number for number in map(_literal, positional[1:]) if isinstance(number, int)]
+    kind = name.removesuffix("_")
+    for ending in _CHANGED:
+        kind = kind.removesuffix(ending)
+    linked = [
+        link
+        for link in links(graph).nodes.values()
+        if any(span.first == call.span.first for span in link.launches)
+    ]
+    after = [wait for wait in waits if wait.span.first > call.span.first]
+    waited = [wait for wait in after if set(_buffers(graph, ", ".join(wait.args))) & set(results)]
+    until = waited[0].span.first if waited else None
+    return CollectiveRow(
+        place=place,
+        name=name.removesuffix("_"),
+        reduction=texts[0] if len(texts) > 1 else None,
+        group=texts[-1] if texts else None,
+        group_size=numbers[0] if numbers and kind in _SIZED else None,
+        buffers=buffers,
+        results=results,
+        bytes_in=_bytes(graph, buffers),
+        bytes_out=_bytes(graph, results),
+        nodes=tuple(link.node for link in linked),
+        fx=tuple(dict.fromkeys(fx for link in linked for fx in link.fx)),
+        span=call.span,
+        waits=tuple(wait.span for wait in waited),
+        meanwhile=tuple(_between(graph, call.span.first, until)) if until is not None else (),
+    )
+
+
+def _literal(text: str) -> object:
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return None
+
+
+def _buffers(graph: CompiledGraph, text: str) -> Iterator[str]:
+    """Yield the buffers and inputs in `reinterpret_tensor(buf0, ...)` or `[buf9, buf10]`, each once."""
+    layouts = index_of(graph).layouts
+    yield from dict.fromkeys(name for name in _NAME.findall(text) if name in layouts)
+
+
+def _bytes(graph: CompiledGraph, buffers: tuple[str, ...]) -> Dim | None:
+    sizes = [size_bytes(index_of(graph).layouts[name]) for name in buffers if name in index_of(graph).layouts]
+    known = [size for size in sizes if size is not None]
+    return dims_sum(known) if known and len(known) == len(buffers) else None
+
+
+def _between(graph: CompiledGraph, first: int, last: int) -> Iterator[str]:
+    code = graph.code
+    if code is None:
+        return
+    calls = [(launch.span.first, launch.kernel) for launch in code.launches]
+    calls += [(call.span.first, call.target) for call in code.externs if not COLLECTIVE.search(call.target)]
+    yield from (name for line, name in sorted(calls) if first < line < last)
