@@ -14,6 +14,8 @@ class ExitCode(IntEnum):
     """A wrong variant, a regression or a difference was found, or something needed is missing."""
     FAILED = 2
     """What was asked for could not be done."""
+    INTERRUPTED = 130
+    """Ctrl-C ended it: the status that shells give."""
 
 
 class ProbeError(Exception):
@@ -42,6 +44,12 @@ class UnreadableError(ProbeError):
 
 class RunFailedError(ProbeError):
     """A child process (a dumped script, a bench file) did not end well."""
+
+
+class StoppedError(ProbeError):
+    """Ctrl-C ended what was going on; what was done by then is kept."""
+
+    exit_code = ExitCode.INTERRUPTED
 
 
 class VariantTextError(ProbeError):

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import zip_longest
 from pathlib import Path
 from typing import TypeVar
 
@@ -16,10 +17,12 @@ from inductor_probe.model.debug_dir import DebugDir
 from inductor_probe.model.flip import FLIP_KINDS, Flip, at_once, instead, parse_flip
 from inductor_probe.model.manifest import Manifest
 from inductor_probe.model.whatif import Candidate
+from inductor_probe.report.units import counted
 
 AnyRun = TypeVar("AnyRun", bound=RunOnDisk)
 _ERROR = re.compile(r"^[\w.]*(?:Error|Exception|Exit|Interrupt|Unsupported)\b.*")
 """How Python ends a traceback: the class of the exception, and its first line."""
+_ADDRESS = re.compile(r"0x[0-9a-f]+")
 _MOST = 300
 """Characters of an exception that are kept; its traceback is in what the script prints."""
 _THREADS = "TORCHINDUCTOR_COMPILE_THREADS"
@@ -138,11 +141,14 @@ def _script(run: RunOnDisk, manifest: Manifest) -> Path:
 
 def why_not_as_it_is(run: RunOnDisk, recipe: Recipe) -> str | None:
     """Return why a run is to be dumped again to be compared with a new one; None if it is as a new one is."""
+    from inductor_probe.discovery.archive import archive_of
     from inductor_probe.machine.facts import installed, machine, variables
 
     manifest = run.manifest
     if manifest is None:
         return "it has no manifest"
+    if archive_of(run.path) is not None:
+        return "it is in an archive"
     torch, here = dict(manifest.versions).get("torch", ""), installed("torch") or ""
     if torch.partition("+")[0] != here.partition("+")[0]:
         return f"it was dumped with torch {torch}, and this is torch {here}"
@@ -202,6 +208,84 @@ def with_meaning(candidate: Candidate, graphs: Sequence[GraphOnDisk]) -> Candida
     return replace(candidate, flips=tuple(flips))
 
 
+def other_program(a: RunOnDisk, b: RunOnDisk) -> str | None:
+    """Return how what inductor was given differs between two runs of a script; None where it is the same.
+
+    It is given FX graphs: they are compared as they are before its passes, in any order, with the types of
+    their inputs.
+    """
+    left = list(b.graphs)
+    alone = []
+    for graph in a.graphs:
+        partner = next((other for other in left if _given(graph) == _given(other)), None)
+        if partner is None:
+            alone.append(graph)
+        else:
+            left.remove(partner)
+    if len(a.graphs) != len(b.graphs):
+        return f"it compiled {counted(len(a.graphs), 'graph')}, and then {len(b.graphs)}"
+    for graph, other in zip(alone, left, strict=True):
+        for node, others in zip_longest(_given(graph), _given(other), fillvalue=("nothing",)):
+            if node != others:
+                return f"{graph.name} had {' '.join(node)}, and then {' '.join(others)}"
+    return None
+
+
+def _given(graph: GraphOnDisk) -> list[tuple[str, ...]]:
+    """Return the nodes of the FX graph that inductor was given, each as words."""
+    fx = graph.compiled.fx_before or graph.compiled.fx
+    inputs = [("the input", node.name, f"of type {node.type}") for node in (fx.inputs if fx else ())]
+    nodes = (f"{node.target}({node.arguments})" for node in (fx.nodes if fx else ()))
+    return [*inputs, *((_ADDRESS.sub("0x", text),) for text in nodes)]
+
+
+def check_same_program(
+    a: RunOnDisk, b: RunOnDisk, candidate: Candidate, again: Callable[[], RunOnDisk]
+) -> str | None:
+    """Refuse a script that compiles something else each time; return how a candidate changes the program.
+
+    A flip turns a decision about what inductor is given, and leaves that as it is. A setting or a variable
+    may change it, so that A is made again to tell; a knob is there to change it, and says nothing.
+
+    Args:
+        again: dumps A once more.
+
+    Raises:
+        ProbeError: it was given something else though nothing asked for that.
+    """
+    if candidate.knobs or (how := other_program(a, b)) is None:
+        return None
+    other = b
+    if candidate.settings or candidate.variables:
+        other = again()
+        if (changed := other_program(a, other)) is None:
+            return how
+        how = changed
+    script = a.manifest.script if a.manifest else a.path
+    raise ProbeError(
+        f"{script} does not compile the same program each time, so nothing can be compared: {how}",
+        "give what is random in it a seed, and sizes that are fixed: probe diff "
+        f"{a.path.name} {other.path.name} shows all that differs",
+    )
+
+
+def made_again(recipe: Recipe, kind: Callable[[DebugDir, str | None], AnyRun]) -> AnyRun:
+    """Return a second run of A, as it is.
+
+    Raises:
+        ProbeError: the script does not end well this time. KeyboardInterrupt: Ctrl-C ended it.
+    """
+    run = recipe.dump(kind)
+    if run.manifest and run.manifest.outcome == "interrupted":
+        raise KeyboardInterrupt
+    if run.manifest and run.manifest.outcome != "ok":
+        raise ProbeError(
+            f"{recipe.script} did not end well when it was dumped once more as it is",
+            f"its message is above; what was dumped by then is in {run.path}",
+        )
+    return run
+
+
 def as_it_is(run: RunOnDisk) -> Recipe:
     """Return how a run was made, if a new run can be compared with it.
 
@@ -221,6 +305,12 @@ def dumped_otherwise(
     changes: Mapping[str, object],
 ) -> tuple[Candidate, AnyRun]:
     """Return a candidate, and the run that it leads to; see `Graph.whatif`."""
+    if candidate is not None and not isinstance(candidate, Candidate):
+        raise ProbeError(f"invalid candidate {candidate!r}", 'spell it in keywords: whatif(vectorise="op0")')
+    if candidate is not None and changes:
+        raise ProbeError(
+            "a candidate is given, and keywords", "give one of them: candidate | other joins two"
+        )
     candidate = candidate_of(changes) if candidate is None else candidate
     if not candidate.words:
         raise ProbeError("nothing is to be different", 'for example set={"inductor.cpp.simdlen": 256}')
@@ -228,7 +318,10 @@ def dumped_otherwise(
     if len(graph.run.graphs) > 1:  # other graphs may have nodes of the same names
         flips = tuple(replace(flip, graph=flip.graph or graph.name) for flip in candidate.flips)
         candidate = replace(candidate, flips=flips)
-    other = as_it_is(graph.run).dump(kind, candidate)
+    recipe = as_it_is(graph.run)
+    other = recipe.dump(kind, candidate)
+    if other.manifest and other.manifest.outcome == "interrupted":
+        raise KeyboardInterrupt
     if other.manifest and other.manifest.outcome != "ok":
         raise ProbeError(
             f"{other.manifest.script} did not end well with {candidate}",
@@ -236,6 +329,7 @@ def dumped_otherwise(
         )
     if not other.graphs:
         raise other.empty()
+    check_same_program(graph.run, other, candidate, lambda: made_again(recipe, kind))
     return candidate, other
 
 
@@ -258,6 +352,11 @@ def candidate_of(changes: Mapping[str, object]) -> Candidate:
     for name, value in named.items():
         if name not in FLIP_KINDS:
             raise ProbeError(f"nothing is changed by {name}=", near_names(name, ("set", "env", *FLIP_KINDS)))
+        if value is not True and (value is False or not isinstance(value, (str, int))):
+            raise ProbeError(
+                f"{name}={value!r} is not text",
+                'write it as on the command line: fuse="op3,op4", looped=True',
+            )
         flips.append(parse_flip(name if value is True else f"{name} {value}"))
     return Candidate(
         settings=tuple(pair for pair in pairs["set"] if is_setting(pair[0])),

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from inductor_probe.analysis.causes.candidates import times_code
-from inductor_probe.api.baseline import AnyRun, Recipe, last_error
+from inductor_probe.api.baseline import AnyRun, Recipe, check_same_program, last_error, made_again
 from inductor_probe.api.diff import Diff
 from inductor_probe.api.on_disk import GraphOnDisk, RunOnDisk
 from inductor_probe.api.whatif import WhatIf, one_graph, why_not_timed
@@ -150,6 +150,7 @@ class _Tries:
         pairs: what is not decided yet.
         codes: what was timed first of each code, by graph and digest. same_as: what has the same code as it.
         dump_s, around_s: the longest that a dump took, and a look besides what it measures.
+        again: A, made once more, where that was asked for.
     """
 
     a: RunOnDisk
@@ -170,6 +171,7 @@ class _Tries:
     dump_s: float = 0.0
     around_s: float = 0.0
     number: int = 0
+    again: RunOnDisk | None = None
 
     def keep(self, trial: Trial) -> None:
         """Keep what came of a candidate, here and on disk."""
@@ -228,11 +230,15 @@ class _Tries:
         """Keep what is known of a dump by its code alone, and look at the graphs that are left.
 
         With `timed=False` nothing is run: what is to be timed is put off.
+
+        Raises:
+            ProbeError: the script compiles another program each time.
         """
         candidate, run = dumped.candidate, dumped.run
         if run is None or dumped.failure:
             self.keep(Trial(candidate, "impossible", detail=dumped.failure, together=together))
             return
+        check_same_program(self.a, run, candidate, self._made_again)
         compared = Diff(self.a, run)
         diffs = compared.result
         assert isinstance(diffs, RunDiff)  # noqa: S101 - both are runs
@@ -257,6 +263,13 @@ class _Tries:
             detail = "no graph of it computes what one of A does"
             self.keep(Trial(candidate, "impossible", detail=detail, run=run.path, together=together))
         self.answers.append(WhatIf((self.a, run), diffs, tuple(graphs), candidate))
+
+    def _made_again(self) -> RunOnDisk:
+        """Return a second run of A, dumped when it is first asked for."""
+        if self.again is None:
+            self.progress(self.status("A once more", "compiling"))
+            self.again = made_again(self.recipe, self.kind)
+        return self.again
 
     def _take(self, pair: _Pair, *, timed: bool) -> GraphWhatIf:
         """Look at a pair, or put it off, unless its code is known: of another candidate, or a call before."""
@@ -385,6 +398,7 @@ def try_candidates(
 
     Raises:
         UnreadableError: what an earlier call wrote is cut, or of another form.
+        ProbeError: the script compiles another program each time; what is known by then is on disk.
     """
     begin = time.monotonic()
     tries = _Tries(

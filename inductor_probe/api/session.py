@@ -287,7 +287,12 @@ class Graph(GraphOnDisk, Session):
 
         `budget` is seconds for everything; `settings` has the margin and the threads. With `timed=False` all
         is compiled and nothing timed: a later call does that. What one found before stands, unless `again`.
+
+        Raises:
+            ProbeError: the run is not as a new one would be, or `budget` is not a number of seconds.
         """
+        if isinstance(budget, bool) or not isinstance(budget, (int, float)) or budget <= 0:
+            raise ProbeError(f"invalid budget {budget!r}: give seconds", "for example budget=300.0")
         from inductor_probe.analysis.causes.candidates import candidates_of
         from inductor_probe.api.baseline import as_it_is
         from inductor_probe.api.candidates import try_candidates

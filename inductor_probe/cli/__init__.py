@@ -17,7 +17,7 @@ import click
 
 from inductor_probe import __version__
 from inductor_probe.cli.screen import complain, say
-from inductor_probe.errors import ExitCode, ProbeError, near_names
+from inductor_probe.errors import ExitCode, ProbeError, StoppedError, near_names
 
 VERBS: dict[str, dict[str, tuple[str, str]]] = {
     "What was compiled": {
@@ -165,7 +165,7 @@ def _explain(error: BaseException, arguments: list[str]) -> ProbeError:
         case ProbeError():
             return error
         case KeyboardInterrupt() | click.Abort():
-            return ProbeError("interrupted")
+            return StoppedError("interrupted")
         case click.UsageError(ctx=click.Context() as context):
             return ProbeError(error.format_message().rstrip("."), f"see {context.command_path} --help")
         case click.ClickException():

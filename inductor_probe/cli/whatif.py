@@ -10,7 +10,14 @@ from typing import Any
 import click
 
 import inductor_probe as ip
-from inductor_probe.api.baseline import Recipe, candidate_of, recipe_of, why_not_as_it_is, with_meaning
+from inductor_probe.api.baseline import (
+    Recipe,
+    candidate_of,
+    check_same_program,
+    recipe_of,
+    why_not_as_it_is,
+    with_meaning,
+)
 from inductor_probe.api.candidates import Trials, try_candidates
 from inductor_probe.cli.alternatives import WithAlternatives, alternatives
 from inductor_probe.cli.completion import CASE, SCRIPT
@@ -18,7 +25,6 @@ from inductor_probe.cli.flips import flip_options
 from inductor_probe.cli.parameters import command, percent, seconds, shared_option
 from inductor_probe.cli.screen import (
     OutputFormat,
-    complain,
     give,
     progress_line,
     relative,
@@ -27,14 +33,13 @@ from inductor_probe.cli.screen import (
     warn,
 )
 from inductor_probe.cli.scripts import SETTINGS, VARIABLES
-from inductor_probe.errors import ExitCode, NotFoundError, ProbeError
+from inductor_probe.errors import ExitCode, NotFoundError, ProbeError, StoppedError
 from inductor_probe.model.bench import BenchSettings
 from inductor_probe.model.flip import Flip, at_once
 from inductor_probe.model.whatif import Candidate, Trial
 from inductor_probe.report.words.runs import how_it_ended
 
 _ONE, _ALL = "10s", "5m"
-_INTERRUPTED = 130
 
 
 @command(
@@ -102,7 +107,8 @@ def whatif(
     verdict for the whole call and for each kernel that does the same work in both. --env holds while B is
     compiled: both are timed as this command is.
 
-    Exit status 1 if B computes something else; with --or and --try-all only where --fail-if-faster says so.
+    Exit status 1 if B computes something else, 2 if nothing could be compared; with --or and --try-all 1
+    only where --fail-if-faster says so.
     """
     named = [_candidate(knobs, env, flips), *(_candidate(**other) for other in others)]
     given = [candidate for candidate in named if candidate.words]
@@ -122,7 +128,10 @@ def whatif(
     recipe, a = _baseline(words, cases, out)
     given = [with_meaning(candidate, a.graphs) for candidate in given]
     if len(given) == 1 and not try_all:
-        b = _dumped("B", recipe, given[0])
+        b = _dumped("B", recipe, given[0], a)
+        changed = check_same_program(a, b, given[0], lambda: _dumped("A once more", recipe, Candidate()))
+        if changed:
+            say_warning(f"{given[0]} changes what inductor is given: {changed}")
         return _one(a, b, given[0], settings, details=details, trust=trust, output_format=output_format)
     candidates = list(given)
     if try_all:
@@ -136,7 +145,13 @@ def whatif(
             a, candidates, recipe, ip.Run, settings, again=again, trust=trust, progress=progress,
             budget=(budget or seconds(_ALL)) if try_all else None,
         )  # fmt: skip
-    return _give_trials(trials, output_format, fail_if_faster, details=details)
+    goes_on = f"probe whatif {relative(a.path)}{_options(given)} --try-all" if try_all else None
+    return _give_trials(trials, output_format, fail_if_faster, details=details, goes_on=goes_on)
+
+
+def _options(candidates: Sequence[Candidate]) -> str:
+    """Return candidates as they were given, each but the first behind `--or`."""
+    return "".join(f" {candidate.command} --or" for candidate in candidates).removesuffix(" --or")
 
 
 def _candidate(knobs: dict[str, str], env: dict[str, str], flips: tuple[Flip, ...]) -> Candidate:
@@ -169,15 +184,16 @@ def _baseline(words: Sequence[str], cases: tuple[str, ...], out: Path | None) ->
     return recipe, _dumped("A", recipe, Candidate())
 
 
-def _dumped(side: str, recipe: Recipe, candidate: Candidate) -> ip.Run:
-    """Dump the script once; raise where it fails: the other side is on disk then."""
+def _dumped(side: str, recipe: Recipe, candidate: Candidate, a: ip.Run | None = None) -> ip.Run:
+    """Dump the script once; raise where it fails: the other side, `a`, is on disk then."""
     change = str(candidate)
     say(f"dumping {side}: {recipe.script}{f' with {change}' if change else ''}")
     run = recipe.dump(ip.Run, candidate)
     manifest = run.manifest
     if manifest and manifest.outcome == "interrupted":
-        raise ProbeError(
-            f"interrupted while {side} was dumped", f"what was compiled is in {relative(run.path)}"
+        goes_on = f"; probe whatif {relative(a.path)} {candidate.command} goes on from A" if a else ""
+        raise StoppedError(
+            f"interrupted while {side} was dumped", f"what was compiled is in {relative(run.path)}{goes_on}"
         )
     if manifest and manifest.outcome != "ok":
         raise ProbeError(
@@ -207,32 +223,44 @@ def _one(
         with progress_line() as progress:
             answer = ip.whatif(a, b, settings, candidate=candidate, trust=trust, progress=progress)
     except KeyboardInterrupt:
-        complain(ProbeError("interrupted", _what_was_measured(a, before)))
-        return _INTERRUPTED
+        raise StoppedError("interrupted", _what_was_measured(a, b, before)) from None
     status = give(answer.with_details(details), output_format, ok=answer.correct)
+    if not any(graph.result or graph.not_timed == "same-code" for graph in answer.graphs):
+        status = ExitCode.FAILED  # nothing could be compared: the answer says why
     return max(status, warn(answer.problems))
 
 
 _SAMPLES = "torchinductor/*/output_code_bench.whatif_*.json"
 
 
-def _what_was_measured(a: ip.Run, before: set[Path]) -> str:
+def _what_was_measured(a: ip.Run, b: ip.Run, before: set[Path]) -> str:
     new = sorted(set(a.path.glob(_SAMPLES)) - before)
     if not new:
-        return "nothing had been measured yet; both runs are there: probe whatif --runs A B goes on with them"
+        again = f"probe whatif --runs {relative(a.path)} {relative(b.path)}"
+        return f"nothing had been measured yet; both runs are there: {again} goes on with them"
     return f"probe verdict {relative(new[-1])} judges what was measured by then"
 
 
 def _give_trials(
-    trials: Trials, output_format: OutputFormat, fail_if_faster: float | None, *, details: bool
+    trials: Trials,
+    output_format: OutputFormat,
+    fail_if_faster: float | None,
+    *,
+    details: bool,
+    goes_on: str | None,
 ) -> int:
-    """Show what came of all candidates; return 1 where one is faster than it may be."""
+    """Show what came of all candidates; return 1 where one is faster than it may be.
+
+    `goes_on` is the command that tries the rest after Ctrl-C; None where it would begin anew.
+    """
     if trials.trials:
         give(trials.with_details(details), output_format)
         say(f"all of it is in {relative(trials.path)}")
     if trials.interrupted:
-        complain(ProbeError("interrupted", "the candidates that were done by then are kept"))
-        return _INTERRUPTED
+        done = "nothing was known yet"
+        if trials.trials:
+            done = f"what was known by then is in {relative(trials.path)}"
+        raise StoppedError("interrupted", f"{done}; {goes_on} goes on" if goes_on else done)
     faster = [trial for trial in trials.gains if _is_faster(trial, fail_if_faster)]
     for trial in faster:
         say_warning(f"over {(fail_if_faster or 0.0) * 100:.3g} % is left on the table: {trial.line}")

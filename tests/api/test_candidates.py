@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +53,7 @@ class Known(Recipe):
         beside_others: bool = False,
     ) -> Any:
         """Return the run of a candidate, fail as torch would, or be interrupted."""
+        candidate = candidate or Candidate()
         if candidate == REFUSED:
             raise ip.ProbeError("torch has no setting inductor.unknown")
         if candidate == FAILS:
@@ -111,6 +114,8 @@ def test_candidates_are_ranked_and_kept_on_disk(here: Path) -> None:
     assert index.trials == trials.trials
     assert schema_faults("whatif", trials.json) == []
     assert "torch has no setting" in trials.markdown
+    assert "torch has no setting" in repr(trials)  # as a Python prompt shows it
+    assert "<table" in trials._repr_html_()  # and a notebook
     (facts,) = [one for one in ip.runs(here) if one.path == trials.run.path]
     assert not ip.plan_removal(facts).blockers
 
@@ -133,6 +138,35 @@ def test_what_was_done_before_an_interruption_is_kept(here: Path) -> None:
     assert trials.interrupted
     assert [trial.candidate for trial in trials.trials] == [EQUAL]
     assert from_json(TrialsIndex, json.loads(trials.path.read_text())).trials == trials.trials
+
+
+@pytest.mark.compiles
+@pytest.mark.parametrize("again", ["plain", "wide"])
+def test_a_script_that_compiles_another_program_each_time_is_refused(
+    again: str, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A setting may change the program itself: A, made again, tells which of both it is."""
+    monkeypatch.setitem(RUNS, EQUAL, "adding")
+    monkeypatch.setitem(RUNS, Candidate(), again)
+    if again == "plain":
+        (trial,) = tried(EQUAL).trials
+        assert trial.rank == "impossible"
+    else:
+        with pytest.raises(
+            ip.ProbeError, match=r"does not compile the same program each time.*had the input arg0_1 of type"
+        ):
+            tried(EQUAL)
+
+
+@pytest.mark.compiles
+def test_a_flip_leaves_the_program_as_it_is(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where it does not, the script compiles another one each time: that needs no second dump of A."""
+    flip = candidate_of({"scalar": "op0"})
+    monkeypatch.setitem(RUNS, flip, "adding")
+    with pytest.raises(ip.ProbeError, match=r"mirror\.py does not compile the same program each time"):
+        tried(EQUAL, flip)
+    known = json.loads((ip.open_run("plain").path / WHATIF_NAME).read_text())
+    assert [trial["rank"] for trial in known["trials"]] == ["no-change"]
 
 
 @pytest.mark.compiles
@@ -297,6 +331,42 @@ def test_a_keyword_that_is_unknown_is_refused_with_near_names() -> None:
     assert "vectorise" in error.value.hint
     with pytest.raises(ip.ProbeError, match="is not a dict"):
         candidate_of({"set": "inductor.x=1"})
+
+
+@pytest.mark.parametrize("value", [False, None, 1.5, ["op0"], {"op0": 1}])
+def test_a_decision_whose_value_is_of_another_type_is_refused(value: object) -> None:
+    with pytest.raises(ip.ProbeError) as error:
+        candidate_of({"scalar": value})
+    assert error.value.message == f"scalar={value!r} is not text"
+    assert error.value.hint is not None
+
+
+@pytest.mark.compiles
+def test_what_a_graph_cannot_take_is_refused_before_a_dump(here: Path) -> None:
+    graph, runs = ip.open_run("plain").graphs[0], len(ip.runs(here))
+    with pytest.raises(ip.ProbeError, match="invalid candidate 'op0'"):
+        graph.whatif("op0")  # type: ignore[arg-type]  # what somebody may type
+    with pytest.raises(ip.ProbeError, match="a candidate is given, and keywords"):
+        graph.whatif(FASTER, scalar="op0")
+    with pytest.raises(ip.ProbeError, match="nothing is to be different"):
+        graph.whatif()
+    for budget in (0, -1.0, True, "10s"):
+        with pytest.raises(ip.ProbeError, match=r"invalid budget .*: give seconds"):
+            graph.try_all(budget=budget)  # type: ignore[arg-type]  # as above
+    assert len(ip.runs(here)) == runs
+
+
+@pytest.mark.compiles
+def test_a_run_in_an_archive_is_refused_before_a_dump(here: Path, tmp_path: Path) -> None:
+    """Nothing can be written beside what is in an archive."""
+    path = ip.open_run("plain").path
+    archive = shutil.make_archive(
+        str(tmp_path / "sent"), "gztar", path.parents[1], path.relative_to(path.parents[1])
+    )
+    graph = ip.open_run(archive).graphs[0]
+    for tries in (graph.try_all, partial(graph.whatif, scalar="op0")):
+        with pytest.raises(ip.ProbeError, match="cannot be compared with a new run: it is in an archive"):
+            tries()
 
 
 def test_a_candidate_is_written_as_on_the_command_line() -> None:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from inductor_probe.model.bench import Comparison, Verdict
-from inductor_probe.model.whatif import Candidate, Rank, Trial
+from inductor_probe.model.diff import DiffSide, GraphDiff
+from inductor_probe.model.flip import Flip
+from inductor_probe.model.timing import Variant
+from inductor_probe.model.whatif import Candidate, GraphWhatIf, Rank, Trial
 from inductor_probe.report.pages.whatif import trials_page
 from inductor_probe.report.terminal import to_text
-from inductor_probe.report.words.whatif import gain_words, trials_sentence
+from inductor_probe.report.words.whatif import gain_words, quotable, trials_sentence
+from tests.report.test_bench import result
 
 
 @pytest.mark.parametrize(
@@ -31,6 +37,21 @@ def test_a_verdict_in_words(verdict: Verdict, ratio: float, low: float, high: fl
 def trial(rank: Rank, ratio: float | None = None) -> Trial:
     """Return a trial of that rank."""
     return Trial(Candidate(), rank, ratio=ratio, line=f"at {ratio}")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ("call_v3", "scalar op0: WRONG, B computes something else: never a gain"),
+        ("call", "scalar op0: not known, A itself does not compute what the graph does"),
+    ],
+)
+def test_a_call_that_is_wrong_is_never_a_gain(wrong: str, says: str) -> None:
+    variants = tuple(Variant(name, name != wrong, None, 0, 1) for name in ("call", "call_v3"))
+    candidate = Candidate(flips=(Flip("scalar", ("op0",)),))
+    side = DiffSide("g", Path("g"), None, None, (), ())
+    graph = GraphWhatIf(GraphDiff(side, side), result(variants=variants))
+    assert quotable(graph, candidate) == says
 
 
 def test_all_candidates_in_one_line() -> None:

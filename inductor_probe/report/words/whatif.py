@@ -74,8 +74,9 @@ def quotable(graph: GraphWhatIf, candidate: Candidate | None) -> str:
         return f"{subject}: {why_not(graph)}"
     wrong = [variant.name for variant in graph.result.variants if not variant.correct]
     if wrong:
-        side = "A" if "call" in wrong else "B"
-        return f"{subject}: WRONG, {side} computes something else: never a gain"
+        if "call" in wrong:
+            return f"{subject}: not known, A itself does not compute what the graph does"
+        return f"{subject}: WRONG, B computes something else: never a gain"
     comparison = whole_call(graph.result)
     if comparison is None:
         return f"{subject}: same result; the whole call was not timed"
