@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 ReductionCause: TypeAlias = Literal[
-    "single-element", "below-unroll-threshold", "single-output", "few-elements", "many-outputs",
+    "single-element", "below-unroll-threshold", "sizes-not-known", "single-output", "few-elements",
+    "many-outputs",
     "contiguous-reads", "strided-reads", "no-strided-read",
     "persistent-reductions-off", "elements-fit-a-tile", "elements-exceed-a-tile",
     "symbolic-elements",
@@ -21,7 +22,8 @@ ReductionCause: TypeAlias = Literal[
 """What decided about a reduction of elements into outputs. About a buffer, when it is made:
 
 - `single-element`, `below-unroll-threshold` (threshold): it becomes pointwise (ir.py, `Reduction.create`).
-- What decided its hint (ir.py, `Reduction.num_splits`), with hint and parts: `single-output`; `few-elements`:
+- What decided its hint (ir.py, `Reduction.num_splits`), with hint and parts: `sizes-not-known`: only the data
+  decides how many there are (unbacked symbols), so it is in one part; `single-output`; `few-elements`:
   elements_limit; `many-outputs`: outputs_limit, processors; `contiguous-reads`, `strided-reads`: reads, inner
   (how many of them are contiguous along the reduction), strides (of each read along the reduced dimensions);
   `no-strided-read`: no read depends on the elements; `matrix-product`: Triton's own.

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
+import torch._dynamo
 from torch._inductor import config
 
 from inductor_probe.scenario import Scenario
@@ -35,6 +38,18 @@ def sum_rows_of_ones(values: torch.Tensor) -> torch.Tensor:
 def count_rows(values: torch.Tensor) -> torch.Tensor:
     """Return sums that read each value once for all of the elements that they reduce."""
     return values[:, None].expand(16, 64).sum(-1)
+
+
+def sum_of_indices(values: torch.Tensor) -> torch.Tensor:
+    """Return a sum over as many rows as there are values that are not zero."""
+    return values.nonzero().sum(0)
+
+
+def with_unknown_sizes(compiled: Any, *inputs: torch.Tensor) -> torch.Tensor:
+    """Call what is compiled in one graph though only the data decides a size in it."""
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        result: torch.Tensor = compiled(*inputs)
+    return result
 
 
 def ones(*size: int, device: str = "cpu") -> tuple[torch.Tensor, ...]:
@@ -142,6 +157,16 @@ PROGRAMS = {
         among=UNROLLED,
         operands={"elements": 4, "outputs": 16, "threshold": 8},
         flip={"unroll_reductions_threshold": 4},
+        turned=("not-split", "cpu-backend"),
+    ),
+    "unknown_sizes": Program(
+        code="sizes-not-known",
+        function=sum_of_indices,
+        inputs=lambda: ones(8, 8),
+        step=with_unknown_sizes,
+        among=PARTS,
+        operands={"outputs": 2},
+        flipped_function=sum_first,
         turned=("not-split", "cpu-backend"),
     ),
     "single_output": Program(

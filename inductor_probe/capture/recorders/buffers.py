@@ -193,6 +193,8 @@ class _Recorder:
         """Record the values that never became buffers, with the buffers that compute them."""
         into: dict[Any, list[str]] = {}
         for buffer in lowering.buffers:
+            if buffer.name is None:  # of a score_mod: its text becomes part of a template
+                continue
             for origin in getattr(buffer, "origins", ()):
                 into.setdefault(origin, []).append(buffer.get_name())
         graph = self._of(lowering)

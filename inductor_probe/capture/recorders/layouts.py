@@ -148,6 +148,8 @@ class _Recorder:
     def _lowered(self, place: TorchFrame, result: Any, lowering: Any) -> None:
         """Record the layouts that nobody froze: of extern kernels, and of what is written into another."""
         for buffer in lowering.buffers:
+            if buffer.name is None:  # of a score_mod: its text becomes part of a template
+                continue
             layout = buffer.layout
             layout_type = type(layout).__name__
             name = buffer.get_name()

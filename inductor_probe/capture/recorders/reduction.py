@@ -43,7 +43,7 @@ _OUTPUTS_PER_PROCESSOR = 64
 _TYPE = 6  # place of `reduction_type` among the arguments of num_splits
 _OUTPUTS_FOR_ONE_PART = 2  # literals of reduction_split_factor: outputs a processor, and elements
 _SHORT_REDUCTION = 8192
-_ONE_PART = ("few-elements", "many-outputs", "no-strided-read", "matrix-product")
+_ONE_PART = ("sizes-not-known", "few-elements", "many-outputs", "no-strided-read", "matrix-product")
 """With the hint DEFAULT, num_splits answers one part."""
 _INDEX_TYPES = ("argmax", "argmin")
 _TWO_STEP_LIMIT = 1024
@@ -282,8 +282,9 @@ class _Recorder:
         cause, more = _cause(question, hint, elements, outputs, question.device)
         if cause not in _ONE_PART:
             cause, more = _cause_by_size(hint, elements, outputs, _processors(question.device) or 0)
-        if is_split != (cause == "work-for-processors"):
-            raise UnknownPathError(f"a scan in {question.answer[1]} parts, though {cause}")
+        parts = int(question.answer[1])
+        if is_split != (cause == "work-for-processors" and parts > 1):
+            raise UnknownPathError(f"a scan of {len(result)} values in {parts} parts, though {cause}")
         outcome: Outcome = "split-scan" if is_split else "whole-scan"
         self.log.record(
             KIND, _fx_node(), outcome, cause, question.place, operands=operands | more, subject_type="fx",
@@ -326,13 +327,13 @@ class _Recorder:
         self.log.record(KIND, (names,), outcome, cause, place, operands=operands, key=(names, "blocks"))
 
     def persistence_decided(
-        self, place: TorchFrame, is_persistent: bool, features: Any, is_cooperative: bool
+        self, place: TorchFrame, is_persistent: bool, features: Any, cooperative_reduction: bool
     ) -> None:
         """Record whether a Triton kernel holds all elements of a reduction at once."""
         config = sys.modules["torch._inductor.config"]
         hint = features.get_reduction_hint().name
         limit = _PERSISTENT.get(hint, _PERSISTENT_ELSE) * (16 if config.triton.multi_kernel else 1)
-        if is_cooperative:
+        if cooperative_reduction:  # as torch calls it: combo kernels pass it by name
             limit *= 32 // min(hint_of(features.numel, 0), 32)
         operands: dict[str, Operand] = {
             "elements": size_of(features.reduction_numel), "limit": limit, "hint": hint,
@@ -363,7 +364,9 @@ def _cause(
         operands: dict[str, Operand] = {"reads": len(texts), "inner": inner, "strides": texts}
         return ("contiguous-reads" if hint == "INNER" else "strided-reads"), operands
     if not (hint_of(elements, 0) and hint_of(outputs, 0)):
-        raise UnknownPathError("a reduction of sizes that torch has no hint of")
+        if isinstance(size_of(elements), int) and isinstance(size_of(outputs), int):
+            raise UnknownPathError("a reduction of no elements")
+        return "sizes-not-known", {}
     if hint_of(outputs, 0) == 1 and hint == "INNER":
         return "single-output", {}
     if hint_of(elements, 0) <= _FEW_ELEMENTS:
@@ -388,6 +391,8 @@ def _cause_of_split(
         return "ranges-of-its-input", {}
     if parts not in (0, 1):
         return "work-for-processors", {"processors": _processors(device) or 0}
+    if of_hint[0] == "sizes-not-known":
+        return of_hint
     if device.type == "cpu" and config.cpu_backend == "cpp":
         return "cpu-backend", {}
     if of_hint[0] in _ONE_PART:

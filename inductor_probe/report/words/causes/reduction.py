@@ -40,6 +40,11 @@ WORDS = KindWords(
             "{elements:# element}, fewer than unroll_reductions_threshold ({threshold})",
             "{elements} elements < {threshold}",
         ),
+        "sizes-not-known": CauseWords(
+            "only the data decides how many elements there are ({elements} into {outputs}), so that strides "
+            "and processors are not looked at",
+            "{elements} elements, known when it runs",
+        ),
         "single-output": CauseWords("it reduces all {elements} elements to one[; {note}]", "one output"),
         "few-elements": CauseWords(
             "it has {elements:# element}, at most {elements_limit}: strides are not looked at[; {note}]",
