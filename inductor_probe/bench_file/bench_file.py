@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from inductor_probe.bench_file.python_form import CPP_CODE, PYTHON_CODE, code_as_python
+from inductor_probe.bench_file.python_form import CPP_CODE, IR_FILE, PYTHON_CODE, code_as_python
 from inductor_probe.bench_file.sections import cut
 from inductor_probe.bench_file.source import bench_source, is_complete
 from inductor_probe.errors import NotFoundError, ProbeError, UnreadableError
@@ -72,7 +72,7 @@ def write_bench_file(
             f"{graph_dir} has no output_code.py, so there is nothing to make a bench file from",
             "the compile may have failed before it was written; dump the script again",
         )
-    paths = [codes[0], *(path for name in _GRAPHS if (path := graph_dir / name).exists())]
+    paths = [codes[0], *(path for name in (*_GRAPHS, IR_FILE) if (path := graph_dir / name).exists())]
     texts = {path.name: read_text(path) for path in paths}
     fresh = _fresh(graph_dir, texts, facts, bounds, constants)
     code, path, _ = code_as_python(texts, graph_dir, facts)

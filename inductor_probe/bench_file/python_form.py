@@ -27,7 +27,7 @@ from inductor_probe.reader.ir import parse_ir
 from inductor_probe.reader.output_code import parse_output_code
 
 CPP_CODE, PYTHON_CODE = "output_code.cpp", "output_code.py"
-_IR = "ir_post_fusion.txt"
+IR_FILE = "ir_post_fusion.txt"
 
 _IMPORTS = """\
 import torch
@@ -88,7 +88,7 @@ def code_as_python(
             f"{path}{line}: not all of this wrapper is understood, so it cannot be put as Python",
             "probe export-cpp KERNEL makes a program that times a C++ kernel alone",
         )
-    nodes = parse_ir(texts.get(_IR) or "", graph_dir / _IR).nodes
+    nodes = parse_ir(texts.get(IR_FILE) or "", graph_dir / IR_FILE).nodes
     layouts = {
         output.name: output.layout
         for node in nodes
@@ -106,6 +106,7 @@ class _Writer:
         self.code, self.path, self.in_ir = code, path, in_ir
         self.has_gpu = any(kernel.backend == "triton" for kernel in code.kernels)
         self.layouts = {one.name: one.layout for one in code.allocations}
+        self.returned = {name for call in code.externs for name in call.outputs}
 
     def text(self, tail: str | None, runnable: str | None, facts: Sequence[InputFact]) -> str:
         """Return the whole: imports, kernels, wrapper, examples of inputs."""
@@ -171,6 +172,8 @@ class _Writer:
     def extern(self, call: ExternCall) -> str:
         """Return a library call, by the name of the C function that stands for it."""
         if call.target == PROXY_CALL:
+            if not call.outputs:
+                return f"{STAND_INS}({{}})  # an operator that changes what it is passed is left out"
             tensors = ", ".join(f"{name!r}: {self.empty(name)}" for name in call.outputs)
             return f"{', '.join(call.outputs)}, = {STAND_INS}({{{tensors}}}).values()"
         args = ", ".join([repr(call.target), *(self.python(arg) for arg in call.args)])
@@ -210,7 +213,7 @@ class _Writer:
                 return [f"{name} = {self.empty(name)}"]
             case _ if of is not None:
                 return [f"{name} = {self.python(of)}"]
-            case _ if name in made or self.is_pool(name):
+            case _ if name in made or self.is_pool(name) or (layout is None and name in self.returned):
                 return []
         self.layouts[name] = layout
         return [f"{name} = {self.empty(name)}"]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 _CHECK = "AOTI_TORCH_ERROR_CODE_CHECK"
-_ARRAY_TYPE = re.compile(r"std::(?:array<[\w: ]+,\s*\d+>|vector<[\w:]+>)")
+_ARRAY_TYPE = re.compile(r"std::(?:array<[\w: *]+,\s*\d+>|vector<[\w:]+>)")
 _WITH_RESET = re.compile(r"(?P<first>.+;) (?P<reset>\w+\.reset\(\);)")
 
 # Statements. Names of buffers, handles and subgraphs are words.

@@ -65,7 +65,7 @@ _WRAPPED = re.compile(
     r"|torch::stable::detail::from|c10::IValue|c10::Sym\w+|std::string|static_cast<[\w: ]+>"
     r"|Py(?:Long|Float|Bool|Unicode)_From\w+|torch_python_\w+|reinterpret_cast<void ?\*>"
     r"|c10::ivalue::Tuple::create|\*?torch::aot_inductor::tensor_handle_to_tensor_pointer"
-    r"|copy_arrayref_tensor_to_tensor|ConstantHandle|convert_arrayref_tensor_to_tensor)\((?P<value>.*)\)"
+    r"|copy_arrayref_tensor_to_tensor|ConstantHandle|convert_arrayref_tensor_to_tensor)\((?P<value>.+)\)"
 )
 _ARRAY = re.compile(r"std::array ?\{(?P<items>.*)\}\.(?:c?begin|data)\(\)")
 PROXY_CALL = "aoti_torch_proxy_executor_call_function"
@@ -464,6 +464,9 @@ class _CppReader:
             layout = BufferLayout("Allocation", device, dtype_of(arguments[3]), size, stride)
             self.handles[arguments[-1].strip().lstrip("&")] = layout
             return True
+        if call == "aoti_torch_new_tensor_handle":  # codegen_reinterpret_view: the same memory once more
+            self.views[arguments[-1].strip().lstrip("&")] = self._value(arguments[0])
+            return True
         if call == _UNINITIALIZED:
             name = arguments[0].strip().lstrip("&")
             self.handles[name] = None
@@ -513,7 +516,9 @@ class _CppReader:
             call, args = f"{operator}.{overload}" if overload else operator, [*self.dispatched]
             self.dispatched = ()
         if call == PROXY_CALL:  # of the tensors that it is passed, those made for it hold what it returns
-            outputs = [name for name in self.uninitialized if any(name in arg for arg in args)]
+            words = re.findall(r"\w+", " ".join(args))
+            outputs = [name for name in words if name in self.uninitialized]
+            self.uninitialized -= {*outputs}
         if not outputs and call.endswith("_out") and args:
             outputs = [args[0]]
         self._call_extern(ExternCall(call, tuple(args), tuple(outputs), span, comment=self._comment(number)))

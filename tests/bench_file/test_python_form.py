@@ -102,6 +102,7 @@ def test_an_operator_that_is_called_by_number_returns_random_values() -> None:
     )
     folder = folder_of(f"{CPU}/aoti")
     bench = bench_source(python_of(f"{CPU}/aoti"), texts_in(folder)["fx_graph_runnable.py"], "g", of_cpp=True)
+    assert call.count("stand_ins(") == 1
     assert "NO_REFERENCE = 'the wrapper in C++ runs an operator by number" in bench
 
 

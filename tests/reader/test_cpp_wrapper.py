@@ -263,3 +263,23 @@ def test_triton_kernels_that_are_compiled_as_they_are_launched_are_read() -> Non
     (kernel,), (launch,) = code.kernels, code.launches
     assert (kernel.name, launch.kernel, launch.args) == ("k1_0", "k1_0", ("arg0_1", "1000", "16"))
     assert [(arg.name, arg.type) for arg in kernel.args] == [("x", "*fp32"), ("n", "i32")]
+
+
+def test_a_second_handle_of_a_buffer_and_lists_of_pointers_are_what_they_refer_to() -> None:
+    """A result that is a buffer once more was returned as a name that nothing bound."""
+    code = call_in("""
+    AtenTensorHandle buf1_handle;
+    AOTI_TORCH_ERROR_CODE_CHECK(
+        aoti_torch_cpu_index_Tensor(
+            arg0_1, std::array<const AtenTensorHandle*, 1>{&temporary_reference(arg0_1.get())}.data(), 1,
+            &buf1_handle
+        )
+    );
+    RAIIAtenTensorHandle buf1(buf1_handle);
+    AtenTensorHandle tmp_buf1_0;
+    AOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_new_tensor_handle(buf1, &tmp_buf1_0));
+    auto var_1 = RAIIAtenTensorHandle(tmp_buf1_0);
+    output_handles[0] = var_1.release();""")
+    assert not code.problems
+    assert code.externs[0].args == ("arg0_1", "[arg0_1]")
+    assert code.returns == ("buf1",)
