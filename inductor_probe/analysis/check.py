@@ -71,7 +71,8 @@ def _remarks(graph: CompiledGraph, linked: Links) -> Iterator[Remark]:
         return
     run = {link.kernel for link in linked.nodes.values()}
     run.update(name for link in linked.nodes.values() for name in link.kernel_candidates)
-    without = [launch.kernel for launch in graph.code.launches if launch.kernel not in run]
+    launched = (launch.kernel for launch in graph.code.launches)
+    without = [name for name in launched if name not in run and not graph.code.folds(name)]
     if without:
         yield Remark(
             "kernels-without-ir",

@@ -9,7 +9,7 @@ Codes of remarks and their numbers, in order; the subject is the kernel unless s
 - `reduction-hint`: hint, where it is DEFAULT. `analysis`.
 - `unaligned-pointers`: pointers (parameters that `triton_meta` does not list as divisible by 16), of
   (how many pointers there are). `missed`.
-- `no-launch`, `no-node`: none. `text-only`: backend. `analysis`.
+- `no-launch`, `no-node`, `folds-constants`: none. `text-only`: backend. `analysis`.
 - `fallback`: kernel. `missed`; the subjects are the nodes that call it.
 
 The cost is what the launches of the kernel read and write. Below `SMALLEST_COST` nothing
@@ -30,7 +30,7 @@ from inductor_probe.analysis.operators import operator
 from inductor_probe.analysis.symbols import recorded, used_symbols
 from inductor_probe.analysis.work import call_traffic, kernel_traffic
 from inductor_probe.backends import CPP, TRITON, backend_called
-from inductor_probe.model.code import DECIDED_NESTS, CppFacts, Kernel, NestKind, TritonFacts
+from inductor_probe.model.code import DECIDED_NESTS, CppFacts, Kernel, NestKind, OutputCode, TritonFacts
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.decision import Decision
 from inductor_probe.model.kernels import KernelRow
@@ -101,7 +101,7 @@ class _Reader:
             traits=tuple(dict.fromkeys(_traits(kernel, row, reductions or 0))),
             remarks=()
             if is_choice
-            else tuple(_remarks(kernel, row, code_alone=self._graph.folder.in_package)),
+            else tuple(_remarks(kernel, row, self._graph.code, code_alone=self._graph.folder.in_package)),
             source=kernel.source,
             span=kernel.span,
         )
@@ -231,13 +231,17 @@ def _cost(row: KernelRow) -> int | None:
 _Draft = tuple[RemarkCode, RemarkKind, tuple[tuple[str, Number], ...], tuple[Span, ...]]
 
 
-def _remarks(kernel: Kernel, row: KernelRow, *, code_alone: bool) -> Iterator[Remark]:
+def _remarks(
+    kernel: Kernel, row: KernelRow, wrapper: OutputCode | None, *, code_alone: bool
+) -> Iterator[Remark]:
     cost = _cost(row)
     drafts: list[_Draft] = [] if cost is not None and cost < SMALLEST_COST else [*_remarks_of_text(kernel)]
     if kernel.source and kernel.backend not in (CPP.name, TRITON.name):
         drafts.append(("text-only", "analysis", (("backend", kernel.backend),), ()))
     if not row.launches:
         drafts.append(("no-launch", "analysis", (), ()))
+    elif wrapper is not None and wrapper.folds(kernel.name):
+        drafts.append(("folds-constants", "analysis", (), ()))
     elif not row.nodes and not code_alone:
         drafts.append(("no-node", "analysis", (), ()))
     place = (kernel.span,) if kernel.span else ()

@@ -120,7 +120,13 @@ class Recorder:
 
     @_never_fails
     def graph_fused(self, formatter: Any, nodes: Iterable[Any]) -> None:
-        """Record the FX origins of every buffer that is there after fusion."""
+        """Record the FX origins of every buffer that is there after fusion.
+
+        Those of a graph that folds constants have the names of the graph's own.
+        """
+        virtualized: Any = sys.modules.get("torch._inductor.virtualized")
+        if virtualized is not None and getattr(virtualized.V.graph, "is_const_graph", False):
+            return
         rows = []
         for leaf in _leaves(nodes):
             origin = leaf.node.get_origin_node()

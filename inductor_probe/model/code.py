@@ -144,6 +144,8 @@ class LoopNest:
         return tuple(first.values())
 
 
+FOLDING = "_const_run_impl"
+"""The function of a package that folds constants: a graph of its own, with names that the graph has, too."""
 _PARTITION = re.compile(r"partition_\d+")
 _WIDTHS = {"long": "int64", "int64_t": "int64", "int": "int32", "int32_t": "int32"}
 
@@ -422,6 +424,11 @@ class OutputCode:
         """Return the subgraph whose function has a line, None for the graph itself."""
         functions = self.subgraphs
         return next((part.name for part in functions if part.span.first <= line <= part.span.last), None)
+
+    def folds(self, kernel: str) -> bool:
+        """Return whether a kernel is launched to fold constants, and for nothing else."""
+        places = [launch.span.first for launch in self.launches if launch.kernel == kernel]
+        return bool(places) and all(self.subgraph_at(place) == FOLDING for place in places)
 
     def kernel(self, name: str) -> Kernel | None:
         """Return the kernel called `name`."""

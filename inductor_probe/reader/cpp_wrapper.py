@@ -25,6 +25,7 @@ from typing import Literal
 
 from inductor_probe.backends.brackets import split_arguments
 from inductor_probe.model.code import (
+    FOLDING,
     Allocation,
     Branch,
     ExternCall,
@@ -226,7 +227,7 @@ class _CppReader:
         self.externs += folding.externs
         self.problems += folding.problems
         span = Span(self.path, self.first + start, self.first + end)
-        self.functions.append(WrapperFunction("_const_run_impl", (), (), span))
+        self.functions.append(WrapperFunction(FOLDING, (), (), span))
 
     def _complete(self, name: str) -> None:
         known, example = self.allocations.get(name), self.examples.get(name)

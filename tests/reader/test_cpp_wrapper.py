@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from inductor_probe.analysis.check import check_graph
+from inductor_probe.analysis.linking.steps import read_steps
 from inductor_probe.analysis.links import links
 from inductor_probe.analysis.pages import graph_page
 from inductor_probe.analysis.summary import summarise
-from inductor_probe.model.code import OutputCode
+from inductor_probe.model.code import FOLDING, OutputCode
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.reader.cpp_wrapper import parse_cpp_wrapper
 from inductor_probe.reader.debug_dir import read_graph, read_run, texts_of
@@ -283,3 +284,36 @@ def test_a_second_handle_of_a_buffer_and_lists_of_pointers_are_what_they_refer_t
     assert not code.problems
     assert code.externs[0].args == ("arg0_1", "[arg0_1]")
     assert code.returns == ("buf1",)
+
+
+FOLDS = """
+void AOTInductorModel::_const_run_impl(
+    std::vector<AtenTensorHandle>& output_handles
+) {
+    [[maybe_unused]] auto& w = constants_->at(0);
+    cpp_fused_relu_0((const float*)(w.data_ptr()), (float*)(buf0.data_ptr()));
+}
+void AOTInductorModel::run_impl(
+) {
+    auto arg0_1 = std::move(inputs[0]);
+    AtenTensorHandle buf0_handle;
+    AOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_cpu_mm_out(buf0, arg0_1, arg0_1));
+    output_handles[0] = buf0.release();
+}
+#include <torch/csrc/inductor/cpp_prefix.h>
+extern "C"  void  cpp_fused_relu_0(const float* in_ptr0,
+                       float* out_ptr0)
+{
+    out_ptr0[0] = in_ptr0[0];
+}
+"""
+
+
+def test_what_folds_constants_writes_no_buffer_of_the_graph() -> None:
+    """Both have a buf0: the kernel that folds was linked to the node of the matrix product."""
+    code = parse_cpp_wrapper(FOLDS, Path("output_code.cpp"))
+    assert [launch.kernel for launch in code.launches] == ["cpp_fused_relu_0"]
+    steps = read_steps(code)
+    assert [step.subgraph for step in steps.steps] == [FOLDING, None]
+    assert code.folds("cpp_fused_relu_0")
+    assert [step.name for step in steps.writers["buf0"]] == ["aoti_torch_cpu_mm_out"]

@@ -129,6 +129,7 @@ OTHERS: list[tuple[RemarkCode, dict[str, Number], str]] = [
     ),
     ("no-launch", {}, "the wrapper does not launch it"),
     ("no-node", {}, "no scheduler node is linked to it"),
+    ("folds-constants", {}, "it folds constants when the package is loaded, and torch dumps no IR of that"),
     (
         "argument-count",
         {"parameters": 5, "grid": 3, "passed": 4},

@@ -45,6 +45,11 @@ _OF_THE_DUMP = (
     "TORCHINDUCTOR_AUTOGRAD_REMOTE_CACHE", "TORCHINDUCTOR_FORCE_DISABLE_CACHES", "INDUCTOR_PROVENANCE",
     "INDUCTOR_PROBE_STAGING",
 )  # fmt: skip
+# Of AOTInductor: a file name made of a digest, and trees of inputs and outputs. They explain nothing either.
+_OF_A_PACKAGE = tuple(
+    f"torch._inductor.config.aot_inductor.{name}"
+    for name in ("output_path", "serialized_in_spec", "serialized_out_spec")
+)
 _Pairs = Iterable[tuple[str, str]]
 
 
@@ -255,7 +260,8 @@ def _changed_settings(a: CompiledGraph, b: CompiledGraph) -> tuple[FactChange, .
     """
     if a.runnable is None or b.runnable is None:
         return ()
-    facts = list(_changes(a.runnable.settings, b.runnable.settings, "default"))
+    changes = _changes(a.runnable.settings, b.runnable.settings, "default")
+    facts = [fact for fact in changes if fact.name not in _OF_A_PACKAGE]
     if a.runnable.environment and b.runnable.environment:  # older releases print none
         facts += _variable_changes(a.runnable.environment, b.runnable.environment)
     return tuple(facts)
