@@ -199,7 +199,7 @@ def _accesses(kernel: Kernel) -> tuple[int | None, int | None]:
         return kernel.details.loads, kernel.details.stores + kernel.details.atomics
     backend = backend_called(kernel.backend)
     pointers = frozenset(arg.name for arg in kernel.args if arg.role in _POINTERS)
-    if backend is None or not pointers:
+    if backend is None or kernel.details is None or not pointers:
         return None, None
     uses = backend.pointer_uses(kernel.source, pointers)
     loads = sum(use.kind == "load" for use in uses)

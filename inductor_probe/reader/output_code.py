@@ -13,9 +13,9 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from inductor_probe.backends import backend_of, source_text
+from inductor_probe.backends import backend_of, role_of, source_text
 from inductor_probe.files import unix_lines
-from inductor_probe.model.code import Allocation, Kernel, OutputCode
+from inductor_probe.model.code import Allocation, Kernel, KernelArg, OutputCode
 from inductor_probe.model.ir import BufferLayout
 from inductor_probe.model.span import MOST_PROBLEMS, Problem, Span
 from inductor_probe.reader.added_code import added_code
@@ -34,6 +34,7 @@ _CONSTANT = re.compile(
 LARGEST_KERNEL = 1 << 21
 """Characters. Kernels of networks have up to 100,000, those of a foreach optimizer most of all."""
 _OUTPUTS = re.compile(r"    num_outputs=(\d{1,6}),")
+_SPEC = "HalideInputSpec"
 _TUNING = "Compile-time auto-tuning block:"
 _EXAMPLES = ("get_args", "benchmark_compiled_module")
 
@@ -178,7 +179,24 @@ def _kernel(name: str, maker: str, call: ast.Call, span: Span, problems: list[Pr
         )
         return Kernel(name, backend.name, "", (), span)
     text = backend.read(source)
-    return Kernel(name, backend.name, source, text.args, span, text.details)
+    return Kernel(name, backend.name, source, text.args or _described(call), span, text.details)
+
+
+def _described(call: ast.Call) -> tuple[KernelArg, ...]:
+    """Return the arguments that stand beside the text of a kernel, in the order in which they are passed.
+
+    HalideKernel.halide_kernel_meta: `argtypes=[HalideInputSpec(ctype='float*', name='in_ptr0', ...`.
+    """
+    specs = [part for part in ast.walk(call) if isinstance(part, ast.Call) and dotted(part.func) == _SPEC]
+    texts = [
+        {word.arg: word.value.value for word in spec.keywords if isinstance(word.value, ast.Constant)}
+        for spec in sorted(specs, key=lambda spec: (spec.lineno, spec.col_offset))
+    ]
+    return tuple(
+        KernelArg(str(text["name"]), role_of(str(text["name"])), str(text["ctype"]))
+        for text in texts
+        if "name" in text and "ctype" in text
+    )
 
 
 def _choosing(kernel: Kernel, call: ast.Call, kernels: dict[str, Kernel]) -> Kernel:

@@ -208,3 +208,34 @@ def test_any_text_is_taken(text: str) -> None:
     read = TRITON.read(text)
     assert isinstance(read.details, TritonFacts)
     TRITON.pointer_uses(text, frozenset(("in_ptr0", "a")))
+
+
+HALIDE = """
+halide_kernel_0 = async_compile.halide(HalideMeta(argtypes=[HalideInputSpec(ctype='float*', name='in_ptr0', \\
+shape=['16L'], stride=['1L'], offset='0L', alias_of=None), HalideInputSpec(ctype='float*', name='out_ptr0', \\
+shape=['8L'], stride=['1L'], offset='0L', alias_of=None), HalideInputSpec(ctype='long', name='ks0', \\
+shape=None, stride=None, offset=None, alias_of=None)], target='host', scheduler='Adams2019'), '''
+import halide as hl
+
+@hl.generator(name="kernel")
+class Kernel:
+    in_ptr0 = hl.InputBuffer(hl.Float(32), 1)
+''')
+def call(args):
+    arg0_1, = args
+    args.clear()
+    buf0 = empty_strided_cpu((8, ), (1, ), torch.float32)
+    halide_kernel_0(arg0_1, buf0, 8)
+    return (buf0, )
+"""
+
+
+def test_arguments_of_a_halide_kernel_stand_beside_its_text() -> None:
+    """As torch 2.13 prints them: with them the kernel is linked to the nodes whose buffers it writes."""
+    (kernel,) = parse_output_code(HALIDE, Path("output_code.py")).kernels
+    assert [(arg.name, arg.role, arg.type) for arg in kernel.args] == [
+        ("in_ptr0", "in", "float*"),
+        ("out_ptr0", "out", "float*"),
+        ("ks0", "size", "long"),
+    ]
+    assert kernel.details is None
