@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from inductor_probe.api.candidates import Trials
     from inductor_probe.api.check import Check, Health, check, doctor
     from inductor_probe.api.diff import Diff
+    from inductor_probe.api.expect import Expectations
     from inductor_probe.api.notebook import recording
     from inductor_probe.api.op_check import OpCheck, check_op
     from inductor_probe.api.perf import (
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
         debug,
         diff,
         dump,
+        expect,
         export_cpp,
         fusion,
         kernels,
@@ -74,13 +76,13 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Bench", "BenchSettings", "Candidate", "Causes", "Check", "Compare", "ConfigSweeps", "CppProgram",
-    "Diff", "FusionRows", "Graph", "Health", "KernelRows", "LayoutRows", "NodeRows", "NotFoundError",
-    "OpCheck", "OpRecorder", "Page", "Pages", "PerfTable", "ProbeError", "ResultRows", "RewriteRows", "Run",
-    "RunList", "Trials", "Tunings", "WhatIf", "WrittenBenchFile", "bench_kernel", "candidates_of", "check",
-    "check_op", "compare", "compile_graph", "debug", "diff", "doctor", "dump", "export_cpp", "fusion",
-    "kernels", "layouts", "nodes", "open_graph", "open_kernel", "open_results", "open_run", "perf",
-    "plan_removal", "recording", "remove_run", "results", "rewrite", "rewrites", "runs", "show",
-    "sweep_configs", "trace_op", "tunings", "verdict", "whatif", "why",
+    "Diff", "Expectations", "FusionRows", "Graph", "Health", "KernelRows", "LayoutRows", "NodeRows",
+    "NotFoundError", "OpCheck", "OpRecorder", "Page", "Pages", "PerfTable", "ProbeError", "ResultRows",
+    "RewriteRows", "Run", "RunList", "Trials", "Tunings", "WhatIf", "WrittenBenchFile", "bench_kernel",
+    "candidates_of", "check", "check_op", "compare", "compile_graph", "debug", "diff", "doctor", "dump",
+    "expect", "export_cpp", "fusion", "kernels", "layouts", "nodes", "open_graph", "open_kernel",
+    "open_results", "open_run", "perf", "plan_removal", "recording", "remove_run", "results", "rewrite",
+    "rewrites", "runs", "show", "sweep_configs", "trace_op", "tunings", "verdict", "whatif", "why",
 ]  # fmt: skip
 
 _MODULES = {
@@ -88,6 +90,7 @@ _MODULES = {
     "api.candidates": "Trials",
     "api.check": "Check Health check doctor",
     "api.diff": "Diff",
+    "api.expect": "Expectations",
     "api.notebook": "recording",
     "api.op_check": "OpCheck check_op",
     "api.perf": "Compare PerfTable ResultRows compare open_results perf results",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +18,9 @@ SAMPLES_NAME = "output_code_bench.json"
 """What `probe bench-kernel` measured with its own inputs and sizes, beside the bench file."""
 
 if TYPE_CHECKING:
+    from inductor_probe.analysis.fusion.log import Matched
     from inductor_probe.model.logs import CompilerLogs
+    from inductor_probe.model.remark import Remark
     from inductor_probe.model.runs import RunSummary
 
 
@@ -179,3 +181,23 @@ def _summary_of_dump(runs: Sequence[RunOnDisk], graphs: Sequence[GraphOnDisk]) -
     remarks = (*dump_remarks(run.debug_dir, processes), *summary.remarks)
     problems = [problem for one in runs for problem in one.debug_dir.problems]
     return replace(summary, remarks=remarks, problems=tuple(problems))
+
+
+def logged_pairs(graph: GraphOnDisk) -> Iterable[Remark]:
+    """Return what torch's log says of pairs, where the dump does not record how nodes were fused."""
+    from inductor_probe.analysis.fusion.overview import unfused_remarks
+
+    recorded = graph.compiled.decisions
+    is_recorded = recorded is not None and "fusion" in recorded.recorders
+    return () if is_recorded else unfused_remarks(graph.compiled, matched_log(graph))
+
+
+def matched_log(graph: GraphOnDisk) -> Matched:
+    """Return the part of the run's fusion log that is about a graph."""
+    from inductor_probe.analysis.fusion.log import match_log
+
+    graphs = graph.run.graphs
+    place = next(number for number, other in enumerate(graphs) if other.path == graph.path)
+    return match_log(
+        graph.compiled, place, graph.run.logs, lambda: [other.compiled for other in graphs], len(graphs)
+    )

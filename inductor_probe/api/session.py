@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from inductor_probe.api.on_disk import GraphOnDisk, RunOnDisk
+from inductor_probe.api.on_disk import GraphOnDisk, RunOnDisk, logged_pairs, matched_log
 from inductor_probe.discovery.dump_processes import name_of_process
 from inductor_probe.errors import NotFoundError, ProbeError, near_names
 from inductor_probe.files import read_text
@@ -17,10 +17,10 @@ from inductor_probe.report.document import Document, Picture
 from inductor_probe.report.shown import Shown
 
 if TYPE_CHECKING:
-    from inductor_probe.analysis.fusion.log import Matched
     from inductor_probe.api.bench import Bench, CppProgram, WrittenBenchFile
     from inductor_probe.api.candidates import Trials
     from inductor_probe.api.diff import Diff
+    from inductor_probe.api.expect import Expectations
     from inductor_probe.api.rows import (
         Causes,
         ConfigSweeps,
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from inductor_probe.model.bench import BenchFile, BenchResult, BenchSettings
     from inductor_probe.model.kernels import KernelRow
     from inductor_probe.model.layouts import LayoutRow
-    from inductor_probe.model.remark import Remark
     from inductor_probe.model.span import Problem
     from inductor_probe.model.timing import KernelWork
     from inductor_probe.model.whatif import Candidate
@@ -98,7 +97,7 @@ class Session(Shown):
         from inductor_probe.api.rows import FusionRows
 
         def rows_of(graph: GraphOnDisk) -> Iterable[FusionRow]:
-            matched = _matched(graph)
+            matched = matched_log(graph)
             if first is None:
                 yield fusion_of_graph(graph.compiled, matched)
             elif second is None:
@@ -134,12 +133,28 @@ class Session(Shown):
             raise ProbeError(f"{len(names)} names: a decision is about one subject, or about a pair")
         rows, problems = self._each(
             lambda graph: (
-                graph_causes(graph.compiled, names, kinds, graph.kernel_seconds, _logged_pairs(graph)),
+                graph_causes(graph.compiled, names, kinds, graph.kernel_seconds, logged_pairs(graph)),
             ),
             earlier=True,
         )
         failed = failed_recorders(self._scope()[0].debug_dir)
         return Causes((replace(row, failed=failed) for row in rows), problems)
+
+    def expect(self, **expected: Any) -> Expectations:
+        """Say whether each graph is as expected, and where not, what torch decided otherwise and why.
+
+            graph.expect(kernels=1, vectorised=True, fused="op0+op1", layout="buf3=channels_last")
+
+        Args:
+            expected: as the options of `probe expect`: `no_copy=True`, `vectorised=["op0", "op3"]`.
+
+        Raises:
+            NotFoundError: no graph has such a subject. ProbeError: a keyword or its value means nothing.
+        """
+        from inductor_probe.api.expect import expect
+        from inductor_probe.model.expectation import expectations_of
+
+        return expect(*self._scope(), expectations_of(expected))
 
     def pages(self, name: str | None = None, *, raw: bool = False, code: bool = False) -> Pages:
         """Return the page about `name` in each graph that has it, about each graph without a name.
@@ -178,26 +193,6 @@ class Session(Shown):
             raise NotFoundError(message, missing[0].hint)
         read = (graph.compiled if earlier else graph.generated for graph in graphs)
         return rows, [*run.debug_dir.problems, *(problem for graph in read for problem in graph.problems)]
-
-
-def _logged_pairs(graph: GraphOnDisk) -> Iterable[Remark]:
-    """Return what torch's log says of pairs, where the dump does not record how nodes were fused."""
-    from inductor_probe.analysis.fusion.overview import unfused_remarks
-
-    recorded = graph.compiled.decisions
-    is_recorded = recorded is not None and "fusion" in recorded.recorders
-    return () if is_recorded else unfused_remarks(graph.compiled, _matched(graph))
-
-
-def _matched(graph: GraphOnDisk) -> Matched:
-    """Return the part of the run's fusion log that is about a graph."""
-    from inductor_probe.analysis.fusion.log import match_log
-
-    graphs = graph.run.graphs
-    place = next(number for number, other in enumerate(graphs) if other.path == graph.path)
-    return match_log(
-        graph.compiled, place, graph.run.logs, lambda: [other.compiled for other in graphs], len(graphs)
-    )
 
 
 class Graph(GraphOnDisk, Session):

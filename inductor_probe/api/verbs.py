@@ -20,6 +20,7 @@ from inductor_probe.reader.debug_dir import read_run
 if TYPE_CHECKING:
     from inductor_probe.api.bench import Bench, CppProgram, WrittenBenchFile
     from inductor_probe.api.diff import Diff
+    from inductor_probe.api.expect import Expectations
     from inductor_probe.api.rows import (
         Causes,
         ConfigSweeps,
@@ -254,6 +255,11 @@ def why(
 ) -> Causes:
     """Return what was decided, and why: all, about a subject, or about a pair; see `Session.why`."""
     return open_target(target).why(*(name for name in (first, second) if name is not None), kinds=kinds)
+
+
+def expect(target: Target = None, **expected: Any) -> Expectations:
+    """Say whether a run or graph is as expected, and where not why; see `Session.expect`."""
+    return open_target(target).expect(**expected)
 
 
 def show(name: str | None = None, target: Target = None, *, raw: bool = False, code: bool = False) -> Pages:

@@ -38,6 +38,7 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "fusion": ("graphs", "What was fused when, and what was refused why."),
         "diff": ("graphs", "What changed between two runs or graphs."),
         "tunings": ("graphs", "What max-autotune considered, with times."),
+        "expect": ("expect", "Is a graph as it should be? Exit status 1 if not, with the decision."),
     },
     "How fast": {
         "whatif": ("whatif", "Compile another way, check both, and time them in turns."),

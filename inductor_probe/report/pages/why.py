@@ -142,6 +142,11 @@ def cause_sentence(cause: Cause) -> str:
     return remark_sentence(cause.remark) if cause.remark else ""
 
 
+def cause_facts(cause: Cause) -> list[tuple[str, Inline]]:
+    """Return what a decision rests on, what would change it, and what it is about."""
+    return [*_facts(cause), *_changes(cause), *_nodes([cause])]
+
+
 def _facts(cause: Cause) -> Iterator[tuple[str, Inline]]:
     decision = cause.decision
     if decision is None:

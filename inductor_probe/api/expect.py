@@ -1,0 +1,112 @@
+"""What is expected of graphs, and whether it is so: for tests that what was fixed stays fixed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+
+from inductor_probe.api.on_disk import GraphOnDisk, RunOnDisk, logged_pairs
+from inductor_probe.errors import ExitCode, ProbeError
+from inductor_probe.model.cause import Cause
+from inductor_probe.model.decision import DecisionKind
+from inductor_probe.model.expectation import (
+    EXPECTATION_KINDS,
+    OF_RUNS,
+    Checked,
+    Expectation,
+    ExpectOutput,
+    standing_of,
+)
+from inductor_probe.model.output import Output
+from inductor_probe.model.span import Problem
+from inductor_probe.report.document import Document
+from inductor_probe.report.pages.expect import expect_page
+from inductor_probe.report.shown import Shown
+
+
+@dataclass(frozen=True, repr=False)
+class Expectations(Shown):
+    """What came of all expectations, in a run or a graph."""
+
+    run: RunOnDisk
+    graphs: tuple[GraphOnDisk, ...]
+    outcomes: tuple[Checked, ...]
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether all of them hold; one that is not known does not."""
+        return standing_of(self.outcomes) == "holds"
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+    @property
+    def failed(self) -> tuple[Checked, ...]:
+        """Those that do not hold, or are not known."""
+        return tuple(one for one in self.outcomes if one.standing != "holds")
+
+    @property
+    def status(self) -> ExitCode:
+        """The exit status of `probe expect`."""
+        codes = {"holds": ExitCode.OK, "fails": ExitCode.MISMATCH, "unknown": ExitCode.FAILED}
+        return codes[standing_of(self.outcomes)]
+
+    @property
+    def output(self) -> Output:
+        """What `--json` prints, as a record."""
+        return ExpectOutput(
+            path=self.run.path,
+            ok=self.ok,
+            graphs=tuple(graph.name for graph in self.graphs),
+            outcomes=self.outcomes,
+            problems=self.problems,
+        )
+
+    @property
+    def document(self) -> Document:
+        """A line for each, and below one that fails what torch decided otherwise."""
+        return expect_page(self.outcomes)
+
+
+def expect(
+    run: RunOnDisk,
+    graphs: Sequence[GraphOnDisk],
+    expected: Sequence[Expectation],
+) -> Expectations:
+    """Hold expectations against graphs of a run; those about the run against what its manifest says.
+
+    Raises:
+        NotFoundError: no graph has a subject of that name, or the run is empty.
+        ProbeError: nothing is expected.
+    """
+    from inductor_probe.analysis.expect import GraphExpectations, check_graphs, check_run
+    from inductor_probe.analysis.summary import summarise
+
+    if not expected:
+        names = ", ".join(kind.replace("-", "_") for kind in EXPECTATION_KINDS)
+        raise ProbeError("nothing is expected", f"expect one of {names}: kernels=1, vectorised=True")
+    if not graphs:
+        raise run.empty()
+    of_graphs = [
+        GraphExpectations(
+            graph.compiled, summarise(run.debug_dir, [graph.compiled]).graphs[0].remarks, partial(_why, graph)
+        )
+        for graph in graphs
+    ]
+    outcomes = [check_run(run.debug_dir, one) for one in expected if one.kind in OF_RUNS]
+    for one in expected:
+        if one.kind not in OF_RUNS:
+            outcomes += check_graphs(of_graphs, one)
+    problems = (*run.debug_dir.problems, *chain.from_iterable(graph.compiled.problems for graph in graphs))
+    return Expectations(run, tuple(graphs), tuple(outcomes), problems)
+
+
+def _why(graph: GraphOnDisk, names: Sequence[str], kind: DecisionKind) -> tuple[Cause, ...]:
+    """Return the decisions of a kind about names of a graph, about all of it without a name."""
+    from inductor_probe.analysis.causes.causes import graph_causes
+
+    seconds, logged = graph.kernel_seconds, logged_pairs(graph)
+    return graph_causes(graph.compiled, names, (kind,), seconds, logged).causes
