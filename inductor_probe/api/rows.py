@@ -24,6 +24,8 @@ from inductor_probe.report.shown import Shown
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from inductor_probe.api.on_disk import GraphOnDisk
+
 Row = TypeVar("Row")
 Orders: TypeAlias = Mapping[str, Callable[[Any], Any]]
 
@@ -392,3 +394,13 @@ class RewriteRows(Rows[RewriteRow]):
         from inductor_probe.report.pages.configs import rewrite_list
 
         return rewrite_list(self)
+
+
+def rewrite_rows(graph: GraphOnDisk) -> RewriteRows:
+    """Return the rewrites that make variants of a graph; a wrapper in C++ is put as Python for it."""
+    from inductor_probe.bench_file.python_form import code_as_python
+    from inductor_probe.reader.debug_dir import texts_of
+    from inductor_probe.variants.registry import applicable
+
+    code, path, _ = code_as_python(texts_of(graph.generated), graph.path, graph.inputs)
+    return RewriteRows(applicable(code, str(path)))

@@ -361,13 +361,9 @@ class Graph(GraphOnDisk, Session):
 
     def rewrites(self) -> RewriteRows:
         """Return the rewrites that make variants, each with the kernels and buffers that it applies to."""
-        from inductor_probe.api.rows import RewriteRows
-        from inductor_probe.bench_file.python_form import code_as_python
-        from inductor_probe.reader.debug_dir import texts_of
-        from inductor_probe.variants.registry import applicable
+        from inductor_probe.api.rows import rewrite_rows
 
-        code, path, _ = code_as_python(texts_of(self.generated), self.path, self.inputs)
-        return RewriteRows(applicable(code, str(path)))
+        return rewrite_rows(self)
 
     def write_bench_file(
         self, *, variants: Sequence[tuple[str, str | None]] = (), rewrites: Sequence[str] = ()
