@@ -2,14 +2,14 @@
 
     python benchmarks/findings_calls.py NAME[,NAME] [--pairs N] [--seconds S] [--threads N]
 
-For what `probe whatif --runs` does not compare, as both graphs take other inputs (`freezing`, and `freezing_`
-with a network of `findings_networks.py`), and for a check of what it says (`tiles`, `short_ranges`): here a
-call has dynamo's frame and guards in it. Each pair is two fresh processes, one of them with the patch of
-`torch_patches.py`. They take turns, A B B A, while the other one waits for input; of each turn the fastest
-lap counts, and interval and verdict are those of `probe verdict`, over pairs. Both have to compute the same,
-within the tolerance of `torch.testing.assert_close`. Both
-compile at the same time: what the first call takes, most of which is compiling, and the largest memory of the
-process are medians over pairs.
+For what `probe whatif --runs` does not compare, as both graphs take other inputs (`freezing`, and
+`freezing_` with a network of `findings_networks.py`), and for a check of what it says (`tiles`,
+`short_ranges`): here a call has dynamo's frame and guards in it. Each pair is two fresh processes, one of
+them with the patch of `torch_patches.py`. They take turns, A B B A, while the other one waits for input; of
+each turn the fastest lap counts, and interval and verdict are those of `probe verdict`, over pairs. Both
+have to compute the same, within the tolerance of `torch.testing.assert_close`. The first pair compiles
+cold, both at the same time; what its first calls take, most of which is compiling, and the largest memory
+of its processes are printed as well.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ import math
 import os
 import resource
 import runpy
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -113,12 +112,11 @@ PROGRAMS = {
 class Side:
     """A process that has compiled the program, and calls it so many times for each line of its input."""
 
-    def __init__(self, name: str, result: Path, threads: int, *, patched: bool) -> None:
+    def __init__(self, name: str, result: Path, cache: Path, threads: int, *, patched: bool) -> None:
         command = [sys.executable, __file__, name, "--threads", str(threads), "--side", str(result)]
-        cache = {"TORCHINDUCTOR_CACHE_DIR": f"{result}_cache"}
         self.process = subprocess.Popen(
             command + ["--patched"] * patched, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            env={**os.environ, **PROGRAMS[name].environment, **cache},
+            env={**os.environ, **PROGRAMS[name].environment, "TORCHINDUCTOR_CACHE_DIR": str(cache)},
         )  # fmt: skip
         self.first = self.memory = math.nan
 
@@ -167,13 +165,20 @@ def serve(name: str, result: Path, threads: int) -> None:
             print(min(laps), flush=True)
 
 
-def pair(name: str, threads: int, seconds: float) -> tuple[Series, Side, Side]:
-    """Return what two fresh processes took in turns, and those, which have ended."""
+def pair(name: str, threads: int, seconds: float, caches: Path) -> tuple[Series, Side, Side]:
+    """Return what two fresh processes took in turns, and those, which have ended.
+
+    Args:
+        caches: a folder for what is compiled, each side by itself: inductor's keys do not know of patches.
+    """
     import torch
 
     with tempfile.TemporaryDirectory(prefix="findings_", ignore_cleanup_errors=True) as folder:
         results = [Path(folder) / side for side in "AB"]
-        a, b = (Side(name, result, threads, patched=result.name == "B") for result in results)
+        a, b = (
+            Side(name, result, caches / result.name, threads, patched=result.name == "B")
+            for result in results
+        )
         for side in (a, b):
             side.compiled()
         torch.testing.assert_close(*(torch.load(result) for result in results))
@@ -191,19 +196,15 @@ def pair(name: str, threads: int, seconds: float) -> tuple[Series, Side, Side]:
 
 def called(name: str, threads: int, pairs: int, seconds: float) -> Called:
     """Return what so many pairs of processes found, each timed for so long."""
-    found = [pair(name, threads, seconds) for _ in range(pairs)]
+    with tempfile.TemporaryDirectory(prefix="findings_", ignore_cleanup_errors=True) as caches:
+        found = [pair(name, threads, seconds, Path(caches)) for _ in range(pairs)]
     series = [each for each, _, _ in found]
-    sides = [(a, b) for _, a, b in found]
-
-    def median(value: Callable[[Side], float]) -> tuple[float, float]:
-        a, b = (statistics.median(map(value, column)) for column in zip(*sides, strict=True))
-        return a, b
-
+    _, a, b = found[0]  # whose caches were empty
     return Called(
         comparison=conclude(series),
         fastest=min(second for each in series for quad in each.quads for second in quad.samples("A")),
-        first=median(lambda side: side.first),
-        memory=median(lambda side: side.memory),
+        first=(a.first, b.first),
+        memory=(a.memory, b.memory),
     )
 
 
