@@ -73,17 +73,42 @@ class Watch:
 
 
 def _is_fork(pid: int, parents: dict[int, int], followed: Set[int]) -> bool:
-    """Whether a process is a fork of a followed one, which has the hooks, or of such a fork.
-
-    A fork has the command line of its parent, and the environment with which that was started.
-    """
+    """Whether a process is a fork of a followed one, which has the hooks, or of such a fork."""
     parent = parents.get(pid)
     while parent is not None:
-        if any(_words(pid, name) != _words(parent, name) for name in ("cmdline", "environ")):
+        if not is_fork_of(pid, parent):
             return False
         if parent in followed:
             return True
         parent = parents.get(parent)
+    return False
+
+
+def is_fork_of(pid: int, parent: int) -> bool:
+    """Whether a process is a fork of its parent, and has not become another program since.
+
+    A fork has its parent's stack at the same address, which is another one in each program that is started,
+    and the same command line and first environment, unless it has given itself a title.
+    """
+    if all(_words(pid, name) == _words(parent, name) for name in ("cmdline", "environ")):
+        return True
+    stack = _stack(pid)
+    return stack is not None and stack == _stack(parent) and _addresses_differ()
+
+
+def _stack(pid: int) -> bytes | None:
+    """Return the address at which the stack begins: `7ffd1c000000-7ffd1c021000 rw-p ... [stack]`."""
+    with suppress(OSError):
+        for line in Path(f"/proc/{pid}/maps").read_bytes().splitlines():
+            if line.endswith(b"[stack]"):
+                return line.partition(b" ")[0].partition(b"-")[2]
+    return None
+
+
+def _addresses_differ() -> bool:
+    """Whether each program that is started gets addresses of its own."""
+    with suppress(OSError):
+        return Path("/proc/sys/kernel/randomize_va_space").read_bytes().strip() != b"0"
     return False
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 
 from inductor_probe.analysis.ranks import dump_remarks
 from inductor_probe.analysis.run_remarks import why_empty
+from inductor_probe.capture.unfollowed import _stack, is_fork_of
 from inductor_probe.model.debug_dir import DebugDir
 from inductor_probe.model.decision import DECISIONS_NAME
 from inductor_probe.model.manifest import LOGS_DIR, DumpProcess, DumpRecord, Manifest
@@ -169,3 +172,24 @@ def test_it_is_not_said_that_nothing_was_compiled_where_a_process_was_not_follow
     assert said.endswith(
         "since it was started without the environment of the script; what it compiled is not known"
     )
+
+
+def test_a_fork_is_known_by_its_stack_whatever_title_it_gives_itself() -> None:
+    """It has the hooks, and must not be called a process that could not be followed."""
+    read, write = os.pipe()
+    sleeper = "import os, sys; os.read(0, 1)"
+    fork = os.fork()
+    if not fork:
+        os.close(write)
+        os.read(read, 1)
+        os._exit(0)
+    other = subprocess.Popen([sys.executable, "-c", sleeper], stdin=read)
+    try:
+        assert is_fork_of(fork, os.getpid())
+        assert not is_fork_of(other.pid, os.getpid())
+        assert _stack(fork) == _stack(os.getpid()) != _stack(other.pid)
+    finally:
+        os.close(write)
+        os.close(read)
+        os.waitpid(fork, 0)
+        other.wait()
