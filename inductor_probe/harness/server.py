@@ -61,6 +61,11 @@ LOADED_BY_CODE = {  # what inductor's wrappers import, by what stands in their t
         "torch._dynamo",
     ),
     "async_compile.triton(": ("triton", "triton.language", "torch._inductor.runtime.triton_heuristics"),
+    "torch.compile(": (  # where children compile, each would import this for itself
+        "torch._dynamo.convert_frame",
+        "torch._inductor.compile_fx",
+        "torch.utils.flop_counter",
+    ),
     "MultiKernelCall": ("torch._inductor.codegen.multi_kernel",),
 }
 FAILED = 1

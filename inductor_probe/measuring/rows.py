@@ -24,8 +24,8 @@ from inductor_probe.model.timing import Series
 
 JOBS = "inductor_probe.measuring.child.jobs"
 _OLDEST = (3, 10)
-_GENERATED = "async_compile.cpp_pybinding("
-"""What generated code for a CPU has in it: the server imports before the first fork what that needs."""
+_GENERATED = "torch.compile(f) async_compile.cpp_pybinding("
+"""What a script and generated code for a CPU have in them: the server imports what that needs, once."""
 
 Progress = Callable[[str], None]
 
