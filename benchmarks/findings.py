@@ -21,6 +21,7 @@ rather than how far.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import os
 import shutil
@@ -50,6 +51,8 @@ SWEEP_FILE = "sweep.jsonl"
 """What became of each case, a line each: a sweep that was stopped goes on from there."""
 CASE_FILE, ROWS_FILE = "case.txt", "rows.json"
 TREE = "torch_compile_debug"
+OF_NETWORK = 8
+"""How many times the budget a network has: a call of ResNet-50 takes as long as a thousand of an operator."""
 CAPABILITY = "avx512"
 """For which vectors code is compiled where ATEN_CPU_CAPABILITY says nothing else."""
 
@@ -218,6 +221,8 @@ def measure(out: Path, settings: BenchSettings, patches: list[str], *, again: bo
 def measured(place: Path, settings: BenchSettings) -> Iterator[dict[str, Any]]:
     """Yield what became of each graph of a case whose code differs: `probe whatif --runs A B`."""
     case = (place / CASE_FILE).read_text(encoding="utf-8")
+    if case.startswith(GROUPS["networks"]):
+        settings = dataclasses.replace(settings, budget=OF_NETWORK * settings.budget)
     label = case.removeprefix("findings_networks::").removeprefix("check_").replace("::", ", ")
     try:
         a, b = (ip.open_run(run) for side in "AB" for run in (place / side / TREE).glob("run_*"))
