@@ -304,7 +304,10 @@ def _values(
         return [f"high={high}", *form] if form and high is not None else [], note
     if fact is not None and fact.minimum is not None and fact.maximum is not None:
         resizable = high is not None and not high.lstrip("-").isdigit()
-        low, high = str(fact.minimum), high if resizable else str(fact.maximum)
+        if fact.minimum == fact.maximum and example.recorded and max(example.recorded) > 1:
+            low, high, note = _unlike(example, int(fact.minimum), bound, low, high)
+        else:
+            low, high = str(fact.minimum), high if resizable else str(fact.maximum)
     elif low is None and high is None and not form and fact is not None and fact.mean is not None:
         return spread(example.name, fact), note
     elif low is None and high is None and example.dtype.startswith(("uint", "int")):
@@ -318,6 +321,31 @@ def _values(
         low, high = map(str, guess)
     limits = [] if low is None and high is None else both_ends(low, high, example.dtype)
     return [*limits, *form], note
+
+
+def _unlike(
+    example: _Input, value: int, bound: InputBound | None, low: str | None, high: str | None
+) -> tuple[str, str, str]:
+    """Return between which values to draw where all were equal, and a note where that has to stay so.
+
+    With equal elements a flip gives what it gets: no wrong place would be seen. What may be an index stays
+    inside the bounds that its operator asks for, and is as it was if they are not known. Other numbers are
+    drawn from their type if it has 8 bits; wider ones, which may be masks or counts, from the value and a
+    neighbour, so that nothing overflows that did not.
+    """
+    if low is not None and high is not None:
+        return low, high, ""
+    asked = bound is not None and (bound.lost or bound.form != "any")
+    if asked or low is not None or high is not None:
+        was = (
+            f"{example.name}: all its elements were {value} in the dump, and they may be indices, so they are"
+        )
+        return str(value), str(value), f"{was} here: a result at a wrong place may not be seen."
+    if example.dtype in _FULL_RANGE:
+        least, most = _FULL_RANGE[example.dtype]
+    else:
+        least, most = (0, 1) if value in (0, 1) else (value, value + 1)
+    return str(least), str(most), ""
 
 
 def spread(name: str, fact: InputFact) -> list[str]:

@@ -88,6 +88,35 @@ def test_integers_of_which_nothing_is_known_are_small_and_that_is_said(bounds: A
     assert "arg2_1: the dump does not record its range" in source
 
 
+@pytest.mark.parametrize(
+    ("dtype", "value", "bounds", "limits"),
+    [
+        ("uint8", 0, (), "low=0, high=255"),  # an image: torch.zeros(1, 3, 64, 64, dtype=torch.uint8)
+        ("int64", 1, (), "low=0, high=1"),  # a mask
+        ("int64", 7, (), "low=7, high=8"),
+        ("int64", 0, (InputBound("arg2_1", 0, 9, "aten.embedding"),), "low=0, high=9"),
+        ("int64", 3, (InputBound("arg2_1", lost=True),), "low=3, high=3"),
+        ("int64", 3, (InputBound("arg2_1", 1),), "low=3, high=3"),
+    ],
+)
+def test_a_flip_of_equal_elements_is_not_taken_for_any_other_program(
+    dtype: str, value: int, bounds: tuple[InputBound, ...], limits: str
+) -> None:
+    graph = folder(f"{PROGRAMS}/scatters")
+    tail = cut(
+        (graph / "output_code.py").read_text().replace("dtype=torch.int64", f"dtype=torch.{dtype}")
+    ).tail
+    facts = (
+        InputFact("arg0_1", "tensor", None, (10, 8), (8, 1), 0, "float32", "cpu"),
+        InputFact("arg1_1", "tensor", None, (4, 8), (8, 1), 0, "float32", "cpu"),
+        InputFact("arg2_1", "tensor", None, (4,), (1,), 0, dtype, "cpu", value, value),
+    )
+    source, notes = make_inputs_source(tail, None, facts, bounds)
+    assert f"{limits})" in source
+    said = f"arg2_1: all its elements were {value} in the dump"
+    assert (said in source + str(notes)) == (limits == "low=3, high=3")
+
+
 def test_what_was_recorded_wins_over_what_is_concluded() -> None:
     facts = (
         InputFact("arg0_1", "tensor", None, (10, 8), (8, 1), 0, "float32", "cpu"),
