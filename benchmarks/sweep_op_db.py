@@ -10,11 +10,7 @@ symbols) and one with another type, such as `add-int64`. A second start goes on 
 from __future__ import annotations
 
 import functools
-import importlib.util
 import itertools
-import sys
-import types
-import unittest
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -26,17 +22,13 @@ _SAMPLES = 12  # the database has dozens for some operators: the first ones are 
 
 @functools.cache
 def operators() -> dict[str, Any]:
-    """Import the database; it asks for a test library that plain installations of torch lack."""
-    if importlib.util.find_spec("expecttest") is None:
-        stand_in = types.ModuleType("expecttest")
-        stand_in.TestCase = unittest.TestCase  # type: ignore[attr-defined]  # a module made by hand
-        sys.modules["expecttest"] = stand_in
-    from torch.testing._internal import common_methods_invocations as database
+    """Return the operators of the database by name, those of higher order among them."""
+    from inductor_probe.op_checks import samples  # noqa: PLC0415 - it imports torch, as what follows does
+
+    database = samples.operators()
     from torch.testing._internal.hop_db import hop_db  # cond, while_loop, flex_attention and the like
 
-    # Random operators set and restore the generator's state around themselves, which dynamo does not trace.
-    database.wrapper_set_seed = lambda function, *args, **kwargs: function(*args, **kwargs)
-    return {operator.formatted_name: operator for operator in [*database.op_db, *hop_db]}
+    return {**database, **{operator.formatted_name: operator for operator in hop_db}}
 
 
 def names(device: str) -> list[str]:

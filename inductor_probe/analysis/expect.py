@@ -167,12 +167,12 @@ class GraphExpectations:
         (name,) = expectation.subjects
         resolve(self._graph, name, ("buffer",))
         rows = layouts(self._graph, name)
-        found = rows[0].memory_format if rows else "unknown"
-        if found == "unknown":
+        memory_format = rows[0].memory_format if rows else "unknown"
+        if memory_format == "unknown":
             return self._is(expectation, None, "no-layout", (("buffer", name),))
         strides = tuple(map(str, (rows[0].layout.stride or ()) if rows[0].layout else ()))
-        numbers: _Numbers = (("buffer", name), ("format", found), ("strides", strides))
-        holds = found == expectation.value
+        numbers: _Numbers = (("buffer", name), ("format", memory_format), ("strides", strides))
+        holds = memory_format == expectation.value
         causes = () if holds else self._why((name,), "layout")
         return self._is(expectation, holds, "layout", numbers, causes=causes)
 
@@ -200,17 +200,17 @@ class GraphExpectations:
     def _of_kernels(self, expectation: Expectation) -> Checked:
         """Compare what the text of kernels says: the reduction hint, or the width of indices."""
         is_hint = expectation.kind == "reduction-hint"
-        said = {}
+        values = {}
         for row in self._rows(expectation.subjects):
             if isinstance(row.details, TritonFacts):
                 value = row.details.reduction_hint if is_hint else row.details.index_width
                 if value is not None:
-                    said[row.name] = value
-        if not said:
+                    values[row.name] = value
+        if not values:
             return self._is(expectation, None, "no-triton-kernel")
-        others = {name: value for name, value in said.items() if value != expectation.value}
-        shown = others or said
-        numbers: _Numbers = (("names", (*shown,)), ("found", tuple(dict.fromkeys(shown.values()))))
+        others = {name: value for name, value in values.items() if value != expectation.value}
+        named = others or values
+        numbers: _Numbers = (("names", (*named,)), ("found", tuple(dict.fromkeys(named.values()))))
         kind: DecisionKind = "reduction" if is_hint else "index-width"
         causes = self._why(expectation.subjects, kind) if others else ()
         return self._is(expectation, not others, "of-kernels", numbers, causes=causes)

@@ -69,7 +69,7 @@ def call_traffic(
     written = [
         size_bytes(layout)
         for layout in (*outputs.values(), *map(index.layouts.get, mutated))
-        # The items of the first are buffers of their own, and what the second stands for is no memory.
+        # The items of the first are buffers of their own, and the second has no memory.
         if layout is None or layout.kind not in ("MultiOutputLayout", "NoneLayout")
     ]
     return _total(read), _total(written) if written else None

@@ -46,7 +46,7 @@ def check_op(
 ) -> OpCheck:
     """Run PyTorch's samples of operators eager and compiled, and compare values, dtypes, sizes and strides.
 
-    Each sample is compiled in a process of its own kind, in which nothing was compiled before it. Values are
+    Dynamo forgets what it compiled before each sample, and inductor finds no graph in its caches. Values are
     right if they are as near to a float64 run as the dtype's tolerance asks, or twice as far as eager's.
 
     Args:
@@ -82,5 +82,5 @@ def check_op(
         budget=budget,
         out=Path(out),
     )
-    found = check_operators(plan, progress)
-    return OpCheck(**{name: getattr(found, name) for name in OpChecks.__dataclass_fields__})
+    checks = check_operators(plan, progress)
+    return OpCheck(**{name: getattr(checks, name) for name in OpChecks.__dataclass_fields__})

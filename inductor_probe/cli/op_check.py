@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 
@@ -84,6 +83,6 @@ def check_op(
 
         checked = ip.check_op(
             *patterns, decomp=decomp, dtypes=dtypes, modes=modes, forms=forms, samples=samples, device=device,
-            jobs=jobs or os.cpu_count() or 1, budget=budget, out=out, progress=progress,
+            jobs=jobs, budget=budget, out=out, progress=progress,
         )  # fmt: skip
     return give(checked, output_format, ok=not checked.failures)

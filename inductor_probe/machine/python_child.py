@@ -16,7 +16,7 @@ from inductor_probe.errors import RunFailedError
 _SOURCE_CHILD = Path(__file__).with_name("source_child.py")
 _TIMEOUT_S = 600
 """The first answer on a machine compiles a program for each kind of vector that it may have: some 20 s."""
-_WRITE_FILES = ("TORCH_TRACE", "TORCH_COMPILE_DEBUG")
+WRITE_FILES = ("TORCH_TRACE", "TORCH_COMPILE_DEBUG")
 """Variables that would have the child write where the user's own runs write."""
 _HINTS = (
     ("No module named 'torch'", "run probe with a Python that has torch; `probe doctor` says more"),
@@ -67,7 +67,7 @@ def ask_torch(
             ended = subprocess.run(
                 python_command(child, *arguments),
                 cwd=folder,
-                env={name: value for name, value in variables.items() if name not in _WRITE_FILES},
+                env={name: value for name, value in variables.items() if name not in WRITE_FILES},
                 capture_output=True,
                 text=True,
                 errors="replace",

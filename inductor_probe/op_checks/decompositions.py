@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from inductor_probe.errors import ProbeError, near_names
+from inductor_probe.op_checks.graphs import OpRecorder
 
 _HIDING = ("CompositeImplicitAutograd", "Autograd", "AutogradCPU", "AutogradCUDA")
 
@@ -108,21 +108,8 @@ def overloads_named(name: str) -> list[Any]:
     if isinstance(found, torch._ops.OpOverload):
         return [found]
     if isinstance(found, torch._ops.OpOverloadPacket):
-        return [getattr(found, overload) for overload in found.overloads()]
+        return _overloads(found)
     raise ProbeError(f"{name} is not an operator", "write it as aten.flip.default")
-
-
-class _Called(TorchDispatchMode):  # type: ignore[misc]  # torch does not export its type
-    """Sees which operators are called."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.seen: list[Any] = []
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func not in self.seen:
-            self.seen.append(func)
-        return func(*args, **(kwargs or {}))
 
 
 def meant_by(function: Callable[..., Any], run: Callable[[], object]) -> list[Any]:
@@ -135,14 +122,13 @@ def meant_by(function: Callable[..., Any], run: Callable[[], object]) -> list[An
     Raises:
         ProbeError: it fits none, or those of several operators.
     """
-    called = _Called()
-    with called, torch.no_grad():
+    with OpRecorder() as recorder, torch.no_grad():
         run()
-    packets = dict.fromkeys(overload.overloadpacket for overload in called.seen)
+    packets = dict.fromkeys(overloads_named(call.op)[0].overloadpacket for call in recorder.calls)
     names = list(inspect.signature(function).parameters)
     fitting: dict[Any, list[Any]] = {}
     for packet in packets:
-        for overload in (getattr(packet, name) for name in packet.overloads()):
+        for overload in _overloads(packet):
             parameters = [argument.name for argument in overload._schema.arguments]
             if len(parameters) == len(names) and parameters[1:] == names[1:]:
                 fitting.setdefault(packet, []).append(overload)

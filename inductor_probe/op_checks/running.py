@@ -24,7 +24,7 @@ from typing import IO, Any, cast
 
 from inductor_probe.errors import ProbeError, RunFailedError, near_names
 from inductor_probe.files import write_whole
-from inductor_probe.machine.python_child import python_command
+from inductor_probe.machine.python_child import WRITE_FILES, ask_torch, python_command
 from inductor_probe.model.op_check import (
     FailureKind,
     Form,
@@ -102,8 +102,8 @@ def check_operators(plan: OpPlan, progress: Progress | None = None) -> OpChecks:
             fits no operator. RunFailedError: torch cannot be imported.
     """
     begin = time.monotonic()
-    database, torch = _database(plan.device)
-    cases = cases_of(plan, database)
+    listed = ask_torch(_WORKER, "list", plan.device)
+    cases = cases_of(plan, listed["operators"])
     work: SimpleQueue[OpCase] = SimpleQueue()
     for case in cases:
         work.put(case)
@@ -137,7 +137,7 @@ def check_operators(plan: OpPlan, progress: Progress | None = None) -> OpChecks:
         decomposition = OpDecomposition(plan.decomposition, names, calls)
     failures = _written(_grouped(seen.failures for seen in done), plan)
     return OpChecks(
-        torch=torch,
+        torch=listed["torch"],
         device=plan.device,
         rows=tuple(seen.row for seen in done if seen.samples + seen.refused + seen.left),
         failures=tuple(failures),
@@ -146,36 +146,13 @@ def check_operators(plan: OpPlan, progress: Progress | None = None) -> OpChecks:
     )
 
 
-def _database(device: str) -> tuple[list[dict[str, Any]], str]:
-    """Ask torch for the operators of its database."""
-    ended = subprocess.run(
-        python_command(_WORKER),
-        input=json.dumps({"device": device, "list": True}) + "\n",
-        env=_environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if ended.returncode or not ended.stdout.startswith("{"):
-        why = (ended.stderr.strip().splitlines() or [f"status {ended.returncode}"])[-1]
-        raise RunFailedError(
-            f"cannot read PyTorch's database of operators: {why}", "`probe doctor` says more"
-        )
-    answer = json.loads(ended.stdout)
-    return answer["operators"], answer["torch"]
-
-
 def _environment() -> dict[str, str]:
     """Return the environment of a worker: it writes no dumps, finds this package, and compiles each sample.
 
     A graph that comes from inductor's cache was traced before, perhaps with another decomposition. C++
     kernels may come from one: they are kept by their text.
     """
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if name not in ("TORCH_TRACE", "TORCH_COMPILE_DEBUG")
-    }
+    kept = {name: value for name, value in os.environ.items() if name not in WRITE_FILES}
     package = str(Path(__file__).parents[2])
     kept |= dict.fromkeys(("TORCHINDUCTOR_FX_GRAPH_CACHE", "TORCHINDUCTOR_AUTOGRAD_CACHE"), "0")
     return {**kept, "PYTHONPATH": os.pathsep.join(filter(None, [package, kept.get("PYTHONPATH")]))}

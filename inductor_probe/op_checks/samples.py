@@ -64,17 +64,6 @@ class Sample:
         """Return the sample with other tensors."""
         return Sample(*pytree.tree_map_only(torch.Tensor, change, (self.args, self.kwargs)))
 
-    def copied(self, *, grad: bool) -> Sample:
-        """Return the sample on memory of its own with the same strides, with gradients to come or without."""
-
-        def copy(tensor: torch.Tensor) -> torch.Tensor:
-            new = torch.empty_strided(
-                tensor.size(), tensor.stride(), dtype=tensor.dtype, device=tensor.device
-            ).copy_(tensor.detach())
-            return new.requires_grad_(grad and tensor.requires_grad)
-
-        return self.mapped(copy)
-
     def shown(self) -> str:
         """Return its arguments as one would write them, tensors by dtype, size and, if need be, stride."""
         words = [_shown(arg) for arg in self.args]
@@ -166,10 +155,8 @@ def _tensor_source(tensor: torch.Tensor) -> str | None:
 def place_of(operator: Any) -> str | None:
     """Return the expression that is the operator's function: `torch.flip`; None where there is none."""
     function = operator.op
-    if isinstance(function, torch._ops.OpOverload):
+    if isinstance(function, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
         return f"torch.ops.{function}"
-    if isinstance(function, torch._ops.OpOverloadPacket):
-        return f"torch.ops.{str(function).replace('.', '.')}"
     name = getattr(function, "__name__", "")
     for place in _PLACES:
         module: Any = functools.reduce(getattr, place.split(".")[1:], torch)

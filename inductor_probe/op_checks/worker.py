@@ -1,8 +1,9 @@
 """A process that runs samples of operators, eager and compiled, and compares: see `running`.
 
-Command line: none. The first line on standard input is a JSON object: `device`, and `decomposition`, which is
-null or has `place` and `operators`; each further line is a case. Every answer is a JSON object in a line on
-the standard output of the start of the process; what operators print goes to stderr.
+Command line: none, or `list DEVICE`, which prints the operators of the database and ends. The first line on
+standard input is a JSON object: `device`, and `decomposition`, which is null or has `place` and `operators`;
+each further line is a case. Every answer is a JSON object in a line on the standard output of the start of
+the process; what operators print goes to stderr.
 
 A case has `operator`, `dtype`, `mode`, `form`, `way`, `skip` (samples from which to begin), `most` and `end`
 (of samples; seconds of `time.monotonic`). Answers to it: `{"sample": 3}` before each sample, so that who
@@ -27,11 +28,12 @@ import torch
 
 from inductor_probe.errors import ProbeError
 from inductor_probe.harness.checks import Slack, differences, is_float, slack_of
+from inductor_probe.harness.inputs import clone
+from inductor_probe.harness.judge import PRISTINE
 from inductor_probe.op_checks.decompositions import Decomposition, load, meant_by, overloads_named
 from inductor_probe.op_checks.samples import DTYPES, Sample, operators, samples
 from inductor_probe.op_checks.script import program
 
-_AS_FAR = 2.0  # as in harness.judge
 _MESSAGE = 300
 _FIRST_LINES = 3
 
@@ -127,7 +129,8 @@ class _Run:
 
     def __call__(self) -> tuple[list[Any], list[torch.Tensor | None]]:
         """Return the leaves of the result, and the gradients of the tensors that need one."""
-        sample = self._sample.copied(grad=self._grad)
+        args, kwargs = clone((self._sample.args, self._sample.kwargs))
+        sample = Sample(args, kwargs)
         torch.manual_seed(0)
         with torch.set_grad_enabled(self._grad):
             result = torch.utils._pytree.tree_leaves(self._function(*sample.args, **sample.kwargs))
@@ -240,7 +243,7 @@ def _compare_values(kind: str, name: str, eager: torch.Tensor, compiled: torch.T
     if not eager.numel() or eager.layout != torch.strided or eager.is_quantized:
         return
     exact = wide if is_float(eager) else eager
-    slack = slack_of(eager, exact, _AS_FAR) if is_float(eager) else Slack()
+    slack = slack_of(eager, exact, PRISTINE) if is_float(eager) else Slack()
     bad, error = differences(compiled, exact, slack)
     if not bad.any():
         return
@@ -316,12 +319,12 @@ def main() -> None:
     def answer(**values: Any) -> None:
         answers.write(json.dumps(values) + "\n")
 
+    if sys.argv[1:2] == ["list"]:
+        answer(operators=listed(sys.argv[2]), torch=str(torch.__version__))
+        return
     first = json.loads(sys.stdin.readline())
     device = first["device"]
     try:
-        if first.get("list"):
-            answer(operators=listed(device), torch=str(torch.__version__))
-            return
         torch.set_num_threads(1)
         asked = first["decomposition"]
         decomposition = _decomposition(asked, first["first"], device) if asked else None

@@ -584,9 +584,8 @@ PROGRAMS = {
     ),
     "slower_when_timed": Program(
         code="slower-when-timed", function=two_readers, inputs=timed_as(1.0, 1.0, 3.0)(on_gpu(square)),
-        about=OP01, device="cuda", settings={"benchmark_fusion": True},
-        operands={"first_ms": 1.0, "second_ms": 1.0, "fused_ms": 3.0},
-        flip={"benchmark_fusion": False}, turned=BY_COMMON,
+        about=OP01, device="cuda", settings={"benchmark_fusion": True}, flip={"benchmark_fusion": False},
+        operands={"first_ms": 1.0, "second_ms": 1.0, "fused_ms": 3.0}, turned=BY_COMMON,
     ),
     "other": Program(
         code="other", function=listed_and_more, inputs=on_gpu(two_squares), about=OP02, device="cuda",
