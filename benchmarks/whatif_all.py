@@ -118,8 +118,9 @@ def timed(out: Path, script: Path, case: str, *, budget: float, turns: Path | No
 def tried(run: ip.Run, budget: float, *, timed: bool = True, turns: Path | None = None) -> ip.Trials:
     """Try all candidates of a run."""
     settings = BenchSettings(turns=turns)
+    candidates = ip.candidates_of(run, threads=settings.threads)
     return trying.try_candidates(
-        run, ip.candidates_of(run), as_it_is(run), ip.Run, settings, budget=budget, timed=timed
+        run, candidates, as_it_is(run), ip.Run, settings, budget=budget, timed=timed
     )
 
 

@@ -293,12 +293,13 @@ class Graph(GraphOnDisk, Session):
         from inductor_probe.api.candidates import try_candidates
         from inductor_probe.model.bench import BenchSettings
 
+        settings = settings or BenchSettings()
         return try_candidates(
             self.run,
-            candidates_of([self.compiled]),
+            candidates_of([self.compiled], settings.threads),
             as_it_is(self.run),
             Run,
-            settings or BenchSettings(),
+            settings,
             budget=budget,
             only=self,
             timed=timed,

@@ -368,12 +368,15 @@ def export_cpp(
     return graph.export_cpp(name, file, sizes=sizes, cxxflags=cxxflags)
 
 
-def candidates_of(target: Run | Graph) -> tuple[Candidate, ...]:
-    """Return each change that `probe why` offers for a decision of a run or graph, the cheapest first."""
+def candidates_of(target: Run | Graph, *, threads: int | None = None) -> tuple[Candidate, ...]:
+    """Return each change that `probe why` offers for a decision of a run or graph, the cheapest first.
+
+    `threads` is with how many they will be timed: with one, what divides loops among threads is left out.
+    """
     from inductor_probe.analysis.causes.candidates import candidates_of
 
     graphs = target.graphs if isinstance(target, Run) else (target,)
-    return candidates_of(graph.compiled for graph in graphs)
+    return candidates_of([graph.compiled for graph in graphs], threads)
 
 
 def verdict(target: Target = None, *, margin: float | None = None) -> Bench:

@@ -37,6 +37,7 @@ from inductor_probe.errors import ExitCode, NotFoundError, ProbeError, StoppedEr
 from inductor_probe.model.bench import BenchSettings
 from inductor_probe.model.flip import Flip, at_once
 from inductor_probe.model.whatif import Candidate, Trial
+from inductor_probe.report.units import counted
 from inductor_probe.report.words.runs import how_it_ended
 
 _ONE, _ALL = "10s", "5m"
@@ -135,7 +136,13 @@ def whatif(
         return _one(a, b, given[0], settings, details=details, trust=trust, output_format=output_format)
     candidates = list(given)
     if try_all:
-        candidates += [one for one in ip.candidates_of(a) if one not in candidates]
+        offered = ip.candidates_of(a, threads=timed_threads)
+        candidates += [one for one in offered if one not in candidates]
+        if left_out := len(ip.candidates_of(a)) - len(offered):
+            say(
+                f"{counted(left_out, 'candidate')} that would change how many threads a loop has: left out, as all "
+                "is timed with one thread (--timed-threads 2 tries them)"
+            )
     if not candidates:
         say("there is nothing to try: probe why offers no setting for what was decided")
         return ExitCode.OK

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from inductor_probe.analysis.causes.candidates import candidates_of
 from inductor_probe.analysis.flips import flips_of, resolved
 from inductor_probe.analysis.graph import index_of
 from inductor_probe.analysis.links import links
@@ -97,6 +98,12 @@ def test_what_torch_chooses_by_cost_has_a_flip(text: str) -> None:
 @pytest.mark.parametrize("one", NOT_BY_COST, ids=lambda one: f"{one.kind}-{one.cause}")
 def test_what_torch_must_do_has_none(one: Decision) -> None:
     assert flips_of(graph_with(one)) == ()
+
+
+def test_threads_are_no_candidate_where_one_thread_is_timed() -> None:
+    graph = graph_with(BY_COST["threads op0=1"], replace(BY_COST["scalar op0"], number=2))
+    names = {threads: [str(one) for one in candidates_of([graph], threads)] for threads in (None, 1, 2)}
+    assert names == {1: ["scalar op0"], 2: ["scalar op0", "threads op0=1"], None: names[2]}
 
 
 def test_a_name_is_kept_with_the_value_that_it_has_in_this_dump() -> None:

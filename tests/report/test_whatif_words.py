@@ -7,14 +7,15 @@ from pathlib import Path
 import pytest
 
 from inductor_probe.model.bench import Comparison, Verdict
-from inductor_probe.model.diff import DiffSide, GraphDiff
+from inductor_probe.model.decision import Decision, DecisionKind, TorchFrame
+from inductor_probe.model.diff import DecisionChange, DiffSide, GraphDiff
 from inductor_probe.model.flip import Flip
 from inductor_probe.model.timing import Variant
 from inductor_probe.model.whatif import Candidate, GraphWhatIf, Rank, Trial
 from inductor_probe.report.pages.whatif import trials_page
 from inductor_probe.report.terminal import to_text
 from inductor_probe.report.words.whatif import gain_words, quotable, trials_sentence
-from tests.report.test_bench import result
+from tests.report.test_bench import comparison, result
 
 
 @pytest.mark.parametrize(
@@ -52,6 +53,17 @@ def test_a_call_that_is_wrong_is_never_a_gain(wrong: str, says: str) -> None:
     side = DiffSide("g", Path("g"), None, None, (), ())
     graph = GraphWhatIf(GraphDiff(side, side), result(variants=variants))
     assert quotable(graph, candidate) == says
+
+
+@pytest.mark.parametrize(("kind", "says"), [("threads", ", both timed with one thread"), ("vectorisation", "")])
+def test_a_decision_about_threads_says_that_one_thread_was_timed(kind: DecisionKind, says: str) -> None:
+    compared = result(comparison(0.940, 0.946, "FASTER", names=("Compiled call", "call_v3")))
+    place = TorchFrame("torch/_inductor/codegen/cpp.py", "CppKernel.decide_parallel_depth", 1)
+    one = Decision(1, kind, "node", (("op0",),), "one-thread", "turned", (), place)
+    side = DiffSide("g", Path("g"), None, None, (), ())
+    graph = GraphWhatIf(GraphDiff(side, side), compared, asked=(DecisionChange(None, one),))
+    line = "one thread for op0: 5.7 % faster (5.4 to 6.0 % less time), same result"
+    assert quotable(graph, Candidate(flips=(Flip("threads", ("op0",), "1"),))) == line + says
 
 
 def test_all_candidates_in_one_line() -> None:

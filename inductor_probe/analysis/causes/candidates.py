@@ -19,18 +19,25 @@ _SLOW = ("autotune", "tuning", "benchmark", "multi_kernel")
 _SHORT = "inductor"
 
 
-def candidates_of(graphs: Iterable[CompiledGraph]) -> tuple[Candidate, ...]:
+def candidates_of(graphs: Iterable[CompiledGraph], threads: int | None = None) -> tuple[Candidate, ...]:
     """Return each setting that `probe why` offers for a decision of one of the graphs, then each flip.
 
     A setting that is offered for many subjects is one candidate: it holds for all of them. Flips come in the
     order of the ledger: missed optimisations first, by what is at stake. Settings with which inductor times
     code are last of all.
+
+    Args:
+        threads: with how many they are to be timed, where that is known. With one, what divides loops among
+            threads is left out: a parallel region costs a little there and can gain nothing, so that one thread
+            instead of several is a gain that says nothing of a program with several.
     """
     settings: dict[tuple[str, str], None] = {}
     flips: dict[Flip, None] = {}
     graphs = tuple(graphs)
     for graph in graphs:
         for cause in graph_causes(graph).causes:
+            if threads == 1 and cause.decision and cause.decision.kind == "threads":
+                continue
             settings.update(dict.fromkeys(pair for change in cause.changes if (pair := _pair(change))))
             if cause.decision is None:
                 continue

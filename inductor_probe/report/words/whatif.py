@@ -80,7 +80,8 @@ def quotable(graph: GraphWhatIf, candidate: Candidate | None) -> str:
     comparison = whole_call(graph.result)
     if comparison is None:
         return f"{subject}: same result; the whole call was not timed"
-    return f"{subject}: {gain_words(comparison, graph.result.margin)}{_of_kernel(graph.result)}, same result"
+    gain = gain_words(comparison, graph.result.margin)
+    return f"{subject}: {gain}{_of_kernel(graph.result)}, same result{_of_threads(graph)}"
 
 
 def why_not(graph: GraphWhatIf) -> str:
@@ -179,6 +180,12 @@ def _of_kernel(result: BenchResult) -> str:
     if len(pairs) == 1 and pairs[0].verdict in ("FASTER", "SLOWER"):
         return f"; the kernel alone {gain_words(pairs[0], result.margin)}"
     return ""
+
+
+def _of_threads(graph: GraphWhatIf) -> str:
+    """Return with how many threads both ran, where the decision is about threads and there was one."""
+    turned = any(change.decision.kind == "threads" for change in graph.asked)
+    return ", both timed with one thread" if turned and graph.result and graph.result.threads == 1 else ""
 
 
 RANK_WORDS: Mapping[Rank, str] = {
