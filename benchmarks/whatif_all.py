@@ -119,9 +119,7 @@ def tried(run: ip.Run, budget: float, *, timed: bool = True, turns: Path | None 
     """Try all candidates of a run."""
     settings = BenchSettings(turns=turns)
     candidates = ip.candidates_of(run, threads=settings.threads)
-    return trying.try_candidates(
-        run, candidates, as_it_is(run), ip.Run, settings, budget=budget, timed=timed
-    )
+    return trying.try_candidates(run, candidates, as_it_is(run), ip.Run, settings, budget=budget, timed=timed)
 
 
 def each(work: Callable[[Path, str], str], chosen: Iterable[tuple[Path, str]], jobs: int) -> None:

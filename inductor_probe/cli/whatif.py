@@ -140,8 +140,8 @@ def whatif(
         candidates += [one for one in offered if one not in candidates]
         if left_out := len(ip.candidates_of(a)) - len(offered):
             say(
-                f"{counted(left_out, 'candidate')} that would change how many threads a loop has: left out, as all "
-                "is timed with one thread (--timed-threads 2 tries them)"
+                f"{counted(left_out, 'candidate')} that would change how many threads a loop has: left out, "
+                "as all is timed with one thread (--timed-threads 2 tries them)"
             )
     if not candidates:
         say("there is nothing to try: probe why offers no setting for what was decided")

@@ -55,7 +55,9 @@ def test_a_call_that_is_wrong_is_never_a_gain(wrong: str, says: str) -> None:
     assert quotable(graph, candidate) == says
 
 
-@pytest.mark.parametrize(("kind", "says"), [("threads", ", both timed with one thread"), ("vectorisation", "")])
+@pytest.mark.parametrize(
+    ("kind", "says"), [("threads", ", both timed with one thread"), ("vectorisation", "")]
+)
 def test_a_decision_about_threads_says_that_one_thread_was_timed(kind: DecisionKind, says: str) -> None:
     compared = result(comparison(0.940, 0.946, "FASTER", names=("Compiled call", "call_v3")))
     place = TorchFrame("torch/_inductor/codegen/cpp.py", "CppKernel.decide_parallel_depth", 1)

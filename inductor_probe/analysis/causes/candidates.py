@@ -28,8 +28,8 @@ def candidates_of(graphs: Iterable[CompiledGraph], threads: int | None = None) -
 
     Args:
         threads: with how many they are to be timed, where that is known. With one, what divides loops among
-            threads is left out: a parallel region costs a little there and can gain nothing, so that one thread
-            instead of several is a gain that says nothing of a program with several.
+            threads is left out: a parallel region costs a little there and can gain nothing, so that one
+            thread instead of several is a gain that says nothing of a program with several.
     """
     settings: dict[tuple[str, str], None] = {}
     flips: dict[Flip, None] = {}
