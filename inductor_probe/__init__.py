@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from inductor_probe.api.op_check import OpCheck, check_op
     from inductor_probe.api.perf import (
         Compare,
+        NotSavedError,
         PerfTable,
         ResultRows,
         compare,
@@ -77,12 +78,13 @@ __version__ = "0.1.0"
 __all__ = [
     "Bench", "BenchSettings", "Candidate", "Causes", "Check", "Compare", "ConfigSweeps", "CppProgram",
     "Diff", "Expectations", "FusionRows", "Graph", "Health", "KernelRows", "LayoutRows", "NodeRows",
-    "NotFoundError", "OpCheck", "OpRecorder", "Page", "Pages", "PerfTable", "ProbeError", "ResultRows",
-    "RewriteRows", "Run", "RunList", "Trials", "Tunings", "WhatIf", "WrittenBenchFile", "bench_kernel",
-    "candidates_of", "check", "check_op", "compare", "compile_graph", "debug", "diff", "doctor", "dump",
-    "expect", "export_cpp", "fusion", "kernels", "layouts", "nodes", "open_graph", "open_kernel",
-    "open_results", "open_run", "perf", "plan_removal", "recording", "remove_run", "results", "rewrite",
-    "rewrites", "runs", "show", "sweep_configs", "trace_op", "tunings", "verdict", "whatif", "why",
+    "NotFoundError", "NotSavedError", "OpCheck", "OpRecorder", "Page", "Pages", "PerfTable", "ProbeError",
+    "ResultRows", "RewriteRows", "Run", "RunList", "Trials", "Tunings", "WhatIf", "WrittenBenchFile",
+    "bench_kernel", "candidates_of", "check", "check_op", "compare", "compile_graph", "debug", "diff",
+    "doctor", "dump", "expect", "export_cpp", "fusion", "kernels", "layouts", "nodes", "open_graph",
+    "open_kernel", "open_results", "open_run", "perf", "plan_removal", "recording", "remove_run", "results",
+    "rewrite", "rewrites", "runs", "show", "sweep_configs", "trace_op", "tunings", "verdict", "whatif",
+    "why",
 ]  # fmt: skip
 
 _MODULES = {
@@ -93,7 +95,7 @@ _MODULES = {
     "api.expect": "Expectations",
     "api.notebook": "recording",
     "api.op_check": "OpCheck check_op",
-    "api.perf": "Compare PerfTable ResultRows compare open_results perf results",
+    "api.perf": "Compare NotSavedError PerfTable ResultRows compare open_results perf results",
     "api.rows": "Causes ConfigSweeps FusionRows KernelRows LayoutRows NodeRows RewriteRows Tunings",
     "api.runs": "RunList plan_removal remove_run runs",
     "api.session": "Graph Run",

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from inductor_probe.api.rows import Rows
-from inductor_probe.errors import ProbeError
+from inductor_probe.errors import NotFoundError, ProbeError, UnreadableError
 from inductor_probe.model.output import Output
 from inductor_probe.model.perf import (
     CompareOutput,
@@ -110,6 +110,14 @@ class PerfTable(Shown):
         return text.getvalue()
 
 
+class NotSavedError(ProbeError):
+    """What was measured last could not be written; `table` has it with all rows before it."""
+
+    def __init__(self, error: ProbeError, table: PerfTable) -> None:
+        super().__init__(error.message, error.hint)
+        self.table = table
+
+
 class ResultRows(Rows[ResultEntry]):
     """Files of results, the newest first."""
 
@@ -162,7 +170,8 @@ def perf(
         begun: with the file, once its first version is there.
 
     Raises:
-        NotFoundError: no such script, case or column. ProbeError: bad arguments, a full disk.
+        NotFoundError: no such script, case or column. ProbeError: bad arguments.
+        NotSavedError: the disk is full. The rows before are in the file, and all of them in the error.
         RunFailedError: the interpreter has no torch.
     """
     from inductor_probe.measuring.session import run_plan
@@ -182,7 +191,7 @@ def perf(
 
     def begin(run: PerfRun) -> PerfRun:
         nonlocal name
-        if resume and run.other is None and (before := _unfinished(folder, run)) is not None:
+        if resume and (before := _unfinished(folder, run)) is not None:
             run = replace(run, name=before.name, started=before.started, rows=before.rows)
         else:
             run = replace(run, name=new_name(folder, run.scenario, datetime.now(timezone.utc)))
@@ -190,11 +199,17 @@ def perf(
         begun(write_run(folder, run))
         return run
 
+    def save(run: PerfRun) -> None:
+        try:
+            write_run(folder, run)
+        except ProbeError as error:
+            raise NotSavedError(error, PerfTable(run, folder / f"{run.name}.json")) from error
+
     try:
         run = run_plan(
             plan,
             begin,
-            lambda run: write_run(folder, run),
+            save,
             command=command,
             started=datetime.now(timezone.utc).isoformat(timespec="seconds"),
             python=python,
@@ -203,9 +218,8 @@ def perf(
             progress=progress or (lambda text: None),
         )
     except ProbeError:
-        path = folder / f"{name}.json"
-        if name and path.exists() and not read_run_file(path).rows:
-            path.unlink()
+        if name:
+            _remove_if_empty(folder / f"{name}.json")
         raise
     return PerfTable(run, folder / f"{run.name}.json")
 
@@ -324,34 +338,50 @@ def plan_of(
     )
 
 
+def _remove_if_empty(path: Path) -> None:
+    """Remove a file of results that has no row, or nothing at all: its name was only reserved."""
+    try:
+        empty = not read_run_file(path).rows
+    except NotFoundError:
+        return
+    except UnreadableError:
+        empty = not path.stat().st_size
+    if empty:
+        path.unlink()
+
+
 def _unfinished(folder: Path, run: PerfRun) -> PerfRun | None:
-    """Return the latest unfinished run of the same scenario; None if there is none.
+    """Return the latest unfinished run of the same scenario, with as many interpreters; None without one.
 
     Raises:
         ProbeError: it was measured otherwise.
     """
     for entry in entries(folder):
-        if entry.scenario == run.scenario and not entry.finished and not entry.problem:
-            before = read_run_file(entry.path)
-            differing = [
-                name
-                for name in _SAME_TO_RESUME
-                if getattr(before.settings, name) != getattr(run.settings, name)
-            ]
-            facts = {
-                **dict(before.machine),
-                "torch": before.interpreter.torch,
-                "commit": before.interpreter.git,
-            }
-            now = {**dict(run.machine), "torch": run.interpreter.torch, "commit": run.interpreter.git}
-            differing += [name for name, fact in facts.items() if now.get(name) != fact]
-            if differing:
-                raise ProbeError(
-                    f"{entry.path} was measured with other {', '.join(differing)}",
-                    "give the same options on the same machine, or leave --resume out",
-                )
-            return before
+        if entry.scenario != run.scenario or entry.finished or entry.problem:
+            continue
+        before = read_run_file(entry.path)
+        if (before.other is None) != (run.other is None):
+            continue
+        differing = [
+            name for name in _SAME_TO_RESUME if getattr(before.settings, name) != getattr(run.settings, name)
+        ]
+        facts_before, facts = _facts_to_resume(before), _facts_to_resume(run)
+        differing += [name for name, fact in facts_before.items() if facts.get(name) != fact]
+        if differing:
+            raise ProbeError(
+                f"{entry.path} was measured with other {', '.join(differing)}",
+                "give the same options on the same machine, or leave --resume out",
+            )
+        return before
     return None
+
+
+def _facts_to_resume(run: PerfRun) -> dict[str, str]:
+    """Return what has to be the same for rows to be in one table with others."""
+    facts = {**dict(run.machine), "torch": run.interpreter.torch, "commit": run.interpreter.git}
+    if run.other is not None:
+        facts |= {"torch (B)": run.other.torch, "commit (B)": run.other.git}
+    return facts
 
 
 def open_results(word: str, folder: Path | None = None) -> PerfTable:

@@ -132,10 +132,8 @@ def perf(
     path: Path | None = None
     second: Path | None = None
     if interleave:
-        if python or resume:
-            raise ProbeError(
-                "--interleave names both interpreters, and begins a run: leave out --python and --resume"
-            )
+        if python:
+            raise ProbeError("--interleave names both interpreters", "leave out --python")
         python, second = interleave
 
     def begun(file: Path) -> None:
@@ -164,6 +162,11 @@ def perf(
             )
     except KeyboardInterrupt:
         return _interrupted(path, output_format)
+    except ip.NotSavedError as error:
+        _give(error.table, output_format)
+        complain(error)
+        say(f"the table above has all that was measured; {relative(error.table.path)} lacks the last of it")
+        return ExitCode.FAILED
     status = _give(table, output_format)
     say(f"samples: {relative(table.path)}")
     return status

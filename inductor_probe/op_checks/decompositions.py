@@ -11,7 +11,6 @@ Two tables of torch decide what an operator becomes before inductor lowers it, a
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import inspect
 import sys
 from collections.abc import Callable, Sequence
@@ -21,6 +20,7 @@ from typing import Any
 import torch
 
 from inductor_probe.errors import ProbeError, near_names
+from inductor_probe.harness.user_file import import_file
 from inductor_probe.op_checks.graphs import OpRecorder
 
 _HIDING = ("CompositeImplicitAutograd", "Autograd", "AutogradCPU", "AutogradCUDA")
@@ -61,21 +61,13 @@ def load(place: str) -> Callable[..., Any]:
         ProbeError: there is no such module, or no such function in it.
     """
     module_name, _, name = place.rpartition(":")
+    is_file = module_name.endswith(".py")
+    if is_file and not Path(module_name).is_file():
+        raise ProbeError(f"--decomp {place}: there is no file {Path(module_name).absolute()}")
     try:
-        if module_name.endswith(".py"):
-            path = Path(module_name).absolute()
-            sys.path.insert(0, str(path.parent))
-            spec = importlib.util.spec_from_file_location(path.stem, path)
-            if spec is None or spec.loader is None or not path.is_file():
-                raise ProbeError(f"--decomp {place}: there is no file {path}")
-            module = importlib.util.module_from_spec(spec)
-            sys.modules[path.stem] = module
-            spec.loader.exec_module(module)
-        else:
+        if not is_file:
             sys.path.insert(0, str(Path.cwd()))
-            module = importlib.import_module(module_name)
-    except ProbeError:
-        raise
+        module = import_file(Path(module_name)) if is_file else importlib.import_module(module_name)
     except Exception as error:  # whatever importing a user's module raises
         raise ProbeError(
             f"--decomp {place}: importing {module_name} raises {type(error).__name__}: {error}",
@@ -98,17 +90,17 @@ def overloads_named(name: str) -> list[Any]:
     """
     parts = name.removeprefix("torch.ops.").split(".")
     try:
-        found: Any = torch.ops
+        operator: Any = torch.ops
         for part in parts:
-            found = getattr(found, part)
+            operator = getattr(operator, part)
     except AttributeError:
         names = dir(torch.ops.aten) if parts[0] == "aten" else []
         near = near_names(parts[1] if len(parts) > 1 else name, names)
         raise ProbeError(f"torch has no operator {name}", near or "write it as aten.flip.default") from None
-    if isinstance(found, torch._ops.OpOverload):
-        return [found]
-    if isinstance(found, torch._ops.OpOverloadPacket):
-        return _overloads(found)
+    if isinstance(operator, torch._ops.OpOverload):
+        return [operator]
+    if isinstance(operator, torch._ops.OpOverloadPacket):
+        return _overloads(operator)
     raise ProbeError(f"{name} is not an operator", "write it as aten.flip.default")
 
 

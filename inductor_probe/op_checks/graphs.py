@@ -147,10 +147,10 @@ class OpRecorder(TorchDispatchMode):  # type: ignore[misc]  # torch does not exp
         Raises:
             ProbeError: it was not called.
         """
-        found = [call for call in self.calls if call.op == name or call.op.rpartition(".")[0] == name]
-        if not found:
+        calls = [call for call in self.calls if call.op == name or call.op.rpartition(".")[0] == name]
+        if not calls:
             raise ProbeError(f"{name} was not called", near_names(name, [call.op for call in self.calls]))
-        return found
+        return calls
 
     def assert_memory_format(self, name: str, memory_format: str, *, of: str = "outputs") -> None:
         """Fail unless all tensors of four (five) dimensions at each call of `name` have a memory format.

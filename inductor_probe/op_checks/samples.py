@@ -78,8 +78,8 @@ def samples(operator: Any, dtype: str, form: str, *, grad: bool, device: str) ->
     """
     torch.manual_seed(0)
     for each in operator.sample_inputs(device, getattr(torch, dtype), requires_grad=grad):
-        found = each.noncontiguous() if form == "noncontiguous" else each
-        sample = Sample((found.input, *found.args), dict(found.kwargs))
+        sample_input = each.noncontiguous() if form == "noncontiguous" else each
+        sample = Sample((sample_input.input, *sample_input.args), dict(sample_input.kwargs))
         if form == "channels_last":
             before = [tensor.stride() for tensor in sample.tensors()]
             sample = sample.mapped(_channels_last)

@@ -60,9 +60,9 @@ class Worker:
             self._decomposition.install()
             self._installed = True
         grad = case["mode"].startswith("backward")
-        found = samples(operator, case["dtype"], case["form"], grad=grad, device=self._device)
+        several = samples(operator, case["dtype"], case["form"], grad=grad, device=self._device)
         number = -1
-        for number, sample in enumerate(found):
+        for number, sample in enumerate(several):
             if number < case["skip"]:
                 continue
             if number >= case["most"] or time.monotonic() > case["end"]:

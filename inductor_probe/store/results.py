@@ -180,13 +180,13 @@ def find_results(folder: Path, word: str) -> Path:
     raise NotFoundError(f"there are no results {word} in {folder}", hint)
 
 
-def remove(found: Iterable[ResultEntry]) -> None:
+def remove(rows: Iterable[ResultEntry]) -> None:
     """Delete files of results.
 
     Raises:
         ProbeError: one cannot be deleted.
     """
-    for entry in found:
+    for entry in rows:
         try:
             entry.path.unlink(missing_ok=True)
         except OSError as error:

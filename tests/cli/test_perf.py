@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -105,6 +106,70 @@ def test_a_killed_run_loses_the_row_under_way_and_is_resumed(probe: Probe, folde
     run = json.loads(path.read_text())["run"]
     assert run["rows"][:2] == before
     assert (len(run["rows"]), run["finished"]) == (3, True)
+
+
+FILLING = """\
+from pathlib import Path
+import torch
+from inductor_probe.scenario import Check, Scenario
+
+def double(x):
+    return x * 2
+
+def build(case):
+    fill = Path(case["fill"])
+    if case["fill"] and not fill.exists():  # as whatever else writes to a disk does
+        with fill.open("wb", buffering=0) as file:
+            try:
+                while True:
+                    file.write(bytes(4096))
+            except OSError:
+                pass
+    return Check(double, (torch.rand(8, 8),))
+
+scenario = Scenario(build, {"fill": ""}, {"first": {}, "filling": {"fill": "FOLDER/fill"}, "last": {}})
+"""
+ON_A_SMALL_DISK = """\
+mkdir small && mount -t tmpfs -o size=256k tmpfs small || exit 77
+"$@"; echo "status $?"
+ls -A small
+cp small/*.json before.json
+: > small/fill
+"$@" --resume; echo "status $?"
+cp small/*.json after.json
+"""
+
+
+@pytest.mark.compiles
+def test_a_full_disk_is_a_sentence_and_nothing_is_lost(tmp_path: Path) -> None:
+    """On a real file system of 256 kB, in a mount namespace of its own, that ends with the command."""
+    small = tmp_path / "small"
+    (tmp_path / "filling.py").write_text(FILLING.replace("FOLDER", str(small)))
+    probe = [sys.executable, "-m", "inductor_probe", "perf", "filling.py", "--matrix", "full", "--columns"]
+    probe += ["eager", *BRIEF, "--format", "csv", "--results", "small"]
+    unshare = ["unshare", "--mount", *(["--map-root-user"] if os.getuid() else [])]
+    command = [*unshare, "sh", "-c", ON_A_SMALL_DISK, "sh", *probe]
+    try:
+        ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        pytest.skip("no unshare (util-linux), which mounts a small disk")
+    if ran.returncode in (1, 77) and not ran.stdout:
+        pytest.skip(f"this system mounts no small disk: {ran.stderr}")
+    full, resumed, _ = ran.stdout.split("status ")
+    assert resumed.startswith("2\n"), ran.stderr
+    assert [row["case"] for row in csv.DictReader(io.StringIO(full))] == ["first", "filling"]
+    assert "cannot write small/" in ran.stderr
+    assert "No space left on device" in ran.stderr
+    assert "the table above has all that was measured" in ran.stderr
+    assert "Traceback" not in ran.stderr
+    assert ".tmp" not in resumed
+    before, after = (
+        json.loads((tmp_path / name).read_text())["run"] for name in ("before.json", "after.json")
+    )
+    assert [row["key"]["case"] for row in before["rows"]] == ["first"]
+    assert [row["key"]["case"] for row in after["rows"]] == ["first", "filling", "last"]
+    assert after["rows"][0] == before["rows"][0]
+    assert (before["finished"], after["finished"]) == (False, True)
 
 
 @pytest.mark.parametrize(

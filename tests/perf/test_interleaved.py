@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from inductor_probe.api.perf import perf
 from inductor_probe.errors import ProbeError, RunFailedError
 from inductor_probe.model.perf import PerfSettings
+from inductor_probe.store.results import read_run_file, write_run
 
 SCENARIO = Path(__file__).with_name("scenario_of_traps.py")
 
@@ -33,6 +35,32 @@ def test_columns_of_two_interpreters_are_compared_with_each_other(tmp_path: Path
     assert any(quad.guard for quad in series.quads)
     assert {quad.order for quad in series.quads} <= {"ABBA", "BAAB"}
     assert table.run.other is not None
+
+
+@pytest.mark.compiles
+def test_an_interrupted_comparison_of_two_interpreters_is_resumed(tmp_path: Path) -> None:
+    """Its rows stay; an unfinished run with one interpreter is another one, and is left alone."""
+    python = Path(sys.executable)
+    settings = PerfSettings(columns=("eager",), budget=0.05, processes=1)
+    both = {"python": python, "second": python, "settings": settings, "folder": tmp_path}
+
+    def interrupted(text: str) -> None:
+        if "wrong: " in text:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        perf(SCENARIO, cases=["plain", "wrong"], progress=interrupted, **both)  # type: ignore[arg-type]
+    (two,) = tmp_path.glob("*.json")
+    before = read_run_file(two)
+    one = write_run(tmp_path, replace(before, name="later", other=None))
+    alone = one.read_bytes()
+    assert [row.key.case for row in before.rows] == ["plain"]
+    table = perf(SCENARIO, cases=["plain", "wrong"], resume=True, **both)  # type: ignore[arg-type]
+    assert table.path == two
+    assert table.run.rows[0] == before.rows[0]
+    assert [row.key.case for row in table.run.rows] == ["plain", "wrong"]
+    assert table.run.finished
+    assert one.read_bytes() == alone
 
 
 def test_an_interpreter_without_torch_is_a_sentence(tmp_path: Path) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 import re
-import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
@@ -26,6 +24,7 @@ from inductor_probe.harness.inputs import Inputs, clone, tensors_of
 from inductor_probe.harness.jobs import JobError
 from inductor_probe.harness.reference import Float64, first_line, slack_in_float64, widen
 from inductor_probe.harness.replays import Launch, Recorder
+from inductor_probe.harness.user_file import import_file
 from inductor_probe.measuring.child.observed import Counter, Observed, Ran, observing
 from inductor_probe.scenario import Case, Check, Scenario, max_error, tensors_in, with_own_code
 
@@ -38,23 +37,15 @@ Request = Mapping[str, Any]
 
 
 def load(script: Path) -> dict[str, Any]:
-    """Run a script as a module, not as the main program, with its folder on the path; return its names.
+    """Import a script; return its names.
 
     Raises:
         JobError: it raises something.
     """
-    sys.path.insert(0, str(script.parent))
-    name = script.stem if script.stem not in sys.modules else f"{script.stem}_of_probe"
-    spec = importlib.util.spec_from_file_location(name, script)
-    if spec is None or spec.loader is None:
-        raise JobError("usage", f"{script} is not a Python file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
+        return vars(import_file(script))
     except Exception as error:  # whatever a script may raise
         raise JobError("usage", f"{first_line(error)}, as the script was loaded") from error
-    return vars(module)
 
 
 def scenario_of(request: Request) -> Scenario:
