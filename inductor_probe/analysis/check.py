@@ -9,6 +9,7 @@ from inductor_probe.analysis.completeness.files import check_files
 from inductor_probe.analysis.graph import index_of
 from inductor_probe.analysis.links import links
 from inductor_probe.analysis.run_remarks import added_code
+from inductor_probe.model.autotuning import TuningsRead
 from inductor_probe.model.check import FileCheck, GraphCheck, LogCheck
 from inductor_probe.model.debug_dir import CompiledGraph, DebugDir
 from inductor_probe.model.decision import DECISIONS_NAME
@@ -21,14 +22,21 @@ _FX_FILES = ("fx_graph_readable.py", "fx_graph_transformed.py")
 """The reader is content with one of them."""
 
 
-def check_graph(graph: CompiledGraph, texts: Mapping[str, str], unopened: Sequence[Path] = ()) -> GraphCheck:
+def check_graph(
+    graph: CompiledGraph,
+    texts: Mapping[str, str],
+    unopened: Sequence[Path] = (),
+    tunings: TuningsRead | None = None,
+) -> GraphCheck:
     """Count what was read of `graph`, and list what is missing, damaged, unknown or unlinked.
 
-    `texts` are those of its files by name, of others the lines are only counted; nothing reads `unopened`.
+    `texts` are those of its files by name, of others the lines are only counted; nothing reads `unopened`,
+    but what was autotuned (`tunings`) and decided, which is in files of their own.
     """
     linked = links(graph)
     checked = check_files(graph, texts)
-    decisions = _check_decisions(graph)
+    decisions, tuned = _check_decisions(graph), _check_tunings(tunings or TuningsRead(()))
+    read_apart = {file.kind for file in (*decisions, *tuned)}
     # Without a wrapper nothing can be linked, and what is wrong with it is reported anyhow.
     unlinked = tuple(link.node for link in linked.unlinked) if graph.code and graph.code.entry else ()
     return GraphCheck(
@@ -36,8 +44,8 @@ def check_graph(graph: CompiledGraph, texts: Mapping[str, str], unopened: Sequen
         nodes=len(index_of(graph).nodes.leaves),
         kernels=len(graph.code.kernels) if graph.code else 0,
         launches=len(graph.code.launches) if graph.code else 0,
-        files=(*checked.files, *decisions),
-        unopened=tuple(path for path in unopened if not decisions or path.name != DECISIONS_NAME),
+        files=(*checked.files, *decisions, *tuned),
+        unopened=tuple(path for path in unopened if path.name not in read_apart),
         unlinked=unlinked,
         remarks=tuple(_remarks(graph, linked)),
         problems=tuple(
@@ -48,6 +56,7 @@ def check_graph(graph: CompiledGraph, texts: Mapping[str, str], unopened: Sequen
                     *_unfinished(graph),
                     *checked.problems,
                     *(graph.decisions.problems if graph.decisions else ()),
+                    *(tunings.problems if tunings else ()),
                 ]
             )
         ),
@@ -62,6 +71,15 @@ def _check_decisions(graph: CompiledGraph) -> tuple[FileCheck, ...]:
     read = bool(recorded.torch) + len(recorded.decisions) + recorded.complete
     unread = len({problem.span.first for problem in recorded.problems if problem.span})
     return (FileCheck(DECISIONS_NAME, 1, read + unread, read=read, unread=unread),)
+
+
+def _check_tunings(tunings: TuningsRead) -> tuple[FileCheck, ...]:
+    """Count the lines of what was autotuned: one an operation, or one a choice."""
+    if tunings.path is None:
+        return ()
+    unread = len({problem.span.first for problem in tunings.problems if problem.span})
+    lines = tunings.lines
+    return (FileCheck(tunings.path.name, 1, lines, read=lines - unread, unread=unread),)
 
 
 def _remarks(graph: CompiledGraph, linked: Links) -> Iterator[Remark]:

@@ -20,6 +20,7 @@ from inductor_probe.model.output import Output
 from inductor_probe.model.span import Problem
 from inductor_probe.reader.debug_dir import read_graph, texts_of, unopened_files
 from inductor_probe.reader.logs.run_logs import read_logs
+from inductor_probe.reader.tunings import read_tunings
 from inductor_probe.report.document import Document
 from inductor_probe.report.pages.check import check_page, health_page
 from inductor_probe.report.shown import Shown
@@ -85,7 +86,8 @@ def check(*targets: str | Path) -> Check:
             problems.append(Problem(f"{run.path}: {running or sentence(remark)}"))
         for folder in run.graphs:
             graph = read_graph(folder, run.manifest)
-            graphs.append(check_graph(graph, texts_of(graph), unopened_files(graph)))
+            tunings = read_tunings(folder.path)
+            graphs.append(check_graph(graph, texts_of(graph), unopened_files(graph), tunings))
     logs = [log for run in runs if (log := check_logs(run, read_logs(run)))]
     return Check(tuple(graphs), tuple(logs), tuple(problems), tuple(empty))
 

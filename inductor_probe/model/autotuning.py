@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal, TypeAlias
 
 from inductor_probe.model.code import Pairs
@@ -76,10 +77,15 @@ class Tuning:
 
 @dataclass(frozen=True, slots=True)
 class TuningsRead:
-    """The tunings that a folder or a table holds, and what could not be read."""
+    """The tunings that a folder or a table holds, and what could not be read.
+
+    `path` is the file in the folder of a graph, of so many `lines` that are not empty; None if there is none.
+    """
 
     tunings: tuple[Tuning, ...]
     problems: tuple[Problem, ...] = ()
+    path: Path | None = None
+    lines: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

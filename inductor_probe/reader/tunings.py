@@ -57,7 +57,9 @@ def read_tunings(folder: Path) -> TuningsRead:
         except ProbeError as error:
             problems.append(Problem(str(error)))
             continue
-        return TuningsRead(tuple(read(path, text, problems)), tuple(problems))
+        tunings = tuple(read(path, text, problems))
+        lines = sum(bool(line.strip()) for line in text.split("\n"))
+        return TuningsRead(tunings, tuple(problems), path, lines)
     return TuningsRead((), tuple(problems))
 
 

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import inductor_probe as ip
 from inductor_probe.errors import UnreadableError
 from inductor_probe.model.autotuning import CHOICES_NAME, TemplateChoice, Tuning
 from inductor_probe.reader.debug_dir import read_run
 from inductor_probe.reader.logs.run_logs import read_logs
 from inductor_probe.reader.tunings import TORCHS_NAME, config_of, read_tunings, tuning_of_log
 from inductor_probe.store.choices import tunings_from_csv, tunings_to_csv
+from tests.conftest import DUMPS
 
 # Two lines of a real compile of torch 2.13 on a CPU: `mode="max-autotune"`, `freezing = True`.
 RECORDED = (
@@ -47,6 +50,18 @@ def test_what_probe_dump_wrote_is_read(tmp_path: Path) -> None:
     assert mm.choices == (
         TemplateChoice("triton_mm_1", None, "triton", (("BLOCK_M", "64"), ("num_warps", "4"))),
     )
+
+
+def test_check_counts_the_lines_of_what_was_autotuned(tmp_path: Path) -> None:
+    source = next((DUMPS / "torch-2.13.0-cpu" / "hflip_cl").glob("run_*"))
+    run = Path(shutil.copytree(source, tmp_path / source.name))
+    (folder,) = (run / "torchinductor").iterdir()
+    (folder / CHOICES_NAME).write_text(RECORDED + '{"operation": "mm", "inp')
+    (graph,) = ip.check(run).graphs
+    (file,) = [file for file in graph.files if file.kind == CHOICES_NAME]
+    assert (file.lines, file.read, file.unread) == (3, 2, 1)
+    assert graph.unopened == ()
+    assert any(problem.span and problem.span.first == 3 for problem in graph.problems)
 
 
 def test_a_folder_without_any_is_empty(tmp_path: Path) -> None:

@@ -18,6 +18,8 @@ from inductor_probe.capture.torch_places import wrap
 
 LARGEST_BYTES = 256 << 20
 _GRAPH = "_inductor_probe_graph"
+_OF_SCRIPT = "triton_kernel_wrapper"
+"""In names of the operators that launch a Triton kernel of the user's (torch/_higher_order_ops)."""
 
 
 def _is_of_device(lowered: Any) -> bool:
@@ -84,6 +86,9 @@ class Graphs:
         return tuple(_with_strides(value, stride) for value, stride in pairs)
 
     def _run(self, module: Any, name: str, values: list[Any]) -> Any:
+        if any(_OF_SCRIPT in str(node.target) for node in module.graph.nodes):
+            self._note(name, "it launches a Triton kernel of the script, and none is compiled for such a GPU")
+            return None
         try:
             results = _interpreter(module).run(*values)
         except Exception as error:  # the script goes on, with zeros
