@@ -3,7 +3,8 @@
 Codes and their numbers, in order; the subject is the run unless said otherwise:
 
 - `unfinished-compile` of a graph: none. `hazard`.
-- `cut-short`: how the script ended (`Manifest.ending`), where a signal ended or interrupted it. `hazard`.
+- `cut-short`: process (`rank1`; None for the only one of a dump), and how it ended (`Manifest.ending`),
+  where a signal ended or interrupted it. `hazard`.
 - `recompile-limit`: function, where it is if known. `missed`.
 - `graph-break`: reason, as dynamo gives it; times; where if known. `missed`.
 - `simulated-gpu`: device, target (`SimulatedGpu`). `analysis`.
@@ -17,8 +18,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from inductor_probe.discovery.dump_processes import name_of_process
 from inductor_probe.model.debug_dir import CompiledGraph, DebugDir
-from inductor_probe.model.manifest import Manifest
 from inductor_probe.model.remark import Knowledge, Number, Remark, RemarkCode, RemarkKind, Subject
 
 
@@ -30,7 +31,7 @@ def run_remarks(run: DebugDir, compiled: bool) -> tuple[Remark, ...]:
     manifest = run.manifest
     if manifest is None:
         return ()
-    ending = cut_short(manifest, run.name) if compiled else None
+    ending = cut_short(run) if compiled else None
     remarks = [ending] if ending else []
     for hit in manifest.limit_hits:
         place = ("where", hit.where or None)
@@ -56,11 +57,13 @@ def failed_recorders(run: DebugDir) -> tuple[Remark, ...]:
     )
 
 
-def cut_short(manifest: Manifest, run: str) -> Remark | None:
-    """Return which signal ended or interrupted the script, if one did."""
-    if manifest.outcome != "interrupted" and (manifest.exit_status or 0) >= 0:
+def cut_short(run: DebugDir) -> Remark | None:
+    """Return which signal ended or interrupted the process that a run is of, if one did."""
+    manifest = run.manifest
+    if manifest is None or (manifest.outcome != "interrupted" and (manifest.exit_status or 0) >= 0):
         return None
-    return _remark(run, "cut-short", "hazard", *manifest.ending)
+    process = ("process", name_of_process(run) or None)
+    return _remark(run.name, "cut-short", "hazard", process, *manifest.ending)
 
 
 def unfinished(graph: CompiledGraph) -> Iterator[Remark]:

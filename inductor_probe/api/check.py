@@ -80,7 +80,7 @@ def check(*targets: str | Path) -> Check:
         empty.extend(run.empty_graphs)
         if not run.graphs and not run.empty_graphs:
             problems.append(Problem(f"{run.path}: {sentence(why_empty(run))}"))
-        elif run.manifest and (remark := cut_short(run.manifest, run.name)):
+        elif remark := cut_short(run):
             pid = maker(run)  # a script that still runs has a manifest of one that was cut short
             running = f"process {pid}, which makes it, is still there" if pid is not None else None
             problems.append(Problem(f"{run.path}: {running or sentence(remark)}"))

@@ -149,7 +149,7 @@ def page(graph: GraphOnDisk, name: str | None, *, raw: bool = False, code: bool 
 
         run = graph.run.debug_dir
         (summary,) = summarise(run, [graph.generated]).graphs
-        if run.manifest and (remark := cut_short(run.manifest, run.name)):
+        if remark := cut_short(run):
             summary = replace(summary, remarks=(remark, *summary.remarks))
         return Page(graph_page(graph.generated, summary), graph.generated, raw=raw, code=code)
     try:

@@ -193,3 +193,48 @@ def test_a_fork_is_known_by_its_stack_whatever_title_it_gives_itself() -> None:
         os.close(read)
         os.waitpid(fork, 0)
         other.wait()
+
+
+RAISES = """
+import os, time
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+
+def work(rank):
+    dist.init_process_group("gloo", f"file://{os.getcwd()}/store", rank=rank, world_size=2)
+    torch.compile(lambda x: x - 1)(torch.ones(3))
+    dist.barrier()
+    if rank == 1:
+        raise ValueError("rank 1 has no data")
+    time.sleep(600)  # spawn ends it with SIGTERM
+
+if __name__ == "__main__":
+    mp.spawn(work, nprocs=2)
+"""
+ALONE = "import torch; torch.compile(lambda x: x + 2)(torch.ones(5))"
+
+
+def test_two_programs_in_one_folder_are_two_dumps_though_a_rank_of_one_raises(tmp_path: Path) -> None:
+    """Both at once: what one leaves is not taken for a run of the other's."""
+    for name, source in (("raises.py", RAISES), ("alone.py", ALONE)):
+        (tmp_path / name).write_text(source)
+    probe = [sys.executable, "-m", "inductor_probe", "dump"]
+    both = [
+        subprocess.Popen(
+            [*probe, name], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        for name in ("raises.py", "alone.py")
+    ]
+    (raised, _), (alone, _) = [one.communicate(timeout=300) for one in both]
+    assert [one.returncode for one in both] == [2, 0], raised + alone
+    assert "ValueError: rank 1 has no data" in raised
+    assert "! rank1 exited with status 1" in raised, raised
+    assert "! rank0 was interrupted by SIGTERM: later compiles, if any, are missing" in raised
+    assert "rank0, rank1 compiled the same graphs (1)" in raised
+    assert raised.count("\nrun: ") == 2
+    assert alone.count("\nrun: ") == 1
+    assert "rank" not in alone
+    manifests = [read_manifest(path) for path in tmp_path.glob("torch_compile_debug/run_*/probe.json")]
+    assert sorted(Path(str(one.script)).name for one in manifests) == ["alone.py", "raises.py", "raises.py"]
+    assert all(len(one.graphs) == 1 for one in manifests)

@@ -38,12 +38,12 @@ from inductor_probe.model.manifest import Manifest
 _GRAPH_FACTS = ("torch", "device", "backend")
 """What a graph itself says of where it was made; the rest of its environment are settings and variables."""
 _ORDER = {"major": 0, "minor": 1, "cosmetic": 2}
-# `probe dump` sets these: folders that are new each time, caches that are off. They explain nothing.
+# `probe dump` and torchrun set these: folders that are new each time, caches that are off.
 _OF_THE_DUMP = (
     "TORCH_COMPILE_DEBUG", "TORCH_COMPILE_DEBUG_DIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR",
     "TORCHINDUCTOR_FX_GRAPH_CACHE", "TORCHINDUCTOR_AUTOGRAD_CACHE", "TORCHINDUCTOR_FX_GRAPH_REMOTE_CACHE",
     "TORCHINDUCTOR_AUTOGRAD_REMOTE_CACHE", "TORCHINDUCTOR_FORCE_DISABLE_CACHES", "INDUCTOR_PROVENANCE",
-    "INDUCTOR_PROBE_STAGING",
+    "INDUCTOR_PROBE_STAGING", "TORCHELASTIC_ERROR_FILE", "TORCHELASTIC_RUN_ID",
 )  # fmt: skip
 # Of AOTInductor: a file name made of a digest, and trees of inputs and outputs. They explain nothing either.
 _OF_A_PACKAGE = tuple(

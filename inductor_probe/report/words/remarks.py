@@ -122,7 +122,7 @@ _RUN_WORDS: Mapping[str, _Words] = {
         "prints: added by hand, it seems, and not read; the rest is"
     ),
     "unfinished-compile": "its compile did not finish: files are missing or truncated",
-    "cut-short": "the script {ended}: later compiles, if any, are missing",
+    "cut-short": "{process} {ended}: later compiles, if any, are missing",
     "recompile-limit": "recompile limit hit by {function}[ ({where})]: from then on it ran eagerly",
     "graph-break": "graph break[ at {where}]: {reason}[ ({repeated} times)]",
     "hook-failed": "not available on torch {torch}: {module}: {error}",
@@ -343,6 +343,7 @@ def _values(remark: Remark) -> dict[str, Any]:
         values["cause"] = f": {listed(tuple(causes), MOST_SUBJECTS)}"
     elif "outcome" in values:
         values["ended"] = ended(values)
+        values["process"] = values.get("process") or "the script"
     elif remark.code == "argument-count":
         values["grid"] = values.get("grid") or None
     elif remark.code == "unaligned-pointers":
