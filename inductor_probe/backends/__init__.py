@@ -29,7 +29,8 @@ class Backend:
     Attributes:
         name: as `Kernel.backend` has it: `cpp`, `triton`.
         makers: methods of `async_compile` that define its kernels (torch/_inductor/async_compile.py).
-        module: the module of this package that reads its kernels; None when their text is only shown.
+        module: the module of this package that reads its kernels, or their parameters alone (`signatures`);
+            None when their text is only shown.
     """
 
     name: str
@@ -56,11 +57,13 @@ class Backend:
 
 CPP = Backend("cpp", ("cpp", "cpp_pybinding"), "cpp")  # `cpp`: until torch 2.2
 TRITON = Backend("triton", ("triton",), "triton")
+METAL = Backend("metal", ("metal",), "signatures")
+PALLAS = Backend("pallas", ("pallas",), "signatures")
 _ONLY_SHOWN = (
-    "halide", "metal", "cutlass", "cuda", "rocm", "xpu", "cutedsl", "pallas", "nv_universal_gemm",
-    "multi_kernel", "size_hint_multi_kernel",
+    "halide", "cutlass", "cuda", "rocm", "xpu", "cutedsl", "nv_universal_gemm", "multi_kernel",
+    "size_hint_multi_kernel",
 )  # fmt: skip
-BACKENDS = (CPP, TRITON, *(Backend(maker, (maker,)) for maker in _ONLY_SHOWN))
+BACKENDS = (CPP, TRITON, METAL, PALLAS, *(Backend(maker, (maker,)) for maker in _ONLY_SHOWN))
 
 
 def backend_of(maker: str) -> Backend | None:

@@ -13,7 +13,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from inductor_probe.backends import backend_of, role_of, source_text
+from inductor_probe.backends import METAL, backend_of, role_of, source_text
 from inductor_probe.files import unix_lines
 from inductor_probe.model.code import Allocation, Kernel, KernelArg, OutputCode
 from inductor_probe.model.ir import BufferLayout
@@ -164,6 +164,12 @@ def _kernels(tree: ast.Module, path: Path, lines: list[str], problems: list[Prob
                     kernel = _choosing(kernel, call, kernels)
                 comment = kernel_comment(lines, statement.lineno, path)
                 kernels[name] = replace(kernel, comment=comment)
+            case ast.Assign(
+                targets=[ast.Name(id=name)], value=ast.Call(func=ast.Name(id="compile_mps_shader")) as call
+            ):  # until torch 2.12: a library with one kernel, `generated_kernel`
+                span = Span(path, statement.lineno, statement.end_lineno or statement.lineno)
+                kernel = _kernel(name, METAL.name, call, span, problems)
+                kernels[name] = replace(kernel, comment=kernel_comment(lines, statement.lineno, path))
     return kernels
 
 

@@ -36,6 +36,8 @@ _PLUMBING = re.compile(
     r"|[\w\[\]]+\.(?:append|extend|wait_stream|wait_event|record_event|precompile|save_gpu_kernel)"
     r"|print|record_function"
 )
+_LAUNCHING = ("run", "generated_kernel")
+"""Methods of a Triton kernel, and of a library of Metal's."""
 # Methods of a tensor that make another one: `buf0[0] = arg0_1.clone()` before a loop.
 _COPIES = ("clone", "copy_", "unsqueeze", "contiguous")
 # Statements that hold nothing a reader asks for.
@@ -177,9 +179,10 @@ class WrapperReader:
     def _call(self, call: ast.Call, targets: tuple[str, ...], statement: ast.stmt) -> None:
         span, target = self._span(statement), dotted(call.func)
         kernel, _, method = target.rpartition(".")
-        # _generate_kernel_call_helper: `cpp_fused_flip_0(arg0_1, buf0)`, `triton_poi_0.run(arg0_1, 512)`
+        # _generate_kernel_call_helper: `cpp_fused_flip_0(arg0_1, buf0)`, `triton_poi_0.run(arg0_1, 512)`,
+        # `mps_lib_0.generated_kernel(buf0, arg0_1, threads=[512])`
         if (isinstance(call.func, ast.Name) and target in self.kernels) or (
-            kernel in self.kernels and method == "run"
+            kernel in self.kernels and method in _LAUNCHING
         ):
             args = tuple(map(_pointer, call.args))
             keywords = tuple((kw.arg, ast.unparse(kw.value)) for kw in call.keywords if kw.arg)

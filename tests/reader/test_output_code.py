@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -217,6 +218,115 @@ def call(args):
     assert kernel.source == ""
     assert [argument.role for argument in kernel.args] == ["in", "out", "size"]
     assert [launch.kernel for launch in code.launches] == ["multi_kernel_0"]
+
+
+METAL = """
+    [[max_total_threads_per_threadgroup(64)]]
+    kernel void {name}(
+        device float* out_ptr0,
+        constant half* in_ptr0,
+        constant long& ks0,
+        device c10::metal::ErrorMessages* error_buf,
+        uint2 thread_pos [[thread_position_in_grid]],
+        uint2 group_pos [[thread_position_in_threadgroup]]
+    ) {{
+        out_ptr0[thread_pos.x] = static_cast<float>(in_ptr0[ks0 * thread_pos.x]);
+    }}
+"""
+OF_METAL = {
+    "a library": (
+        f"mps_lib_0 = compile_mps_shader('''{METAL.format(name='generated_kernel')}''')",
+        "mps_lib_0.generated_kernel",
+    ),
+    "async_compile": (
+        "generated_kernel_0 = async_compile.metal('generated_kernel_0', "
+        f"'''{METAL.format(name='generated_kernel_0')}''', ['utils'])",
+        "generated_kernel_0",
+    ),
+}
+
+
+@pytest.mark.parametrize("form", OF_METAL)
+def test_a_kernel_for_metal_is_shown_with_what_it_is_passed(form: str) -> None:
+    """MetalKernel.codegen_kernel and MetalScheduling.define_kernel of torch/_inductor/codegen/mps.py."""
+    definition, called = OF_METAL[form]
+    text = f"""
+import torch
+{definition}
+def call(args):
+    arg0_1, s0 = args
+    args.clear()
+    with torch._ops.contextlib.nullcontext():
+        buf0 = empty_strided((64, ), (1, ), device='mps', dtype=torch.float32)
+        {called}(buf0, arg0_1, s0, threads=[64, 64], group_size=[1, 64], error_buf_idx=3)
+        del arg0_1
+    return (buf0, )
+"""
+    code = parse_output_code(text, Path("output_code.py"))
+    assert code.problems == ()
+    (kernel,), (launch,) = code.kernels, code.launches
+    assert (kernel.backend, launch.kernel) == ("metal", kernel.name)
+    assert [(arg.name, arg.role, arg.type) for arg in kernel.args] == [
+        ("out_ptr0", "out", "device float*"),
+        ("in_ptr0", "in", "constant half*"),
+        ("ks0", "size", "constant long&"),
+    ]
+    assert launch.args == ("buf0", "arg0_1", "s0")
+    assert dict(launch.keywords)["threads"] == "[64, 64]"
+
+
+CUDA = sorted(folder for folder in all_graph_dirs() if "cuda" in folder.parts[-5])
+PYTHON = [folder for folder in CUDA if folder.parts[-4] != "cpp_wrapper"]
+
+
+@pytest.mark.parametrize("folder", PYTHON, ids=lambda folder: "/".join(folder.parts[-5:-3]))
+def test_a_wrapper_for_xpu_is_read_as_one_for_cuda(folder: Path) -> None:
+    """XPUDeviceOpOverrides of torch/_inductor/codegen/xpu/device_op_overrides.py has other names alone."""
+    text = (folder / "output_code.py").read_text()
+    path = Path("output_code.py")
+    cuda, xpu = (
+        parse_output_code(text, path),
+        parse_output_code(re.sub(r"cuda(?!\w*\.so)", "xpu", text), path),
+    )
+    assert xpu.problems == ()
+    assert [(one.kernel, one.args) for one in xpu.launches] == [
+        (one.kernel, one.args) for one in cuda.launches
+    ]
+    assert [kernel.args for kernel in xpu.kernels] == [kernel.args for kernel in cuda.kernels]
+    assert {kernel.backend for kernel in xpu.kernels} == {"triton"}
+    devices = {one.layout.device for one in xpu.allocations if one.layout and one.layout.device}
+    assert {device.partition(":")[0] for device in devices} <= {"xpu", "cpu"}
+
+
+def test_a_kernel_for_pallas_has_the_parameters_of_its_entry() -> None:
+    """PallasKernel.codegen_kernel: a function for each element, one that calls it, and the entry."""
+    text = """
+pallas_fused_add_0 = async_compile.pallas('pallas_fused_add_0', r'''
+def pallas_fused_add_0_kernel(out_ptr0_alias, in_ptr0, out_ptr0):
+    out_ptr0[...] = in_ptr0[...] + 1
+
+def pallas_fused_add_0_jit_wrapper(out_shapes, out_dtypes, out_ptr0_alias, in_ptr0):
+    return ()
+
+def pallas_fused_add_0_main(out_ptr0_alias, in_ptr0, out_ptr0, stream=None):
+    out_ptr0.copy_(in_ptr0)
+''')
+
+def call(args):
+    arg0_1, = args
+    args.clear()
+    buf0 = empty_strided_cpu((64, ), (1, ), torch.float32)
+    pallas_fused_add_0.run(buf0, arg0_1, buf0)
+    return (buf0, )
+"""
+    code = parse_output_code(text, Path("output_code.py"))
+    assert code.problems == ()
+    assert [(arg.name, arg.role) for arg in code.kernels[0].args] == [
+        ("out_ptr0_alias", "out"),
+        ("in_ptr0", "in"),
+        ("out_ptr0", "out"),
+    ]
+    assert code.launches[0].args == ("buf0", "arg0_1", "buf0")
 
 
 @given(st.text())
