@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         perf,
         results,
     )
+    from inductor_probe.api.profile import Profiles
     from inductor_probe.api.rows import (
         Causes,
         ConfigSweeps,
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
         open_graph,
         open_kernel,
         open_run,
+        profile,
         rewrite,
         rewrites,
         show,
@@ -79,12 +81,12 @@ __all__ = [
     "Bench", "BenchSettings", "Candidate", "Causes", "Check", "Compare", "ConfigSweeps", "CppProgram",
     "Diff", "Expectations", "FusionRows", "Graph", "Health", "KernelRows", "LayoutRows", "NodeRows",
     "NotFoundError", "NotSavedError", "OpCheck", "OpRecorder", "Page", "Pages", "PerfTable", "ProbeError",
-    "ResultRows", "RewriteRows", "Run", "RunList", "Trials", "Tunings", "WhatIf", "WrittenBenchFile",
-    "bench_kernel", "candidates_of", "check", "check_op", "compare", "compile_graph", "debug", "diff",
-    "doctor", "dump", "expect", "export_cpp", "fusion", "kernels", "layouts", "nodes", "open_graph",
-    "open_kernel", "open_results", "open_run", "perf", "plan_removal", "recording", "remove_run", "results",
-    "rewrite", "rewrites", "runs", "show", "sweep_configs", "trace_op", "tunings", "verdict", "whatif",
-    "why",
+    "Profiles", "ResultRows", "RewriteRows", "Run", "RunList", "Trials", "Tunings", "WhatIf",
+    "WrittenBenchFile", "bench_kernel", "candidates_of", "check", "check_op", "compare", "compile_graph",
+    "debug", "diff", "doctor", "dump", "expect", "export_cpp", "fusion", "kernels", "layouts", "nodes",
+    "open_graph", "open_kernel", "open_results", "open_run", "perf", "plan_removal", "profile", "recording",
+    "remove_run", "results", "rewrite", "rewrites", "runs", "show", "sweep_configs", "trace_op", "tunings",
+    "verdict", "whatif", "why",
 ]  # fmt: skip
 
 _MODULES = {
@@ -96,6 +98,7 @@ _MODULES = {
     "api.notebook": "recording",
     "api.op_check": "OpCheck check_op",
     "api.perf": "Compare NotSavedError PerfTable ResultRows compare open_results perf results",
+    "api.profile": "Profiles",
     "api.rows": "Causes ConfigSweeps FusionRows KernelRows LayoutRows NodeRows RewriteRows Tunings",
     "api.runs": "RunList plan_removal remove_run runs",
     "api.session": "Graph Run",

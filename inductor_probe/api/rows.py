@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar, get_args
 
 from inductor_probe.errors import NotFoundError, near_names
+from inductor_probe.files import read_text
 from inductor_probe.model.autotuning import ConfigSweep, SweepConfigsOutput, Tuning, TuningsOutput
 from inductor_probe.model.bench import RewriteOutput, RewriteRow
 from inductor_probe.model.cause import GraphCauses, WhyOutput
@@ -404,3 +405,37 @@ def rewrite_rows(graph: GraphOnDisk) -> RewriteRows:
 
     code, path, _ = code_as_python(texts_of(graph.generated), graph.path, graph.inputs)
     return RewriteRows(applicable(code, str(path)))
+
+
+def tunings_of_graph(graph: GraphOnDisk) -> Tunings:
+    """Return what was autotuned in a graph, templates and Triton configs; empty if not recorded."""
+    from inductor_probe.analysis.links import linked_tunings
+    from inductor_probe.reader.tunings import cached_configs, logged_configs, read_tunings, tuning_of_log
+
+    if graph.run.manifest and graph.run.manifest.gpu:  # all its times are ties, and none was measured
+        return Tunings((), [])
+    recorded = read_tunings(graph.path)
+    problems = list(recorded.problems)
+    templates = linked_tunings(graph.generated, recorded.tunings)
+    if not templates:
+        linked = linked_tunings(graph.generated, map(tuning_of_log, graph.run.logs.autotunes))
+        alone = len(graph.run.graphs) == 1  # else only what is proved to be of this graph
+        templates = tuple(tuning for tuning in linked if alone or tuning.kernel)
+    kernels = graph.generated.code.kernels if graph.generated.code else ()
+    triton = {kernel.name for kernel in kernels if kernel.backend == "triton"}
+    logged = logged_configs(graph.run.path, problems) if triton else ()
+    configs = _configs_of_kernels(graph, [tuning for tuning in logged if tuning.operation in triton])
+    cached = [replace(tuning, kernel=tuning.operation) for tuning in cached_configs(kernels, problems)]
+    return Tunings((*templates, *configs, *cached), problems)
+
+
+def _configs_of_kernels(graph: GraphOnDisk, logged: list[Tuning]) -> list[Tuning]:
+    """Name the kernel of each tuning; one that another graph of the run has too is not proved."""
+    others = [other.path / "output_code.py" for other in graph.run.graphs if other.path != graph.path]
+    texts = [read_text(path) for path in others if path.exists()] if logged else []
+    return [
+        replace(tuning, generated=None)
+        if any(f"{tuning.operation} = async_compile." in text for text in texts)
+        else replace(tuning, kernel=tuning.operation)
+        for tuning in logged
+    ]

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from inductor_probe.api.candidates import Trials
     from inductor_probe.api.diff import Diff
     from inductor_probe.api.expect import Expectations
+    from inductor_probe.api.profile import Profiles
     from inductor_probe.api.rows import (
         Causes,
         ConfigSweeps,
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     )
     from inductor_probe.api.show import Drawing, Page, Pages
     from inductor_probe.api.whatif import WhatIf
-    from inductor_probe.model.autotuning import Tuning
     from inductor_probe.model.bench import BenchFile, BenchResult, BenchSettings
     from inductor_probe.model.kernels import KernelRow
     from inductor_probe.model.layouts import LayoutRow
@@ -155,6 +155,31 @@ class Session(Shown):
         from inductor_probe.model.expectation import expectations_of
 
         return expect(*self._scope(), expectations_of(expected))
+
+    def profile(
+        self,
+        settings: BenchSettings | None = None,
+        *,
+        trust: bool = False,
+        progress: Callable[[str], None] | None = None,
+    ) -> Profiles:
+        """Say where the time of a call of each graph goes: this executes the generated code, in children.
+
+        Args:
+            settings: `budget` (for each graph), `threads`, `inputs`, `sizes`, `cxxflags` and `imports` count.
+            trust: run it even if nothing shows that the dump was made on this machine.
+            progress: called with what is done next.
+
+        Raises:
+            ProbeError: the code may not run, or does not.
+        """
+        from inductor_probe.api.profile import profile_graphs
+
+        run, graphs = self._scope()
+        if not graphs:
+            raise run.empty()
+        pairs = [(graph, graph.write_bench_file) for graph in graphs if isinstance(graph, Graph)]
+        return profile_graphs(pairs, settings, trust=trust, progress=progress)
 
     def pages(self, name: str | None = None, *, raw: bool = False, code: bool = False) -> Pages:
         """Return the page about `name` in each graph that has it, about each graph without a name.
@@ -329,36 +354,9 @@ class Graph(GraphOnDisk, Session):
 
     def tunings(self) -> Tunings:
         """Return what was autotuned in the graph, templates and Triton configs; empty if not recorded."""
-        from inductor_probe.analysis.links import linked_tunings
-        from inductor_probe.api.rows import Tunings
-        from inductor_probe.reader.tunings import cached_configs, logged_configs, read_tunings, tuning_of_log
+        from inductor_probe.api.rows import tunings_of_graph
 
-        if self.run.manifest and self.run.manifest.gpu:  # all its times are ties, and none was measured
-            return Tunings((), [])
-        recorded = read_tunings(self.path)
-        problems = list(recorded.problems)
-        templates = linked_tunings(self.generated, recorded.tunings)
-        if not templates:
-            linked = linked_tunings(self.generated, map(tuning_of_log, self.run.logs.autotunes))
-            alone = len(self.run.graphs) == 1  # else only what is proved to be of this graph
-            templates = tuple(tuning for tuning in linked if alone or tuning.kernel)
-        kernels = self.generated.code.kernels if self.generated.code else ()
-        triton = {kernel.name for kernel in kernels if kernel.backend == "triton"}
-        logged = logged_configs(self.run.path, problems) if triton else ()
-        configs = self._configs_of_kernels([tuning for tuning in logged if tuning.operation in triton])
-        cached = [replace(tuning, kernel=tuning.operation) for tuning in cached_configs(kernels, problems)]
-        return Tunings((*templates, *configs, *cached), problems)
-
-    def _configs_of_kernels(self, logged: list[Tuning]) -> list[Tuning]:
-        """Name the kernel of each tuning; one that another graph of the run has too is not proved."""
-        others = [graph.path / "output_code.py" for graph in self.run.graphs if graph.path != self.path]
-        texts = [read_text(path) for path in others if path.exists()] if logged else []
-        return [
-            replace(tuning, generated=None)
-            if any(f"{tuning.operation} = async_compile." in text for text in texts)
-            else replace(tuning, kernel=tuning.operation)
-            for tuning in logged
-        ]
+        return tunings_of_graph(self)
 
     def rewrites(self) -> RewriteRows:
         """Return the rewrites that make variants, each with the kernels and buffers that it applies to."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from inductor_probe.api.bench import Bench, CppProgram, WrittenBenchFile
     from inductor_probe.api.diff import Diff
     from inductor_probe.api.expect import Expectations
+    from inductor_probe.api.profile import Profiles
     from inductor_probe.api.rows import (
         Causes,
         ConfigSweeps,
@@ -353,6 +354,17 @@ def sweep_configs(
 ) -> ConfigSweeps:
     """Time every config of the Triton kernels of the graph that `target` names; see `Graph.sweep_configs`."""
     return open_graph(target).sweep_configs(settings, text, trust=trust)
+
+
+def profile(
+    target: Target = None,
+    settings: BenchSettings | None = None,
+    *,
+    trust: bool = False,
+    progress: Callable[[str], None] | None = None,
+) -> Profiles:
+    """Say where the time of a call of a run's graphs, or of a graph, goes; see `Session.profile`."""
+    return open_target(target).profile(settings, trust=trust, progress=progress)
 
 
 def export_cpp(

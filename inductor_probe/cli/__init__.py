@@ -42,6 +42,7 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "How fast": {
         "whatif": ("whatif", "Compile another way, check both, and time them in turns."),
+        "profile": ("profile", "Where the time of a call goes: loop nests, wrapper, launches, guards."),
         "bench-kernel": ("bench", "Write, check and time a standalone bench file of a graph."),
         "rewrite": ("bench", "List the rewrites of a graph's kernels, or add them to the bench file."),
         "sweep-configs": ("bench", "Time every autotuning config of Triton kernels."),

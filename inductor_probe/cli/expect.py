@@ -82,12 +82,12 @@ def expect(
     if not expected:
         first = f" {words[0]}" if words else ""
         raise ProbeError("nothing is expected", f"for example probe expect{first} --kernels 1 --vectorised")
-    answer = _target(words, cases, knobs, env, out).expect(**expected)
+    answer = dumped_or_found(words, cases, knobs, env, out).expect(**expected)
     status = give(answer, output_format) or answer.status
     return max(status, warn(answer.problems))
 
 
-def _target(
+def dumped_or_found(
     words: tuple[str, ...],
     cases: tuple[str, ...],
     knobs: dict[str, str],

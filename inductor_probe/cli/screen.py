@@ -121,11 +121,20 @@ def write_output(path: Path, text: str, *, force: bool) -> None:
     """
     from inductor_probe.files import write_whole  # slow to import, and most verbs write no file
 
+    require_new(path, force=force)
+    write_whole(path, text)
+
+
+def require_new(path: Path, *, force: bool, option: str = "-o") -> None:
+    """Refuse a file that exists, unless --force was given: before anything takes long.
+
+    Raises:
+        ProbeError: it exists.
+    """
     if path.exists() and not force:
         raise ProbeError(
-            f"{path} exists already", "choose another name with -o, or overwrite it with --force"
+            f"{path} exists already", f"choose another name with {option}, or overwrite it with --force"
         )
-    write_whole(path, text)
 
 
 def complain(error: ProbeError) -> None:

@@ -6,7 +6,7 @@ import ctypes
 import operator
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
@@ -239,10 +239,19 @@ class Guarded:
         return run
 
 
-def measure_overheads(bench: Bench, inputs: list[Any], budget: Budget, rng: random.Random) -> dict[str, Any]:
+def measure_overheads(
+    bench: Bench,
+    inputs: list[Any],
+    budget: Budget,
+    rng: random.Random,
+    *,
+    further: Sequence[Part] = (),
+    kernels: bool = True,
+) -> dict[str, Any]:
     """Time kernels, launches, wrapper and compiled callable in turn within `budget`; return it for JSON.
 
-    Three rounds there are at least. Compiling does not count: empty kernels, and guards.
+    Three rounds there are at least. Compiling does not count: empty kernels, and guards. `further` parts take
+    turns with the others, and keep what they measure. Without `kernels` those are not timed alone.
 
     Its keys are `device`, `allocations` (by the wrapper, a call), `parts` (see `Part`, in the order they
     run), `flops` (pairs of operator and count, in the order of the graph; null without a reference) and
@@ -252,7 +261,7 @@ def measure_overheads(bench: Bench, inputs: list[Any], budget: Budget, rng: rand
     entry = bench.namespace["call"]
     gpu = next((tensor for tensor in tensors_of(inputs) if tensor.is_cuda), None)
     with torch.no_grad():
-        steps = steps_of(bench, inputs, remarks)
+        steps = steps_of(bench, inputs, remarks) if kernels else []
         with budget.paused():
             clock = gpu_clock(str(gpu.device), False) if gpu is not None else None
             empties = empty_kernels(steps, remarks) if gpu is None else {}
@@ -279,7 +288,7 @@ def measure_overheads(bench: Bench, inputs: list[Any], budget: Budget, rng: rand
         # All of them once a round, in random order, so that differences are taken within a round.
         number = 0
         while number < FEWEST_ROUNDS or budget.left > 0:
-            for part in rng.sample(parts, len(parts)):
+            for part in rng.sample(turns := [*parts, *further], len(turns)):
                 part.tries = TRIES if budget.left > 0 else 1
                 if clock and part.kind != "guards":
                     part.on_cuda(number, clock)

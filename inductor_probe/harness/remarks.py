@@ -68,6 +68,7 @@ SENTENCES = {  # by the type of the subject, a sentence for each code
         "guards-not-timed": "guards are not timed: {error}",
         "guards-recompiled": "guards are not timed: dynamo compiled {times} times during the measurement",
         "flops-not-counted": "flops are not counted: {error}",
+        "too-many-nests": "the times of loop nests are not known: a call runs more than {most} of them",
         "overheads-left-out": "where the time of a call goes is not measured: that takes 60 calls "
         "of {call_s:.2g} s",
         "no-reference": "{reason}",

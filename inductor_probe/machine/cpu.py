@@ -71,6 +71,11 @@ def vector_bits(cpuinfo: Path = _CPUINFO) -> int | None:
     return 256 if {"avx2", "fma"} <= features else 128
 
 
+def has_invariant_tsc(cpuinfo: Path = _CPUINFO) -> bool:
+    """Return whether the processor's time stamp counter runs at one rate, whatever its clock and sleep."""
+    return {"constant_tsc", "nonstop_tsc"} <= set((_cpuinfo("flags", cpuinfo) or "").split())
+
+
 def cache_sizes(root: Path = Path("/")) -> dict[int, int]:
     """Return the bytes of the first processor's largest cache of each level; empty where not known."""
     sizes: dict[int, int] = {}

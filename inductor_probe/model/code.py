@@ -191,6 +191,11 @@ class CppFacts:
         return tuple(dict.fromkeys("x".join(map(str, nest.tile)) for nest in self.nests if nest.tile))
 
     @property
+    def data_nests(self) -> tuple[LoopNest, ...]:
+        """The nests over data, in order: not those over the threads."""
+        return tuple(nest for nest in self.nests if nest.kind != "threads")
+
+    @property
     def decided_nests(self) -> tuple[LoopNest, ...]:
         """The nests about whose vectors torch decided, in order."""
         return tuple(nest for nest in self.nests if nest.kind in DECIDED_NESTS)

@@ -30,7 +30,7 @@ HarnessCode: TypeAlias = Literal[
     "output-count", "output-value", "output-size", "output-form", "own-wrapper", "own-wrapper-needed",
     "call-varies",
     "variant-not-compiled", "variant-crashes", "pair-not-timed", "no-budget-left",
-    "overheads-left-out",
+    "overheads-left-out", "too-many-nests",
 ]  # fmt: skip
 """Written by bench files: `harness/remarks.py` has the sentence of each."""
 

@@ -18,7 +18,7 @@ from inductor_probe.analysis.operators import operator
 from inductor_probe.backends import backend_called
 from inductor_probe.errors import NotFoundError, near_names
 from inductor_probe.model.cause import Cause
-from inductor_probe.model.code import DECIDED_NESTS, CppFacts, Kernel
+from inductor_probe.model.code import DECIDED_NESTS, CppFacts, Kernel, LoopNest
 from inductor_probe.model.cpp_program import portable_flags
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.decision import Decision
@@ -63,6 +63,21 @@ def annotate(
         message = f"{name} is a library function: {graph.name} has no text of it"
         raise NotFoundError(message, near_names(kernel, generated))
     return _Annotator(graph, generated[name], sentence).text(line_directives)
+
+
+@dataclass(frozen=True, slots=True)
+class NestOrigin:
+    """A loop nest of a C++ kernel: nodes that its lines compute for, lines of the user's, and FX nodes."""
+
+    nest: LoopNest
+    nodes: tuple[str, ...]
+    sources: tuple[SourceLine, ...]
+    fx: tuple[str, ...]
+
+
+def nest_origins(graph: CompiledGraph, kernel: str) -> tuple[NestOrigin, ...]:
+    """Return what each loop nest over data of a C++ kernel computes for, in the order of its text."""
+    return tuple(_Annotator(graph, index_of(graph).kernels[kernel], None).nests())
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +205,30 @@ class _Annotator:
                 yield f"  {line}{f' in {line.function}' if line.function else ''}: {line.code}"
         yield from self._remarks(None)
 
+    def nests(self) -> Iterator[NestOrigin]:
+        """Yield each loop nest over data with what it computes for."""
+        origins = {line: launches[0] for line, launches in self._origins().items()}
+        for nest in self._nests():
+            nodes = self._nodes_in(nest, origins)
+            sources = dict.fromkeys(source for node in nodes for source in self._sources(node))
+            fx = dict.fromkeys(name for node in nodes if node in self._links for name in self._links[node].fx)
+            yield NestOrigin(nest, nodes, tuple(sources), tuple(fx))
+
+    def _nests(self) -> tuple[LoopNest, ...]:
+        details = self._kernel.details
+        return details.data_nests if isinstance(details, CppFacts) else ()
+
+    @property
+    def _moved(self) -> int:
+        """Lines of the kernel's facts are counted with the empty ones that it starts with."""
+        return len(self._kernel.source) - len(self._kernel.source.lstrip("\n"))
+
+    def _nodes_in(self, nest: LoopNest, origins: dict[int, LineOrigin]) -> tuple[str, ...]:
+        """Return the nodes that the lines of a loop nest compute for."""
+        inside = (origins.get(row - self._moved) for row in range(nest.line, nest.last + 1))
+        names = (name for origin in inside if origin for name in (*origin.nodes, *origin.shared))
+        return tuple(dict.fromkeys(names))
+
     def _remarks(self, nest: int | None) -> Iterator[str]:
         """Yield what was decided about a loop nest (from 1), or what is about none that is known."""
         for cause in self._causes:
@@ -248,22 +287,14 @@ class _Annotator:
 
         Below its first line stands what was decided about it.
         """
-        details = self._kernel.details
-        nests = details.nests if isinstance(details, CppFacts) else ()
-        nests = tuple(nest for nest in nests if nest.kind != "threads")
-        # Lines of the kernel's facts are counted with the empty ones that it starts with.
-        moved = len(self._kernel.source) - len(self._kernel.source.lstrip("\n"))
+        nests = self._nests()
         headings: dict[int, list[str]] = {}
         decided = 0
         for number, nest in enumerate(nests, 1):
-            line = nest.line - moved
+            line = nest.line - self._moved
             while line > 1 and self._lines[line - 2].lstrip().startswith("#pragma"):
                 line -= 1
-            inside = (origins.get(row) for row in range(nest.line - moved, nest.last - moved + 1))
-            names = dict.fromkeys(
-                name for origin in inside if origin for name in (*origin.nodes, *origin.shared)
-            )
-            nodes = ", ".join(names) or "the node is not known"
+            nodes = ", ".join(self._nodes_in(nest, origins)) or "the node is not known"
             headings[line] = [f"loop nest {number} of {len(nests)}, {nest.kind}: {nodes}"]
             if nest.kind in DECIDED_NESTS:  # a tail has no decision of its own
                 decided += 1

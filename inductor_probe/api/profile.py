@@ -1,0 +1,138 @@
+"""Where the time of calls goes: graphs are profiled, and what was measured is joined with what they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from inductor_probe.model.profile import NestTime, Profile, ProfileOutput, ProfilePart
+from inductor_probe.report.document import Document
+from inductor_probe.report.pages.profile import profile_page
+from inductor_probe.report.shown import Shown
+
+if TYPE_CHECKING:
+    from inductor_probe.api.on_disk import GraphOnDisk
+    from inductor_probe.model.bench import BenchFile, BenchSettings
+    from inductor_probe.model.timing import FlopCount
+
+BUDGET_S = 3.0
+
+
+@dataclass(frozen=True, repr=False)
+class Profiles(Shown):
+    """Where the time of a call of each graph goes. With `details` all loop nests and lines are shown."""
+
+    profiles: tuple[Profile, ...]
+    details: bool = False
+
+    def with_details(self, details: bool = True) -> Profiles:
+        """Return the same with what else is left out: each loop nest, and the lines of the wrapper."""
+        return replace(self, details=details)
+
+    @property
+    def chrome(self) -> str:
+        """One call of each graph as a trace for chrome://tracing and Perfetto."""
+        from inductor_probe.report.chrome import chrome_trace
+
+        return chrome_trace(self.profiles)
+
+    @property
+    def output(self) -> ProfileOutput:
+        """What `--json` prints, as a record."""
+        return ProfileOutput(profiles=self.profiles)
+
+    @property
+    def document(self) -> Document:
+        """The parts of a call of each graph, in a table."""
+        for profile in self.profiles:
+            yield from profile_page(profile, details=self.details, titled=len(self.profiles) > 1)
+
+
+def profile_graphs(
+    graphs: Iterable[tuple[GraphOnDisk, Callable[[], BenchFile]]],
+    settings: BenchSettings | None = None,
+    *,
+    trust: bool = False,
+    progress: Callable[[str], None] | None = None,
+) -> Profiles:
+    """Profile graphs one after the other: this executes their code, in child processes.
+
+    Args:
+        graphs: each with what writes its bench file.
+        settings: `budget` (for each graph), `threads`, `inputs`, `sizes`, `cxxflags` and `imports` count.
+        trust: run code that is not known to be made here.
+        progress: called with what is done next.
+
+    Raises:
+        ProbeError: a graph's code may not run, or does not.
+    """
+    return Profiles(tuple(_profile(graph, write, settings, trust, progress) for graph, write in graphs))
+
+
+def _profile(
+    graph: GraphOnDisk,
+    write: Callable[[], BenchFile],
+    settings: BenchSettings | None,
+    trust: bool,
+    progress: Callable[[str], None] | None,
+) -> Profile:
+    from inductor_probe.api.trust import require_trust, source_to_run
+    from inductor_probe.bench.profile import profile_bench_file
+    from inductor_probe.bench_file.clocked import clocked_file
+    from inductor_probe.files import read_text
+    from inductor_probe.machine.cpu import cpu_state, hazards
+    from inductor_probe.model.bench import BenchSettings
+
+    settings = settings or BenchSettings(budget=BUDGET_S)
+    require_trust(graph, trust=trust, imports=settings.imports, rewriting=True)
+    file = write()
+    source = source_to_run(graph, settings, trust=trust)
+    code = graph.path / "output_code.py"
+    generated = (code, read_text(code)) if code.exists() else None
+    kernels = graph.generated.code.kernels if graph.generated.code else ()
+    sources = {kernel.name: kernel.source for kernel in kernels if kernel.backend == "cpp"}
+    spoils = tuple(hazards(sources, cpu_state(), settings.threads))
+    clocked = clocked_file(file.path, source, generated)
+    profile, flops = profile_bench_file(clocked, settings, progress)
+    profile = replace(profile, remarks=(*spoils, *profile.remarks))
+    return joined(graph, profile, flops, dict(settings.sizes))
+
+
+def joined(
+    graph: GraphOnDisk, profile: Profile, flops: Sequence[FlopCount] | None, sizes: dict[str, int]
+) -> Profile:
+    """Say of kernels and loop nests which nodes and lines of the user's they are, and what they do."""
+    from inductor_probe.analysis.annotation.annotate import NestOrigin, nest_origins
+    from inductor_probe.analysis.kernels import kernel_rows
+    from inductor_probe.analysis.work import flops_by_node, kernel_work, node_traffic
+
+    generated = graph.generated
+    rows = kernel_rows(generated)
+    works = {work.name: work for work in kernel_work(generated, rows, flops, sizes)}
+    by_name = {row.name: row for row in rows}
+    counts = flops_by_node(generated.fx, flops) if generated.fx is not None and flops is not None else {}
+    origins: dict[str, tuple[NestOrigin, ...]] = {
+        name: nest_origins(generated, name) for name in dict.fromkeys(nest.kernel for nest in profile.nests)
+    }
+
+    def part(part: ProfilePart) -> ProfilePart:
+        row, work = by_name.get(part.name), works.get(part.name)
+        if row is None or part.kind not in ("kernel", "library"):
+            return part
+        moved, flops = (work.moved, work.flops) if work else (None, None)
+        return replace(part, moved=moved, flops=flops, nodes=row.nodes, sources=row.sources)
+
+    def nest(nest: NestTime) -> NestTime:
+        if nest.number is None:
+            return nest
+        origin = origins[nest.kernel][nest.number - 1]
+        return replace(
+            nest,
+            nodes=origin.nodes,
+            sources=origin.sources,
+            moved=node_traffic(generated, origin.nodes),
+            flops=sum(counts[name] for name in origin.fx if name in counts) or None,
+        )
+
+    return replace(profile, parts=tuple(map(part, profile.parts)), nests=tuple(map(nest, profile.nests)))

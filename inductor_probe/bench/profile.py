@@ -1,0 +1,358 @@
+"""A profile of a graph: its bench file with clocks in it is run, and what that says becomes rows."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from inductor_probe.bench.client import Event, JobFailedError, Server
+from inductor_probe.bench.overheads import CALL, Rounds, overheads_of
+from inductor_probe.machine.toolchain import flags_environment
+from inductor_probe.model.bench import BenchSettings
+from inductor_probe.model.code import LoopNest
+from inductor_probe.model.codec import from_json
+from inductor_probe.model.profile import (
+    ClockName,
+    KernelClock,
+    LineTime,
+    NestTime,
+    PartKind,
+    Profile,
+    ProfilePart,
+    TimelineSpan,
+)
+from inductor_probe.model.remark import Remark
+from inductor_probe.model.span import Span
+from inductor_probe.model.timing import FlopCount
+from inductor_probe.store.samples import overhead_samples
+
+Progress: TypeAlias = Callable[[str], None]
+_JOB = "inductor_probe.harness.profile:profile"
+_EMPTY_NOTES = 2
+_KERNEL = re.compile(r"(?m)^\w+ = async_compile\.\w+\(")
+_REST: tuple[Literal["allocation", "check", "free", "other"], ...] = ("allocation", "check", "free", "other")
+_DEVICE_PARTS: Mapping[str, PartKind] = {"kernel": "kernel", "library": "library", "call": "call"}
+
+
+@dataclass(frozen=True)
+class ClockedFile:
+    """A bench file whose C++ kernels have copies that read a clock.
+
+    Attributes:
+        path: of the bench file. source: its text with the copies.
+        wrapper: names of the definitions that the wrapper consists of.
+        clock: what the copies read. copies: of kernels, in the order of their numbers.
+        nests: of each C++ kernel, those that are timed. problems: why a kernel has no copy.
+        span_of: finds lines of `source` in the file that is shown.
+    """
+
+    path: Path
+    source: str
+    wrapper: tuple[str, ...]
+    clock: ClockName
+    copies: Mapping[str, str]
+    nests: Mapping[str, tuple[LoopNest, ...]]
+    problems: Mapping[str, str]
+    span_of: Callable[[int, int], Span]
+
+
+def profile_bench_file(
+    file: ClockedFile, settings: BenchSettings, progress: Progress | None = None
+) -> tuple[Profile, tuple[FlopCount, ...] | None]:
+    """Profile a graph by its bench file: this executes the code in it, in a child process.
+
+    Args:
+        settings: `budget`, `threads`, `inputs`, `sizes`, `cxxflags` and `imports` count.
+        progress: called with what is done next.
+
+    Returns:
+        the profile, and the operations that each operator of the graph counts, None if nothing was counted.
+
+    Raises:
+        NotFoundError: no such inputs or sizes. RunFailedError: it cannot be loaded, or its process ended.
+    """
+    progress = progress or (lambda text: None)
+    results: list[Event] = []
+
+    def hear(event: Event) -> None:
+        if event["event"] == "profile":
+            results.append(event)
+        elif event["event"] == "phase":
+            progress(" ".join([event["phase"], *event["names"]]))
+        elif event["event"] == "compiling":
+            progress(f"compiling {event['name']}")
+
+    imports = [str(Path(name).resolve()) if name.endswith(".py") else name for name in settings.imports]
+    options = {
+        "budget": settings.budget,
+        "threads": settings.threads,
+        "inputs": settings.inputs,
+        "sizes": list(settings.sizes),
+        "cold": False,
+    }
+    request = {
+        "job": _JOB,
+        "options": options,
+        "compiled": True,
+        "wrapper": list(file.wrapper),
+        "clocked": [[name, copy] for name, copy in file.copies.items()],
+    }
+    with tempfile.TemporaryDirectory(prefix="profile-") as folder:
+        environment = flags_environment(settings.cxxflags, Path(folder))
+        with Server(file.path, file.source, imports=imports, environment=environment) as server:
+            progress("importing torch and inductor")
+            try:
+                server.start()
+                if kernels := len(_KERNEL.findall(file.source)):
+                    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+                    server.job({"job": "compile", "children": min(kernels, cores)}, hear)
+                server.job(request, hear)
+            except JobFailedError as error:
+                raise error.error(file.path) from error
+    conclusion = _Conclusion(file, settings.threads, results[0])
+    return conclusion.profile(), conclusion.samples.flops
+
+
+class _Conclusion:
+    """What follows from what one process measured.
+
+    All times are medians over the rounds that `Rounds` counts. Subtracted is what clocks take: a mark above
+    each line of the wrapper; and in kernels `note` for each loop nest, `inside` of it between its two reads,
+    and once a launch `steady`, for a read of `steady_clock`.
+    """
+
+    def __init__(self, file: ClockedFile, threads: int, result: Event) -> None:
+        self.file, self.result, self.threads = file, result, threads
+        self.samples = overhead_samples(result["overheads"])
+        self.overheads = overheads_of([self.samples])
+        self.clocked: list[Event] = result["clocked"]
+        self.lines: list[Event] = result["lines"]
+        self._rounds = Rounds([self.samples])
+        self._names = {number: name for name, number in result["numbers"].items()}
+        self._mark = self._time([call["mark"] for call in self.clocked])[0]
+        launches = [launch for call in self.clocked for launch in call["launches"]]
+        self._inside, self._note, self._steady = (
+            float(np.median([launch[key] for launch in launches])) if launches else 0.0
+            for key in ("inside", "note", "steady")
+        )
+        host = self.overheads.row("call")
+        self._call = (host.seconds, host.uncertainty) if host else (0.0, 0.0)
+        guards = self.overheads.row("guards")
+        self._whole = self._call[0] + (max(guards.seconds, 0.0) if guards else 0.0)
+        self._line_seconds = self._series_of_lines(self.clocked)
+        self._kernels: dict[str, np.ndarray] = {}
+        self._nests: dict[tuple[str, int], np.ndarray] = {}
+        self._threads_of: dict[tuple[str, int], tuple[int, float]] = {}
+        self._launch_counts: Counter[str] = Counter()
+        self._sum_launches()
+
+    def profile(self) -> Profile:
+        """Return all rows."""
+        measured = [*self.result["remarks"], *self.result["measured"]]
+        return Profile(
+            graph=self.file.path.parent.name,
+            torch=self.result["torch"],
+            device=self.samples.device,
+            threads=self.threads,
+            clock=self.file.clock,
+            call=self._call[0],
+            traced=self._time([call["call"] for call in self.clocked])[0],
+            mark=self._mark,
+            rounds=len(self.clocked),
+            parts=tuple(self._parts()),
+            nests=tuple(self._nest_rows()),
+            lines=tuple(self._line_rows()),
+            clocks=tuple(self._clock_rows()),
+            timeline=tuple(self._timeline()),
+            remarks=(*(from_json(Remark, remark) for remark in measured), *self.overheads.remarks),
+        )
+
+    def _time(self, numbers: Sequence[float] | np.ndarray) -> tuple[float, float]:
+        """Return seconds, and by how much they may be off, of one number a round."""
+        series = np.array(numbers)
+        time = self._rounds.time(lambda process: series)
+        return time.seconds, time.uncertainty
+
+    def _series_of_lines(self, calls: Sequence[Event]) -> list[np.ndarray]:
+        seconds = np.zeros((len(self.lines), len(calls)))
+        for place, call in enumerate(calls):
+            for number, line_s, count in call["lines"]:
+                seconds[number, place] = line_s - count * self._mark
+        return list(seconds)
+
+    def _sum_launches(self) -> None:
+        """Add up what kernels and their loop nests took in each call."""
+        for place, call in enumerate(self.clocked):
+            for launch in call["launches"]:
+                name, nests = self._names[launch["kernel"]], launch["nests"]
+                notes = (len(nests) + _EMPTY_NOTES) * self._note + self._steady
+                series = self._kernels.setdefault(name, np.zeros(len(self.clocked)))
+                series[place] += launch["seconds"] - notes
+                self._launch_counts[name] += not place
+                for number, wall, most, mean, threads in nests:
+                    series = self._nests.setdefault((name, number), np.zeros(len(self.clocked)))
+                    series[place] += max(wall - self._inside, 0.0)
+                    self._threads_of[name, number] = (threads, mean / most if most else 1.0)
+
+    def _parts(self) -> Iterator[ProfilePart]:
+        """Yield the GPU's parts, then the host's: kernels first, then launches, then the other lines."""
+        cuda = self.samples.device != "cpu"
+        for row in self.overheads.rows if cuda else ():
+            if row.side == "device":
+                kind: PartKind = "gap" if row.kind == "rest" else _DEVICE_PARTS[row.kind]
+                name = "gap" if row.kind == "rest" else row.name
+                times = row.seconds, row.uncertainty, row.share
+                yield ProfilePart(kind, name, "device", *times, row.launches)
+        host = [*self._launched(cuda), *self._rest_of_wrapper()]
+        gap = self._call[0] - sum(part.seconds for part in host)
+        yield from host
+        yield self._part("gap", "gap", (gap, self._call[1]))
+        yield self._part("call", CALL, self._call)
+        if guards := self.overheads.row("guards"):
+            yield self._part("guards", "guards", (guards.seconds, guards.uncertainty))
+            yield self._part("compiled", "compiled", (self._whole, self._call[1]))
+
+    def _part(self, kind: PartKind, name: str, time: tuple[float, float], count: int = 0) -> ProfilePart:
+        return ProfilePart(kind, name, "host", *time, time[0] / self._whole if self._whole else 0.0, count)
+
+    def _launched(self, cuda: bool) -> Iterator[ProfilePart]:
+        """Yield kernels and library calls of the wrapper, and what launching takes besides."""
+        targets: dict[tuple[str, str], list[int]] = {}
+        for number, line in enumerate(self.lines):
+            if line["kind"] in ("launch", "library"):
+                targets.setdefault((line["kind"], line["target"]), []).append(number)
+        launching, launches = np.zeros(len(self.clocked)), 0
+        for (kind, target), numbers in targets.items():
+            count = sum(map(self._count, numbers))
+            seconds = np.sum([self._line_seconds[number] for number in numbers], axis=0)
+            if kind == "library" and count:
+                yield self._part("library", target, self._time(seconds), count)
+            elif cuda:
+                launching, launches = launching + seconds, launches + count
+            elif target in self._kernels:
+                # Behind the mark the launch reads `steady_clock`, and it is noted when the kernel has ended.
+                reading = count * (self._steady + self._note)
+                notes = self._clock_reads(target) * self._note + count * self._steady
+                launching = launching + seconds - self._kernels[target] - reading - notes
+                launches += count
+                yield self._part("kernel", target, self._time(self._kernels[target]), count)
+            elif count:
+                yield self._part("kernel", target, self._time(seconds), count)
+        if launches:
+            yield self._part("launches", "launches", self._time(launching), launches)
+
+    def _rest_of_wrapper(self) -> Iterator[ProfilePart]:
+        for kind in _REST:
+            numbers = [number for number, line in enumerate(self.lines) if line["kind"] == kind]
+            count = sum(map(self._count, numbers))
+            series = np.zeros(len(self.clocked))
+            if kind == "other":  # calling the wrapper
+                series = np.array([call["entry"] for call in self.clocked])
+            series = np.sum([series, *(self._line_seconds[number] for number in numbers)], axis=0)
+            if count:
+                yield self._part(kind, kind, self._time(series), count)
+
+    def _count(self, number: int) -> int:
+        """Return how often a line runs in a call."""
+        return next((int(count) for line, _, count in self.clocked[0]["lines"] if line == number), 0)
+
+    def _clock_reads(self, kernel: str) -> int:
+        """Return how many notes all launches of a kernel make in a call, but for those of the launches."""
+        launches = (launch for launch in self.clocked[0]["launches"])
+        mine = [launch for launch in launches if self._names[launch["kernel"]] == kernel]
+        return sum(len(launch["nests"]) + _EMPTY_NOTES for launch in mine)
+
+    def _nest_rows(self) -> Iterator[NestTime]:
+        for kernel, whole in self._kernels.items():
+            outside = whole.copy()
+            for number, nest in enumerate(self.file.nests[kernel], 1):
+                if (kernel, number) not in self._nests:
+                    continue
+                series = self._nests[kernel, number]
+                outside -= series
+                threads, busy = self._threads_of[kernel, number]
+                yield self._nest(kernel, number, nest, series, threads, busy)
+            yield self._nest(kernel, None, None, outside)
+
+    def _nest(  # noqa: PLR0917 - a row
+        self,
+        kernel: str,
+        number: int | None,
+        nest: LoopNest | None,
+        series: np.ndarray,
+        threads: int = 1,
+        busy: float = 1.0,
+    ) -> NestTime:
+        seconds, off = self._time(series)
+        loops = tuple(f"{loop.variable} {loop.trips}" for loop in nest.order) if nest else ()
+        return NestTime(
+            kernel=kernel,
+            number=number,
+            kind=nest.kind if nest else None,
+            line=nest.line if nest else 0,
+            last=nest.last if nest else 0,
+            loops=loops,
+            seconds=seconds,
+            uncertainty=off,
+            share=seconds / self._whole if self._whole else 0.0,
+            threads=threads,
+            busy=busy,
+            launches=self._launch_counts[kernel],
+        )
+
+    def _line_rows(self) -> Iterator[LineTime]:
+        text = self.file.source.split("\n")
+        for number, line in enumerate(self.lines):
+            if count := self._count(number):
+                series = self._line_seconds[number]
+                if line["kind"] == "launch" and line["target"] in self._kernels:
+                    launches = self._launch_counts[line["target"]]
+                    notes = self._clock_reads(line["target"]) + launches
+                    series = series - (notes * self._note + 2 * launches * self._steady) / launches * count
+                seconds, off = self._time(series)
+                code = " ".join(part.strip() for part in text[line["first"] - 1 : line["last"]])
+                share = seconds / self._whole if self._whole else 0.0
+                span = self.file.span_of(line["first"], line["last"])
+                yield LineTime(span, code, line["kind"], line["target"], seconds, off, share, count)
+
+    def _clock_rows(self) -> Iterator[KernelClock]:
+        refused = {name: f"its copy does not compile: {why}" for name, why in self.result["refused"]}
+        differing = dict.fromkeys(self.result["differing"], "its copy computes something else")
+        problems = {**self.file.problems, **refused, **differing}
+        unclocked = self._series_of_lines(self.result["plain"])
+        for kernel in self.file.nests:
+            if kernel in problems:
+                yield KernelClock(kernel, problems[kernel])
+            elif kernel in self._kernels:
+                numbers = [number for number, line in enumerate(self.lines) if line["target"] == kernel]
+                plain, clocked = (
+                    np.sum([series[number] for number in numbers], axis=0)
+                    for series in (unclocked, self._line_seconds)
+                )
+                added = self._time(clocked - plain)
+                notes = self._clock_reads(kernel) + self._launch_counts[kernel]
+                yield KernelClock(kernel, None, self._time(plain)[0], *added, notes, self._note)
+
+    def _timeline(self) -> Iterator[TimelineSpan]:
+        timeline = self.result["timeline"]
+        if timeline is None:
+            return
+        text = self.file.source.split("\n")
+        for number, begin, end in timeline["lines"]:
+            yield TimelineSpan(text[self.lines[number]["first"] - 1].strip(), "line", begin, end, 0, 0)
+        for launch in timeline["launches"]:
+            name = self._names[launch["kernel"]]
+            yield TimelineSpan(name, "kernel", launch["begin"], launch["end"], 0, 1)
+            for number, thread, begin, worked, end in launch["nests"]:
+                nest = f"{name} loop nest {number}"
+                yield TimelineSpan(nest, "nest", begin, worked, thread, 2)
+                if end > worked:
+                    yield TimelineSpan("waiting for other threads", "waiting", worked, end, thread, 2)

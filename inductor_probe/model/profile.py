@@ -1,0 +1,194 @@
+"""Where the time of a call goes: its parts, the loop nests of C++ kernels, the lines of the wrapper."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from inductor_probe.model.bench import Side
+from inductor_probe.model.code import NestKind
+from inductor_probe.model.output import Output
+from inductor_probe.model.remark import Remark
+from inductor_probe.model.span import SourceLine, Span
+
+ClockName: TypeAlias = Literal["tsc", "steady_clock"]
+"""What C++ kernels read: the processor's time stamp counter, or `std::chrono::steady_clock`."""
+
+PartKind: TypeAlias = Literal[
+    "kernel", "library", "launches", "allocation", "check", "free", "other", "gap", "call", "guards",
+    "compiled",
+]  # fmt: skip
+"""`launches` is what launching takes besides the kernels; `check` those of sizes and strides; `gap` what no
+other part has."""
+
+LineKind: TypeAlias = Literal["launch", "library", "allocation", "check", "free", "other"]
+
+
+@dataclass(frozen=True, slots=True)
+class ProfilePart:
+    """A part of the time of a call, in seconds.
+
+    On a CPU the parts of `host` add up to `compiled`, or to `call` where guards could not be timed. On CUDA
+    those of `host` do so with launches in the place of kernels, and those of `device` to its `call`.
+
+    Attributes:
+        name: of the kernel or library function; the kind for what has no name.
+        seconds: with what reading clocks takes subtracted; `gap` may be negative.
+        uncertainty: by how much it may be off. share: of the last part of its side.
+        count: how many launches, calls or lines it stands for.
+        moved: bytes that it has to read and write. flops: that it has to compute. None where not known.
+        nodes: scheduler nodes that it runs. sources: lines of the user's program that it comes from.
+    """
+
+    kind: PartKind
+    name: str
+    side: Side
+    seconds: float
+    uncertainty: float
+    share: float
+    count: int = 0
+    moved: int | None = None
+    flops: int | None = None
+    nodes: tuple[str, ...] = ()
+    sources: tuple[SourceLine, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NestTime:
+    """The time of a loop nest of a C++ kernel, over all launches of it in a call.
+
+    Attributes:
+        kernel: its name. number: from 1, in the order of the text, as `probe show KERNEL --annotate` counts.
+            None for what is outside of the nests: memory that it allocates, threads that start and end, loops
+            over threads.
+        kind: see `LoopNest`; None for what is outside.
+        line, last: of the kernel's text, 1-based; 0 for what is outside.
+        loops: trips of its loops, outermost first: `x0 64`.
+        seconds: from the first thread's begin to the end of all. uncertainty: by how much it may be off.
+        share: of the call.
+        threads: how many ran it. busy: what they worked in the mean, over what the busiest one did.
+        launches: how often it ran in a call.
+        moved: bytes that its nodes read and write, each buffer once a direction. flops: that they compute.
+        nodes: that its lines are proved to compute for. sources: lines of the user's program.
+    """
+
+    kernel: str
+    number: int | None
+    kind: NestKind | None
+    line: int
+    last: int
+    loops: tuple[str, ...]
+    seconds: float
+    uncertainty: float
+    share: float
+    threads: int = 1
+    busy: float = 1.0
+    launches: int = 0
+    moved: int | None = None
+    flops: int | None = None
+    nodes: tuple[str, ...] = ()
+    sources: tuple[SourceLine, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LineTime:
+    """The time of a line of the wrapper: with the kernel that it launches.
+
+    Attributes:
+        span: in `output_code.py`; in the bench file where the graph has none in Python.
+        code: the line. kind: what it does. target: what it launches or calls.
+        count: how often it ran in a call.
+    """
+
+    span: Span
+    code: str
+    kind: LineKind
+    target: str
+    seconds: float
+    uncertainty: float
+    share: float
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class KernelClock:
+    """What reading a clock in a C++ kernel costs.
+
+    Attributes:
+        problem: why its loop nests could not be timed; None if they were.
+        pristine: seconds of the lines that launch the kernel as it is. added: what those that launch its copy
+            with a clock take more. uncertainty: by how much that may be off.
+        notes: clock reads of a launch come in pairs: how many. note: seconds of one.
+    """
+
+    kernel: str
+    problem: str | None = None
+    pristine: float | None = None
+    added: float = 0.0
+    uncertainty: float = 0.0
+    notes: int = 0
+    note: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineSpan:
+    """A piece of one traced call, in seconds from its begin; what reading clocks takes is in it.
+
+    `thread` is the number of the OpenMP thread; that of the wrapper is 0. `depth`: 0 for a line of the
+    wrapper, 1 for a kernel, 2 for a loop nest.
+    """
+
+    name: str
+    kind: Literal["line", "kernel", "nest", "waiting"]
+    begin: float
+    end: float
+    thread: int
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Where the time of a call of a graph goes.
+
+    Attributes:
+        device: `cpu` or `cuda`. threads: of torch and OpenMP.
+        clock: what C++ kernels read. mark: seconds that Python's clock takes above a line of the wrapper.
+        call: seconds of a call as it is. traced: of one with all clocks.
+        rounds: that the times rest on.
+        parts, nests, lines: in the order of the call, kernels by their first launch.
+        clocks: of each C++ kernel.
+        timeline: of one call, neither slow nor fast.
+    """
+
+    graph: str
+    torch: str
+    device: str
+    threads: int
+    clock: ClockName
+    call: float
+    traced: float
+    mark: float
+    rounds: int
+    parts: tuple[ProfilePart, ...]
+    nests: tuple[NestTime, ...]
+    lines: tuple[LineTime, ...]
+    clocks: tuple[KernelClock, ...] = ()
+    timeline: tuple[TimelineSpan, ...] = ()
+    remarks: tuple[Remark, ...] = ()
+
+    def part(self, kind: str, side: Side = "host") -> ProfilePart | None:
+        """Return the first part of a kind."""
+        return next((part for part in self.parts if (part.kind, part.side) == (kind, side)), None)
+
+    @property
+    def whole(self) -> ProfilePart:
+        """What the parts add up to: the call with its guards, or without where those are not known."""
+        return [part for part in self.parts if part.kind in ("call", "compiled")][-1]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProfileOutput(Output):
+    """Where the time of calls goes, a profile for each graph."""
+
+    verb: Literal["profile"] = "profile"
+    profiles: tuple[Profile, ...]

@@ -1,0 +1,209 @@
+"""Where the time of a call goes: kernels with their loop nests, the wrapper, guards, and the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from inductor_probe.model.profile import NestTime, Profile, ProfilePart
+from inductor_probe.model.span import SourceLine, own_lines
+from inductor_probe.report.document import Block, Cell, Column, Heading, Line, Name, Table
+from inductor_probe.report.pages.kernels import first_of
+from inductor_probe.report.pages.overheads import NOT_MEASURABLE, number_columns, rate_text
+from inductor_probe.report.units import bytes_text, counted, duration
+from inductor_probe.report.words.remarks import sentence
+
+_NAMES = {
+    "launches": "launching kernels",
+    "allocation": "allocation",
+    "check": "checks of sizes and strides",
+    "free": "freeing buffers",
+    "other": "rest of the wrapper",
+    "gap": "in no part",
+    "guards": "guards",
+    "compiled": "Compiled call with guards",
+}
+_SUMS = ("call", "compiled")
+_MOST_NESTS = 8
+_CLOCKS = {"tsc": "the time stamp counter", "steady_clock": "std::chrono::steady_clock"}
+
+
+def profile_page(profile: Profile, *, details: bool = False, titled: bool = False) -> Iterator[Block]:
+    """Yield the parts in a table, kernels with their loop nests; then what reading clocks costs.
+
+    With `details` all loop nests are shown, and the lines of the wrapper; else the longest ones.
+    """
+    if titled:
+        yield Heading((profile.graph, "bold"))
+    yield Line((profile_sentence(profile), "bold"))
+    cuda = profile.device != "cpu"
+    columns = (
+        Column("", fold="middle", least=34),
+        *number_columns("time", "share"),
+        Column("bytes", right=True, fold="never", rank=4),
+        Column("rate", right=True, fold="never", rank=3),
+        Column("nodes", fold="never", rank=2),
+        Column("from", most=30, fold="path", rank=1),
+    )
+    for side in ("device", "host") if cuda else ("host",):
+        rows = [
+            cells
+            for part in profile.parts
+            if part.side == side
+            for cells in _part_rows(part, profile, details, titled=cuda)
+        ]
+        yield Table(columns, rows)
+    if details:
+        yield from line_table(profile)
+    for remark in profile.remarks:
+        yield Line((sentence(remark), "dim"))
+    yield from clock_lines(profile)
+
+
+def profile_sentence(profile: Profile) -> str:
+    """Say what a call takes, and what takes most of it.
+
+    `A call takes 40.10 us with 1 thread, and its guards 14.45 us: loop nest 1 of cpp_fused_0 44.4 % of both.`
+    """
+    guards = profile.part("guards")
+    text = f"A call takes {duration(profile.call)} with {counted(profile.threads, 'thread')}"
+    if guards is not None:
+        text += f", and its guards {duration(max(guards.seconds, 0.0))}"
+    nests = [nest for nest in profile.nests if nest.number is not None]
+    parts = [part for part in profile.parts if part.kind not in _SUMS and part.side == "host"]
+    longest = max(parts, key=lambda part: part.seconds, default=None)
+    nest = max(nests, key=lambda nest: nest.seconds, default=None)
+    if nest is not None and nest.seconds > max(
+        (part.seconds for part in parts if part.kind != "kernel"), default=0.0
+    ):
+        return f"{text}: loop nest {nest.number} of {nest.kernel} is {_share(nest.share)} of it."
+    if longest is not None:
+        return f"{text}: {_name(longest)} is {_share(longest.share)} of it."
+    return f"{text}."
+
+
+def _part_rows(part: ProfilePart, profile: Profile, details: bool, *, titled: bool) -> Iterator[list[Cell]]:
+    style = "bold" if part.kind in _SUMS else ""
+    name = _name(part)
+    if titled and part.kind in _SUMS:
+        name += f" ({'GPU' if part.side == 'device' else 'host'})"
+    yield [
+        (Name(name), style),
+        (_time(part.seconds, part.uncertainty, signed=part.kind == "gap"), style),
+        (_share(part.share), style),
+        bytes_text(part.moved) if part.moved is not None else "",
+        _rate(part.moved, part.flops, part.seconds),
+        first_of(part.nodes) if part.nodes else "",
+        _from(part.sources),
+    ]
+    if part.kind == "kernel":
+        nests = [nest for nest in profile.nests if nest.kernel == part.name]
+        yield from _nest_rows(nests, details)
+
+
+def _nest_rows(nests: Sequence[NestTime], details: bool) -> Iterator[list[Cell]]:
+    ranked = sorted(nests, key=lambda nest: -nest.seconds)
+    shown = ranked if details else [nest for nest in ranked if nest.number is not None][:_MOST_NESTS]
+    rest = [nest for nest in ranked if nest not in shown]
+    shown = [nest for nest in nests if nest in shown]
+    for nest in shown:
+        kind = "" if nest.kind in (None, "vectorised") else f", {nest.kind}"
+        loops = "x".join(loop.split()[-1] for loop in nest.loops)
+        name = f"  loop nest {nest.number} ({loops}{kind})" if nest.number else "  outside of loop nests"
+        if nest.threads > 1 and nest.busy < 0.9:
+            name += f", threads busy {nest.busy * 100:.0f} %"
+        yield [
+            Name(name),
+            _time(nest.seconds, nest.uncertainty),
+            _share(nest.share),
+            bytes_text(nest.moved) if nest.moved is not None else "",
+            _rate(nest.moved, nest.flops, nest.seconds),
+            first_of(nest.nodes) if nest.nodes else "",
+            _from(nest.sources),
+        ]
+    if rest:
+        others = [nest for nest in rest if nest.number is not None]
+        seconds = sum(nest.seconds for nest in rest)
+        share = sum(nest.share for nest in rest)
+        name = (
+            f"  {counted(len(others), 'loop nest')} more, and outside"
+            if others
+            else "  outside of loop nests"
+        )
+        yield [Name(name), duration(max(seconds, 0.0)), _share(share), "", "", "", ""]
+
+
+def line_table(profile: Profile) -> Iterator[Block]:
+    """Yield the lines of the wrapper, each with its kernel."""
+    if not profile.lines:
+        return
+    file = profile.lines[0].span.path.name
+    yield Line()
+    yield Heading((f"lines of the wrapper in {file}", "bold"), 2)
+    rows: list[Sequence[Cell]] = [
+        [
+            str(line.span.first),
+            _time(line.seconds, line.uncertainty),
+            _share(line.share),
+            str(line.count) if line.count > 1 else "",
+            Name(line.code),
+        ]
+        for line in profile.lines
+    ]
+    columns = (*number_columns("line", "time", "share", "runs"), Column("", fold="end", least=20))
+    yield Table(columns, rows)
+
+
+def clock_lines(profile: Profile) -> Iterator[Block]:
+    """Yield what reading clocks costs, and which kernels could not be looked into."""
+    clocked = [clock for clock in profile.clocks if clock.problem is None]
+    for clock in profile.clocks:
+        if clock.problem is not None:
+            yield Line(
+                (f"{clock.kernel}: the times of its loop nests are not known: {clock.problem}", "yellow")
+            )
+    text = f"Reading clocks is subtracted: {_nanoseconds(profile.mark)} a line of the wrapper"
+    if clocked:
+        text += (
+            f", {_nanoseconds(max(clock.note for clock in clocked))} a loop nest ({_CLOCKS[profile.clock]})"
+        )
+        pristine = sum(clock.pristine or 0.0 for clock in clocked)
+        added, off = sum(clock.added for clock in clocked), sum(clock.uncertainty for clock in clocked)
+        if pristine > 0:
+            share = f"{added / pristine * 100:+.1f} % (+- {off / pristine * 100:.1f} %)"
+            text += f"; they add {share} to the C++ kernels"
+    yield Line((f"{text}.", "dim"))
+
+
+def _name(part: ProfilePart) -> str:
+    times = f" x{part.count}" if part.count > 1 and part.kind not in ("other", "free", "check") else ""
+    return f"{_NAMES.get(part.kind, part.name)}{times}"
+
+
+def _time(seconds: float, off: float, *, signed: bool = False) -> str:
+    if signed and seconds < 0:
+        return f"-{duration(-seconds)}"
+    if seconds <= off:
+        return NOT_MEASURABLE if seconds + off <= 0 else f"< {duration(max(seconds, 0.0) + off)}"
+    return duration(seconds)
+
+
+def _share(share: float) -> str:
+    return f"{round(share * 100, 1) + 0.0:.1f} %"  # no -0.0
+
+
+def _rate(moved: int | None, flops: int | None, seconds: float) -> str:
+    if seconds <= 0:
+        return ""
+    if flops is not None:
+        return rate_text(flops / seconds, "FLOP/s")
+    return rate_text(moved / seconds, "B/s") if moved is not None else ""
+
+
+def _from(sources: Sequence[SourceLine]) -> str:
+    if not sources:
+        return ""
+    return first_of([f"{source.path.rpartition('/')[2]}:{source.line}" for source in own_lines(sources)])
+
+
+def _nanoseconds(seconds: float) -> str:
+    return f"{seconds * 1e9:.0f} ns"

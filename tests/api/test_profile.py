@@ -1,0 +1,154 @@
+"""Where the time of a call goes, of graphs that are compiled here: rows, sums, traces."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import inductor_probe as ip
+from inductor_probe.errors import ProbeError
+from inductor_probe.model.bench import BenchSettings
+from inductor_probe.model.codec import from_json, to_json
+from inductor_probe.model.profile import Profile, ProfileOutput
+from tests.conftest import DUMPS, Ran
+
+pytestmark = pytest.mark.compiles
+SCRIPT = """
+import torch
+def heavy(x, y, z):
+    small = x + 1
+    large = torch.sin(y).exp().cos()
+    return small, large, z @ z
+inputs = torch.randn(64), torch.randn(640, 1000), torch.randn(16, 16)
+for threads in (1, 2):
+    torch._dynamo.reset()
+    torch.set_num_threads(threads)
+    torch.compile(heavy)(*inputs)
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> ip.Run:
+    folder = tmp_path_factory.mktemp("profile")
+    (folder / "heavy.py").write_text(SCRIPT)
+    return ip.dump(folder / "heavy.py", out=folder)
+
+
+@pytest.fixture(scope="module")
+def one(run: ip.Run) -> ip.Profiles:
+    return run.graphs[0].profile(BenchSettings(budget=0.3))
+
+
+@pytest.fixture(scope="module")
+def two(run: ip.Run) -> Profile:
+    (profile,) = run.graphs[1].profile(BenchSettings(budget=0.3, threads=2)).profiles
+    return profile
+
+
+def test_the_parts_add_up_to_the_call_and_what_is_missing_is_a_row(one: ip.Profiles) -> None:
+    (profile,) = one.profiles
+    kinds = [part.kind for part in profile.parts]
+    assert kinds == [
+        "kernel", "library", "launches", "allocation", "check", "free", "other", "gap", "call", "guards",
+        "compiled",
+    ]  # fmt: skip
+    seconds = {part.kind: part.seconds for part in profile.parts}
+    inside = sum(seconds[kind] for kind in kinds[:8])
+    assert inside == pytest.approx(seconds["call"])
+    assert seconds["call"] + max(seconds["guards"], 0.0) == pytest.approx(seconds["compiled"])
+    assert profile.whole.share == pytest.approx(1.0)
+
+
+def test_a_nest_with_a_thousand_times_the_work_comes_first(one: ip.Profiles, two: Profile) -> None:
+    for profile in (*one.profiles, two):
+        nests = [nest for nest in profile.nests if nest.number is not None]
+        assert [nest.number for nest in nests] == list(range(1, len(nests) + 1))
+        assert len(nests) == 2
+        longest = max(nests, key=lambda nest: nest.seconds)
+        shortest = min(nests, key=lambda nest: nest.seconds)
+        assert [source.line for source in longest.sources] == [5]
+        assert [source.line for source in shortest.sources] == [4]
+        assert longest.moved == 2 * 640_000 * 4
+        assert all(nest.nodes and nest.launches == 1 for nest in nests)
+        (kernel,) = (part for part in profile.parts if part.kind == "kernel")
+        outside = next(nest for nest in profile.nests if nest.number is None)
+        assert kernel.seconds == pytest.approx(sum(nest.seconds for nest in nests) + outside.seconds, rel=0.5)
+        assert {node for nest in nests for node in nest.nodes} == {*kernel.nodes}
+
+
+def test_each_nest_of_a_parallel_kernel_has_its_threads(two: Profile) -> None:
+    nests = {nest.sources[0].line: nest for nest in two.nests if nest.number is not None}
+    assert nests[5].threads == 2
+    assert nests[4].threads == 1, "a loop that is too short for threads"
+    assert all(0 < nest.busy <= 1 for nest in nests.values())
+    assert {span.thread for span in two.timeline if span.kind == "nest"} == {0, 1}
+
+
+def test_the_lines_are_those_of_the_file_and_each_ran_once(run: ip.Run, one: ip.Profiles) -> None:
+    (profile,) = one.profiles
+    text = (run.graphs[0].path / "output_code.py").read_text().split("\n")
+    assert {line.span.path.name for line in profile.lines} == {"output_code.py"}
+    for line in profile.lines:
+        assert " ".join(part.strip() for part in text[line.span.first - 1 : line.span.last]) == line.code
+        assert line.count == 1
+    assert {line.kind for line in profile.lines} >= {"launch", "library", "allocation", "check", "free"}
+    assert "return (" in profile.lines[-1].code
+
+
+def test_what_reading_clocks_costs_is_measured_and_said(one: ip.Profiles) -> None:
+    (profile,) = one.profiles
+    (clock,) = profile.clocks
+    assert clock.problem is None
+    assert clock.notes == 2 + 2 + 1, "loop nests, what is measured at its start, and the launch itself"
+    assert clock.note > 0
+    assert profile.mark > 0
+    assert "Reading clocks is subtracted" in repr(one)
+
+
+def test_a_trace_has_each_line_kernel_and_nest_within_what_is_around_it(one: ip.Profiles) -> None:
+    (profile,) = one.profiles
+    events = [event for event in json.loads(one.chrome)["traceEvents"] if event["ph"] == "X"]
+    assert len(events) == len(profile.timeline) + 1
+    by_kind: dict[str, list[dict[str, float]]] = {}
+    for event in events:
+        by_kind.setdefault(event["cat"], []).append(event)
+    assert len(by_kind["wrapper"]) == len(profile.lines)
+    assert len(by_kind["loop nest"]) == 2
+    (kernel,) = by_kind["kernel"]
+    (launch,) = (event for event in by_kind["wrapper"] if str(event["name"]).startswith(str(kernel["name"])))
+    for outer, inner in ((launch, kernel), *((kernel, nest) for nest in by_kind["loop nest"])):
+        assert outer["ts"] <= inner["ts"]
+        assert inner["ts"] + inner["dur"] <= outer["ts"] + outer["dur"] + 0.01
+
+
+def test_it_shows_itself_and_its_record_can_be_read_back(one: ip.Profiles) -> None:
+    assert "<table" in one._repr_html_()
+    assert "loop nest 1" in one.markdown
+    assert "lines of the wrapper" in repr(one.with_details())
+    assert from_json(ProfileOutput, to_json(one.output)) == one.output
+
+
+def test_the_command_writes_a_trace_and_no_file_over_another(
+    run: ip.Run, probe: Callable[..., Ran], tmp_path: Path
+) -> None:
+    (tmp_path / "mine.json").write_text("mine")
+    refused = probe("profile", run.graphs[0].path, "--chrome", "mine.json")
+    assert (refused.status, "mine.json exists already" in refused.err) == (2, True)
+    ran = probe("profile", run.graphs[0].path, "--budget", "50ms", "--chrome", "t.json", COLUMNS="80")
+    assert ran.status == 0, ran.err
+    assert all(len(line) <= 80 for line in ran.out.split("\n"))
+    assert "Compiled call with guards" in ran.out
+    assert json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+    assert (tmp_path / "mine.json").read_text() == "mine"
+
+
+def test_a_stranger_s_graph_is_not_run(probe: Callable[..., Ran]) -> None:
+    (run,) = (DUMPS / "torch-2.13.0-cpu" / "hflip_cl").glob("run_*")
+    with pytest.raises(ProbeError, match=r"nothing shows that .* was made on this machine"):
+        ip.open_run(run).profile()
+    ran = probe("profile", "nowhere")
+    assert ran.status == 2
+    assert "nowhere" in ran.err
