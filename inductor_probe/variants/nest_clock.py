@@ -159,5 +159,5 @@ def _require_statement(lines: list[str], first: int, nest: LoopNest) -> None:
     above = next((line.strip() for line in reversed(lines[: first - 1]) if line.strip()), "")
     if not above.endswith(("{", "}", ";")) or lines[nest.last - 1].strip() != "}":
         raise NotClockedError(
-            f"line {nest.line} of it: the loop nest to line {nest.last} does not stand as a statement by itself"
+            f"line {nest.line} of it: the loop nest to line {nest.last} does not stand by itself"
         )
