@@ -9,13 +9,16 @@ decide which one `nearest` copies.
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own name for it
-from images import LAYOUTS, image
+from images import BY_BATCH, BY_HISTORY, BY_LAYOUT, LAYOUTS, dynamic, image, images_before
 from interpolation import cubic
 from rounding import steps
+from training import train_first
 
-from inductor_probe.scenario import Case, Check, Scenario
+from inductor_probe.scenario import Case, Check, Scenario, combined
 
 COSINE, SINE, SHIFT = 0.8, 0.6, 0.05
 
@@ -57,9 +60,10 @@ def build(case: Case) -> Check:
 
     A position, up to the image's size, is computed in float32 with some 6 roundings. At the edge, where
     pixels become 0, the result moves as fast as the position does, and along both axes. What `nearest` copies
-    is exact.
+    is exact. In a shorter dtype a position would be off by whole pixels.
+
+    With `backward` the image has a gradient, of as many outputs as a pixel's own neighbours.
     """
-    pixels = image(case)
     height, width = case["height"], case["width"]
     # Half the pixels from -1 to 1: distances between the outermost centres, or between the image's edges.
     across, down = (n - 1 if case["align_corners"] else n for n in (width, height))
@@ -70,15 +74,32 @@ def build(case: Case) -> Check:
         ],
         device=case["device"],
     )
+    tolerance = 0.0 if case["mode"] == "nearest" else steps(torch.float32, 12, largest=max(height, width))
+    training = case["backward"]
+    if training:
+        tolerance = (2 * KERNELS[case["mode"]][0]) ** 2 * (tolerance or steps(torch.float32, 1))
+
+    def inputs_of(pixels: torch.Tensor) -> tuple[torch.Tensor | str | bool, ...]:
+        turns = theta.expand(len(pixels), 2, 3).contiguous()
+        above = [torch.rand_like(pixels)] if training else []
+        return (pixels, turns, case["mode"], case["align_corners"], *above)
+
     return Check(
         turned,
-        (pixels, theta.expand(case["batch"], 2, 3).contiguous(), case["mode"], case["align_corners"]),
-        references={"float64": in_float64},
-        tolerance=0.0 if case["mode"] == "nearest" else steps(torch.float32, 12, largest=max(height, width)),
-        options={"dynamic": case["dynamic"]},
+        inputs_of(image(case)),
+        references={
+            "float64": partial(train_first, in_float64, dtype=torch.float64) if training else in_float64
+        },
+        tolerance=tolerance,
+        options={"dynamic": dynamic(case)},
+        step=train_first if training else None,
+        before=[inputs_of(pixels) for pixels in images_before(case)],
     )
 
 
+BY_MODE = {mode: {"mode": mode} for mode in KERNELS}
+BY_CORNERS = {"half_pixel": {}, "align_corners": {"align_corners": True}}
+BY_SIZE = {"345x456": {"height": 345, "width": 456}}
 BATCH_OF_PHOTOS = {"batch": 4, "height": 345, "width": 456}
 CUDA_BATCH = {"device": "cuda", "batch": 8, "height": 1080, "width": 1920}
 
@@ -94,6 +115,8 @@ scenario = Scenario(
         "height": 250,
         "width": 200,
         "dynamic": False,
+        "before": 0,
+        "backward": False,
     },
     cases={
         "bilinear": {},
@@ -107,6 +130,13 @@ scenario = Scenario(
         "cuda_bilinear_channels_last": {"layout": "channels_last", **CUDA_BATCH},
     },
     choices={"layout": LAYOUTS, "dtype": ("float32",), "mode": tuple(KERNELS)},
+    matrices={
+        "quick": combined(BY_MODE, BY_CORNERS, BY_SIZE),
+        "batches": combined(BY_MODE, BY_LAYOUT, BY_BATCH, BY_SIZE),
+        "shapes": combined(BY_MODE, BY_HISTORY),
+        "backward": combined({"backward": {"backward": True}}, BY_MODE, BY_CORNERS),
+        "large": combined(BY_MODE, {"2345x2456-large": {"height": 2345, "width": 2456}}),
+    },
 )
 
 if __name__ == "__main__":

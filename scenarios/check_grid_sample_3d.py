@@ -7,11 +7,15 @@ shifts so that no position is as near to one element as to the next.
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own name for it
+from images import BY_BATCH, BY_HISTORY, dynamic
 from rounding import steps
+from training import train_first
 
-from inductor_probe.scenario import Case, Check, Scenario
+from inductor_probe.scenario import Case, Check, Scenario, combined
 
 SHIFTS = (0.05, 0.05, 0.25)
 
@@ -52,27 +56,45 @@ def in_float64(volume: torch.Tensor, grid: torch.Tensor, mode: str, align_corner
 def build(case: Case) -> Check:
     """Make a volume with values in [0, 1], and the grid: element i of n has the coordinate (2i + 1) / n - 1.
 
-    With `align_corners` that is 2i / (n - 1) - 1. A position is computed in float32 with some 6 roundings.
+    With `align_corners` that is 2i / (n - 1) - 1. A position is computed in float32 with some 6 roundings; in
+    a shorter dtype it would be off by whole elements. With `backward` the volume has a gradient, which is of
+    some 8 outputs.
     """
+    training = case["backward"]
+    tolerance = 0.0 if case["mode"] == "nearest" else steps(torch.float32, 12, largest=case["length"])
+    if training:
+        tolerance = 8 * (tolerance or steps(torch.float32, 1))
+    return Check(
+        sampled,
+        inputs_of(case, case["batch"]),
+        references={
+            "float64": partial(train_first, in_float64, dtype=torch.float64) if training else in_float64
+        },
+        tolerance=tolerance,
+        options={"dynamic": dynamic(case)},
+        step=train_first if training else None,
+        before=[inputs_of(case, case["before"])] if case["before"] else [],
+    )
+
+
+def inputs_of(case: Case, batch: int) -> tuple[torch.Tensor | str | bool, ...]:
+    """Return volumes, the grid, and the rest; with `backward` the gradient from above behind that."""
     n = case["length"]
-    volume = torch.rand((case["batch"], 2, n, n, n), device=case["device"])
+    volume = torch.rand((batch, 2, n, n, n), device=case["device"])
+    if case["layout"] == "channels_last":
+        volume = volume.contiguous(memory_format=torch.channels_last_3d)
     at = positions(n, n, n, volume.device)
     grid = torch.stack(
         [2 * p / (n - 1) - 1 if case["align_corners"] else (2 * p + 1) / n - 1 for p in at], -1
     )
-    return Check(
-        sampled,
-        (
-            volume,
-            grid.float().expand(case["batch"], *grid.shape).contiguous(),
-            case["mode"],
-            case["align_corners"],
-        ),
-        references={"float64": in_float64},
-        tolerance=0.0 if case["mode"] == "nearest" else steps(torch.float32, 12, largest=n),
-        options={"dynamic": case["dynamic"]},
-    )
+    grids = grid.float().expand(batch, *grid.shape).contiguous()
+    above = [torch.rand_like(volume)] if case["backward"] else []
+    return (volume, grids, case["mode"], case["align_corners"], *above)
 
+
+BY_MODE = {"bilinear": {}, "nearest": {"mode": "nearest"}}
+BY_CORNERS = {"half_pixel": {}, "align_corners": {"align_corners": True}}
+BY_LAYOUT = {"channels_first": {}, "channels_last_3d": {"layout": "channels_last"}}
 
 scenario = Scenario(
     build,
@@ -83,6 +105,9 @@ scenario = Scenario(
         "batch": 2,
         "length": 16,
         "dynamic": False,
+        "layout": "channels_first",
+        "before": 0,
+        "backward": False,
     },
     cases={
         "bilinear": {},
@@ -90,7 +115,14 @@ scenario = Scenario(
         "bilinear_align_corners": {"align_corners": True},
         "cuda_bilinear": {"device": "cuda", "length": 96},
     },
-    choices={"mode": ("bilinear", "nearest")},
+    choices={"mode": ("bilinear", "nearest"), "layout": ("channels_first", "channels_last")},
+    matrices={
+        "quick": combined(BY_MODE, BY_CORNERS),
+        "batches": combined(BY_MODE, BY_CORNERS, BY_LAYOUT, BY_BATCH),
+        "shapes": combined(BY_MODE, BY_HISTORY),
+        "backward": combined({"backward": {"backward": True}}, BY_MODE, BY_CORNERS, BY_LAYOUT),
+        "large": combined(BY_MODE, {"96-large": {"length": 96}}),
+    },
 )
 
 if __name__ == "__main__":

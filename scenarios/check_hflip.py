@@ -7,7 +7,18 @@ a sliced one should be read in place.
 from __future__ import annotations
 
 import torch
-from images import BY_BATCH, BY_DTYPE, BY_LAYOUT, DTYPES, LAYOUTS, image, some
+from images import (
+    BY_BATCH,
+    BY_DTYPE,
+    BY_HISTORY,
+    BY_LAYOUT,
+    DTYPES,
+    LAYOUTS,
+    dynamic,
+    image,
+    images_before,
+    some,
+)
 
 from inductor_probe.scenario import Case, Check, Scenario, combined
 
@@ -24,23 +35,16 @@ def by_index(image: torch.Tensor) -> torch.Tensor:
 
 
 def build(case: Case) -> Check:
-    """Make the image of a case; a flip moves values, so nothing may differ by anything.
+    """Make the image of a case; a flip moves values, so nothing may differ by anything."""
+    return Check(
+        hflip,
+        (image(case),),
+        references={"by index": by_index},
+        options={"dynamic": dynamic(case)},
+        before=[(before,) for before in images_before(case)],
+    )
 
-    With `before`, a batch of that size comes first, and shapes are automatically dynamic.
-    """
-    options, before = {"dynamic": case["dynamic"]}, list[tuple[torch.Tensor]]()
-    if case["before"]:
-        options = {"dynamic": None}
-        before = [(image(case.with_knob("batch", str(case["before"]))),)]
-    return Check(hflip, (image(case),), references={"by index": by_index}, options=options, before=before)
 
-
-BY_HISTORY = {
-    "static": {},
-    "dynamic": {"dynamic": True},
-    "1-then-4": {"before": 1, "batch": 4},
-    "4-then-1": {"before": 4, "batch": 1},
-}
 BY_SIZE = {"345x456": {"height": 345, "width": 456}}
 
 scenario = Scenario(

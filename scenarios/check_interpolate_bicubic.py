@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own name for it
-from images import image
 from interpolation import (
     CHOICES,
     CPU_CASES,
     CUDA_CASES,
     DEFAULTS,
+    check_of,
     corner_centres,
     cubic,
     dense_weights,
     half_pixel_centres,
+    matrices,
     resample,
+    tolerance_of,
 )
-from rounding import steps
 
 from inductor_probe.scenario import Case, Check, Scenario
 
@@ -42,18 +43,14 @@ def in_float64(image: torch.Tensor, height: int, width: int, align_corners: bool
 
 
 def build(case: Case) -> Check:
-    """Make the image of a case, with values in [0, 1].
+    """Make the image of a case.
 
-    The centres, up to the image's size, are computed in float32. The kernel's slope is 1.3 at most, and four
-    weights of each axis move with a centre: 8 roundings of a centre are what a pixel can be off by.
+    The kernel's slope is 1.3 at most, and four weights of each axis move with a centre: 8 roundings of a
+    centre are what a pixel can be off by. Weights have together up to 1.4 times the size of the pixels.
     """
-    return Check(
-        bicubic,
-        (image(case), case["out_height"], case["out_width"], case["align_corners"]),
-        references={"float64": in_float64},
-        tolerance=steps(torch.float32, 8, largest=max(case["height"], case["width"])),
-        options={"dynamic": case["dynamic"]},
-    )
+    arguments = (case["out_height"], case["out_width"], case["align_corners"])
+    tolerance = tolerance_of(case, 8, largest=2)
+    return check_of(case, bicubic, {"float64": in_float64}, *arguments, tolerance=tolerance)
 
 
 scenario = Scenario(
@@ -61,6 +58,7 @@ scenario = Scenario(
     defaults={**DEFAULTS, "align_corners": False},
     cases={**CPU_CASES, "align_corners": {"align_corners": True}, **CUDA_CASES},
     choices=CHOICES,
+    matrices=matrices(),
 )
 
 if __name__ == "__main__":

@@ -9,19 +9,19 @@ from __future__ import annotations
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own name for it
-from images import image
 from interpolation import (
     CHOICES,
     CPU_CASES,
     CUDA_CASES,
     DEFAULTS,
+    check_of,
     corner_centres,
     dense_weights,
     half_pixel_centres,
     matrices,
     resample,
+    tolerance_of,
 )
-from rounding import steps
 
 from inductor_probe.scenario import Case, Check, Scenario
 
@@ -42,17 +42,10 @@ def in_float64(image: torch.Tensor, height: int, width: int, align_corners: bool
 
 
 def build(case: Case) -> Check:
-    """Make the image of a case, with values in [0, 1].
-
-    The centres, up to the image's size, are computed in float32: the error of that is the error of a weight.
-    """
-    return Check(
-        bilinear,
-        (image(case), case["out_height"], case["out_width"], case["align_corners"]),
-        references={"float64": in_float64},
-        tolerance=steps(torch.float32, 3, largest=max(case["height"], case["width"])),
-        options={"dynamic": case["dynamic"]},
-    )
+    """Make the image of a case."""
+    arguments = (case["out_height"], case["out_width"], case["align_corners"])
+    references = {"float64": in_float64}
+    return check_of(case, bilinear, references, *arguments, tolerance=tolerance_of(case, 3))
 
 
 scenario = Scenario(

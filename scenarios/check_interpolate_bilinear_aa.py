@@ -12,17 +12,17 @@ Multiplied by 2 m r = 2 max(n, m), which the division cancels, that is
     weight(i, k) = max(0, 2 max(n, m) - |(2k + 1) m - (2i + 1) n|),
 
 all integers: float32 holds them exactly up to 2**24, and rounds only in the division.
+Sums are float32, and the result has the dtype of the image: that of uint8 is rounded once.
 """
 
 from __future__ import annotations
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own name for it
-from images import LAYOUTS, image
-from interpolation import matrices
-from rounding import steps
+from images import BY_DTYPE, LAYOUTS
+from interpolation import check_of, in_dtype_of, matrices, resample, tolerance_of
 
-from inductor_probe.scenario import Case, Check, Scenario
+from inductor_probe.scenario import Case, Check, Knob, Scenario
 
 
 def taps(n: int, m: int, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
@@ -53,7 +53,7 @@ def separable(image: torch.Tensor, height: int, width: int) -> torch.Tensor:
     memory_format = torch.channels_last if channels_last else torch.contiguous_format
     narrow = (image[..., columns] * column_weights).sum(dim=-1)
     narrow = narrow.contiguous(memory_format=memory_format)
-    return (narrow[..., rows, :] * row_weights[..., None]).sum(dim=-2)
+    return in_dtype_of(image, (narrow[..., rows, :] * row_weights[..., None]).sum(dim=-2))
 
 
 def single(image: torch.Tensor, height: int, width: int) -> torch.Tensor:
@@ -61,7 +61,7 @@ def single(image: torch.Tensor, height: int, width: int) -> torch.Tensor:
     columns, column_weights = taps(image.shape[-1], width, image.device)
     rows, row_weights = taps(image.shape[-2], height, image.device)
     window = image[..., rows[:, :, None, None], columns]  # (..., height, row taps, width, column taps)
-    return (window * (row_weights[:, :, None, None] * column_weights)).sum(dim=(-3, -1))
+    return in_dtype_of(image, (window * (row_weights[:, :, None, None] * column_weights)).sum(dim=(-3, -1)))
 
 
 def no_split(image: torch.Tensor, height: int, width: int) -> torch.Tensor:
@@ -74,7 +74,7 @@ def no_split(image: torch.Tensor, height: int, width: int) -> torch.Tensor:
     narrow = image[..., columns[:, 0]] * column_weights[:, 0]
     for tap in range(1, columns.shape[1]):
         narrow = narrow + image[..., columns[:, tap]] * column_weights[:, tap]
-    return (narrow[..., rows, :] * row_weights[..., None]).sum(dim=-2)
+    return in_dtype_of(image, (narrow[..., rows, :] * row_weights[..., None]).sum(dim=-2))
 
 
 def interpolate(image: torch.Tensor, height: int, width: int) -> torch.Tensor:
@@ -85,7 +85,7 @@ def interpolate(image: torch.Tensor, height: int, width: int) -> torch.Tensor:
 def in_float64(image: torch.Tensor, height: int, width: int) -> torch.Tensor:
     """Return the definition itself: dense weights of every input pixel, in float64."""
     by_rows, by_columns = dense_weights(image.shape[-2], height), dense_weights(image.shape[-1], width)
-    return by_rows @ image.double().cpu() @ by_columns.T
+    return resample(image, by_rows, by_columns)
 
 
 def dense_weights(n: int, m: int) -> torch.Tensor:
@@ -98,7 +98,7 @@ def dense_weights(n: int, m: int) -> torch.Tensor:
 
 KERNELS = {"separable": separable, "single": single, "no_split": no_split, "interpolate": interpolate}
 VARIANTS = ("separable", "single", "no_split")
-"""Each is timed against torch's own kernel, where the case is about that."""
+"""Each is timed against torch's own kernel; of bfloat16 torch has none for a CPU, so against the first."""
 
 
 def build(case: Case) -> Check:
@@ -106,15 +106,24 @@ def build(case: Case) -> Check:
 
     Torch's own kernel computes the centres, up to the image's size, in float32.
     """
-    largest = max(case["height"], case["width"])
-    return Check(
+    own, short = case["kernel"] == "interpolate", case["dtype"] == "bfloat16"
+    return check_of(
+        case,
         KERNELS[case["kernel"]],
-        (image(case), case["out_height"], case["out_width"]),
-        references={"interpolate": interpolate, "float64": in_float64},
-        tolerance=1e-5 if case["kernel"] != "interpolate" else steps(torch.float32, 3, largest=largest),
-        options={"dynamic": case["dynamic"]},
-        variants={name: KERNELS[name] for name in VARIANTS} if case["kernel"] == "interpolate" else {},
+        {"float64": in_float64} if short else {"interpolate": interpolate, "float64": in_float64},
+        *(case["out_height"], case["out_width"]),
+        tolerance=tolerance_of(case, 3) if own or case["dtype"] != "float32" else 1e-5,
+        variants={name: KERNELS[name] for name in VARIANTS if name != case["kernel"]} if own or short else {},
     )
+
+
+def compared(matrices: dict[str, dict[str, dict[str, Knob]]]) -> dict[str, dict[str, dict[str, Knob]]]:
+    """Return the cases with the decompositions alone where torch has no kernel."""
+    for cases in matrices.values():
+        for knobs in cases.values():
+            if knobs.get("dtype") == "bfloat16":
+                knobs["kernel"] = VARIANTS[0]
+    return matrices
 
 
 BATCH_OF_PHOTOS = {"batch": 4, "height": 345, "width": 456}
@@ -132,6 +141,8 @@ scenario = Scenario(
         "out_height": 256,
         "out_width": 256,
         "dynamic": False,
+        "before": 0,
+        "backward": False,
     },
     cases={
         "separable_channels_first": {**PHOTO},
@@ -147,8 +158,8 @@ scenario = Scenario(
             "device": "cuda", "kernel": "single", "layout": "channels_last", **BATCH_OF_PHOTOS,
         },
     },
-    choices={"layout": LAYOUTS, "dtype": ("float32",), "kernel": tuple(KERNELS)},
-    matrices=matrices(kernel="interpolate"),
+    choices={"layout": LAYOUTS, "dtype": tuple(BY_DTYPE), "kernel": tuple(KERNELS)},
+    matrices=compared(matrices(kernel="interpolate")),
 )  # fmt: skip
 
 if __name__ == "__main__":

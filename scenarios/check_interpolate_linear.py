@@ -6,12 +6,16 @@ and the edge element stands in for those beyond the edge.
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own name for it
+from images import BY_BATCH, BY_DTYPE, BY_HISTORY, BY_LAYOUT, LAYOUTS, dynamic, some
 from interpolation import corner_centres, dense_weights, half_pixel_centres
 from rounding import steps
+from training import train, train_in_float64
 
-from inductor_probe.scenario import Case, Check, Scenario
+from inductor_probe.scenario import Case, Check, Scenario, combined
 
 MODES = {1: "linear", 3: "trilinear"}
 
@@ -33,22 +37,47 @@ def in_float64(x: torch.Tensor, size: int, align_corners: bool) -> torch.Tensor:
     return result
 
 
-def build(case: Case) -> Check:
-    """Make a signal or a volume with values in [0, 1]; the centres are computed in float32."""
-    n, axes = case["length"], 3 if case["mode"] == "trilinear" else 1
-    x = torch.rand((case["batch"], case["channels"], *[n] * axes), device=case["device"])
+def values(case: Case, length: int) -> torch.Tensor:
+    """Return a signal or a volume with values in [0, 1], of `length` along each axis.
+
+    `sliced` is inside of a longer one, `strided` every second element of it; a signal has no `channels_last`.
+    """
+    axes = 3 if case["mode"] == "trilinear" else 1
+    last = {"sliced": length + 20, "strided": 2 * length}.get(case["layout"], length)
+    shape = (case["batch"], case["channels"], *[length] * (axes - 1), last)
+    x = torch.rand(shape, device=case["device"]).to(getattr(torch, case["dtype"]))
     if case["layout"] == "channels_last" and axes == 3:
-        x = x.contiguous(memory_format=torch.channels_last_3d)
+        return x.contiguous(memory_format=torch.channels_last_3d)
+    return {"sliced": x[..., 9:-11], "strided": x[..., ::2]}.get(case["layout"], x)
+
+
+def build(case: Case) -> Check:
+    """Make the inputs of a case; the centres are computed in float32.
+
+    An element is part of up to twice as many outputs an axis as there are to one: terms of its gradient.
+    """
+    n, axes, training = case["length"], 3 if case["mode"] == "trilinear" else 1, case["backward"]
+    dtype = getattr(torch, case["dtype"])
+    tolerance = steps(torch.float32, 3 * axes, largest=n) + (steps(dtype, 2) if dtype.itemsize < 4 else 0)
+
+    def inputs(case: Case) -> tuple[torch.Tensor | int | bool, ...]:
+        arguments = (values(case, n), case["out_length"], case["align_corners"])
+        return (*arguments, values(case, case["out_length"])) if training else arguments
+
     return Check(
         linear,
-        (x, case["out_length"], case["align_corners"]),
-        references={"float64": in_float64},
-        tolerance=steps(torch.float32, 3 * axes, largest=n),
-        options={"dynamic": case["dynamic"]},
+        inputs(case),
+        references={"float64": partial(train_in_float64, in_float64) if training else in_float64},
+        tolerance=tolerance * (2 * max(case["out_length"] / n, 1)) ** axes if training else tolerance,
+        options={"dynamic": dynamic(case)},
+        step=train if training else None,
+        before=[inputs(case.with_knob("batch", str(case["before"])))] if case["before"] else [],
     )
 
 
 VOLUME = {"mode": "trilinear", "length": 24, "out_length": 40}
+BY_MODE = {"linear": {"mode": "linear"}, "trilinear": VOLUME}
+BY_CORNERS = {"half_pixel": {}, "align_corners": {"align_corners": True}}
 scenario = Scenario(
     build,
     defaults={
@@ -61,6 +90,9 @@ scenario = Scenario(
         "out_length": 600,
         "align_corners": False,
         "dynamic": False,
+        "dtype": "float32",
+        "before": 0,
+        "backward": False,
     },
     cases={
         "linear": {},
@@ -71,7 +103,24 @@ scenario = Scenario(
         "cuda_linear": {"device": "cuda", "length": 100_000, "out_length": 60_000},
         "cuda_trilinear": {"device": "cuda", **VOLUME, "length": 96, "out_length": 160},
     },
-    choices={"mode": tuple(MODES.values()), "layout": ("channels_first", "channels_last")},
+    choices={"mode": tuple(MODES.values()), "layout": LAYOUTS, "dtype": ("float32", "bfloat16")},
+    matrices={
+        "quick": combined(BY_MODE, BY_CORNERS),
+        "batches": combined(
+            BY_MODE,
+            some(BY_DTYPE, "float32", "bfloat16"),
+            some(BY_LAYOUT, *LAYOUTS[::2], LAYOUTS[3]),
+            BY_BATCH,
+        ),
+        "volumes": combined(
+            {"channels_last_3d": {**VOLUME, "layout": "channels_last"}},
+            some(BY_DTYPE, "float32", "bfloat16"),
+            BY_CORNERS,
+            BY_BATCH,
+        ),
+        "shapes": combined(BY_MODE, BY_HISTORY),
+        "backward": combined({"backward": {"backward": True}}, BY_MODE, BY_CORNERS),
+    },
 )
 
 if __name__ == "__main__":

@@ -7,7 +7,18 @@ a sliced one should be read in place.
 from __future__ import annotations
 
 import torch
-from images import BY_BATCH, BY_DTYPE, BY_LAYOUT, DTYPES, LAYOUTS, image, some
+from images import (
+    BY_BATCH,
+    BY_DTYPE,
+    BY_HISTORY,
+    BY_LAYOUT,
+    DTYPES,
+    LAYOUTS,
+    dynamic,
+    image,
+    images_before,
+    some,
+)
 
 from inductor_probe.scenario import Case, Check, Scenario, combined
 
@@ -25,8 +36,13 @@ def by_index(image: torch.Tensor) -> torch.Tensor:
 
 def build(case: Case) -> Check:
     """Make the image of a case; a flip moves values, so nothing may differ by anything."""
-    options = {"dynamic": case["dynamic"]}
-    return Check(vflip, (image(case),), references={"by index": by_index}, options=options)
+    return Check(
+        vflip,
+        (image(case),),
+        references={"by index": by_index},
+        options={"dynamic": dynamic(case)},
+        before=[(before,) for before in images_before(case)],
+    )
 
 
 BY_SIZE = {"345x456": {"height": 345, "width": 456}}
@@ -41,6 +57,7 @@ scenario = Scenario(
         "height": 224,
         "width": 224,
         "dynamic": False,
+        "before": 0,
     },
     cases={
         "channels_first": {},
@@ -56,6 +73,7 @@ scenario = Scenario(
             some(BY_DTYPE, "uint8", "float32"), some(BY_LAYOUT, "channels_first", "channels_last"), BY_SIZE
         ),
         "batches": combined(BY_DTYPE, BY_LAYOUT, BY_BATCH, BY_SIZE),
+        "shapes": combined(BY_SIZE, BY_HISTORY),
     },
 )
 

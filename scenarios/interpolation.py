@@ -3,11 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
+from types import FunctionType
+from typing import Any
 
 import torch
-from images import BY_BATCH, BY_LAYOUT, LAYOUTS, Axis, some
+from images import (
+    BY_BATCH,
+    BY_DTYPE,
+    BY_HISTORY,
+    BY_LAYOUT,
+    LAYOUTS,
+    Axis,
+    dynamic,
+    image,
+    images_before,
+    some,
+)
+from rounding import steps
+from training import train, train_in_float64
 
-from inductor_probe.scenario import Knob, combined
+from inductor_probe.scenario import Case, Check, Knob, combined
 
 PHOTO = {"batch": 1, "height": 500, "width": 400}
 BATCH_OF_PHOTOS = {"batch": 4, "height": 345, "width": 456}
@@ -22,6 +38,8 @@ DEFAULTS: Mapping[str, Knob] = {
     "out_height": 256,
     "out_width": 256,
     "dynamic": False,
+    "before": 0,
+    "backward": False,
 }
 CPU_CASES: Mapping[str, Mapping[str, Knob]] = {
     "channels_first": {**PHOTO},
@@ -33,7 +51,7 @@ CUDA_CASES: Mapping[str, Mapping[str, Knob]] = {
     "cuda_channels_last": {**CUDA_BATCH, "layout": "channels_last"},
     "cuda_upscale": {**CUDA_BATCH, "out_height": 2160, "out_width": 3840},
 }
-CHOICES = {"layout": LAYOUTS, "dtype": ("float32",)}
+CHOICES = {"layout": LAYOUTS, "dtype": tuple(BY_DTYPE)}
 
 
 SIZES = {
@@ -56,12 +74,20 @@ def by_size(sizes: Mapping[str, tuple[int, int, int, int]]) -> Axis:
 
 
 def matrices(**knobs: Knob) -> dict[str, dict[str, dict[str, Knob]]]:
-    """Return the matrices `quick`, `sizes` and `large`, in which `knobs` are set."""
+    """Return the matrices that all have, in which `knobs` are set.
+
+    `quick`, `sizes` and `large` are of float32; `dtypes` of all; `shapes` says how sizes are known;
+    `backward` are training steps.
+    """
     plain = some(BY_LAYOUT, "channels_first", "channels_last")
+    sizes = by_size(SIZES)
     axes = {
-        "quick": (plain, some(BY_BATCH, "batch1", "batch4"), some(by_size(SIZES), *QUICK_SIZES)),
-        "sizes": (BY_LAYOUT, BY_BATCH, by_size(SIZES)),
+        "quick": (plain, some(BY_BATCH, "batch1", "batch4"), some(sizes, *QUICK_SIZES)),
+        "sizes": (BY_LAYOUT, BY_BATCH, sizes),
         "large": (plain, some(BY_BATCH, "batch1"), by_size(LARGE_SIZES)),
+        "dtypes": (BY_DTYPE, BY_LAYOUT, some(BY_BATCH, "batch1", "batch4"), some(sizes, *QUICK_SIZES)),
+        "shapes": (BY_HISTORY, plain, some(sizes, QUICK_SIZES[0])),
+        "backward": ({"backward": {"backward": True}}, plain, some(BY_BATCH, "batch1", "batch4"), sizes),
     }
     return {
         name: {case: {**values, **knobs} for case, values in combined(*each).items()}
@@ -69,10 +95,94 @@ def matrices(**knobs: Knob) -> dict[str, dict[str, dict[str, Knob]]]:
     }
 
 
+def check_of(
+    case: Case,
+    function: FunctionType,
+    references: Mapping[str, Callable[..., torch.Tensor]],
+    *arguments: Any,
+    tolerance: float,
+    variants: Mapping[str, FunctionType] | None = None,
+) -> Check:
+    """Return the check of a function that resamples the image of a case: `function(image, *arguments)`.
+
+    With `backward` it is a training step. The gradient that comes from above is in [0, 1] and in the layout
+    of the image, and the references are differentiated in float64.
+    """
+
+    def inputs_of(pixels: torch.Tensor) -> tuple[Any, ...]:
+        return (pixels, *arguments, *([_above(case, pixels)] if case["backward"] else []))
+
+    training = bool(case["backward"])
+    if training:
+        references = {name: partial(train_in_float64, reference) for name, reference in references.items()}
+        tolerance *= _outputs_of_a_pixel(case)
+    return Check(
+        function,
+        inputs_of(image(case)),
+        references=references,
+        tolerance=tolerance,
+        options={"dynamic": dynamic(case)},
+        step=train if training else None,
+        variants=variants or {},
+        before=[inputs_of(pixels) for pixels in images_before(case)],
+    )
+
+
+def _above(case: Case, pixels: torch.Tensor) -> torch.Tensor:
+    shape = (*pixels.shape[:2], case["out_height"], case["out_width"])
+    last = case["layout"] == "channels_last"
+    return torch.rand(shape, dtype=pixels.dtype, device=pixels.device).contiguous(
+        memory_format=torch.channels_last if last else torch.contiguous_format
+    )
+
+
+def _outputs_of_a_pixel(case: Case) -> float:
+    """Return how many outputs a pixel is part of, at most: terms of its gradient.
+
+    The filters of `bicubic` and antialias reach over 4 pixels of the input, or of the output where that is
+    smaller.
+    """
+    scales = (case["out_height"] / case["height"], case["out_width"] / case["width"])
+    return 4 * max(scales[0], 1.0) * 4 * max(scales[1], 1.0)
+
+
+def tolerance_of(case: Case, roundings: float, *, largest: float = 1.0) -> float:
+    """Return how far a resampled pixel may be off, with images that have values in [0, 1], or uint8.
+
+    Centres of up to the image's size are computed in float32, and the error of that is the error of a weight:
+    `roundings` of it reach the result. That is rounded to the dtype: a sum, and what is up to `largest` in
+    it. For uint8 torch has weights of 16 bits and rounds each axis: whole numbers that differ by 1.
+    """
+    if case["dtype"] == "uint8":
+        return 1.0
+    tolerance = steps(torch.float32, roundings, largest=max(case["height"], case["width"]))
+    dtype = getattr(torch, case["dtype"])
+    return tolerance + (steps(dtype, 2, largest=largest) if dtype.itemsize < 4 else 0.0)
+
+
 def resample(image: torch.Tensor, rows: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
     """Return what the float64 matrices `rows` (out_height, height) and `columns` (out_width, width) make of
-    it."""
-    return rows.to(image.device) @ image.double() @ columns.to(image.device).T
+    it.
+
+    Of uint8, what the columns make is limited to 0 ... 255 before the rows, as it is in torch: cubic weights
+    can make -30 of pixels that are 0 and 255.
+    """
+    rows, columns = rows.to(image.device), columns.to(image.device)
+    if image.dtype == torch.uint8:
+        return levels_of(rows @ (image.double() @ columns.T).clamp(0, 255))
+    return rows @ image.double() @ columns.T
+
+
+def levels_of(image: torch.Tensor) -> torch.Tensor:
+    """Return an image rounded to whole numbers from 0 to 255, in its dtype."""
+    return image.round().clamp(0, 255)
+
+
+def in_dtype_of(image: torch.Tensor, result: torch.Tensor) -> torch.Tensor:
+    """Return what was computed of an image in that image's dtype."""
+    if image.dtype == result.dtype:
+        return result
+    return (levels_of(result) if image.dtype == torch.uint8 else result).to(image.dtype)
 
 
 def dense_weights(

@@ -17,6 +17,11 @@ LIKE = {
         "bilinear_align_corners": "bilinear",
     },
     "check_attention": {"capped": "capped_training"},
+    "check_convolution": {
+        "channels_first": "after_index",
+        "channels_last": "after_index",
+        "after_interpolate": "after_index",
+    },
     "check_cumsum": {"columns": "rows"},
     "check_embedding": {"embedding": "embedding_training"},
     "check_grid_sample_3d": {"bilinear_align_corners": "bilinear", "nearest": "bilinear"},
@@ -82,3 +87,26 @@ def test_what_does_not_run_has_a_stand_in_that_does() -> None:
             assert (script, like) in cases
             assert like not in likes
     assert {script for script, _ in cases} == set(SCRIPTS)
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_matrices_name_knobs_of_their_scenario_and_allowed_values(
+    script: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A matrix is compiled by `probe perf` alone: a case that cannot be built would be seen there first."""
+    scenario = load(script, monkeypatch).scenario
+    for name, knobs in scenario.every_case.items():
+        assert set(knobs) <= set(scenario.defaults), name
+        case = scenario.case(name)
+        for knob, value in case.knobs.items():
+            assert type(value) is type(scenario.defaults[knob]), (name, knob)
+            assert value in scenario.choices.get(knob, (value,)), (name, knob)
+    for matrix in scenario.matrices:
+        assert len(scenario.matrix(matrix)) == len(scenario.matrices[matrix])
+    named_twice = [
+        name
+        for matrix in scenario.matrices.values()
+        for name, knobs in matrix.items()
+        if {**scenario.defaults, **knobs} != dict(scenario.case(name).knobs)
+    ]
+    assert not named_twice, "cases of one name in two matrices have other knobs"
