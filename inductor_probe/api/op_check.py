@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from inductor_probe.report.pages.op_check import op_check_page
 from inductor_probe.report.shown import Shown
 
 if TYPE_CHECKING:
+    from inductor_probe.executors.local import ExecutorName
     from inductor_probe.op_checks.running import Progress
 
 
@@ -42,7 +42,9 @@ def check_op(
     jobs: int | None = None,
     budget: float = 600.0,
     out: Path | str = Path(".probe/check-op"),
+    executor: ExecutorName = "local",
     progress: Progress | None = None,
+    warn: Callable[[str], None] = lambda text: None,
 ) -> OpCheck:
     """Run PyTorch's samples of operators eager and compiled, and compare values, dtypes, sizes and strides.
 
@@ -60,7 +62,9 @@ def check_op(
         samples: at most of each operator, dtype, mode and form. jobs: processes at once; one a core if None.
         budget: seconds after which no further sample begins.
         out: where programs are written that show a failure alone.
-        progress: is called after each case with the number done, of how many, and its row.
+        executor: `local` runs samples here, `ray` on the nodes of a Ray cluster, a process a core of each.
+        progress: is called after each case with the number done, of how many, and its row. warn: with what
+            happens to nodes.
 
     Raises:
         ProbeError: a name that is not known, or a decomposition that fits no operator. RunFailedError: torch
@@ -78,9 +82,10 @@ def check_op(
         device=device,
         decomposition=place or None,
         operators=(overload,) if overload else (),
-        jobs=jobs or os.cpu_count() or 1,
+        jobs=jobs,
         budget=budget,
         out=Path(out),
+        executor=executor,
     )
-    checks = check_operators(plan, progress)
+    checks = check_operators(plan, progress, warn)
     return OpCheck(**{name: getattr(checks, name) for name in OpChecks.__dataclass_fields__})

@@ -39,6 +39,7 @@ from inductor_probe.store.results import (
 )
 
 if TYPE_CHECKING:
+    from inductor_probe.executors.local import ExecutorName
     from inductor_probe.measuring.compare import Compared
     from inductor_probe.measuring.plan import Plan, PlannedRow
 
@@ -74,6 +75,7 @@ class PerfTable(Shown):
             other=self.run.other,
             margin=self.run.settings.margin,
             rows=self.rows,
+            nodes=self.run.nodes,
             summary=perf_sentence(self.rows),
         )
 
@@ -88,10 +90,11 @@ class PerfTable(Shown):
         knobs = list(dict.fromkeys(name for row in self.rows for name, _ in row.key.knobs))
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
+        host = self.run.machines[0].name
         writer.writerow(
             ["scenario", "case", "device", "threads", "data", *knobs, "column", "seconds", "mad", "baseline",
              "ratio", "low", "high", "verdict", "problem", "compiles", "recompiles", "graph_breaks",
-             "limit_hits", "fallbacks", "share"]
+             "limit_hits", "fallbacks", "share", "node"]
         )  # fmt: skip
         for row in self.rows:
             values = dict(row.key.knobs)
@@ -105,7 +108,7 @@ class PerfTable(Shown):
                      facts.problem or "", facts.compiles, facts.recompiles, facts.graph_breaks,
                      facts.limit_hits,
                      " ".join(name for code in facts.codes for name in code.fallbacks),
-                     "" if column.share is None else column.share]
+                     "" if column.share is None else column.share, row.node or host]
                 )  # fmt: skip
         return text.getvalue()
 
@@ -142,11 +145,13 @@ def perf(
     python: Path | None = None,
     second: Path | None = None,
     resume: bool = False,
+    executor: ExecutorName = "local",
     folder: Path | None = None,
     command: Sequence[str] = (),
     progress: Callable[[str], None] | None = None,
     left_out: Callable[[Sequence[PlannedRow]], None] = lambda rows: None,
     begun: Callable[[Path], None] = lambda path: None,
+    warn: Callable[[str], None] = lambda text: None,
 ) -> PerfTable:
     """Time cases of a scenario, or a plain function: eager, compiled and variants, checked before.
 
@@ -164,10 +169,12 @@ def perf(
         python: another interpreter, which needs torch and nothing else. second: one whose columns are
             compared with those of the first: the two take turns, lap by lap.
         resume: go on with the latest unfinished run of the same scenario; rows that it has are not measured.
+        executor: `local` measures here, a row at a time; `ray` on the nodes of a Ray cluster, a row at a time
+            on each, or on each of its GPUs.
         folder: for the results, `.probe/results` by default.
         command: what measures, for the record.
         progress: called with what is done next. left_out: with the cases that this machine cannot run.
-        begun: with the file, once its first version is there.
+        begun: with the file, once its first version is there. warn: with what happens to nodes.
 
     Raises:
         NotFoundError: no such script, case or column. ProbeError: bad arguments.
@@ -192,7 +199,14 @@ def perf(
     def begin(run: PerfRun) -> PerfRun:
         nonlocal name
         if resume and (before := _unfinished(folder, run)) is not None:
-            run = replace(run, name=before.name, started=before.started, rows=before.rows)
+            run = replace(
+                run,
+                name=before.name,
+                started=before.started,
+                rows=before.measured,
+                rooflines=before.rooflines,
+                nodes=before.nodes,
+            )
         else:
             run = replace(run, name=new_name(folder, run.scenario, datetime.now(timezone.utc)))
         name = run.name
@@ -214,7 +228,9 @@ def perf(
             started=datetime.now(timezone.utc).isoformat(timespec="seconds"),
             python=python,
             second=second,
+            executor=executor,
             left_out=left_out,
+            warn=warn,
             progress=progress or (lambda text: None),
         )
     except ProbeError:
@@ -351,7 +367,7 @@ def _remove_if_empty(path: Path) -> None:
 
 
 def _unfinished(folder: Path, run: PerfRun) -> PerfRun | None:
-    """Return the latest unfinished run of the same scenario, with as many interpreters; None without one.
+    """Return the latest unfinished run of the same scenario, interpreters and executor; None without one.
 
     Raises:
         ProbeError: it was measured otherwise.
@@ -360,7 +376,7 @@ def _unfinished(folder: Path, run: PerfRun) -> PerfRun | None:
         if entry.scenario != run.scenario or entry.finished or entry.problem:
             continue
         before = read_run_file(entry.path)
-        if (before.other is None) != (run.other is None):
+        if (before.other is None, before.executor) != (run.other is None, run.executor):
             continue
         differing = [
             name for name in _SAME_TO_RESUME if getattr(before.settings, name) != getattr(run.settings, name)
@@ -377,7 +393,9 @@ def _unfinished(folder: Path, run: PerfRun) -> PerfRun | None:
 
 
 def _facts_to_resume(run: PerfRun) -> dict[str, str]:
-    """Return what has to be the same for rows to be in one table with others."""
+    """Return what has to be the same for rows to be in one table with others; nodes are with their rows."""
+    if run.executor == "ray":
+        return {}
     facts = {**dict(run.machine), "torch": run.interpreter.torch, "commit": run.interpreter.git}
     if run.other is not None:
         facts |= {"torch (B)": run.other.torch, "commit (B)": run.other.git}

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 import inductor_probe as ip
-from inductor_probe.cli.parameters import CommaList, command, seconds
-from inductor_probe.cli.screen import OutputFormat, give, progress_line
+from inductor_probe.cli.parameters import CommaList, command, seconds, shared_option
+from inductor_probe.cli.screen import OutputFormat, give, progress_line, say_warning
 from inductor_probe.model.op_check import FORMS, MODES, Form, Mode, OpRow
 from inductor_probe.report.units import duration
+
+if TYPE_CHECKING:
+    from inductor_probe.executors.local import ExecutorName
 
 _BUDGET = "10m"
 
@@ -42,6 +46,7 @@ _BUDGET = "10m"
     ),
     click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Processes at once.  [one a core]"),
     click.option("--device", type=click.Choice(["cpu", "cuda"]), default="cpu", help="Of samples.  [cpu]"),
+    shared_option("--executor"),
     click.option(
         "--out", type=click.Path(file_okay=False, path_type=Path), default=Path(".probe/check-op"),
         help="Folder for scripts that show a failure.  [.probe/check-op]",
@@ -58,6 +63,7 @@ def check_op(
     budget: float,
     jobs: int | None,
     device: str,
+    executor: ExecutorName,
     out: Path,
     output_format: OutputFormat,
 ) -> int:
@@ -83,6 +89,6 @@ def check_op(
 
         checked = ip.check_op(
             *patterns, decomp=decomp, dtypes=dtypes, modes=modes, forms=forms, samples=samples, device=device,
-            jobs=jobs, budget=budget, out=out, progress=progress,
+            jobs=jobs, budget=budget, out=out, executor=executor, progress=progress, warn=say_warning,
         )  # fmt: skip
     return give(checked, output_format, ok=not checked.failures)

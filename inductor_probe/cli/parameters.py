@@ -144,6 +144,8 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--budget": {"type": seconds, "metavar": "TIME", "default": "10s"},
     "--margin": {"type": percent, "metavar": "PERCENT"},
     "--cold/--warm": {"default": None},
+    "--executor": {"type": click.Choice(["local", "ray"]), "default": "local",
+                   "help": "On this machine, or on the nodes of a Ray cluster.  [local]"},
     "--size": {"type": _size, "multiple": True, "metavar": "NAME=SIZE",
                "help": "Bind a symbolic size: s77=128."},
     "--import": {"type": MODULE, "multiple": True, "metavar": "MODULE",

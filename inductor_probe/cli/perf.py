@@ -30,6 +30,7 @@ from inductor_probe.model.perf import PerfSettings
 from inductor_probe.report.units import counted
 
 if TYPE_CHECKING:
+    from inductor_probe.executors.local import ExecutorName
     from inductor_probe.measuring.plan import PlannedRow
 
 _INTERRUPTED = 130
@@ -93,6 +94,7 @@ _FOLDER = click.option(
                  help="Measure under this interpreter: it needs torch, and nothing else."),
     click.option("--interleave", nargs=2, type=click.Path(path_type=Path), callback=_two_pythons,
                  metavar="PY_A PY_B", help="Two interpreters that take turns: two builds of torch."),
+    shared_option("--executor"),
     click.option("--resume", is_flag=True, help="Go on with the latest run of this that was not finished."),
     _FOLDER,
     formats=FORMATS,
@@ -114,6 +116,7 @@ def perf(
     python: Path | None,
     interleave: tuple[Path, Path] | None,
     resume: bool,
+    executor: ExecutorName,
     folder: Path | None,
     output_format: str,
 ) -> int:
@@ -154,10 +157,12 @@ def perf(
                 python=python,
                 second=second,
                 resume=resume,
+                executor=executor,
                 folder=folder,
                 command=("probe", *sys.argv[1:]),
                 progress=progress,
                 left_out=_say_left_out,
+                warn=say_warning,
                 begun=begun,
             )
     except KeyboardInterrupt:

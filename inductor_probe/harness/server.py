@@ -34,6 +34,7 @@ import mmap
 import os
 import random
 import runpy
+import select
 import signal
 import sys
 import traceback
@@ -151,10 +152,42 @@ def forked(file: dict[str, Any], request: dict[str, Any], tell: Tell) -> int:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)
+    if not wait_for(children):
+        end()
     statuses = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL)
     return next((status for status in statuses if status), 0)
+
+
+def wait_for(children: list[int]) -> bool:
+    """Wait until all children have ended, or nobody is left who would hear of them: return False then.
+
+    Whoever asked may have been killed, and what goes on after that disturbs who measures next. The end of
+    the pipe that requests come through is seen beside the children (`pidfd_open(2)`, `POLLHUP` of poll(2)).
+    """
+    if not hasattr(os, "pidfd_open"):
+        return True
+    poll, left = select.poll(), set[int]()
+    try:
+        for child in children:
+            left.add(os.pidfd_open(child))
+        for child in left:
+            poll.register(child, select.POLLIN)
+        poll.register(0, 0)  # POLLHUP is always told
+        while left:
+            for descriptor, _ in poll.poll():
+                if descriptor == 0:
+                    return False
+                poll.unregister(descriptor)
+                os.close(descriptor)
+                left.discard(descriptor)
+    except OSError:  # a kernel without it, or no descriptors are left: it is a courtesy
+        return True
+    finally:
+        for descriptor in left:
+            os.close(descriptor)
+    return True
 
 
 def fork_child(file: dict[str, Any], request: dict[str, Any], tell: Tell) -> int:

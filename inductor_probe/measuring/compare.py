@@ -31,6 +31,7 @@ from inductor_probe.model.perf import (
     CaseKey,
     ColumnFacts,
     CompareRow,
+    PerfNode,
     PerfRow,
     PerfRun,
     Unpaired,
@@ -42,10 +43,11 @@ _FACTS = ("host", "cpu", "cores", "gpu", "memory_gib", "system")
 
 @dataclass(frozen=True)
 class _Cell:
-    """A column of a row on one side: log-seconds of each process."""
+    """A column of a row on one side: log-seconds of each process, and the machine that measured it."""
 
     facts: ColumnFacts
     logs: tuple[float, ...]
+    node: PerfNode
 
     @property
     def seconds(self) -> float:
@@ -74,13 +76,12 @@ def compare_runs(a: PerfRun, b: PerfRun, margin: float) -> Compared:
         if key in cells_b and not (cells_a[key].facts.problem or cells_b[key].facts.problem)
         and cells_a[key].logs and cells_b[key].logs
     ]  # fmt: skip
-    same_eager = (a.interpreter.torch, a.interpreter.git) == (b.interpreter.torch, b.interpreter.git)
     pooled = _pooled([cells[key].logs for cells in (cells_a, cells_b) for key in keys])
     rows = []
     for key in keys:
         control = None
         eager = (key[0], EAGER)
-        if same_eager and key[1] != EAGER and eager in keys:
+        if _build(cells_a[key]) == _build(cells_b[key]) and key[1] != EAGER and eager in keys:
             control = cells_b[eager].seconds / cells_a[eager].seconds
         rows.append(_row(key, cells_a[key], cells_b[key], margin, control, pooled, len(keys)))
     rows.sort(key=_rank)
@@ -98,16 +99,32 @@ def differences_of(a: PerfRun, b: PerfRun) -> tuple[tuple[str, tuple[str, str]],
 
 
 def _facts(run: PerfRun) -> dict[str, str]:
-    machine = {name: value for name, value in run.machine if name in _FACTS}
-    own = {"torch": run.interpreter.torch, "commit": run.interpreter.git, "python": run.interpreter.python}
-    return {**machine, **own}
+    """Return the facts of all machines that measured a row: `a, b` where two differ."""
+    values: dict[str, dict[str, None]] = {}
+    for node in run.machines:
+        machine = {name: value for name, value in node.machine if name in _FACTS}
+        torch = {"torch": node.interpreter.torch, "commit": node.interpreter.git}
+        for name, value in {**machine, **torch, "python": node.interpreter.python}.items():
+            values.setdefault(name, {})[value] = None
+    return {name: ", ".join(sorted(several)) for name, several in values.items()}
+
+
+def _build(cell: _Cell) -> tuple[str, str]:
+    """Return the torch that a cell was measured with: where it is the same, eager is the same code."""
+    return cell.node.interpreter.torch, cell.node.interpreter.git
+
+
+def _hosts(a: _Cell, b: _Cell) -> tuple[str, str] | None:
+    """Return the names of both machines, None where they are one."""
+    both = [{name: value for name, value in cell.node.machine if name in _FACTS} for cell in (a, b)]
+    return None if both[0] == both[1] else (a.node.name, b.node.name)
 
 
 def _cells(run: PerfRun) -> _Cells:
     cells: _Cells = {}
     for row in run.rows:
         for name, facts in facts_of(row).items():
-            cells[row.key, name] = _Cell(facts, _logs(row, name))
+            cells[row.key, name] = _Cell(facts, _logs(row, name), run.node_of(row))
     return cells
 
 
@@ -151,6 +168,7 @@ def _row(  # noqa: PLR0917 - what is known of a row
         verdict=verdict_of(low, high, margin),
         control=control,
         processes=(len(a.logs), len(b.logs)),
+        hosts=_hosts(a, b),
     )
 
 

@@ -15,7 +15,7 @@ from inductor_probe.model.timing import KernelWork, Roofline, Series
 
 def results_of(run: PerfRun) -> tuple[RowResult, ...]:
     """Return what each row of a file came to."""
-    return tuple(row_result(row, run.settings.margin, run.rooflines) for row in run.rows)
+    return tuple(row_result(row, run.settings.margin, run.node_of(row).rooflines) for row in run.rows)
 
 
 def facts_of(row: PerfRow) -> dict[str, ColumnFacts]:
@@ -72,7 +72,7 @@ def row_result(row: PerfRow, margin: float, rooflines: Sequence[Roofline] = ()) 
             if result.share is not None:
                 result = replace(result, share_of="copy" if copy >= product else "matmul")
         columns.append(result)
-    return RowResult(row.key, row.inputs, tuple(columns), row.failure)
+    return RowResult(row.key, row.inputs, tuple(columns), row.failure, row.node)
 
 
 def roofline_for(row: PerfRow, rooflines: Sequence[Roofline]) -> Roofline | None:

@@ -14,7 +14,7 @@ from typing import Any
 import inductor_probe
 from inductor_probe.bench.client import Event, JobFailedError, Server
 from inductor_probe.bench.verdict import wants_more
-from inductor_probe.errors import NotFoundError, ProbeError, RunFailedError
+from inductor_probe.errors import NotFoundError, RunFailedError
 from inductor_probe.harness.budget import MORE_PROCESSES, PROCESSES, share_of
 from inductor_probe.measuring.conclude import comparisons_of
 from inductor_probe.measuring.plan import Plan
@@ -34,18 +34,17 @@ Progress = Callable[[str], None]
 def measuring(plan: Plan, python: Path | None = None) -> Iterator[Server]:
     """Start a process that has imported torch, under another interpreter where one is named; end it at last.
 
-    Another interpreter needs nothing but torch: it finds this package through a link in a folder of its own.
+    An interpreter needs nothing but torch: it finds this package through a link in a folder of its own.
 
     Raises:
         RunFailedError: there is no such interpreter, it is too old, or has no torch.
     """
     with tempfile.TemporaryDirectory(prefix="perf-", ignore_cleanup_errors=True) as folder:
-        environment = {}
         if python is not None:
             _check_python(python)
-            Path(folder, "inductor_probe").symlink_to(Path(inductor_probe.__file__).parent)
-            path = [folder, *filter(None, [os.environ.get("PYTHONPATH")])]
-            environment["PYTHONPATH"] = os.pathsep.join(path)
+        Path(folder, "inductor_probe").symlink_to(Path(inductor_probe.__file__).parent)
+        path = [folder, *filter(None, [os.environ.get("PYTHONPATH")])]
+        environment = {"PYTHONPATH": os.pathsep.join(path)}
         with Server(plan.script, _GENERATED, environment=environment, python=python) as server:
             try:
                 server.start()
@@ -101,8 +100,10 @@ def case_request(plan: Plan, key: CaseKey, columns: Sequence[str]) -> Event:
     return {**plan.request, "case": key.case, "threads": key.threads, "columns": list(columns)}
 
 
-def compile_ahead(server: Server, plan: Plan, keys: Sequence[CaseKey], progress: Progress) -> None:
-    """Compile cases on all cores into inductor's caches: nothing is timed meanwhile.
+def compile_ahead(
+    server: Server, plan: Plan, keys: Sequence[CaseKey], cores: int, progress: Progress
+) -> None:
+    """Compile cases on so many cores into inductor's caches: nothing is timed meanwhile.
 
     What fails is left to the process that measures it, which says why.
     """
@@ -117,7 +118,7 @@ def compile_ahead(server: Server, plan: Plan, keys: Sequence[CaseKey], progress:
             done += 1
             progress(f"compiling: {done} of {len(cases)} cases")
 
-    children = max(1, min(len(cases), len(os.sched_getaffinity(0))))
+    children = max(1, min(len(cases), cores))
     progress(f"compiling {len(cases)} cases")
     try:
         server.job({"job": f"{JOBS}:compile_cases", "cases": cases, "children": children}, hear)
@@ -218,8 +219,3 @@ def wants_more_processes(row: PerfRow, settings: PerfSettings) -> bool:
     """Tell whether processes differ so much that more of them are needed."""
     pairs = comparisons_of(row, settings.margin)
     return any(wants_more(pair, settings.margin) for pair in pairs.values())
-
-
-def refuse_unknown(plan: Plan, error: ProbeError) -> ProbeError:
-    """Return an error of a script under the name that the user typed."""
-    return type(error)(error.message.replace(str(plan.script.resolve()), str(plan.script)), error.hint)

@@ -1,34 +1,25 @@
-"""All rows of a run, one after the other: compiled ahead in batches, timed alone, written down after each."""
+"""All rows of a run: handed to an executor, and written down as they come."""
 
 from __future__ import annotations
 
 import os
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from inductor_probe import __version__
-from inductor_probe.bench.client import Event, JobFailedError, Server
-from inductor_probe.errors import NotFoundError, ProbeError, RunFailedError
-from inductor_probe.machine.facts import machine
-from inductor_probe.machine.roofline import ROOFLINE_CHILD, roofline_arguments, roofline_of
-from inductor_probe.measuring.interleaved import measure_pair
-from inductor_probe.measuring.plan import Plan, PlannedRow, planned_rows
-from inductor_probe.measuring.rows import (
-    Progress,
-    answer_of,
-    compile_ahead,
-    measure_row,
-    measuring,
-    refuse_unknown,
-)
-from inductor_probe.model.perf import CaseKey, Interpreter, PerfRow, PerfRun
+from inductor_probe.errors import ProbeError
+from inductor_probe.executors.cluster import RayExecutor
+from inductor_probe.executors.local import Executor, ExecutorName, LocalExecutor, Needs, UserFile
+from inductor_probe.measuring.plan import Plan, PlannedRow
+from inductor_probe.measuring.rows import Progress
+from inductor_probe.measuring.worker import MeasuredRow, RowWorker, row_name
+from inductor_probe.model.perf import CaseKey, PerfRow, PerfRun
 from inductor_probe.model.timing import Roofline
 
-ROOFLINE_SHARE = 0.5  # of a row's budget
-LONGEST_ROOFLINE_S = 1.5
 _MOST_AT_ONCE = 8
 
 Begin = Callable[[PerfRun], PerfRun]
@@ -45,7 +36,9 @@ def run_plan(
     started: str = "",
     python: Path | None = None,
     second: Path | None = None,
+    executor: ExecutorName = "local",
     left_out: Callable[[Sequence[PlannedRow]], None] = lambda rows: None,
+    warn: Progress = lambda text: None,
     progress: Progress = lambda text: None,
 ) -> PerfRun:
     """Measure all rows of a plan; this executes the script, and the code that inductor generates for it.
@@ -55,115 +48,144 @@ def run_plan(
         begin, save: see their types; `save` is called after each row.
         command, started: for the record.
         python: another interpreter. second: one that takes turns with it, row by row and lap by lap.
-        left_out: is called with the cases that this machine cannot run.
+        executor: where rows are measured. This machine lists them in any case.
+        left_out: is called with the cases that cannot run there.
+        warn: is called with what happens to nodes.
         progress: is called with what is done next, and how long it may take.
 
     Raises:
-        ProbeError: the script cannot be loaded, nothing matches, or a file cannot be written.
+        ProbeError: the script cannot be loaded, nothing matches, or a file cannot be written; ray is not
+            installed, or there is no cluster.
     """
-    progress("importing torch and inductor")
+    file = UserFile.read(plan.script)
+    runner = RayExecutor(warn=warn) if executor == "ray" else LocalExecutor()
+    pythons = [python, *([second] if second is not None else [])]
+    worker = RowWorker(plan, file, pythons, progress)
     try:
-        with ExitStack() as stack:
-            server = stack.enter_context(measuring(plan, python))
-            rows, interpreter, gpu = list_rows(server, plan)
-            other, beside = None, None
-            if second is not None:
-                beside = stack.enter_context(measuring(plan, second))
-                rows, other = _in_both(rows, *list_rows(beside, plan)[:2])
-            missing = [row for row in rows if row.missing]
-            if missing and len(missing) == len(rows):
-                raise ProbeError(
-                    f"no case of {plan.script} can run here: {missing[0].missing}", "see --device and --case"
-                )
-            if missing:
-                left_out(missing)
-            keys = [row.key for row in rows if not row.missing]
-            run = PerfRun(
+        progress("importing torch and inductor")
+        worker.open()
+        rows = worker.list_rows()
+        if isinstance(runner, RayExecutor):
+            rows = _on_cluster(rows, runner.gpus)
+        missing = [row for row in rows if row.missing]
+        if missing and len(missing) == len(rows):
+            raise ProbeError(
+                f"no case of {plan.script} can run here: {missing[0].missing}", "see --device and --case"
+            )
+        if missing:
+            left_out(missing)
+        keys = [row.key for row in rows if not row.missing]
+        node = worker.node
+        run = begin(
+            PerfRun(
                 name="",
                 probe=__version__,
                 scenario=plan.scenario,
                 command=tuple(command),
                 started=started,
                 settings=plan.settings,
-                interpreter=interpreter,
-                machine=machine({"gpu": gpu}),
+                interpreter=node.interpreter,
+                machine=node.machine,
                 planned=len(keys),
-                other=other,
+                other=node.other,
+                executor=executor,
             )
-            run = begin(run)
-            servers = [server, *([beside] if beside else [])]
-            run = _measure_all(servers, plan, keys, run, save, progress)
-            progress("measuring what this machine can copy and multiply")
-            run = replace(run, rooflines=_rooflines(server, plan, run), finished=True)
-            save(run)
-            return run
-    except (NotFoundError, RunFailedError) as error:
-        raise refuse_unknown(plan, error) from error
-
-
-def list_rows(server: Server, plan: Plan) -> tuple[tuple[PlannedRow, ...], Interpreter, str | None]:
-    """Return the rows of a plan, the interpreter that lists them, and the name of its GPU.
-
-    Raises:
-        NotFoundError: no case matches.
-    """
-    request = {**plan.request, "matrix": plan.matrix, "cases": list(plan.cases)}
-    answer = answer_of(server, "list_cases", request, "cases")
-    rows = planned_rows(plan, answer["cases"])
-    if not rows:
-        devices = dict.fromkeys(str(case["knobs"].get("device", "cpu")) for case in answer["cases"])
-        raise NotFoundError(
-            f"{plan.script}: no case for {plan.device}", f"its cases are for {', '.join(devices)}"
         )
-    interpreter = Interpreter(
-        Path(answer["executable"]), answer["python"], answer["torch"], answer["git"] or ""
-    )
-    return rows, interpreter, answer["gpu"]
+        if isinstance(runner, RayExecutor):
+            worker.close()
+            make: Callable[[Progress], RowWorker] = partial(RowWorker, plan, file, pythons)
+        else:
+
+            def make(tell: Progress) -> RowWorker:
+                worker.progress = tell  # it has imported torch already
+                return worker
+
+        run = _measure_all(runner, make, plan, keys, run, save, progress)
+        run = replace(run, finished=len(run.measured) == len(run.rows))
+        save(run)
+        return run
+    finally:
+        worker.close()
+        runner.close()
 
 
-def _in_both(
-    rows: Sequence[PlannedRow], others: Sequence[PlannedRow], other: Interpreter
-) -> tuple[tuple[PlannedRow, ...], Interpreter]:
-    """Return the rows that both interpreters have; what one cannot run is left out, and says why."""
-    missing = {row.key: row.missing for row in others}
-    return tuple(
-        replace(row, missing=row.missing or missing.get(row.key, f"torch {other.torch} has no such case"))
-        for row in rows
-    ), other
+def _on_cluster(rows: Sequence[PlannedRow], gpus: int) -> tuple[PlannedRow, ...]:
+    """Return rows as a cluster can run them: this machine may lack a GPU, or be the only one with one."""
+    lacking = None if gpus else "no node of the Ray cluster has a GPU"
+    return tuple(replace(row, missing=lacking) if row.key.device.startswith("cuda") else row for row in rows)
 
 
 def _measure_all(  # noqa: PLR0917 - what a run consists of
-    servers: Sequence[Server],
+    executor: Executor,
+    make: Callable[[Progress], RowWorker],
     plan: Plan,
     keys: Sequence[CaseKey],
     run: PerfRun,
     save: Save,
     progress: Progress,
 ) -> PerfRun:
-    """Measure the rows that the run does not have yet."""
+    """Measure the rows that the run does not have yet; on nodes those for a GPU after those for a CPU."""
     known = {row.key for row in run.rows}
+    order = {key: number for number, key in enumerate(keys)}
     left = [key for key in keys if key not in known]
-    batch = max(2, min(2 * len(os.sched_getaffinity(0)), _MOST_AT_ONCE))
     clock = _Clock(len(keys), len(keys) - len(left))
-    for start in range(0, len(left), batch):
-        group = left[start : start + batch]
-        for server in servers:
-            compile_ahead(server, plan, group, lambda text: progress(clock.status(text)))
-        for key in group:
-            name = f"{key.case}, {key.threads} threads" if len(plan.threads) > 1 else key.case
-
-            def tell(text: str, name: str = name) -> None:
-                progress(clock.status(f"{name}: {text}"))
-
-            if len(servers) > 1:
-                row = measure_pair(servers, plan, key, tell)
-            else:
-                row = measure_row(servers[0], plan, key, tell)
-            run = replace(run, rows=(*run.rows, row))
-            save(run)
-            clock.done += 1
-            clock.measured += 1
+    groups = {Needs("cpu", alone=True): left}  # one after the other on this machine, whatever they are for
+    if run.executor == "ray":
+        groups = {
+            Needs("cpu", alone=True): [key for key in left if not key.device.startswith("cuda")],
+            Needs("cuda", alone=True): [key for key in left if key.device.startswith("cuda")],
+        }
+    for needs, group in groups.items():
+        results = executor.map(
+            make,
+            group,
+            needs,
+            batch=max(2, min(2 * len(os.sched_getaffinity(0)), _MOST_AT_ONCE)),
+            name=partial(row_name, plan),
+            tell=lambda text: progress(clock.status(text)),
+        )
+        with closing(results) as several:
+            for done in several:
+                if done.result is None:
+                    row = PerfRow(done.task, failure=done.lost, lost=True)
+                else:
+                    run, row = _with_node(run, done.result)
+                rows = sorted((*run.rows, row), key=lambda row: order.get(row.key, -1))
+                run = replace(run, rows=tuple(rows))
+                save(run)
+                clock.done += 1
+                clock.measured += 1
     return run
+
+
+def _with_node(run: PerfRun, measured: MeasuredRow) -> tuple[PerfRun, PerfRow]:
+    """Return the run with what is known now of the machine of a row, and the row with that machine's name.
+
+    Locally that is the run's own machine. A node with the name of an earlier one is another one if its facts,
+    or those of its interpreters, are others: since then somebody has changed it.
+    """
+    node, row = measured.node, measured.row
+    if run.executor == "local":
+        return replace(run, rooflines=_merged(run.rooflines, node.rooflines)), row
+    nodes = {one.name: one for one in run.nodes}
+    names = [node.name, *(f"{node.name} ({number})" for number in range(2, len(nodes) + 2))]
+    for name in names:
+        before = nodes.get(name)
+        if before is None or replace(before, name=node.name, rooflines=node.rooflines) == node:
+            earlier = before.rooflines if before else ()
+            nodes[name] = replace(node, name=name, rooflines=_merged(earlier, node.rooflines))
+            return replace(run, nodes=tuple(nodes.values())), replace(row, node=name)
+    raise AssertionError("there are more names than nodes")
+
+
+def _merged(before: Sequence[Roofline], now: Sequence[Roofline]) -> tuple[Roofline, ...]:
+    """Return rooflines, one for each device and number of threads: that with more rates, else the newer."""
+    merged = {(one.device, one.threads): one for one in before}
+    for one in now:
+        other = merged.get((one.device, one.threads))
+        if other is None or len(other.peaks) <= len(one.peaks):
+            merged[one.device, one.threads] = one
+    return tuple(merged.values())
 
 
 class _Clock:
@@ -181,32 +203,3 @@ class _Clock:
         seconds = (time.monotonic() - self._begin) / self.measured * (self.planned - self.done)
         left = f"{seconds / 60:.0f} min" if seconds >= 120 else f"{seconds:.0f} s"
         return f"{where}, {left} left: {text}"
-
-
-def _rooflines(server: Server, plan: Plan, run: PerfRun) -> tuple[Roofline, ...]:
-    """Measure what the machine reaches, for each device and number of threads of the rows."""
-    wanted: dict[tuple[str, int], list[PerfRow]] = {}
-    for row in run.rows:
-        if row.processes:
-            device = "cuda" if row.key.device.startswith("cuda") else "cpu"
-            wanted.setdefault((device, row.key.threads if device == "cpu" else 1), []).append(row)
-    rooflines = []
-    for (device, threads), rows in wanted.items():
-        arguments = roofline_arguments(
-            device,
-            threads=threads,
-            dtypes=[row.dtype for row in rows if row.flops and row.dtype],
-            seconds=min(LONGEST_ROOFLINE_S, ROOFLINE_SHARE * plan.settings.budget),
-        )
-        texts = list[str]()
-
-        def hear(event: Event, texts: list[str] = texts) -> None:
-            if event["event"] == "output":
-                texts.append(event["text"])
-
-        try:
-            server.job({"job": "program", "file": str(ROOFLINE_CHILD), "arguments": arguments}, hear)
-            rooflines.append(roofline_of("".join(texts)))
-        except (JobFailedError, RunFailedError):  # times are good without it: the table has no shares
-            continue
-    return tuple(rooflines)

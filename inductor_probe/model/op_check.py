@@ -95,6 +95,14 @@ class OpFailure:
 
 
 @dataclass(frozen=True, slots=True)
+class OpLost:
+    """A case of which nothing is known: what ran it was lost, twice; `failure` as in `PerfRow`."""
+
+    case: OpCase
+    failure: str
+
+
+@dataclass(frozen=True, slots=True)
 class OpDecomposition:
     """A decomposition that was tried.
 
@@ -116,7 +124,8 @@ class OpChecks:
         torch: its version. device: what the samples were on.
         decomposition: that was tried beside inductor's own, if one was.
         rows: a case each. failures: the smallest sample of each kind.
-        spent: seconds. complete: no sample was left out for lack of time.
+        spent: seconds. complete: no sample was left out for lack of time, or with a machine.
+        lost: cases that no machine has run to the end.
     """
 
     torch: str
@@ -125,11 +134,12 @@ class OpChecks:
     failures: tuple[OpFailure, ...]
     decomposition: OpDecomposition | None = None
     spent: float = 0.0
+    lost: tuple[OpLost, ...] = ()
 
     @property
     def complete(self) -> bool:
-        """Tell whether no sample was left out for lack of time."""
-        return not any(row.not_run for row in self.rows)
+        """Tell whether no sample was left out for lack of time, or with a machine."""
+        return not self.lost and not any(row.not_run for row in self.rows)
 
 
 @dataclass(frozen=True, kw_only=True)

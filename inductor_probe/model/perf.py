@@ -121,6 +121,8 @@ class PerfRow:
             it uses all of them. flops: as torch counts operators; None where none has a count.
         dtype: of the largest floating-point input.
         failure: why nothing was measured, one sentence; empty where something was.
+        lost: the case did not fail: what measured it was lost, twice. `--resume` measures it.
+        node: which of `PerfRun.nodes` measured it; empty for the machine and interpreter of the run.
     """
 
     key: CaseKey
@@ -130,6 +132,8 @@ class PerfRow:
     flops: Count | None = None
     dtype: str | None = None
     failure: str = ""
+    lost: bool = False
+    node: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +144,22 @@ class Interpreter:
     python: str
     torch: str
     git: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PerfNode:
+    """A machine that measured rows, with what they were measured with there.
+
+    Attributes:
+        name: its host name; with a number behind it where the machine of that name was another one before.
+        interpreter, other, machine, rooflines: as in `PerfRun`.
+    """
+
+    name: str
+    interpreter: Interpreter
+    machine: tuple[tuple[str, str], ...] = ()
+    other: Interpreter | None = None
+    rooflines: tuple[Roofline, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +194,8 @@ class PerfRun:
         interpreter: what measured. machine: `host`, `cpu`, `cores`, `gpu` and the like.
         rooflines: of the machine, one for each device and number of threads.
         other: with `--interleave`, the second interpreter. Its columns have `(B)` behind their names.
+        executor: `local`, or `ray`: then `machine` and `interpreter` only chose the cases.
+        nodes: the machines that measured rows with `ray`, each with its interpreter.
     """
 
     name: str
@@ -189,6 +211,23 @@ class PerfRun:
     rows: tuple[PerfRow, ...] = ()
     rooflines: tuple[Roofline, ...] = ()
     other: Interpreter | None = None
+    executor: Literal["local", "ray"] = "local"
+    nodes: tuple[PerfNode, ...] = ()
+
+    @property
+    def machines(self) -> tuple[PerfNode, ...]:
+        """The machines that measured rows: nodes, or the one that the command ran on."""
+        host = dict(self.machine).get("host", "")
+        return self.nodes or (PerfNode(host, self.interpreter, self.machine, self.other, self.rooflines),)
+
+    def node_of(self, row: PerfRow) -> PerfNode:
+        """Return the machine that measured a row, with its interpreter and rooflines."""
+        return next((node for node in self.machines if node.name == row.node), self.machines[0])
+
+    @property
+    def measured(self) -> tuple[PerfRow, ...]:
+        """The rows that are not lost."""
+        return tuple(row for row in self.rows if not row.lost)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,12 +251,13 @@ class ColumnResult:
 
 @dataclass(frozen=True, slots=True)
 class RowResult:
-    """A row, concluded from its samples."""
+    """A row, concluded from its samples; `node` and `failure` as in `PerfRow`."""
 
     key: CaseKey
     inputs: str
     columns: tuple[ColumnResult, ...] = ()
     failure: str = ""
+    node: str = ""
 
     def column(self, name: str) -> ColumnResult | None:
         """Return a column by its name."""
@@ -230,7 +270,7 @@ class PerfOutput(Output):
 
     Attributes:
         file: the samples, from which the table can be made again.
-        rows: in the order of the scenario.
+        rows: in the order of the scenario. nodes: what measured them, with `--executor ray`.
         summary: one sentence.
     """
 
@@ -241,6 +281,7 @@ class PerfOutput(Output):
     other: Interpreter | None = None
     margin: float = 0.01
     rows: tuple[RowResult, ...] = ()
+    nodes: tuple[PerfNode, ...] = ()
     summary: str = ""
 
 
@@ -286,6 +327,7 @@ class CompareRow:
         control: the ratio of eager's times, by which the interval was widened where eager is the same code
             on both sides; None without it.
         processes: how many each side had.
+        hosts: the machines of A and B, where they are two; None where it was the same one.
     """
 
     key: CaseKey
@@ -298,6 +340,7 @@ class CompareRow:
     verdict: Verdict
     control: float | None = None
     processes: tuple[int, int] = (0, 0)
+    hosts: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Cases handed to processes that run them, and what their answers amount to.
+"""Cases handed to an executor, the processes that run their samples, and what the answers amount to.
 
 A process imports torch once and runs case after case. One that is killed by a sample is replaced, and goes on
 with the sample behind it. Each failure is kept with its smallest sample, and shown once more by a program of
@@ -12,17 +12,19 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
-from queue import Empty, SimpleQueue
 from typing import IO, Any, cast
 
 from inductor_probe.errors import ProbeError, RunFailedError, near_names
+from inductor_probe.executors.cluster import RayExecutor
+from inductor_probe.executors.local import Executor, ExecutorName, LocalExecutor, Needs, Tell, UserFile
 from inductor_probe.files import write_whole
 from inductor_probe.machine.python_child import WRITE_FILES, ask_torch, python_command
 from inductor_probe.model.op_check import (
@@ -33,6 +35,7 @@ from inductor_probe.model.op_check import (
     OpChecks,
     OpDecomposition,
     OpFailure,
+    OpLost,
     OpRow,
     Way,
 )
@@ -53,8 +56,9 @@ class OpPlan:
         modes, forms: see `OpCase`. samples: at most of each case. device: `cpu` or `cuda`.
         decomposition: `MODULE:FUNCTION` or `FILE.py:FUNCTION` to try beside inductor's own; `operators` are
             the overloads that it stands for, found by the names of its parameters if empty.
-        jobs: processes at once. budget: seconds after which no further sample begins.
+        jobs: processes at once; None for one a core. budget: seconds after which no further sample begins.
         out: the folder for programs that show failures.
+        executor: processes of this machine, or those on the nodes of a Ray cluster.
     """
 
     patterns: tuple[str, ...]
@@ -65,14 +69,18 @@ class OpPlan:
     device: str = "cpu"
     decomposition: str | None = None
     operators: tuple[str, ...] = ()
-    jobs: int = 1
+    jobs: int | None = None
     budget: float = 600.0
     out: Path = Path(".probe/check-op")
+    executor: ExecutorName = "local"
 
 
 @dataclass
 class _Seen:
-    """What was seen of a case so far; `failures` have their program's text with them."""
+    """What was seen of a case so far; `failures` have their program's text with them.
+
+    `calls` are those of the decomposition, `operators` the overloads that it stood for.
+    """
 
     case: OpCase
     samples: int = 0
@@ -83,6 +91,8 @@ class _Seen:
     random: int = 0
     left: int = 0
     seconds: float = 0.0
+    calls: int = 0
+    operators: tuple[str, ...] = ()
     failures: list[tuple[OpFailure, str]] = field(default_factory=list)
 
     @property
@@ -94,48 +104,48 @@ class _Seen:
         )  # fmt: skip
 
 
-def check_operators(plan: OpPlan, progress: Progress | None = None) -> OpChecks:
+def check_operators(
+    plan: OpPlan, progress: Progress | None = None, warn: Tell = lambda text: None
+) -> OpChecks:
     """Run the samples of the operators that a plan names, and compare.
+
+    `warn` is called with what happens to nodes of a cluster.
 
     Raises:
         ProbeError: no operator has such a name, or none such a dtype; the decomposition is not there, or
-            fits no operator. RunFailedError: torch cannot be imported.
+            fits no operator; there is no cluster. RunFailedError: torch cannot be imported.
     """
-    begin = time.monotonic()
-    listed = ask_torch(_WORKER, "list", plan.device)
-    cases = cases_of(plan, listed["operators"])
-    work: SimpleQueue[OpCase] = SimpleQueue()
-    for case in cases:
-        work.put(case)
+    begin, end = time.monotonic(), time.time() + plan.budget
+    executor: Executor = LocalExecutor(plan.jobs or os.cpu_count() or 1)
+    if plan.executor == "ray":
+        executor = RayExecutor(plan.jobs, warn)
     done: list[_Seen] = []
-    processes = [_Process(plan, cases[0], begin + plan.budget) for _ in range(min(plan.jobs, len(cases)))]
-
-    def serve(process: _Process) -> None:
-        with suppress(Empty):
-            while True:
-                seen = process.run(work.get_nowait())
-                done.append(seen)
-                if progress:
-                    progress(len(done), len(cases), seen.row)
-
+    lost: list[OpLost] = []
     try:
-        with ThreadPoolExecutor(len(processes)) as pool:
-            for future in [pool.submit(serve, process) for process in processes]:
-                future.result()
+        listed = ask_torch(_WORKER, "list", plan.device)
+        cases = cases_of(plan, listed["operators"])
+        make = partial(_OpWorker, plan, _user_file(plan), cases[0], end, listed["torch"])
+        needs = Needs("cuda" if plan.device == "cuda" else "cpu")
+        with closing(executor.map(make, cases, needs, name=_case_name)) as results:
+            for one in results:
+                if one.result is None:
+                    lost.append(OpLost(one.task, one.lost))
+                    continue
+                done.append(one.result)
+                if progress:
+                    progress(len(done) + len(lost), len(cases), one.result.row)
     except KeyboardInterrupt:
         if not done:
             raise
     finally:
-        for process in processes:
-            process.close()
+        executor.close()
     order = {case: number for number, case in enumerate(cases)}
     done.sort(key=lambda seen: order[seen.case])
     decomposition = None
     if plan.decomposition:
-        names = next((process.operators for process in processes if process.operators), ())
-        calls = sum(process.calls for process in processes)
-        decomposition = OpDecomposition(plan.decomposition, names, calls)
-    failures = _written(_grouped(seen.failures for seen in done), plan)
+        names = next((seen.operators for seen in done if seen.operators), ())
+        decomposition = OpDecomposition(plan.decomposition, names, sum(seen.calls for seen in done))
+    failures = _written(_grouped(seen.failures for seen in done), plan, runs_here=listed["available"])
     return OpChecks(
         torch=listed["torch"],
         device=plan.device,
@@ -143,6 +153,7 @@ def check_operators(plan: OpPlan, progress: Progress | None = None) -> OpChecks:
         failures=tuple(failures),
         decomposition=decomposition,
         spent=time.monotonic() - begin,
+        lost=tuple(lost),
     )
 
 
@@ -213,42 +224,60 @@ def _matches(pattern: str, operator: dict[str, Any]) -> bool:
     return any(fnmatchcase(name, pattern) or pattern in name for name in names if name)
 
 
-class _Process:
-    """A worker, and what it said of itself. It is started with the first case, and again if it was killed."""
+class _OpWorker:
+    """A process that runs samples: started with the first case, and again if one killed it. See `Worker`."""
 
-    def __init__(self, plan: OpPlan, first: OpCase, end: float) -> None:
-        self.operators: tuple[str, ...] = ()
-        self.calls = 0
-        self._plan, self._first, self._end = plan, first, end
+    def __init__(  # noqa: PLR0917 - what it runs, and where it stops
+        self, plan: OpPlan, file: UserFile | None, first: OpCase, end: float, torch: str, tell: Tell
+    ) -> None:
+        """Start nothing yet.
+
+        Args:
+            plan: what to run. file: with the decomposition, if it is in a file.
+            first: a case whose operator the decomposition may be for.
+            end: when no further sample begins, as `time.time`: another machine has another monotonic clock.
+            torch: its version, which has to be the same everywhere.
+            tell: is not used: a case takes a second.
+        """
+        self._plan, self._file, self._first, self._torch = plan, file, first, torch
+        self._end = time.monotonic() + end - time.time()
+        self._operators: tuple[str, ...] = ()
+        self._calls = 0
         self._process: subprocess.Popen[str] | None = None
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._closed = False
 
-    def run(self, case: OpCase) -> _Seen:
+    def open(self) -> None:
+        """Start the process."""
+        self._started()
+
+    def prepare(self, tasks: Sequence[OpCase], cores: int) -> None:
+        """Nothing: each sample is compiled as it runs."""
+
+    def run(self, task: OpCase) -> _Seen:
         """Run the samples of a case."""
-        seen, begin, skip = _Seen(case), time.monotonic(), 0
-        while time.monotonic() < self._end:
-            last = self._ask(seen, case, skip)
+        seen, begin, skip, calls = _Seen(task), time.monotonic(), 0, self._calls
+        while time.monotonic() < self._end and not self._closed:
+            last = self._ask(seen, task, skip)
             if last is None:
                 break
-            skip = last + 1
+            skip, calls = last + 1, 0
         else:
             seen.left = max(0, self._plan.samples - seen.samples - seen.refused)
+        seen.calls = self._calls - calls
+        seen.operators = self._operators
         seen.seconds = time.monotonic() - begin
         return seen
 
     def close(self) -> None:
-        """End the process."""
-        if self._process is None:
-            return
-        for stream in (self._process.stdin, self._process.stdout):
-            if stream:
-                with suppress(OSError):
-                    stream.close()
-        try:
-            self._process.wait(2)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        self._process = None
+        """End the process; who waits for its answers gets none."""
+        self._closed = True
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            _end(process)
+        if self._folder is not None:
+            self._folder.cleanup()
 
     def _ask(self, seen: _Seen, case: OpCase, skip: int) -> int | None:
         """Let the worker run samples; return None, or the number of the sample that killed it."""
@@ -264,7 +293,7 @@ class _Process:
         for line in answers:
             answer = json.loads(line)
             if "calls" in answer:
-                self.calls = answer["calls"]
+                self._calls = answer["calls"]
                 return None
             if "done" in answer:
                 seen.left = answer["left"]
@@ -272,8 +301,8 @@ class _Process:
                 begun = answer
             else:
                 _add(seen, begun, answer)
-        status = process.wait()
-        self._process = None
+        status = _end(process)
+        self._process, self._calls = None, 0
         number = begun["sample"]
         seen.samples += 1
         sentence = (
@@ -298,12 +327,13 @@ class _Process:
                 stderr=subprocess.DEVNULL,
                 text=True,
                 env=_environment(),
+                start_new_session=True,  # Ctrl-C is for whoever waits: no sample killed this process then
             )
         requests, answers = cast("IO[str]", process.stdin), cast("IO[str]", process.stdout)
         if begins:
             asked = None
             if self._plan.decomposition:
-                asked = {"place": _absolute(self._plan.decomposition), "operators": self._plan.operators}
+                asked = {"place": self._place(), "operators": self._plan.operators}
             first = {"operator": self._first.operator, "dtype": self._first.dtype}
             with suppress(BrokenPipeError):
                 request = {"device": self._plan.device, "decomposition": asked, "first": first}
@@ -316,18 +346,59 @@ class _Process:
                 raise RunFailedError(
                     "the process that runs samples did not start", "`probe doctor` says more"
                 )
-            self.operators = tuple(answer["operators"])
+            if answer["torch"] != self._torch:
+                raise RunFailedError(
+                    f"torch is {answer['torch']} there, and {self._torch} where the samples were listed",
+                    "install the same torch on all nodes",
+                )
+            self._operators = tuple(answer["operators"])
         return process, requests, answers
 
+    def _place(self) -> str:
+        """Return the decomposition's place on this machine."""
+        place = str(self._plan.decomposition)
+        if self._file is None:
+            return place
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="check-op-", ignore_cleanup_errors=True)
+        path = self._file.place(Path(self._folder.name))
+        return f"{path}:{place.rpartition(':')[2]}"
 
-def _absolute(place: str) -> str:
-    """Return a decomposition's place with the whole path of its file: workers run elsewhere."""
-    module, _, name = place.rpartition(":")
+
+def _end(process: subprocess.Popen[str]) -> int:
+    """Wait for a process that has ended, or is about to; return its status."""
+    status = process.wait()
+    for stream in (process.stdin, process.stdout):
+        if stream:
+            with suppress(OSError):
+                stream.close()
+    return status
+
+
+def _user_file(plan: OpPlan) -> UserFile | None:
+    """Return the file of the decomposition: a worker runs elsewhere, or on another machine.
+
+    Raises:
+        ProbeError: no function is named, or there is no such file.
+    """
+    if plan.decomposition is None:
+        return None
+    module, _, name = plan.decomposition.rpartition(":")
     if not module or not name:
         raise ProbeError(
-            f"--decomp {place}: it names no function", "write MODULE:FUNCTION or FILE.py:FUNCTION"
+            f"--decomp {plan.decomposition}: it names no function",
+            "write MODULE:FUNCTION or FILE.py:FUNCTION",
         )
-    return f"{Path(module).absolute()}:{name}" if module.endswith(".py") else place
+    if not module.endswith(".py"):
+        return None
+    path = Path(module).absolute()
+    if not path.is_file():
+        raise ProbeError(f"--decomp {plan.decomposition}: there is no file {path}")
+    return UserFile.read(path)
+
+
+def _case_name(case: OpCase) -> str:
+    return f"{case.operator} {case.dtype} {case.mode}"
 
 
 def _add(seen: _Seen, begun: dict[str, Any], answer: dict[str, Any]) -> None:
@@ -377,8 +448,10 @@ def _grouped(failures: Iterable[Iterable[tuple[OpFailure, str]]]) -> list[tuple[
     return list(groups.values())
 
 
-def _written(failures: Sequence[tuple[OpFailure, str]], plan: OpPlan) -> Iterable[OpFailure]:
-    """Write the program of each failure, a name that no earlier one has, and run it."""
+def _written(
+    failures: Sequence[tuple[OpFailure, str]], plan: OpPlan, *, runs_here: bool
+) -> Iterable[OpFailure]:
+    """Write the program of each failure, a name that no earlier one has; run it if this machine can."""
     for failure, text in failures:
         if not text:
             yield failure
@@ -390,7 +463,7 @@ def _written(failures: Sequence[tuple[OpFailure, str]], plan: OpPlan) -> Iterabl
         taken = (plan.out / f"{stem}{'' if not number else f'_{number}'}.py" for number in range(10_000))
         path = next(path for path in taken if not path.exists() or path.read_text(encoding="utf-8") == text)
         write_whole(path, text)
-        yield replace(failure, script=path, alone=_shows(path))
+        yield replace(failure, script=path, alone=_shows(path) if runs_here else None)
 
 
 def _shows(script: Path) -> bool | None:

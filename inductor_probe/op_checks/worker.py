@@ -320,7 +320,8 @@ def main() -> None:
         answers.write(json.dumps(values) + "\n")
 
     if sys.argv[1:2] == ["list"]:
-        answer(operators=listed(sys.argv[2]), torch=str(torch.__version__))
+        available = sys.argv[2] != "cuda" or torch.cuda.is_available()
+        answer(operators=listed(sys.argv[2]), torch=str(torch.__version__), available=available)
         return
     first = json.loads(sys.stdin.readline())
     device = first["device"]
@@ -332,7 +333,7 @@ def main() -> None:
         answer(error=error.message, hint=error.hint)
         return
     worker = Worker(device, decomposition, asked["place"] if asked else "")
-    answer(ready=True, operators=worker.names)
+    answer(ready=True, operators=worker.names, torch=str(torch.__version__))
     for line in sys.stdin:
         worker.run(json.loads(line), answer)
         answer(calls=decomposition.calls if decomposition else 0)

@@ -108,14 +108,14 @@ def entry_of(path: Path, run: PerfRun) -> ResultEntry:
     columns = dict.fromkeys(
         facts.name for row in run.rows for process in row.processes[:1] for facts in process.columns
     )
-    both = [run.interpreter.torch, *([run.other.torch] if run.other else [])]
+    torches = {one.torch: None for node in run.machines for one in (node.interpreter, node.other) if one}
     return ResultEntry(
         name=path.stem,
         path=path,
         scenario=run.scenario,
         started=run.started,
-        torch=" and ".join(both),
-        host=dict(run.machine).get("host", ""),
+        torch=" and ".join(torches),
+        host=", ".join(node.name for node in run.machines),
         rows=len(run.rows),
         planned=run.planned,
         finished=run.finished,

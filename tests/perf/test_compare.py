@@ -16,6 +16,7 @@ from inductor_probe.model.perf import (
     CaseKey,
     ColumnFacts,
     Interpreter,
+    PerfNode,
     PerfRow,
     PerfRun,
     PerfSettings,
@@ -121,6 +122,37 @@ def test_rows_are_joined_on_all_keys_and_others_are_listed() -> None:
         ("x", "A", "absent"), ("y", "A", "absent"), ("z", "A", "row-failed"),
         ("x", "B", "absent"), ("y", "B", "absent"),
     }  # fmt: skip
+
+
+def test_rows_of_other_machines_are_named_where_not_all_are(probe: Probe, tmp_path: Path) -> None:
+    """The same two nodes measured both, but one row on another one each time."""
+    rng = generator(7)
+    runs = []
+    for name, places in (("20261123-1-x", "ab"), ("20261123-2-x", "aa")):
+        run = run_of(name, [replace(row(key(case), 1e-5, rng), node=place)
+                            for case, place in zip("pq", places, strict=True)])  # fmt: skip
+        nodes = [
+            PerfNode(host, run.interpreter, (("host", host), ("cpu", f"cpu of {host}"))) for host in "ab"
+        ]
+        runs.append(replace(run, executor="ray", nodes=tuple(nodes)))
+    compared = compare_runs(*runs, 0.01)
+    assert compared.differences == ()
+    assert {(one.key.case, one.hosts) for one in compared.rows} == {("p", None), ("q", ("b", "a"))}
+    folder = tmp_path / ".probe" / "results"
+    folder.mkdir(parents=True)
+    for run in runs:
+        write_run(folder, run)
+    text = probe("compare", "latest~1", "latest", cwd=tmp_path).out
+    assert "q: A was measured on b, B on another machine, a" in text
+    assert "torch 2.13.0, a, b" in text
+    shown = probe("results", "latest~1", cwd=tmp_path).out
+    assert "p: measured on a (cpu of a)" in shown
+    assert "compare the columns of a row" in shown
+    other = replace(runs[0], nodes=(runs[0].nodes[0], replace(runs[0].nodes[1], interpreter=Interpreter(
+        Path("/usr/bin/python3"), "3.11.2", "2.12.1"))))  # fmt: skip
+    write_run(folder, other)
+    mixed = probe("results", "latest~1", cwd=tmp_path).out
+    assert "the nodes have different builds of torch: a has torch 2.13.0, b has torch 2.12.1" in mixed
 
 
 def test_a_column_with_a_problem_is_not_compared() -> None:

@@ -62,9 +62,13 @@ def list_cases(file: Request, request: Request, tell: Tell) -> None:
     listed = [
         {"name": case.name, "knobs": dict(case.knobs), "missing": missing_device(case)} for case in cases
     ]
+    tell("cases", cases=listed)
+
+
+def describe_interpreter(file: Request, request: Request, tell: Tell) -> None:
+    """Send what this Python and its torch are, and the GPU that it sees."""
     tell(
-        "cases",
-        cases=listed,
+        "interpreter",
         executable=sys.executable,
         python=platform.python_version(),
         torch=torch.__version__,

@@ -44,7 +44,7 @@ def perf_page(run: PerfRun, rows: Sequence[RowResult]) -> Iterator[Block]:
     facts = [
         f"times in {unit} ({name}) a call, +- median deviation",
         f"{counted(threads[0], 'thread')}" if len(threads) == 1 else "",
-        _interpreter(run.interpreter),
+        " or ".join(dict.fromkeys(_interpreter(node.interpreter) for node in run.machines)),
         *([f"(B): {_interpreter(run.other)}"] if run.other else []),
     ]
     yield Heading([(run.scenario, "bold"), f"  {', '.join(filter(None, facts))}"], 2)
@@ -71,11 +71,12 @@ def perf_page(run: PerfRun, rows: Sequence[RowResult]) -> Iterator[Block]:
         cells += [_shares(row)] if shares else []
         table.append(cells)
     yield Table(columns, table, indent=2)
+    yield from _nodes(run)
     yield from _notes(rows)
     yield from _problems(rows)
     if not run.finished:
-        left = run.planned - len(rows)
-        rest = f"{counted(left, 'row')} of {run.planned} left" if left else "the roofline is not measured"
+        left = max(0, run.planned - len(run.measured))
+        rest = f"{counted(left, 'row')} of {run.planned} left"
         yield Line((f"not finished: {rest}; probe perf ... --resume goes on", "yellow"))
     yield Line()
     yield Line((perf_sentence(rows), "bold"))
@@ -139,12 +140,33 @@ def _shares(row: RowResult) -> str:
     )
 
 
-def _cases(cases: Sequence[str], rows: Sequence[RowResult]) -> str:
+def _cases(cases: Sequence[str], rows: Sequence[object]) -> str:
     """Return the names of some rows: `every row`, or the first of them."""
     if len(cases) == len(rows) > 1:
         return "every row"
     more = f" and {len(cases) - _MOST_CASES} more" if len(cases) > _MOST_CASES else ""
     return ", ".join(cases[:_MOST_CASES]) + more
+
+
+def _nodes(run: PerfRun) -> Iterator[Block]:
+    """Yield which machines measured which rows, and by what they differ."""
+    cases: dict[str, list[str]] = {}
+    for row in run.measured:
+        cases.setdefault(row.node, []).append(row.key.case)
+    nodes = [node for node in run.nodes if node.name in cases]
+    for node in nodes:
+        facts = dict(node.machine)
+        what = ", ".join(filter(None, (facts.get("cpu"), facts.get("gpu"))))
+        names = _cases(cases[node.name], run.measured)
+        yield Line([(f"{names}: ", "bold"), f"measured on {node.name} ({what})"], 2)
+    if len(nodes) > 1:
+        yield Line(
+            ("several machines: compare the columns of a row, not the times of different rows", "yellow"), 2
+        )
+    builds = {node.name: _interpreter(node.interpreter) for node in nodes}
+    if len({*builds.values()}) > 1:
+        words = ", ".join(f"{name} has {build}" for name, build in builds.items())
+        yield Line((f"the nodes have different builds of torch: {words}", "yellow"), 2)
 
 
 def _notes(rows: Sequence[RowResult]) -> Iterator[Block]:
@@ -241,6 +263,7 @@ def compare_page(output: CompareOutput) -> Iterator[Block]:
         undecided = [row for row in output.rows if row.verdict == "UNDECIDED"]
         if any(min(row.processes) < 2 for row in undecided):
             yield Line(("one process has no interval: measure with --processes 3 or more", "yellow"), 2)
+        yield from _apart(output.rows)
         if controlled:
             text = "eager is the same code on both sides: intervals are widened by as much as it differs"
             yield Line((text, "dim"), 2)
@@ -248,6 +271,19 @@ def compare_page(output: CompareOutput) -> Iterator[Block]:
         yield Line(unpaired_sentence(one), 2)
     yield Line()
     yield Line((output.summary, "bold"))
+
+
+def _apart(rows: Sequence[CompareRow]) -> Iterator[Block]:
+    """Yield which rows two machines measured, where it is not true of all: the heading names those."""
+    cases: dict[tuple[str, str], dict[str, None]] = {}
+    for row in rows:
+        if row.hosts:
+            cases.setdefault(row.hosts, {})[row.key.case] = None
+    if len(cases) == 1 and all(row.hosts for row in rows):
+        return
+    for (a, b), names in cases.items():
+        text = f"A was measured on {a}, B on another machine, {b}"
+        yield Line([(f"{_cases([*names], rows)}: ", "bold"), (text, "yellow")], 2)
 
 
 def _compare_cells(row: CompareRow, scale: float, threads: set[int], controlled: bool) -> list[Cell]:
