@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from inductor_probe.scenario import Case, Check, Scenario
+from tests.proving_ground.tensors import put_back
 
 if TYPE_CHECKING:
     from types import FunctionType
@@ -76,6 +77,7 @@ def scenario_of(programs: Mapping[str, Program]) -> Scenario:
     """Return a scenario with two cases a program, if the installed torch has the rule: as is, and flipped."""
 
     def build(case: Case) -> Check:
+        put_back()
         is_flipped = case.name.endswith(FLIPPED)
         program = programs[case.name.removesuffix(FLIPPED)]
         function = program.flipped_function if is_flipped else None

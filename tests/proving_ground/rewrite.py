@@ -12,7 +12,7 @@ from torch._inductor.runtime import benchmarking
 from inductor_probe.scenario import Scenario
 from tests.proving_ground.freezing import frozen
 from tests.proving_ground.programs import Program, scenario_of
-from tests.proving_ground.tensors import floats
+from tests.proving_ground.tensors import floats, replaced
 
 FLASH = "aten._scaled_dot_product_flash_attention_for_cpu.default"
 
@@ -41,13 +41,13 @@ def on_gpu(rows: int, inner: int, columns: int) -> tuple[torch.Tensor, ...]:
 def timed_as(*times: float) -> Callable[[int, int, int], tuple[torch.Tensor, ...]]:
     """Return `on_gpu`, where torch measures given times in turn: what is faster may differ by GPU."""
     clock = itertools.cycle(times)
-    benchmarking.benchmarker.benchmark_gpu = lambda *_, **__: next(clock)
+    replaced(type(benchmarking.benchmarker), "benchmark_gpu", lambda *_, **__: next(clock))
     return on_gpu
 
 
 def with_peak(tflops: float) -> Callable[[int, int, int], tuple[torch.Tensor, ...]]:
     """Return `on_gpu`, on a GPU of that peak rate: torch does not know that of each."""
-    utils.get_device_tflops = lambda _: tflops
+    replaced(utils, "get_device_tflops", lambda _: tflops)
     return on_gpu
 
 

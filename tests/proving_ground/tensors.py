@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import itertools
 from collections.abc import Callable
 from typing import Any
@@ -10,6 +11,21 @@ from typing import Any
 import torch
 
 Tensors = tuple[torch.Tensor, ...]
+_replaced: list[tuple[Any, str, Any]] = []
+"""What a program replaced of torch: the owner, the name, and what was there."""
+
+
+def replaced(owner: Any, name: str, value: Any) -> None:
+    """Replace a function of torch until the next program begins: see `put_back`."""
+    _replaced.append((owner, name, inspect.getattr_static(owner, name)))
+    setattr(owner, name, value)
+
+
+def put_back() -> None:
+    """Undo what the program before replaced."""
+    while _replaced:
+        owner, name, value = _replaced.pop()
+        setattr(owner, name, value)
 
 
 def add_one(values: torch.Tensor) -> torch.Tensor:
@@ -71,9 +87,9 @@ def timed_as(*times: float) -> Callable[[Callable[[], Tensors]], Callable[[], Te
             clock = itertools.cycle(times)
             combined = importlib.import_module("torch._inductor.codegen.cuda_combined_scheduling")
             scheduler = importlib.import_module("torch._inductor.scheduler").Scheduler
-            scheduler.compile_kernel = lambda *_, **__: (None, None)
+            replaced(scheduler, "compile_kernel", lambda *_, **__: (None, None))
             for name in ("benchmark_codegened_module", "benchmark_fused_nodes"):
-                setattr(combined.CUDACombinedScheduling, name, lambda *_: (next(clock), ""))
+                replaced(combined.CUDACombinedScheduling, name, lambda *_: (next(clock), ""))
             return make()
 
         return set_clock
