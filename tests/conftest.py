@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import tarfile
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.reader.debug_dir import read_graph, read_run
 from tests.fork_server import ForkServer
 from tests.shared import compiler_folder, shared_folder
+from tests.torch_server import TorchServer
 
 REPOSITORY = Path(__file__).parents[1]
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -101,6 +103,25 @@ def surroundings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
                 signal.signal(
                     number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
                 )
+        yield
+
+
+@pytest.fixture(scope="session")
+def torch_server(surroundings: None) -> Iterator[TorchServer]:
+    """Return what has torch imported for processes that begin with that; it imports it for the first."""
+    with tempfile.TemporaryDirectory() as folder:
+        server = TorchServer(Path(folder))
+        yield server
+        server.close()
+
+
+@pytest.fixture(scope="module")
+def warm(torch_server: TorchServer) -> Iterator[None]:
+    """Let dumps and bench files of a file of tests be forks of a process that has imported torch.
+
+    A fixture of the whole session, which is made before this one, asks for `torch_server.used()` itself.
+    """
+    with torch_server.used():
         yield
 
 

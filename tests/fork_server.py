@@ -22,6 +22,7 @@ from typing import IO
 FRESH_VERBS = {"dump", "debug", "bench-kernel", "sweep-configs", "export-cpp", "doctor"}
 """They start processes or ask for the machine: a process of their own is a part of what is tested."""
 _AT_START = ("PYTHON", "LANG", "LC_", "LD_", "MALLOC", "GLIBC", "OMP_", "TZ", "PATH", "VIRTUAL_ENV")
+_WARM = str(Path(__file__).with_name("warm"))
 _ROOMS = (
     "cli",
     "api",
@@ -95,8 +96,13 @@ class ForkServer:
 
 
 def read_at_start(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that Python and the C library read as a process starts."""
-    return {name: value for name, value in environment.items() if name.startswith(_AT_START)}
+    """Return the variables that Python and the C library read as a process starts.
+
+    But for the path of a test's own (`tests/torch_server.py`), where nothing is that a reading verb imports.
+    """
+    variables = {name: value for name, value in environment.items() if name.startswith(_AT_START)}
+    paths = variables.pop("PYTHONPATH", "").split(os.pathsep)
+    return {**variables, "PYTHONPATH": os.pathsep.join(path for path in paths if path != _WARM)}
 
 
 def read_all(*descriptors: int) -> list[bytes]:

@@ -12,6 +12,8 @@ from inductor_probe.model.decision import DECISION_KINDS
 from tests.conftest import REPOSITORY
 from tests.documents import GUIDES, Command, Dumped, Reader, check, commands_of, follower
 
+pytestmark = pytest.mark.usefixtures("warm")
+
 ALL = sorted(GUIDES.glob("*.md"))
 FOLLOWED = [*ALL, REPOSITORY / "CONTRIBUTING.md"]
 

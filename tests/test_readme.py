@@ -13,6 +13,8 @@ import pytest
 from tests.conftest import REPOSITORY
 from tests.documents import BIN, Command, Reader, check, commands_of, follower
 
+pytestmark = pytest.mark.usefixtures("warm")
+
 README = REPOSITORY / "README.md"
 # `make test` is what runs this test. `make demo` has a test of its own below.
 ELSEWHERE = {"make demo", "make test"}

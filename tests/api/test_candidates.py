@@ -32,6 +32,8 @@ from tests.api.test_whatif import dumps
 from tests.schemas import schema_faults
 
 __all__ = ["dumps"]
+
+pytestmark = pytest.mark.usefixtures("warm")
 FASTER = Candidate(settings=(("inductor.cpp.enable_tiling_heuristics", "False"),))
 ALSO_FASTER = Candidate(settings=(("inductor.also", "1"),))
 EQUAL = Candidate(settings=(("inductor.without_effect", "1"),))
@@ -75,7 +77,7 @@ def here(dumps: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return dumps
 
 
-def tried(*candidates: Candidate, budget: float | None = 120.0, **options: bool) -> Any:
+def tried(*candidates: Candidate, budget: float | None = 1200.0, **options: bool) -> Any:
     """Try candidates against the run as it is, each measured for as short as can be."""
     return try_candidates(
         ip.open_run("plain"),

@@ -13,6 +13,7 @@ from inductor_probe.model.bench import BenchSettings
 from inductor_probe.report.pages.whatif import whatif_sentence
 from tests.schemas import schema_faults
 from tests.shared import made_once
+from tests.torch_server import TorchServer
 
 SCRIPT = """
 import sys
@@ -31,11 +32,11 @@ mirrored(torch.zeros(1, 3, 64, size, dtype=torch.uint8))
 """
 HEURISTICS = {"inductor.cpp.enable_tiling_heuristics": "False"}
 QUICK = BenchSettings(budget=0.3)
-pytestmark = pytest.mark.compiles
+pytestmark = [pytest.mark.compiles, pytest.mark.usefixtures("warm")]
 
 
 @pytest.fixture(scope="session")
-def dumps(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def dumps(tmp_path_factory: pytest.TempPathFactory, torch_server: TorchServer) -> Path:
     """Return a folder with runs of the script: as it is, with a setting, and changed in two ways."""
 
     def make(folder: Path) -> None:
@@ -51,7 +52,8 @@ def dumps(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ):
             ip.dump(script, args=[argument], label=label, knobs=knobs, out=folder, stdout_to_stderr=True)
 
-    return made_once(tmp_path_factory, "whatif", make)
+    with torch_server.used():
+        return made_once(tmp_path_factory, "whatif", make)
 
 
 @pytest.fixture

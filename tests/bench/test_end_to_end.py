@@ -22,6 +22,8 @@ from inductor_probe.store.samples import read_samples
 from tests.bench.dumped import COPY, edit_copy
 from tests.bench.test_times import shown_times
 
+pytestmark = pytest.mark.usefixtures("warm")
+
 pytestmark = pytest.mark.compiles
 
 LOADS = """

@@ -20,7 +20,7 @@ from inductor_probe.model.bench import BenchResult, BenchSettings
 from inductor_probe.model.timing import Variant
 from tests.capture.conftest import plain_environment
 
-pytestmark = pytest.mark.compiles
+pytestmark = [pytest.mark.compiles, pytest.mark.usefixtures("warm")]
 
 SCRIPT = """
 import torch

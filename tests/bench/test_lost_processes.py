@@ -16,6 +16,8 @@ from inductor_probe.errors import RunFailedError
 from inductor_probe.model.bench import BenchResult, BenchSettings
 from tests.bench.dumped import edit_copy
 
+pytestmark = pytest.mark.usefixtures("warm")
+
 SETTINGS = BenchSettings(budget=0.3, processes=3, copies=True)
 PAGE = resource.getpagesize()
 
@@ -162,6 +164,7 @@ def test_where_memory_runs_out_before_anything_is_judged_a_sentence_says_so(
     graph_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = write_bench_file(graph_dir).path
+    monkeypatch.delenv("TESTS_TORCH_SERVER")  # which is another process than the one that is limited
     start = Server.start
 
     def limited(self: Server) -> None:

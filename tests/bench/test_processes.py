@@ -16,7 +16,7 @@ from inductor_probe.model.bench import BenchResult, BenchSettings
 from inductor_probe.store.samples import read_samples
 from tests.bench.dumped import edit_copy
 
-pytestmark = pytest.mark.compiles
+pytestmark = [pytest.mark.compiles, pytest.mark.usefixtures("warm")]
 
 SETTINGS = BenchSettings(budget=0.3, processes=3, copies=True)
 
@@ -192,7 +192,10 @@ def test_children_lie_elsewhere_in_memory(graph_dir: Path, tmp_path: Path) -> No
     assert len({row[1] for row in rows}) > 1
 
 
-def test_imports_make_no_cuda_context_and_no_thread(graph_dir: Path, tmp_path: Path) -> None:
+def test_imports_make_no_cuda_context_and_no_thread(
+    graph_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TESTS_TORCH_SERVER")  # it is about the imports of a Python that is started
     program = tmp_path / "state.py"
     program.write_text(
         "import os, torch\n"

@@ -21,6 +21,9 @@ from inductor_probe.report.pages.op_check import op_check_page
 from inductor_probe.report.terminal import to_text
 from tests.schemas import schema_faults
 from tests.shared import made_once
+from tests.torch_server import TorchServer
+
+pytestmark = pytest.mark.usefixtures("warm")
 
 DECOMPOSITIONS = """
 import os
@@ -54,7 +57,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture(scope="session")
-def checked(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, object], Path]:
+def checked(
+    tmp_path_factory: pytest.TempPathFactory, torch_server: TorchServer
+) -> tuple[dict[str, object], Path]:
     """Return what is printed as JSON of a check with a decomposition that is wrong in several ways."""
 
     def make(folder: Path) -> None:
@@ -65,7 +70,8 @@ def checked(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, object]
         assert ran.returncode == 1, ran.stderr
         (folder / "printed.json").write_text(ran.stdout)
 
-    folder = made_once(tmp_path_factory, "check_op", make)
+    with torch_server.used():
+        folder = made_once(tmp_path_factory, "check_op", make)
     return json.loads((folder / "printed.json").read_text()), folder
 
 

@@ -1,0 +1,111 @@
+"""Processes that are forked of one with torch do what those do that a Python is started for."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from pathlib import Path
+
+import pytest
+
+from inductor_probe.bench.client import Event, JobFailedError, Server
+from inductor_probe.capture.dumping import DumpResult, dump
+from inductor_probe.model.manifest import MANIFEST_NAME
+from inductor_probe.store.decisions import read_decisions
+from inductor_probe.store.manifest import read_manifest
+from tests.torch_server import TorchServer
+
+pytestmark = [pytest.mark.compiles, pytest.mark.usefixtures("warm")]
+
+SCRIPT = """
+import sys
+import torch
+
+@torch.compile
+def flipped(x):
+    return x.flip(-1).relu() @ x.sum(0)[:, None]
+
+flipped(torch.arange(64 * 64, dtype=torch.float32).reshape(64, 64))
+print("printed by the script")
+sys.exit(3)
+"""
+GRAPH = "torchinductor/model__0_inference_0.0"
+
+
+def files(result: DumpResult) -> set[str]:
+    """Return the names of all files of a run."""
+    paths = [path for path in result.run.rglob("*") if path.is_file()]
+    return {str(path.relative_to(result.run)) for path in paths}
+
+
+def log_lines(path: Path) -> list[str]:
+    """Return the messages of a log, without times, processes and folders."""
+    text = re.sub(r"run_[\d_]+-pid_\d+|/(started|forked)/", "", path.read_text())
+    return [line.partition("] ")[2] for line in text.splitlines()]
+
+
+def test_a_dump_by_a_fork_is_that_of_a_python_that_was_started(
+    tmp_path: Path, torch_server: TorchServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / "flipped.py"
+    script.write_text(SCRIPT)
+    before = len(torch_server.forks)
+    forked = dump(script, out=tmp_path / "forked", output=tmp_path / "forked.txt")
+    assert torch_server.forks[before:] == ["dump", "script"]
+    monkeypatch.delenv("TESTS_TORCH_SERVER")
+    started = dump(script, out=tmp_path / "started", output=tmp_path / "started.txt")
+    assert len(torch_server.forks) == before + 2
+    assert [read_manifest(each.run / MANIFEST_NAME).exit_status for each in (forked, started)] == [3, 3]
+    assert files(forked) == files(started)
+    printed = [(tmp_path / f"{name}.txt").read_text() for name in ("started", "forked")]
+    assert printed == ["printed by the script\n"] * 2
+    for name in ("output_code.py", "ir_post_fusion.txt", "fx_graph_readable.py"):
+        texts = {(each.run / GRAPH / name).read_text() for each in (started, forked)}
+        assert len(texts) == 1, name
+    for log in (started.run / "probe_logs").iterdir():
+        assert log_lines(log) == log_lines(forked.run / "probe_logs" / log.name)
+    first, second = (read_decisions(each.run / GRAPH / "probe_decisions.jsonl") for each in (started, forked))
+    assert second.complete
+    assert sorted(map(repr, first.decisions)) == sorted(map(repr, second.decisions))
+
+
+def test_what_may_act_before_torch_is_imported_has_a_python_of_its_own(
+    tmp_path: Path, torch_server: TorchServer
+) -> None:
+    script = tmp_path / "sets.py"
+    script.write_text("import os\nos.environ['OMP_NUM_THREADS'] = '1'\nimport torch\n")
+    before = len(torch_server.forks)
+    dump(script, out=tmp_path, output=tmp_path / "printed.txt")
+    assert torch_server.forks[before:] == ["dump"]
+
+
+def test_a_server_is_forked_where_its_environment_is_known_and_ends_as_it_is_ended(
+    tmp_path: Path, torch_server: TorchServer
+) -> None:
+    program = tmp_path / "program.py"
+    program.write_text("import os, sys\nprint(os.environ['OMP_NUM_THREADS'], sys.argv[1:], os.getppid())\n")
+    request = {"job": "program", "file": str(program), "arguments": ["a"]}
+    before = len(torch_server.forks)
+    texts: list[list[str]] = []
+
+    def hear(event: Event) -> None:
+        texts.append(event["text"].split())
+
+    with Server(program, "", environment={}) as server:
+        server.job(request, hear)
+        assert torch_server.forks[before:] == ["bench"]
+        assert server._process is not None
+        worker = int(texts[0].pop())
+        assert texts == [["1", "['a']"]]
+        os.kill(server._process.pid, signal.SIGKILL)
+        with pytest.raises(JobFailedError, match=r"signal 9 \(SIGKILL\)"):
+            server.job(request, hear)
+    for _ in range(100):
+        if not Path(f"/proc/{worker}").exists():
+            break
+        signal.sigtimedwait([], 0.1)
+    assert not Path(f"/proc/{worker}").exists()
+    with Server(program, "", environment={"TORCH_LOGS": "+dynamo"}) as server:
+        server.job(request, hear)
+    assert torch_server.forks[before:] == ["bench"]

@@ -1,0 +1,430 @@
+"""A process that has imported torch, and forks in place of those of probe that begin with importing it.
+
+That takes four of the six seconds of processor time of a small dump, and most of those of a bench file that
+is timed for a moment. The fixture `warm` (`conftest.py`) puts `tests/warm` first in the PYTHONPATH of a file
+of tests; the `sitecustomize.py` there hands over to this process what is about to run
+`capture/supervisor.py`, `harness/server.py` or `op_checks/worker.py`, with its files, folder, environment
+and signals.
+
+All that these programs do is then done as ever, but for one thing: in the script of a dump, hooks are set
+after torch is imported, as `ip.dump` does in a notebook. `test_torch_server.py` compares the two. What is
+tested about hooks, signals, processes and imports themselves is tested without this, and a script that may
+do something before it imports torch has a Python of its own.
+"""
+
+from __future__ import annotations
+
+import atexit
+import fcntl
+import functools
+import gc
+import importlib
+import json
+import os
+import random
+import resource
+import runpy
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+KINDS = ("dump", "bench", "check-op")
+WARM = Path(__file__).with_name("warm")
+_AT_IMPORT = (
+    "PYTHON", "LD_", "OMP_", "GOMP", "KMP_", "MKL_", "TORCH", "PYTORCH", "TRITON", "ATEN_", "CUDA",
+    "LC_", "LANG", "MALLOC", "GLIBC", "OPENBLAS", "NUMEXPR",
+)  # fmt: skip
+"""How the names of variables begin that are read as Python, torch or a library of theirs is loaded."""
+_LATER = {"TORCH_COMPILE_DEBUG_DIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "PYTHONPATH"}
+"""But those of a dump are set anew in the fork, or asked for when they are needed."""
+_LOADED = (
+    "torch._inductor.compile_fx",
+    "torch._dynamo.convert_frame",
+    "torch._dynamo.repro.after_dynamo",
+    "torch._export.passes.collect_tracepoints_pass",
+    "torch.export._trace",
+    "torch._higher_order_ops.passes.inline_invoke_subgraph",
+    "torch._inductor.select_algorithm",
+    "torch._inductor.hooks",
+    "torch._inductor.codegen.cpp",
+    "torch._inductor.codegen.cpp_wrapper_cpu_array_ref",
+    "torch._inductor.codegen.cpp_wrapper_gpu",
+    "torch._inductor.codegen.cuda_combined_scheduling",
+    "torch._inductor.codegen.halide",
+    "torch._inductor.codegen.memory_planning",
+    "torch._inductor.fx_passes.freezing_patterns",
+    "torch._inductor.fx_passes.fuse_attention",
+    "torch._inductor.fx_passes.mkldnn_fusion",
+    "torch._inductor.fx_passes.pad_mm",
+    "torch._inductor.fx_passes.serialized_patterns._sfdp_pattern_1",
+    "torch._inductor.runtime.caching",
+    "torch.utils.flop_counter",
+    "setuptools.command.build_ext",
+)
+"""What compiling the first graph imports, in pieces that bring the rest."""
+_HIGH = 400
+"""Descriptors from here on are for a moment alone: a fork gets those of the process that it stands for."""
+_AT_START = {"TORCH_WARM_POOL": "0", "OPENBLAS_NUM_THREADS": "1"}
+"""So that importing torch starts no process and no thread; taken away then."""
+_LIMITS = (resource.RLIMIT_AS, resource.RLIMIT_NOFILE, resource.RLIMIT_CPU, resource.RLIMIT_FSIZE)
+
+
+class TorchServer:
+    """Serves the processes that tests of this worker start, while `environment` is theirs."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self._listeners = folder, []
+        (folder / "forks").touch()
+        for kind in KINDS:
+            listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            listener.bind(str(folder / kind))
+            listener.listen(64)
+            self._listeners.append(listener)
+        self._owner, theirs = socket.socketpair()
+        numbers = [theirs.fileno(), *(listener.fileno() for listener in self._listeners)]
+        before = os.environ.get("PYTHONPATH")
+        self.environment = {
+            "TESTS_TORCH_SERVER": str(folder),
+            "PYTHONPATH": os.pathsep.join([str(WARM), *([before] if before else [])]),
+        }
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, __file__, *map(str, numbers)], pass_fds=numbers, stdin=subprocess.DEVNULL
+            )
+
+    def used(self) -> AbstractContextManager[object]:
+        """Return a context in which processes that tests start are forked here."""
+        return patch.dict(os.environ, self.environment)
+
+    @property
+    def forks(self) -> list[str]:
+        """The kind of each process that was forked in place of another."""
+        return (self.folder / "forks").read_text().split()
+
+    def close(self) -> None:
+        """End it: it ends with the socket."""
+        self._owner.close()
+        for listener in self._listeners:
+            listener.close()
+        self._process.wait()
+
+
+def next_program() -> list[str]:
+    """Wait for the first process of a kind, and fork what imports torch for that kind.
+
+    Returns in forks of that, with the command line of the process that it is to be.
+    """
+    owner, *listeners = map(int, sys.argv[1:])
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: the worker decides when this ends
+    waiting = dict(zip(listeners, KINDS, strict=True))
+    with selectors.DefaultSelector() as selector:
+        for number in (owner, *waiting):
+            selector.register(number, selectors.EVENT_READ)
+        while True:
+            ready = [key.fd for key, _ in selector.select()]
+            if owner in ready:
+                sys.exit()
+            for number in ready:
+                selector.unregister(number)
+                if os.fork() == 0:
+                    selector.close()
+                    return serve(waiting[number], number, owner)
+                os.close(number)
+
+
+def serve(kind: str, listener: int, owner: int) -> list[str]:
+    """Import torch, and fork for each process that comes; return in the fork, with its command line."""
+    os.setpgid(0, 0)
+    given = dict(os.environ)
+    os.environ.update({**environment_of(kind), **_AT_START})
+    for name in _LOADED:
+        with suppress(ImportError):  # of another torch
+            importlib.import_module(name)
+    for name in ("capture.supervisor", "capture.child", "capture.in_process", "harness.jobs"):
+        importlib.import_module(f"inductor_probe.{name}")
+    if kind == "check-op":
+        importlib.import_module("inductor_probe.op_checks.samples").operators()
+    os.environ.clear()
+    os.environ.update(given)
+    assert len(list(Path("/proc/self/task").iterdir())) == 1, "a fork has the thread alone that forks"
+    gc.collect()
+    gc.freeze()  # what is here stays: a fork's collector need not touch, and so copy, it
+    expected = {**given, **(environment_of(kind) if kind != "dump" else {})}  # a supervisor has none of it
+    with _Forks(socket.socket(fileno=listener), owner, expected) as forks:
+        program = forks.next_program()
+    note_fork(kind)
+    return program
+
+
+def note_fork(kind: str) -> None:
+    """Write down that this process is a fork in place of another."""
+    with Path(os.environ["TESTS_TORCH_SERVER"], "forks").open("a") as file:
+        file.write(f"{kind}\n")
+
+
+class _Forks:
+    """The processes that stand for others, each with the socket on which that one waits."""
+
+    def __init__(self, listener: socket.socket, owner: int, expected: Mapping[str, str]) -> None:
+        self._listener, self._owner, self._expected = listener, owner, expected
+        self._of: dict[int, tuple[int, socket.socket]] = {}  # by the descriptor of a process, with its id
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(listener, selectors.EVENT_READ)
+        self._selector.register(owner, selectors.EVENT_READ)
+
+    def __enter__(self) -> _Forks:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._selector.close()
+
+    def next_program(self) -> list[str]:
+        """Fork for each process that comes; return in the fork, with its command line."""
+        while True:
+            for key, _ in self._selector.select():
+                if key.fd == self._owner:
+                    os._exit(0)
+                elif key.fd == self._listener.fileno():
+                    if (program := self._answer(self._listener.accept()[0])) is not None:
+                        return program
+                elif key.data is None and key.fd in self._of:
+                    self._ended(key.fd)
+                elif key.data in self._of:  # who waited for it was killed
+                    self._selector.unregister(key.fd)
+                    os.kill(self._of[key.data][0], signal.SIGKILL)
+
+    def _answer(self, connection: socket.socket) -> list[str] | None:
+        request, files = asked(connection)
+        can_stand_for_it = is_as_here(request, self._expected)
+        pid = os.fork() if can_stand_for_it else 0
+        if can_stand_for_it and not pid:
+            self._selector.close()
+            for own in (self._listener, connection, *(one for _, one in self._of.values())):
+                own.detach()  # it is closed with all others
+            return become(request, files)
+        for number in files:
+            os.close(number)
+        with suppress(OSError):  # it has been killed
+            connection.sendall(pid.to_bytes(8, "big"))
+        if not pid:
+            connection.close()
+            return None
+        process = os.pidfd_open(pid)
+        self._of[process] = pid, connection
+        self._selector.register(process, selectors.EVENT_READ)
+        self._selector.register(connection, selectors.EVENT_READ, process)
+        return None
+
+    def _ended(self, process: int) -> None:
+        pid, connection = self._of.pop(process)
+        status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        for registered in (process, connection):
+            with suppress(KeyError):  # who waited was killed
+                self._selector.unregister(registered)
+        with suppress(OSError):
+            connection.sendall(status.to_bytes(8, "big", signed=True))
+        connection.close()
+        os.close(process)
+
+
+def environment_of(kind: str) -> dict[str, str]:
+    """Return what processes of a kind have in their environment beside what tests give them."""
+    from inductor_probe.bench.client import ENVIRONMENT  # noqa: PLC0415 - who starts the server needs none
+    from inductor_probe.capture.process import environment  # noqa: PLC0415
+    from inductor_probe.op_checks.running import _environment  # noqa: PLC0415
+
+    if kind == "bench":
+        return ENVIRONMENT
+    of_kind = environment(Path("/"), Path("/")) if kind == "dump" else _environment()
+    return {name: value for name, value in of_kind.items() if name not in _LATER}
+
+
+def asked(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
+    """Receive what `tests/warm/sitecustomize.py` sends of its process, and its files."""
+    header, files, _, _ = socket.recv_fds(connection, 8, 64)
+    data = bytearray()
+    while len(data) < int.from_bytes(header, "big"):
+        data += connection.recv(1 << 16)
+    return json.loads(data), files
+
+
+def is_as_here(request: Mapping[str, Any], expected: Mapping[str, str]) -> bool:
+    """Tell whether a process would have imported torch as it was imported here."""
+    return bool(
+        request["executable"] == sys.executable
+        and request["flags"] == list(sys.flags)
+        and request["session"] == os.getsid(0)
+        and request["limits"] == [list(resource.getrlimit(limit)) for limit in _LIMITS]
+        and at_import(request["environment"]) == at_import(expected)
+    )
+
+
+def at_import(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that act as Python or torch is loaded."""
+    return {
+        name: value
+        for name, value in environment.items()
+        if name.startswith(_AT_IMPORT) and name not in _LATER
+    }
+
+
+def become(request: Mapping[str, Any], files: Sequence[int]) -> list[str]:
+    """Give this fork what the process has that it stands for; return its command line."""
+    os.setpgid(0, request["group"])
+    high = [fcntl.fcntl(number, fcntl.F_DUPFD, _HIGH) for number in files]
+    os.closerange(3, _HIGH)
+    for number, place in zip(high, request["files"], strict=True):
+        os.dup2(number, place)
+        os.close(number)
+    os.chdir(request["cwd"])
+    set_environment(request["environment"])
+    for signalled in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+        is_default = signalled not in request["ignored"]
+        at_start = signal.default_int_handler if signalled == signal.SIGINT else signal.SIG_DFL
+        signal.signal(signalled, at_start if is_default else signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_SETMASK, request["blocked"])
+    random.seed()
+    sys.modules["numpy"].random.seed()
+    sys.path[:] = request["path"]
+    sys.orig_argv[:] = request["argv"]
+    return list(request["argv"][1:])
+
+
+def set_environment(environment: Mapping[str, str]) -> None:
+    """Replace the environment of this process."""
+    os.environ.clear()
+    os.environ.update(environment)
+
+
+def run(words: Sequence[str]) -> None:
+    """Run `FILE ARGUMENTS` or `-c TEXT ARGUMENTS` as Python does."""
+    if words[0] == "-c":
+        sys.argv[:] = ["-c", *words[2:]]
+        sys.path.insert(0, "")
+        main = sys.modules["__main__"] = ModuleType("__main__")
+        exec(words[1], main.__dict__)  # noqa: S102 - as Python does
+        return
+    sys.argv[:] = words
+    sys.path.insert(0, str(Path(words[0]).resolve().parent))
+    process: Any = sys.modules["inductor_probe.capture.process"]
+    process.subprocess = SimpleNamespace(Popen=start_child)
+    runpy.run_path(words[0], run_name="__main__")
+
+
+def start_child(command: Sequence[str], **options: Any) -> Any:
+    """Fork for the script of a dump where it cannot tell; start a Python for any other."""
+    if not script_may_fork(command, options):
+        return subprocess.Popen(command, **options)
+    sys.stderr.flush()
+    if pid := os.fork():
+        return SimpleNamespace(pid=pid, returncode=None)
+    try:
+        os._exit(status_of_script(command, options))
+    finally:
+        os._exit(1)
+
+
+def script_may_fork(command: Sequence[str], options: Mapping[str, Any]) -> bool:
+    """Tell whether a child of a dump imports torch at once, and as it was imported here."""
+    from inductor_probe.capture.process import CHILD  # noqa: PLC0415 - it is loaded
+
+    if list(command[:2]) != [sys.executable, str(CHILD)] or options["preexec_fn"] is not None:
+        return False
+    if json.loads(command[4])["target"] or not command[5].endswith(".py"):
+        return False
+    expected = {**os.environ, **environment_of("dump")}
+    try:
+        text = Path(command[5]).read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return False
+    return (
+        at_import(options["env"]) == at_import(expected)
+        and options["env"].get("PYTHONPATH") == os.environ.get("PYTHONPATH")
+        and "import torch" in text
+        and not any(word in text for word in ("environ", "sys.modules", "sys.argv[0]", "subprocess", "fork"))
+    )
+
+
+def status_of_script(command: Sequence[str], options: Mapping[str, Any]) -> int:
+    """Run `child.py` as a Python that is started for it; return its status."""
+    signal.set_wakeup_fd(-1)
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGCHLD):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            at_start = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+            signal.signal(number, at_start)
+    if options["stdout"] is not None:
+        os.dup2(options["stdout"], 1)
+    for number in (int(file.name) for file in list(Path("/proc/self/fd").iterdir())):
+        if number > 2 and number not in options["pass_fds"]:
+            with suppress(OSError):
+                os.close(number)
+    set_environment(options["env"])
+    note_fork("script")
+    sys.orig_argv[:] = command
+    sys.argv[:] = command[1:]
+    hooks: Any = sys.modules["inductor_probe.capture.hooks"]
+    hooks.install = functools.partial(install_late, hooks.install)
+    status: object = 0
+    try:
+        runpy.run_path(command[1], run_name="__main__")
+    except SystemExit as error:
+        status = error.code
+        if status is not None and not isinstance(status, int):
+            print(status, file=sys.stderr)
+            status = 1
+    except KeyboardInterrupt:
+        sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
+        end()
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
+    except BaseException:
+        sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
+        status = 1
+    end()
+    return int(status or 0) & 0xFF  # type: ignore[call-overload]
+
+
+def end() -> None:
+    """Do what Python does at the end of a process."""
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+
+
+_kept: list[object] = []
+
+
+def install_late(install: Callable[..., None], events: Any, options: Any) -> None:
+    """Set hooks where torch is there already, as in a notebook, and what it has read of the environment."""
+    import torch._dynamo.config  # noqa: PLC0415 - a process of a test imports this file, too
+
+    from inductor_probe.capture import in_process  # noqa: PLC0415
+    from inductor_probe.capture.torch_places import wraps_undone  # noqa: PLC0415
+    from inductor_probe.model.manifest import LOGS_DIR  # noqa: PLC0415
+
+    root = torch._dynamo.config.default_debug_dir_root()
+    torch._dynamo.config.debug_dir_root = root
+    torch._logging._internal.LOG_TRACE_HANDLER.root_dir = os.path.join(root, "tlparse")  # noqa: PTH118
+    wraps = wraps_undone()
+    _kept.append(wraps)  # until the end of the process
+    replace_imported = wraps.__enter__()
+    install(events, options)
+    replace_imported()
+    in_process._keep_logs(events.folder / LOGS_DIR, events)
+
+
+if __name__ == "__main__":
+    sys.path.pop(0)  # the folder of this file
+    PROGRAM = next_program()
+    run(PROGRAM)
