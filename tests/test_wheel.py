@@ -22,6 +22,10 @@ pytestmark = pytest.mark.skipif(
     find_spec("hatchling") is None,
     reason="hatchling, which builds the wheel, is not installed, and a test installs nothing",
 )
+_PYTEST = """
+import sys, pytest
+pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:randomly", "--rootdir", sys.argv[1], sys.argv[1]])
+"""
 OFFLINE = ("--quiet", "--no-index", "--no-deps", "--disable-pip-version-check")
 
 
@@ -56,13 +60,13 @@ def probe(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[...
     here = folder / "here"
     here.mkdir()
 
-    def run(*arguments: str | Path) -> str:
+    def run(*arguments: str | Path, program: str = "probe") -> str:
         environment = {
             key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "COLUMNS")
         }
         environment["PATH"] = f"{python.parent}{os.pathsep}{os.environ['PATH']}"
         ran = subprocess.run(
-            [python.parent / "probe", *arguments],
+            [python.parent / program, *arguments],
             cwd=here,
             env=environment,
             capture_output=True,
@@ -87,6 +91,26 @@ def test_the_wheel_has_code_and_scenarios_and_nothing_else(wheel: Path) -> None:
 def test_an_installed_probe_reads_a_dump(probe: Callable[..., str]) -> None:
     out = probe("layouts", "buf1", DUMPS / "torch-2.13.0-cpu" / "aa_separable_cl")
     assert "transposed [0, 2, 1, 3]" in out
+
+
+def test_pytest_finds_the_plugin_of_an_installed_wheel(probe: Callable[..., str], tmp_path: Path) -> None:
+    """Nothing names it there: neither a conftest.py nor an option. A dump that exists needs no compiler."""
+    dump = DUMPS / "torch-2.13.0-cpu" / "aa_separable_cl"
+    (tmp_path / "test_pinned.py").write_text(f"""
+import inductor_probe as ip
+from inductor_probe import pytest_plugin
+
+def test_pinned(inductor_probe):
+    assert "site-packages" in pytest_plugin.__file__
+    graph = ip.open_graph({str(dump)!r})
+    inductor_probe.expect(graph, kernels=1, vectorised=True, no_fallback=True)
+
+def test_not_so(inductor_probe):
+    inductor_probe.expect(ip.open_graph({str(dump)!r}), kernels=2)
+""")
+    shown = probe("-c", _PYTEST, tmp_path, program="python")
+    assert "--kernels 2 FAILS: 1 kernel" in shown
+    assert "1 failed, 1 passed" in shown
 
 
 @pytest.mark.compiles

@@ -230,6 +230,8 @@ def _unpaired(a: PerfRun, b: PerfRun, cells_a: _Cells, cells_b: _Cells) -> Itera
             if cell.facts.problem is not None:
                 detail = cell.facts.detail
                 yield Unpaired(key, column, side, cell.facts.problem, detail)  # type: ignore[arg-type]
+            elif not cell.logs:  # the process that would have timed it ended before
+                yield Unpaired(key, column, side, "not-timed")  # type: ignore[arg-type]
             elif key in partners and not partners[key].failure and (key, column) not in others:
                 yield Unpaired(key, column, side)  # type: ignore[arg-type]
 

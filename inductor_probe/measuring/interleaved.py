@@ -14,7 +14,6 @@ outside of the clock.
 from __future__ import annotations
 
 import random
-import statistics
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -148,7 +147,7 @@ def _request(plan: Plan, key: CaseKey, number: int) -> Event:
         "check": number == 0,
         "second": bool(number % 2),
         "seed": 2 * number,
-        "cold": plan.settings.cold,
+        "cold": key.data == "cold",
     }
 
 
@@ -208,4 +207,4 @@ def _width(quads: Sequence[Quad]) -> float:
     low, high = int(len(scores) / 2 - reach), int(len(scores) / 2 + reach) + 1
     if low < 0 or high >= len(scores):
         return float("inf")
-    return scores[high] - scores[low] if statistics.median(scores) is not None else 0.0
+    return scores[high] - scores[low]

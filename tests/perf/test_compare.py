@@ -167,6 +167,19 @@ def test_a_column_with_a_problem_is_not_compared() -> None:
     }
 
 
+def test_a_column_that_was_not_timed_is_listed() -> None:
+    """Its process ended before its turn: it was in neither list."""
+    rng = generator(8)
+    good = row(key("x"), 1e-5, rng)
+    cut = replace(good, processes=tuple(replace(one, series=()) for one in good.processes))
+    compared = compare_runs(run_of("a", [good]), run_of("b", [cut]), 0.01)
+    assert compared.rows == ()
+    assert {(one.column, one.side, one.problem) for one in compared.unpaired} == {
+        ("eager", "B", "not-timed"),
+        ("compiled", "B", "not-timed"),
+    }
+
+
 def test_one_process_decides_nothing() -> None:
     rng = generator(5)
     one = row(key("x"), 1e-5, rng)
