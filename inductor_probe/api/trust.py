@@ -78,10 +78,11 @@ def require_trust(
     return text
 
 
-def texts_to_run(graph: GraphOnDisk, *, trust: bool) -> Mapping[str, str | None]:
+def texts_to_run(graph: GraphOnDisk, *, trust: bool, launched: bool = True) -> Mapping[str, str | None]:
     """Return the texts of a graph's files, by name, if code that is made from them may run.
 
-    They are read once: what was judged is what is to be used. Its bench file has no part in it.
+    They are read once: what was judged is what is to be used. Its bench file has no part in it. Kernels that
+    are compiled and not `launched` need no GPU.
 
     Raises:
         ProbeError: nothing shows that they were made here, and there is no `trust`; it is in an archive;
@@ -91,7 +92,8 @@ def texts_to_run(graph: GraphOnDisk, *, trust: bool) -> Mapping[str, str | None]
     from inductor_probe.store.made_here import graph_texts, made_here
 
     refuse_archive(graph)
-    _refuse_simulated(graph)
+    if launched:
+        _refuse_simulated(graph)
     manifest = graph.run.manifest
     run = graph.run.path if manifest else None
     texts = graph_texts(graph.path, run)

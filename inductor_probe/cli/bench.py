@@ -28,6 +28,7 @@ from inductor_probe.cli.screen import (
 )
 from inductor_probe.errors import ExitCode, ProbeError, VariantTextError
 from inductor_probe.files import read_text
+from inductor_probe.model.assembly import STAGES
 from inductor_probe.model.bench import INPUTS, BenchFile, BenchKernelOutput, BenchSettings, RewriteOutput
 from inductor_probe.report.document import Code, Line
 from inductor_probe.report.pages.bench import bench_file_lines, settings_table, variant_diffs
@@ -307,6 +308,40 @@ def export_cpp(
     else:
         show([Code(shlex.join(program.command))], output_format)
     return ExitCode.OK
+
+
+@command(
+    click.argument("words", nargs=-1, metavar="[KERNEL] [RUN|GRAPH]", type=KERNEL_OR_TARGET),
+    click.option("--arch", metavar="sm_90|h200", help="For which GPU.  [what the dump was made for]"),
+    click.option(
+        "--config", "configs", multiple=True, metavar="NAME=N,...",
+        help="Instead of inductor's: XBLOCK=1024,num_warps=4; XBLOCK=512,1024 is both. Repeatable.",
+    ),
+    click.option(
+        "--stage", "stages", multiple=True, type=click.Choice(STAGES),
+        help="Print this text, too, of the first config.",
+    ),
+    shared_option("--trust"),
+)  # fmt: skip
+def asm(
+    words: tuple[str, ...],
+    *,
+    arch: str | None,
+    configs: tuple[str, ...],
+    stages: tuple[str, ...],
+    trust: bool,
+    output_format: OutputFormat,
+) -> int:
+    """Compile a Triton kernel for a GPU that need not be there, and show what it takes of one.
+
+    Registers, stack, shared memory and occupancy of each config; how many bits each access to global memory
+    moves, by lines of output_code.py; and, with --stage, TTIR, TTGIR, LLVM IR, PTX or machine code (SASS).
+    This imports the kernel's text in a process of its own, and launches nothing.
+    """
+    graph, kernel = resolve(words, 1, ip.open_kernel)
+    compiled = ip.asm(kernel, graph, arch=arch, configs=configs, stages=stages, trust=trust)
+    ok = all(config.failure is None for config in compiled.record.configs)
+    return give(compiled, output_format, ok=ok)
 
 
 @command(

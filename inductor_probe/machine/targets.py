@@ -55,11 +55,12 @@ class Multiprocessor:
     """What a multiprocessor of a compute capability has: see the module's docstring.
 
     Attributes:
-        threads: resident at most. shared_bytes: of shared memory. shared_block_bytes: of those, what one
-            block may ask for.
+        threads: resident at most. blocks: likewise. shared_bytes: of shared memory. shared_block_bytes: of
+            those, what one block may ask for.
     """
 
     threads: int
+    blocks: int
     shared_bytes: int
     shared_block_bytes: int
 
@@ -72,11 +73,17 @@ SHARED_BLOCK_BYTES = 48 << 10
 """What a block has of shared memory without asking for more."""
 
 _MULTIPROCESSORS = {
-    (7, 5): Multiprocessor(1024, 64 << 10, 64 << 10),
-    (8, 0): Multiprocessor(2048, 164 << 10, 163 << 10),
-    (8, 9): Multiprocessor(1536, 100 << 10, 99 << 10),
-    (9, 0): Multiprocessor(2048, 228 << 10, 227 << 10),
+    (7, 5): Multiprocessor(1024, 16, 64 << 10, 64 << 10),
+    (8, 0): Multiprocessor(2048, 32, 164 << 10, 163 << 10),
+    (8, 9): Multiprocessor(1536, 24, 100 << 10, 99 << 10),
+    (9, 0): Multiprocessor(2048, 32, 228 << 10, 227 << 10),
 }
+
+
+def multiprocessor_of(capability: tuple[int, int]) -> Multiprocessor | None:
+    """Return what a multiprocessor of a compute capability has; None where that is not in the table."""
+    return _MULTIPROCESSORS.get(capability)
+
 
 TARGETS = (
     GpuTarget("h200", "NVIDIA H200", (9, 0), 132, 1_980_000, 141 * 10**9, 3_201_000, 6144, 60 << 20),

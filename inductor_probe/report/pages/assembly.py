@@ -1,0 +1,122 @@
+"""What a Triton kernel was compiled to: resources, occupancy, and how wide it reaches memory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from inductor_probe.model.assembly import AsmOutput, CompiledConfig, Limit
+from inductor_probe.report.document import Block, Cell, Code, Column, Document, Heading, Line, Table
+from inductor_probe.report.units import bytes_text, counted
+
+_LANGUAGES = {"ttir": "mlir", "ttgir": "mlir", "llir": "llvm", "ptx": "ptx", "sass": ""}
+_LIMITS: dict[Limit, str] = {
+    "threads": "threads", "registers": "registers", "shared-memory": "shared memory", "blocks": "blocks",
+}  # fmt: skip
+_PLACE = re.compile(r'// kernel\.py:(?P<ptx>\d+):\d+|//## File "kernel\.py", line (?P<sass>\d+)')
+_CONFIGS = (
+    Column("config"),
+    Column("threads", right=True, fold="never"),
+    Column("registers", right=True, fold="never"),
+    Column("stack", right=True, fold="never"),
+    Column("shared", right=True, fold="never"),
+    Column("occupancy", right=True, fold="never"),
+    Column("limited by"),
+    Column("instructions", right=True, fold="never"),
+)
+_ACCESSES = (
+    Column("line", right=True, fold="never"),
+    Column("code"),
+    Column("instruction", fold="never"),
+    Column("bits a thread", right=True, fold="never"),
+    Column("times", right=True, fold="never"),
+)
+
+
+def asm_page(record: AsmOutput) -> Document:
+    """Return the page of a kernel: a row for each config, then the accesses of the first that compiled."""
+    made = [config for config in record.configs if config.failure is None]
+    versions = f"{record.architecture}, torch {record.torch}, triton {record.triton}"
+    yield Heading([(record.kernel, "bold"), f"  {versions}"])
+    if made:
+        yield Line(_sentence(record, made[0]))
+        yield Table(_CONFIGS, [_row(config) for config in made], 2)
+    for config in record.configs:
+        if config.failure is not None:
+            yield Line(f"{_joined(config)}: not compiled: {config.failure}")
+    if made:
+        yield from _accesses(record, made[0], several=len(made) > 1)
+        for stage, text in made[0].stages:
+            yield Line()
+            yield Heading([(stage, "bold"), f"  of {_joined(made[0])}"], 2)
+            yield Code(_with_lines(text, record), _LANGUAGES[stage])
+
+
+def _sentence(record: AsmOutput, config: CompiledConfig) -> str:
+    """Say how narrow and wide a thread reaches memory: what coalesced accesses are made of."""
+    parts = []
+    for kind in ("load", "store"):
+        widths = {access.bits: access for access in config.accesses if access.kind == kind}
+        if not widths:
+            continue
+        narrow, wide = widths[min(widths)], widths[max(widths)]
+        text = f"{kind}s of {narrow.bits} bits a thread ({narrow.text})"
+        if wide is not narrow:
+            text = f"{kind}s of {narrow.bits} ({narrow.text}) to {wide.bits} bits a thread ({wide.text})"
+        parts.append(text)
+    if config.stack_bytes:
+        parts.append(
+            f"{config.stack_bytes} bytes of stack a thread: registers are spilled, or arrays lie there"
+        )
+    reached = "; ".join(parts) or "nothing reaches global memory"
+    return f"with {_joined(config)}: {reached}"
+
+
+def _row(config: CompiledConfig) -> list[Cell]:
+    share, limits = "?", "?"
+    if config.occupancy:
+        share = f"{config.occupancy.share:.0%}"
+        limits = " and ".join(_LIMITS[limit] for limit in config.occupancy.limits)
+        limits += f" ({counted(config.occupancy.blocks, 'block')})"
+    return [
+        _joined(config),
+        str(config.threads),
+        str(config.registers),
+        bytes_text(config.stack_bytes),
+        bytes_text(config.shared_bytes),
+        share,
+        limits,
+        "?" if config.instructions is None else str(config.instructions),
+    ]
+
+
+def _accesses(record: AsmOutput, config: CompiledConfig, *, several: bool) -> Iterator[Block]:
+    if not config.accesses:
+        return
+    lines = record.source.split("\n")
+    rows: list[list[Cell]] = []
+    for access in config.accesses:
+        known = access.line is not None and access.line <= len(lines)
+        place = f"{record.first + access.line - 1}" if access.line is not None else "?"
+        code = lines[access.line - 1].strip() if known and access.line is not None else ""
+        rows.append([place, code, access.text, str(access.bits), str(access.count)])
+    title = f"global memory, lines of {record.path.name}"
+    yield Line()
+    yield Heading([(title, "bold"), f"  with {_joined(config)}" if several else ""], 2)
+    yield Table(_ACCESSES, rows, 2)
+
+
+def _with_lines(text: str, record: AsmOutput) -> str:
+    """Put the line of the wrapper where PTX and machine code name a line of the kernel's own file."""
+    lines = record.source.split("\n")
+
+    def in_wrapper(match: re.Match[str]) -> str:
+        line = int(match["ptx"] or match["sass"])
+        code = lines[line - 1].strip() if line <= len(lines) else ""
+        return f"// {record.path.name}:{record.first + line - 1}  {code}"
+
+    return _PLACE.sub(in_wrapper, text)
+
+
+def _joined(config: CompiledConfig) -> str:
+    return ", ".join(f"{name}={value}" for name, value in config.config) or "no parameters"
