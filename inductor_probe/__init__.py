@@ -79,15 +79,15 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "Asm", "Bench", "BenchSettings", "Candidate", "Causes", "Check", "Compare", "ConfigSweeps", "CppProgram",
-    "Diff", "Expectations", "FusionRows", "Graph", "Health", "KernelRows", "LayoutRows", "NodeRows",
-    "NotFoundError", "NotSavedError", "OpCheck", "OpRecorder", "Page", "Pages", "PerfTable", "ProbeError",
-    "Profiles", "ResultRows", "RewriteRows", "Run", "RunList", "Trials", "Tunings", "WhatIf",
+    "Asm", "Bench", "BenchSettings", "Candidate", "Causes", "Check", "Compare", "ConfigSweeps",
+    "CppProgram", "Diff", "Expectations", "FusionRows", "Graph", "Health", "KernelRows", "LayoutRows",
+    "NodeRows", "NotFoundError", "NotSavedError", "OpCheck", "OpRecorder", "Page", "Pages", "PerfTable",
+    "ProbeError", "Profiles", "ResultRows", "RewriteRows", "Run", "RunList", "Trials", "Tunings", "WhatIf",
     "WrittenBenchFile", "asm", "bench_kernel", "candidates_of", "check", "check_op", "compare",
-    "compile_graph", "debug", "diff", "doctor", "dump", "expect", "export_cpp", "fusion", "kernels", "layouts", "nodes",
-    "open_graph", "open_kernel", "open_results", "open_run", "perf", "plan_removal", "profile", "recording",
-    "remove_run", "results", "rewrite", "rewrites", "runs", "show", "sweep_configs", "trace_op", "tunings",
-    "verdict", "whatif", "why",
+    "compile_graph", "debug", "diff", "doctor", "dump", "expect", "export_cpp", "fusion", "kernels",
+    "layouts", "nodes", "open_graph", "open_kernel", "open_results", "open_run", "perf", "plan_removal",
+    "profile", "recording", "remove_run", "results", "rewrite", "rewrites", "runs", "show", "sweep_configs",
+    "trace_op", "tunings", "verdict", "whatif", "why",
 ]  # fmt: skip
 
 _MODULES = {

@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator
 
 from inductor_probe.model.assembly import AsmOutput, CompiledConfig, Limit
+from inductor_probe.model.code import Pairs
 from inductor_probe.report.document import Block, Cell, Code, Column, Document, Heading, Line, Table
-from inductor_probe.report.units import bytes_text, counted
+from inductor_probe.report.units import bytes_text
 
 _LANGUAGES = {"ttir": "mlir", "ttgir": "mlir", "llir": "llvm", "ptx": "ptx", "sass": ""}
 _LIMITS: dict[Limit, str] = {
@@ -15,14 +16,14 @@ _LIMITS: dict[Limit, str] = {
 }  # fmt: skip
 _PLACE = re.compile(r'// kernel\.py:(?P<ptx>\d+):\d+|//## File "kernel\.py", line (?P<sass>\d+)')
 _CONFIGS = (
-    Column("config"),
-    Column("threads", right=True, fold="never"),
+    Column("config", fold="never"),
     Column("registers", right=True, fold="never"),
     Column("stack", right=True, fold="never"),
     Column("shared", right=True, fold="never"),
+    Column("blocks", right=True, fold="never", rank=2),
     Column("occupancy", right=True, fold="never"),
-    Column("limited by"),
-    Column("instructions", right=True, fold="never"),
+    Column("SASS", right=True, fold="never", rank=1),
+    Column("limited by", fold="words"),
 )
 _ACCESSES = (
     Column("line", right=True, fold="never"),
@@ -40,15 +41,22 @@ def asm_page(record: AsmOutput) -> Document:
     yield Heading([(record.kernel, "bold"), f"  {versions}"])
     if made:
         yield Line(_sentence(record, made[0]))
-        yield Table(_CONFIGS, [_row(config) for config in made], 2)
+        same = (
+            tuple(pair for pair in made[0].config if all(pair in one.config for one in made))
+            if made[1:]
+            else ()
+        )
+        yield Table(_CONFIGS, [_row(config, same) for config in made], 2)
+        if same:
+            yield Line((f"all configs: {_joined(same)}", "dim"), 2)
     for config in record.configs:
         if config.failure is not None:
-            yield Line(f"{_joined(config)}: not compiled: {config.failure}")
+            yield Line(f"{_joined(config.config)}: not compiled: {config.failure}")
     if made:
         yield from _accesses(record, made[0], several=len(made) > 1)
         for stage, text in made[0].stages:
             yield Line()
-            yield Heading([(stage, "bold"), f"  of {_joined(made[0])}"], 2)
+            yield Heading([(stage, "bold"), f"  of {_joined(made[0].config)}"], 2)
             yield Code(_with_lines(text, record), _LANGUAGES[stage])
 
 
@@ -69,24 +77,23 @@ def _sentence(record: AsmOutput, config: CompiledConfig) -> str:
             f"{config.stack_bytes} bytes of stack a thread: registers are spilled, or arrays lie there"
         )
     reached = "; ".join(parts) or "nothing reaches global memory"
-    return f"with {_joined(config)}: {reached}"
+    return f"with {_joined(config.config)}: {reached}"
 
 
-def _row(config: CompiledConfig) -> list[Cell]:
-    share, limits = "?", "?"
+def _row(config: CompiledConfig, same: Pairs) -> list[Cell]:
+    blocks, share, limits = "?", "?", "?"
     if config.occupancy:
-        share = f"{config.occupancy.share:.0%}"
+        blocks, share = str(config.occupancy.blocks), f"{config.occupancy.share:.0%}"
         limits = " and ".join(_LIMITS[limit] for limit in config.occupancy.limits)
-        limits += f" ({counted(config.occupancy.blocks, 'block')})"
     return [
-        _joined(config),
-        str(config.threads),
+        _joined(tuple(pair for pair in config.config if pair not in same)),
         str(config.registers),
         bytes_text(config.stack_bytes),
         bytes_text(config.shared_bytes),
+        blocks,
         share,
-        limits,
         "?" if config.instructions is None else str(config.instructions),
+        limits,
     ]
 
 
@@ -102,7 +109,7 @@ def _accesses(record: AsmOutput, config: CompiledConfig, *, several: bool) -> It
         rows.append([place, code, access.text, str(access.bits), str(access.count)])
     title = f"global memory, lines of {record.path.name}"
     yield Line()
-    yield Heading([(title, "bold"), f"  with {_joined(config)}" if several else ""], 2)
+    yield Heading([(title, "bold"), f"  with {_joined(config.config)}" if several else ""], 2)
     yield Table(_ACCESSES, rows, 2)
 
 
@@ -118,5 +125,5 @@ def _with_lines(text: str, record: AsmOutput) -> str:
     return _PLACE.sub(in_wrapper, text)
 
 
-def _joined(config: CompiledConfig) -> str:
-    return ", ".join(f"{name}={value}" for name, value in config.config) or "no parameters"
+def _joined(config: Pairs) -> str:
+    return ", ".join(f"{name}={value}" for name, value in config) or "no parameters"
