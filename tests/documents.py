@@ -5,6 +5,7 @@ A block starts with the word `console`, and what else stands there says how it i
     ```console             commands after `$ `; each line shown below one is in what it really prints
     ```console times       they are run, too; what is shown is of one machine at one time
     ```console gpu         they need a GPU
+    ```console cluster     they need a Ray cluster: tests/executors/test_cluster.py has one
     ```console avx512      they need vectors of 512 bits, of which what they show has numbers
     ```console not run: R  they are not run, for the reason R
 
@@ -39,7 +40,7 @@ _TREE = "torch_compile_debug"
 
 @dataclass(frozen=True)
 class Command:
-    """A command of a document. `kind` is empty, `times`, `gpu`, `avx512` or `not run: why`."""
+    """A command of a document. `kind` is empty, `times`, `gpu`, `cluster`, `avx512` or `not run: why`."""
 
     document: Path
     text: str
@@ -92,6 +93,8 @@ class Reader:
         """Run a command, or copy the dump that it makes; skip the test where it cannot be run."""
         if command.kind == "gpu" and not has_gpu():
             pytest.skip("it needs a GPU, and there is none here")
+        if command.kind == "cluster" and "RAY_ADDRESS" not in os.environ:
+            pytest.skip("it needs a Ray cluster: tests/executors/test_cluster.py runs it on one")
         if command.kind == "avx512" and not has_avx512():
             pytest.skip("it needs AVX-512, and torch has none of it here")
         if command.kind.startswith("not run"):

@@ -11,6 +11,7 @@ import click
 import inductor_probe as ip
 from inductor_probe.cli.parameters import CommaList, command, seconds, shared_option
 from inductor_probe.cli.screen import OutputFormat, give, progress_line, say_warning
+from inductor_probe.errors import ExitCode
 from inductor_probe.model.op_check import FORMS, MODES, Form, Mode, OpRow
 from inductor_probe.report.units import duration
 
@@ -91,4 +92,5 @@ def check_op(
             *patterns, decomp=decomp, dtypes=dtypes, modes=modes, forms=forms, samples=samples, device=device,
             jobs=jobs, budget=budget, out=out, executor=executor, progress=progress, warn=say_warning,
         )  # fmt: skip
-    return give(checked, output_format, ok=not checked.failures)
+    status = give(checked, output_format, ok=not checked.failures)
+    return ExitCode.INTERRUPTED if checked.interrupted else status

@@ -84,12 +84,12 @@ def answer_of(server: Server, job: str, request: Event, event: str) -> Event:
     """
     answers = list[Event]()
 
-    def hear(heard: Event) -> None:
-        if heard["event"] == event:
-            answers.append(heard)
+    def take(sent: Event) -> None:
+        if sent["event"] == event:
+            answers.append(sent)
 
     try:
-        server.job({"job": f"{JOBS}:{job}", **request}, hear)
+        server.job({"job": f"{JOBS}:{job}", **request}, take)
     except JobFailedError as error:
         raise error.error(server.path) from error
     return answers[-1]
@@ -112,7 +112,7 @@ def compile_ahead(
     cases = [case_request(plan, key, plan.settings.columns) for key in keys]
     done = 0
 
-    def hear(event: Event) -> None:
+    def count(event: Event) -> None:
         nonlocal done
         if event["event"] == "compiled":
             done += 1
@@ -121,7 +121,7 @@ def compile_ahead(
     children = max(1, min(len(cases), cores))
     progress(f"compiling {len(cases)} cases")
     try:
-        server.job({"job": f"{JOBS}:compile_cases", "cases": cases, "children": children}, hear)
+        server.job({"job": f"{JOBS}:compile_cases", "cases": cases, "children": children}, count)
     except JobFailedError as error:
         if error.kind == "usage":
             raise error.error(server.path) from error
@@ -156,25 +156,25 @@ def measure_row(
             "margin": settings.margin,
             "budget": share_of(settings.budget, number, settings.processes),
         }
-        heard = _Heard(number, progress)
+        events = _RowEvents(number, progress)
         try:
-            server.job(request, heard)
+            server.job(request, events)
         except JobFailedError as error:
             failure = error.error(server.path)
             if isinstance(failure, NotFoundError):
                 raise failure from error
-            if not row.processes and not heard.series:
-                return replace(row, failure=failure_words(error), **heard.facts)
+            if not row.processes and not events.series:
+                return replace(row, failure=failure_words(error), **events.facts)
             break
-        row = replace(row, **heard.facts, processes=(*row.processes, heard.process))
-        if check_only or not heard.series:
+        row = replace(row, **events.facts, processes=(*row.processes, events.process))
+        if check_only or not events.series:
             break
         if number + 1 >= fewest and not wants_more_processes(row, settings):
             break
     return row
 
 
-class _Heard:
+class _RowEvents:
     """What a measuring process sends of a row."""
 
     def __init__(self, number: int, progress: Progress) -> None:

@@ -156,13 +156,13 @@ class RowWorker:
         )
         texts = list[str]()
 
-        def hear(event: Event) -> None:
+        def take(event: Event) -> None:
             if event["event"] == "output":
                 texts.append(event["text"])
 
         try:
             job = {"job": "program", "file": str(ROOFLINE_CHILD), "arguments": arguments}
-            self._servers[0].job(job, hear)
+            self._servers[0].job(job, take)
             roofline = roofline_of("".join(texts))
         except (JobFailedError, RunFailedError):  # times are good without it: the row has no share
             tell("the roofline could not be measured")

@@ -124,8 +124,8 @@ class OpChecks:
         torch: its version. device: what the samples were on.
         decomposition: that was tried beside inductor's own, if one was.
         rows: a case each. failures: the smallest sample of each kind.
-        spent: seconds. complete: no sample was left out for lack of time, or with a machine.
-        lost: cases that no machine has run to the end.
+        spent: seconds. complete: no sample was left out.
+        lost: cases that no machine has run to the end. interrupted: how many cases Ctrl-C left out.
     """
 
     torch: str
@@ -135,11 +135,12 @@ class OpChecks:
     decomposition: OpDecomposition | None = None
     spent: float = 0.0
     lost: tuple[OpLost, ...] = ()
+    interrupted: int = 0
 
     @property
     def complete(self) -> bool:
-        """Tell whether no sample was left out for lack of time, or with a machine."""
-        return not self.lost and not any(row.not_run for row in self.rows)
+        """Tell whether no sample was left out: for lack of time, with a machine, or by Ctrl-C."""
+        return not self.lost and not self.interrupted and not any(row.not_run for row in self.rows)
 
 
 @dataclass(frozen=True, kw_only=True)

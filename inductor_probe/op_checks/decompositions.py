@@ -49,9 +49,9 @@ class Decomposition:
                 if key in getattr(overload, "py_kernels", {}):
                     overload.py_kernels[key] = self
             getattr(overload, "_dispatch_cache", {}).clear()
-        for made in vars(decomposition).values():  # tables that are made of it, and kept
-            if callable(getattr(made, "cache_clear", None)):
-                made.cache_clear()
+        for table in vars(decomposition).values():  # that torch makes of it once
+            if callable(getattr(table, "cache_clear", None)):
+                table.cache_clear()
 
 
 def load(place: str) -> Callable[..., Any]:

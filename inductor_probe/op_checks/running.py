@@ -19,6 +19,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -127,13 +128,13 @@ def check_operators(
         make = partial(_OpWorker, plan, _user_file(plan), cases[0], end, listed["torch"])
         needs = Needs("cuda" if plan.device == "cuda" else "cpu")
         with closing(executor.map(make, cases, needs, name=_case_name)) as results:
-            for one in results:
-                if one.result is None:
-                    lost.append(OpLost(one.task, one.lost))
+            for outcome in results:
+                if outcome.result is None:
+                    lost.append(OpLost(outcome.task, outcome.lost))
                     continue
-                done.append(one.result)
+                done.append(outcome.result)
                 if progress:
-                    progress(len(done) + len(lost), len(cases), one.result.row)
+                    progress(len(done) + len(lost), len(cases), outcome.result.row)
     except KeyboardInterrupt:
         if not done:
             raise
@@ -145,7 +146,7 @@ def check_operators(
     if plan.decomposition:
         names = next((seen.operators for seen in done if seen.operators), ())
         decomposition = OpDecomposition(plan.decomposition, names, sum(seen.calls for seen in done))
-    failures = _written(_grouped(seen.failures for seen in done), plan, runs_here=listed["available"])
+    failures = _written(_grouped(seen.failures for seen in done), plan, warn, runs_here=listed["available"])
     return OpChecks(
         torch=listed["torch"],
         device=plan.device,
@@ -154,6 +155,7 @@ def check_operators(
         decomposition=decomposition,
         spent=time.monotonic() - begin,
         lost=tuple(lost),
+        interrupted=len(cases) - len(done) - len(lost),
     )
 
 
@@ -163,10 +165,10 @@ def _environment() -> dict[str, str]:
     A graph that comes from inductor's cache was traced before, perhaps with another decomposition. C++
     kernels may come from one: they are kept by their text.
     """
-    kept = {name: value for name, value in os.environ.items() if name not in WRITE_FILES}
+    variables = {name: value for name, value in os.environ.items() if name not in WRITE_FILES}
     package = str(Path(__file__).parents[2])
-    kept |= dict.fromkeys(("TORCHINDUCTOR_FX_GRAPH_CACHE", "TORCHINDUCTOR_AUTOGRAD_CACHE"), "0")
-    return {**kept, "PYTHONPATH": os.pathsep.join(filter(None, [package, kept.get("PYTHONPATH")]))}
+    variables |= dict.fromkeys(("TORCHINDUCTOR_FX_GRAPH_CACHE", "TORCHINDUCTOR_AUTOGRAD_CACHE"), "0")
+    return {**variables, "PYTHONPATH": os.pathsep.join(filter(None, [package, variables.get("PYTHONPATH")]))}
 
 
 def cases_of(plan: OpPlan, database: Sequence[dict[str, Any]]) -> list[OpCase]:
@@ -178,31 +180,37 @@ def cases_of(plan: OpPlan, database: Sequence[dict[str, Any]]) -> list[OpCase]:
     Raises:
         ProbeError: no operator has such a name, or none such a dtype.
     """
-    chosen = [each for each in database if each["name"] in {_plain(pattern) for pattern in plan.patterns}]
-    chosen = chosen or [each for each in database if any(_matches(one, each) for one in plan.patterns)]
+    chosen = [
+        operator
+        for operator in database
+        if operator["name"] in {_plain(pattern) for pattern in plan.patterns}
+    ]
+    chosen = chosen or [
+        operator for operator in database if any(_matches(one, operator) for one in plan.patterns)
+    ]
     if not chosen:
         pattern = plan.patterns[0]
         raise ProbeError(
             f"no operator in PyTorch's database matches {pattern}",
-            near_names(pattern, [each["name"] for each in database]),
+            near_names(pattern, [operator["name"] for operator in database]),
         )
-    known = sorted({dtype for each in chosen for dtype in each["dtypes"]})
+    known = sorted({dtype for operator in chosen for dtype in operator["dtypes"]})
     wanted = plan.dtypes or ("float32", "uint8")
     if plan.dtypes == ("all",):
         wanted = tuple(known)
     if unknown := [dtype for dtype in plan.dtypes if dtype != "all" and dtype not in known]:
-        names = ", ".join(each["name"] for each in chosen[:3])
+        names = ", ".join(operator["name"] for operator in chosen[:3])
         raise ProbeError(f"no sample of {names} is of {unknown[0]}", f"there are {', '.join(known)}")
     ways: tuple[Way, ...] = ("compiled", "decomposition") if plan.decomposition else ("compiled",)
     cases = [
-        OpCase(each["name"], dtype, mode, form, way)
-        for each in chosen
+        OpCase(operator["name"], dtype, mode, form, way)
+        for operator in chosen
         for way in ways
-        for dtype in each["dtypes"]
-        if dtype in wanted or (not plan.dtypes and not set(wanted) & set(each["dtypes"]))
+        for dtype in operator["dtypes"]
+        if dtype in wanted or (not plan.dtypes and not set(wanted) & set(operator["dtypes"]))
         for form in plan.forms
         for mode in plan.modes
-        if not mode.startswith("backward") or dtype in each["gradients"]
+        if not mode.startswith("backward") or dtype in operator["gradients"]
     ]
     if not cases:
         dtypes, gradients = (", ".join(chosen[0][key]) or "none" for key in ("dtypes", "gradients"))
@@ -331,12 +339,12 @@ class _OpWorker:
             )
         requests, answers = cast("IO[str]", process.stdin), cast("IO[str]", process.stdout)
         if begins:
-            asked = None
+            decomposition = None
             if self._plan.decomposition:
-                asked = {"place": self._place(), "operators": self._plan.operators}
+                decomposition = {"place": self._place(), "operators": self._plan.operators}
             first = {"operator": self._first.operator, "dtype": self._first.dtype}
             with suppress(BrokenPipeError):
-                request = {"device": self._plan.device, "decomposition": asked, "first": first}
+                request = {"device": self._plan.device, "decomposition": decomposition, "first": first}
                 requests.write(json.dumps(request) + "\n")
                 requests.flush()
             answer = json.loads(answers.readline() or "{}")
@@ -435,7 +443,7 @@ def _grouped(failures: Iterable[Iterable[tuple[OpFailure, str]]]) -> list[tuple[
     The smallest sample stands for all: `output 0[0, 1, 2] is 3.0` and `output 0[4, 0, 0] is 7.5` are alike.
     """
     groups: dict[tuple[str, ...], tuple[OpFailure, str]] = {}
-    for failure, text in (each for several in failures for each in several):
+    for failure, text in chain.from_iterable(failures):
         alike = re.sub(r"[-+.\d]+(e[-+]?\d+)?|nan|inf", "#", failure.message)
         alike = re.sub(r"\[[#, ]*\]", "[#]", alike)
         key = (failure.operator, failure.way, failure.kind, alike if failure.kind == "raises" else "")
@@ -449,21 +457,33 @@ def _grouped(failures: Iterable[Iterable[tuple[OpFailure, str]]]) -> list[tuple[
 
 
 def _written(
-    failures: Sequence[tuple[OpFailure, str]], plan: OpPlan, *, runs_here: bool
+    failures: Sequence[tuple[OpFailure, str]], plan: OpPlan, warn: Tell, *, runs_here: bool
 ) -> Iterable[OpFailure]:
-    """Write the program of each failure, a name that no earlier one has; run it if this machine can."""
+    """Write the program of each failure, and run it if this machine can; name one that cannot be written."""
     for failure, text in failures:
-        if not text:
-            yield failure
-            continue
-        plan.out.mkdir(parents=True, exist_ok=True)
-        stem = re.sub(r"\W+", "_", f"{failure.operator}_{failure.kind}")
-        if failure.way == "decomposition":
-            stem += "_decomposition"
-        taken = (plan.out / f"{stem}{'' if not number else f'_{number}'}.py" for number in range(10_000))
-        path = next(path for path in taken if not path.exists() or path.read_text(encoding="utf-8") == text)
-        write_whole(path, text)
-        yield replace(failure, script=path, alone=_shows(path) if runs_here else None)
+        path = None
+        if text:
+            try:
+                path = _write_program(failure, text, plan.out)
+            except (OSError, ProbeError) as error:  # what came of the samples is shown in any case
+                why = (
+                    error.message if isinstance(error, ProbeError) else f"{error.filename}: {error.strerror}"
+                )
+                warn(f"the program for {failure.operator} could not be written: {why}")
+        alone = _shows(path) if path and runs_here else None
+        yield replace(failure, script=path, alone=alone)
+
+
+def _write_program(failure: OpFailure, text: str, out: Path) -> Path:
+    """Write a program under a name that no other one has; return its path."""
+    out.mkdir(parents=True, exist_ok=True)
+    stem = re.sub(r"\W+", "_", f"{failure.operator}_{failure.kind}")
+    if failure.way == "decomposition":
+        stem += "_decomposition"
+    names = (out / f"{stem}{'' if not number else f'_{number}'}.py" for number in range(10_000))
+    path = next(path for path in names if not path.exists() or path.read_text(encoding="utf-8") == text)
+    write_whole(path, text)
+    return path
 
 
 def _shows(script: Path) -> bool | None:

@@ -77,9 +77,9 @@ def samples(operator: Any, dtype: str, form: str, *, grad: bool, device: str) ->
     The database draws random numbers: the same ones each time.
     """
     torch.manual_seed(0)
-    for each in operator.sample_inputs(device, getattr(torch, dtype), requires_grad=grad):
-        sample_input = each.noncontiguous() if form == "noncontiguous" else each
-        sample = Sample((sample_input.input, *sample_input.args), dict(sample_input.kwargs))
+    for sample_input in operator.sample_inputs(device, getattr(torch, dtype), requires_grad=grad):
+        chosen = sample_input.noncontiguous() if form == "noncontiguous" else sample_input
+        sample = Sample((chosen.input, *chosen.args), dict(chosen.kwargs))
         if form == "channels_last":
             before = [tensor.stride() for tensor in sample.tensors()]
             sample = sample.mapped(_channels_last)

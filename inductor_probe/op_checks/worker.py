@@ -276,15 +276,17 @@ def _first_line(error: BaseException) -> str:
     return " ".join(lines[:_FIRST_LINES])[:_MESSAGE]
 
 
-def _decomposition(asked: dict[str, Any], cases: dict[str, Any], device: str) -> Decomposition:
+def _decomposition(request: dict[str, Any], cases: dict[str, Any], device: str) -> Decomposition:
     """Return the decomposition that is asked for.
 
     Raises:
         ProbeError: there is no such function or operator, or it is not known for which operator it is.
     """
-    function = load(asked["place"])
-    if asked["operators"]:
-        return Decomposition(function, [one for name in asked["operators"] for one in overloads_named(name)])
+    function = load(request["place"])
+    if request["operators"]:
+        return Decomposition(
+            function, [one for name in request["operators"] for one in overloads_named(name)]
+        )
     operator = operators()[cases["operator"]]
     for sample in samples(operator, cases["dtype"], "given", grad=False, device=device):
         call = functools.partial(operator.op, *sample.args, **sample.kwargs)
@@ -299,12 +301,14 @@ def listed(device: str) -> list[dict[str, Any]]:
             "name": name,
             "aten": operator.aten_name or "",
             "full": f"{operator.name} {operator.variant_test_name or ''}".strip(),
-            "dtypes": [each for each in DTYPES if getattr(torch, each) in operator.supported_dtypes(device)],
+            "dtypes": [
+                dtype for dtype in DTYPES if getattr(torch, dtype) in operator.supported_dtypes(device)
+            ],
             "gradients": [
-                each
-                for each in DTYPES
+                dtype
+                for dtype in DTYPES
                 if operator.supports_autograd
-                and getattr(torch, each) in operator.supported_backward_dtypes(device)
+                and getattr(torch, dtype) in operator.supported_backward_dtypes(device)
             ],
         }
         for name, operator in operators().items()
@@ -327,12 +331,12 @@ def main() -> None:
     device = first["device"]
     try:
         torch.set_num_threads(1)
-        asked = first["decomposition"]
-        decomposition = _decomposition(asked, first["first"], device) if asked else None
+        request = first["decomposition"]
+        decomposition = _decomposition(request, first["first"], device) if request else None
     except ProbeError as error:
         answer(error=error.message, hint=error.hint)
         return
-    worker = Worker(device, decomposition, asked["place"] if asked else "")
+    worker = Worker(device, decomposition, request["place"] if request else "")
     answer(ready=True, operators=worker.names, torch=str(torch.__version__))
     for line in sys.stdin:
         worker.run(json.loads(line), answer)

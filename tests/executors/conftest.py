@@ -1,4 +1,4 @@
-"""A Ray cluster of two nodes on this machine, each with a processor of its own as far as Ray knows."""
+"""A Ray cluster of two nodes on this machine: each has a processor, and one two GPUs, as far as Ray knows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ray.cluster_utils import Cluster
 
 node = {"num_cpus": 1, "object_store_memory": 80 << 20, "include_dashboard": False}
 cluster = Cluster(initialize_head=True, head_node_args={**node, "temp_dir": sys.argv[1]})
-cluster.add_node(**node)
+cluster.add_node(**node, num_gpus=2)
 print(cluster.address, flush=True)
 sys.stdin.read()
 cluster.shutdown()

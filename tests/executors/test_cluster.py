@@ -9,11 +9,16 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from inductor_probe.measuring.plan import PlannedRow
+from inductor_probe.measuring.session import _on_cluster
+from inductor_probe.model.perf import CaseKey
 from tests.conftest import Ran
+from tests.documents import GUIDES, check, commands_of, follower
 from tests.schemas import schema_faults
 
 Probe = Callable[..., Ran]
@@ -160,7 +165,8 @@ def test_without_ray_it_is_said_what_to_install(probe: Probe, tmp_path: Path) ->
 
 
 TASKS = """\
-import json, os, signal
+import json, os, signal, time
+from pathlib import Path
 from inductor_probe.errors import NotFoundError, ProbeError
 from inductor_probe.executors.cluster import RayExecutor
 from inductor_probe.executors.local import Needs
@@ -180,6 +186,12 @@ class Worker:
     def run(self, task):
         if task == "dies":
             os.kill(os.getpid(), signal.SIGKILL)
+        if task.startswith("gpu"):  # both at once, each on a GPU of its own
+            Path("FOLDER_OF_TEST", task).touch()
+            end = time.monotonic() + 60
+            while len([*Path("FOLDER_OF_TEST").glob("gpu?")]) < 2 and time.monotonic() < end:
+                time.sleep(0.1)
+            return os.environ["CUDA_VISIBLE_DEVICES"], self.cores
         if task == "unknown":
             raise NotFoundError("no column nope", "did you mean eager?")
         return self.node, self.cores
@@ -195,11 +207,12 @@ executor = RayExecutor(warn=warnings.append)
 import ray
 FIRST = ray.nodes()[0]["NodeID"]
 answer = {"here": done_of(["a", "b", "dies", "c", "d"], Needs(alone=True)), "first": FIRST}
-for name, needs, tasks in (("unknown", Needs(), ["a", "unknown"]), ("gpu", Needs("cuda", alone=True), ["a"])):
-    try:
-        done_of(tasks, needs)
-    except ProbeError as error:
-        answer[name] = [type(error).__name__, error.message, error.hint]
+try:
+    done_of(["a", "unknown"], Needs())
+except ProbeError as error:
+    answer["unknown"] = [type(error).__name__, error.message, error.hint]
+FIRST = ""
+answer["gpus"] = done_of(["gpu0", "gpu1"], Needs("cuda", alone=True))
 executor.close()
 print(json.dumps({**answer, "warnings": warnings}))
 """
@@ -208,7 +221,7 @@ print(json.dumps({**answer, "warnings": warnings}))
 def test_a_node_that_cannot_start_is_named_and_the_others_do_its_tasks(
     ray_address: str, tmp_path: Path
 ) -> None:
-    (tmp_path / "tasks.py").write_text(TASKS)
+    (tmp_path / "tasks.py").write_text(TASKS.replace("FOLDER_OF_TEST", str(tmp_path)))
     ran = subprocess.run(
         [sys.executable, tmp_path / "tasks.py"],
         env={**os.environ, "RAY_ADDRESS": ray_address},
@@ -225,4 +238,27 @@ def test_a_node_that_cannot_start_is_named_and_the_others_do_its_tasks(
     assert len(answer["warnings"]) == 1
     assert "is not used any more: there is no torch here" in answer["warnings"][0]
     assert answer["unknown"] == ["NotFoundError", "no column nope", "did you mean eager?"]
-    assert answer["gpu"][1] == "no node of the Ray cluster has a GPU"
+    assert sorted(result[0] for _, result, _ in answer["gpus"]) == ["0", "1"]
+    assert len([*tmp_path.glob("gpu?")]) == 2
+
+
+def test_cases_for_a_gpu_are_left_out_where_no_node_has_one() -> None:
+    """Whether this machine has one does not matter."""
+    cpu = PlannedRow(CaseKey("x", "on cpu", (), "cpu", 1))
+    cuda = PlannedRow(CaseKey("x", "on cuda", (), "cuda", 1), "cuda is not available")
+    assert _on_cluster([cpu, cuda], 0) == (cpu, replace(cuda, missing="no node of the Ray cluster has a GPU"))
+    assert _on_cluster([cpu, cuda], 2) == (cpu, replace(cuda, missing=None))
+
+
+@pytest.mark.compiles
+def test_the_commands_of_the_guide_run_on_a_cluster(
+    ray_address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", ray_address)
+    reader = follower(tmp_path / "guide", tmp_path / "state", {})
+    commands = [one for one in commands_of(GUIDES / "cluster.md") if one.kind == "cluster"]
+    assert commands
+    for command in commands:
+        ran = reader.follow(command)
+        check(command, ran)
+    assert "measured on" in ran.stdout

@@ -188,6 +188,47 @@ def test_overloads_are_found_by_the_names_of_parameters(here: Path) -> None:
         overloads_named("aten.flap.default")
 
 
+@pytest.mark.compiles
+def test_failures_are_shown_where_their_programs_cannot_be_written(here: Path) -> None:
+    """A file is in the place of the folder, as a full disk is in that of a file."""
+    (here / "taken").touch()
+    warnings: list[str] = []
+    checks = ip.check_op(
+        *("flip",),
+        decomp="aten.flip.out=mine.py:right",
+        dtypes=["float32"],
+        modes=["static"],
+        forms=["given"],
+        samples=1,
+        jobs=1,
+        out="taken",
+        warn=warnings.append,
+    )
+    (failure,) = checks.failures
+    assert (failure.kind, failure.script, failure.alone) == ("decomposition-not-called", None, None)
+    (warning,) = warnings
+    assert warning == "the program for flip could not be written: taken: File exists"
+
+
+@pytest.mark.compiles
+def test_what_ctrl_c_left_out_is_said_and_is_in_the_status(here: Path) -> None:
+    """It ended with status 0, as if all had been right."""
+    words = ["check-op", "flip", "--dtype", "float32", "--samples", "1", "--jobs", "1"]
+    script = (
+        "import os, signal, inductor_probe.cli as cli, inductor_probe as ip\n"
+        "whole = ip.check_op\n"
+        "def check_op(*names, **how):\n"
+        "    how['progress'] = lambda *_: os.kill(os.getpid(), signal.SIGINT)\n"
+        "    return whole(*names, **how)\n"
+        "ip.check_op = check_op\n"
+        f"raise SystemExit(cli.run({words}))\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert ran.returncode == 130, ran.stderr
+    assert "nothing wrong so far: 1 sample" in ran.stdout
+    assert "interrupted: 5 cases did not run to the end" in ran.stdout
+
+
 def test_a_budget_that_ended_is_said() -> None:
     case = OpCase("flip", "float32", "static", "given", "compiled")
     row = OpRow(case, 2, 2, 0, 0, 0, 0, 0, 1.0, not_run=6)

@@ -80,9 +80,9 @@ def of_function(names: Mapping[str, Any], request: Request) -> Scenario:
         raise JobError("usage", f"no function {name}; {known or 'there is none in it'}")
 
     def build(case: Case) -> Check:
-        made, inputs = Inputs(0), list[Any]()
+        generator, inputs = Inputs(0), list[Any]()
         for argument in request["arguments"]:
-            inputs.append(_argument(made, argument, case["device"]))
+            inputs.append(_argument(generator, argument, case["device"]))
         dynamic = {"true": True, "false": False, "automatic": None}[case["dynamic"]]
         return Check(function, tuple(inputs), options={"dynamic": dynamic})
 
@@ -91,7 +91,7 @@ def of_function(names: Mapping[str, Any], request: Request) -> Scenario:
     return Scenario(build, defaults, {name: {}}, choices={"dynamic": ("false", "true", "automatic")})
 
 
-def _argument(made: Inputs, argument: Request, device: str) -> Any:
+def _argument(generator: Inputs, argument: Request, device: str) -> Any:
     if "size" not in argument:
         return argument["value"]
     dtype = getattr(torch, argument["dtype"])
@@ -99,7 +99,7 @@ def _argument(made: Inputs, argument: Request, device: str) -> Any:
     if dtype == torch.int8:
         how["high"] //= 2
     size, stride, offset = argument["size"], argument["stride"], argument["offset"]
-    return made.tensor(argument["name"], size, stride, dtype, device, offset=offset, **how)
+    return generator.tensor(argument["name"], size, stride, dtype, device, offset=offset, **how)
 
 
 @dataclass

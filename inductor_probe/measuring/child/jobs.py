@@ -291,10 +291,10 @@ def serve_case(file: Request, request: Request, tell: Tell) -> None:
         tell("ready")
         gc.disable()
         while line := sys.stdin.buffer.readline():
-            asked = json.loads(line)
-            if asked.get("end"):
+            command = json.loads(line)
+            if command.get("end"):
                 break
-            side, number = sides[asked["lap"]], asked["number"]
+            side, number = sides[command["lap"]], command["number"]
             run_once(side, number)
             before = involuntary_switches()
             seconds = side.lap(number)

@@ -78,9 +78,11 @@ class Counter:
         without operators no graph.
         """
         metrics: list[Any] = getattr(utils, "get_compilation_metrics", list)()
-        done = [one for one in metrics if getattr(one, "fail_type", None) is None]
-        done = [one for one in done if getattr(one, "graph_op_count", None)]
-        again = [one for one in done if not str(getattr(one, "compile_id", "")).rstrip("]").endswith("/0")]
+        done = [entry for entry in metrics if getattr(entry, "fail_type", None) is None]
+        done = [entry for entry in done if getattr(entry, "graph_op_count", None)]
+        again = [
+            entry for entry in done if not str(getattr(entry, "compile_id", "")).rstrip("]").endswith("/0")
+        ]
         breaks = sum(utils.counters["graph_break"].values())
         return len(done), len(again), breaks, self._limits.hits
 

@@ -40,6 +40,10 @@ def op_check_page(checks: OpChecks) -> Iterator[Block]:
         yield RemarkLine(
             "analysis", f"of {number} inductor compiled nothing: views, or what dynamo runs eagerly"
         )
+    if checks.interrupted:
+        yield RemarkLine(
+            "hazard", f"interrupted: {counted(checks.interrupted, 'case')} did not run to the end"
+        )
     for lost in checks.lost:
         case = f"{lost.case.operator} {lost.case.dtype} {lost.case.mode} {lost.case.form}"
         yield RemarkLine("hazard", f"{case} was not run to its end: {lost.failure}")
