@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from inductor_probe.model.profile import NestTime, Profile, ProfileOutput, ProfilePart
-from inductor_probe.report.document import Document
-from inductor_probe.report.pages.profile import profile_page
+from inductor_probe.errors import NotFoundError
+from inductor_probe.model.profile import (
+    NestTime,
+    Profile,
+    ProfileComparison,
+    ProfileOutput,
+    ProfilePart,
+)
+from inductor_probe.report.document import Document, Picture
+from inductor_probe.report.pages.profile import comparison_page, profile_page
+from inductor_probe.report.plots.flame import flame_svg
 from inductor_probe.report.shown import Shown
 
 if TYPE_CHECKING:
@@ -21,14 +31,29 @@ BUDGET_S = 3.0
 
 @dataclass(frozen=True, repr=False)
 class Profiles(Shown):
-    """Where the time of a call of each graph goes. With `details` all loop nests and lines are shown."""
+    """Where the time of a call of each graph goes. With `details` all loop nests and lines are shown.
+
+    `graphs` are those that were profiled, in the same order; empty where profiles were read from a file.
+    """
 
     profiles: tuple[Profile, ...]
     details: bool = False
+    graphs: tuple[GraphOnDisk, ...] = ()
 
     def with_details(self, details: bool = True) -> Profiles:
         """Return the same with what else is left out: each loop nest, and the lines of the wrapper."""
         return replace(self, details=details)
+
+    def compare(self, other: Profiles) -> ProfilesCompared:
+        """Compare with other profiles, kernel by kernel: these are A, the others are B."""
+        return ProfilesCompared(self, other, tuple(_comparisons(self, other)))
+
+    @property
+    def flame(self) -> str:
+        """The parts of a call of each graph as pictures: a page of HTML with SVG, nothing in it runs."""
+        from inductor_probe.report.plots.flame import flame_page
+
+        return flame_page(self.profiles)
 
     @property
     def chrome(self) -> str:
@@ -47,6 +72,73 @@ class Profiles(Shown):
         """The parts of a call of each graph, in a table."""
         for profile in self.profiles:
             yield from profile_page(profile, details=self.details, titled=len(self.profiles) > 1)
+            yield Picture(partial(flame_svg, profile))
+
+
+@dataclass(frozen=True, repr=False)
+class ProfilesCompared(Shown):
+    """Two sets of profiles, part by part."""
+
+    a: Profiles
+    b: Profiles
+    comparisons: tuple[ProfileComparison, ...]
+
+    @property
+    def output(self) -> ProfileOutput:
+        """What `--json` prints, as a record."""
+        return ProfileOutput(profiles=self.a.profiles, against=self.b.profiles, comparisons=self.comparisons)
+
+    @property
+    def document(self) -> Document:
+        """A table for each pair of graphs."""
+        for comparison in self.comparisons:
+            yield from comparison_page(comparison)
+
+
+def _comparisons(a: Profiles, b: Profiles) -> Iterator[ProfileComparison]:
+    """Compare each graph with its partner.
+
+    Raises:
+        NotFoundError: no graph of A has one in B.
+    """
+    from inductor_probe.bench.profiles_compared import compare_profiles
+
+    if a.graphs and b.graphs:
+        from inductor_probe.analysis.diff.graphs import diff_graphs, pair_graphs
+
+        sides = [[graph.compiled for graph in side.graphs] for side in (a, b)]
+        pairs = {0: 0} if len(sides[0]) == len(sides[1]) == 1 else pair_graphs(*sides)
+        for first, second in pairs.items():
+            matches = diff_graphs(sides[0][first], sides[1][second]).kernels
+            groups = [(match.a, match.b) for match in matches]
+            yield compare_profiles(a.profiles[first], b.profiles[second], groups)
+    else:
+        places = {profile.graph: place for place, profile in enumerate(b.profiles)}
+        pairs = {
+            place: places[profile.graph]
+            for place, profile in enumerate(a.profiles)
+            if profile.graph in places
+        }
+        if len(a.profiles) == len(b.profiles) == 1:
+            pairs = {0: 0}
+        for first, second in pairs.items():
+            yield compare_profiles(a.profiles[first], b.profiles[second])
+    if not pairs:
+        names = [", ".join(profile.graph for profile in side.profiles) for side in (a, b)]
+        raise NotFoundError(
+            f"no graph of A ({names[0]}) has a partner in B ({names[1]})", "name one graph of each"
+        )
+
+
+def read_profiles(path: Path) -> Profiles:
+    """Return the profiles that `probe profile --json` printed into a file.
+
+    Raises:
+        NotFoundError, UnreadableError: there is none, or it is something else.
+    """
+    from inductor_probe.store import profiles
+
+    return Profiles(profiles.read_profiles(path).profiles)
 
 
 def profile_graphs(
@@ -67,7 +159,9 @@ def profile_graphs(
     Raises:
         ProbeError: a graph's code may not run, or does not.
     """
-    return Profiles(tuple(_profile(graph, write, settings, trust, progress) for graph, write in graphs))
+    pairs = list(graphs)
+    profiles = tuple(_profile(graph, write, settings, trust, progress) for graph, write in pairs)
+    return Profiles(profiles, graphs=tuple(graph for graph, _ in pairs))
 
 
 def _profile(

@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 
 from inductor_probe.model.bench import Side
 from inductor_probe.model.code import NestKind
+from inductor_probe.model.codec import written
 from inductor_probe.model.output import Output
 from inductor_probe.model.remark import Remark
 from inductor_probe.model.span import SourceLine, Span
@@ -186,9 +187,65 @@ class Profile:
         return [part for part in self.parts if part.kind in ("call", "compiled")][-1]
 
 
+Standing: TypeAlias = Literal["faster", "slower", "same", "only-a", "only-b"]
+"""Of B. `same`: they differ by less than either is known to, or than times of two processes do."""
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedPart:
+    """A part of two profiles.
+
+    Attributes:
+        kind: see `ProfilePart`; `nest` for a loop nest of the kernels of the row above.
+        names_a, names_b: kernels that do the same work; the kind for what has no name. Empty on a side that
+            has no such part.
+        a, b: seconds of a call, None on a side that has no such part.
+        difference: b - a, where a side has none 0 for it. uncertainty: by how much it may be off.
+    """
+
+    kind: PartKind | Literal["nest"]
+    names_a: tuple[str, ...]
+    names_b: tuple[str, ...]
+    a: float | None
+    b: float | None
+    difference: float
+    uncertainty: float
+    standing: Standing
+
+    @property
+    @written
+    def ratio(self) -> float | None:
+        """B by A; None where a side has none, or takes no time."""
+        return self.b / self.a if self.a and self.b is not None and self.a > 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileComparison:
+    """Two profiles, part by part.
+
+    Attributes:
+        a, b: names of the graphs. torch_a, torch_b: versions that ran them.
+        by: how kernels were paired: by what they `compute`, or by their `name`.
+        parts: in the order of A's, those that only B has behind A's of their kind.
+    """
+
+    a: str
+    b: str
+    torch_a: str
+    torch_b: str
+    by: Literal["compute", "name"]
+    parts: tuple[ComparedPart, ...]
+
+
 @dataclass(frozen=True, kw_only=True)
 class ProfileOutput(Output):
-    """Where the time of calls goes, a profile for each graph."""
+    """Where the time of calls goes, a profile for each graph.
+
+    Attributes:
+        profiles: of what is named first, A. against: of B. comparisons: of each graph of A with its partner.
+    """
 
     verb: Literal["profile"] = "profile"
     profiles: tuple[Profile, ...]
+    against: tuple[Profile, ...] = ()
+    comparisons: tuple[ProfileComparison, ...] = ()

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
 import inductor_probe as ip
+from inductor_probe.bench.profiles_compared import compare_profiles
 from inductor_probe.errors import ProbeError
 from inductor_probe.model.bench import BenchSettings
 from inductor_probe.model.codec import from_json, to_json
 from inductor_probe.model.profile import Profile, ProfileOutput
+from inductor_probe.report.plots.flame import flame_svg
 from tests.conftest import DUMPS, Ran
 
 pytestmark = pytest.mark.compiles
@@ -143,6 +147,80 @@ def test_the_command_writes_a_trace_and_no_file_over_another(
     assert "Compiled call with guards" in ran.out
     assert json.loads((tmp_path / "t.json").read_text())["traceEvents"]
     assert (tmp_path / "mine.json").read_text() == "mine"
+
+
+def test_two_profiles_are_compared_kernel_by_kernel_and_nest_by_nest(one: ip.Profiles, two: Profile) -> None:
+    (same,) = one.compare(one).comparisons
+    assert same.by == "compute"
+    assert {part.standing for part in same.parts} == {"same"}
+    assert {part.ratio for part in same.parts if part.kind in ("kernel", "nest", "call")} == {1.0}
+    kinds = [part.kind for part in same.parts]
+    assert kinds[:4] == ["kernel", "nest", "nest", "nest"], "two loop nests, and what is outside of them"
+    assert kinds[4:] == [part.kind for part in one.profiles[0].parts[1:]]
+    other = replace(two, parts=tuple(part for part in two.parts if part.kind != "library"))
+    (comparison,) = one.compare(ip.Profiles((other,))).comparisons
+    assert comparison.by == "name"
+    (library,) = (part for part in comparison.parts if part.kind == "library")
+    assert (library.standing, library.names_b, library.b) == ("only-a", (), None)
+    assert "only A" in repr(one.compare(ip.Profiles((other,))))
+
+
+def test_kernels_with_other_names_are_paired_by_what_they_compute(one: ip.Profiles) -> None:
+    (a,) = one.profiles
+    (kernel,) = (part for part in a.parts if part.kind == "kernel")
+    b = replace(
+        a,
+        parts=tuple(replace(part, name="cpp_fused_1") if part is kernel else part for part in a.parts),
+        nests=tuple(replace(nest, kernel="cpp_fused_1") for nest in a.nests),
+    )
+    by_name = compare_profiles(a, b)
+    assert [part.standing for part in by_name.parts if part.kind == "kernel"] == ["only-a", "only-b"]
+    paired = compare_profiles(a, b, [((kernel.name,), ("cpp_fused_1",))])
+    assert [(part.names_a, part.names_b, part.standing) for part in paired.parts[:2]] == [
+        ((kernel.name,), ("cpp_fused_1",), "same"),
+        (("loop nest 1",), ("loop nest 1",), "same"),
+    ]
+
+
+def test_what_json_printed_is_compared_with_and_other_files_are_refused(
+    one: ip.Profiles, probe: Callable[..., Ran], tmp_path: Path
+) -> None:
+    (tmp_path / "a.json").write_text(json.dumps(one.json))
+    ran = probe("profile", "a.json", "a.json", "--format", "markdown")
+    assert ran.status == 0, ran.err
+    assert "1.000x of A's" in ran.out
+    for text, why in (("{", "is not JSON"), ("{}", "was not written by probe profile --json")):
+        (tmp_path / "b.json").write_text(text)
+        refused = probe("profile", "a.json", "b.json")
+        assert (refused.status, why in refused.err) == (2, True), refused.err
+    (tmp_path / "b.json").write_text(json.dumps({**one.json, "profiles": [{"graph": 1}]}))
+    assert "another version of probe" in probe("profile", "b.json").err
+    assert "exist" in probe("profile", "nothing.json").err
+
+
+def test_a_flame_view_has_each_part_within_what_is_around_it(one: ip.Profiles) -> None:
+    (profile,) = one.profiles
+    root = ElementTree.fromstring(flame_svg(profile))  # noqa: S314 - made here
+    boxes = [
+        (
+            group[0].text or "",
+            float(group[1].get("x", 0)),
+            float(group[1].get("y", 0)),
+            float(group[1].get("width", 0)),
+        )
+        for group in root.iter("{http://www.w3.org/2000/svg}g")
+    ]
+    titles = " ".join(title for title, *_ in boxes)
+    for name in ("Compiled call with guards", "guards", "loop nest", "wrapper"):
+        assert name in titles
+    whole = boxes[0]
+    assert all(x >= -0.01 and x + width <= whole[3] + 60 for _, x, _, width in boxes)
+    (nest,) = (box for box in boxes if box[0].startswith("loop nest 2"))
+    (kernel,) = (box for box in boxes if box[0].startswith("cpp_fused"))
+    assert kernel[1] - 0.01 <= nest[1]
+    assert nest[2] > kernel[2]
+    assert "heavy.py:5" in nest[0]
+    assert "<svg" in one.flame
 
 
 def test_a_stranger_s_graph_is_not_run(probe: Callable[..., Ran]) -> None:
