@@ -298,6 +298,8 @@ def measure(  # noqa: PLR0917 - what one call of it takes
     plain, clocked = traced
     rate = tick_rate(clocked.rounds)
     remarks: list[Remark] = list(overheads["remarks"])
+    if bench.namespace.get("WRAPPER_IN_CPP"):
+        remarks.append(remark("wrapper-as-python"))
     if clocked.full:
         remarks.append(remark("too-many-nests", most=ROWS))
     overheads["remarks"] = []

@@ -62,12 +62,12 @@ def profile_page(profile: Profile, *, details: bool = False, titled: bool = Fals
 def profile_sentence(profile: Profile) -> str:
     """Say what a call takes, and what takes most of it.
 
-    `A call takes 40.10 us with 1 thread, and its guards 14.45 us: loop nest 1 of cpp_fused_0 44.4 % of both.`
+    `A call takes 40.10 us with 1 thread, and its guards 14.45 us: loop nest 1 of k_0 is 44.4 % of both.`
     """
     guards = profile.part("guards")
-    text = f"A call takes {duration(profile.call)} with {counted(profile.threads, 'thread')}"
+    text, what = f"A call takes {duration(profile.call)} with {counted(profile.threads, 'thread')}", "it"
     if guards is not None:
-        text += f", and its guards {duration(max(guards.seconds, 0.0))}"
+        text, what = f"{text}, and its guards {duration(max(guards.seconds, 0.0))}", "both"
     nests = [nest for nest in profile.nests if nest.number is not None]
     parts = [part for part in profile.parts if part.kind not in _SUMS and part.side == "host"]
     longest = max(parts, key=lambda part: part.seconds, default=None)
@@ -75,9 +75,10 @@ def profile_sentence(profile: Profile) -> str:
     if nest is not None and nest.seconds > max(
         (part.seconds for part in parts if part.kind != "kernel"), default=0.0
     ):
-        return f"{text}: loop nest {nest.number} of {nest.kernel} is {_share(nest.share)} of it."
+        return f"{text}: loop nest {nest.number} of {nest.kernel} is {_share(nest.share)} of {what}."
     if longest is not None:
-        return f"{text}: {_name(longest)} is {_share(longest.share)} of it."
+        are = "are" if longest.kind in ("guards", "check") else "is"
+        return f"{text}: {_name(longest)} {are} {_share(longest.share)} of {what}."
     return f"{text}."
 
 
@@ -211,7 +212,7 @@ def comparison_sentence(comparison: ProfileComparison) -> str:
     """`B's call takes 52.90 us, 1.319x of A's 40.10 us: loop nest 1 of cpp_fused_0 +12.10 us.`"""
     whole = next((part for part in comparison.parts if part.kind == "call"), None)
     if whole is None or whole.a is None or whole.b is None:
-        return "There is no call on both sides."
+        return "One side has no call."
     text = f"B's call takes {duration(whole.b)}, {whole.ratio or 0.0:.3f}x of A's {duration(whole.a)}"
     changed = [
         part
