@@ -123,7 +123,7 @@ def measure_pair(
             if isinstance(failure, NotFoundError):
                 raise failure from error
             if not row.processes:
-                return replace(row, failure=failure_words(error))
+                return replace(row, failure=failure_words(error), lost=error.from_outside)
             break
         first, second = remotes
         columns = (*first.columns, *(replace(one, name=one.name + SECOND) for one in second.columns))

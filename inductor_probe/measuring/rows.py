@@ -160,11 +160,12 @@ def measure_row(
         try:
             server.job(request, events)
         except JobFailedError as error:
-            failure = error.error(server.path)
-            if isinstance(failure, NotFoundError):
-                raise failure from error
+            ending = error.error(server.path)
+            if isinstance(ending, NotFoundError):
+                raise ending from error
             if not row.processes and not events.series:
-                return replace(row, failure=failure_words(error), **events.facts)
+                failure = failure_words(error)
+                return replace(row, failure=failure, lost=error.from_outside, **events.facts)
             break
         row = replace(row, **events.facts, processes=(*row.processes, events.process))
         if check_only or not events.series:

@@ -121,7 +121,8 @@ class PerfRow:
             it uses all of them. flops: as torch counts operators; None where none has a count.
         dtype: of the largest floating-point input.
         failure: why nothing was measured, one sentence; empty where something was.
-        lost: the case did not fail: what measured it was lost, twice. `--resume` measures it.
+        lost: the case did not fail: what measured it was killed from outside, or with its node, twice.
+            `--resume` measures it.
         node: which of `PerfRun.nodes` measured it; empty for the machine and interpreter of the run.
     """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import torch
 
@@ -57,6 +58,8 @@ def build(case: Case) -> Check:
             return Check(double, (x,), options={"dynamic": None}, before=[(torch.rand(n + 4, 64),)])
         case "fallback":
             return Check(sorted_rows, (x,))
+        case "killed":  # as the system does where memory runs out
+            os.kill(os.getpid(), signal.SIGKILL)
         case "crash":
             os.abort()
     return Check(double, (x,))
@@ -64,7 +67,10 @@ def build(case: Case) -> Check:
 
 SMALL = {
     "plain": {},
-    **{trap: {"trap": trap} for trap in ("limit", "shared", "wrong", "automatic", "crash", "fallback")},
+    **{
+        trap: {"trap": trap}
+        for trap in ("limit", "shared", "wrong", "automatic", "killed", "crash", "fallback")
+    },
     "cuda": {"device": "cuda"},
 }
 scenario = Scenario(

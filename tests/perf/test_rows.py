@@ -94,6 +94,13 @@ def test_a_crash_costs_its_row_only(table: PerfTable) -> None:
     assert [row.key.case for row in table.rows][-2:] == ["crash", "fallback"]
 
 
+def test_a_row_whose_process_was_killed_from_outside_is_left_for_another_time(table: PerfTable) -> None:
+    assert "was killed by signal 9 (SIGKILL)" in row(table, "killed").failure
+    assert [row.key.case for row in table.run.rows if row.lost] == ["killed"]
+    assert not table.run.finished
+    assert f"not finished: 1 row of {len(table.rows)} left" in table.markdown
+
+
 def test_columns_with_settings_run_other_code(tmp_path: Path) -> None:
     settings = PerfSettings(
         columns=("compiled", "compiled@max_fusion_size=1@cpp.simdlen=1", "call", "kernel"),
