@@ -1,17 +1,18 @@
-"""A Triton kernel compiled ahead of time: what it takes of a GPU, and how wide it reaches memory."""
+"""Kernels compiled ahead of time: resources, occupancy, widths of instructions, machine code."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from inductor_probe.api.session import Graph
 from inductor_probe.api.trust import texts_to_run
 from inductor_probe.api.verbs import open_kernel
-from inductor_probe.errors import NotFoundError, ProbeError, near_names
-from inductor_probe.model.assembly import STAGES, AsmOutput
+from inductor_probe.errors import NotFoundError, ProbeError
+from inductor_probe.model.assembly import OF_CPP, STAGES, AsmOutput
+from inductor_probe.model.code import CppFacts, Kernel
 from inductor_probe.model.output import Output
 from inductor_probe.report.document import Document
 from inductor_probe.report.pages.assembly import asm_page
@@ -50,59 +51,85 @@ def asm(
     stages: Sequence[str] = (),
     trust: bool = False,
 ) -> Asm:
-    """Compile a Triton kernel of a dump for a GPU that need not be there, with Triton's own compiler.
+    """Compile a kernel of a dump: Triton's for a GPU that need not be there, C++ as inductor does here.
 
-    That imports the kernel's text, in a process of its own, and launches nothing.
+    That imports the text of a Triton kernel, in a process of its own; nothing is launched.
 
     Args:
         kernel: its name, or the start of it. target: a graph, or the name or path of a run or graph.
         arch: `sm_90`, or a GPU's name (`h200`); what the dump was made for if None.
         configs: each one or several: `XBLOCK=1024,num_warps=4`, `XBLOCK=512,1024`; inductor's own if empty.
-        stages: those of which the text is wanted (`STAGES`).
+        stages: those of which the text is wanted: `STAGES` of Triton, `asm` of C++.
         trust: compile text that is not known to be made here.
 
     Raises:
-        NotFoundError: no such kernel, architecture or stage. ProbeError: it is no Triton kernel, has no such
-            parameter, or may not be run. RunFailedError: this torch and Triton cannot compile it.
+        NotFoundError: no such kernel, architecture or stage. ProbeError: it is of another backend, has no
+            such parameter, or may not be run. RunFailedError: it cannot be compiled here.
     """
-    from inductor_probe.assembly.triton import architecture_of, compile_triton
     from inductor_probe.reader.output_code import parse_output_code
 
-    for stage in stages:
-        if stage not in STAGES:
-            raise NotFoundError(
-                f"no stage {stage!r}: there is {', '.join(STAGES)}", near_names(stage, STAGES)
-            )
-    architecture = architecture_of(arch) if arch else 0
     graph, name = (
         (target, target.kernel(kernel).name) if isinstance(target, Graph) else open_kernel(kernel, target)
     )
     row = graph.kernel(name)
-    if row.backend != "triton":
-        raise ProbeError(
-            f"{name} is a {row.backend} kernel, and asm compiles those of Triton",
-            f"probe export-cpp {name} makes a program for perf and Compiler Explorer"
-            if row.backend == "cpp"
-            else None,
-        )
+    known = STAGES if row.backend == "triton" else (OF_CPP,)
+    for stage in stages:
+        if stage not in known:
+            raise NotFoundError(f"a {row.backend} kernel has no stage {stage!r}: there is {', '.join(known)}")
+    if row.backend not in ("triton", "cpp"):
+        raise ProbeError(f"{name} is a {row.backend} kernel, and asm compiles those of Triton and C++")
+    if row.backend == "cpp" and (arch or configs):
+        raise ProbeError(f"{name} is a C++ kernel, for this processor: --arch and --config are for Triton's")
     texts = texts_to_run(graph, trust=trust, launched=False)
     path = graph.path / _CODE
     read = parse_output_code(texts.get(_CODE) or "", path).kernel(name)
     if read is None or not read.source or read.span is None:
         raise ProbeError(f"the text of {name} is not in {path}", "asm reads kernels of wrappers in Python")
+    compiled = _cpp(read, stages) if row.backend == "cpp" else _triton(read, arch, configs, stages)
+    output = AsmOutput(
+        graph=graph.name,
+        kernel=name,
+        backend=row.backend,
+        path=Path(path),
+        first=read.span.first,
+        source=read.source,
+        **compiled,
+    )
+    return Asm(output)
+
+
+def _triton(
+    kernel: Kernel, arch: str | None, configs: Sequence[str], stages: Sequence[str]
+) -> dict[str, Any]:
+    from inductor_probe.assembly.triton import architecture_of, compile_triton
+
+    architecture = architecture_of(arch) if arch else 0
     answers = [
         compile_triton(
-            read.source, name, architecture=architecture, configs=_NEXT_NAME.sub(" ", text), stages=stages
+            kernel.source,
+            kernel.name,
+            architecture=architecture,
+            configs=_NEXT_NAME.sub(" ", text),
+            stages=stages,
         )
         for text in configs or ("",)
     ]
-    return Asm(
-        AsmOutput(
-            graph=graph.name,
-            kernel=name,
-            path=Path(path),
-            first=read.span.first,
-            source=read.source,
-            **{**answers[0], "configs": tuple(row for answer in answers for row in answer["configs"])},
-        )
-    )
+    return {**answers[0], "configs": tuple(row for answer in answers for row in answer["configs"])}
+
+
+def _cpp(kernel: Kernel, stages: Sequence[str]) -> dict[str, Any]:
+    from inductor_probe.assembly.cpp import compile_cpp
+    from inductor_probe.bench_file.compile_settings import vector_bits
+    from inductor_probe.machine.facts import cxx_version
+    from inductor_probe.machine.toolchain import compile_command
+
+    command = compile_command(vector_bits([kernel.details]))
+    nests = kernel.details.nests if isinstance(kernel.details, CppFacts) else ()
+    loops, text = compile_cpp(kernel.source, command, nests)
+    return {
+        "compilers": (("torch", command.torch), ("compiler", cxx_version() or command.compiler)),
+        "architecture": command.isa,
+        "loops": tuple(loops),
+        "command": command.library,
+        "code": text if OF_CPP in stages else "",
+    }

@@ -84,7 +84,7 @@ def compile_triton(
         configs: `XBLOCK=512,1024 num_warps=4`: each combination; inductor's own if empty.
         stages: those of which the text is wanted.
 
-    Returns `torch`, `triton`, `architecture` and `configs`, as `AsmOutput` has them.
+    Returns `compilers`, `architecture` and `configs`, as `AsmOutput` has them.
 
     Raises:
         ProbeError: the kernel has no such parameter. RunFailedError: torch or Triton is not there, or the
@@ -105,8 +105,8 @@ def compile_triton(
             raise ProbeError(answer["refused"])
         capability = divmod(answer["cc"], 10)
         rows = tuple(_config(row, file, capability, stages) for row in answer["configs"])
-    versions = {"torch": answer["torch"], "triton": answer["triton"]}
-    return {**versions, "architecture": f"sm_{answer['cc']}", "configs": rows}
+    compilers = tuple((name, str(answer[name])) for name in ("torch", "triton"))
+    return {"compilers": compilers, "architecture": f"sm_{answer['cc']}", "configs": rows}
 
 
 def _environment(folder: Path) -> dict[str, str]:

@@ -46,7 +46,7 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "bench-kernel": ("bench", "Write, check and time a standalone bench file of a graph."),
         "rewrite": ("bench", "List the rewrites of a graph's kernels, or add them to the bench file."),
         "sweep-configs": ("bench", "Time every autotuning config of Triton kernels."),
-        "asm": ("bench", "What a Triton kernel is compiled to: registers, occupancy, widths, PTX, SASS."),
+        "asm": ("bench", "What a kernel is compiled to: registers, occupancy, vectors, PTX, machine code."),
         "export-cpp": ("bench", "Write a C++ kernel as a program of its own."),
         "verdict": ("bench", "Judge the samples of bench-kernel once more."),
     },

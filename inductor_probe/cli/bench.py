@@ -28,7 +28,7 @@ from inductor_probe.cli.screen import (
 )
 from inductor_probe.errors import ExitCode, ProbeError, VariantTextError
 from inductor_probe.files import read_text
-from inductor_probe.model.assembly import STAGES
+from inductor_probe.model.assembly import OF_CPP, STAGES
 from inductor_probe.model.bench import INPUTS, BenchFile, BenchKernelOutput, BenchSettings, RewriteOutput
 from inductor_probe.report.document import Code, Line
 from inductor_probe.report.pages.bench import bench_file_lines, settings_table, variant_diffs
@@ -318,8 +318,8 @@ def export_cpp(
         help="Instead of inductor's: XBLOCK=1024,num_warps=4; XBLOCK=512,1024 is both. Repeatable.",
     ),
     click.option(
-        "--stage", "stages", multiple=True, type=click.Choice(STAGES),
-        help="Print this text, too, of the first config.",
+        "--stage", "stages", multiple=True, type=click.Choice([*STAGES, OF_CPP]),
+        help="Print this text, too: of the first config; asm of a C++ kernel.",
     ),
     shared_option("--trust"),
 )  # fmt: skip
@@ -332,11 +332,13 @@ def asm(
     trust: bool,
     output_format: OutputFormat,
 ) -> int:
-    """Compile a Triton kernel for a GPU that need not be there, and show what it takes of one.
+    """Compile a kernel, and show what it became: Triton's for a GPU that need not be there, C++ as here.
 
-    Registers, stack, shared memory and occupancy of each config; how many bits each access to global memory
-    moves, by lines of output_code.py; and, with --stage, TTIR, TTGIR, LLVM IR, PTX or machine code (SASS).
-    This imports the kernel's text in a process of its own, and launches nothing.
+    Of C++, the innermost loops with their instructions by the width of their vectors, and what GCC's own
+    vectoriser, which inductor turns off, would do with them; --stage asm prints the machine code. Of Triton,
+    registers, stack, shared memory and occupancy of each config, and how many bits each access to global
+    memory moves, by lines of output_code.py; --stage prints TTIR, TTGIR, LLVM IR, PTX or machine code (SASS).
+    This imports the text of a Triton kernel in a process of its own; nothing is launched.
     """
     graph, kernel = resolve(words, 1, ip.open_kernel)
     compiled = ip.asm(kernel, graph, arch=arch, configs=configs, stages=stages, trust=trust)

@@ -1,4 +1,4 @@
-"""What a compiler made of a Triton kernel: resources, occupancy, and the width of what reaches memory."""
+"""What a compiler made of a kernel: resources, occupancy, widths of instructions and of memory accesses."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from inductor_probe.model.code import Pairs
+from inductor_probe.model.code import NestKind, Pairs
 from inductor_probe.model.output import Output
 
 STAGES = ("ttir", "ttgir", "llir", "ptx", "sass")
 """What Triton compiles a kernel to, in order; the last is what the GPU runs."""
+OF_CPP = "asm"
+"""The only stage of a C++ kernel: what the processor runs, as objdump prints it."""
 
 AccessKind: TypeAlias = Literal["load", "store", "atomic", "copy"]
 """`copy` goes from global to shared memory at once (`cp.async`)."""
@@ -78,23 +80,63 @@ class CompiledConfig:
     failure: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class AsmOutput(Output):
-    """A Triton kernel, compiled ahead of time for a GPU that need not be there.
+@dataclass(frozen=True, slots=True)
+class GccAnswer:
+    """What GCC's own loop vectoriser would do with a nest; inductor turns it off.
+
+    `bits` of its vectors; None where it would not, for `reasons` in its words (`-fopt-info-vec-missed`).
+    """
+
+    bits: int | None
+    reasons: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MachineLoop:
+    """An innermost loop of a C++ kernel's machine code.
 
     Attributes:
-        architecture: `sm_90`. torch, triton: versions that compiled it.
+        nest: number of the loop nest that it belongs to, from 0 on; kind: of the nest.
+        first, last: lines of the kernel's text that it computes, of those of the nest.
+        instructions: in the loop. packed: how many of them are on vectors of so many bits. scalar: how many
+            compute with one float in a vector register. calls: of functions.
+        gcc: what GCC would do with the nest; None where it says nothing.
+    """
+
+    nest: int
+    kind: NestKind
+    first: int
+    last: int
+    instructions: int
+    packed: tuple[tuple[int, int], ...]
+    scalar: int
+    calls: int
+    gcc: GccAnswer | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AsmOutput(Output):
+    """A kernel, compiled ahead of time: for a GPU that need not be there, or for this processor.
+
+    Attributes:
+        backend: `triton` or `cpp`. architecture: `sm_90`; vector instructions, `avx512`, of C++.
+        compilers: what compiled it, with versions.
         path, first: where the text of the kernel begins: its line 1 is this line of the file.
-        source: the text. configs: the first one is that which inductor tries first.
+        source: the text. configs: of Triton; the first one is that which inductor tries first.
+        loops: of C++, in the order of the machine code. command: of C++. code: its machine code, if asked
+            for.
     """
 
     verb: Literal["asm"] = "asm"
     graph: str
     kernel: str
+    backend: str
     architecture: str
-    torch: str
-    triton: str
+    compilers: Pairs
     path: Path
     first: int
     source: str
-    configs: tuple[CompiledConfig, ...]
+    configs: tuple[CompiledConfig, ...] = ()
+    loops: tuple[MachineLoop, ...] = ()
+    command: tuple[str, ...] = ()
+    code: str = ""

@@ -1,20 +1,24 @@
-"""What a Triton kernel was compiled to: resources, occupancy, and how wide it reaches memory."""
+"""What a kernel was compiled to: resources, occupancy, and how wide its instructions are."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
-from inductor_probe.model.assembly import AsmOutput, CompiledConfig, Limit
+from inductor_probe.model.assembly import AsmOutput, CompiledConfig, Limit, MachineLoop
 from inductor_probe.model.code import Pairs
 from inductor_probe.report.document import Block, Cell, Code, Column, Document, Heading, Line, Table
-from inductor_probe.report.units import bytes_text
+from inductor_probe.report.units import bytes_text, counted
+from inductor_probe.report.words.templates import joined
 
 _LANGUAGES = {"ttir": "mlir", "ttgir": "mlir", "llir": "llvm", "ptx": "ptx", "sass": ""}
 _LIMITS: dict[Limit, str] = {
     "threads": "threads", "registers": "registers", "shared-memory": "shared memory", "blocks": "blocks",
 }  # fmt: skip
-_PLACE = re.compile(r'// kernel\.py:(?P<ptx>\d+):\d+|//## File "kernel\.py", line (?P<sass>\d+)')
+_PLACE = re.compile(
+    r'// kernel\.py:(?P<ptx>\d+):\d+|//## File "kernel\.py", line (?P<sass>\d+)|^kernel\.cpp:(?P<cpp>\d+).*',
+    re.MULTILINE,
+)
 _CONFIGS = (
     Column("config", fold="never"),
     Column("registers", right=True, fold="never"),
@@ -24,6 +28,17 @@ _CONFIGS = (
     Column("occupancy", right=True, fold="never"),
     Column("SASS", right=True, fold="never", rank=1),
     Column("limited by", fold="words"),
+)
+_LOOPS = (
+    Column("nest", right=True, fold="never"),
+    Column("kind", fold="never"),
+    Column("lines", right=True, fold="never"),
+    Column("instructions", right=True, fold="never"),
+    Column("512 bits", right=True, fold="never"),
+    Column("256 bits", right=True, fold="never"),
+    Column("128 bits", right=True, fold="never"),
+    Column("scalar floats", right=True, fold="never", rank=1),
+    Column("calls", right=True, fold="never"),
 )
 _ACCESSES = (
     Column("line", right=True, fold="never"),
@@ -35,17 +50,17 @@ _ACCESSES = (
 
 
 def asm_page(record: AsmOutput) -> Document:
-    """Return the page of a kernel: a row for each config, then the accesses of the first that compiled."""
-    made = [config for config in record.configs if config.failure is None]
-    versions = f"{record.architecture}, torch {record.torch}, triton {record.triton}"
+    """Return the page of a kernel: a row for each config of Triton, or for each loop of C++."""
+    versions = ", ".join([record.architecture, *(f"{name} {version}" for name, version in record.compilers)])
     yield Heading([(record.kernel, "bold"), f"  {versions}"])
+    if record.backend == "cpp":
+        yield from _loops(record)
+        return
+    made = [config for config in record.configs if config.failure is None]
     if made:
-        yield Line(_sentence(record, made[0]))
-        same = (
-            tuple(pair for pair in made[0].config if all(pair in one.config for one in made))
-            if made[1:]
-            else ()
-        )
+        yield Line(_sentence(made[0]))
+        same = tuple(pair for pair in made[0].config if all(pair in one.config for one in made))
+        same = same if made[1:] else ()
         yield Table(_CONFIGS, [_row(config, same) for config in made], 2)
         if same:
             yield Line((f"all configs: {_joined(same)}", "dim"), 2)
@@ -60,7 +75,48 @@ def asm_page(record: AsmOutput) -> Document:
             yield Code(_with_lines(text, record), _LANGUAGES[stage])
 
 
-def _sentence(record: AsmOutput, config: CompiledConfig) -> str:
+def _loops(record: AsmOutput) -> Iterator[Block]:
+    if not record.loops:
+        yield Line("no loop of its machine code belongs to a loop nest: all are unrolled, or it has none")
+    for loop in record.loops:
+        yield Line(_loop_sentence(record, loop))
+    rows: list[list[Cell]] = []
+    for loop in record.loops:
+        packed = dict(loop.packed)
+        lines = f"{record.first + loop.first - 1}-{record.first + loop.last - 1}"
+        numbers = [
+            loop.instructions,
+            packed.get(512, 0),
+            packed.get(256, 0),
+            packed.get(128, 0),
+            loop.scalar,
+            loop.calls,
+        ]
+        rows.append([str(loop.nest + 1), loop.kind, lines, *map(str, numbers)])
+    if rows:
+        yield Table(_LOOPS, rows, 2)
+    if record.code:
+        yield Line()
+        yield Heading([("machine code", "bold")], 2)
+        yield Code(_with_lines(record.code, record), "objdump")
+
+
+def _loop_sentence(record: AsmOutput, loop: MachineLoop) -> str:
+    """Say what the hot loop of a nest is made of, and what GCC would do with it."""
+    place = f"{record.path.name}:{record.first + loop.first - 1}"
+    vectors = " and ".join(f"{count} on vectors of {bits} bits" for bits, count in loop.packed)
+    made = f"{loop.instructions} instructions, {vectors or 'none on vectors'}"
+    if loop.calls:
+        made += f", {counted(loop.calls, 'call')}"
+    text = f"innermost loop of nest {loop.nest + 1} ({loop.kind}, {place}): {made}"
+    if loop.packed or loop.gcc is None:
+        return text
+    if loop.gcc.bits:
+        return f"{text}; GCC would vectorise it ({loop.gcc.bits} bits), but inductor turns that off"
+    return f"{text}; nor would GCC vectorise it, if inductor let it: {joined(loop.gcc.reasons)}"
+
+
+def _sentence(config: CompiledConfig) -> str:
     """Say how narrow and wide a thread reaches memory: what coalesced accesses are made of."""
     parts = []
     for kind in ("load", "store"):
@@ -118,7 +174,7 @@ def _with_lines(text: str, record: AsmOutput) -> str:
     lines = record.source.split("\n")
 
     def in_wrapper(match: re.Match[str]) -> str:
-        line = int(match["ptx"] or match["sass"])
+        line = int(match["ptx"] or match["sass"] or match["cpp"])
         code = lines[line - 1].strip() if line <= len(lines) else ""
         return f"// {record.path.name}:{record.first + line - 1}  {code}"
 
