@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from inductor_probe.model.output import Output
+from inductor_probe.model.remark import Number
 
 Mode: TypeAlias = Literal["static", "dynamic", "backward", "backward-dynamic"]
 MODES: tuple[Mode, ...] = ("static", "dynamic", "backward", "backward-dynamic")
@@ -16,6 +17,11 @@ Way: TypeAlias = Literal["compiled", "decomposition"]
 FailureKind: TypeAlias = Literal[
     "raises", "values", "form", "strides", "gradients", "killed", "decomposition-not-called"
 ]
+FailureCode: TypeAlias = Literal[
+    "raises", "outputs", "value", "no-gradient", "gradient-for-none", "type", "dtype", "size", "stride",
+    "elements", "signal", "status", "not-called",
+]  # fmt: skip
+"""What was seen in one sample: `report/words/op_check.py` has its sentence, and so which numbers it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +81,8 @@ class OpFailure:
             eager by more than the tolerance of the dtype; `form`: another dtype, size or number of outputs;
             `strides`: another stride, where the size is over 1; `gradients`: wrong values of a gradient;
             `killed`: the process was; `decomposition-not-called`: it was given, and torch never asked for it.
-        message: what was seen in the smallest of these samples.
+        code: what was seen in the smallest of these samples. numbers: its named values; those of tensors and
+            what torch said as text.
         cases: in which it was seen. count: in how many samples.
         sample: the smallest, as one would write it. elements: of its tensors.
         script: a program that shows it alone.
@@ -85,7 +92,8 @@ class OpFailure:
     operator: str
     way: Way
     kind: FailureKind
-    message: str
+    code: FailureCode
+    numbers: tuple[tuple[str, Number], ...]
     cases: tuple[OpCase, ...]
     count: int
     sample: str

@@ -29,6 +29,7 @@ from inductor_probe.executors.local import Executor, ExecutorName, LocalExecutor
 from inductor_probe.files import write_whole
 from inductor_probe.machine.python_child import WRITE_FILES, ask_torch, python_command
 from inductor_probe.model.op_check import (
+    FailureCode,
     FailureKind,
     Form,
     Mode,
@@ -313,10 +314,8 @@ class _OpWorker:
         self._process, self._calls = None, 0
         number = begun["sample"]
         seen.samples += 1
-        sentence = (
-            f"the process was killed by signal {-status}" if status < 0 else f"it ended with status {status}"
-        )
-        seen.failures.append((_failure(case, "killed", sentence, begun), ""))
+        code = "signal" if status < 0 else "status"
+        seen.failures.append((_failure(case, "killed", code, {code: abs(status)}, begun), ""))
         return int(number)
 
     def _started(self) -> tuple[subprocess.Popen[str], IO[str], IO[str]]:
@@ -420,16 +419,18 @@ def _add(seen: _Seen, begun: dict[str, Any], answer: dict[str, Any]) -> None:
         seen.breaks += bool(answer["breaks"])
         seen.not_compiled += not answer["compiled"]
         return
-    failure = _failure(seen.case, answer["kind"], answer["message"], begun)
+    failure = _failure(seen.case, answer["kind"], answer["code"], answer["numbers"], begun)
     seen.failures.append((failure, answer["script"]))
 
 
-def _failure(case: OpCase, kind: str, message: str, begun: dict[str, Any]) -> OpFailure:
+def _failure(case: OpCase, kind: str, code: str, numbers: dict[str, Any], begun: dict[str, Any]) -> OpFailure:
+    named = {name: tuple(value) if isinstance(value, list) else value for name, value in numbers.items()}
     return OpFailure(
         case.operator,
         case.way,
         cast(FailureKind, kind),
-        message,
+        cast(FailureCode, code),
+        tuple(named.items()),
         (case,),
         1,
         begun["text"],
@@ -440,13 +441,16 @@ def _failure(case: OpCase, kind: str, message: str, begun: dict[str, Any]) -> Op
 def _grouped(failures: Iterable[Iterable[tuple[OpFailure, str]]]) -> list[tuple[OpFailure, str]]:
     """Put failures together that are alike: the operator, the way, the kind, and words without numbers.
 
-    The smallest sample stands for all: `output 0[0, 1, 2] is 3.0` and `output 0[4, 0, 0] is 7.5` are alike.
+    The smallest sample stands for all. Errors that were raised are alike where their words are: `size 3 is
+    too small` and `size 7 is too small`.
     """
     groups: dict[tuple[str, ...], tuple[OpFailure, str]] = {}
     for failure, text in chain.from_iterable(failures):
-        alike = re.sub(r"[-+.\d]+(e[-+]?\d+)?|nan|inf", "#", failure.message)
-        alike = re.sub(r"\[[#, ]*\]", "[#]", alike)
-        key = (failure.operator, failure.way, failure.kind, alike if failure.kind == "raises" else "")
+        numbers = dict(failure.numbers)
+        error = f"{numbers.get('error')}: {numbers.get('text')}" if failure.code == "raises" else ""
+        error = re.sub(r"[-+.\d]+(e[-+]?\d+)?|nan|inf", "#", error)
+        error = re.sub(r"\[[#, ]*\]", "[#]", error)
+        key = (failure.operator, failure.way, failure.kind, error)
         before = groups.get(key)
         smaller = before is None or failure.elements < before[0].elements
         smallest, program = (failure, text) if before is None or smaller else before

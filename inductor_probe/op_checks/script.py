@@ -8,7 +8,7 @@ import torch
 
 from inductor_probe.op_checks.samples import Sample, place_of, source_of
 
-_HEAD = '''"""{operator}, {dtype}, {mode}: {message}
+_HEAD = '''"""{operator}, {dtype}, {mode}: {kind}
 
 Written by probe check-op (torch {torch}). Run it with the Python that has torch: it ends with status 1 if
 eager and compiled still differ.
@@ -138,7 +138,7 @@ def program(
     operator: Any,
     sample: Sample,
     case: dict[str, Any],
-    message: str,
+    kind: str,
     *,
     device: str,
     place: str,
@@ -147,7 +147,7 @@ def program(
     """Return the text of a program that runs a sample eager and compiled, and says what differs.
 
     Args:
-        operator: an `OpInfo`. case: see `worker`. message: what is wrong.
+        operator: an `OpInfo`. case: see `worker`. kind: of failure.
         place, names: of the decomposition that the case is run with, and of the overloads it stands for.
     """
     grad, mode = case["mode"].startswith("backward"), case["mode"]
@@ -161,7 +161,7 @@ def program(
         operator=operator.formatted_name,
         dtype=case["dtype"],
         mode=mode,
-        message=" ".join(message.split()).replace('"""', "'''").replace("\\", "/"),
+        kind=kind,
         torch=torch.__version__,
         database=database,
         device=device,

@@ -21,7 +21,7 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -39,11 +39,11 @@ _FIRST_LINES = 3
 
 
 class _WrongError(Exception):
-    """What came out is not what eager gives. `kind` as in `model.op_check.OpFailure`."""
+    """What came out is not what eager gives. `kind`, `code`, `numbers` as in `model.op_check.OpFailure`."""
 
-    def __init__(self, kind: str, message: str) -> None:
-        super().__init__(message)
-        self.kind, self.message = kind, message
+    def __init__(self, kind: str, code: str, **numbers: Any) -> None:
+        super().__init__(code)
+        self.kind, self.code, self.numbers = kind, code, numbers
 
 
 class Worker:
@@ -92,7 +92,9 @@ class Worker:
             try:
                 result = _Run(compiled, sample, grad=grad)()
             except Exception as error:
-                raise _WrongError("raises", f"{type(error).__name__}: {_first_line(error)}") from error
+                raise _WrongError(
+                    "raises", "raises", error=type(error).__name__, text=_first_line(error)
+                ) from error
             counters = torch._dynamo.utils.counters
             facts = {
                 "breaks": len(counters["graph_break"]),
@@ -100,19 +102,19 @@ class Worker:
             }
             if case["way"] == "decomposition" and self._decomposition and self._decomposition.calls == calls:
                 # Something was dispatched before it, or another overload.
-                raise _WrongError("decomposition-not-called", "torch traced the sample without calling it")
+                raise _WrongError("decomposition-not-called", "not-called")
             _compare(right, result, _exact(operator.op, sample, right, grad=grad), random=random)
         except _WrongError as wrong:
             text = program(
                 operator,
                 sample,
                 case,
-                wrong.message,
+                wrong.kind,
                 device=self._device,
                 place=self._place,
                 names=self.names,
             )
-            return {"kind": wrong.kind, "message": wrong.message[:_MESSAGE], "script": text}
+            return {"kind": wrong.kind, "code": wrong.code, "numbers": wrong.numbers, "script": text}
         return {"ok": True, "random": random, **facts}
 
     @property
@@ -196,50 +198,47 @@ def _compare(
         _WrongError: the first thing that differs.
     """
     if len(right[0]) != len(result[0]):
-        raise _WrongError("form", f"compiled returns {len(result[0])} values, eager {len(right[0])}")
+        raise _WrongError("form", "outputs", compiled=len(result[0]), eager=len(right[0]))
     for number, (eager, compiled, wide) in enumerate(zip(right[0], result[0], exact[0], strict=True)):
         if not isinstance(eager, torch.Tensor):
             if not isinstance(compiled, type(eager)) or (compiled != eager and not random):
-                raise _WrongError("values", f"output {number} is {compiled!r}, eager gives {eager!r}")
+                numbers = {"compiled": _text(compiled), "eager": _text(eager)}
+                raise _WrongError("values", "value", number=number, **numbers)
             continue
-        _compare_forms(f"output {number}", eager, compiled, strides=True)
+        _compare_forms("output", number, eager, compiled)
         if not random:
-            _compare_values("values", f"output {number}", eager, compiled, wide)
+            _compare_values("output", number, eager, compiled, wide)
     for number, (eager, compiled, wide) in enumerate(zip(right[1], result[1], exact[1], strict=True)):
-        name = f"gradient {number}"
         if (eager is None) != (compiled is None):
             # A gradient that is None is one of zeros: compiled gives the one where eager gives the other.
             some = compiled if eager is None else eager
             if some is not None and some.count_nonzero():
-                raise _WrongError(
-                    "gradients", f"{name} is {'None' if compiled is None else 'not None'} if compiled"
-                )
+                code = "no-gradient" if compiled is None else "gradient-for-none"
+                raise _WrongError("gradients", code, number=number)
         elif eager is not None:
-            _compare_forms(name, eager, compiled, strides=False)
+            _compare_forms("gradient", number, eager, compiled)
             if not random:
-                _compare_values("gradients", name, eager, compiled, wide)
+                _compare_values("gradient", number, eager, compiled, wide)
 
 
-def _compare_forms(name: str, eager: torch.Tensor, compiled: Any, *, strides: bool) -> None:
+def _compare_forms(what: str, number: int, eager: torch.Tensor, compiled: Any) -> None:
+    """Compare dtypes and sizes, and of an output the strides: users see those; a gradient may have others."""
+    name = {"what": what, "number": number}
     if not isinstance(compiled, torch.Tensor):
-        raise _WrongError("form", f"{name} is a {type(compiled).__name__}, eager gives a tensor")
-    for kind, (one, other) in {
-        "dtype": (compiled.dtype, eager.dtype),
-        "size": (list(compiled.shape), list(eager.shape)),
-    }.items():
-        if one != other:
-            raise _WrongError("form", f"{name} has {kind} {one}, eager gives {other}")
-    if strides and eager.layout == torch.strided and eager.numel():
+        raise _WrongError("form", "type", **name, compiled=type(compiled).__name__)
+    if compiled.dtype != eager.dtype:
+        dtypes = (str(tensor.dtype).removeprefix("torch.") for tensor in (compiled, eager))
+        raise _WrongError("form", "dtype", **name, **dict(zip(("compiled", "eager"), dtypes, strict=True)))
+    if compiled.shape != eager.shape:
+        raise _WrongError("form", "size", **name, compiled=_texts(compiled.shape), eager=_texts(eager.shape))
+    if what == "output" and eager.layout == torch.strided and eager.numel():
         dims = [dim for dim in range(eager.dim()) if eager.shape[dim] > 1]
         if any(eager.stride(dim) != compiled.stride(dim) for dim in dims):
-            raise _WrongError(
-                "strides",
-                f"{name} of size {list(eager.shape)} has stride {list(compiled.stride())}, "
-                f"eager gives {list(eager.stride())}",
-            )
+            strides = {"compiled": _texts(compiled.stride()), "eager": _texts(eager.stride())}
+            raise _WrongError("strides", "stride", **name, size=_texts(eager.shape), **strides)
 
 
-def _compare_values(kind: str, name: str, eager: torch.Tensor, compiled: torch.Tensor, wide: Any) -> None:
+def _compare_values(what: str, number: int, eager: torch.Tensor, compiled: torch.Tensor, wide: Any) -> None:
     if not eager.numel() or eager.layout != torch.strided or eager.is_quantized:
         return
     exact = wide if is_float(eager) else eager
@@ -249,11 +248,27 @@ def _compare_values(kind: str, name: str, eager: torch.Tensor, compiled: torch.T
         return
     place = tuple(bad.nonzero()[0].tolist())
     raise _WrongError(
-        kind,
-        f"{name}{list(place)} is {compiled[place].item()}, eager gives {eager[place].item()}"
-        + (f", float64 {wide[place].item()}" if is_float(eager) and wide is not eager else "")
-        + f"; {int(bad.sum())} of {bad.numel()} elements are wrong, by {error[bad].max().item():.3g} at most",
+        "values" if what == "output" else "gradients",
+        "elements",
+        what=what,
+        number=number,
+        place=_texts(place),
+        compiled=_text(compiled[place].item()),
+        eager=_text(eager[place].item()),
+        float64=_text(wide[place].item()) if is_float(eager) and wide is not eager else "",
+        wrong=int(bad.sum()),
+        elements=bad.numel(),
+        error=f"{error[bad].max().item():.3g}",
     )
+
+
+def _text(value: Any) -> str:
+    """Return a value as Python writes it; JSON has neither `nan` nor complex numbers."""
+    return repr(value)[:_MESSAGE]
+
+
+def _texts(values: Sequence[int]) -> list[str]:
+    return [str(value) for value in values]
 
 
 def _equal(one: tuple[list[Any], list[Any]], other: tuple[list[Any], list[Any]]) -> bool:

@@ -9,6 +9,7 @@ import pytest
 
 from inductor_probe.model.layouts import GeneratedAccess, Pattern
 from inductor_probe.model.manifest import NoteCode
+from inductor_probe.model.op_check import FailureCode, FailureKind, OpCase, OpFailure
 from inductor_probe.model.remark import (
     KernelCode,
     LaunchCode,
@@ -20,6 +21,7 @@ from inductor_probe.model.remark import (
     Subject,
 )
 from inductor_probe.report.words.layouts import generated_text, pattern_text
+from inductor_probe.report.words.op_check import FAILURE_SENTENCES, KIND_WORDS, failure_sentence
 from inductor_probe.report.words.remarks import REMARK_WORDS, folded, sentence
 
 
@@ -429,3 +431,34 @@ def test_patterns(pattern: Pattern, text: str) -> None:
 )
 def test_generated_accesses(made: GeneratedAccess, text: str) -> None:
     assert generated_text(made) == text
+
+
+FAILURES: dict[FailureCode, tuple[dict[str, Number], str]] = {
+    "outputs": ({"compiled": 1, "eager": 2}, "compiled returns 1 value, eager 2"),
+    "size": (
+        {"what": "output", "number": 0, "compiled": ("2", "3"), "eager": ("3", "2")},
+        "output 0 has size (2, 3), eager gives (3, 2)",
+    ),
+    "elements": (
+        {
+            "what": "gradient", "number": 1, "place": (), "compiled": "nan", "eager": "1.5", "float64": "",
+            "wrong": 1, "elements": 1, "error": "nan",
+        },
+        "gradient 1 is nan, eager gives 1.5; 1 of 1 element is wrong, by nan at most",
+    ),
+    "signal": ({"signal": 9}, "the process was killed by signal 9"),
+    "not-called": ({}, "torch traced the sample without calling it"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("code", FAILURES)
+def test_failures_of_operators_are_sentences(code: FailureCode) -> None:
+    numbers, words = FAILURES[code]
+    case = OpCase("flip", "float32", "static", "given", "compiled")
+    failure = OpFailure("flip", "compiled", "values", code, tuple(numbers.items()), (case,), 1, "flip(x)", 6)
+    assert failure_sentence(failure) == words
+
+
+def test_each_failure_of_an_operator_has_words() -> None:
+    assert set(FAILURE_SENTENCES) == set(get_args(FailureCode))
+    assert set(KIND_WORDS) == set(get_args(FailureKind))

@@ -7,16 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from inductor_probe.model.op_check import OpCase, OpChecks, OpFailure, OpRow
 from inductor_probe.report.document import Block, Cell, Column, Facts, Heading, Line, Name, RemarkLine, Table
 from inductor_probe.report.units import counted, duration
+from inductor_probe.report.words.op_check import KIND_WORDS, failure_sentence
 
-_KINDS = {
-    "raises": "raises, where eager does not",
-    "values": "wrong values",
-    "form": "wrong dtype, size or number of outputs",
-    "strides": "other strides than eager",
-    "gradients": "wrong gradients",
-    "killed": "killed the process",
-    "decomposition-not-called": "the decomposition was not called",
-}
 _FORMS = {"given": "", "channels_last": "channels_last", "noncontiguous": "non-contiguous"}
 
 
@@ -109,8 +101,8 @@ def _conditions(case: OpCase) -> str:
 
 def _failure(failure: OpFailure) -> Iterator[Block]:
     way = " with the decomposition" if failure.way == "decomposition" else ""
-    yield Heading([(failure.operator, "bold"), f"{way}: ", (_KINDS[failure.kind], "red")], 2)
-    yield Line(failure.message, 2)
+    yield Heading([(failure.operator, "bold"), f"{way}: ", (KIND_WORDS[failure.kind], "red")], 2)
+    yield Line(failure_sentence(failure), 2)
     where = "; ".join(dict.fromkeys(f"{case.dtype} {_conditions(case)}" for case in failure.cases))
     rows = [
         ("seen in", f"{counted(failure.count, 'sample')}: {where}"),
