@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
-# Sockets lie below the folder, and the path of one has 107 characters at most (unix(7)).
 CLUSTER = """\
 import sys
 from ray.cluster_utils import Cluster
 
 node = {"num_cpus": 1, "object_store_memory": 80 << 20, "include_dashboard": False}
-cluster = Cluster(initialize_head=True, head_node_args={**node, "temp_dir": sys.argv[1]})
+cluster = Cluster(initialize_head=True, head_node_args=node)
 cluster.add_node(**node, num_gpus=2)
 print(cluster.address, flush=True)
 sys.stdin.read()
@@ -31,22 +30,21 @@ def ray_address(surroundings: None) -> Iterator[str]:
     """Return the address of a cluster; its processes end with the session, however that ends."""
     if find_spec("ray") is None:
         pytest.skip("ray is not installed: pip install ray")
-    folder = tempfile.mkdtemp(prefix="ray")
-    process = subprocess.Popen(
-        [sys.executable, "-c", CLUSTER, folder],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "RAY_USAGE_STATS_ENABLED": "0"},
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    assert process.stderr is not None
-    address = process.stdout.readline().strip()
-    if not address:
-        process.wait()
-        pytest.fail(f"no cluster: {process.stderr.read()}")
-    yield address
-    process.communicate()
-    shutil.rmtree(folder, ignore_errors=True)
+    # Sockets lie below the folder, and the path of one has 107 characters at most (unix(7)). Ray takes its
+    # `ray` for there on a machine where it has never run.
+    with tempfile.TemporaryDirectory(prefix="ray", ignore_cleanup_errors=True) as folder:
+        Path(folder, "ray").mkdir()
+        with subprocess.Popen(
+            [sys.executable, "-c", CLUSTER],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "RAY_USAGE_STATS_ENABLED": "0", "RAY_TMPDIR": folder},
+        ) as process:
+            assert process.stdout is not None
+            address = process.stdout.readline().strip()
+            if address:
+                yield address
+            _, errors = process.communicate()  # the end of its input is what it waits for
+            assert address, f"no cluster: {errors}"
