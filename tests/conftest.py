@@ -72,12 +72,16 @@ def read() -> Callable[..., CompiledGraph]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the files that have most tests that compile: a long one at the end would run alone.
+    """Begin with the files that take longest: such a one at the end would run alone.
 
-    Tests of a file stay in their order; with pytest-xdist that takes `--no-loadscope-reorder` (Makefile).
+    Those have most tests that compile, or say with the mark `takes` how long theirs are. Tests of a file stay
+    in their order; with pytest-xdist that takes `--no-loadscope-reorder` (Makefile).
     """
-    compiling = Counter(item.path for item in items if item.get_closest_marker("compiles"))
-    items.sort(key=lambda item: -compiling[item.path])
+    seconds: Counter[Path] = Counter()
+    for item in items:
+        takes = item.get_closest_marker("takes")
+        seconds[item.path] += takes.args[0] if takes else 2 if item.get_closest_marker("compiles") else 0
+    items.sort(key=lambda item: -seconds[item.path])
 
 
 @pytest.fixture(scope="session", autouse=True)

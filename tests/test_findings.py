@@ -18,6 +18,8 @@ from inductor_probe.store.decisions import read_decisions
 from tests.conftest import REPOSITORY
 from tests.documents import Command, Reader, check, commands_of, follower
 
+pytestmark = pytest.mark.usefixtures("warm")
+
 FINDINGS = REPOSITORY / "docs" / "findings"
 PAGES = sorted(page for page in FINDINGS.glob("*.md") if page.stem != "README")
 PATCHES = ("reversed", "tiles", "freezing", "collapsed", "short_ranges", "invariant")

@@ -39,13 +39,12 @@ from unittest.mock import patch
 
 KINDS = ("dump", "bench", "check-op")
 WARM = Path(__file__).with_name("warm")
-_AT_IMPORT = (
-    "PYTHON", "LD_", "OMP_", "GOMP", "KMP_", "MKL_", "TORCH", "PYTORCH", "TRITON", "ATEN_", "CUDA",
-    "LC_", "LANG", "MALLOC", "GLIBC", "OPENBLAS", "NUMEXPR",
-)  # fmt: skip
-"""How the names of variables begin that are read as Python, torch or a library of theirs is loaded."""
-_LATER = {"TORCH_COMPILE_DEBUG_DIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "PYTHONPATH"}
-"""But those of a dump are set anew in the fork, or asked for when they are needed."""
+_LATER = {
+    "TORCH_COMPILE_DEBUG_DIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "PYTHONPATH", "PATH",
+    "COLUMNS", "LINES", "HOME", "PWD", "OLDPWD", "SHLVL", "_", "TMPDIR", "XDG_STATE_HOME", "XDG_CACHE_HOME",
+    "PYTEST_CURRENT_TEST", "TESTS_TORCH_SERVER",
+}  # fmt: skip
+"""Variables that act when they are asked for; any other may have been read as torch was imported."""
 _LOADED = (
     "torch._inductor.compile_fx",
     "torch._dynamo.convert_frame",
@@ -269,12 +268,8 @@ def is_as_here(request: Mapping[str, Any], expected: Mapping[str, str]) -> bool:
 
 
 def at_import(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that act as Python or torch is loaded."""
-    return {
-        name: value
-        for name, value in environment.items()
-        if name.startswith(_AT_IMPORT) and name not in _LATER
-    }
+    """Return the variables that may act as Python or torch is loaded."""
+    return {name: value for name, value in environment.items() if name not in _LATER}
 
 
 def become(request: Mapping[str, Any], files: Sequence[int]) -> list[str]:

@@ -22,9 +22,7 @@ from inductor_probe.store.samples import read_samples
 from tests.bench.dumped import COPY, edit_copy
 from tests.bench.test_times import shown_times
 
-pytestmark = pytest.mark.usefixtures("warm")
-
-pytestmark = pytest.mark.compiles
+pytestmark = [pytest.mark.compiles, pytest.mark.usefixtures("warm")]
 
 LOADS = """
 import sys

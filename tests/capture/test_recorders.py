@@ -40,6 +40,7 @@ def codes(dumped: Dumped) -> dict[str, bytes]:
 
 
 @pytest.mark.compiles
+@pytest.mark.takes(18)
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_code_and_guards_are_the_same_with_recorders_and_without(tmp_path: Path, device: str) -> None:
     target = "h200" if device == "cuda" and not torch.cuda.is_available() else None
@@ -60,6 +61,7 @@ def test_code_and_guards_are_the_same_with_recorders_and_without(tmp_path: Path,
 
 
 @pytest.mark.compiles
+@pytest.mark.takes(18)
 def test_a_recorder_that_fails_is_noted_once_and_the_compile_goes_on(
     dump_source: Callable[..., Dumped],
 ) -> None:

@@ -15,6 +15,8 @@ import pytest
 from tests.conftest import DUMPS
 from tests.reader.hostile import copy_of, graph_in
 
+pytestmark = pytest.mark.takes(2)
+
 FLIP = graph_in(DUMPS / "torch-2.13.0-cpu" / "hflip_cl")
 CODE = (FLIP / "output_code.py").read_text()
 IR = (FLIP / "ir_post_fusion.txt").read_text()

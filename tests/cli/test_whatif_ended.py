@@ -20,6 +20,7 @@ import pytest
 import inductor_probe as ip
 from tests.conftest import Ran, fresh_probe
 from tests.shared import made_once
+from tests.torch_server import TorchServer
 
 SCRIPT = """
 import os, pathlib, sys, time
@@ -40,11 +41,11 @@ def mirrored(image):
 mirrored(torch.zeros(1, 3, 64, 64, dtype=torch.uint8))
 """
 WAIT_S = 600  # a loaded machine takes minutes to compile both; it ends as soon as it happens
-pytestmark = pytest.mark.compiles
+pytestmark = [pytest.mark.compiles, pytest.mark.takes(12)]
 
 
 @pytest.fixture(scope="session")
-def dumps(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def dumps(tmp_path_factory: pytest.TempPathFactory, torch_server: TorchServer) -> Path:
     """Return a folder with the script, and two runs of it: as it is, and with a setting."""
 
     def make(folder: Path) -> None:
@@ -53,7 +54,8 @@ def dumps(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for label, knobs in (("plain", {}), ("scalar", {"inductor.cpp.simdlen": "1"})):
             ip.dump(script, label=label, knobs=knobs, out=folder, stdout_to_stderr=True)
 
-    return made_once(tmp_path_factory, "whatif_ended", make)
+    with torch_server.used():
+        return made_once(tmp_path_factory, "whatif_ended", make)
 
 
 def interrupted(folder: Path, *words: str, when: Callable[[], object], **environment: str) -> Ran:

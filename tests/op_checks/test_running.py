@@ -76,6 +76,7 @@ def checked(
 
 
 @pytest.mark.compiles
+@pytest.mark.takes(10)
 def test_each_kind_of_failure_has_its_smallest_sample_and_a_script(
     checked: tuple[dict[str, object], Path],
 ) -> None:
@@ -98,6 +99,7 @@ def test_each_kind_of_failure_has_its_smallest_sample_and_a_script(
 
 
 @pytest.mark.compiles
+@pytest.mark.takes(10)
 def test_inductor_itself_is_right_where_the_decomposition_is_wrong(
     checked: tuple[dict[str, object], Path],
 ) -> None:
@@ -111,6 +113,7 @@ def test_inductor_itself_is_right_where_the_decomposition_is_wrong(
 
 
 @pytest.mark.compiles
+@pytest.mark.takes(10)
 def test_a_decomposition_that_torch_never_calls_is_said(here: Path) -> None:
     """`flip.out` is no overload that functional code calls; a right decomposition is right."""
     plain = {"dtypes": ["float32"], "modes": ["static"], "forms": ["given"], "samples": 1, "jobs": 1}

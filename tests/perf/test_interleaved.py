@@ -14,6 +14,8 @@ from inductor_probe.errors import ProbeError, RunFailedError
 from inductor_probe.model.perf import PerfSettings
 from inductor_probe.store.results import read_run_file, write_run
 
+pytestmark = pytest.mark.usefixtures("warm")
+
 SCENARIO = Path(__file__).with_name("scenario_of_traps.py")
 
 

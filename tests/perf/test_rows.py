@@ -13,7 +13,7 @@ from inductor_probe.model.perf import ColumnResult, PerfSettings, RowResult
 SCENARIO = Path(__file__).with_name("scenario_of_traps.py")
 BRIEF = PerfSettings(budget=0.05, processes=1)
 
-pytestmark = pytest.mark.compiles
+pytestmark = [pytest.mark.compiles, pytest.mark.usefixtures("warm")]
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ NOTEBOOKS = sorted((REPOSITORY / "notebooks").glob("*.ipynb"))
 RENDER = runpy.run_path(str(REPOSITORY / "notebooks" / "render.py"))
 
 # Jupyter's libraries warn of what they will change in later versions; nothing of this project does.
-pytestmark = [pytest.mark.filterwarnings("default"), pytest.mark.usefixtures("warm")]
+pytestmark = pytest.mark.filterwarnings("default")
 
 
 def test_there_are_six() -> None:
@@ -86,6 +86,7 @@ class Ran:
 
 
 @pytest.mark.compiles
+@pytest.mark.takes(15)
 def test_the_tour_shows_what_it_says(folder: Path) -> None:
     ran = Ran("01_tour", folder)
     drawing = ran.html("graph = run.graphs[0]")
@@ -105,6 +106,7 @@ def test_the_tour_shows_what_it_says(folder: Path) -> None:
 
 
 @pytest.mark.compiles
+@pytest.mark.takes(15)
 def test_the_buffer_that_is_not_channels_last_is_found_and_its_non_contiguous_read(folder: Path) -> None:
     ran = Ran("02_channels_last", folder)
     assert "channels_last" in ran.html("graph.layouts()")
@@ -123,6 +125,7 @@ def test_the_buffer_that_is_not_channels_last_is_found_and_its_non_contiguous_re
 
 
 @pytest.mark.compiles
+@pytest.mark.takes(15)
 def test_the_wrong_edit_is_refused_and_the_right_one_is_timed(folder: Path) -> None:
     ran = Ran("03_edit_a_kernel", folder)
     diffs = "".join(output.text for output in ran.cell("file = graph.write_bench_file(").outputs)
@@ -146,6 +149,7 @@ def test_the_wrong_edit_is_refused_and_the_right_one_is_timed(folder: Path) -> N
 
 
 @pytest.mark.compiles
+@pytest.mark.takes(15)
 def test_two_dumps_are_told_apart(folder: Path) -> None:
     ran = Ran("04_two_dumps", folder)
     assert "compute differently" in ran.html("diff = ip.diff")
@@ -160,6 +164,7 @@ def test_two_dumps_are_told_apart(folder: Path) -> None:
 
 
 @pytest.mark.compiles
+@pytest.mark.takes(15)
 def test_the_other_decision_is_right_and_what_changed_is_told(folder: Path) -> None:
     ran = Ran("05_the_other_decision", folder)
     assert "non-contiguous" in ran.html('first.why("op0"')
@@ -173,6 +178,7 @@ def test_the_other_decision_is_right_and_what_changed_is_told(folder: Path) -> N
 
 
 @pytest.mark.compiles
+@pytest.mark.takes(15)
 def test_a_function_and_a_block_of_the_notebook_are_recorded(folder: Path) -> None:
     ran = Ran("06_functions_of_a_notebook", folder)
     assert 'class="ip-node"' in ran.html('run = ip.dump(score, x, w, label="score")')
