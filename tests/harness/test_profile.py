@@ -1,0 +1,98 @@
+"""What is made of the marks of a wrapper and of the rows that C++ kernels write."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from inductor_probe.harness.bench import Bench
+from inductor_probe.harness.line_clock import MARK
+from inductor_probe.harness.profile import (
+    Events,
+    Traced,
+    clocked_round,
+    differing_copies,
+    rows_of_call,
+    tick_rate,
+)
+
+# Two launches of kernel 0, a tick is half a nanosecond: begin, end of its own work, end of each row.
+FIRST = [
+    [0xFFFE, 100, 120, 120],
+    [0xFFFF, 130, 190, 190],
+    [1, 200, 1200, 1400],
+    [0, 90, 1_000, 1450],
+]
+SECOND = [
+    [0xFFFE, 10_100, 10_120, 10_120],
+    [0xFFFF, 10_130, 10_190, 10_190],
+    [1, 10_200, 10_300, 10_300],
+    [0, 10_090, 6_000, 10_350],
+]
+OTHER_THREAD = [[1, 210, 1390, 1400]]
+
+
+def test_ticks_become_seconds_on_the_clock_of_python() -> None:
+    marks = [(MARK, 900), (MARK, 910), (0, 920), (1, 990), (0, 5_990), (2, 6_200)]
+    call = Traced(880, 6_300, marks, [FIRST + SECOND, OTHER_THREAD])
+    assert tick_rate([call]) == 0.5
+    made = clocked_round(call, 0.5)
+    assert made["call"] == pytest.approx(5420e-9)
+    assert made["entry"] == pytest.approx(20e-9)
+    assert made["mark"] == pytest.approx(10e-9)
+    assert [[number, count] for number, _, count in made["lines"]] == [[0, 2], [1, 1], [2, 1]]
+    first, second = made["launches"]
+    assert (first["line"], second["line"]) == (1, 0)
+    assert first["seconds"] == pytest.approx(680e-9)
+    assert first["inside"] == pytest.approx(10e-9)
+    assert first["steady"] == pytest.approx(20e-9)
+    assert first["note"] == pytest.approx(15e-9)
+    ((number, wall, most, mean, threads),) = first["nests"]
+    assert (number, threads) == (1, 2)
+    assert (wall, most, mean) == pytest.approx((600e-9, 590e-9, 545e-9))
+    assert second["nests"] == [[1, pytest.approx(50e-9), pytest.approx(50e-9), pytest.approx(50e-9), 1]]
+
+
+def test_of_several_calls_one_is_cut_out_by_its_launches() -> None:
+    rows = [FIRST + SECOND, OTHER_THREAD]
+    assert rows_of_call(rows, 0, 2) == [FIRST, OTHER_THREAD]
+    assert rows_of_call(rows, 1, 2) == [SECOND, []]
+    assert rows_of_call([[], []], 0, 2) == []
+
+
+def test_rows_beyond_the_memory_are_counted_and_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("INDUCTOR_PROBE_EVENTS", "")
+    events = Events(2)
+    events._threads[0][0] = 2
+    events._threads[0][8:12] = torch.tensor(FIRST[0])
+    assert [len(rows) for rows in events.read()] == [2, 0]
+    assert events.read()[0][0] == FIRST[0]
+    assert not events.full
+    events._threads[0][0] = 1 << 20
+    assert events.full
+    events.clear()
+    assert events.read() == [[], []]
+
+
+def a_bench(call: Any, **kernels: Any) -> Bench:
+    names = {"GRAPH": "g", "KERNELS": ["k"], "NO_REFERENCE": "", **kernels}
+    exec(call, names)  # noqa: S102 - the texts below
+    return Bench(names)
+
+
+def test_a_copy_that_computes_other_bits_is_named() -> None:
+    call = "def call(args):\n    (x,) = args\n    args.clear()\n    return (k(x),)\n"
+    bench = a_bench(call, k=lambda x: x * 3, k_v2=lambda x: x + x + x, k_v3=lambda x: x * 3)
+    x = torch.tensor([0.1, float("nan"), 1e30])
+    assert differing_copies(bench, {"k": "k_v3"}, [x]) == []
+    assert differing_copies(bench, {"k": "k_v2"}, [torch.tensor([1.0, 2.0])]) == []
+    wrong = a_bench(call, k=lambda x: x * 3, k_v2=lambda x: (x * 3).nextafter(torch.tensor(9.0)))
+    assert differing_copies(wrong, {"k": "k_v2"}, [x]) == ["k"]
+
+
+def test_a_call_that_differs_from_itself_shows_nothing() -> None:
+    call = "def call(args):\n    (x,) = args\n    args.clear()\n    return (k(x),)\n"
+    bench = a_bench(call, k=torch.rand_like, k_v2=torch.rand_like)
+    assert differing_copies(bench, {"k": "k_v2"}, [torch.zeros(8)]) == []
