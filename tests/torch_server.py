@@ -157,7 +157,10 @@ def serve(kind: str, listener: int, owner: int) -> list[str]:
     assert len(list(Path("/proc/self/task").iterdir())) == 1, "a fork has the thread alone that forks"
     gc.collect()
     gc.freeze()  # what is here stays: a fork's collector need not touch, and so copy, it
-    expected = {**given, **(environment_of(kind) if kind != "dump" else {})}  # a supervisor has none of it
+    # A supervisor has none of what a dump needs, and who lists operators compiles nothing.
+    expected = [given] if kind == "dump" else [{**given, **environment_of(kind)}]
+    if kind == "check-op":
+        expected.append(given)
     with _Forks(socket.socket(fileno=listener), owner, expected) as forks:
         program = forks.next_program()
     note_fork(kind)
@@ -173,7 +176,7 @@ def note_fork(kind: str) -> None:
 class _Forks:
     """The processes that stand for others, each with the socket on which that one waits."""
 
-    def __init__(self, listener: socket.socket, owner: int, expected: Mapping[str, str]) -> None:
+    def __init__(self, listener: socket.socket, owner: int, expected: Sequence[Mapping[str, str]]) -> None:
         self._listener, self._owner, self._expected = listener, owner, expected
         self._of: dict[int, tuple[int, socket.socket]] = {}  # by the descriptor of a process, with its id
         self._selector = selectors.DefaultSelector()
@@ -203,7 +206,7 @@ class _Forks:
 
     def _answer(self, connection: socket.socket) -> list[str] | None:
         request, files = asked(connection)
-        can_stand_for_it = is_as_here(request, self._expected)
+        can_stand_for_it = any(is_as_here(request, expected) for expected in self._expected)
         pid = os.fork() if can_stand_for_it else 0
         if can_stand_for_it and not pid:
             self._selector.close()
@@ -261,7 +264,7 @@ def is_as_here(request: Mapping[str, Any], expected: Mapping[str, str]) -> bool:
     return bool(
         request["executable"] == sys.executable
         and request["flags"] == list(sys.flags)
-        and request["session"] == os.getsid(0)
+        and (request["leads_session"] or request["session"] == os.getsid(0))
         and request["limits"] == [list(resource.getrlimit(limit)) for limit in _LIMITS]
         and at_import(request["environment"]) == at_import(expected)
     )
@@ -274,7 +277,10 @@ def at_import(environment: Mapping[str, str]) -> dict[str, str]:
 
 def become(request: Mapping[str, Any], files: Sequence[int]) -> list[str]:
     """Give this fork what the process has that it stands for; return its command line."""
-    os.setpgid(0, request["group"])
+    if request["leads_session"]:
+        os.setsid()
+    else:
+        os.setpgid(0, request["group"])
     high = [fcntl.fcntl(number, fcntl.F_DUPFD, _HIGH) for number in files]
     os.closerange(3, _HIGH)
     for number, place in zip(high, request["files"], strict=True):

@@ -53,6 +53,7 @@ def _hand_over(path):  # type: ignore[no-untyped-def]
         "cwd": os.getcwd(),  # noqa: PTH109
         "environment": dict(os.environ),
         "files": files,
+        "leads_session": os.getsid(0) == os.getpid(),
         "session": os.getsid(0),
         "group": os.getpgid(0),
         "limits": [resource.getrlimit(limit) for limit in limits],
