@@ -28,6 +28,7 @@ import inductor_probe as ip
 from inductor_probe.model.codec import from_json
 from inductor_probe.model.expectation import ExpectOutput
 from inductor_probe.model.perf import SECOND, PerfRun, RowResult
+from inductor_probe.report.units import counted
 from inductor_probe.report.words.expect import found_words
 
 ROOT = Path(__file__).parents[1]
@@ -88,6 +89,7 @@ def main() -> None:
 
 def measure(pythons: Sequence[str], out: Path, budget: str, processes: str) -> None:
     """Time all cases under both interpreters; an unfinished run of a scenario is gone on with."""
+    out = out.absolute()
     for scenario, cases in CASES.items():
         words = [sys.executable, "-m", "inductor_probe", "perf", str(SCENARIOS / f"{scenario}.py")]
         words += [word for case in cases for word in ("--case", case)]
@@ -137,7 +139,7 @@ def _machine(run: PerfRun) -> str:
 def _settings(run: PerfRun) -> str:
     settings = run.settings
     return (
-        f"{settings.budget:g} s and {settings.processes} processes a row, "
+        f"{settings.budget:g} s and {counted(settings.processes or 0, 'process', 'processes')} a row, "
         f"SAME within {100 * settings.margin:g} %, 1 thread"
     )
 

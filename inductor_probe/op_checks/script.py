@@ -15,8 +15,12 @@ eager and compiled still differ.
 """
 
 import base64
+import os
 import sys
 import zlib
+
+# Neither cache knows which decompositions there were: what they have may be of others, and is left as it is.
+os.environ.update(TORCHINDUCTOR_FX_GRAPH_CACHE="0", TORCHINDUCTOR_AUTOGRAD_CACHE="0")
 
 import torch
 {database}
@@ -44,9 +48,9 @@ _FROM_DATABASE = '''
 def arguments():
     """The sample cannot be written down: it is taken from PyTorch's test database."""
     torch.manual_seed(0)
-    found = OPERATOR.sample_inputs({device!r}, {dtype}, requires_grad={grad})
+    samples = OPERATOR.sample_inputs({device!r}, {dtype}, requires_grad={grad})
     wanted = {shown!r}
-    for sample in found:
+    for sample in samples:
         if {noncontiguous}:
             sample = sample.noncontiguous()
         args, kwargs = (sample.input, *sample.args), sample.kwargs
@@ -86,9 +90,9 @@ def run(function, widen=False):
         return leaves
     outputs = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
     ramps = []
-    for each in outputs:
-        ramp = torch.linspace(-1, 1, max(each.numel(), 1), dtype=torch.float64, device=each.device)
-        ramps.append(ramp[: each.numel()].reshape(each.shape).to(each.dtype))
+    for leaf in outputs:
+        ramp = torch.linspace(-1, 1, max(leaf.numel(), 1), dtype=torch.float64, device=leaf.device)
+        ramps.append(ramp[: leaf.numel()].reshape(leaf.shape).to(leaf.dtype))
     torch.autograd.backward(outputs, ramps)
     inputs = torch.utils._pytree.tree_leaves((args, kwargs))
     return leaves + [leaf.grad for leaf in inputs if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
@@ -117,13 +121,13 @@ for number, (one, other, right) in enumerate(zip(eager, compiled, exact)):
     if not isinstance(one, torch.Tensor):
         wrong |= one != other
         continue
-    forms = [(each.dtype, tuple(each.shape), each.stride()) for each in (one, other)]
+    forms = [(tensor.dtype, tuple(tensor.shape), tensor.stride()) for tensor in (one, other)]
     print(f"output {{number}}: eager {{forms[0]}}, compiled {{forms[1]}}")
-    strides = [[step for size, step in zip(each.shape, each.stride()) if size > 1] for each in (one, other)]
+    strides = [[step for size, step in zip(form[1], form[2]) if size > 1] for form in forms]
     wrong |= forms[0][:2] != forms[1][:2] or (number == 0 and one.numel() > 0 and strides[0] != strides[1])
     if forms[0][:2] == forms[1][:2] and one.numel():
-        errors = [(wide(each.detach()) - right.detach()).abs() for each in (one, other)]
-        largest = [each.nan_to_num(0).max().item() for each in errors]
+        errors = [(wide(tensor.detach()) - right.detach()).abs() for tensor in (one, other)]
+        largest = [error.nan_to_num(0).max().item() for error in errors]
         print(f"  largest error against float64: eager {{largest[0]:g}}, compiled {{largest[1]:g}}")
         rtol, atol = torch.testing._comparison.default_tolerances(one.dtype)
         slack = torch.maximum(atol + rtol * right.detach().abs(), torch.tensor(2 * largest[0]))
@@ -155,7 +159,7 @@ def program(
     written = args is not None and kwargs is not None
     database = "" if call and written else (
         "\nfrom torch.testing._internal.common_methods_invocations import op_db\n\n"
-        f"OPERATOR = next(each for each in op_db if each.formatted_name == {operator.formatted_name!r})\n"
+        f"OPERATOR = next(info for info in op_db if info.formatted_name == {operator.formatted_name!r})\n"
     )  # fmt: skip
     text = _HEAD.format(
         operator=operator.formatted_name,

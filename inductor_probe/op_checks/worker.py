@@ -164,7 +164,11 @@ def _plain(operator: Callable[..., Any]) -> Callable[..., Any]:
 def _exact(
     operator: Callable[..., Any], sample: Sample, right: tuple[list[Any], list[Any]], *, grad: bool
 ) -> tuple[list[Any], list[Any]]:
-    """Return the same in float64; what eager gives where that is not to be had."""
+    """Return the same in float64; what eager gives where that is not to be had.
+
+    Inputs are widened, and not what an operator makes inside (`harness.reference.Float64` does that): the
+    program that shows a failure alone judges the same way, and has nothing of this package.
+    """
 
     def widened(tensor: torch.Tensor) -> torch.Tensor:
         if not is_float(tensor):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -78,7 +79,7 @@ def checked(
 @pytest.mark.compiles
 @pytest.mark.takes(10)
 def test_each_kind_of_failure_has_its_smallest_sample_and_a_script(
-    checked: tuple[dict[str, object], Path],
+    checked: tuple[dict[str, object], Path], tmp_path: Path
 ) -> None:
     printed, folder = checked
     assert schema_faults("check-op", printed) == []
@@ -91,11 +92,18 @@ def test_each_kind_of_failure_has_its_smallest_sample_and_a_script(
     assert failures["values"]["code"] == "elements"
     assert set(failures["values"]["numbers"]) >= {"compiled", "eager", "float64", "wrong", "error"}
     assert (failures["strides"]["code"], failures["killed"]["numbers"]) == ("stride", {"signal": 9})
+    cache = tmp_path / "cache"
+    environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(cache)}
     for kind in ("values", "strides"):
         script = folder / failures[kind]["script"]
         assert failures[kind]["alone"] is True
-        shown = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+        shown = subprocess.run(
+            [sys.executable, script], env=environment, capture_output=True, text=True, check=False
+        )
         assert (shown.returncode, shown.stdout.splitlines()[-1]) == (1, "eager and compiled differ")
+    # A graph of a wrong decomposition in a cache would be what the user's next program runs.
+    assert cache.exists()
+    assert not [path for path in cache.iterdir() if path.name in {"aotautograd", "fxgraph"}]
 
 
 @pytest.mark.compiles
