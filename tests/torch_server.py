@@ -74,6 +74,7 @@ _HIGH = 400
 """Descriptors from here on are for a moment alone: a fork gets those of the process that it stands for."""
 _AT_START = {"TORCH_WARM_POOL": "0", "OPENBLAS_NUM_THREADS": "1"}
 """So that importing torch starts no process and no thread; taken away then."""
+_NAMESPACES = ("mnt", "pid", "net", "user")
 _LIMITS = (resource.RLIMIT_AS, resource.RLIMIT_NOFILE, resource.RLIMIT_CPU, resource.RLIMIT_FSIZE)
 
 
@@ -265,6 +266,8 @@ def is_as_here(request: Mapping[str, Any], expected: Mapping[str, str]) -> bool:
         request["executable"] == sys.executable
         and request["flags"] == list(sys.flags)
         and (request["leads_session"] or request["session"] == os.getsid(0))
+        and request["namespaces"] == [str(Path(f"/proc/self/ns/{name}").readlink()) for name in _NAMESPACES]
+        and request["cores"] == sorted(os.sched_getaffinity(0))
         and request["limits"] == [list(resource.getrlimit(limit)) for limit in _LIMITS]
         and at_import(request["environment"]) == at_import(expected)
     )

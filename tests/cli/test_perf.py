@@ -33,7 +33,6 @@ def build(case):
 waits = combined({"fast": {"wait": 0.0}, "slow": {"wait": 60.0}}, {"8": {"rows": 8}})
 scenario = Scenario(build, {"rows": 8, "wait": 0.0}, {"first": {}, **waits})
 """
-pytestmark = pytest.mark.usefixtures("warm")
 BRIEF = ("--budget", "60ms", "--processes", "1")
 
 
