@@ -22,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import inductor_probe as ip
@@ -169,8 +170,11 @@ def expectations(pythons: Sequence[str]) -> Iterator[str]:
     ]
     yield f"| scenario, case | expected | {' | '.join(f'torch {version}' for version in versions)} |"
     yield f"|---|---|{'---|' * len(versions)}"
-    for (script, case), options in EXPECTED.items():
-        answers = [_outcomes(python, script, case, options) for python in pythons]
+    tasks = [(python, *key, options) for key, options in EXPECTED.items() for python in pythons]
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0)) + 1) as pool:
+        outcomes = list(pool.map(lambda task: _outcomes(*task), tasks))
+    for number, (script, case) in enumerate(EXPECTED):
+        answers = outcomes[number * len(pythons) : (number + 1) * len(pythons)]
         for option in answers[0]:
             cells = [answer.get(option, "not asked") for answer in answers]
             yield f"| `{script}`, {case} | `{option}` | {' | '.join(cells)} |"
