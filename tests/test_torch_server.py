@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import signal
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -33,6 +35,15 @@ sys.exit(3)
 GRAPH = "torchinductor/model__0_inference_0.0"
 
 
+@pytest.fixture(scope="module")
+def torch_server(surroundings: None) -> Iterator[TorchServer]:
+    """A server of these tests' own: what other tests left in this worker is there from its beginning."""
+    with tempfile.TemporaryDirectory() as folder:  # names of sockets are short
+        server = TorchServer(Path(folder))
+        yield server
+        server.close()
+
+
 def files(result: DumpResult) -> set[str]:
     """Return the names of all files of a run."""
     paths = [path for path in result.run.rglob("*") if path.is_file()]
@@ -51,6 +62,7 @@ def test_a_dump_by_a_fork_is_that_of_a_python_that_was_started(
     script = tmp_path / "flipped.py"
     script.write_text(SCRIPT)
     before = len(torch_server.forks)
+    monkeypatch.setenv("RAY_CLIENT_MODE", "0")  # importing Ray sets it
     forked = dump(script, out=tmp_path / "forked", output=tmp_path / "forked.txt")
     assert torch_server.forks[before:] == ["dump", "script"]
     monkeypatch.delenv("TESTS_TORCH_SERVER")

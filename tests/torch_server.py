@@ -45,6 +45,8 @@ _LATER = {
     "PYTEST_CURRENT_TEST", "TESTS_TORCH_SERVER",
 }  # fmt: skip
 """Variables that act when they are asked for; any other may have been read as torch was imported."""
+_OF_RAY = "RAY_"
+"""In names of variables that importing Ray sets: a worker that has run its tests has them from then on."""
 _LOADED = (
     "torch._inductor.compile_fx",
     "torch._dynamo.convert_frame",
@@ -275,7 +277,11 @@ def is_as_here(request: Mapping[str, Any], expected: Mapping[str, str]) -> bool:
 
 def at_import(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the variables that may act as Python or torch is loaded."""
-    return {name: value for name, value in environment.items() if name not in _LATER}
+    return {
+        name: value
+        for name, value in environment.items()
+        if name not in _LATER and not name.startswith(_OF_RAY)
+    }
 
 
 def become(request: Mapping[str, Any], files: Sequence[int]) -> list[str]:
