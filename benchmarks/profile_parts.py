@@ -21,8 +21,8 @@ import inductor_probe as ip
 from inductor_probe.model.profile import Profile
 
 PROGRAMS = {
-    "one loop of 0.3 us": "torch.compile(lambda x: x * 2 + 1)(torch.randn(64, 64))",
-    "one loop of 0.6 ms": "torch.compile(lambda x: x.sin().exp())(torch.randn(1024, 1024))",
+    "one short loop": "torch.compile(lambda x: x * 2 + 1)(torch.randn(64, 64))",
+    "one long loop": "torch.compile(lambda x: x.sin().exp())(torch.randn(1024, 1024))",
     "softmax, flip, sum": """
 def f(x, y):
     return torch.softmax(x * 2, -1), (y + 1).flip(0), x.sum(0) + y[0]
