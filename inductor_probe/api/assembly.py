@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inductor_probe.api.session import Graph
@@ -72,12 +71,12 @@ def asm(
         (target, target.kernel(kernel).name) if isinstance(target, Graph) else open_kernel(kernel, target)
     )
     row = graph.kernel(name)
+    if row.backend not in ("triton", "cpp"):
+        raise ProbeError(f"{name} is a {row.backend} kernel, and asm compiles those of Triton and C++")
     known = STAGES if row.backend == "triton" else (OF_CPP,)
     for stage in stages:
         if stage not in known:
             raise NotFoundError(f"a {row.backend} kernel has no stage {stage!r}: there is {', '.join(known)}")
-    if row.backend not in ("triton", "cpp"):
-        raise ProbeError(f"{name} is a {row.backend} kernel, and asm compiles those of Triton and C++")
     if row.backend == "cpp" and (arch or configs):
         raise ProbeError(f"{name} is a C++ kernel, for this processor: --arch and --config are for Triton's")
     texts = texts_to_run(graph, trust=trust, launched=False)
@@ -90,7 +89,7 @@ def asm(
         graph=graph.name,
         kernel=name,
         backend=row.backend,
-        path=Path(path),
+        path=path,
         first=read.span.first,
         source=read.source,
         **compiled,

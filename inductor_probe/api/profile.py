@@ -134,7 +134,7 @@ def read_profiles(path: Path) -> Profiles:
     """Return the profiles that `probe profile --json` printed into a file.
 
     Raises:
-        NotFoundError, UnreadableError: there is none, or it is something else.
+        NotFoundError: no such file. UnreadableError: not written by `probe profile --json`.
     """
     from inductor_probe.store import profiles
 

@@ -39,6 +39,8 @@ _FUNCTION = re.compile(r"^[0-9a-f]+ <(?P<name>[^>]+)>:$")
 _TARGET = re.compile(r"^(?P<address>[0-9a-f]+) <")
 _REMARK = re.compile(r"kernel\.cpp:(?P<line>\d+):\d+: (?P<kind>optimized|missed): (?P<text>.*)")
 _VECTORISED = re.compile(r"loop vectorized using (?P<bytes>\d+) byte vectors")
+_TURNED_OFF = "-fno-tree-loop-vectorize"
+"""Inductor passes it to GCC; where it does not, the machine code shows what the compiler did."""
 _MISSED = "not vectorized: "
 _OF_BLOCKS = ("vectorization is not profitable", "no grouped stores", "statement can throw", "no vectype")
 """In remarks about straight-line code, which is another vectoriser's."""
@@ -66,7 +68,7 @@ def compile_cpp(
         _run(folder, *common, "-g1", "-o", "kernel.o")
         text = _run(folder, "objdump", "-d", "-l", "--inlines", "--no-show-raw-insn", "kernel.o")
         remarks = ""
-        if "clang" not in Path(command.compiler).name:
+        if _TURNED_OFF in flags:
             _run(
                 folder,
                 *common,

@@ -60,7 +60,7 @@ def architecture_of(text: str) -> int:
     """Return `90` for `sm_90`, `90` or a target's name (`h200`).
 
     Raises:
-        NotFoundError: it is none of them.
+        NotFoundError: neither an architecture nor the name of a GPU; near names are offered.
     """
     targets = {target.name: target.architecture for target in TARGETS}
     if text.lower() in targets:
@@ -87,8 +87,8 @@ def compile_triton(
     Returns `compilers`, `architecture` and `configs`, as `AsmOutput` has them.
 
     Raises:
-        ProbeError: the kernel has no such parameter. RunFailedError: torch or Triton is not there, or the
-            text is no kernel that they understand.
+        ProbeError: the kernel has no such parameter. RunFailedError: torch or Triton cannot be imported, or
+            cannot load the text.
     """
     with tempfile.TemporaryDirectory(prefix="inductor_probe_asm_") as folder:
         file = Path(folder, "kernel.py")
@@ -115,9 +115,9 @@ def _environment(folder: Path) -> dict[str, str]:
     Other variables of Triton's would interpret kernels, override them, or write files.
     """
     cache = str(folder / "cache")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("TRITON_")}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("TRITON_")}
     caches = {"TRITON_CACHE_DIR": cache, "TORCHINDUCTOR_CACHE_DIR": cache}
-    return kept | caches | {"TRITON_DISABLE_LINE_INFO": "0"}
+    return inherited | caches | {"TRITON_DISABLE_LINE_INFO": "0"}
 
 
 def _config(
@@ -128,17 +128,19 @@ def _config(
         return CompiledConfig(config, row["asked"], failure=row["failure"])
     texts: dict[str, str | None] = row["stages"]
     resources = _RESOURCES.search(row["resources"] or "")
-    registers = int(resources["registers"]) if resources else 0
+    registers = int(resources["registers"]) if resources else None
     sass = texts["sass"]
     return CompiledConfig(
         config=config,
         asked=row["asked"],
         threads=row["threads"],
         registers=registers,
-        stack_bytes=max(int(resources["stack"]), int(resources["local"])) if resources else 0,
+        stack_bytes=max(int(resources["stack"]), int(resources["local"])) if resources else None,
         shared_bytes=row["shared"],
         instructions=None if sass is None else len(list(_instructions(sass))),
-        occupancy=occupancy(capability, row["threads"], registers, row["shared"]) if resources else None,
+        occupancy=None
+        if registers is None
+        else occupancy(capability, row["threads"], registers, row["shared"]),
         accesses=tuple(global_accesses(texts["ptx"] or "", str(file))),
         stages=tuple((stage, _with_places(texts[stage] or "", file)) for stage in STAGES if stage in stages),
     )

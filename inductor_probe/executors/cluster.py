@@ -95,7 +95,7 @@ class RayExecutor:
             warn: is called with a sentence when a node is not used any more.
 
         Raises:
-            ProbeError: ray is not installed, or there is no cluster.
+            ProbeError: ray cannot be imported, or no cluster can be reached.
         """
         self._jobs, self._warn = jobs, warn
         self._warned = set[str]()

@@ -65,7 +65,7 @@ class Needs:
 
 @dataclass(frozen=True)
 class Done(Generic[Task, Result]):
-    """What came of a task; `lost` says why there is no result, and is empty where there is one."""
+    """The result of a task; None if it was lost, with the reason in `lost`."""
 
     task: Task
     result: Result | None

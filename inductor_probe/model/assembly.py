@@ -58,20 +58,20 @@ class CompiledConfig:
 
     Attributes:
         config: block sizes, `num_warps`, `num_stages`. asked: False for those that inductor tries.
-        threads: of a block. registers, stack_bytes: of a thread; what is on the stack are spills and
-            arrays. shared_bytes: of a block.
+        threads: of a block. registers, stack_bytes: of a thread, None where cuobjdump did not say; what is
+            on the stack are spills and arrays. shared_bytes: of a block.
         instructions: of the machine code, without padding; None where it could not be disassembled.
         occupancy: None where the architecture's figures are not known.
         accesses: in the order of lines.
         stages: names and texts of those that were asked for.
-        failure: what Triton or ptxas said; all numbers are 0 then.
+        failure: what Triton or ptxas said; the numbers say nothing then.
     """
 
     config: Pairs
     asked: bool
     threads: int = 0
-    registers: int = 0
-    stack_bytes: int = 0
+    registers: int | None = None
+    stack_bytes: int | None = None
     shared_bytes: int = 0
     instructions: int | None = None
     occupancy: Occupancy | None = None

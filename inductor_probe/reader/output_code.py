@@ -166,7 +166,7 @@ def _kernels(tree: ast.Module, path: Path, lines: list[str], problems: list[Prob
                 kernels[name] = replace(kernel, comment=comment)
             case ast.Assign(
                 targets=[ast.Name(id=name)], value=ast.Call(func=ast.Name(id="compile_mps_shader")) as call
-            ):  # until torch 2.12: a library with one kernel, `generated_kernel`
+            ):  # until torch 2.11: a library with one kernel, `generated_kernel`
                 span = Span(path, statement.lineno, statement.end_lineno or statement.lineno)
                 kernel = _kernel(name, METAL.name, call, span, problems)
                 kernels[name] = replace(kernel, comment=kernel_comment(lines, statement.lineno, path))

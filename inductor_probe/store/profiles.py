@@ -15,7 +15,7 @@ def read_profiles(path: Path) -> ProfileOutput:
     """Read a file that `probe profile --json` wrote.
 
     Raises:
-        NotFoundError: there is none. UnreadableError: it is something else, or of another version.
+        NotFoundError: no such file. UnreadableError: not written by that command, or by another version.
     """
     text = read_text(path, largest=LARGEST_JSON)
     hint = "write one with probe profile GRAPH --json > FILE"

@@ -143,7 +143,7 @@ def _row(config: CompiledConfig, same: Pairs) -> list[Cell]:
         limits = " and ".join(_LIMITS[limit] for limit in config.occupancy.limits)
     return [
         _joined(tuple(pair for pair in config.config if pair not in same)),
-        str(config.registers),
+        "?" if config.registers is None else str(config.registers),
         bytes_text(config.stack_bytes),
         bytes_text(config.shared_bytes),
         blocks,
