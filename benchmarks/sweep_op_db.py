@@ -1,6 +1,7 @@
 """Dump a graph or a few for every operator of PyTorch's own test database: forms that no user sent yet.
 
     python benchmarks/sweep_op_db.py OUT [--device cpu|cuda] [--jobs N] [--timeout SECONDS] [--only PATTERN]
+    python benchmarks/sweep_op_db.py OUT --target h200 [--shuffle SEED]      # for a GPU that is simulated
 
 Every operator gets up to four folders below OUT, each with a `torch_compile_debug` tree and the `stderr.txt`
 beside it: `add` (float32 if it takes that), `add-grad` (forward and backward), `add-dynamic` (sizes are

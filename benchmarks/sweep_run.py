@@ -14,6 +14,7 @@ import importlib
 import json
 import os
 import queue
+import random
 import select
 import shutil
 import subprocess
@@ -23,6 +24,8 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from sweep_worker import TARGET
 
 RESULTS = "results.jsonl"
 WORKERS = "workers.txt"  # what processes said outside of cases, such as why they could not start
@@ -127,6 +130,7 @@ class Worker:
             "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1",
             "TORCHINDUCTOR_COMPILE_THREADS": "1",
             "OMP_NUM_THREADS": "1",
+            **({"CUDA_VISIBLE_DEVICES": "", TARGET: options.target} if options.target else {}),
         }
         build = "build" if options.build else "skip"
         worker = str(Path(__file__).with_name("sweep_worker.py"))
@@ -167,6 +171,8 @@ def main(module: str, description: str) -> None:
     parser = argparse.ArgumentParser(description=description.splitlines()[0])
     parser.add_argument("out", type=lambda text: Path(text).absolute())
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--target", default="", help="a GPU to simulate, as probe dump does: h200")
+    parser.add_argument("--shuffle", type=int, help="seed of an order in which any first part is a sample")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--timeout", type=float, default=120.0, help="seconds for a case")
     parser.add_argument("--stop-after", type=float, help="seconds after which no case is begun any more")
@@ -175,10 +181,14 @@ def main(module: str, description: str) -> None:
     parser.add_argument("--build", action="store_true", help="run the C++ and Triton compilers too")
     parser.add_argument("--again", action="store_true", help="try those again that did not end well")
     options = parser.parse_args()
+    options.device = "cuda" if options.target else options.device
     options.out.mkdir(parents=True, exist_ok=True)
     known = {row["name"] for row in _read_results(options.out) if not options.again or row["status"] == "ok"}
     todo: queue.SimpleQueue[str] = queue.SimpleQueue()
-    for name in importlib.import_module(module).names(options.device):
+    names = importlib.import_module(module).names(options.device)
+    if options.shuffle is not None:
+        random.Random(options.shuffle).shuffle(names)  # noqa: S311 - an order
+    for name in names:
         wanted = any(fnmatch.fnmatchcase(name, pattern) for pattern in options.only)
         if wanted and name not in known:
             todo.put(name)

@@ -22,8 +22,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
+import wrapt
+
+from inductor_probe.capture import hooks, targets
+from inductor_probe.capture.events import EventLog
+from inductor_probe.machine.targets import find_gpu_target
+
 TREE = "torch_compile_debug"
 STDERR = "stderr.txt"
+TARGET = "SWEEP_TARGET"
+"""Variable of the environment with the GPU to simulate."""
+EVENTS = ".simulated"
+"""Folder in that of the dumps, with what could not be simulated."""
 _ATTEMPTS = 4  # inputs tried for a case before it counts as failed
 _REASON = 400  # characters of an error kept in the list
 _Compiler = Callable[..., Any]  # torch.compile, or something like it
@@ -83,6 +93,14 @@ def compiler(mode: str | None) -> _Compiler:
     return functools.partial(torch.compile, backend=backend)
 
 
+def simulate(target: str, folder: Path) -> None:
+    """Simulate a GPU from the import of torch on, as `probe dump --target` does; notes go to `folder`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    events = EventLog(folder)
+    for module, hook in targets.hooks(find_gpu_target(target), events):
+        wrapt.register_post_import_hook(hooks.or_note(hook, events), module)
+
+
 def start_over(tree: Path) -> None:
     """Forget what was compiled, and let the next graphs be dumped to `tree`, counted from zero."""
     import torch
@@ -139,8 +157,11 @@ def why_no_graph() -> str:
 
 
 def work(module: str, device: str, mode: str | None, build: bool, out: Path) -> None:
-    """Answer names on standard input until it ends."""
+    """Answer names on standard input until it ends; with `TARGET` set, of the GPU of that name."""
+    target = os.environ.get(TARGET)
     answers = os.fdopen(os.dup(1), "w", buffering=1)
+    if target:
+        simulate(target, out / EVENTS)
     import torch
 
     torch.set_num_threads(1)
@@ -148,8 +169,9 @@ def work(module: str, device: str, mode: str | None, build: bool, out: Path) -> 
     torch._dynamo.config.capture_dynamic_output_shape_ops = True
     torch._dynamo.config.capture_scalar_outputs = True
     cases: Cases = importlib.import_module(module)  # type: ignore[assignment]  # a module is its protocol
-    compile_ = compiler(mode)
-    if not build:
+    # What a simulated GPU compiles computes with the FX graph already.
+    compile_ = functools.partial(torch.compile, mode=mode) if target else compiler(mode)
+    if not build and not target:
         skip_compilers()
     terminal = os.dup(2)
     answers.write("ready\n")

@@ -15,6 +15,7 @@ from inductor_probe.api.on_disk import GraphOnDisk, RunOnDisk
 from inductor_probe.errors import NotFoundError, ProbeError, near_names
 from inductor_probe.model.debug_dir import DebugDir
 from inductor_probe.model.flip import FLIP_KINDS, Flip, at_once, instead, parse_flip
+from inductor_probe.model.gpu_target import GpuTarget
 from inductor_probe.model.manifest import Manifest
 from inductor_probe.model.whatif import Candidate
 from inductor_probe.report.units import counted
@@ -39,7 +40,7 @@ class Recipe:
     knobs: Mapping[str, str] = field(default_factory=dict)
     variables: Mapping[str, str] = field(default_factory=dict)
     flips: tuple[Flip, ...] = ()
-    target: str | None = None
+    target: str | GpuTarget | None = None
     out: Path | None = None
 
     def dump(
@@ -119,7 +120,7 @@ def recipe_of(run: RunOnDisk, out: Path | None = None) -> Recipe:
         knobs=dict((*manifest.knobs, *manifest.settings)),
         variables=dict(manifest.variables),
         flips=manifest.flips,
-        target=manifest.gpu.target if manifest.gpu else None,
+        target=(manifest.gpu.figures or manifest.gpu.target) if manifest.gpu else None,
         out=out,
     )
 

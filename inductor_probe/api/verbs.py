@@ -82,8 +82,8 @@ def dump(
         label: a name to find the run by.
         save_inputs: keep the bytes of every graph's real inputs, and constants of any size.
         record: record what inductor decides, and why (`probe why`).
-        target: a GPU to generate code for (`h200`) in place of the machine's own: it is simulated, and
-            what is compiled for it does not run.
+        target: a GPU to generate code for (`h200`, or a TOML file with its figures) in place of the machine's
+            own: it is simulated, and what is compiled for it does not run.
         flips: decisions to turn, each for one subject (`"scalar op0"`); `run.manifest.flip_results` says
             what became of them.
         out: folder for `torch_compile_debug`, the working folder by default.

@@ -24,7 +24,7 @@ from typing import Any
 
 from inductor_probe.errors import NotFoundError, ProbeError, RunFailedError, near_names
 from inductor_probe.machine.python_child import ask_torch
-from inductor_probe.machine.targets import REGISTERS, TARGETS, WARP_THREADS, multiprocessor_of
+from inductor_probe.machine.targets import WARP_THREADS, find_gpu_target, target_names, target_of_capability
 from inductor_probe.model.assembly import STAGES, AccessKind, CompiledConfig, GlobalAccess, Limit, Occupancy
 from inductor_probe.model.code import Pairs
 
@@ -62,14 +62,13 @@ def architecture_of(text: str) -> int:
     Raises:
         NotFoundError: neither an architecture nor the name of a GPU; near names are offered.
     """
-    targets = {target.name: target.architecture for target in TARGETS}
-    if text.lower() in targets:
-        return targets[text.lower()]
+    if text.lower() in target_names() or text.endswith(".toml"):
+        return find_gpu_target(text).architecture
     if match := _ARCHITECTURE.fullmatch(text.lower()) or re.fullmatch(r"(?P<number>\d{2,3})", text):
         return int(match["number"])
     raise NotFoundError(
         f"no architecture {text!r}: write sm_90, or the name of a GPU",
-        near_names(text.lower(), targets),
+        near_names(text.lower(), target_names()),
     )
 
 
@@ -199,20 +198,20 @@ def occupancy(capability: tuple[int, int], threads: int, registers: int, shared:
     thread, 128 threads a block: 5,376 a warp (168 x 32, a multiple of 256), 12 warps (65,536 / 5,376, down to
     a multiple of 4), 3 blocks of 4 warps; 384 of 2,048 threads: a share of 0.19.
     """
-    processor = multiprocessor_of(capability)
+    processor = target_of_capability(capability)
     if processor is None or not threads:
         return None
     warps = math.ceil(threads / WARP_THREADS)
     of_warp = math.ceil(max(registers, 1) * WARP_THREADS / _REGISTERS_OF_WARP) * _REGISTERS_OF_WARP
-    resident = REGISTERS // of_warp // _WARPS_TOGETHER * _WARPS_TOGETHER
+    resident = processor.registers_per_multiprocessor // of_warp // _WARPS_TOGETHER * _WARPS_TOGETHER
     reserved = _RESERVED_SHARED if 10 * capability[0] + capability[1] >= _FIRST_RESERVING else 0
     most: dict[Limit, int] = {
-        "threads": processor.threads // (warps * WARP_THREADS),
+        "threads": processor.threads_per_multiprocessor // (warps * WARP_THREADS),
         "registers": resident // warps,
-        "blocks": processor.blocks,
+        "blocks": processor.blocks_per_multiprocessor,
     }
     if shared + reserved:
-        most["shared-memory"] = processor.shared_bytes // (shared + reserved)
+        most["shared-memory"] = processor.shared_bytes_per_multiprocessor // (shared + reserved)
     blocks = min(most.values())
     limits = tuple(name for name, number in most.items() if number == blocks)
-    return Occupancy(blocks, blocks * warps * WARP_THREADS / processor.threads, limits)
+    return Occupancy(blocks, blocks * warps * WARP_THREADS / processor.threads_per_multiprocessor, limits)

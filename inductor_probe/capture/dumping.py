@@ -23,6 +23,7 @@ from inductor_probe.errors import ProbeError, RunFailedError
 from inductor_probe.machine.targets import find_gpu_target
 from inductor_probe.model.codec import from_json, to_json
 from inductor_probe.model.flip import Flip, at_once
+from inductor_probe.model.gpu_target import GpuTarget
 from inductor_probe.model.manifest import ScriptForm
 
 _running: set[int] = set()
@@ -82,7 +83,7 @@ def dump(
     label: str | None = None,
     save_inputs: bool = False,
     record: bool = True,
-    target: str | None = None,
+    target: str | GpuTarget | None = None,
     flips: Sequence[Flip] = (),
     out: Path | None = None,
     stdout_to_stderr: bool = False,
@@ -102,7 +103,7 @@ def dump(
         output: a file for all that the script prints, on both streams; None leaves it where ours goes.
 
     Raises:
-        NotFoundError: there is no such target.
+        NotFoundError: there is no such target, or no such file of one.
         UnreadableError, ProbeError: the script cannot be read; cases or knobs for a script that is not a
             scenario; a variable that the dump needs itself; flips that cannot hold at once; nothing can be
             written to `out`.
@@ -129,7 +130,7 @@ def dump(
             save_inputs,
             record,
             tuple(settings.items()),
-            target=find_gpu_target(target).name if target else None,
+            target=find_gpu_target(target) if isinstance(target, str) else target,
             flips=at_once(flips),
         ),
         root=str(root),

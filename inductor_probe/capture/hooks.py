@@ -25,7 +25,6 @@ from inductor_probe.capture.process import ChildOptions
 from inductor_probe.capture.recorder import Recorder, subgraph_name
 from inductor_probe.capture.recorders.decision_log import DecisionLog
 from inductor_probe.capture.torch_places import wrap
-from inductor_probe.machine.targets import find_gpu_target
 from inductor_probe.model.manifest import LOGS_DIR
 
 _IR_FILES = ("ir_pre_fusion", "ir_post_fusion")
@@ -59,7 +58,7 @@ def hooks_of(events: EventLog, options: ChildOptions) -> Iterator[tuple[str, Cal
     }
     for tuner in TUNERS:
         hooks[f"torch._inductor.runtime.{tuner}"] = lambda module: _keep_tuning(module, logs, events)
-    simulated = targets.hooks(find_gpu_target(options.target), events) if options.target else ()
+    simulated = targets.hooks(options.target, events) if options.target else ()
     log = DecisionLog(events, simulated=options.target is not None)
     flipped = flips.hooks(options.flips, events, log)
     recorded = recorders.hooks(log) if options.record else ()

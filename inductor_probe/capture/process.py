@@ -24,6 +24,7 @@ from types import FrameType
 
 from inductor_probe.errors import ProbeError, RunFailedError
 from inductor_probe.model.flip import Flip
+from inductor_probe.model.gpu_target import GpuTarget
 from inductor_probe.model.manifest import PARENT_GONE, Outcome
 
 CHILD = Path(__file__).with_name("child.py")
@@ -81,7 +82,7 @@ class ChildOptions:
     save_inputs: bool = False
     record: bool = True
     settings: tuple[tuple[str, str], ...] = ()
-    target: str | None = None
+    target: GpuTarget | None = None
     flips: tuple[Flip, ...] = ()
 
 

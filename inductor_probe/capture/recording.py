@@ -27,7 +27,6 @@ from inductor_probe.capture.process import INTERRUPTIONS, Ended, signal_name
 from inductor_probe.capture.unfollowed import Watch, dumped_graph, graphs_in
 from inductor_probe.errors import ProbeError, RunFailedError
 from inductor_probe.files import write_whole
-from inductor_probe.machine.targets import find_gpu_target
 from inductor_probe.model.codec import from_json
 from inductor_probe.model.debug_dir import TREE
 from inductor_probe.model.flip import FlipResult
@@ -324,11 +323,10 @@ class Recording:
 
     def _simulated_gpu(self, substitutes: Sequence[Substitute]) -> SimulatedGpu | None:
         """Return the GPU that was simulated, if one was, and what stood in by now."""
-        if self._request.child.target is None:
+        gpu = self._request.child.target
+        if gpu is None:
             return None
-        gpu = find_gpu_target(self._request.child.target)
-        capability = ".".join(map(str, gpu.capability))
-        return SimulatedGpu(gpu.name, gpu.device, capability, tuple(dict.fromkeys(substitutes)))
+        return SimulatedGpu(gpu.name, gpu.device, gpu.capability, tuple(dict.fromkeys(substitutes)), gpu)
 
 
 def _run_of(process: _Process) -> Path:

@@ -78,9 +78,10 @@ def _runs_and_graphs(ctx: click.Context, incomplete: str) -> Iterator[str]:
 
 
 def _targets(ctx: click.Context, incomplete: str) -> Iterator[str]:
-    from inductor_probe.machine.targets import TARGETS
+    from inductor_probe.machine.targets import target_names
 
-    yield from (target.name for target in TARGETS)
+    yield from target_names()
+    yield from (path for path in _paths(ctx, incomplete) if path.endswith((".toml", "/")))
 
 
 def _nodes(ctx: click.Context, incomplete: str) -> Iterator[str]:

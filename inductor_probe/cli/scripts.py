@@ -124,8 +124,8 @@ _SCRIPT = (
         help="Do not record what inductor decides, and why.",
     ),
     click.option(
-        "--target", type=GPU, metavar="NAME",
-        help="Generate code for this GPU, simulated: h200, h100, a100, l4, rtx4090, t4.",
+        "--target", type=GPU, metavar="NAME|FILE.toml",
+        help="Generate code for this GPU, simulated: h200, h100, a100, l4, rtx4090, t4, or the file's.",
     ),
     flip_options,
     shared_option("--out"),

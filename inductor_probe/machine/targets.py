@@ -1,109 +1,196 @@
-"""GPUs that inductor can generate code for on a machine that has none: what torch asks of each.
+"""GPUs that inductor can generate code for on a machine that has none: a TOML file each.
 
-A figure is what the CUDA driver reports of the device, since torch decides by that:
+Those in `gpus/` come with the package; another file is given by its path (`--target my_gpu.toml`), in the
+same format. Each figure stands in a group that names the document which it is from:
 
-- capability, threads, registers and shared memory of a multiprocessor follow from the compute capability
-  (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability");
-- multiprocessors, clocks, bus width, memory and L2 cache are of the product: see NVIDIA's white papers on the
-  Turing, Ampere, Ada and Hopper architectures. Twice the memory clock times the bus width is the bandwidth.
+    name = "h200"
+    device = "NVIDIA H200"
+    capability = "9.0"
 
-The figures were not copied from these documents one by one. What decides code was compared with a GPU for the
-h200 only (`benchmarks/simulated_gpu.py`).
+    [[figures]]
+    source = "NVIDIA H200 Tensor Core GPU, data sheet, H200 SXM"
+    memory_gb_per_s = 4800
+
+What decides code was compared with a real GPU for the h200 only (`benchmarks/simulated_gpu.py`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import functools
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn, cast
 
-from inductor_probe.errors import NotFoundError, near_names
+from inductor_probe.errors import NotFoundError, ProbeError, UnreadableError, near_names
+from inductor_probe.files import read_text
+from inductor_probe.model.gpu_target import FIGURES, OPTIONAL_FIGURES, PRODUCT_TYPES, GpuTarget, ProductType
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:  # the same library, before it was Python's own
+    import tomli as tomllib
 
-@dataclass(frozen=True, slots=True)
-class GpuTarget:
-    """A GPU, as the driver describes it.
-
-    Attributes:
-        name: as `--target` takes it. device: as the driver calls it; torch looks up peak rates by it.
-        capability: compute capability, `(9, 0)`.
-        multiprocessors: how many. clock_khz: highest of them.
-        memory_bytes, memory_clock_khz, bus_bits: of the device's memory. l2_bytes: of the L2 cache.
-    """
-
-    name: str
-    device: str
-    capability: tuple[int, int]
-    multiprocessors: int
-    clock_khz: int
-    memory_bytes: int
-    memory_clock_khz: int
-    bus_bits: int
-    l2_bytes: int
-
-    @property
-    def architecture(self) -> int:
-        """The capability as one number: 90."""
-        return self.capability[0] * 10 + self.capability[1]
-
-    @property
-    def multiprocessor(self) -> Multiprocessor:
-        """What one multiprocessor has."""
-        return _MULTIPROCESSORS[self.capability]
-
-
-@dataclass(frozen=True, slots=True)
-class Multiprocessor:
-    """What a multiprocessor of a compute capability has: see the module's docstring.
-
-    Attributes:
-        threads: resident at most. blocks: likewise. shared_bytes: of shared memory. shared_block_bytes: of
-            those, what one block may ask for.
-    """
-
-    threads: int
-    blocks: int
-    shared_bytes: int
-    shared_block_bytes: int
-
-
-REGISTERS = 65536
-"""32-bit registers of a multiprocessor, of every capability in the table."""
 BLOCK_THREADS = 1024
 WARP_THREADS = 32
 SHARED_BLOCK_BYTES = 48 << 10
 """What a block has of shared memory without asking for more."""
 
-_MULTIPROCESSORS = {
-    (7, 5): Multiprocessor(1024, 16, 64 << 10, 64 << 10),
-    (8, 0): Multiprocessor(2048, 32, 164 << 10, 163 << 10),
-    (8, 9): Multiprocessor(1536, 24, 100 << 10, 99 << 10),
-    (9, 0): Multiprocessor(2048, 32, 228 << 10, 227 << 10),
-}
+_SHIPPED = Path(__file__).with_name("gpus")
+_ENDING = ".toml"
+_HEAD = ("name", "device", "capability", "figures")
+_OF_GROUP = ("source", "tflops", *FIGURES)
+_CAPABILITY = re.compile(r"\d{1,2}\.\d")
+_AT_LINE = re.compile(r" \(at line (\d+), column \d+\)$")
 
 
-def multiprocessor_of(capability: tuple[int, int]) -> Multiprocessor | None:
-    """Return what a multiprocessor of a compute capability has; None where that is not in the table."""
-    return _MULTIPROCESSORS.get(capability)
-
-
-TARGETS = (
-    GpuTarget("h200", "NVIDIA H200", (9, 0), 132, 1_980_000, 141 * 10**9, 3_201_000, 6144, 60 << 20),
-    GpuTarget("h100", "NVIDIA H100 80GB HBM3", (9, 0), 132, 1_980_000, 80 << 30, 2_619_000, 5120, 50 << 20),
-    GpuTarget("a100", "NVIDIA A100-SXM4-80GB", (8, 0), 108, 1_410_000, 80 << 30, 1_593_000, 5120, 40 << 20),
-    GpuTarget("l4", "NVIDIA L4", (8, 9), 58, 2_040_000, 24 << 30, 6_251_000, 192, 48 << 20),
-    GpuTarget(
-        "rtx4090", "NVIDIA GeForce RTX 4090", (8, 9), 128, 2_520_000, 24 << 30, 10_501_000, 384, 72 << 20
-    ),
-    GpuTarget("t4", "Tesla T4", (7, 5), 40, 1_590_000, 16 << 30, 5_001_000, 256, 4 << 20),
-)
+def target_names() -> tuple[str, ...]:
+    """Return the names of the targets that come with the package."""
+    return tuple(sorted(path.stem for path in _SHIPPED.glob(f"*{_ENDING}")))
 
 
 def find_gpu_target(name: str) -> GpuTarget:
-    """Return the target of that name.
+    """Return the target of that name, or that a TOML file describes.
 
     Raises:
-        NotFoundError: there is none.
+        NotFoundError: there is none, or no such file.
+        ProbeError, UnreadableError: the file describes none; says where and what is missing.
     """
-    targets = {target.name: target for target in TARGETS}
-    if name.lower() not in targets:
-        raise NotFoundError(f"no target {name!r}", near_names(name.lower(), targets))
-    return targets[name.lower()]
+    if name.endswith(_ENDING):
+        return read_target(Path(name))
+    if name.lower() not in target_names():
+        near = near_names(name.lower(), target_names())
+        raise NotFoundError(
+            f"no target {name!r}",
+            f"{near or ''} Another GPU is described by a file: --target my_gpu.toml".strip(),
+        )
+    return _shipped(name.lower())
+
+
+def target_of_device(device: str | None) -> GpuTarget | None:
+    """Return the target that a driver calls so; None where none that comes with the package is."""
+    targets = map(_shipped, target_names())
+    return next((target for target in targets if target.device == device), None)
+
+
+def target_of_capability(capability: tuple[int, int]) -> GpuTarget | None:
+    """Return a target of a compute capability, which says what its multiprocessors have; None without one."""
+    targets = map(_shipped, target_names())
+    return next((target for target in targets if target.compute_capability == capability), None)
+
+
+@functools.cache
+def _shipped(name: str) -> GpuTarget:
+    return read_target(_SHIPPED / f"{name}{_ENDING}")
+
+
+def read_target(path: Path) -> GpuTarget:
+    """Read a target's file.
+
+    Raises:
+        NotFoundError, UnreadableError: there is no such file, or it is no text.
+        ProbeError: it is not TOML, or something in it is missing, unknown or no such figure.
+    """
+    text = read_text(path)
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        message = str(error)
+        line = _AT_LINE.search(message)
+        place = f"{path}:{line[1]}" if line else str(path)
+        raise UnreadableError(f"{place}: {_AT_LINE.sub('', message)}", "the file is to be TOML") from error
+    return _File(path, text.split("\n")).target(data)
+
+
+@dataclass
+class _File:
+    """Makes a target of a file, and says where in it something is wrong."""
+
+    path: Path
+    lines: list[str]
+    figures: dict[str, int | float] = field(default_factory=dict)
+    rates: dict[ProductType, float] = field(default_factory=dict)
+
+    def target(self, data: dict[str, Any]) -> GpuTarget:
+        self._known(data, _HEAD)
+        head = {name: self._text(data, name) for name in _HEAD if name != "figures"}
+        if not _CAPABILITY.fullmatch(head["capability"]):
+            self._refuse(
+                f'capability = "{head["capability"]}" is no compute capability', "write 9.0", "capability"
+            )
+        groups = data.get("figures")
+        if not isinstance(groups, list) or not all(isinstance(group, dict) for group in groups):
+            self._refuse("it has no groups of figures", "write [[figures]], with a source each", "figures")
+        sources = tuple(self._group(group) for group in cast("list[dict[str, Any]]", groups))
+        missing = [name for name in FIGURES if name not in (*self.figures, *OPTIONAL_FIGURES)]
+        missing += [] if self.rates else ["tflops"]
+        if missing:
+            what = ", ".join(missing)
+            self._refuse(
+                f"{what} {'is' if len(missing) == 1 else 'are'} missing", "each GPU needs all figures"
+            )
+        return GpuTarget(**head, **self.figures, tflops=tuple(self.rates.items()), sources=sources)  # type: ignore[arg-type]  # all figures, each of its type
+
+    def _group(self, group: dict[str, Any]) -> tuple[str, tuple[str, ...]]:
+        """Take in the figures of one source; return it with their names."""
+        name = next((name for name in group if name != "source"), "figures")
+        if "source" not in group:
+            self._refuse(f"{name} stands in a group without a source", 'write source = "..." in it', name)
+        source = self._text(group, "source")
+        self._known(group, _OF_GROUP)
+        names = []
+        for name, type_ in FIGURES.items():
+            if name in group:
+                self._once(name, self.figures)
+                self.figures[name] = self._number(group[name], name, whole=type_ is int)
+                names.append(name)
+        rates = group.get("tflops", {})
+        if not isinstance(rates, dict):
+            self._refuse("tflops is no table", "write tflops = { float16 = 989.4 }", "tflops")
+        self._known(rates, PRODUCT_TYPES)
+        for kind in PRODUCT_TYPES:
+            if kind in rates:
+                self._once(kind, self.rates)
+                self.rates[kind] = self._number(rates[kind], kind)
+                names.append(kind)
+        return source, tuple(names)
+
+    def _known(self, table: dict[str, Any], names: Iterable[str]) -> None:
+        names = tuple(names)
+        for name in table:
+            if name not in names:
+                self._refuse(f"there is no figure {name}", near_names(name, names), name)
+
+    def _once(self, name: str, figures: Iterable[str]) -> None:
+        if name in figures:
+            places = [number for number, line in self._lines_of(name)]
+            self._refuse(f"{name} is given twice", "keep one", line=places[1] if len(places) > 1 else None)
+
+    def _text(self, table: dict[str, Any], name: str) -> str:
+        value = table.get(name)
+        if not isinstance(value, str) or not value.strip():
+            what = f"{name} is missing" if value is None else f"{name} is no text"
+            self._refuse(what, f'write {name} = "..."', name)
+        return value
+
+    def _number(self, value: Any, name: str, *, whole: bool = False) -> int | float:
+        kinds = (int,) if whole else (int, float)
+        if isinstance(value, bool) or not isinstance(value, kinds) or not 0 < value < float("inf"):
+            kind = "a whole number" if whole else "a number"
+            self._refuse(f"{name} = {value!r} is not {kind} above 0", None, name)
+        return value if whole else float(value)
+
+    def _lines_of(self, name: str) -> Iterator[tuple[int, str]]:
+        key = re.compile(rf"(?:^|[\[{{,.\s]){re.escape(name)}\s*[\]=.]")
+        for number, line in enumerate(self.lines, 1):
+            if key.search(line.partition("#")[0]):
+                yield number, line
+
+    def _refuse(
+        self, what: str, hint: str | None, name: str | None = None, line: int | None = None
+    ) -> NoReturn:
+        if line is None and name is not None:
+            line = next((number for number, _ in self._lines_of(name)), None)
+        raise ProbeError(f"{self.path}{f':{line}' if line else ''}: {what}", hint)

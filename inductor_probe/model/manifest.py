@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from inductor_probe.model.flip import Flip, FlipResult
+from inductor_probe.model.gpu_target import GpuTarget
 
 MANIFEST_NAME = "probe.json"
 LOGS_DIR = "probe_logs"
@@ -181,7 +182,7 @@ class SimulatedGpu:
     """The GPU that inductor generated code for, though the machine has none of that kind.
 
     Attributes:
-        target: as given to `--target`. device: as its driver would call it. capability: `9.0`.
+        target: its name, as `--target` takes it. device: as its driver would call it. capability: `9.0`.
         substitutes: what stood in for something real:
             - `device-guard`, `device-hooks`: torch's C++ part was told of a device;
             - `device-queries`: `torch.cuda` answered for it; `clock-rate`: so did what asks `nvidia-smi`;
@@ -192,12 +193,14 @@ class SimulatedGpu:
               compiled or launched, and none of its configs chosen;
             - `times-tied`, `choices-tied`, `fusions-tied`: whatever torch timed to decide took the same time
               as the others.
+        figures: all that was told of it; None in manifests from before they were kept.
     """
 
     target: str
     device: str
     capability: str
     substitutes: tuple[Substitute, ...]
+    figures: GpuTarget | None = None
 
 
 Outcome: TypeAlias = Literal["ok", "failed", "interrupted"]

@@ -23,7 +23,7 @@ from typing import Any
 from inductor_probe.capture.events import EventLog
 from inductor_probe.capture.targets import attention, compilation, device, queries, tensors
 from inductor_probe.capture.targets.graphs import Graphs
-from inductor_probe.machine.targets import GpuTarget
+from inductor_probe.model.gpu_target import GpuTarget
 from inductor_probe.model.manifest import Substitute
 
 ENVIRONMENT = {"CUDA_VISIBLE_DEVICES": ""}

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from inductor_probe.machine.targets import GpuTarget
+from inductor_probe.model.gpu_target import GpuTarget
 
 _AMPERE = (8, 0)
 _HOPPER = (9, 0)
@@ -30,7 +30,7 @@ def choose_attention(torch: Any, target: GpuTarget) -> None:
     """Choose the kernel for attention on the device as torch does on the target."""
     library = torch.library.Library("aten", "IMPL")
     for key in ("AutogradCUDA", "CUDA"):
-        library.m.impl("scaled_dot_product_attention", key, _attention(target.capability), False)
+        library.m.impl("scaled_dot_product_attention", key, _attention(target.compute_capability), False)
     _kept.append(library)
 
 

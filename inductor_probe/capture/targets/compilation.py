@@ -14,7 +14,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from inductor_probe.capture.torch_places import wrap
-from inductor_probe.machine.targets import REGISTERS, WARP_THREADS, GpuTarget
+from inductor_probe.machine.targets import WARP_THREADS
+from inductor_probe.model.gpu_target import GpuTarget
 
 TIED_MS = 1.0
 """What every candidate takes that torch times."""
@@ -125,7 +126,7 @@ def keep_driver(triton_helpers: Any) -> None:
 
 def know_clock(internal: Any, target: GpuTarget) -> None:
     """Answer the clock for which torch asks `nvidia-smi`, in MHz, to estimate peak rates."""
-    wrap(internal, "max_clock_rate", lambda _: lambda: target.clock_khz / 1000)
+    wrap(internal, "max_clock_rate", lambda _: lambda: target.clock_mhz)
 
 
 def name_target(driver: Any, target: GpuTarget) -> None:
@@ -137,12 +138,12 @@ def _driver(target: GpuTarget) -> Any:
     compiler: Any = __import__("triton.backends.compiler", fromlist=["GPUTarget"])
     base: Any = __import__("triton.backends.driver", fromlist=["DriverBase"]).DriverBase
     facts = {
-        "max_shared_mem": target.multiprocessor.shared_block_bytes,
-        "max_num_regs": REGISTERS,
+        "max_shared_mem": target.shared_bytes_per_block,
+        "max_num_regs": target.registers_per_multiprocessor,
         "multiprocessor_count": target.multiprocessors,
         "warpSize": WARP_THREADS,
-        "sm_clock_rate": target.clock_khz,
-        "mem_clock_rate": target.memory_clock_khz,
+        "sm_clock_rate": target.clock_mhz * 1000,
+        "mem_clock_rate": target.memory_clock_mhz * 1000,
         "mem_bus_width": target.bus_bits,
     }
     methods: dict[str, Any] = {

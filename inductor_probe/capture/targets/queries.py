@@ -17,11 +17,10 @@ from typing import Any
 from inductor_probe.capture.torch_places import wrap
 from inductor_probe.machine.targets import (
     BLOCK_THREADS,
-    REGISTERS,
     SHARED_BLOCK_BYTES,
     WARP_THREADS,
-    GpuTarget,
 )
+from inductor_probe.model.gpu_target import GpuTarget
 
 CUDA_VERSION = "13.0"
 """`torch.version.cuda` where the installed torch has none: the one that torch 2.13 is built with first."""
@@ -81,23 +80,23 @@ class Event:
 
 def properties(target: GpuTarget) -> SimpleNamespace:
     """Return what `torch.cuda.get_device_properties` returns of a GPU."""
-    one = target.multiprocessor
+    major, minor = target.compute_capability
     return SimpleNamespace(
         name=target.device,
-        major=target.capability[0],
-        minor=target.capability[1],
+        major=major,
+        minor=minor,
         total_memory=target.memory_bytes,
         multi_processor_count=target.multiprocessors,
-        regs_per_multiprocessor=REGISTERS,
-        max_threads_per_multi_processor=one.threads,
+        regs_per_multiprocessor=target.registers_per_multiprocessor,
+        max_threads_per_multi_processor=target.threads_per_multiprocessor,
         max_threads_per_block=BLOCK_THREADS,
         warp_size=WARP_THREADS,
         shared_memory_per_block=SHARED_BLOCK_BYTES,
-        shared_memory_per_block_optin=one.shared_block_bytes,
-        shared_memory_per_multiprocessor=one.shared_bytes,
+        shared_memory_per_block_optin=target.shared_bytes_per_block,
+        shared_memory_per_multiprocessor=target.shared_bytes_per_multiprocessor,
         L2_cache_size=target.l2_bytes,
-        clock_rate=target.clock_khz,
-        memory_clock_rate=target.memory_clock_khz,
+        clock_rate=target.clock_mhz * 1000,
+        memory_clock_rate=target.memory_clock_mhz * 1000,
         memory_bus_width=target.bus_bits,
         is_integrated=0,
         is_multi_gpu_board=0,
@@ -123,7 +122,7 @@ def answers(target: GpuTarget) -> dict[str, Callable[..., Any]]:
         "_exchange_device": _zero,
         "_maybe_exchange_device": _zero,
         "get_device_properties": lambda *_, **__: device,
-        "get_device_capability": lambda *_, **__: target.capability,
+        "get_device_capability": lambda *_, **__: target.compute_capability,
         "get_device_name": lambda *_, **__: target.device,
         "get_arch_list": lambda: [architecture],
         "is_bf16_supported": lambda including_emulation=True: including_emulation or device.major >= 8,
