@@ -48,6 +48,7 @@ def asm(
     arch: str | None = None,
     configs: Sequence[str] = (),
     stages: Sequence[str] = (),
+    sweep: bool = False,
     trust: bool = False,
 ) -> Asm:
     """Compile a kernel of a dump: Triton's for a GPU that need not be there, C++ as inductor does here.
@@ -59,6 +60,7 @@ def asm(
         arch: `sm_90`, or a GPU's name (`h200`); what the dump was made for if None.
         configs: each one or several: `XBLOCK=1024,num_warps=4`, `XBLOCK=512,1024`; inductor's own if empty.
         stages: those of which the text is wanted: `STAGES` of Triton, `asm` of C++.
+        sweep: inductor's configs, those that the dump recorded as offered, and a grid around them.
         trust: compile text that is not known to be made here.
 
     Raises:
@@ -77,14 +79,19 @@ def asm(
     for stage in stages:
         if stage not in known:
             raise NotFoundError(f"a {row.backend} kernel has no stage {stage!r}: there is {', '.join(known)}")
-    if row.backend == "cpp" and (arch or configs):
-        raise ProbeError(f"{name} is a C++ kernel, for this processor: --arch and --config are for Triton's")
+    if row.backend == "cpp" and (arch or configs or sweep):
+        options = "--arch, --config and --sweep are for Triton's"
+        raise ProbeError(f"{name} is a C++ kernel, for this processor: {options}")
     texts = texts_to_run(graph, trust=trust, launched=False)
     path = graph.path / _CODE
     read = parse_output_code(texts.get(_CODE) or "", path).kernel(name)
     if read is None or not read.source or read.span is None:
         raise ProbeError(f"the text of {name} is not in {path}", "asm reads kernels of wrappers in Python")
-    compiled = _cpp(read, stages) if row.backend == "cpp" else _triton(read, arch, configs, stages)
+    if row.backend == "cpp":
+        compiled = _cpp(read, stages)
+    else:
+        recorded = _recorded_configs(graph, name) if sweep else ()
+        compiled = _triton(read, arch, configs, recorded, stages, sweep=sweep)
     output = AsmOutput(
         graph=graph.name,
         kernel=name,
@@ -97,23 +104,38 @@ def asm(
     return Asm(output)
 
 
+def _recorded_configs(graph: Graph, kernel: str) -> tuple[str, ...]:
+    """Return what inductor offered for a kernel while the dump was made, as far as that is recorded."""
+    recorded = graph.compiled.decisions
+    offered = [
+        decision.operand("configs")
+        for decision in (recorded.decisions if recorded else ())
+        if decision.kind == "configs" and decision.operand("kernel") == kernel
+    ]
+    return tuple(str(text) for texts in offered if isinstance(texts, tuple) for text in texts)
+
+
 def _triton(
-    kernel: Kernel, arch: str | None, configs: Sequence[str], stages: Sequence[str]
+    kernel: Kernel,
+    arch: str | None,
+    configs: Sequence[str],
+    recorded: Sequence[str],
+    stages: Sequence[str],
+    *,
+    sweep: bool,
 ) -> dict[str, Any]:
     from inductor_probe.assembly.triton import architecture_of, compile_triton
 
     architecture = architecture_of(arch) if arch else 0
-    answers = [
-        compile_triton(
-            kernel.source,
-            kernel.name,
-            architecture=architecture,
-            configs=_NEXT_NAME.sub(" ", text),
-            stages=stages,
-        )
-        for text in configs or ("",)
-    ]
-    return {**answers[0], "configs": tuple(row for answer in answers for row in answer["configs"])}
+    return compile_triton(
+        kernel.source,
+        kernel.name,
+        architecture=architecture,
+        configs=[_NEXT_NAME.sub(" ", text) for text in configs],
+        recorded=recorded,
+        sweep=sweep,
+        stages=stages,
+    )
 
 
 def _cpp(kernel: Kernel, stages: Sequence[str]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ The machine code is what nvdisasm prints, below lines `//## File "/folder/k.py",
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import re
@@ -22,6 +23,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from inductor_probe.assembly.coalescing import warp_accesses
 from inductor_probe.errors import NotFoundError, ProbeError, RunFailedError, near_names
 from inductor_probe.machine.python_child import ask_torch
 from inductor_probe.machine.targets import WARP_THREADS, find_gpu_target, target_names, target_of_capability
@@ -73,14 +75,23 @@ def architecture_of(text: str) -> int:
 
 
 def compile_triton(
-    source: str, name: str, *, architecture: int = 0, configs: str = "", stages: Sequence[str] = ()
+    source: str,
+    name: str,
+    *,
+    architecture: int = 0,
+    configs: Sequence[str] = (),
+    recorded: Sequence[str] = (),
+    sweep: bool = False,
+    stages: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Compile a kernel in a process of its own; this imports its text, and runs what stands in it.
 
     Args:
         source: text of the kernel, a module. name: of the kernel in it.
         architecture: `90`; 0 for the one that it was generated for.
-        configs: `XBLOCK=512,1024 num_warps=4`: each combination; inductor's own if empty.
+        configs: each `XBLOCK=512,1024 num_warps=4`: every combination; inductor's own if empty.
+        recorded: configs that inductor offered while the dump was made, likewise.
+        sweep: add these, inductor's own, and a grid around them.
         stages: those of which the text is wanted.
 
     Returns `compilers`, `architecture` and `configs`, as `AsmOutput` has them.
@@ -93,7 +104,8 @@ def compile_triton(
         file = Path(folder, "kernel.py")
         file.write_text(source, encoding="utf-8")
         try:
-            arguments = str(file), name, str(architecture), configs
+            wanted = {"asked": list(configs), "recorded": list(recorded) if sweep else [], "sweep": sweep}
+            arguments = str(file), name, str(architecture), json.dumps(wanted)
             answer = ask_torch(_CHILD, *arguments, environment=_environment(Path(folder)))
         except RunFailedError as error:
             raise RunFailedError(
@@ -124,14 +136,15 @@ def _config(
 ) -> CompiledConfig:
     config: Pairs = tuple((name, str(value)) for name, value in row["config"].items())
     if "failure" in row:
-        return CompiledConfig(config, row["asked"], failure=row["failure"])
+        return CompiledConfig(config, row["origin"], failure=row["failure"])
     texts: dict[str, str | None] = row["stages"]
     resources = _RESOURCES.search(row["resources"] or "")
     registers = int(resources["registers"]) if resources else None
     sass = texts["sass"]
+    accesses = tuple(global_accesses(texts["ptx"] or "", str(file)))
     return CompiledConfig(
         config=config,
-        asked=row["asked"],
+        origin=row["origin"],
         threads=row["threads"],
         registers=registers,
         stack_bytes=max(int(resources["stack"]), int(resources["local"])) if resources else None,
@@ -140,7 +153,8 @@ def _config(
         occupancy=None
         if registers is None
         else occupancy(capability, row["threads"], registers, row["shared"]),
-        accesses=tuple(global_accesses(texts["ptx"] or "", str(file))),
+        accesses=accesses,
+        warp_accesses=tuple(warp_accesses(texts["ttgir"] or "", str(file), accesses)),
         stages=tuple((stage, _with_places(texts[stage] or "", file)) for stage in STAGES if stage in stages),
     )
 

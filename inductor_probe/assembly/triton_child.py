@@ -1,7 +1,8 @@
 """Compiles a Triton kernel for a GPU that need not be there, and prints as JSON what came of it.
 
-Command line: `triton_child.py FILE NAME ARCHITECTURE CONFIGS`: the kernel's text as a module, its name, `90`
-or `0` for what it was generated for, and configs as `asked_configs` takes them, empty for inductor's own.
+Command line: `triton_child.py FILE NAME ARCHITECTURE WANTED`: the kernel's text as a module, its name, `90`
+or `0` for what it was generated for, and as JSON which configs: `asked` and `recorded`, texts as
+`asked_configs` takes them, and `sweep`, whether to add a grid. Without any those that inductor tries first.
 
 torch/_inductor/runtime/triton_heuristics.py, `CachingAutotuner._precompile_config`, makes the options and
 calls `triton.compile` with a target: that needs neither a driver nor a device, which is how inductor compiles
@@ -15,13 +16,13 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
 import triton
-from torch._inductor.runtime import triton_helpers
+from torch._inductor.runtime import triton_helpers, triton_heuristics
 
 from inductor_probe.harness.configs import asked_configs, config_values
 
@@ -31,7 +32,7 @@ _FAILED = re.compile(r"^ptxas\b.*\b(error|fatal)\b")
 """In the line of ptxas's that says what is wrong; its command is the last one."""
 
 
-def main(file: str, name: str, architecture: int, configs: str) -> None:
+def main(file: str, name: str, architecture: int, wanted: dict[str, Any]) -> None:
     """Print what each config was compiled to: see the command line above."""
     triton_helpers.set_driver_to_gpu = lambda: None  # the text calls it, and there may be no driver
     tuner = _kernel(_module(Path(file)), name)
@@ -39,12 +40,66 @@ def main(file: str, name: str, architecture: int, configs: str) -> None:
         _retarget(tuner, architecture)
     answer = {"torch": torch.__version__, "triton": triton.__version__, "cc": tuner.device_props.cc}
     try:
-        asked = asked_configs(configs, tuner.configs[0], list(tuner.fn.arg_names))
+        configs = list(_configs(tuner, wanted))
     except ValueError as error:
         print(json.dumps({**answer, "refused": str(error)}))
         return
-    rows = [_row(tuner, config, asked=bool(asked)) for config in asked or tuner.configs]
-    print(json.dumps({**answer, "configs": rows}))
+    print(json.dumps({**answer, "configs": [_row(tuner, config, origin) for config, origin in configs]}))
+
+
+def _configs(tuner: Any, wanted: dict[str, Any]) -> Iterator[tuple[Any, str]]:
+    """Yield each config once, with who wants it; inductor's own unless others are asked for.
+
+    Raises:
+        ValueError: the kernel has no such parameter.
+    """
+    first, parameters = tuner.configs[0], list(tuner.fn.arg_names)
+    wants = {name: list(wanted.get(name, ())) for name in ("recorded", "asked")}
+    if wanted.get("sweep"):
+        wants["grid"] = [_grid(tuner)]
+    own = [] if wants["asked"] and not wanted.get("sweep") else tuner.configs
+    several = [(config, "inductor") for config in own]
+    for origin, texts in wants.items():
+        several += [(one, origin) for text in texts for one in asked_configs(text, first, parameters)]
+    seen = set()
+    for config, origin in several:
+        key = tuple(sorted(config_values(config).items()))
+        if key not in seen and (origin != "grid" or _allowed(config)):
+            seen.add(key)
+            yield config, origin
+
+
+def _grid(tuner: Any) -> str:
+    """Return blocks around those of the first config, and warps, as `asked_configs` takes them.
+
+    No block is larger than the kernel's sizes (`size_hints`). The blocks of a template stand in its text.
+    """
+    first, hints = tuner.configs[0], getattr(tuner, "size_hints", None) or {}
+    blocks = {name: value for name, value in first.kwargs.items() if name.endswith("BLOCK")}
+    factors = (0.25, 0.5, 1, 2, 4) if len(blocks) == 1 else (0.5, 1, 2)
+    parts = []
+    for name, value in blocks.items():
+        size = hints.get(name.removesuffix("BLOCK").lower())
+        most = max(size or value * 4, value)
+        values = sorted({int(value * factor) for factor in factors if 1 <= value * factor <= most})
+        parts.append(f"{name}={','.join(map(str, values))}")
+    parts.append("num_warps=" + ",".join(map(str, sorted({2, 4, 8, first.num_warps}))))
+    if not blocks:
+        stages = sorted({max(1, first.num_stages + step) for step in (-1, 0, 1)})
+        parts.append(f"num_stages={','.join(map(str, stages))}")
+    return " ".join(parts)
+
+
+def _allowed(config: Any) -> bool:
+    """Whether inductor leaves in the masks that blocks of this size need."""
+    check = getattr(triton_heuristics, "check_max_block", None)
+    if check is None:
+        return True
+    try:
+        check(config.kwargs)
+    except (AssertionError, KeyError):
+        return False
+    return True
 
 
 def _module(file: Path) -> Any:
@@ -70,8 +125,8 @@ def _retarget(tuner: Any, architecture: int) -> None:
     tuner.triton_meta = {**tuner.triton_meta, "device": props}
 
 
-def _row(tuner: Any, config: Any, *, asked: bool) -> dict[str, Any]:
-    row: dict[str, Any] = {"config": config_values(config), "asked": asked}
+def _row(tuner: Any, config: Any, origin: str) -> dict[str, Any]:
+    row: dict[str, Any] = {"config": config_values(config), "origin": origin}
     try:
         binary = _compiled(tuner, config)
     except Exception as error:  # whatever Triton, LLVM or ptxas raises: it is what is to be shown
@@ -116,4 +171,4 @@ def _tool(name: str, *arguments: str) -> str | None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4])
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), json.loads(sys.argv[4]))

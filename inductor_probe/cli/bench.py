@@ -318,6 +318,10 @@ def export_cpp(
         help="Instead of inductor's: XBLOCK=1024,num_warps=4; XBLOCK=512,1024 is both. Repeatable.",
     ),
     click.option(
+        "--sweep", is_flag=True,
+        help="Triton: what inductor tries, what the dump recorded, and a grid of configs around them.",
+    ),
+    click.option(
         "--stage", "stages", multiple=True, type=click.Choice([*STAGES, OF_CPP]),
         help="Print this text, too: of the first config; asm of a C++ kernel.",
     ),
@@ -329,6 +333,7 @@ def asm(
     arch: str | None,
     configs: tuple[str, ...],
     stages: tuple[str, ...],
+    sweep: bool,
     trust: bool,
     output_format: OutputFormat,
 ) -> int:
@@ -341,8 +346,8 @@ def asm(
     This imports the text of a Triton kernel in a process of its own; nothing is launched.
     """
     graph, kernel = resolve(words, 1, ip.open_kernel)
-    compiled = ip.asm(kernel, graph, arch=arch, configs=configs, stages=stages, trust=trust)
-    ok = all(config.failure is None for config in compiled.record.configs)
+    compiled = ip.asm(kernel, graph, arch=arch, configs=configs, stages=stages, sweep=sweep, trust=trust)
+    ok = all(config.failure is None for config in compiled.record.configs if config.origin != "grid")
     return give(compiled, output_format, ok=ok)
 
 

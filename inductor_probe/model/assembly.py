@@ -17,6 +17,10 @@ OF_CPP = "asm"
 AccessKind: TypeAlias = Literal["load", "store", "atomic", "copy"]
 """`copy` goes from global to shared memory at once (`cp.async`)."""
 
+ConfigOrigin: TypeAlias = Literal["inductor", "recorded", "asked", "grid"]
+"""Inductor tries it first, by the torch at hand; it offered it while the dump was made; the user named it; it
+is of the grid of a sweep."""
+
 Limit: TypeAlias = Literal["threads", "registers", "shared-memory", "blocks"]
 """What keeps more blocks from a multiprocessor at a time."""
 
@@ -38,6 +42,40 @@ class GlobalAccess:
     count: int
 
 
+WarpPattern: TypeAlias = Literal[
+    "contiguous", "reversed", "strided", "same-address", "irregular", "indirect", "unknown"
+]
+"""Addresses from element to element of a request: one on, one back, `stride` on, the same, none of these most
+of the time, or places that depend on loaded values. `unknown`: on unknown sizes, or not followed."""
+
+
+@dataclass(frozen=True, slots=True)
+class WarpAccess:
+    """How the 32 threads of a warp reach global memory in one request: inferred from the addresses in TTGIR.
+
+    Attributes:
+        line: of the kernel's text, 1-based. kind: `load`.
+        item_bits: of an element. elements: consecutive ones that a thread moves at once.
+        pattern: of the elements, thread by thread. stride: in elements.
+        run: how many elements go on like that, in the mean; None where all do.
+        sectors: of 32 bytes that a request touches, in the mean of some requests; what was loaded counts as
+            elsewhere, so that of an indirect access it is the most. sectors_once: likewise, where those that
+            several requests of a warp touch count once. best: the fewest that could hold as many different
+            elements. None where the pattern is not known.
+    """
+
+    line: int
+    kind: AccessKind
+    item_bits: int
+    elements: int
+    pattern: WarpPattern
+    stride: int | None
+    run: float | None
+    sectors: float | None
+    sectors_once: float | None
+    best: float | None
+
+
 @dataclass(frozen=True, slots=True)
 class Occupancy:
     """How many threads of a kernel a multiprocessor can hold at a time.
@@ -57,18 +95,18 @@ class CompiledConfig:
     """A kernel as it was compiled with one config.
 
     Attributes:
-        config: block sizes, `num_warps`, `num_stages`. asked: False for those that inductor tries.
+        config: block sizes, `num_warps`, `num_stages`. origin: who wants it.
         threads: of a block. registers, stack_bytes: of a thread, None where cuobjdump did not say; what is
             on the stack are spills and arrays. shared_bytes: of a block.
         instructions: of the machine code, without padding; None where it could not be disassembled.
         occupancy: None where the architecture's figures are not known.
-        accesses: in the order of lines.
+        accesses: in the order of lines. warp_accesses: likewise.
         stages: names and texts of those that were asked for.
         failure: what Triton or ptxas said; the numbers say nothing then.
     """
 
     config: Pairs
-    asked: bool
+    origin: ConfigOrigin
     threads: int = 0
     registers: int | None = None
     stack_bytes: int | None = None
@@ -76,6 +114,7 @@ class CompiledConfig:
     instructions: int | None = None
     occupancy: Occupancy | None = None
     accesses: tuple[GlobalAccess, ...] = ()
+    warp_accesses: tuple[WarpAccess, ...] = ()
     stages: Pairs = ()
     failure: str | None = None
 

@@ -95,9 +95,7 @@ def test_a_scalar_loop_says_what_gcc_would_do(probe: Callable[..., Any]) -> None
 def test_options_of_the_other_backend_are_refused(probe: Callable[..., Any]) -> None:
     run = DUMPS / "torch-2.13.0-cpu" / "hflip_cf"
     ran = probe("asm", "cpp_fused_flip_0", run, "--trust", "--arch", "h200")
-    assert (ran.status, ran.err) == (
-        2,
-        "error: cpp_fused_flip_0 is a C++ kernel, for this processor: --arch and --config are for Triton's\n",
-    )
+    said = "for this processor: --arch, --config and --sweep are for Triton's"
+    assert (ran.status, ran.err) == (2, f"error: cpp_fused_flip_0 is a C++ kernel, {said}\n")
     ran = probe("asm", "cpp_fused_flip_0", run, "--trust", "--stage", "ptx")
     assert ran.err == "error: a cpp kernel has no stage 'ptx': there is asm\n"

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from inductor_probe.model.assembly import AsmOutput, CompiledConfig, Limit, MachineLoop
+from inductor_probe.model.assembly import (
+    AccessKind,
+    AsmOutput,
+    CompiledConfig,
+    Limit,
+    MachineLoop,
+    WarpAccess,
+)
 from inductor_probe.model.code import Pairs
 from inductor_probe.report.document import Block, Cell, Code, Column, Document, Heading, Line, Table
 from inductor_probe.report.units import bytes_text, counted
+from inductor_probe.report.words.assembly import SECTORS, pattern_text, warp_sentence, worst_access
 from inductor_probe.report.words.templates import joined
 
 _LANGUAGES = {"ttir": "mlir", "ttgir": "mlir", "llir": "llvm", "ptx": "ptx", "sass": ""}
@@ -26,9 +34,13 @@ _CONFIGS = (
     Column("shared", right=True, fold="never"),
     Column("blocks", right=True, fold="never", rank=2),
     Column("occupancy", right=True, fold="never"),
-    Column("SASS", right=True, fold="never", rank=1),
-    Column("limited by", fold="words"),
+    Column("SASS", right=True, fold="never", rank=3),
+    Column("loads", right=True, fold="never", rank=1),
+    Column("stores", right=True, fold="never", rank=1),
+    Column("limited by", fold="words", rank=4),
 )
+_OWN = ("inductor", "recorded")
+_FROM = Column("from", fold="never", rank=5)
 _LOOPS = (
     Column("nest", right=True, fold="never"),
     Column("kind", fold="never"),
@@ -44,8 +56,12 @@ _ACCESSES = (
     Column("line", right=True, fold="never"),
     Column("code"),
     Column("instruction", fold="never"),
-    Column("bits a thread", right=True, fold="never"),
-    Column("times", right=True, fold="never"),
+    Column("bits a thread", right=True, fold="never", rank=2),
+    Column("times", right=True, fold="never", rank=3),
+    Column("warp"),
+    Column("sectors", right=True, fold="never"),
+    Column("once", right=True, fold="never", rank=1),
+    Column("best", right=True, fold="never"),
 )
 
 
@@ -61,9 +77,14 @@ def asm_page(record: AsmOutput) -> Document:
         yield Line(_sentence(made[0]))
         same = tuple(pair for pair in made[0].config if all(pair in one.config for one in made))
         same = same if made[1:] else ()
-        yield Table(_CONFIGS, [_row(config, same) for config in made], 2)
+        several = len({config.origin for config in made}) > 1
+        columns = (*_CONFIGS, _FROM) if several else _CONFIGS
+        rows = [_row(config, same, several=several) for config in made]
+        yield Table(columns, rows, 2)
         if same:
             yield Line((f"all configs: {_joined(same)}", "dim"), 2)
+        if several:
+            yield Line(_origins(made), 2)
     for config in record.configs:
         if config.failure is not None:
             yield Line(f"{_joined(config.config)}: not compiled: {config.failure}")
@@ -136,37 +157,70 @@ def _sentence(config: CompiledConfig) -> str:
     return f"with {_joined(config.config)}: {reached}"
 
 
-def _row(config: CompiledConfig, same: Pairs) -> list[Cell]:
+def _row(config: CompiledConfig, same: Pairs, *, several: bool) -> list[Cell]:
+    """Return the row of a config; with `several` origins it says which, and marks those of inductor."""
     blocks, share, limits = "?", "?", "?"
     if config.occupancy:
         blocks, share = str(config.occupancy.blocks), f"{config.occupancy.share:.0%}"
         limits = " and ".join(_LIMITS[limit] for limit in config.occupancy.limits)
-    return [
-        _joined(tuple(pair for pair in config.config if pair not in same)),
+    mark = ("* " if config.origin in _OWN else "  ") if several else ""
+    row: list[Cell] = [
+        mark + _joined(tuple(pair for pair in config.config if pair not in same)),
         "?" if config.registers is None else str(config.registers),
         bytes_text(config.stack_bytes),
         bytes_text(config.shared_bytes),
         blocks,
         share,
         "?" if config.instructions is None else str(config.instructions),
+        _widths(config, ("load", "copy")),
+        _widths(config, ("store",)),
         limits,
     ]
+    return [*row, config.origin] if several else row
+
+
+def _widths(config: CompiledConfig, kinds: tuple[AccessKind, ...]) -> str:
+    """Return how many bits a thread moves at once: `8-128` from the narrowest to the widest."""
+    widths = sorted({access.bits for access in config.accesses if access.kind in kinds})
+    return "-" if not widths else "-".join(map(str, dict.fromkeys((widths[0], widths[-1]))))
+
+
+def _origins(made: Sequence[CompiledConfig]) -> str:
+    """Say which of the configs are inductor's, and whether it times them."""
+    own = [config for config in made if config.origin in _OWN]
+    if len(own) == 1:
+        return "* inductor's: it tries no other"
+    return f"* inductor's: it times these {len(own)} when the kernel is first called"
 
 
 def _accesses(record: AsmOutput, config: CompiledConfig, *, several: bool) -> Iterator[Block]:
     if not config.accesses:
         return
     lines = record.source.split("\n")
-    rows: list[list[Cell]] = []
+    cells: list[list[Cell]] = []
     for access in config.accesses:
+        reached = [row for row in config.warp_accesses if (row.line, row.kind) == (access.line, access.kind)]
         known = access.line is not None and access.line <= len(lines)
         place = f"{record.first + access.line - 1}" if access.line is not None else "?"
         code = lines[access.line - 1].strip() if known and access.line is not None else ""
-        rows.append([place, code, access.text, str(access.bits), str(access.count)])
+        cells.append([place, code, access.text, str(access.bits), str(access.count), *_warp_cells(reached)])
     title = f"global memory, lines of {record.path.name}"
     yield Line()
     yield Heading([(title, "bold"), f"  with {_joined(config.config)}" if several else ""], 2)
-    yield Table(_ACCESSES, rows, 2)
+    yield Table(_ACCESSES, cells, 2)
+    if config.warp_accesses:
+        yield Line((SECTORS, "dim"), 2)
+    if row := worst_access(config.warp_accesses):
+        yield Line(warp_sentence(row, f"{record.path.name}:{record.first + row.line - 1}"), 2)
+
+
+def _warp_cells(rows: Sequence[WarpAccess]) -> list[Cell]:
+    """Return how a warp reaches memory in a line, and its sectors, of the access that touches most."""
+    if not rows:
+        return ["?", "?", "?", "?"]
+    most = max(rows, key=lambda row: row.sectors or 0.0)
+    figures = (most.sectors, most.sectors_once, most.best)
+    return [pattern_text(most), *("?" if figure is None else f"{figure:.3g}" for figure in figures)]
 
 
 def _with_lines(text: str, record: AsmOutput) -> str:

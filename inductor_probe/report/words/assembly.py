@@ -1,0 +1,48 @@
+"""Sentences about what a kernel was compiled to: how warps reach memory, what a compiler said of a loop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from inductor_probe.model.assembly import WarpAccess
+
+SECTORS = (
+    "inferred from the addresses in TTGIR: sectors of 32 bytes that a request of a warp touches; once: those"
+    " that several requests of the warp touch count once; best: the fewest that could hold as much"
+)
+_WASTED = 1.5
+"""Times the fewest sectors: from there on an access has a sentence."""
+
+
+def pattern_text(row: WarpAccess) -> str:
+    """Return how a request of a warp goes through memory: `strided by -8, 16 at a time`."""
+    words = {
+        "strided": f"strided by {row.stride}",
+        "same-address": "same address",
+    }.get(row.pattern, row.pattern)
+    if row.pattern == "contiguous" and row.run is not None:
+        return f"contiguous, {row.run:.3g} at a time"
+    return words
+
+
+def worst_access(rows: Sequence[WarpAccess]) -> WarpAccess | None:
+    """Return the one that touches most sectors beyond what it needs; None where none touches many."""
+    wasteful = [
+        row
+        for row in rows
+        if row.sectors is not None and row.best is not None and row.sectors > _WASTED * row.best
+    ]
+    return max(wasteful, key=lambda row: (row.sectors or 0.0) - (row.best or 0.0), default=None)
+
+
+def warp_sentence(row: WarpAccess, place: str) -> str:
+    """Say what an access of a warp touches, and what of it is left where requests share sectors."""
+    most = "up to " if row.pattern == "indirect" else ""
+    bytes_moved = f"{row.elements * row.item_bits // 8 * 32} bytes"
+    text = (
+        f"{place}: a request of a warp for {bytes_moved} ({pattern_text(row)}) touches"
+        f" {most}{row.sectors:.3g} sectors, where {row.best:.3g} could hold them"
+    )
+    if row.sectors_once is not None and row.sectors is not None and row.sectors_once < row.sectors:
+        text += f"; its other requests touch the same ones: {row.sectors_once:.3g} a request"
+    return text
