@@ -22,7 +22,9 @@ from inductor_probe.api.baseline import AnyRun, Recipe, check_same_program, last
 from inductor_probe.api.diff import Diff
 from inductor_probe.api.on_disk import GraphOnDisk, RunOnDisk
 from inductor_probe.api.whatif import WhatIf, one_graph, why_not_timed
+from inductor_probe.bench.client import Server
 from inductor_probe.bench.looks import Judged, Standing, judge, seconds_of, series_of
+from inductor_probe.bench.session import server_of
 from inductor_probe.capture import interrupt_dumps
 from inductor_probe.errors import ProbeError
 from inductor_probe.files import read_text
@@ -151,6 +153,7 @@ class _Tries:
         codes: what was timed first of each code, by graph and digest. same_as: what has the same code as it.
         dump_s, around_s: the longest that a dump took, and a look besides what it measures.
         again: A, made once more, where that was asked for.
+        server: imports torch once, for all looks.
     """
 
     a: RunOnDisk
@@ -172,6 +175,7 @@ class _Tries:
     around_s: float = 0.0
     number: int = 0
     again: RunOnDisk | None = None
+    server: Server | None = None
 
     def keep(self, trial: Trial) -> None:
         """Keep what came of a candidate, here and on disk."""
@@ -304,7 +308,14 @@ class _Tries:
         settings = replace(self.settings, budget=seconds)
         try:
             graph = one_graph(
-                pair.a, pair.b, pair.diff, settings, pair.candidate, trust=self.trust, progress=progress
+                pair.a,
+                pair.b,
+                pair.diff,
+                settings,
+                pair.candidate,
+                trust=self.trust,
+                progress=progress,
+                server=self.server,
             )
         except ProbeError as error:
             detail = error.message
@@ -415,18 +426,19 @@ def try_candidates(
         dump_s=a.manifest.duration_s if a.manifest else 0.0,
     )
     interrupted = False
-    try:
-        known = list(_known(tries, candidates, anew=again or not budget))
-        new = [candidate for candidate in candidates if candidate not in known]
-        tries.number = len(known)
-        for batch in _batches(new, _at_once(a) if budget else 1):
-            _try(tries, batch, timed=timed, certain=tries.number == 0)
-        if budget and timed:
-            _grow(tries)
-            _together(tries)
-            _grow(tries)
-    except KeyboardInterrupt:
-        interrupted = True
+    with server_of(a.path, settings) as tries.server:
+        try:
+            known = list(_known(tries, candidates, anew=again or not budget))
+            new = [candidate for candidate in candidates if candidate not in known]
+            tries.number = len(known)
+            for batch in _batches(new, _at_once(a) if budget else 1):
+                _try(tries, batch, timed=timed, certain=tries.number == 0)
+            if budget and timed:
+                _grow(tries)
+                _together(tries)
+                _grow(tries)
+        except KeyboardInterrupt:
+            interrupted = True
     asked = [trial for trial in tries.results.values() if trial.together or trial.candidate in candidates]
     trials = tuple(ranked([trial for trial in asked if only is None or trial.graph in (None, only.name)]))
     return Trials(a, trials, interrupted, () if budget else tuple(tries.answers), settings.margin)

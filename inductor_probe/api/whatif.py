@@ -12,6 +12,7 @@ from inductor_probe.analysis.kernels import kernel_rows
 from inductor_probe.api.diff import Diff
 from inductor_probe.api.on_disk import GraphOnDisk, RunOnDisk
 from inductor_probe.api.trust import texts_to_run
+from inductor_probe.bench.client import Server
 from inductor_probe.model.bench import BenchSettings
 from inductor_probe.model.diff import GraphDiff, RunDiff
 from inductor_probe.model.output import Output
@@ -167,12 +168,16 @@ def one_graph(
     *,
     trust: bool,
     progress: Progress | None,
+    server: Server | None = None,
 ) -> GraphWhatIf:
-    """Check and time a graph of B against its partner in A; their code is not run where it is the same."""
+    """Check and time a graph of B against its partner in A; their code is not run where it is the same.
+
+    `server` is a process that has imported torch for other candidates.
+    """
     asked = asked_changes(diff.decisions, candidate, a.compiled, b.compiled) if candidate else ()
     if (refused := why_not_timed(a, b, diff)) is not None:
         return replace(refused, asked=asked)
-    return replace(_timed(a, b, diff, settings, trust=trust, progress=progress), asked=asked)
+    return replace(_timed(a, b, diff, settings, trust=trust, progress=progress, server=server), asked=asked)
 
 
 def _timed(
@@ -183,6 +188,7 @@ def _timed(
     *,
     trust: bool,
     progress: Progress | None,
+    server: Server | None,
 ) -> GraphWhatIf:
     from inductor_probe.analysis.input_bounds import input_bounds
     from inductor_probe.bench.session import run_bench_file
@@ -212,7 +218,7 @@ def _timed(
     paths = (a.path / _NAME.format(number) for number in count(1))
     path = next(path for path in paths if not path.exists() and not path.with_suffix(".json").exists())
     write_whole(path, source)
-    result = run_bench_file(path, settings, (), progress, source=source)
+    result = run_bench_file(path, settings, (), progress, source=source, shared=server)
     ran = tuple(
         (path, hashlib.sha256((texts[path.name] or "").encode()).hexdigest())
         for path, texts in ((path_a, texts_a), (path_b, texts_b))

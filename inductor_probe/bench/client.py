@@ -81,6 +81,7 @@ class Server:
     Attributes:
         no_fork: why children are fresh processes; None where they are forked.
         torch: its version, once it was started.
+        environment: variables besides those of this process.
     """
 
     def __init__(
@@ -97,7 +98,7 @@ class Server:
         self._python = python
         self.file = {"path": str(path.resolve()), "source": source, "imports": list(imports)}
         self.no_fork: str | None = None
-        self._environment = {**os.environ, **environment, **ENVIRONMENT}
+        self.environment = dict(environment)
         self._folder = tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True)
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -126,11 +127,16 @@ class Server:
                 stdout=subprocess.PIPE,
                 stderr=stderr,
                 cwd=self._folder.name,
-                env=self._environment,
+                env={**os.environ, **self.environment, **ENVIRONMENT},
             )
+        self._take_file()
+
+    def _take_file(self) -> None:
+        """Have the process import what the file needs."""
         self.send({**self.file, "fork": self.no_fork is None})
         event = self._receive()
         if event is None:
+            self._stop()
             text = self._errors()
             last = [line for line in text.splitlines() if line.strip()][-MOST_LINES:]
             raise RunFailedError(f"{self.path} cannot be run:\n" + "\n".join(last), hint_for(text))
@@ -139,6 +145,19 @@ class Server:
             self._stop()
             self.no_fork = str(event["reason"])
             self.start()
+
+    def use(self, path: Path, source: str) -> None:
+        """Have further jobs done for this file, in the process that may have imported torch already.
+
+        Raises:
+            RunFailedError: torch, or what the file needs, cannot be imported.
+        """
+        self.path = path
+        self.file |= {"path": str(path.resolve()), "source": source}
+        if self._process is None:
+            self.start()
+        else:
+            self._take_file()
 
     def job(self, request: Event, hear: Callable[[Event], None]) -> None:
         """Have a job done; `hear` each event of it.

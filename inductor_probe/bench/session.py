@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,7 @@ def run_bench_file(
     *,
     source: str | None = None,
     other_harness: bool = False,
+    shared: Server | None = None,
 ) -> BenchResult:
     """Run a bench file in several processes and return what they measured; this executes the code in it.
 
@@ -70,6 +72,8 @@ def run_bench_file(
         source: the text to run, where it was read and judged before; else `path` is read, once for all.
         other_harness: the harness in the file is not that of this package: the file runs by its own, in
             fresh processes.
+        shared: a process that files before this one were run by, with the same imports and flags: torch is
+            imported there already. It is left as it is; None: one for this file alone.
 
     Raises:
         NotFoundError: no such file, or no such kernel, size or kind of inputs in it.
@@ -86,45 +90,56 @@ def run_bench_file(
     state = State(warnings=list(map(plain, hazards)), total=comparisons)
     gpu = gpu_state() if "'cuda" in source else None
     most, fewest = settings.processes or MORE_PROCESSES, settings.processes or PROCESSES
-    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-        environment = flags_environment(settings.cxxflags, Path(folder))
-        with Server(path, source, imports=_imports(settings), environment=environment) as server:
+    with nullcontext(shared) if shared else server_of(path, settings) as server:
+        if other_harness:
+            state.warn("other-harness")
+        else:
+            _start(server, path, source, state, progress)
+        while True:
+            number = len(state.processes)
+            progress(f"measuring {number + 1} of {fewest if number < fewest else most}")
+            share = share_of(state.total, number, state.most or settings.processes)
             if other_harness:
-                state.warn("other-harness")
-            else:
-                _start(server, source, state, progress)
-            while True:
-                number = len(state.processes)
-                progress(f"measuring {number + 1} of {fewest if number < fewest else most}")
-                share = share_of(state.total, number, state.most or settings.processes)
-                if other_harness:
-                    order = ["--seed", str(2 * number), *(["--copies-first"] if number % 2 else [])]
-                    options = [*alone_options(settings, share), *order]
-                    state.processes.append(run_once(path, source, options, environment))
-                elif not (_measure(server, settings, share, state, progress) or state.gave_up):
-                    continue
-                state.processes[-1]["warnings"] += state.warnings
-                state.processes[-1]["command"] = [*settings.command(path.parent.name)]
-                state.warnings = []
-                if gpu is not None:
-                    before, gpu = gpu, gpu_state()
-                    state.processes[-1]["gpu"] = {"before": asdict(before), "after": asdict(gpu)}
-                    state.processes[-1]["warnings"] += map(plain, gpu_remarks(before, gpu, [os.getpid()]))
-                if enough := _enough(state, settings, fewest, most):
-                    _note_budget(state, settings)
-                write_whole(results, samples_text(state.processes, settings.margin))
-                if enough:
-                    break
-            result = result_of(Samples(tuple(map(process_of, state.processes)), settings.margin))
-            if works is None or result.overheads is None:
-                return result
-            progress("measuring what this machine can copy and multiply")
-            kernels = tuple(works(result))
-            roofline = _roofline(server, settings, result.overheads.device, kernels, state)
+                order = ["--seed", str(2 * number), *(["--copies-first"] if number % 2 else [])]
+                options = [*alone_options(settings, share), *order]
+                state.processes.append(run_once(path, source, options, server.environment))
+            elif not (_measure(server, settings, share, state, progress) or state.gave_up):
+                continue
+            state.processes[-1]["warnings"] += state.warnings
+            state.processes[-1]["command"] = [*settings.command(path.parent.name)]
+            state.warnings = []
+            if gpu is not None:
+                before, gpu = gpu, gpu_state()
+                state.processes[-1]["gpu"] = {"before": asdict(before), "after": asdict(gpu)}
+                state.processes[-1]["warnings"] += map(plain, gpu_remarks(before, gpu, [os.getpid()]))
+            if enough := _enough(state, settings, fewest, most):
+                _note_budget(state, settings)
+            write_whole(results, samples_text(state.processes, settings.margin))
+            if enough:
+                break
+        result = result_of(Samples(tuple(map(process_of, state.processes)), settings.margin))
+        if works is None or result.overheads is None:
+            return result
+        progress("measuring what this machine can copy and multiply")
+        kernels = tuple(works(result))
+        roofline = _roofline(server, settings, result.overheads.device, kernels, state)
     state.processes[-1]["warnings"] += state.warnings
     write_whole(results, samples_text(state.processes, settings.margin, roofline, kernels))
     samples = Samples(tuple(map(process_of, state.processes)), settings.margin, roofline, kernels)
     return result_of(samples)
+
+
+@contextmanager
+def server_of(path: Path, settings: BenchSettings) -> Iterator[Server]:
+    """Give a process that can run a bench file, and others with the same imports and compiler flags after it.
+
+    Raises:
+        ProbeError: a compiler flag is none.
+    """
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        environment = flags_environment(settings.cxxflags, Path(folder))
+        with Server(path, "", imports=_imports(settings), environment=environment) as server:
+            yield server
 
 
 def _note_budget(state: State, settings: BenchSettings) -> None:
@@ -151,10 +166,10 @@ def _enough(state: State, settings: BenchSettings, fewest: int, most: int) -> bo
     return not any(wants_more(pair, settings.margin) for pair in result.comparisons)
 
 
-def _start(server: Server, source: str, state: State, progress: Progress) -> None:
+def _start(server: Server, path: Path, source: str, state: State, progress: Progress) -> None:
     """Import torch in the server, and compile all kernels where its children can load them."""
     progress("importing torch and inductor")
-    server.start()
+    server.use(path, source)
     if server.no_fork is None:
         _compile(server, source, state, progress)
     else:

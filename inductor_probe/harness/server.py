@@ -1,12 +1,13 @@
 """One process that imports torch once, and forks a child for each measuring process of a bench file.
 
 Requests are lines of JSON on stdin, events are lines of JSON on what stdout was at first (what kernels
-print goes nowhere). The first request is the file:
+print goes nowhere). The first request is the file; a later one of this form is another file, whose jobs
+follow: torch is there already.
 
     {"path": "/d/output_code_bench.py", "source": "...", "imports": [], "fork": true}
     -> {"event": "ready", "torch": "2.13.0"}, or "no-fork" with the reason
 
-Each further one is a job, which a child does, or this process itself where it may not fork:
+Each other one is a job, which a child does, or this process itself where it may not fork:
 
     {"job": "compile", "children": 2, "refused": {}}
     -> {"event": "kernel", "name": "k_v2", "error": null or {"line": .., "error": .., "message": ..}}
@@ -85,21 +86,18 @@ def main() -> None:
         events.write("\n" + json.dumps({"event": event, **values}, allow_nan=False) + "\n")
         events.flush()
 
-    requests = sys.stdin.buffer
-    file = json.loads(requests.readline())
-    forks, reason = bool(file["fork"]), ""
-    if forks and (sys.platform in ("win32", "darwin") or not hasattr(os, "fork")):
-        forks, reason = False, f"{sys.platform} has no safe fork"
-    import_for(file["source"])
-    if forks and not reason:
-        reason = spoiled()
-    if reason:
-        tell("no-fork", reason=reason)
-        return
-    tell("ready", torch=torch.__version__)
-    gc.freeze()  # so that a collection in a child does not copy all pages
-    for line in requests:
+    file: dict[str, Any] = {}
+    for line in sys.stdin.buffer:
         request = json.loads(line)
+        if "job" not in request:
+            file, forks = request, request["fork"]
+            import_for(file["source"])
+            if forks and (reason := why_not_forked()):
+                tell("no-fork", reason=reason)
+                return
+            tell("ready", torch=torch.__version__)
+            gc.freeze()  # so that a collection in a child does not copy all pages
+            continue
         status = forked(file, request, tell) if forks else in_this_process(file, request, tell)
         tell("ended", status=status)
 
@@ -134,8 +132,10 @@ def loads_in_child(_: object, library: str) -> bool:
         os._exit(status)
 
 
-def spoiled() -> str:
-    """Return why a child of this process could not use the GPU; nothing if it could."""
+def why_not_forked() -> str:
+    """Return why a child of this process could not be forked, or not use the GPU; nothing if it could."""
+    if sys.platform in ("win32", "darwin") or not hasattr(os, "fork"):
+        return f"{sys.platform} has no safe fork"
     return "CUDA was initialised while torch was imported" if torch.cuda.is_initialized() else ""
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from inductor_probe.bench.client import JobFailedError, Server
-from inductor_probe.bench.session import run_bench_file
+from inductor_probe.bench.session import run_bench_file, server_of
 from inductor_probe.bench_file.bench_file import write_bench_file
 from inductor_probe.bench_file.source import other_harness
 from inductor_probe.errors import NotFoundError, RunFailedError
@@ -172,6 +172,24 @@ def test_a_job_that_cannot_be_done_is_one_sentence(graph_dir: Path) -> None:
             server.job({"job": "compile", "children": 1}, print)
         assert failed.value.message == "was killed by signal 11 (SIGSEGV)"
         assert (failed.value.kind, failed.value.phase) == ("killed", "")
+
+
+def test_files_of_one_server_import_torch_once(graph_dir: Path, tmp_path: Path) -> None:
+    path = write_bench_file(graph_dir).path
+    program = tmp_path / "parent.py"
+    program.write_text("import os\nprint(os.getppid())\n")
+    parents: list[str] = []
+    with server_of(path, SETTINGS) as server:
+        for _ in range(2):
+            result = run_bench_file(path, SETTINGS, shared=server)
+            assert result.variants
+            assert all(variant.correct for variant in result.variants)
+            request = {"job": "program", "file": str(program), "arguments": []}
+            server.job(request, lambda event: parents.append(event["text"]))
+        with pytest.raises(RunFailedError, match="cannot be loaded|NameError"):
+            run_bench_file(path, SETTINGS, source="BENCH = nothing", shared=server)
+        assert run_bench_file(path, SETTINGS, shared=server).variants == result.variants
+    assert parents[0] == parents[1]
 
 
 def test_children_lie_elsewhere_in_memory(graph_dir: Path, tmp_path: Path) -> None:
