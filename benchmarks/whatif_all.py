@@ -5,7 +5,8 @@
     python benchmarks/whatif_all.py nothing OUT [--graphs 20] [--candidates 200] [--only TEXT ...]
     python benchmarks/whatif_all.py table OUT
 
-`compile` dumps each case, and every candidate of it that `--try-all` would try; N cases at once. `time`
+`compile` dumps each case, and every candidate of it that `--try-all` would try; N cases at once, in forks of
+a process that has imported torch (`tests/torch_server.py`). `time`
 checks and times what has other code than the case as it is, alone, for at most `--budget` seconds each
 case, and goes on where it was stopped. With `--pinned` each case has a core of its own, which is for C++
 kernels of one thread on a machine with many; with `--jobs` several are loaded and checked at once, and
@@ -28,9 +29,11 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import closing
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import inductor_probe as ip
@@ -42,9 +45,14 @@ from inductor_probe.model.whatif import WHATIF_NAME, Candidate, Trial
 from inductor_probe.store.trials import read_trials
 
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from tests.torch_server import TorchServer  # noqa: E402 - that folder is no package's
+
 LABEL = "a"
 ON_GPU = "cuda_"
 MOST_S = 10_000.0
+ONE_THREAD = "TORCHINDUCTOR_COMPILE_THREADS"
 WITHOUT_EFFECT = tuple(
     Candidate(settings=((f"inductor.{name}", value),))
     for name, value in (
@@ -240,8 +248,10 @@ def main() -> None:
     out = options.out.resolve()
     out.mkdir(parents=True, exist_ok=True)
     chosen = cases(options.device, options.only)
+    os.environ[ONE_THREAD] = "1"  # in every command: a run that was made without it would be made again
     if options.what == "compile":
-        each(partial(compiled, out), chosen, options.jobs)
+        with TemporaryDirectory() as folder, closing(TorchServer(Path(folder))) as server, server.used():
+            each(partial(compiled, out), chosen, options.jobs)
     elif options.what == "time":
         cores = None
         if options.pinned:

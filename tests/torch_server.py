@@ -74,8 +74,12 @@ _LOADED = (
 """What compiling the first graph imports, in pieces that bring the rest."""
 _HIGH = 400
 """Descriptors from here on are for a moment alone: a fork gets those of the process that it stands for."""
-_AT_START = {"TORCH_WARM_POOL": "0", "OPENBLAS_NUM_THREADS": "1"}
-"""So that importing torch starts no process and no thread; taken away then."""
+_AT_START = {
+    "TORCH_WARM_POOL": "0",
+    "OPENBLAS_NUM_THREADS": "1",
+    "PYTORCH_NVML_BASED_CUDA_CHECK": "1",
+}
+"""So that importing torch starts no process, no thread, and no CUDA, which a fork cannot use; taken away."""
 _NAMESPACES = ("mnt", "pid", "net", "user")
 _LIMITS = (resource.RLIMIT_AS, resource.RLIMIT_NOFILE, resource.RLIMIT_CPU, resource.RLIMIT_FSIZE)
 

@@ -186,7 +186,7 @@ def test_files_of_one_server_import_torch_once(graph_dir: Path, tmp_path: Path) 
             assert all(variant.correct for variant in result.variants)
             request = {"job": "program", "file": str(program), "arguments": []}
             server.job(request, lambda event: parents.append(event["text"]))
-        with pytest.raises(RunFailedError, match="cannot be loaded|NameError"):
+        with pytest.raises(RunFailedError, match=r"cannot be loaded|NameError"):
             run_bench_file(path, SETTINGS, source="BENCH = nothing", shared=server)
         assert run_bench_file(path, SETTINGS, shared=server).variants == result.variants
     assert parents[0] == parents[1]
