@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from inductor_probe.analysis.bounds import with_bounds
 from inductor_probe.analysis.causes.nests import decisions_of_nests
 from inductor_probe.analysis.graph import index_of, once_per_graph
 from inductor_probe.analysis.layout_remarks import SMALLEST_COST
@@ -56,9 +57,8 @@ def kernel_rows(graph: CompiledGraph) -> tuple[KernelRow, ...]:
     rows = [reader.generated(kernel, kernel.name in chosen) for kernel in graph.code.kernels]
     rows += [reader.library(target) for target in dict.fromkeys(call.target for call in graph.code.externs)]
     first_lines = {row.name: row.launches[0].span if row.launches else row.span for row in rows}
-    return tuple(
-        sorted(rows, key=lambda row: (not row.launches, span.first if (span := first_lines[row.name]) else 0))
-    )
+    rows.sort(key=lambda row: (not row.launches, span.first if (span := first_lines[row.name]) else 0))
+    return with_bounds(graph, rows)
 
 
 class _Reader:

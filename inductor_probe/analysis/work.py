@@ -37,14 +37,14 @@ def kernel_traffic(
     read: list[Dim | None] = []
     written: list[Dim | None] = []
     for launch in launches:
-        for buffer, passed in _once(launch, ("in", "inout")).items():
-            names = _names_in_kernel(index, buffer, names_of_nodes)
+        for buffer, passed in once_passed(launch, ("in", "inout")).items():
+            names = memory_names(index, buffer, names_of_nodes)
             in_place = passed.arg is not None and passed.arg.role == "inout"
             # Memory whose whole content the kernel itself made is not read from outside.
             if not in_place or any(index.nodes.producer.get(name) not in names_of_nodes for name in names):
                 read.append(_reached_bytes(passed, names, read_elements))
-        for buffer, passed in _once(launch, ("out", "inout")).items():
-            names = _names_in_kernel(index, buffer, names_of_nodes)
+        for buffer, passed in once_passed(launch, ("out", "inout")).items():
+            names = memory_names(index, buffer, names_of_nodes)
             written.append(_reached_bytes(passed, names, written_elements))
     return _total(read), _total(written)
 
@@ -139,14 +139,14 @@ def _buffer_bytes(graph: CompiledGraph, buffer: str) -> int | None:
     return value_of(size_bytes(layout), values)
 
 
-def _names_in_kernel(index: GraphIndex, buffer: str, nodes: set[str]) -> list[str]:
+def memory_names(index: GraphIndex, buffer: str, nodes: set[str]) -> list[str]:
     """The names that memory had, with those under which the kernel's nodes know it once they mutated it."""
     names = index.memory_names(buffer)
     mutated = (new for name in names for new in index.nodes.mutated_as.get(name, ()))
     return [*names, *(name for name in mutated if index.nodes.producer.get(name) in nodes)]
 
 
-def _once(launch: KernelLaunch, roles: tuple[Role, ...]) -> dict[str, Passed]:
+def once_passed(launch: KernelLaunch, roles: tuple[Role, ...]) -> dict[str, Passed]:
     """Return the buffers that are passed for parameters of these roles, each once."""
     return {
         passed.buffer: passed

@@ -37,6 +37,16 @@ def _case_name() -> str | None:
     return None if case is None else str(case.name)
 
 
+def _allows_tf32() -> bool | None:
+    """Return whether float32 may be rounded in matrix products; None where this torch does not say."""
+    matmul = sys.modules["torch"].backends.cuda.matmul
+    try:
+        return bool(matmul.allow_tf32)
+    except (AttributeError, RuntimeError):  # what `fp32_precision` was set to has no answer to that
+        precision = getattr(matmul, "fp32_precision", None)
+        return precision == "tf32" if precision in ("tf32", "ieee") else None
+
+
 def _debug_folder() -> str | None:
     """Return the folder of the graph that inductor is compiling now."""
     virtualized: Any = sys.modules.get("torch._inductor.virtualized")
@@ -89,7 +99,8 @@ class Recorder:
     def graph_opened(self, context: Any) -> None:
         """Record a graph whose DebugContext was entered."""
         if context._path:  # None where the script has switched tracing off
-            self.events.write("graph", path=context._path, compile_id=compile_id(), case=_case_name())
+            facts = {"compile_id": compile_id(), "case": _case_name(), "allows_tf32": _allows_tf32()}
+            self.events.write("graph", path=context._path, **facts)
 
     @_never_fails
     def graph_closed(self, context: Any, kind: object, error: BaseException | None, trace: object) -> None:

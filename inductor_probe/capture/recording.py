@@ -405,7 +405,11 @@ class History:
             # `1/0` is the first compile of frame 1, `1/2` its second recompile.
             why = "first" if compile_id.rpartition("/")[2] == "0" else "recompile"
         guards = self.guards.get(compile_id, ()) if why == "recompile" else ()
-        return GraphRecord(name, compile_id, why, guards, event["case"], finished=False)
+        return GraphRecord(
+            *(name, compile_id, why, guards, event["case"]),
+            finished=False,
+            allows_tf32=event.get("allows_tf32"),
+        )
 
 
 @dataclass

@@ -71,7 +71,7 @@ def roofline_rows(
     rows = [row for row in overheads.rows if row.side == side and row.kind in ("kernel", "library")]
     compared = []
     for work in works:
-        timed = [row for row in rows if _runs(work.name, row.kind, row.name)]
+        timed = [row for row in rows if runs_kernel(work.name, row.kind, row.name)]
         seconds = sum(row.seconds for row in timed)
         if seconds > 0:
             launches = sum(row.launches for row in timed)
@@ -79,7 +79,7 @@ def roofline_rows(
     return tuple(compared)
 
 
-def _runs(kernel: str, kind: str, name: str) -> bool:
+def runs_kernel(kernel: str, kind: str, name: str) -> bool:
     """Whether what was timed as `name` is `kernel`: `aten.mm.out` is what `extern_kernels.mm` runs."""
     if kind == "kernel":
         return kernel == name

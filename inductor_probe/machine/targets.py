@@ -118,7 +118,9 @@ class _File:
         head = {name: self._text(data, name) for name in _HEAD if name != "figures"}
         if not _CAPABILITY.fullmatch(head["capability"]):
             self._refuse(
-                f'capability = "{head["capability"]}" is no compute capability', "write 9.0", "capability"
+                f'capability = "{head["capability"]}" cannot be a compute capability',
+                "write 9.0",
+                "capability",
             )
         groups = data.get("figures")
         if not isinstance(groups, list) or not all(isinstance(group, dict) for group in groups):
@@ -137,7 +139,7 @@ class _File:
         """Take in the figures of one source; return it with their names."""
         name = next((name for name in group if name != "source"), "figures")
         if "source" not in group:
-            self._refuse(f"{name} stands in a group without a source", 'write source = "..." in it', name)
+            self._refuse(f"{name} is in a group without a source", 'write source = "..." in it', name)
         source = self._text(group, "source")
         self._known(group, _OF_GROUP)
         names = []
@@ -148,7 +150,7 @@ class _File:
                 names.append(name)
         rates = group.get("tflops", {})
         if not isinstance(rates, dict):
-            self._refuse("tflops is no table", "write tflops = { float16 = 989.4 }", "tflops")
+            self._refuse("tflops has to be a table", "write tflops = { float16 = 989.4 }", "tflops")
         self._known(rates, PRODUCT_TYPES)
         for kind in PRODUCT_TYPES:
             if kind in rates:
@@ -171,7 +173,7 @@ class _File:
     def _text(self, table: dict[str, Any], name: str) -> str:
         value = table.get(name)
         if not isinstance(value, str) or not value.strip():
-            what = f"{name} is missing" if value is None else f"{name} is no text"
+            what = f"{name} is missing" if value is None else f"{name} has to be text"
             self._refuse(what, f'write {name} = "..."', name)
         return value
 

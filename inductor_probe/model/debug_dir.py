@@ -10,6 +10,7 @@ from typing import Any
 from inductor_probe.model.code import OutputCode
 from inductor_probe.model.decision import Decisions
 from inductor_probe.model.fx import FxGraph, Provenance, Runnable
+from inductor_probe.model.gpu_target import GpuTarget
 from inductor_probe.model.ir import SchedulerNode
 from inductor_probe.model.manifest import GraphRecord, Manifest
 from inductor_probe.model.span import Problem
@@ -85,7 +86,8 @@ class CompiledGraph:
     `fx_before` the one before inductor's passes. `nodes_before` counts the nodes before fusion, also where
     `pre` was not read. `derived` holds what `analysis.graph.once_per_graph` worked out about the graph; a
     changed copy (`dataclasses.replace`) begins with none of it. `read_decisions` reads what was recorded of
-    the compiler's decisions, a file that is opened only when `decisions` is asked for.
+    the compiler's decisions, a file that is opened only when `decisions` is asked for. `gpu` is that of the
+    manifest: the name of the machine's first, or the figures of the one that was simulated.
     """
 
     folder: GraphDir
@@ -101,6 +103,7 @@ class CompiledGraph:
     nodes_before: int = 0
     files: tuple[FileRead, ...] = ()
     problems: tuple[Problem, ...] = ()
+    gpu: GpuTarget | str | None = None
     read_decisions: Callable[[], Decisions | None] | None = field(default=None, compare=False, repr=False)
     derived: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 

@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 from inductor_probe.model.code import KernelArg, KernelDetails, Pairs
 from inductor_probe.model.codec import UNWRITTEN
 from inductor_probe.model.decision import Decision
+from inductor_probe.model.gpu_target import ProductType
 from inductor_probe.model.ir import BufferLayout, Dim
 from inductor_probe.model.layouts import Symbol
 from inductor_probe.model.links import KernelFx
@@ -42,6 +43,41 @@ class KernelLaunch:
     keywords: Pairs = ()
 
 
+Unbounded: TypeAlias = Literal["library", "symbolic", "no-node", "nothing-sure"]
+"""Why a kernel has no bound:
+
+- `library`: what a library function or a template must read is not known;
+- `symbolic`: a size is symbolic, and the dump does not say what it was;
+- `no-node`: no scheduler node is known to run in it;
+- `nothing-sure`: what it reaches depends on values alone.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelBound:
+    """The least time that a kernel can take in one call of the graph, over all of its launches; no estimate.
+
+    It holds where nothing that the kernel reads is in the GPU's L2 cache.
+
+    Attributes:
+        gpu: whose rates were taken, as its driver calls it.
+        seconds: the larger of `memory_seconds` and `arithmetic_seconds`, and `limit` which of them that is.
+            None where neither is known: `unbounded` says why.
+        moved: bytes that it moves from and to the memory at least. flops: operations of its matrix products.
+        product: how these are computed, which says their rate; None where the GPU has none for their dtype.
+    """
+
+    gpu: str
+    seconds: float | None
+    limit: Literal["memory", "arithmetic"] | None = None
+    moved: int | None = None
+    flops: int | None = None
+    product: ProductType | None = None
+    memory_seconds: float | None = None
+    arithmetic_seconds: float | None = None
+    unbounded: Unbounded | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class KernelRow:
     """A kernel with everything that is known of it.
@@ -67,6 +103,8 @@ class KernelRow:
         remarks: about the kernel; most bytes at stake first.
         decisions: why each loop nest of a C++ kernel is scalar or vectorised, in their order; empty where
             that is not recorded, or not known to be of these nests.
+        bound: the least time that it can take on the GPU that it was compiled for; None on a CPU, and where
+            that GPU's figures are not known.
     """
 
     graph: str
@@ -96,6 +134,7 @@ class KernelRow:
     recorded_written: int | None = None
     symbols: tuple[Symbol, ...] = ()
     decisions: tuple[Decision, ...] = ()
+    bound: KernelBound | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -116,6 +116,8 @@ class GraphRecord:
         origins: FX origins of its buffers.
         finished: its compile came to an end without an error, so that its files are whole.
         constants: the tensors that are part of it; None in dumps from before they were kept.
+        allows_tf32: whether matrix products of float32 may be rounded for tensor cores as it was compiled
+            (`torch.backends.cuda.matmul`); None where that was not recorded.
     """
 
     name: str
@@ -127,6 +129,7 @@ class GraphRecord:
     origins: tuple[BufferOrigin, ...] = ()
     finished: bool = True
     constants: tuple[ConstantFact, ...] | None = None
+    allows_tf32: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from inductor_probe.model.code import OutputCode
 from inductor_probe.model.debug_dir import PACKAGE_NAME, CompiledGraph, DebugDir, FileRead, GraphDir
 from inductor_probe.model.decision import DECISIONS_NAME, Decisions
 from inductor_probe.model.fx import FxGraph
+from inductor_probe.model.gpu_target import GpuTarget
 from inductor_probe.model.ir import SchedulerNode
 from inductor_probe.model.manifest import MANIFEST_NAME, Manifest
 from inductor_probe.model.span import Problem
@@ -168,8 +169,15 @@ def read_graph(folder: GraphDir, manifest: Manifest | None = None, *, earlier: b
         nodes_before=len(pre) if needs_pre else reader.count_nodes(_BEFORE_FUSION),
         files=tuple(reader.files),
         problems=tuple(reader.problems),
+        gpu=_gpu_of(manifest),
         read_decisions=partial(read_decisions_of, folder),
     )
+
+
+def _gpu_of(manifest: Manifest | None) -> GpuTarget | str | None:
+    if manifest is None or manifest.gpu is None:
+        return dict(manifest.machine).get("gpu") if manifest else None
+    return manifest.gpu.figures or manifest.gpu.device
 
 
 def _of_package(folder: GraphDir, reader: _GraphReader) -> CompiledGraph:

@@ -89,3 +89,12 @@ def duration(seconds: float) -> str:
     size, unit = next((each for each in ((1.0, "s"), (1e-3, "ms")) if seconds >= each[0]), (1e-6, "us"))
     number = seconds / size
     return f"{number:.{max(0, 4 - len(str(int(number))))}f} {unit}" if number == number else "-"  # noqa: PLR0124
+
+
+def rate_text(rate: float | None, unit: str) -> str:
+    """`48.3 GB/s`; nothing where not known."""
+    if rate is None:
+        return ""
+    units = ((1e12, "T"), (1e9, "G"), (1e6, "M"))
+    size, prefix = next((step for step in units if rate >= step[0]), units[-1])
+    return f"{rate / size:.3g} {prefix}{unit}"

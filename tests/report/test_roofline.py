@@ -5,8 +5,9 @@ from __future__ import annotations
 from inductor_probe.model.bench import RooflineRow
 from inductor_probe.model.remark import Subject, measured
 from inductor_probe.model.timing import KernelWork, PeakRate, Roofline
-from inductor_probe.report.pages.overheads import rate_text, roofline_sentence, roofline_table
+from inductor_probe.report.pages.overheads import roofline_sentence, roofline_table
 from inductor_probe.report.terminal import to_text
+from inductor_probe.report.units import rate_text
 
 NO_INT4 = measured(
     "matmul-not-measured", "analysis", Subject("machine", "cpu"), {"dtype": "int4", "error": "there is none"}

@@ -33,6 +33,7 @@ from inductor_probe.report.units import (
     symbols_text,
     table_symbols,
 )
+from inductor_probe.report.words.bounds import BOUNDS_OF, bound_sentence, bound_text
 from inductor_probe.report.words.causes.sentences import short_cause
 from inductor_probe.report.words.kernels import fact_texts
 from inductor_probe.report.words.layouts import FEATURES
@@ -54,6 +55,7 @@ _COLUMNS = (
     Column("stores", right=True, rank=2),
     Column("reads", right=True, most=14),
     Column("writes", right=True, most=14),
+    Column("at least", right=True, most=16, rank=2),
     Column("calls", right=True),
     Column("from", most=30, fold="path", rank=4),
 )
@@ -71,6 +73,8 @@ def kernel_table(rows: Sequence[KernelRow]) -> Iterator[Block]:
         if symbols := table_symbols(symbol for row in members for symbol in row.symbols):
             yield Line((symbols, "dim"))
         yield _table(members)
+        if gpu := next((row.bound.gpu for row in members if row.bound), None):
+            yield Line((BOUNDS_OF.format(gpu=gpu), "dim"), indent=2)
         yield from remark_lines((remark for row in members for remark in row.remarks), indent=2)
     for row in [row for row in rows[:_MOST_PAGES] if row.backend != "extern"]:
         yield _page_fold(row)
@@ -112,6 +116,7 @@ def _cells(row: KernelRow) -> list[Cell]:
         "-" if row.stores is None else str(row.stores),
         bytes_were(row.bytes_read, row.recorded_read),
         bytes_were(row.bytes_written, row.recorded_written),
+        bound_text(row.bound),
         str(len(row.launches)),
         first_of([f"{source.path.rpartition('/')[2]}:{source.line}" for source in sources]),
     ]
@@ -184,6 +189,8 @@ def _facts(row: KernelRow) -> Iterator[tuple[str, str]]:
         "writes",
         bytes_with(row.bytes_written, row.recorded_written, row.symbols) + _in_text(row.stores, "store"),
     )
+    if row.bound:
+        yield "at least", bound_sentence(row.bound)
     yield "symbols", symbols_text(row.symbols)
     yield from fact_texts(row)
     if row.span:

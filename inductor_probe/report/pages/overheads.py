@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from inductor_probe.model.bench import OverheadRow, Overheads, RooflineRow, Side
 from inductor_probe.model.timing import Roofline
 from inductor_probe.report.document import Block, Cell, Column, Line, Name, Table
-from inductor_probe.report.units import bytes_text, counted, duration
+from inductor_probe.report.units import bytes_text, counted, duration, rate_text
 from inductor_probe.report.words.remarks import sentence
 from inductor_probe.report.words.templates import joined
 
@@ -177,15 +177,6 @@ def roofline_sentence(roofline: Roofline) -> str:
     threads = f" ({counted(roofline.threads, 'thread')})" if roofline.device == "cpu" else ""
     machine = "this machine" if roofline.device == "cpu" else roofline.device
     return f"{machine} {', and '.join(parts)}{threads}; copies count bytes read and written"
-
-
-def rate_text(rate: float | None, unit: str) -> str:
-    """`48.3 GB/s`; nothing where not known."""
-    if rate is None:
-        return ""
-    units = ((1e12, "T"), (1e9, "G"), (1e6, "M"))
-    size, prefix = next((step for step in units if rate >= step[0]), units[-1])
-    return f"{rate / size:.3g} {prefix}{unit}"
 
 
 def _share(share: float | None) -> str:

@@ -8,8 +8,8 @@ from inductor_probe.model.profile import ComparedPart, NestTime, Profile, Profil
 from inductor_probe.model.span import SourceLine, own_lines
 from inductor_probe.report.document import Block, Cell, Column, Heading, Line, Name, Table
 from inductor_probe.report.pages.kernels import first_of
-from inductor_probe.report.pages.overheads import NOT_MEASURABLE, number_columns, rate_text
-from inductor_probe.report.units import bytes_text, counted, duration
+from inductor_probe.report.pages.overheads import NOT_MEASURABLE, number_columns
+from inductor_probe.report.units import bytes_text, counted, duration, rate_text
 from inductor_probe.report.words.remarks import sentence
 
 _NAMES = {

@@ -1,0 +1,384 @@
+"""The least time that a kernel can take on a GPU: bytes that must move and operations that must be done.
+
+A bound is no estimate. It holds with nothing in the L2 cache that the kernel reads, and counts only
+
+- elements of a buffer that an access reaches whatever the values are: where an index is loaded, or an access
+  is masked, those that are sure to be reached; elements that several accesses reach count once;
+- 32 bytes for each sector that is read, as the memory gives no less (CUDA C++ Best Practices Guide,
+  "Coalesced Access to Global Memory"), and each byte that is written;
+- operations of matrix products and of attention; convolutions may be computed with fewer than they have
+  (Winograd), and of other operators the count is not known.
+
+Rates are those of `machine/gpus/`, at the GPU's highest clock. Library functions are bounded where it is
+known what they must read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from math import prod
+
+from inductor_probe.analysis.graph import GraphIndex, index_of
+from inductor_probe.analysis.index import value_of
+from inductor_probe.analysis.memory_format import ITEM_BYTES
+from inductor_probe.analysis.operators import operator
+from inductor_probe.analysis.reach import SECTOR_BYTES, Pattern, different_steps, least_bytes, pattern_of
+from inductor_probe.analysis.symbols import parse_type, symbols
+from inductor_probe.analysis.work import memory_names, once_passed
+from inductor_probe.machine.targets import target_of_device
+from inductor_probe.model.code import Kernel
+from inductor_probe.model.debug_dir import CompiledGraph
+from inductor_probe.model.gpu_target import GpuTarget, ProductType
+from inductor_probe.model.ir import BufferLayout, MemoryDep, SchedulerNode, StarDep
+from inductor_probe.model.kernels import KernelBound, KernelLaunch, KernelRow, Passed, Unbounded
+
+_PRODUCTS = {"mm": 0, "bmm": 0, "_int_mm": 0, "_scaled_mm": 0, "addmm": 1, "baddbmm": 1}
+"""Matrix products, and where the first matrix stands among the arguments: after what is added."""
+_ATTENTION = re.compile(r"aten\._scaled_dot_product_\w*attention(?:\.default)?$")
+_SCALED_AWAY = re.compile(r"beta\s*=\s*0(?:\.0*)?(?![\d.])")
+_STRIDE = re.compile(r"stride\s*=\s*\(([\d, ]*)\)")
+_TYPES: dict[str, ProductType] = {
+    "float64": "float64", "float32": "tf32", "float16": "float16", "bfloat16": "bfloat16", "int8": "int8",
+    "float8_e4m3fn": "float8", "float8_e5m2": "float8",
+}  # fmt: skip
+_FX_TYPES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "i8": "int8"}
+_SIMT: dict[ProductType, ProductType] = {"float64": "float64_simt", "tf32": "float32_simt"}
+
+
+def gpu_of(graph: CompiledGraph) -> GpuTarget | None:
+    """Return the figures of the GPU that a graph was compiled for, real or simulated; None if not known."""
+    return graph.gpu if isinstance(graph.gpu, GpuTarget) else target_of_device(graph.gpu)
+
+
+def with_bounds(graph: CompiledGraph, rows: Sequence[KernelRow]) -> tuple[KernelRow, ...]:
+    """Return the rows with the bound of each kernel that runs on a GPU whose figures are known."""
+    gpu = gpu_of(graph)
+    if gpu is None:
+        return tuple(rows)
+    bounds = _Bounds(graph, gpu)
+    return tuple(replace(row, bound=bounds.of(row)) if row.launches else row for row in rows)
+
+
+class _Bounds:
+    """Makes the bounds of the kernels of one graph."""
+
+    def __init__(self, graph: CompiledGraph, gpu: GpuTarget) -> None:
+        self._graph, self._gpu = graph, gpu
+        self._index: GraphIndex = index_of(graph)
+        self._values = {symbol.name: symbol.value for symbol in symbols(graph) if symbol.value is not None}
+        inputs = (*graph.fx.inputs, *graph.fx.subgraph_inputs) if graph.fx else ()
+        self._fx = {**{node.name: node for node in inputs}, **self._index.fx}
+        self._kernels: dict[str, Kernel] = {
+            kernel.name: kernel for kernel in (graph.code.kernels if graph.code else ())
+        }
+
+    def of(self, row: KernelRow) -> KernelBound | None:
+        """Return the bound of a kernel over all of its launches; None for one that runs on a CPU."""
+        if row.backend not in ("triton", "extern") or not self._on_gpu(row):
+            return None
+        kind: ProductType | None
+        if row.backend == "extern":
+            moved, flops, kind = self._library(row)
+        elif row.kind == "template":
+            flops, kind = self._template_flops(row)
+            moved = self._generated(row) if flops else None
+        else:
+            moved, flops, kind = self._generated(row), None, None
+        return self._bound(row, moved, flops, kind)
+
+    def _bound(
+        self, row: KernelRow, moved: int | None, flops: int | None, kind: ProductType | None
+    ) -> KernelBound:
+        memory = moved / self._gpu.memory_rate if moved else None
+        rate = self._gpu.product_rate(kind) if kind else None
+        arithmetic = flops / rate if flops and rate else None
+        seconds = max((time for time in (memory, arithmetic) if time is not None), default=None)
+        return KernelBound(
+            gpu=self._gpu.device,
+            seconds=seconds,
+            limit=None if seconds is None else "memory" if seconds == memory else "arithmetic",
+            moved=moved,
+            flops=flops,
+            product=kind if rate else None,
+            memory_seconds=memory,
+            arithmetic_seconds=arithmetic,
+            unbounded=self._why_not(row) if seconds is None else None,
+        )
+
+    def _why_not(self, row: KernelRow) -> Unbounded:
+        if row.backend == "extern" or row.kind == "template":
+            return "library"
+        if not row.nodes:
+            return "no-node"
+        sizes = (row.bytes_read, row.bytes_written)
+        symbolic = any(isinstance(size, str) and value_of(size, self._values) is None for size in sizes)
+        return "symbolic" if symbolic else "nothing-sure"
+
+    def _on_gpu(self, row: KernelRow) -> bool:
+        if row.backend == "triton":
+            return True
+        devices = [
+            passed.layout.device or "" for launch in row.launches for passed in launch.passed if passed.layout
+        ]
+        devices += [layout.device or "" for layout in self._outputs(row)]
+        return any(device.startswith("cuda") for device in devices)
+
+    # Generated kernels.
+
+    def _generated(self, row: KernelRow) -> int | None:
+        leaves = [self._index.nodes.leaf[name] for name in row.nodes if name in self._index.nodes.leaf]
+        if not leaves:
+            return None
+        nodes = {leaf.name for leaf in leaves}
+        whole = row.kind == "template"
+        read = self._patterns(leaves, reads=True, whole=whole)
+        written = self._patterns(leaves, reads=False, whole=whole)
+        total = 0
+        for launch in row.launches:
+            for buffer, passed in once_passed(launch, ("in", "inout")).items():
+                names = [
+                    name for name in self._names(buffer) if self._index.nodes.producer.get(name) not in nodes
+                ]
+                total += self._least(names, read, passed, sectors=True)
+            for buffer, passed in once_passed(launch, ("out", "inout")).items():
+                names = memory_names(self._index, buffer, nodes)
+                total += self._least(names, written, passed, sectors=False)
+        return total or None
+
+    def _names(self, buffer: str) -> list[str]:
+        """Return all names that the memory of a buffer has, from before and after it was mutated."""
+        names = dict.fromkeys(self._index.memory_names(buffer))
+        while (
+            new := {later for name in names for later in self._index.nodes.mutated_as.get(name, ())}
+            - names.keys()
+        ):
+            names.update(dict.fromkeys(sorted(new)))
+        return list(names)
+
+    def _patterns(
+        self, leaves: Sequence[SchedulerNode], *, reads: bool, whole: bool
+    ) -> dict[str, list[Pattern | None]]:
+        """Return what nodes are sure to reach of each buffer; None for all of it."""
+        patterns: dict[str, list[Pattern | None]] = {}
+        for leaf in leaves:
+            masked = _masked(leaf) if reads else frozenset[str]()
+            for dep in leaf.reads if reads else leaf.writes:
+                if isinstance(dep, StarDep) and whole:
+                    patterns.setdefault(dep.name, []).append(None)
+                elif isinstance(dep, MemoryDep):
+                    pattern = self._pattern(dep, leaf)
+                    if pattern is not None and (dep.name not in masked or self._covers(pattern, dep.name)):
+                        patterns.setdefault(dep.name, []).append(pattern)
+        return patterns
+
+    def _pattern(self, dep: MemoryDep, leaf: SchedulerNode) -> Pattern | None:
+        sizes = {name: value_of(size, self._values) for name, size in dep.ranges}
+        ranges = {name: size for name, size in sizes.items() if size is not None}
+        return pattern_of(dep.index, ranges, self._values) if len(ranges) == len(sizes) else None
+
+    def _covers(self, pattern: Pattern, name: str) -> bool:
+        """Return whether a masked access goes over all of a buffer, and is masked where it goes beyond."""
+        layout = self._index.layouts.get(name)
+        count = self._numel(layout)
+        if count is None or pattern.floats:
+            return False
+        return pattern.first <= 0 and pattern.furthest >= count - 1 and pattern.count >= count
+
+    def _least(
+        self,
+        names: Iterable[str],
+        patterns: Mapping[str, list[Pattern | None]],
+        passed: Passed,
+        *,
+        sectors: bool,
+    ) -> int:
+        layout = passed.layout
+        size = self._layout_bytes(layout)
+        if layout is None or size is None:
+            return 0
+        reached = [pattern for name in names for pattern in patterns.get(name, ())]
+        known = [pattern for pattern in reached if pattern is not None]
+        if len(known) < len(reached):
+            return size
+        item = ITEM_BYTES[layout.dtype or ""]
+        least = least_bytes(known, item, sectors=sectors)
+        return min(least, -(-size // SECTOR_BYTES) * SECTOR_BYTES if sectors else size)
+
+    def _numel(self, layout: BufferLayout | None) -> int | None:
+        """Return how many different elements a layout has at least."""
+        if layout is None or layout.size is None or layout.stride is None:
+            return None
+        sizes = [value_of(size, self._values) for size in layout.size]
+        strides = [value_of(step, self._values) for step in layout.stride]
+        if None in sizes or None in strides:
+            return None
+        steps = [(abs(step or 0), size or 0) for size, step in zip(sizes, strides, strict=False)]
+        return 0 if 0 in sizes else prod(number for _, number in different_steps(steps))
+
+    def _layout_bytes(self, layout: BufferLayout | None) -> int | None:
+        count = self._numel(layout)
+        known = layout is not None and layout.dtype in ITEM_BYTES
+        return count * ITEM_BYTES[layout.dtype or ""] if known and layout and count is not None else None
+
+    # Products.
+
+    def _template_flops(self, row: KernelRow) -> tuple[int | None, ProductType | None]:
+        """Return the operations of the matrix products that a template computes, and their type."""
+        flops, kinds = 0, dict[ProductType, None]()
+        for name in row.fx:
+            node = self._fx.get(name)
+            place = _PRODUCTS.get(operator(node.target).packet.removeprefix("aten.")) if node else None
+            if node is None or place is None:
+                continue
+            operands = [self._fx.get(text.strip()) for text in node.arguments.split(",")[place : place + 2]]
+            types = [parse_type(operand.type) if operand else None for operand in operands]
+            if len(types) < 2 or None in types:
+                return None, None
+            sizes = [[value_of(size, self._values) for size in type_.size] for type_ in types if type_]
+            count = _product_flops(*sizes)
+            if count is None or types[0] is None:
+                return None, None
+            flops += count
+            kinds[self._product(_FX_TYPES.get(types[0].dtype, types[0].dtype), row)] = None  # type: ignore[index]  # None is refused below
+        kind = next(iter(kinds), None)
+        return (flops, kind) if flops and len(kinds) == 1 and kind else (None, None)
+
+    def _product(self, dtype: str | None, row: KernelRow) -> ProductType | None:
+        """Return how products of a dtype are computed; of several ways the fastest that may be taken."""
+        kind = _TYPES.get(dtype or "")
+        if kind == "tf32" and self._allows_tf32(row) is False:
+            kind = "float32_simt"
+        plain = _SIMT.get(kind) if kind else None
+        if kind and plain and (self._gpu.product_rate(kind) or 0) < (self._gpu.product_rate(plain) or 0):
+            kind = plain
+        return kind
+
+    def _allows_tf32(self, row: KernelRow) -> bool | None:
+        """Return whether float32 may be rounded for tensor cores, as the template says, or the manifest."""
+        kernel = self._kernels.get(row.name)
+        if kernel is not None and (
+            match := re.search(r"^\s*ALLOW_TF32 : tl.constexpr = (\w+)", kernel.source, re.M)
+        ):
+            return match[1] == "True"
+        return self._graph.record.allows_tf32 if self._graph.record else None
+
+    # Library functions.
+
+    def _library(self, row: KernelRow) -> tuple[int | None, int | None, ProductType | None]:
+        """Return the bytes and operations of calls, None for what is not known of this function."""
+        name = row.name.removeprefix("extern_kernels.").removeprefix("torch.ops.").removesuffix(".default")
+        written = sum(size for layout in self._outputs(row) if (size := self._layout_bytes(layout)))
+        place = _PRODUCTS.get(name.removeprefix("aten.").removesuffix(".out"))
+        if place is not None:
+            return self._products(row, place, written)
+        if name in ("convolution", "aten.convolution"):
+            return self._convolutions(row) + written or None, None, None
+        if _ATTENTION.search(name):
+            return self._attention(row, written)
+        return None, None, None
+
+    def _outputs(self, row: KernelRow) -> list[BufferLayout]:
+        """Return the layouts of what the nodes of a library function return, and have memory for."""
+        leaves = [self._index.nodes.leaf[name] for name in row.nodes if name in self._index.nodes.leaf]
+        layouts = [
+            self._index.layouts.get(buffer.name, buffer.layout) for leaf in leaves for buffer in leaf.outputs
+        ]
+        return [
+            layout for layout in layouts if layout and layout.kind not in ("MultiOutputLayout", "NoneLayout")
+        ]
+
+    def _operands(self, row: KernelRow, launch: KernelLaunch) -> list[Passed]:
+        """Return the tensors that a call is given, what it writes left out."""
+        leaves = [self._index.nodes.leaf[name] for name in row.nodes if name in self._index.nodes.leaf]
+        outputs = {buffer.name for leaf in leaves for buffer in leaf.outputs}
+        return [passed for passed in launch.passed if passed.layout and passed.buffer not in outputs]
+
+    def _products(
+        self, row: KernelRow, place: int, written: int
+    ) -> tuple[int | None, int | None, ProductType | None]:
+        moved, flops, kinds = written, 0, dict[ProductType | None, None]()
+        for launch in row.launches:
+            operands = self._operands(row, launch)
+            matrices = operands[place : place + 2]
+            texts = " ".join([*(passed.text for passed in launch.passed), *map("=".join, launch.keywords)])
+            added = [] if _SCALED_AWAY.search(texts) else operands[:place]
+            count = (
+                _product_flops(*(self._sizes(passed) for passed in matrices)) if len(matrices) == 2 else None
+            )
+            if count is None:
+                return None, None, None
+            flops += count
+            moved += self._passed_bytes([*added, *matrices])
+            kinds[self._product(matrices[0].layout.dtype if matrices[0].layout else None, row)] = None
+        kind = next(iter(kinds), None) if len(kinds) == 1 else None
+        return moved or None, flops or None, kind
+
+    def _convolutions(self, row: KernelRow) -> int:
+        """Return what convolutions read: all of the input only where no step leaves some of it out."""
+        total = 0
+        for launch in row.launches:
+            operands = self._operands(row, launch)
+            texts = ", ".join([*(passed.text for passed in launch.passed), *map("=".join, launch.keywords)])
+            match = _STRIDE.search(texts)
+            if match is None or len(operands) < 2:
+                continue
+            steps = [int(step) for step in match[1].replace(",", " ").split()]
+            kernel = self._sizes(operands[1])[2:]
+            reads_all = all(
+                size is not None and step <= size for step, size in zip(steps, kernel, strict=False)
+            )
+            total += self._passed_bytes(operands if reads_all else operands[1:])
+        return total
+
+    def _attention(self, row: KernelRow, written: int) -> tuple[int | None, int | None, ProductType | None]:
+        moved, flops, kinds = written, 0, dict[ProductType | None, None]()
+        for launch in row.launches:
+            operands = self._operands(row, launch)[:3]
+            sizes = [self._sizes(passed) for passed in operands]
+            if len(sizes) < 3 or any(len(size) != 4 or None in size for size in sizes):
+                return None, None, None
+            (*outer, queries, head), (*_, keys, _), (*_, width) = (
+                [size or 0 for size in sizes_] for sizes_ in sizes
+            )
+            causal = any(passed.text == "True" for passed in launch.passed[3:]) or any(
+                text == "True" for _, text in launch.keywords
+            )
+            # A query sees the keys up to its own place, counted from the first.
+            pairs = sum(min(place + 1, keys) for place in range(queries)) if causal else queries * keys
+            flops += 2 * prod(outer) * pairs * (head + width)
+            moved += self._passed_bytes(operands if not causal or keys <= queries else operands[:1])
+            kinds[self._product(operands[0].layout.dtype if operands[0].layout else None, row)] = None
+        kind = next(iter(kinds), None) if len(kinds) == 1 else None
+        return moved or None, flops or None, kind
+
+    def _sizes(self, passed: Passed) -> list[int | None]:
+        sizes = passed.layout.size if passed.layout else None
+        return [value_of(size, self._values) for size in sizes or ()]
+
+    def _passed_bytes(self, operands: Iterable[Passed]) -> int:
+        """Return the bytes of what is passed, each buffer once: of two views of it the larger."""
+        sizes: dict[str | None, int] = {}
+        for passed in operands:
+            sizes[passed.buffer] = max(sizes.get(passed.buffer, 0), self._layout_bytes(passed.layout) or 0)
+        return sum(sizes.values())
+
+
+def _product_flops(first: list[int | None], second: list[int | None]) -> int | None:
+    """Return the operations of a product of matrices, or of a batch of them; None if a size is not known."""
+    if len(first) != len(second) or len(first) not in (2, 3) or None in first or None in second:
+        return None
+    return 2 * prod(size or 0 for size in first) * (second[-1] or 0)
+
+
+def _masked(leaf: SchedulerNode) -> frozenset[str]:
+    """Return the buffers that a node loads where a mask says so (`ops.masked`)."""
+    blocks = leaf.body.blocks if leaf.body else ()
+    return frozenset(
+        str(op.args[0])
+        for block in blocks
+        if block.name != "body"
+        for op in block.ops
+        if op.target == "ops.load" and op.args
+    )
