@@ -161,13 +161,14 @@ def serve(kind: str, listener: int, owner: int) -> list[str]:
         importlib.import_module("inductor_probe.op_checks.samples").operators()
     os.environ.clear()
     os.environ.update(given)
-    assert len(list(Path("/proc/self/task").iterdir())) == 1, "a fork has the thread alone that forks"
     gc.collect()
     gc.freeze()  # what is here stays: a fork's collector need not touch, and so copy, it
     # A supervisor has none of what a dump needs, and who lists operators compiles nothing.
     expected = [given] if kind == "dump" else [{**given, **environment_of(kind)}]
     if kind == "check-op":
         expected.append(given)
+    if len(list(Path("/proc/self/task").iterdir())) > 1:  # as importing a torch for CUDA may start them
+        expected = []  # a fork has none but the thread that forks: it stands for no process
     with _Forks(socket.socket(fileno=listener), owner, expected) as forks:
         program = forks.next_program()
     note_fork(kind)
