@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from inductor_probe.api.candidates import Trials
     from inductor_probe.api.diff import Diff
     from inductor_probe.api.expect import Expectations
+    from inductor_probe.api.kernel_check import CheckedKernels
     from inductor_probe.api.profile import Profiles
     from inductor_probe.api.rows import (
         Causes,
@@ -450,6 +451,38 @@ class Graph(GraphOnDisk, Session):
             file.path, settings, known, progress, works, source=source, other_harness=other
         )
         return Bench(file, result, read_samples(session.samples_path(file.path, settings)).processes)
+
+    def check_kernel(
+        self,
+        settings: BenchSettings | None = None,
+        *,
+        limit: float = 120.0,
+        trust: bool = False,
+        progress: Callable[[str], None] | None = None,
+    ) -> CheckedKernels:
+        """Write the bench file, and check its Triton kernels and their variants without a GPU.
+
+        Kernels run in triton's interpreter, in a child process, on CPU tensors, with the launch arguments of
+        the wrapper; what comes out is compared with the graph in float64. This executes the generated code.
+
+        Args:
+            settings: `kernel`, `inputs`, `sizes`, `threads` and `imports` count.
+            limit: seconds for one run of the call; what takes longer is not judged.
+            trust: run it even if nothing shows that the dump was made on this machine.
+            progress: called with what comes next.
+
+        Raises:
+            NotFoundError: no such kernel or size. ProbeError: there is no Triton; see also `bench_kernel`.
+        """
+        from inductor_probe.api.kernel_check import check_graph, require_triton
+        from inductor_probe.api.trust import require_trust
+        from inductor_probe.model.bench import BenchSettings
+
+        settings = settings or BenchSettings()
+        require_triton(self, settings.kernel)
+        require_trust(self, trust=trust, imports=settings.imports, rewriting=True, launched=False)
+        file = self.write_bench_file()
+        return check_graph(self, file, settings, limit=limit, trust=trust, progress=progress)
 
     def sweep_configs(
         self, settings: BenchSettings | None = None, text: str = "", *, trust: bool = False

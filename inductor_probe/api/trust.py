@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from inductor_probe.store.made_here import GraphTexts
 
 
-def source_to_run(graph: GraphOnDisk, settings: BenchSettings, *, trust: bool) -> str:
+def source_to_run(graph: GraphOnDisk, settings: BenchSettings, *, trust: bool, launched: bool = True) -> str:
     """Return the text of a graph's bench file if it may run: see `require_trust`.
 
     Raises:
         NotFoundError: there is none. ProbeError: it may not.
     """
-    source = require_trust(graph, trust=trust, imports=settings.imports)
+    source = require_trust(graph, trust=trust, imports=settings.imports, launched=launched)
     if source is None:
         raise NotFoundError(f"{graph.path} has no bench file any more", "probe bench-kernel writes it")
     return source
@@ -37,6 +37,7 @@ def require_trust(
     imports: Sequence[str] = (),
     rewriting: bool = False,
     adding: bool = False,
+    launched: bool = True,
 ) -> str | None:
     """Refuse to run a graph's code unless it was provably made here, or `trust` is given.
 
@@ -44,6 +45,7 @@ def require_trust(
         imports: modules, or Python files, that are going to be run first.
         rewriting: its bench file is going to be written before it is run.
         adding: variants are going to be added to it then.
+        launched: its kernels are going to be launched: those of Triton need a GPU.
 
     Returns:
         The text of its bench file, None if there is none. This is what was judged, so this is what is to be
@@ -57,7 +59,8 @@ def require_trust(
     from inductor_probe.store.made_here import graph_texts, made_here, other_writers
 
     refuse_archive(graph)
-    _refuse_simulated(graph)
+    if launched:
+        _refuse_simulated(graph)
     source = existing_bench_file(graph.path)
     text = source.text if source else None
     if trust:
@@ -109,17 +112,23 @@ def _refuse_simulated(graph: GraphOnDisk) -> None:
     Raises:
         ProbeError: says so.
     """
-    from inductor_probe.machine.gpu import gpu_states, has_gpu
-
     manifest = graph.run.manifest
     gpu = manifest.gpu if manifest else None
-    kernels = graph.generated.code.kernels if graph.generated.code else ()
-    if gpu is None or has_gpu(gpu_states()) or not any(kernel.backend == "triton" for kernel in kernels):
+    if gpu is None or not lacks_gpu(graph):
         return
     raise ProbeError(
         f"{graph.name} was compiled for a simulated {gpu.device}, and this machine has no GPU to run it on",
-        "`probe kernels`, `probe why` and `probe show` need none; bench it where there is one",
+        "`probe check-kernel` says whether its kernels are right, and needs none; time it where there is one",
     )
+
+
+def lacks_gpu(graph: GraphOnDisk) -> bool:
+    """Tell whether a graph has Triton kernels for CUDA, and this machine no GPU to launch them on."""
+    from inductor_probe.machine.gpu import gpu_states, has_gpu
+
+    kernels = graph.generated.code.kernels if graph.generated.code else ()
+    for_cuda = (kernel.backend == "triton" and "type='cuda'" in kernel.source for kernel in kernels)
+    return any(for_cuda) and not has_gpu(gpu_states())
 
 
 def trust_of(graph: Path, made: MadeHere, manifest: Manifest | None = None, *, edited: bool = False) -> Trust:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from inductor_probe.api.bench import Bench, CppProgram, WrittenBenchFile
     from inductor_probe.api.diff import Diff
     from inductor_probe.api.expect import Expectations
+    from inductor_probe.api.kernel_check import CheckedKernels
     from inductor_probe.api.profile import Profiles
     from inductor_probe.api.rows import (
         Causes,
@@ -347,6 +348,18 @@ def bench_kernel(
 ) -> Bench:
     """Write the bench file of the graph that `target` names, and run it; see `Graph.bench_kernel`."""
     return open_graph(target).bench_kernel(settings, trust=trust, progress=progress)
+
+
+def check_kernel(
+    target: Target = None,
+    settings: BenchSettings | None = None,
+    *,
+    limit: float = 120.0,
+    trust: bool = False,
+    progress: Callable[[str], None] | None = None,
+) -> CheckedKernels:
+    """Check the Triton kernels of the graph that `target` names without a GPU; see `Graph.check_kernel`."""
+    return open_graph(target).check_kernel(settings, limit=limit, trust=trust, progress=progress)
 
 
 def sweep_configs(

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -96,6 +97,7 @@ class Server:
         self.path = path
         self.torch = ""
         self._python = python
+        self.python = str(python or sys.executable)
         self.file = {"path": str(path.resolve()), "source": source, "imports": list(imports)}
         self.no_fork: str | None = None
         self.environment = dict(environment)

@@ -45,6 +45,10 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "profile": ("profile", "Where the time of a call goes: loop nests, wrapper, launches, guards."),
         "bench-kernel": ("bench", "Write, check and time a standalone bench file of a graph."),
         "rewrite": ("bench", "List the rewrites of a graph's kernels, or add them to the bench file."),
+        "check-kernel": (
+            "bench",
+            "Are Triton kernels right? On the CPU, by triton's interpreter: no GPU is needed.",
+        ),
         "sweep-configs": ("bench", "Time every autotuning config of Triton kernels."),
         "asm": ("bench", "What a kernel is compiled to: registers, occupancy, vectors, PTX, machine code."),
         "export-cpp": ("bench", "Write a C++ kernel as a program of its own."),

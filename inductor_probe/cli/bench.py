@@ -12,9 +12,10 @@ from typing import Any
 import click
 
 import inductor_probe as ip
-from inductor_probe.api.trust import require_trust
+from inductor_probe.api.kernel_check import LIMIT_S, check_graph
+from inductor_probe.api.trust import lacks_gpu, require_trust
 from inductor_probe.cli.completion import KERNEL, KERNEL_OR_TARGET, REWRITE, TARGET, VARIANT
-from inductor_probe.cli.parameters import CommaList, command, resolve, shared_option
+from inductor_probe.cli.parameters import CommaList, command, resolve, seconds, shared_option
 from inductor_probe.cli.screen import (
     OutputFormat,
     give,
@@ -32,7 +33,9 @@ from inductor_probe.model.assembly import OF_CPP, STAGES
 from inductor_probe.model.bench import INPUTS, BenchFile, BenchKernelOutput, BenchSettings, RewriteOutput
 from inductor_probe.report.document import Code, Line
 from inductor_probe.report.pages.bench import bench_file_lines, settings_table, variant_diffs
+from inductor_probe.report.pages.kernel_check import kernel_check_page
 from inductor_probe.report.words.bench import next_steps, result_sentence
+from inductor_probe.report.words.kernel_check import summary
 
 _DETAILS = "Show overheads, roofline, samples, and diffs, too."
 _WHERE_DATA_IS = "Do calls read their data from memory or from a cache?"
@@ -102,8 +105,16 @@ def bench_kernel(
     """
     graph = ip.open_graph(target)
     settings = BenchSettings(**options)
+    untimed = not no_run and lacks_gpu(graph)
     if not no_run:  # before anything is written or said: the refusal of a stranger's dump leaves it as it is
-        require_trust(graph, trust=trust, imports=settings.imports, rewriting=True, adding=bool(variants))
+        require_trust(
+            graph,
+            trust=trust,
+            imports=settings.imports,
+            rewriting=True,
+            adding=bool(variants),
+            launched=not untimed,
+        )
     files = _variant_files(variants)
     texts = [(name, None if file is None else _variant_text(name, file)) for name, file in files.items()]
     try:
@@ -115,6 +126,9 @@ def bench_kernel(
         show_json(file.output)
     elif not no_run:
         say(f"running it: this executes the code that inductor generated for {graph.name}")
+        if untimed:
+            settings = replace(settings, inputs=inputs[0], threads=threads[0])
+            return _check_untimed(graph, file, settings, output_format, trust=trust)
         runs = [
             replace(settings, inputs=values, threads=number)
             for values, number in itertools.product(inputs, threads)
@@ -127,6 +141,20 @@ def bench_kernel(
         say(f"next: edit {where}, then probe bench-kernel {name}")
     say(f"next: probe rewrite {name} lists variants that need not be written by hand")
     return ExitCode.OK
+
+
+def _check_untimed(
+    graph: ip.Graph, file: BenchFile, settings: BenchSettings, output_format: OutputFormat, *, trust: bool
+) -> ExitCode:
+    """Check the file by triton's interpreter, as there is no GPU to time it on."""
+    with progress_line() as progress:
+        checked = check_graph(graph, file, settings, limit=LIMIT_S, trust=trust, progress=progress)
+    if output_format == "json":
+        words = (summary(checked.record),)
+        show_json(BenchKernelOutput(file=file, check=checked.record, summary=words))
+    else:
+        show(kernel_check_page(checked.record, timed=False), output_format)
+    return ExitCode.OK if checked.right else ExitCode.MISMATCH
 
 
 _DEFINITION = re.compile(r"^(?:def )?(\w+_v\d+)(?: = |\()", re.MULTILINE)
@@ -244,6 +272,35 @@ def rewrite(words: tuple[str, ...], *, tuned: Path | None, output_format: Output
         show_json(RewriteOutput(file=file))
     say(f"next: probe bench-kernel {graph.short_name}")
     return ExitCode.OK
+
+
+@command(
+    click.argument("words", nargs=-1, metavar="[KERNEL] [RUN|GRAPH]", type=KERNEL_OR_TARGET),
+    click.option(
+        "--limit", type=seconds, default="2m", metavar="TIME", help="For one run of the call: 30s, 5m.  [2m]"
+    ),
+    click.option(
+        "--inputs", type=click.Choice(INPUTS), default="random", help="Values of the inputs.  [random]"
+    ),
+    shared_option("--size", "sizes"),
+    shared_option("--import", "imports"),
+    shared_option("--trust"),
+)
+def check_kernel(
+    words: tuple[str, ...], *, limit: float, trust: bool, output_format: OutputFormat, **options: Any
+) -> int:
+    """Check the Triton kernels of a graph, and your _v2 of them, on the CPU: no GPU is needed.
+
+    Triton's interpreter runs them with the launch arguments of the wrapper; library calls run in eager. What
+    comes out is compared with the graph in float64, and each address with the memory of its argument. This
+    executes the dump's code, in a process of its own. KERNEL is its name or the start of it: of the variants
+    only its own are checked. Exit status 1 if something is wrong, or could not be run.
+    """
+    graph, kernel = resolve(words, 1, _open_graph_or_kernel)
+    settings = BenchSettings(kernel=kernel, **options)
+    with progress_line() as progress:
+        checked = graph.check_kernel(settings, limit=limit, trust=trust, progress=progress)
+    return give(checked, output_format, ok=checked.right)
 
 
 _CONFIGS = re.compile(r"\s*\w+\s*=.*", re.DOTALL)

@@ -18,12 +18,14 @@ from inductor_probe.harness.reference import Float64
 
 IN_FLOAT64: dict[str, Any] = {}  # by name, what computes an operator whose library knows no float64
 LOW32 = 0xFFFFFFFF
+TRITON_DEVICES = {"cuda"}  # where kernels draw as Triton does: the CPU, too, where it interprets them
+SEEDS_4X = set[int]()  # with which kernels were seen to draw four numbers at a time (triton_helpers.rand4x)
 LEAST_SEED, LARGEST_SEED = -(2**63), 2**63 - 1  # that a wrapper draws
 
 
 def philox(seed: int, count: int, device: torch.device) -> list[torch.Tensor]:
     """Return four words of 32 bits for each of `count` elements, as int64."""
-    key = [seed & LOW32, (seed >> 32) & LOW32 if device.type == "cuda" else 0]
+    key = [seed & LOW32, (seed >> 32) & LOW32 if device.type in TRITON_DEVICES else 0]
     element = torch.arange(count, device=device)
     words = [element & LOW32, element >> 32, torch.zeros_like(element), torch.zeros_like(element)]
     for _ in range(10):
@@ -43,7 +45,9 @@ def multiplied(word: torch.Tensor, factor: int) -> tuple[torch.Tensor, torch.Ten
 
 def uniform(word: torch.Tensor) -> torch.Tensor:
     """Turn words into float32 from 0 to below 1."""
-    if word.is_cuda:  # of a negative number the ones' complement, on the CPU its lower bits
+    if (
+        word.device.type in TRITON_DEVICES
+    ):  # of a negative number the ones' complement, on the CPU its lower bits
         word = torch.where(word > LOW32 >> 1, LOW32 - word, word)
     return (word & 0x7FFFFFFF).float() * 4.6566127342e-10
 
@@ -51,10 +55,25 @@ def uniform(word: torch.Tensor) -> torch.Tensor:
 def normal(words: list[torch.Tensor]) -> torch.Tensor:
     """Turn words into normal float32 (Box and Muller)."""
     first, second = uniform(words[0]), uniform(words[1])
-    if first.is_cuda:
+    if first.device.type in TRITON_DEVICES:
         return (-2.0 * first.clamp(min=1e-7).log()).sqrt() * (2 * math.pi * second).cos()
     first, second = 1 - first, 1 - second
     return ((-2.0 * first.log().double()).sqrt() * (2 * math.pi * second.double()).cos()).float()
+
+
+def four_at_a_time(seed: int, count: int, device: torch.device, mode: str) -> torch.Tensor:
+    """Return numbers of which four come from the words of one count: uniform, or normal in pairs.
+
+    torch/_inductor/runtime/triton_helpers.py, rand4x and randn4x; triton/language/random.py, randn4x.
+    """
+    words = philox(seed, -(-count // 4), device)
+    numbers = [uniform(word) for word in words]
+    if mode != "rand":
+        radii = [(-2.0 * first.clamp(min=1e-7).log()).sqrt() for first in numbers[::2]]
+        turns = [2 * math.pi * second for second in numbers[1::2]]
+        pairs = zip(radii, turns, strict=True)
+        numbers = [radius * turn for radius, angle in pairs for turn in (angle.cos(), angle.sin())]
+    return torch.stack(numbers, 1).view(-1)[:count]
 
 
 def integers(words: list[torch.Tensor], low: int, high: int) -> torch.Tensor:
@@ -111,6 +130,8 @@ class Draws(TorchDispatchMode):  # type: ignore[misc]
                 self.answered = True
                 return torch.randint(LEAST_SEED, LARGEST_SEED, [count], device=device)
             case "prims.inductor_random.default", (size, seed, mode) if kwargs.get("align_dtype") is None:
+                if int(seed) in SEEDS_4X:
+                    return four_at_a_time(int(seed), math.prod(size), seed.device, mode).view(size)
                 words = philox(int(seed), math.prod(size), seed.device)
                 return (uniform(words[0]) if mode == "rand" else normal(words)).view(size)
             case "aten.view.default", _:  # eager lays some results out otherwise than inductor was told

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import linecache
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from math import isfinite
 from typing import Any, TypeAlias
@@ -179,7 +179,7 @@ def prepare(bench: Bench, seed: int, pattern: int) -> tuple[Round, Check]:
     return prepared, prepared.check
 
 
-def judge(name: str, rounds: list[Round]) -> Check:
+def judge(name: str, rounds: Sequence[Round]) -> Check:
     """Check a variant in every round; return the first failure, or the last pass."""
     check = Check(name)
     for each in rounds:
@@ -214,7 +214,7 @@ def check_all(
         elif name in together:
             check = together[name]
         else:
-            check = _judged(bench, name, rounds, checks)
+            check = judged(bench, name, rounds, checks)
         checks[name] = VariantCheck(**vars(check), unedited=name in same)
         watch(name, checks[name])
     return rounds, pristine, list(checks.values())
@@ -242,7 +242,7 @@ def _check_together(bench: Bench, rounds: list[Round], names: list[str], watch: 
     return {name: replace(check, name=name) for name in copies.values()} if check.correct else {}
 
 
-def _judged(bench: Bench, name: str, rounds: list[Round], checks: Mapping[str, VariantCheck]) -> Check:
+def judged(bench: Bench, name: str, rounds: Sequence[Round], checks: Mapping[str, VariantCheck]) -> Check:
     """Check a variant, a kernel's in `call` or in the wrapper of its number."""
     wrapper = checks.get(wrapper_of(name)) if original_of(name) != "call" else None
 

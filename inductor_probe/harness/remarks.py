@@ -50,6 +50,10 @@ SENTENCES = {  # by the type of the subject, a sentence for each code
         "and {left_s:.2g} s are left of the budget",
         "variant-crashes": "its process {how}",
         "raises": "raises {error}",
+        "kernel-fault": "{kernel} {error} ({place})",
+        "not-interpreted": "{kernel} is not interpreted: {error} ({place})",
+        "not-finished": "{kernel} was stopped: {error} ({place})",
+        "call-not-run": "call does not run on the CPU: {error}",
         "input-changed": "changes input {input}, which call leaves alone",
         "output-count": "returns {values} values instead of {expected}",
         "output-value": "{value} is not {expected}",  # of older versions: now it is an output-form

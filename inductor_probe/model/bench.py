@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from inductor_probe.model.kernel_check import KernelCheck
 from inductor_probe.model.output import Output
 from inductor_probe.model.remark import Remark
 from inductor_probe.model.timing import FlopCount, KernelWork, Resources, Roofline, Variant
@@ -360,13 +361,16 @@ class BenchKernelOutput(Output):
 
     Attributes:
         file: as it stands on disk now.
-        results: one for each of `--inputs` and `--threads`; none with `--no-run`.
+        results: one for each of `--inputs` and `--threads`; none with `--no-run`, or without a GPU for the
+            kernels.
+        check: what triton's interpreter found of Triton kernels for which this machine has no GPU.
         summary: the last line of each report, in words.
     """
 
     verb: Literal["bench-kernel"] = "bench-kernel"
     file: BenchFile
     results: tuple[BenchResult, ...] = ()
+    check: KernelCheck | None = None
     summary: tuple[str, ...] = ()
 
 

@@ -30,7 +30,7 @@ HarnessCode: TypeAlias = Literal[
     "output-count", "output-value", "output-size", "output-form", "own-wrapper", "own-wrapper-needed",
     "call-varies",
     "variant-not-compiled", "variant-crashes", "pair-not-timed", "no-budget-left",
-    "overheads-left-out", "too-many-nests",
+    "overheads-left-out", "too-many-nests", "kernel-fault", "not-interpreted", "not-finished", "call-not-run",
 ]  # fmt: skip
 """Written by bench files: `harness/remarks.py` has the sentence of each."""
 

@@ -150,7 +150,7 @@ def bench_page(
 
 def _answer(result: BenchResult, most: int) -> Iterator[Block]:
     """Yield a sentence for each thing that was found out, the first as a title."""
-    wrong = wrong_groups(result)
+    wrong = wrong_groups(result.variants)
     sentences: list[tuple[str, str]] = []
     for variants in wrong[:most]:
         sentences.append((f"{wrong_sentence(variants, sentence)}; not timed.", "bold red"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from inductor_probe.model.bench import BenchResult, Comparison
 from inductor_probe.model.remark import Remark
@@ -19,6 +19,8 @@ _MOST_CLAUSES = 3
 _EAGER = "Eager"
 _NOT_COMPILED = re.compile(r"NotCompiledError: (\w+) does not compile")
 """What a wrapper raises that launches such a kernel: harness/load.py, NotCompiled."""
+OF_KERNELS = ("kernel-fault", "not-interpreted", "not-finished")
+"""Remarks that name the kernel which is to blame, not the variant that launches it."""
 _WRAPPER = re.compile(r"call(_v\d+)?")
 
 
@@ -53,13 +55,13 @@ _COUNTED = {
 }
 
 
-def wrong_groups(result: BenchResult) -> list[list[Variant]]:
+def wrong_groups(variants: Iterable[Variant]) -> list[list[Variant]]:
     """Return the wrong variants, those with the very same outputs together, a kernel before its wrapper.
 
     `call_v2` launches `k_v2`: where that is wrong, both are, at the same element.
     """
     groups: dict[object, list[Variant]] = {}
-    for variant in sorted(result.variants, key=lambda variant: bool(_WRAPPER.fullmatch(variant.name))):
+    for variant in sorted(variants, key=lambda variant: bool(_WRAPPER.fullmatch(variant.name))):
         if not variant.correct:
             groups.setdefault(_what_is_wrong(variant), []).append(variant)
     return list(groups.values())
@@ -68,6 +70,9 @@ def wrong_groups(result: BenchResult) -> list[list[Variant]]:
 def _what_is_wrong(variant: Variant) -> object:
     if variant.mismatches:
         return variant.first_bad_output, variant.first_bad, str(variant.value), variant.mismatches
+    for remark in variant.remarks:
+        if remark.code in OF_KERNELS:
+            return remark.code, remark.numbers
     errors = [_NOT_COMPILED.match(str(remark.number("error"))) for remark in variant.remarks]
     return next((error[1] for error in errors if error), variant.name)
 
@@ -79,7 +84,7 @@ def not_compiled(variant: Variant) -> Remark | None:
 
 def result_sentence(result: BenchResult) -> str:
     """Return what all comparisons say in one line, wrong variants first."""
-    wrong = [wrong_sentence(variants, sentence) for variants in wrong_groups(result)]
+    wrong = [wrong_sentence(variants, sentence) for variants in wrong_groups(result.variants)]
     return "; ".join([*wrong, *answers(result)]) + "." if wrong or answers(result) else NOTHING
 
 
@@ -166,7 +171,7 @@ def next_steps(result: BenchResult, graph: str, places: Mapping[str, str], budge
         f"probe verdict {graph} --details shows where the time of a call goes" if result.overheads else ""
     )
     compared = [pair for pair in result.comparisons if not pair.baseline.startswith(_EAGER)]
-    if wrong := wrong_groups(result):
+    if wrong := wrong_groups(result.variants):
         names = [variant.name for variants in wrong for variant in variants]
         if "call" in names:
             return ["probe doctor shows whether this machine has what the generated code needs"]

@@ -203,7 +203,18 @@ _RATE_WORDS: Mapping[str, str] = {  # by the likeliest reason, which nobody reco
     + "it may be bound by arithmetic, one thread or dependent steps, or move more than was counted",
     "below launch": _BELOW + "launch-bound: starting it takes about {launch_us:.2g} us",
 }
+
+
+def _of_kernel(words: str, values: Mapping[str, Any]) -> str:
+    """Return a sentence about a kernel, with its name unless that is the variant of the remark."""
+    name = "" if values["kernel"] == values["subject"] else f"{values['kernel']} "
+    return name + words.format(**values)
+
+
 _BENCH_WORDS: Mapping[str, _Words] = {
+    "kernel-fault": lambda values: _of_kernel("{error} ({place})", values),
+    "not-interpreted": lambda values: _of_kernel("not interpreted: {error} ({place})", values),
+    "not-finished": lambda values: _of_kernel("stopped: {error} ({place})", values),
     "variant-not-compiled": "does not compile: output_code_bench.py:{line}: {error}",
     "bimodal-samples": (
         "{subject} runs at two speeds in process {process}: {rest:.0%} of its samples take {factor:.2f}x as "

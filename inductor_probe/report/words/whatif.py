@@ -91,7 +91,7 @@ def why_not(graph: GraphWhatIf) -> str:
 
 def wrong_detail(result: BenchResult) -> str:
     """Return what is wrong in the values that B computes, of its kernel where that is known."""
-    groups = wrong_groups(result)
+    groups = wrong_groups(result.variants)
     return wrong_sentence(groups[0], sentence) if groups else ""
 
 
