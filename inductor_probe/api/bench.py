@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from inductor_probe.errors import NotFoundError, near_names
 from inductor_probe.model.bench import BenchFile, BenchKernelOutput, BenchResult, VerdictOutput
 from inductor_probe.model.cpp_program import ExportCppOutput
 from inductor_probe.model.output import Output
@@ -16,7 +18,9 @@ from inductor_probe.report.shown import Shown
 from inductor_probe.report.words.bench import result_sentence
 
 if TYPE_CHECKING:
-    from inductor_probe.model.timing import Process
+    from inductor_probe.api.on_disk import GraphOnDisk
+    from inductor_probe.model.bench import BenchSettings
+    from inductor_probe.model.timing import KernelWork, Process
 
 
 @dataclass(frozen=True, repr=False)
@@ -101,3 +105,43 @@ class CppProgram(Shown):
     def document(self) -> Document:
         """The program, and the command that compiles it."""
         return (Code(f"{self.text}\n// {shlex.join(self.command)}", "cpp"),)
+
+
+def run_file(
+    graph: GraphOnDisk,
+    file: BenchFile,
+    settings: BenchSettings | None,
+    *,
+    trust: bool,
+    progress: Callable[[str], None] | None,
+) -> Bench:
+    """Run a graph's bench file as it stands: see `Graph.bench_kernel`."""
+    from inductor_probe.analysis.kernels import kernel_rows
+    from inductor_probe.analysis.launch_check import check_launches
+    from inductor_probe.analysis.work import kernel_work
+    from inductor_probe.api.trust import source_to_run
+    from inductor_probe.bench import session
+    from inductor_probe.bench_file.source import other_harness
+    from inductor_probe.machine.cpu import cpu_state, hazards
+    from inductor_probe.model.bench import BenchSettings
+    from inductor_probe.store.samples import read_samples
+
+    settings = settings or BenchSettings()
+    if settings.kernel is not None and settings.kernel not in file.kernels:
+        raise NotFoundError(
+            f"{graph.name} has no kernel {settings.kernel}", near_names(settings.kernel, file.kernels)
+        )
+    source = source_to_run(graph, settings, trust=trust)
+    kernels = graph.generated.code.kernels if graph.generated.code else ()
+    sources = {kernel.name: kernel.source for kernel in kernels if kernel.backend == "cpp"}
+    known = [*hazards(sources, cpu_state(), settings.threads), *check_launches(graph.generated).remarks]
+
+    def works(result: BenchResult) -> tuple[KernelWork, ...]:
+        rows = kernel_rows(graph.generated)
+        return kernel_work(graph.generated, rows, result.flops, dict(settings.sizes))
+
+    other = other_harness(source)
+    result = session.run_bench_file(
+        file.path, settings, known, progress, works, source=source, other_harness=other
+    )
+    return Bench(file, result, read_samples(session.samples_path(file.path, settings)).processes)

@@ -14,7 +14,7 @@ from inductor_probe.report.shown import Shown
 from inductor_probe.report.words.kernel_check import summary
 
 if TYPE_CHECKING:
-    from inductor_probe.api.session import Graph
+    from inductor_probe.api.on_disk import GraphOnDisk
     from inductor_probe.model.bench import BenchFile, BenchSettings
 
 LIMIT_S = 120.0
@@ -43,7 +43,7 @@ class CheckedKernels(Shown):
 
 
 def check_graph(
-    graph: Graph,
+    graph: GraphOnDisk,
     file: BenchFile,
     settings: BenchSettings,
     *,
@@ -59,12 +59,16 @@ def check_graph(
     return CheckedKernels(check_interpreted(file.path, source, settings, limit, progress))
 
 
-def require_triton(graph: Graph, kernel: str | None = None) -> None:
-    """Refuse a graph, or a kernel, that triton's interpreter has nothing to do with.
+def require_checkable(graph: GraphOnDisk, settings: BenchSettings, *, trust: bool) -> None:
+    """Refuse a graph, or a kernel of it, that triton's interpreter cannot check, or that may not run.
 
     Raises:
-        ProbeError: it has no Triton kernels. NotFoundError: none of that name; near names are offered.
+        ProbeError: it has no Triton kernels, or may not run: see `require_trust`.
+        NotFoundError: it has none of that name; near names are offered.
     """
+    from inductor_probe.api.trust import require_trust
+
+    kernel = settings.kernel
     kernels = graph.generated.code.kernels if graph.generated.code else ()
     names = [one.name for one in kernels if one.backend == "triton"]
     others = sorted({one.backend for one in kernels})
@@ -76,3 +80,4 @@ def require_triton(graph: Graph, kernel: str | None = None) -> None:
         )
     if kernel is not None and kernel not in names:
         raise NotFoundError(f"{graph.name} has no Triton kernel {kernel}", near_names(kernel, names))
+    require_trust(graph, trust=trust, imports=settings.imports, rewriting=True, launched=False)

@@ -36,11 +36,10 @@ if TYPE_CHECKING:
     )
     from inductor_probe.api.show import Drawing, Page, Pages
     from inductor_probe.api.whatif import WhatIf
-    from inductor_probe.model.bench import BenchFile, BenchResult, BenchSettings
+    from inductor_probe.model.bench import BenchFile, BenchSettings
     from inductor_probe.model.kernels import KernelRow
     from inductor_probe.model.layouts import LayoutRow
     from inductor_probe.model.span import Problem
-    from inductor_probe.model.timing import KernelWork
     from inductor_probe.model.whatif import Candidate
 
 Row = TypeVar("Row")
@@ -421,36 +420,9 @@ class Graph(GraphOnDisk, Session):
         progress: Callable[[str], None] | None = None,
     ) -> Bench:
         """Run the graph's bench file as it stands; see `bench_kernel`."""
-        from inductor_probe.analysis.kernels import kernel_rows
-        from inductor_probe.analysis.launch_check import check_launches
-        from inductor_probe.analysis.work import kernel_work
-        from inductor_probe.api.bench import Bench
-        from inductor_probe.api.trust import source_to_run
-        from inductor_probe.bench import session
-        from inductor_probe.bench_file.source import other_harness
-        from inductor_probe.machine.cpu import cpu_state, hazards
-        from inductor_probe.model.bench import BenchSettings
-        from inductor_probe.store.samples import read_samples
+        from inductor_probe.api.bench import run_file
 
-        settings = settings or BenchSettings()
-        if settings.kernel is not None and settings.kernel not in file.kernels:
-            raise NotFoundError(
-                f"{self.name} has no kernel {settings.kernel}", near_names(settings.kernel, file.kernels)
-            )
-        source = source_to_run(self, settings, trust=trust)
-        kernels = self.generated.code.kernels if self.generated.code else ()
-        sources = {kernel.name: kernel.source for kernel in kernels if kernel.backend == "cpp"}
-        known = [*hazards(sources, cpu_state(), settings.threads), *check_launches(self.generated).remarks]
-
-        def works(result: BenchResult) -> tuple[KernelWork, ...]:
-            rows = kernel_rows(self.generated)
-            return kernel_work(self.generated, rows, result.flops, dict(settings.sizes))
-
-        other = other_harness(source)
-        result = session.run_bench_file(
-            file.path, settings, known, progress, works, source=source, other_harness=other
-        )
-        return Bench(file, result, read_samples(session.samples_path(file.path, settings)).processes)
+        return run_file(self, file, settings, trust=trust, progress=progress)
 
     def check_kernel(
         self,
@@ -474,13 +446,11 @@ class Graph(GraphOnDisk, Session):
         Raises:
             NotFoundError: no such kernel or size. ProbeError: there is no Triton; see also `bench_kernel`.
         """
-        from inductor_probe.api.kernel_check import check_graph, require_triton
-        from inductor_probe.api.trust import require_trust
+        from inductor_probe.api.kernel_check import check_graph, require_checkable
         from inductor_probe.model.bench import BenchSettings
 
         settings = settings or BenchSettings()
-        require_triton(self, settings.kernel)
-        require_trust(self, trust=trust, imports=settings.imports, rewriting=True, launched=False)
+        require_checkable(self, settings, trust=trust)
         file = self.write_bench_file()
         return check_graph(self, file, settings, limit=limit, trust=trust, progress=progress)
 

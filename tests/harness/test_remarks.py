@@ -22,7 +22,7 @@ def made() -> list[tuple[str, int, set[str], bool]]:
     its values, and whether there may be more.
     """
     calls: list[tuple[str, int, set[str], bool]] = []
-    for path in FOLDER.glob("*.py"):
+    for path in FOLDER.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             match node:
                 case ast.Call(func=ast.Name("remark"), args=[ast.Constant(str(code)), *others]):

@@ -187,15 +187,18 @@ def limited() -> Iterator[None]:
 
 def _why(bench: Bench, error: KernelFault | NotInterpretedError) -> Any:
     """Return why a kernel is wrong, or is not interpreted, with the line of the bench file."""
-    code = "not-finished" if isinstance(error, TooLongError) else "not-interpreted"
-    code = "kernel-fault" if isinstance(error, KernelFault) else code
     kernel = bench.namespace.get(error.kernel)
     place = "in the wrapper"
     if isinstance(kernel, Interpreted):
         place = kernel.source.split("\n")[error.line - 1].strip() if error.line else "at its launch"
         if error.line and kernel.source_line:
             place = f"line {kernel.source_line + error.line - 1}: {place}"
-    return reason(code, kernel=error.kernel or "call", error=error.what, place=place)
+    name = error.kernel or "call"
+    if isinstance(error, KernelFault):
+        return reason("kernel-fault", kernel=name, error=error.what, place=place)
+    if isinstance(error, TooLongError):
+        return reason("not-finished", kernel=name, error=error.what, place=place)
+    return reason("not-interpreted", kernel=name, error=error.what, place=place)
 
 
 def _tell_kernels(bench: Bench, relaid: set[str], tell: Tell) -> None:

@@ -204,7 +204,7 @@ def triton_kernel(name: str, source: str, folder: Path) -> Interpreted:
     kernels = {key: value for key, value in vars(module).items() if isinstance(value, Interpreted)}
     kernel = kernels.get(name) or next(iter(kernels.values()), None)
     if kernel is None:
-        raise NotInterpretedError(f"{name} is no kernel of Triton that inductor generates")
+        raise NotInterpretedError("its text defines no Triton kernel of inductor")
     kernel.name, kernel.file, kernel.source = name, str(file), source
     return kernel
 
