@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from inductor_probe.api.assembly import Asm, asm
+    from inductor_probe.api.assembly import Asm, ask_compiler, asm
     from inductor_probe.api.bench import Bench, CppProgram, WrittenBenchFile
     from inductor_probe.api.candidates import Trials
     from inductor_probe.api.check import Check, Health, check, doctor
@@ -85,15 +85,16 @@ __all__ = [
     "ConfigSweeps", "CppProgram", "Diff", "Expectations", "FusionRows", "Graph", "Health", "KernelRows",
     "LayoutRows", "NodeRows", "NotFoundError", "NotSavedError", "OpCheck", "OpRecorder", "Page", "Pages",
     "PerfTable", "ProbeError", "Profiles", "ResultRows", "RewriteRows", "Run", "RunList", "Trials",
-    "Tunings", "WhatIf", "WrittenBenchFile", "asm", "bench_kernel", "candidates_of", "check", "check_kernel",
-    "check_op", "compare", "compile_graph", "debug", "diff", "doctor", "dump", "expect", "export_cpp",
-    "fusion", "kernels", "layouts", "nodes", "open_graph", "open_kernel", "open_results", "open_run", "perf",
-    "plan_removal", "profile", "recording", "remove_run", "results", "rewrite", "rewrites", "runs", "show",
-    "sweep_configs", "trace_op", "tunings", "verdict", "whatif", "why",
+    "Tunings", "WhatIf", "WrittenBenchFile", "ask_compiler", "asm", "bench_kernel", "candidates_of",
+    "check", "check_kernel", "check_op", "compare", "compile_graph", "debug", "diff", "doctor", "dump",
+    "expect", "export_cpp", "fusion", "kernels", "layouts", "nodes", "open_graph", "open_kernel",
+    "open_results", "open_run", "perf", "plan_removal", "profile", "recording", "remove_run", "results",
+    "rewrite", "rewrites", "runs", "show", "sweep_configs", "trace_op", "tunings", "verdict", "whatif",
+    "why",
 ]  # fmt: skip
 
 _MODULES = {
-    "api.assembly": "Asm asm",
+    "api.assembly": "Asm ask_compiler asm",
     "api.bench": "Bench CppProgram WrittenBenchFile",
     "api.candidates": "Trials",
     "api.check": "Check Health check doctor",

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inductor_probe.api.session import Graph
 from inductor_probe.api.trust import texts_to_run
-from inductor_probe.api.verbs import open_kernel
+from inductor_probe.api.verbs import open_kernel, open_target
 from inductor_probe.errors import NotFoundError, ProbeError
-from inductor_probe.model.assembly import OF_CPP, STAGES, AsmOutput
+from inductor_probe.model.assembly import OF_CPP, STAGES, AsmOutput, KernelRemarks
 from inductor_probe.model.code import CppFacts, Kernel
 from inductor_probe.model.output import Output
 from inductor_probe.report.document import Document
@@ -18,6 +20,7 @@ from inductor_probe.report.pages.assembly import asm_page
 from inductor_probe.report.shown import Shown
 
 if TYPE_CHECKING:
+    from inductor_probe.api.rows import Causes
     from inductor_probe.api.verbs import Target
 
 _CODE = "output_code.py"
@@ -68,6 +71,7 @@ def asm(
             such parameter, or may not be run. RunFailedError: it cannot be compiled here.
     """
     from inductor_probe.reader.output_code import parse_output_code
+    from inductor_probe.store.compiler_remarks import keep_remarks
 
     graph, name = (
         (target, target.kernel(kernel).name) if isinstance(target, Graph) else open_kernel(kernel, target)
@@ -88,7 +92,9 @@ def asm(
     if read is None or not read.source or read.span is None:
         raise ProbeError(f"the text of {name} is not in {path}", "asm reads kernels of wrappers in Python")
     if row.backend == "cpp":
-        compiled = _cpp(read, stages)
+        compiled = _cpp(read, stages, path)
+        if not trust:  # made here: the folder is this user's own, and may keep it
+            keep_remarks(graph.path, compiled["compiler"])
     else:
         recorded = _recorded_configs(graph, name) if sweep else ()
         compiled = _triton(read, arch, configs, recorded, stages, sweep=sweep)
@@ -102,6 +108,40 @@ def asm(
         **compiled,
     )
     return Asm(output)
+
+
+def ask_compiler(
+    first: str | None = None,
+    second: str | None = None,
+    target: Target | Graph = None,
+    *,
+    kinds: Sequence[str] = (),
+    trust: bool = False,
+) -> Causes:
+    """Return what `why` does, with what the C++ compiler says of the kernels concerned: this compiles them.
+
+    Args:
+        first, second, target, kinds: see `why`. trust: compile text that is not known to be made here.
+
+    Raises:
+        ProbeError: it may not be compiled; see `asm`. RunFailedError: it cannot be.
+    """
+    from inductor_probe.api.on_disk import concerned_kernels
+    from inductor_probe.api.rows import Causes
+
+    opened = target if isinstance(target, Graph) else open_target(target)
+    graphs = [opened] if isinstance(opened, Graph) else opened.graphs
+    causes = opened.why(*(name for name in (first, second) if name is not None), kinds=kinds)
+    rows = []
+    for row in causes:
+        graph = next(one for one in graphs if row.graph in (one.name, one.folder.name))
+        names = concerned_kernels(row)
+        kernels = [
+            one for one in graph.kernels() if one.backend == "cpp" and (not row.asked or one.name in names)
+        ]
+        said = [asm(kernel.name, graph, trust=trust).record.compiler for kernel in kernels]
+        rows.append(replace(row, compiler=tuple(one for one in said if one is not None)))
+    return Causes(rows, causes.problems)
 
 
 def _recorded_configs(graph: Graph, kernel: str) -> tuple[str, ...]:
@@ -138,19 +178,31 @@ def _triton(
     )
 
 
-def _cpp(kernel: Kernel, stages: Sequence[str]) -> dict[str, Any]:
+def _cpp(kernel: Kernel, stages: Sequence[str], path: Path) -> dict[str, Any]:
     from inductor_probe.assembly.cpp import compile_cpp
     from inductor_probe.bench_file.compile_settings import vector_bits
     from inductor_probe.machine.facts import cxx_version
     from inductor_probe.machine.toolchain import compile_command
+    from inductor_probe.store.compiler_remarks import digest_of
 
     command = compile_command(vector_bits([kernel.details]))
     nests = kernel.details.nests if isinstance(kernel.details, CppFacts) else ()
-    loops, text = compile_cpp(kernel.source, command, nests)
+    compiled = compile_cpp(kernel.source, command, nests)
+    version = cxx_version() or command.compiler
     return {
-        "compilers": (("torch", command.torch), ("compiler", cxx_version() or command.compiler)),
+        "compilers": (("torch", command.torch), ("compiler", version)),
         "architecture": command.isa,
-        "loops": tuple(loops),
+        "loops": compiled.loops,
         "command": command.library,
-        "code": text if OF_CPP in stages else "",
+        "code": compiled.code if OF_CPP in stages else "",
+        "compiler": KernelRemarks(
+            kernel=kernel.name,
+            digest=digest_of(kernel.source),
+            version=version,
+            vectors=command.isa or "",
+            turned_off=compiled.turned_off,
+            path=path,
+            first=kernel.span.first if kernel.span else 1,
+            remarks=compiled.remarks,
+        ),
     }

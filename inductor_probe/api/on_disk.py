@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 
 from inductor_probe.discovery.dump_processes import is_rank, name_of_process, process_of, runs_of_dump
 from inductor_probe.errors import NotFoundError, ProbeError
+from inductor_probe.model.assembly import REMARKS_NAME
 from inductor_probe.model.debug_dir import CompiledGraph, DebugDir, GraphDir
 from inductor_probe.model.manifest import ConstantFact, InputFact, Manifest
+from inductor_probe.model.span import Problem, Span
 from inductor_probe.reader.debug_dir import read_graph, with_earlier
 
 SAMPLES_NAME = "output_code_bench.json"
@@ -19,6 +21,7 @@ SAMPLES_NAME = "output_code_bench.json"
 
 if TYPE_CHECKING:
     from inductor_probe.analysis.fusion.log import Matched
+    from inductor_probe.model.cause import GraphCauses
     from inductor_probe.model.logs import CompilerLogs
     from inductor_probe.model.remark import Remark
     from inductor_probe.model.runs import RunSummary
@@ -190,6 +193,26 @@ def logged_pairs(graph: GraphOnDisk) -> Iterable[Remark]:
     recorded = graph.compiled.decisions
     is_recorded = recorded is not None and "fusion" in recorded.recorders
     return () if is_recorded else unfused_remarks(graph.compiled, matched_log(graph))
+
+
+def with_compiler(row: GraphCauses, graph: GraphOnDisk) -> GraphCauses:
+    """Add what the C++ compiler said of the kernels that a row is about; of a graph, of all."""
+    from inductor_probe.store.compiler_remarks import read_remarks
+
+    names = concerned_kernels(row)
+    kernels = graph.generated.code.kernels if graph.generated.code else ()
+    sources = {kernel.name: kernel.source for kernel in kernels if not row.asked or kernel.name in names}
+    try:
+        return replace(row, compiler=read_remarks(graph.path, sources))
+    except ProbeError as error:
+        problem = Problem(error.message, Span(graph.path / REMARKS_NAME, 1, 1))
+        return replace(row, problems=(*row.problems, problem))
+
+
+def concerned_kernels(row: GraphCauses) -> frozenset[str]:
+    """Return the names of the kernels that a subject is, or belongs to."""
+    asked = {subject.name for subject in row.asked if subject.type == "kernel"}
+    return frozenset(asked.union(*(cause.kernels for cause in row.causes)))
 
 
 def matched_log(graph: GraphOnDisk) -> Matched:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from inductor_probe.api.show import Drawing, Page, Pages
     from inductor_probe.api.whatif import WhatIf
     from inductor_probe.model.bench import BenchFile, BenchSettings
+    from inductor_probe.model.cause import GraphCauses
     from inductor_probe.model.kernels import KernelRow
     from inductor_probe.model.layouts import LayoutRow
     from inductor_probe.model.span import Problem
@@ -123,6 +124,7 @@ class Session(Shown):
         """
         from inductor_probe.analysis.causes.causes import graph_causes
         from inductor_probe.analysis.run_remarks import failed_recorders
+        from inductor_probe.api.on_disk import with_compiler
         from inductor_probe.api.rows import Causes
         from inductor_probe.model.decision import DECISION_KINDS
 
@@ -131,12 +133,12 @@ class Session(Shown):
                 raise NotFoundError(f"unknown kind of decision {kind}", near_names(kind, DECISION_KINDS))
         if len(names) > 2:
             raise ProbeError(f"{len(names)} names: a decision is about one subject, or about a pair")
-        rows, problems = self._each(
-            lambda graph: (
-                graph_causes(graph.compiled, names, kinds, graph.kernel_seconds, logged_pairs(graph)),
-            ),
-            earlier=True,
-        )
+
+        def rows_of(graph: GraphOnDisk) -> Iterable[GraphCauses]:
+            row = graph_causes(graph.compiled, names, kinds, graph.kernel_seconds, logged_pairs(graph))
+            yield with_compiler(row, graph) if not kinds or "vectorisation" in kinds else row
+
+        rows, problems = self._each(rows_of, earlier=True)
         failed = failed_recorders(self._scope()[0].debug_dir)
         return Causes((replace(row, failed=failed) for row in rows), problems)
 

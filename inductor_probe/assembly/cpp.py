@@ -1,4 +1,4 @@
-"""The machine code of a C++ kernel's loops, and whether GCC would vectorise them itself.
+"""The machine code of a C++ kernel's loops, and what the compiler's own vectoriser says of them.
 
 A kernel is compiled with inductor's command, and `objdump -d -l --inlines` prints the instructions below the
 line that each was made for:
@@ -11,8 +11,8 @@ line that each was made for:
       7e:   jne    70 <kernel._omp_fn.0+0x70>
 
 A jump backwards closes a loop; a loop with none inside it is where the time goes. Inductor passes
-`-fno-tree-loop-vectorize` (torch/_inductor/cpp_builder.py): the vectors are its own. What GCC's vectoriser
-would do is asked by compiling once more with it, and reading `-fopt-info-vec`.
+`-fno-tree-loop-vectorize` to GCC (torch/_inductor/cpp_builder.py): the vectors are its own. What GCC's
+vectoriser would do is asked by compiling once more with it. Clang's is on.
 """
 
 from __future__ import annotations
@@ -22,10 +22,12 @@ import subprocess
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from inductor_probe.assembly.compiler_remarks import ASK_CLANG, ASK_GCC, compiler_remarks, remark_of
 from inductor_probe.errors import RunFailedError
-from inductor_probe.model.assembly import GccAnswer, MachineLoop
+from inductor_probe.model.assembly import CompilerName, CompilerRemark, MachineLoop
 from inductor_probe.model.code import LoopNest
 from inductor_probe.model.cpp_program import CompileCommand
 
@@ -37,21 +39,27 @@ _PLACE = re.compile(
 _INSTRUCTION = re.compile(r"^\s*(?P<address>[0-9a-f]+):\s+(?P<mnemonic>[a-z]\S*)(?:\s+(?P<operands>.*))?$")
 _FUNCTION = re.compile(r"^[0-9a-f]+ <(?P<name>[^>]+)>:$")
 _TARGET = re.compile(r"^(?P<address>[0-9a-f]+) <")
-_REMARK = re.compile(r"kernel\.cpp:(?P<line>\d+):\d+: (?P<kind>optimized|missed): (?P<text>.*)")
-_VECTORISED = re.compile(r"loop vectorized using (?P<bytes>\d+) byte vectors")
 _TURNED_OFF = "-fno-tree-loop-vectorize"
-"""Inductor passes it to GCC; where it does not, the machine code shows what the compiler did."""
-_MISSED = "not vectorized: "
-_OF_BLOCKS = ("vectorization is not profitable", "no grouped stores", "statement can throw", "no vectype")
-"""In remarks about straight-line code, which is another vectoriser's."""
 _WIDTHS = (("%zmm", 512), ("%ymm", 256), ("%xmm", 128))
 _SCALAR = re.compile(r"v?(?:[a-z]+(?:ss|sd)|movd|movq|pinsr\w|pextr\w)$")
 
 
-def compile_cpp(
-    source: str, command: CompileCommand, nests: Sequence[LoopNest]
-) -> tuple[list[MachineLoop], str]:
-    """Compile a kernel as inductor does; return its innermost loops, and its machine code as text.
+@dataclass(frozen=True, slots=True)
+class CompiledCpp:
+    """What a kernel was compiled to.
+
+    `loops`: the innermost ones. `code`: as text. `remarks` of the compiler, which was asked once more with
+    its loop vectoriser where that is `turned_off`.
+    """
+
+    loops: tuple[MachineLoop, ...]
+    code: str
+    remarks: tuple[CompilerRemark, ...]
+    turned_off: bool
+
+
+def compile_cpp(source: str, command: CompileCommand, nests: Sequence[LoopNest]) -> CompiledCpp:
+    """Compile a kernel as inductor does.
 
     Args:
         source: text of the kernel. command: with the flags of its vectors. nests: of the text, by its lines.
@@ -59,31 +67,28 @@ def compile_cpp(
     Raises:
         RunFailedError: the compiler or objdump fails, or is not there.
     """
+    turned_off = _TURNED_OFF in command.flags
+    compiler: CompilerName = "clang" if "clang" in Path(command.compiler).name else "gcc"
+    ask = ASK_CLANG if compiler == "clang" else ASK_GCC
     with tempfile.TemporaryDirectory(prefix="inductor_probe_asm_") as name:
         folder = Path(name)
         (folder / _FILE).write_text(source, encoding="utf-8")
         flags = [flag for flag in command.flags if not flag.startswith(("-W", "-pedantic"))]
         settings = *command.definitions, *flags, *command.includes, *command.machine
         common = command.compiler, _FILE, *settings, "-w", "-c"
-        _run(folder, *common, "-g1", "-o", "kernel.o")
-        text = _run(folder, "objdump", "-d", "-l", "--inlines", "--no-show-raw-insn", "kernel.o")
-        remarks = ""
-        if _TURNED_OFF in flags:
-            _run(
-                folder,
-                *common,
-                "-ftree-loop-vectorize",
-                "-fopt-info-vec-optimized-missed=remarks",
-                "-o",
-                "asked.o",
-            )
-            remarks = (folder / "remarks").read_text(encoding="utf-8", errors="replace")
-        text = text.replace(f"{folder}/", "")
-    answers = [_answer(remarks, nest) for nest in nests]
-    return [*_loops(text, nests, answers)], text
+        said = _run(folder, *common, *(() if turned_off else ask), "-g1", "-o", "kernel.o").stderr
+        code = _run(folder, "objdump", "-d", "-l", "--inlines", "--no-show-raw-insn", "kernel.o").stdout
+        if turned_off:
+            said = _run(folder, *common, "-ftree-loop-vectorize", *ask, "-o", "asked.o").stderr
+        if compiler == "gcc":
+            written = folder / "remarks"
+            said = written.read_text(encoding="utf-8", errors="replace") if written.exists() else ""
+    code = code.replace(f"{folder}/", "")
+    remarks = compiler_remarks(compiler, said, source, nests)
+    return CompiledCpp(tuple(_loops(code, nests, remarks)), code, remarks, turned_off)
 
 
-def _run(folder: Path, *command: str) -> str:
+def _run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
     try:
         ended = subprocess.run(
             command,
@@ -103,26 +108,10 @@ def _run(folder: Path, *command: str) -> str:
         last = lines[-1] if lines else f"status {ended.returncode}"
         why = next((line for line in lines if "error" in line), last)
         raise RunFailedError(f"{command[0]} does not compile the kernel: {why}")
-    return ended.stdout
+    return ended
 
 
-def _answer(remarks: str, nest: LoopNest) -> GccAnswer | None:
-    """Return what GCC would do with the loops of a nest; None where it says nothing of them."""
-    reasons: dict[str, None] = {}
-    for remark in _REMARK.finditer(remarks):
-        if not nest.line <= int(remark["line"]) <= nest.last:
-            continue
-        if remark["kind"] == "optimized" and (vectorised := _VECTORISED.search(remark["text"])):
-            return GccAnswer(8 * int(vectorised["bytes"]))
-        text = remark["text"]
-        if text.startswith(_MISSED) and not any(part in text for part in _OF_BLOCKS):
-            reasons.setdefault(text.removeprefix(_MISSED).rstrip("."))
-    return GccAnswer(None, tuple(reasons)) if reasons else None
-
-
-def _loops(
-    text: str, nests: Sequence[LoopNest], answers: Sequence[GccAnswer | None]
-) -> Iterator[MachineLoop]:
+def _loops(text: str, nests: Sequence[LoopNest], remarks: Sequence[CompilerRemark]) -> Iterator[MachineLoop]:
     """Yield the innermost loops of each function, with the nest that most of their instructions belong to."""
     for instructions in _functions(text):
         at = {address: index for index, (address, *_) in enumerate(instructions)}
@@ -154,7 +143,7 @@ def _loops(
                 packed=tuple((bits, kinds[str(bits)]) for _, bits in _WIDTHS if kinds[str(bits)]),
                 scalar=kinds["scalar"],
                 calls=kinds["call"],
-                gcc=answers[owner],
+                remark=remark_of(remarks, nests[owner], min(inside), max(inside)),
             )
 
 

@@ -396,10 +396,11 @@ def asm(
 ) -> int:
     """Compile a kernel, and show what it became: Triton's for a GPU that need not be there, C++ as here.
 
-    Of C++, the innermost loops with their instructions by the width of their vectors, and what GCC's own
-    vectoriser, which inductor turns off, would do with them; --stage asm prints the machine code. Of Triton,
-    registers, stack, shared memory and occupancy of each config, and how many bits each access to global
-    memory moves, by lines of output_code.py; --stage prints TTIR, TTGIR, LLVM IR, PTX or machine code (SASS).
+    Of C++, the innermost loops with their instructions by the width of their vectors, and what the compiler's
+    own vectoriser says of them (inductor turns GCC's off); --stage asm prints the machine code. Of Triton,
+    registers, stack, shared memory and occupancy of each config, how many bits each access to global memory
+    moves, and how the threads of a warp reach it, by lines of output_code.py; --stage prints TTIR, TTGIR,
+    LLVM IR, PTX or machine code (SASS).
     This imports the text of a Triton kernel in a process of its own; nothing is launched.
     """
     graph, kernel = resolve(words, 1, ip.open_kernel)

@@ -123,9 +123,19 @@ def fusion(words: tuple[str, ...], *, everything: bool, output_format: OutputFor
         help=f"Only decisions of these kinds: {', '.join(DECISION_KINDS)}.",
     ),
     click.option("--all", "everything", is_flag=True, help="Show long lists to their end."),
+    click.option(
+        "--compiler", is_flag=True, help="Ask the C++ compiler about the loops, too: compiles the kernels."
+    ),
+    shared_option("--trust"),
 )
 def why(
-    words: tuple[str, ...], *, kinds: tuple[str, ...] | None, everything: bool, output_format: OutputFormat
+    words: tuple[str, ...],
+    *,
+    kinds: tuple[str, ...] | None,
+    everything: bool,
+    compiler: bool,
+    trust: bool,
+    output_format: OutputFormat,
 ) -> int:
     """Show what the compiler decided, why, and what would change it.
 
@@ -134,8 +144,10 @@ def why(
     Without names: every decision about the graph in a table, what was missed first, then by time or bytes.
 
     A cause is recorded while torch decides, by `probe dump`; of other dumps only what they prove is shown.
+    Remarks of the C++ compiler are shown apart, once `probe asm`, or --compiler, has asked it.
     """
-    rows = resolve(words, 2, partial(ip.why, kinds=kinds or ()))
+    query = partial(ip.ask_compiler, trust=trust) if compiler else ip.why
+    rows = resolve(words, 2, partial(query, kinds=kinds or ()))
     return give_rows(rows, output_format, document=rows.page(everything=everything))
 
 

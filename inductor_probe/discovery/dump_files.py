@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import Literal, TypeAlias
 
 from inductor_probe.files import written_under
+from inductor_probe.model.assembly import REMARKS_NAME
 from inductor_probe.model.decision import DECISIONS_NAME
 from inductor_probe.model.manifest import CONSTANTS_DIR, INPUTS_DIR, LOGS_DIR, MANIFEST_NAME
 from inductor_probe.model.whatif import WHATIF_NAME
@@ -24,7 +25,7 @@ _GRAPH = r"[^/]+__[^/]*_\d+\.\d+"
 _GRAPH_FILE = (
     r"ir_(?:pre|post)_fusion(?:\.\w+)?\.txt|fx_graph_(?:runnable|readable|transformed)\.py|output_code\.(?:py|cpp)|"
     r"inductor_\w+\.json|(?:debug|info)\.log|(?:orig_fx_)?graph_diagram\.\w+|compile\.(?:prof|stats)|"
-    rf"autotuning_result_json_list\.txt|{re.escape(DECISIONS_NAME)}"
+    rf"autotuning_result_json_list\.txt|{re.escape(DECISIONS_NAME)}|{re.escape(REMARKS_NAME)}"
 )
 _OF_RUN = (MANIFEST_NAME, WHATIF_NAME)
 _RUN_FILE = rf"{'|'.join(map(re.escape, _OF_RUN))}|{LOGS_DIR}/[^/]+\.log|torchdynamo/debug\.log"
@@ -77,7 +78,7 @@ def writer(below_run: PurePosixPath) -> Writer | None:
         return "bench"
     if _RUN.fullmatch(place):
         probes = place.startswith((*_OF_RUN, f"{LOGS_DIR}/")) or below_run.parent.name in _PROBES_FOLDERS
-        probes = probes or below_run.name == DECISIONS_NAME
+        probes = probes or below_run.name in (DECISIONS_NAME, REMARKS_NAME)
         return "probe" if probes else "torch"
     return None
 

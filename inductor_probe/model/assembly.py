@@ -119,15 +119,62 @@ class CompiledConfig:
     failure: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class GccAnswer:
-    """What GCC's own loop vectoriser would do with a nest; inductor turns it off.
+CompilerName: TypeAlias = Literal["gcc", "clang"]
 
-    `bits` of its vectors; None where it would not, for `reasons` in its words (`-fopt-info-vec-missed`).
+CompilerCode: TypeAlias = Literal[
+    "vectorised", "negative-step", "nested-loops", "unsupported-operation", "no-vector-type", "call",
+    "access-not-affine", "dependence", "float-order", "reduction", "unknown-trip-count", "control-flow",
+    "not-profitable", "other",
+]  # fmt: skip
+"""What a compiler's loop vectoriser did with a loop, or why it did not: of GCC and clang alike."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompilerRemark:
+    """What a compiler said of a loop of a C++ kernel.
+
+    Attributes:
+        code: what it did, or why it did not. text: that reason in its words.
+        nest: number of the loop nest, from 0 on. loop, variable: line of the kernel's text, and variable, of
+            the loop. line: of the statement that it named, that of the loop where it named none.
+        bits: of the vectors (GCC); lanes: of a vector (clang).
+        operand: the statement or type that has no vectors.
     """
 
-    bits: int | None
-    reasons: tuple[str, ...] = ()
+    compiler: CompilerName
+    code: CompilerCode
+    nest: int
+    loop: int
+    variable: str
+    line: int
+    bits: int | None = None
+    lanes: int | None = None
+    operand: str | None = None
+    text: str = ""
+
+
+REMARKS_NAME = "probe_compiler.json"
+
+
+@dataclass(frozen=True, slots=True)
+class KernelRemarks:
+    """What a compiler said of the loops of a kernel.
+
+    Attributes:
+        kernel: its name. digest: of its text, by which one that was edited since is told.
+        version: of the compiler. vectors: instructions that it was compiled for (`avx512`).
+        turned_off: inductor turns its loop vectoriser off, and it was asked what it would do with it.
+        path, first: where the text of the kernel begins: its line 1 is this line of the file.
+    """
+
+    kernel: str
+    digest: str
+    version: str
+    vectors: str
+    turned_off: bool
+    path: Path
+    first: int
+    remarks: tuple[CompilerRemark, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +186,7 @@ class MachineLoop:
         first, last: lines of the kernel's text that it computes, of those of the nest.
         instructions: in the loop. packed: how many of them are on vectors of so many bits. scalar: how many
             compute with one float in a vector register. calls: of functions.
-        gcc: what GCC would do with the nest; None where it says nothing.
+        remark: what the compiler said of it; None where it said nothing.
     """
 
     nest: int
@@ -150,7 +197,7 @@ class MachineLoop:
     packed: tuple[tuple[int, int], ...]
     scalar: int
     calls: int
-    gcc: GccAnswer | None
+    remark: CompilerRemark | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,7 +210,7 @@ class AsmOutput(Output):
         path, first: where the text of the kernel begins: its line 1 is this line of the file.
         source: the text. configs: of Triton; the first one is that which inductor tries first.
         loops: of C++, in the order of the machine code. command: of C++. code: its machine code, if asked
-            for.
+            for. compiler: what it said of the loops of the text.
     """
 
     verb: Literal["asm"] = "asm"
@@ -178,4 +225,5 @@ class AsmOutput(Output):
     configs: tuple[CompiledConfig, ...] = ()
     loops: tuple[MachineLoop, ...] = ()
     command: tuple[str, ...] = ()
+    compiler: KernelRemarks | None = None
     code: str = ""

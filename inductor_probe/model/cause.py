@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from inductor_probe.model.assembly import KernelRemarks
 from inductor_probe.model.decision import Decision, DecisionKind, Operand, Outcome
 from inductor_probe.model.output import Output
 from inductor_probe.model.remark import Knowledge, Remark, RemarkKind, Subject
@@ -97,6 +98,7 @@ class GraphCauses:
         causes: of what torch finally did: missed ones first, then by what is at stake.
         tried: decisions that torch tried and did not keep; they are not among `causes`.
         failed: recorders that failed while the run was dumped, so that decisions may be missing.
+        compiler: what the C++ compiler said of the loops of the kernels concerned, once `probe asm` asked it.
     """
 
     graph: str
@@ -106,6 +108,7 @@ class GraphCauses:
     causes: tuple[Cause, ...]
     tried: int = 0
     failed: tuple[Remark, ...] = ()
+    compiler: tuple[KernelRemarks, ...] = ()
     problems: tuple[Problem, ...] = ()
 
 

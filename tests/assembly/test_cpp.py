@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inductor_probe.assembly.cpp import _answer, _loops
-from inductor_probe.model.assembly import GccAnswer
+from inductor_probe.assembly.cpp import _loops
 from inductor_probe.model.code import LoopNest
 from tests.conftest import DUMPS
 
@@ -43,32 +42,18 @@ kernel.cpp:35
 kernel.cpp:9
   30:\tjne    30 <kernel._omp_fn.0+0x30>
 """
-REMARKS = """\
-kernel.cpp:21:74: missed: not vectorized: complicated access pattern.
-kernel.cpp:20:94: optimized: loop vectorized using 32 byte vectors
-kernel.cpp:8:13: missed: not vectorized: vectorization is not profitable.
-kernel.cpp:35:10: missed: not vectorized: negative step in the load.
-kernel.cpp:36:10: missed: not vectorized: negative step in the load.
-kernel.cpp:36:10: missed: not vectorized: vectorization is not profitable.
-"""
 
 
 def test_innermost_loops_are_those_of_nests_with_their_instructions_by_width() -> None:
-    first, second = _loops(LISTING, NESTS, (None, None))
+    first, second = _loops(LISTING, NESTS, ())
     assert (first.nest, first.kind, first.first, first.last) == (0, "vectorised", 20, 22)
     assert (first.instructions, first.packed, first.scalar, first.calls) == (5, ((512, 2), (256, 1)), 0, 0)
     assert (second.nest, second.instructions, second.packed, second.scalar, second.calls) == (1, 3, (), 1, 1)
 
 
-def test_what_gcc_would_do_is_of_the_loops_of_a_nest() -> None:
-    assert _answer(REMARKS, NESTS[0]) == GccAnswer(256)
-    assert _answer(REMARKS, NESTS[1]) == GccAnswer(None, ("negative step in the load",))
-    assert _answer("", NESTS[0]) is None
-
-
 @given(st.text())
 def test_any_text_is_taken_for_a_listing(text: str) -> None:
-    assert all(loop.instructions > 0 for loop in _loops(text, NESTS, (None, None)))
+    assert all(loop.instructions > 0 for loop in _loops(text, NESTS, ()))
 
 
 @pytest.mark.compiles
@@ -83,8 +68,8 @@ def test_a_scalar_loop_says_what_gcc_would_do(probe: Callable[..., Any]) -> None
     assert (loop["kind"], loop["packed"], loop["calls"]) == ("scalar", [], 0)
     lines = record["source"].split("\n")[loop["first"] - 1 : loop["last"]]
     assert any("in_ptr0[" in line for line in lines)
-    assert loop["gcc"] is not None
-    assert loop["gcc"]["bits"] or loop["gcc"]["reasons"]
+    assert loop["remark"] is not None
+    assert (loop["remark"]["code"] == "vectorised") == (loop["remark"]["bits"] is not None)
     ran = probe("asm", "cpp_fused_flip_0", run, "--trust", "--stage", "asm")
     assert "innermost loop of nest 1 (scalar, output_code.py:" in ran.out
     assert "none on vectors" in ran.out

@@ -16,8 +16,13 @@ from inductor_probe.model.assembly import (
 from inductor_probe.model.code import Pairs
 from inductor_probe.report.document import Block, Cell, Code, Column, Document, Heading, Line, Table
 from inductor_probe.report.units import bytes_text, counted
-from inductor_probe.report.words.assembly import SECTORS, pattern_text, warp_sentence, worst_access
-from inductor_probe.report.words.templates import joined
+from inductor_probe.report.words.assembly import (
+    SECTORS,
+    compiler_sentence,
+    pattern_text,
+    warp_sentence,
+    worst_access,
+)
 
 _LANGUAGES = {"ttir": "mlir", "ttgir": "mlir", "llir": "llvm", "ptx": "ptx", "sass": ""}
 _LIMITS: dict[Limit, str] = {
@@ -123,18 +128,20 @@ def _loops(record: AsmOutput) -> Iterator[Block]:
 
 
 def _loop_sentence(record: AsmOutput, loop: MachineLoop) -> str:
-    """Say what the hot loop of a nest is made of, and what GCC would do with it."""
+    """Say what the hot loop of a nest is made of, and what the compiler's vectoriser says of it."""
     place = f"{record.path.name}:{record.first + loop.first - 1}"
     vectors = " and ".join(f"{count} on vectors of {bits} bits" for bits, count in loop.packed)
     made = f"{loop.instructions} instructions, {vectors or 'none on vectors'}"
     if loop.calls:
         made += f", {counted(loop.calls, 'call')}"
     text = f"innermost loop of nest {loop.nest + 1} ({loop.kind}, {place}): {made}"
-    if loop.packed or loop.gcc is None:
+    if loop.remark is None or (loop.packed and loop.remark.code != "vectorised"):
         return text
-    if loop.gcc.bits:
-        return f"{text}; GCC would vectorise it ({loop.gcc.bits} bits), but inductor turns that off"
-    return f"{text}; nor would GCC vectorise it, if inductor let it: {joined(loop.gcc.reasons)}"
+    off = record.compiler is not None and record.compiler.turned_off
+    if loop.packed and off:
+        return text  # the vectors are inductor's
+    named = f"{record.path.name}:{record.first + loop.remark.line - 1}"
+    return f"{text}; {compiler_sentence(loop.remark, turned_off=off, place=named)}"
 
 
 def _sentence(config: CompiledConfig) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from inductor_probe.model.cause import Cause, GraphCauses
 from inductor_probe.model.decision import DECISION_KINDS
+from inductor_probe.model.remark import RemarkKind
 from inductor_probe.model.span import own_lines
 from inductor_probe.report.document import (
     Block,
@@ -25,6 +26,7 @@ from inductor_probe.report.document import (
     source_text,
 )
 from inductor_probe.report.units import bytes_text, counted, duration, first_names, shorten
+from inductor_probe.report.words.assembly import compiler_sentence
 from inductor_probe.report.words.causes.sentences import (
     change_text,
     kind_words,
@@ -74,6 +76,7 @@ def _page(row: GraphCauses, everything: bool, *, alone: bool) -> Iterator[Block]
         yield Line()
         yield Line((f"{counted(len(rest), 'further decision')}:", "bold"))
         yield _table(rest, everything)
+    yield from _compiler(row)
     yield from _missing(row)
 
 
@@ -208,6 +211,7 @@ def _ledger(row: GraphCauses, everything: bool) -> Iterator[Block]:
     else:
         yield Line(nothing_text(row), 2)
     yield from _of_graph(row, everything)
+    yield from _compiler(row)
     yield from _missing(row)
 
 
@@ -348,6 +352,26 @@ def decision_lines(causes: Sequence[Cause], name: str) -> Iterator[Block]:
     if causes:
         more = f"{len(causes) - _MOST_PAGES} more decisions, " if len(causes) > _MOST_PAGES else ""
         yield Line((f"probe why {name} shows {more}what was compared, and what changes it", "dim"), 2)
+
+
+def _compiler(row: GraphCauses) -> Iterator[Block]:
+    """Yield what the C++ compiler said of the loops, apart from what inductor decided."""
+    for kernel in row.compiler:
+        yield Line()
+        vectors = f", {kernel.vectors}" if kernel.vectors else ""
+        yield Heading(
+            [("remarks of the compiler", "bold"), f" on {kernel.kernel}: {kernel.version}{vectors}"]
+        )
+        if not kernel.remarks:
+            yield Line("no remark on its loops", 2)
+        for remark in kernel.remarks:
+            loop = f"{kernel.path.name}:{kernel.first + remark.loop - 1}"
+            named = (
+                f"{kernel.path.name}:{kernel.first + remark.line - 1}" if remark.line != remark.loop else ""
+            )
+            text = compiler_sentence(remark, turned_off=kernel.turned_off, place=named)
+            kind: RemarkKind = "analysis" if remark.code == "vectorised" else "missed"
+            yield RemarkLine(kind, f"loop {remark.variable} of nest {remark.nest + 1} ({loop}): {text}")
 
 
 def _missing(row: GraphCauses) -> Iterator[Block]:

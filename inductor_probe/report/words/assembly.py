@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from inductor_probe.model.assembly import WarpAccess
+from inductor_probe.model.assembly import CompilerCode, CompilerName, CompilerRemark, WarpAccess
 
 SECTORS = (
     "inferred from the addresses in TTGIR: sectors of 32 bytes that a request of a warp touches; once: those"
@@ -46,3 +46,42 @@ def warp_sentence(row: WarpAccess, place: str) -> str:
     if row.sectors_once is not None and row.sectors is not None and row.sectors_once < row.sectors:
         text += f"; its other requests touch the same ones: {row.sectors_once:.3g} a request"
     return text
+
+
+_COMPILERS: dict[CompilerName, str] = {"gcc": "GCC", "clang": "clang"}
+_REASONS: dict[CompilerCode, str] = {
+    "negative-step": "negative step in an access",
+    "nested-loops": "it has loops of its own",
+    "unsupported-operation": "an operation has no vector form",
+    "no-vector-type": "a statement has no vector type",
+    "call": "it calls a function, or reads what cannot be analysed",
+    "access-not-affine": "an access is not followed",
+    "dependence": "one step may depend on another",
+    "float-order": "it would add floats in another order",
+    "reduction": "a value goes from step to step",
+    "unknown-trip-count": "the number of its steps is not known",
+    "control-flow": "control flow in it",
+    "not-profitable": "vectors would not be worth it",
+}
+
+
+def compiler_sentence(remark: CompilerRemark, *, turned_off: bool, place: str = "") -> str:
+    """Say what a vectoriser did with a loop: `not vectorised by GCC: negative step in an access`.
+
+    Args:
+        turned_off: inductor turns it off, and this is what it would do. place: of what it named.
+    """
+    name = _COMPILERS[remark.compiler]
+    if remark.code == "vectorised":
+        width = f"{remark.bits} bits" if remark.bits else f"{remark.lanes} lanes"
+        if turned_off:
+            return f"{name} would vectorise it ({width}), but inductor turns that off"
+        return f"vectorised by {name} ({width})"
+    words = _REASONS.get(remark.code)
+    reason = f"{words} ({remark.text})" if words else remark.text
+    off = f", nor would it be without {_TURNED_OFF}" if turned_off else ""
+    return f"not vectorised by {name}{off}: {reason}{f', {place}' if place else ''}"
+
+
+_TURNED_OFF = "-fno-tree-loop-vectorize"
+"""With which inductor turns GCC's loop vectoriser off."""
