@@ -2,11 +2,12 @@
 
     python benchmarks/simulated_gpu.py [--target h200] [--jobs 6] [--only hflip,fusion] [SCRIPT ...]
 
-Dumps every case for `cuda` of all scenarios and of the proving ground, and each SCRIPT, twice: on the GPU of
-this machine, and simulated. Compares the graphs of each case in order: every Triton kernel's text, the
-wrapper's text without the kernels, and what was decided. Prints a table and, for each case that differs, the
-first line that does. A script without cases is one row. Times that torch measures to decide (autotuning,
-padding) are ties where the GPU is simulated: kernels may then differ rightly.
+Dumps every case for `cuda` of all scenarios and of the proving ground, whole networks (`networks_on_gpu.py`,
+`--only networks`), and each SCRIPT, twice: on the GPU of this machine, and simulated. Compares the graphs of
+each case in order: every Triton kernel's text, the wrapper's text without the kernels, and what was decided.
+Prints a table and, for each case that differs, the first line that does. A script without cases is one row.
+Times that torch measures to decide (autotuning, padding) are ties where the GPU is simulated: kernels may
+then differ rightly.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ KERNEL = re.compile(
 OWN_PATHS = re.compile(r"/[^\s'\"]*/(?:inductor|triton)/[^\s'\"]*")
 """Of the caches that each dump has to itself."""
 TIMEOUT_S = 540
+NETWORKS = ("resnet50_training", "resnet50_channels_last_training", "gpt_block_training", "gpt_block")
+"""Of `findings_networks.py`."""
 
 
 @dataclass(frozen=True)
@@ -54,13 +57,16 @@ class Dump:
     script: Path
     cases: tuple[str, ...]
     target: str | None
+    arguments: tuple[str, ...] = ()
 
     def run(self, folder: Path) -> dict[str, list[Graph]] | str:
         """Return the graphs of each case, or what went wrong."""
-        out = folder / f"{self.script.parent.name}-{self.script.stem}-{self.target or 'real'}"
+        name = "-".join([self.script.parent.name, self.script.stem, *self.arguments])
+        out = folder / f"{name}-{self.target or 'real'}"
         command = [sys.executable, "-m", "inductor_probe", "dump", str(self.script), "--out", str(out)]
         command += [f"--case={case}" for case in self.cases]
         command += [f"--target={self.target}"] if self.target else []
+        command += ["--", *self.arguments] if self.arguments else []
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "TORCHINDUCTOR_COMPILE_THREADS": "2"}
         begin = time.monotonic()
         try:
@@ -148,8 +154,8 @@ def compare(real: list[Graph], simulated: list[Graph]) -> tuple[list[int], list[
     return counts, differences
 
 
-def scripts(named: list[str], only: list[str]) -> Iterator[tuple[Path, tuple[str, ...]]]:
-    """Yield each script with its cases."""
+def scripts(named: list[str], only: list[str]) -> Iterator[tuple[Path, tuple[str, ...], tuple[str, ...]]]:
+    """Yield each script with its cases, and its arguments."""
     own = [
         *sorted((ROOT / "scenarios").glob("check_*.py")),
         *sorted((ROOT / "tests/proving_ground").glob("*.py")),
@@ -160,8 +166,10 @@ def scripts(named: list[str], only: list[str]) -> Iterator[tuple[Path, tuple[str
         if only and script.stem.removeprefix("check_") not in only:
             continue
         if cases := cuda_cases(script):
-            yield script, cases
-    yield from ((Path(script), ()) for script in named)
+            yield script, cases, ()
+    if not only or "networks" in only:
+        yield from ((ROOT / "benchmarks/networks_on_gpu.py", (), (name,)) for name in NETWORKS)
+    yield from ((Path(script), (), ()) for script in named)
 
 
 def main() -> None:
@@ -176,17 +184,18 @@ def main() -> None:
     parser.add_argument("--only", default="")
     options = parser.parse_args()
     found = list(scripts(options.script, [name for name in options.only.split(",") if name]))
-    dumps = [Dump(script, cases, target) for script, cases in found for target in (None, options.target)]
+    targets = (None, options.target)
+    dumps = [Dump(script, cases, target, words) for script, cases, words in found for target in targets]
     with ThreadPoolExecutor(options.jobs) as pool:
         results = dict(zip(dumps, pool.map(lambda dump: dump.run(options.folder), dumps), strict=True))
     total = [0] * 5
     notes: list[str] = []
     print("| script | case | graphs | kernels | equal | wrappers equal | decisions equal |")
     print("| --- | --- | ---: | ---: | ---: | ---: | ---: |")
-    for script, cases in found:
-        real, simulated = (results[Dump(script, cases, target)] for target in (None, options.target))
+    for script, cases, words in found:
+        real, simulated = (results[Dump(script, cases, target, words)] for target in targets)
         for case in cases or ("",):
-            label = f"{script.stem} | {case}"
+            label = f"{script.stem} | {case or ' '.join(words)}"
             if isinstance(real, str) or isinstance(simulated, str):
                 texts = [side if isinstance(side, str) else "graphs" for side in (real, simulated)]
                 print(f"| {label} | - | - | - | - | - |")

@@ -30,6 +30,17 @@ same[1:3].add_(1)
 torch.add(same, 1, out=(larger := torch.empty(0, device="cuda")))
 print("memory", same.tolist(), larger.tolist(), same.view(2, 2).data_ptr() == same.data_ptr())
 
+z = torch.randn(4, 8, dtype=torch.complex64, device="cuda")
+zero = torch._efficientzerotensor(3, device="cuda")
+print("views", bool(torch.allclose((z @ z.mH).cpu(), z.cpu() @ z.cpu().mH)), (zero + 1).tolist())
+images = torch.randn(5, 6, 7, device="cuda", requires_grad=True)
+normal = torch.nn.BatchNorm1d(6, device="cuda")(images)
+(normal**2).sum().backward()
+logits = torch.randn(5, 2, 4, device="cuda").log_softmax(-1)
+words = torch.tensor([[1, 2], [3, 1]], device="cuda")
+lost = torch.nn.functional.ctc_loss(logits, words, torch.full((2,), 5), torch.full((2,), 2))
+print("asked", bool(normal.mean().abs() < 1e-5), images.grad.shape, bool(lost > 0))
+
 loss = torch.compile(model)(x).square().mean()
 loss.backward()
 weight = model[0].weight.grad.clone()
@@ -98,6 +109,8 @@ def simulated(tmp_path_factory: pytest.TempPathFactory) -> tuple[ip.Run, str]:
     [
         "eager True cuda:0 Tensor",
         "memory [0.0, 1.0, 1.0, 0.0] [1.0, 2.0, 2.0, 1.0] True",
+        "views True [1.0, 1.0, 1.0]",
+        "asked True torch.Size([5, 6, 7]) True",
         "training True",
         "folded [1.0, 3.0, 5.0, 7.0]",
         "product 4096.0",

@@ -50,6 +50,7 @@ ANSWERS: tuple[tuple[str, Any, Callable[[], int]], ...] = (
     ("supportsDepthwiseConvolutionWithCuDNN", ctypes.c_bool, _TRUE),
     ("supportsBFloat16ConvolutionWithCuDNNv8", ctypes.c_bool, _TRUE),
     ("versionCuDNN", ctypes.c_long, lambda: _CUDNN_VERSION),
+    ("batchnormMinEpsilonCuDNN", ctypes.c_double, _FIRST),  # ATen/native/Normalization.cpp
     ("versionRuntimeCuDNN", ctypes.c_long, lambda: _CUDNN_VERSION),
 )
 """Virtual functions of the hooks, what they return, and the answer."""

@@ -37,6 +37,13 @@ def register_kernels(torch: Any) -> None:
         "aten::resize_": _resize_,
         "aten::set_.source_Storage_storage_offset": _set_storage,
         "aten::set_.source_Tensor": _set_tensor,
+        "aten::cudnn_batch_norm": _batch_norm,
+        "aten::cudnn_batch_norm_backward": _batch_norm_backward,
+        **{
+            f"aten::_use_{library}_ctc_loss{end}": _no
+            for library in ("cudnn", "miopen")
+            for end in ("", ".Tensor")
+        },
     }
     names = {f"aten::{name}" for name in _COMPOSITE if hasattr(torch.ops.aten, name)} | own.keys()
     for device in ("CPU", "CUDA"):
@@ -55,6 +62,24 @@ def register_kernels(torch: Any) -> None:
     _kept.extend(libraries.values())
 
 
+def _batch_norm(*args: Any) -> Any:
+    """`aten::cudnn_batch_norm`, which returns memory for its backward pass as well."""
+    torch = sys.modules["torch"]
+    results = run_on_cpu(torch.ops.aten.native_batch_norm.default, args, {})
+    return (*results, on_cuda(torch.empty(0, dtype=torch.uint8)))
+
+
+def _batch_norm_backward(*args: Any) -> Any:
+    """`aten::cudnn_batch_norm_backward`."""
+    given, grad, *parameters, epsilon, _ = args
+    native = sys.modules["torch"].ops.aten.native_batch_norm_backward.default
+    return run_on_cpu(native, (grad, given, *parameters, True, epsilon, [True] * 3), {})
+
+
+def _no(*_: Any, **__: Any) -> bool:
+    return False
+
+
 def on_cpu(tensor: Any) -> Any:
     """Return a CPU tensor of the same memory as a CUDA tensor."""
     return _moved(tensor, _ON_CPU)
@@ -67,14 +92,22 @@ def on_cuda(tensor: Any) -> Any:
 
 def _moved(tensor: Any, device: int) -> Any:
     torch = sys.modules["torch"]
-    plain = tensor.resolve_conj().resolve_neg().detach()
+    plain = tensor.detach()
+    if torch._is_zerotensor(plain):  # zeros without memory (`_efficientzerotensor`)
+        plain = torch.zeros_like(plain)
+    # What is conjugated or negated when it is read is memory as it is, and a mark.
+    is_conjugated, is_negated = plain.is_conj(), plain.is_neg()
+    plain = plain.conj() if is_conjugated else plain
+    plain = torch._neg_view(plain) if is_negated else plain
     capsule = torch._C._to_dlpack(plain)
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
     address = pointer(capsule, b"dltensor")
     ctypes.c_int32.from_address(address + _DEVICE_TYPE).value = device
     ctypes.c_int32.from_address(address + _DEVICE_ID).value = 0
-    return torch._C._from_dlpack(capsule)
+    moved = torch._C._from_dlpack(capsule)
+    moved = torch._neg_view(moved) if is_negated else moved
+    return moved.conj() if is_conjugated else moved
 
 
 def _kernel(name: str) -> Callable[..., Any]:
