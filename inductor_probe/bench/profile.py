@@ -356,3 +356,5 @@ class _Conclusion:
                 yield TimelineSpan(nest, "nest", begin, worked, thread, 2)
                 if end > worked:
                     yield TimelineSpan("waiting for other threads", "waiting", worked, end, thread, 2)
+        for name, begin, end in timeline["device"]:
+            yield TimelineSpan(name, "device", begin, end, 0, 0)

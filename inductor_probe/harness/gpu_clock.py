@@ -65,15 +65,20 @@ class ProfiledStream(GpuStream):
         return replay
 
     def durations(self, enqueue: Call) -> list[float]:
-        """Return how long each kernel, copy and fill that `enqueue` enqueues runs, in order, in seconds.
+        """Return how long each kernel, copy and fill that `enqueue` enqueues runs, in order, in seconds."""
+        return [(end - begin) / 1e9 for _, begin, end in self.kernels(enqueue)]
 
-        By torch.profiler, which has it from the driver (CUPTI); empty where that may not be asked.
+    def kernels(self, enqueue: Call) -> list[tuple[str, float, float]]:
+        """Return each kernel, copy and fill that `enqueue` enqueues: name, begin and end, in order.
+
+        By torch.profiler, which has it from the driver (CUPTI); empty where that may not be asked. Times are
+        nanoseconds of `time.time_ns`; where this torch does not say when the recording began, since then.
         """
         # Taken down and set up again beside CUDA graphs it crashes: torch does the same for its own graphs.
         os.environ.setdefault("TEARDOWN_CUPTI", "0")
         if not self._profiled:  # what is enqueued while the profiler starts for the first time may be missing
             self._profiled = True
-            self.durations(enqueue)
+            self.kernels(enqueue)
         self.wait()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about its own cycles of recording
@@ -87,8 +92,12 @@ class ProfiledStream(GpuStream):
                 and event.name != "Context Sync"
                 and not getattr(event, "is_user_annotation", False)
             ]
-        events.sort(key=lambda event: event.time_range.start)
-        return [float(event.time_range.elapsed_us()) / 1e6 for event in events]
+        # torch/autograd/profiler.py, _parse_kineto_results: events count from `trace_start_ns`.
+        recorded = getattr(getattr(profile, "profiler", None), "kineto_results", None)
+        begin: float = getattr(recorded, "trace_start_ns", int)()
+        spans = [(event.name, event.time_range.start, event.time_range.end) for event in events]
+        spans.sort(key=lambda span: span[1])
+        return [(name, begin + first * 1e3, begin + last * 1e3) for name, first, last in spans]
 
     def add(self, remark: Remark) -> None:
         """Add what could not be done, once."""

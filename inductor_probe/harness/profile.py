@@ -45,6 +45,7 @@ HEAD, ROW = 8, 4  # words
 NESTS = 0xFFFF
 EMPTY = (0xFFFE, 0xFFFF)
 MOST_CALLS = 32  # one after the other, before their marks are read
+LATEST_NS = 60e9  # no GPU is so far behind
 
 
 class Events:
@@ -180,6 +181,34 @@ class TracedCall(Part):
         marks = [mark for mark in self._marks if begin <= mark[1] <= end]
         self.rounds.append(Traced(begin, end, marks, rows_of_call(rows, position, self._calls)))
 
+    def recorded(self) -> dict[str, Any] | None:
+        """Return a timeline of one more call with what the GPU does, by torch.profiler; None without that.
+
+        Where the wall clock sets the first kernel before the line that launches it, all kernels are moved.
+        """
+        stream, bounds = self.side.clock.stream, list[int]()
+
+        def call() -> None:
+            self._marks.clear()
+            bounds[:] = [time.perf_counter_ns()]
+            self.side.runs[0]()
+            bounds.append(time.perf_counter_ns())
+
+        ahead = time.time_ns() - time.perf_counter_ns()
+        spans = [(name, begin - ahead, end - ahead) for name, begin, end in stream.kernels(call)]
+        self.side.ring.restore(0, self.side.drifting)
+        if not spans:
+            return None
+        shift = max(self._marks[0][1] - spans[0][1], 0.0)
+        if spans[-1][2] - bounds[1] > LATEST_NS:  # no wall clock
+            shift = self._marks[0][1] - spans[0][1]
+        once = Traced(bounds[0], bounds[1], list(self._marks), [])
+        device = [
+            [name, (begin + shift - once.begin) / 1e9, (end + shift - once.begin) / 1e9]
+            for name, begin, end in spans
+        ]
+        return {**timeline(once, 1.0), "device": device}
+
 
 def rows_of_call(rows: list[list[list[int]]], position: int, calls: int) -> list[list[list[int]]]:
     """Return the rows of one of `calls` equal calls: those from its first launch to its last."""
@@ -205,7 +234,7 @@ def profile(file: Request, request: Request, tell: Tell) -> None:
     torch.set_num_threads(options.threads)
     import_modules(file)
     clocked: list[tuple[str, str]] = [tuple(pair) for pair in request["clocked"]]
-    events = Events(max(options.threads, os.cpu_count() or 1))
+    events = Events(max(options.threads, os.cpu_count() or 1)) if clocked else None
     text = text_of(file)
 
     def loading(name: str) -> None:
@@ -275,7 +304,7 @@ def measure(  # noqa: PLR0917 - what one call of it takes
     copies: Mapping[str, Any],
     wrapper: Sequence[str],
     text: str,
-    events: Events,
+    events: Events | None,
     options: Any,
 ) -> dict[str, Any]:
     """Take rounds of plain calls, of calls with marks, and of calls with marks and kernels with clocks."""
@@ -304,13 +333,14 @@ def measure(  # noqa: PLR0917 - what one call of it takes
         remarks.append(remark("too-many-nests", most=ROWS))
     overheads["remarks"] = []
     middle = sorted(clocked.rounds, key=lambda call: call.end - call.begin)[len(clocked.rounds) // 2 :]
+    recorded = clocked.recorded() if on_cuda else None  # last: launches are slower once the profiler ran
     return {
         "device": overheads["device"],
         "overheads": overheads,
         "lines": [asdict(line) for line in lines],
         "plain": [seconds_of_lines(call) for call in plain.rounds],
         "clocked": [clocked_round(call, rate) for call in clocked.rounds],
-        "timeline": timeline(middle[0], rate) if middle else None,
+        "timeline": recorded or (timeline(middle[0], rate) if middle else None),
         "measured": remarks,
         "seconds": budget.spent,
     }
@@ -380,6 +410,7 @@ def timeline(call: Traced, rate: float) -> dict[str, Any]:
     return {
         "seconds": since(call.end),
         "lines": [[number, since(begin), since(end)] for (number, begin), end in marks if number != MARK],
+        "device": [],
         "launches": [
             {
                 "kernel": launch.kernel,

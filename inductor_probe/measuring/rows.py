@@ -105,26 +105,32 @@ def compile_ahead(
 ) -> None:
     """Compile cases on so many cores into inductor's caches: nothing is timed meanwhile.
 
+    Those for a GPU are compiled one after the other: inductor times the configs of Triton kernels there, and
+    keeps the fastest, which beside other work on the GPU may be any.
+
     What fails is left to the process that measures it, which says why.
     """
     if plan.settings.columns == (EAGER,):
         return
-    cases = [case_request(plan, key, plan.settings.columns) for key in keys]
+    on_gpu = [key for key in keys if key.device.startswith("cuda")]
     done = 0
 
     def count(event: Event) -> None:
         nonlocal done
         if event["event"] == "compiled":
             done += 1
-            progress(f"compiling: {done} of {len(cases)} cases")
+            progress(f"compiling: {done} of {len(keys)} cases")
 
-    children = max(1, min(len(cases), cores))
-    progress(f"compiling {len(cases)} cases")
-    try:
-        server.job({"job": f"{JOBS}:compile_cases", "cases": cases, "children": children}, count)
-    except JobFailedError as error:
-        if error.kind == "usage":
-            raise error.error(server.path) from error
+    progress(f"compiling {len(keys)} cases")
+    for several, most in (([key for key in keys if key not in on_gpu], cores), (on_gpu, 1)):
+        cases = [case_request(plan, key, plan.settings.columns) for key in several]
+        request = {"job": f"{JOBS}:compile_cases", "cases": cases, "children": min(len(cases), most)}
+        try:
+            if cases:
+                server.job(request, count)
+        except JobFailedError as error:
+            if error.kind == "usage":
+                raise error.error(server.path) from error
 
 
 def measure_row(

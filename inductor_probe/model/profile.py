@@ -136,11 +136,13 @@ class TimelineSpan:
     """A piece of one traced call, in seconds from its begin; what reading clocks takes is in it.
 
     `thread` is the number of the OpenMP thread; that of the wrapper is 0. `depth`: 0 for a line of the
-    wrapper, 1 for a kernel, 2 for a loop nest.
+    wrapper, 1 for a kernel, 2 for a loop nest. A `device` span is a kernel, copy or fill on a GPU as
+    torch.profiler has it from the driver; when it begins is known to some microseconds, how long it takes
+    better.
     """
 
     name: str
-    kind: Literal["line", "kernel", "nest", "waiting"]
+    kind: Literal["line", "kernel", "nest", "waiting", "device"]
     begin: float
     end: float
     thread: int
@@ -158,7 +160,7 @@ class Profile:
         rounds: that the times rest on.
         parts, nests, lines: in the order of the call, kernels by their first launch.
         clocks: of each C++ kernel.
-        timeline: of one call, neither slow nor fast.
+        timeline: of one call, neither slow nor fast; on CUDA of one that torch.profiler recorded.
     """
 
     graph: str

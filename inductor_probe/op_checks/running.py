@@ -44,6 +44,7 @@ from inductor_probe.model.op_check import (
 
 _WORKER = Path(__file__).with_name("worker.py")
 _ALONE_S = 300
+_MOST_ON_GPU = 8  # processes: the context of each takes half a gigabyte there
 Progress = Callable[[int, int, OpRow], None]
 """Called with how many cases are done, of how many, and the latest."""
 
@@ -58,7 +59,8 @@ class OpPlan:
         modes, forms: see `OpCase`. samples: at most of each case. device: `cpu` or `cuda`.
         decomposition: `MODULE:FUNCTION` or `FILE.py:FUNCTION` to try beside inductor's own; `operators` are
             the overloads that it stands for, found by the names of its parameters if empty.
-        jobs: processes at once; None for one a core. budget: seconds after which no further sample begins.
+        jobs: processes at once; None for one a core, on a GPU at most 8.
+        budget: seconds after which no further sample begins.
         out: the folder for programs that show failures.
         executor: processes of this machine, or those on the nodes of a Ray cluster.
     """
@@ -118,13 +120,18 @@ def check_operators(
             fits no operator; there is no cluster. RunFailedError: torch cannot be imported.
     """
     begin, end = time.monotonic(), time.time() + plan.budget
-    executor: Executor = LocalExecutor(plan.jobs or os.cpu_count() or 1)
+    cores = len(os.sched_getaffinity(0))
+    executor: Executor = LocalExecutor(
+        plan.jobs or (min(cores, _MOST_ON_GPU) if plan.device == "cuda" else cores)
+    )
     if plan.executor == "ray":
         executor = RayExecutor(plan.jobs, warn)
     done: list[_Seen] = []
     lost: list[OpLost] = []
     try:
         listed = ask_torch(_WORKER, "list", plan.device)
+        if not listed["available"] and plan.executor == "local":
+            raise ProbeError(f"torch {listed['torch']} sees no GPU here", "leave --device cuda out")
         cases = cases_of(plan, listed["operators"])
         make = partial(_OpWorker, plan, _user_file(plan), cases[0], end, listed["torch"])
         needs = Needs("cuda" if plan.device == "cuda" else "cpu")
@@ -299,6 +306,7 @@ class _OpWorker:
             requests.write(json.dumps(request) + "\n")
             requests.flush()
         begun: dict[str, Any] = {"sample": skip, "elements": 0, "text": ""}
+        ends = False
         for line in answers:
             answer = json.loads(line)
             if "calls" in answer:
@@ -310,13 +318,16 @@ class _OpWorker:
                 begun = answer
             else:
                 _add(seen, begun, answer)
+                ends = bool(answer.get("ends"))
         status = _end(process)
         self._process, self._calls = None, 0
         number = begun["sample"]
+        if ends:
+            return int(number)
         seen.samples += 1
         code = "signal" if status < 0 else "status"
         seen.failures.append((_failure(case, "killed", code, {code: abs(status)}, begun), ""))
-        return int(number)
+        return int(number) if begun["text"] else None  # else no sample could be made, nor any further one
 
     def _started(self) -> tuple[subprocess.Popen[str], IO[str], IO[str]]:
         """Return the process, which may have to be started, with where it reads requests and writes answers.

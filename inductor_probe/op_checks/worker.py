@@ -3,7 +3,8 @@
 Command line: none, or `list DEVICE`, which prints the operators of the database and ends. The first line on
 standard input is a JSON object: `device`, and `decomposition`, which is null or has `place` and `operators`;
 each further line is a case. Every answer is a JSON object in a line on the standard output of the start of
-the process; what operators print goes to stderr.
+the process; what operators print goes to stderr. With `"ends": true` in the answer of a sample the process
+ends: its GPU has met an error, and does nothing more for it.
 
 A case has `operator`, `dtype`, `mode`, `form`, `way`, `skip` (samples from which to begin), `most` and `end`
 (of samples; seconds of `time.monotonic`). Answers to it: `{"sample": 3}` before each sample, so that who
@@ -28,6 +29,7 @@ import torch
 
 from inductor_probe.errors import ProbeError
 from inductor_probe.harness.checks import Slack, differences, is_float, slack_of
+from inductor_probe.harness.gpu_clock import device_error
 from inductor_probe.harness.inputs import clone
 from inductor_probe.harness.judge import PRISTINE
 from inductor_probe.op_checks.decompositions import Decomposition, load, meant_by, overloads_named
@@ -68,7 +70,10 @@ class Worker:
             if number >= case["most"] or time.monotonic() > case["end"]:
                 break
             answer(sample=number, elements=sample.elements, text=sample.shown())
-            answer(sample=number, **self._one(operator, sample, case, grad=grad))
+            came = self._one(operator, sample, case, grad=grad)
+            answer(sample=number, **came)
+            if came.get("ends"):
+                sys.exit()
         else:
             number += 1
         answer(done=True, left=max(0, case["most"] - number) if time.monotonic() > case["end"] else 0)
@@ -81,9 +86,11 @@ class Worker:
                 warnings.simplefilter("ignore")
                 right = eager()
                 again = eager()
+            random = not _equal(right, again)
         except Exception as error:  # an operator may refuse a sample in any way
-            return {"refused": _first_line(error)}
-        random = not _equal(right, again)
+            return {"refused": _first_line(error), "ends": bool(device_error())}
+        # A GPU that has met an error gives nothing back any more, the elements of the sample neither.
+        ahead = self._program(operator, sample, case, "raises") if self._device == "cuda" else ""
         calls = self._decomposition.calls if self._decomposition else 0
         torch._dynamo.reset()
         torch._dynamo.utils.counters.clear()
@@ -91,6 +98,8 @@ class Worker:
             compiled = torch.compile(_plain(operator.op), dynamic=case["mode"].endswith("dynamic"))
             try:
                 result = _Run(compiled, sample, grad=grad)()
+                if torch.cuda.is_initialized():
+                    torch.cuda.synchronize()
             except Exception as error:
                 raise _WrongError(
                     "raises", "raises", error=type(error).__name__, text=_first_line(error)
@@ -105,17 +114,14 @@ class Worker:
                 raise _WrongError("decomposition-not-called", "not-called")
             _compare(right, result, _exact(operator.op, sample, right, grad=grad), random=random)
         except _WrongError as wrong:
-            text = program(
-                operator,
-                sample,
-                case,
-                wrong.kind,
-                device=self._device,
-                place=self._place,
-                names=self.names,
-            )
-            return {"kind": wrong.kind, "code": wrong.code, "numbers": wrong.numbers, "script": text}
+            ends = bool(device_error())
+            text = ahead if ends else self._program(operator, sample, case, wrong.kind)
+            failed = {"kind": wrong.kind, "code": wrong.code, "numbers": wrong.numbers, "script": text}
+            return {**failed, "ends": ends}
         return {"ok": True, "random": random, **facts}
+
+    def _program(self, operator: Any, sample: Sample, case: dict[str, Any], kind: str) -> str:
+        return program(operator, sample, case, kind, device=self._device, place=self._place, names=self.names)
 
     @property
     def names(self) -> list[str]:

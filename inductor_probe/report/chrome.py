@@ -5,14 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
-from inductor_probe.model.profile import Profile
+from inductor_probe.model.profile import Profile, TimelineSpan
 
 _US = 1e6
-_CATEGORIES = {"line": "wrapper", "kernel": "kernel", "nest": "loop nest", "waiting": "waiting"}
+_CATEGORIES = {
+    "line": "wrapper", "kernel": "kernel", "nest": "loop nest", "waiting": "waiting", "device": "GPU",
+}  # fmt: skip
+_GPU = 1 << 20  # a thread of the trace that no OpenMP thread is
 
 
 def chrome_trace(profiles: Sequence[Profile]) -> str:
     """Return the trace of one call of each graph, as JSON: a process a graph, a thread an OpenMP thread.
+
+    What a GPU does has a thread of its own.
 
     Guards stand before the call, as long as they take: they were timed apart.
     """
@@ -22,32 +27,39 @@ def chrome_trace(profiles: Sequence[Profile]) -> str:
 
 def _events(process: int, profile: Profile) -> Iterator[dict[str, object]]:
     yield {"name": "process_name", "ph": "M", "pid": process, "tid": 0, "args": {"name": profile.graph}}
-    for thread in sorted({span.thread for span in profile.timeline}):
-        name = "wrapper, and thread 0 of its kernels" if thread == 0 else f"thread {thread} of kernels"
+    names = {0: "wrapper, and thread 0 of its kernels", _GPU: "GPU"}
+    for thread in sorted({_thread(span) for span in profile.timeline}):
+        name = names.get(thread, f"thread {thread} of kernels")
         yield {"name": "thread_name", "ph": "M", "pid": process, "tid": thread, "args": {"name": name}}
     start = 0.0
     if guards := profile.part("guards"):
         start = max(guards.seconds, 0.0)
         yield _event("guards (timed apart)", "guards", process, 0, 0.0, start)
-    nodes = {
-        f"{nest.kernel} loop nest {nest.number}": {
-            "nodes": ", ".join(nest.nodes),
-            "lines": ", ".join(map(str, nest.sources)),
-        }
+    origins = {part.name: (part.nodes, part.sources) for part in profile.parts if part.kind == "kernel"}
+    origins |= {
+        f"{nest.kernel} loop nest {nest.number}": (nest.nodes, nest.sources)
         for nest in profile.nests
         if nest.number is not None
     }
+    nodes = {
+        name: {"nodes": ", ".join(nodes), "lines": ", ".join(map(str, sources))}
+        for name, (nodes, sources) in origins.items()
+    }
     # A thread's events have to stand in their order, and what is around others before them.
-    for span in sorted(profile.timeline, key=lambda span: (span.thread, span.begin, span.depth)):
+    for span in sorted(profile.timeline, key=lambda span: (_thread(span), span.begin, span.depth)):
         event = _event(
             span.name,
             _CATEGORIES[span.kind],
             process,
-            span.thread,
+            _thread(span),
             start + span.begin,
             span.end - span.begin,
         )
         yield {**event, "args": nodes[span.name]} if span.name in nodes else event
+
+
+def _thread(span: TimelineSpan) -> int:
+    return _GPU if span.kind == "device" else span.thread
 
 
 def _event(  # noqa: PLR0917 - the fields of the format

@@ -10,7 +10,7 @@ from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import torch
@@ -357,7 +357,11 @@ def launches_of(ran: Ran) -> list[tuple[str, Launch]]:
 
     None where one cannot be repeated: its raw pointers do not outlive the wrapper.
     """
-    names = [name for name, value in ran.namespace.items() if GENERATED.fullmatch(name) and value is not None]
+    names = [
+        name
+        for name, value in ran.namespace.items()
+        if GENERATED.fullmatch(name) and not isinstance(value, ModuleType | None)
+    ]
     recorders = {name: Recorder(ran.namespace[name]) for name in names}
     with replaced(ran.namespace, recorders):
         ran.call(clone(ran.args))

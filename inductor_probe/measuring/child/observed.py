@@ -19,6 +19,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import torch
 from torch._dynamo import utils
 
 # torch/_dynamo/convert_frame.py: `torch._dynamo hit config.%s (%s)`, with recompile_limit or
@@ -122,7 +123,8 @@ class Observed:
 def observing() -> Iterator[Observed]:
     """Note the generated code that runs in the body, in this thread.
 
-    On a GPU a backward graph runs in a thread of autograd, and is not seen.
+    The backward of tensors on a GPU runs in a thread of autograd, where no profile function is set; without
+    multithreading it runs in this one (torch/csrc/autograd/engine.cpp, Engine::ready_queue).
     """
     observed = Observed()
 
@@ -142,6 +144,7 @@ def observing() -> Iterator[Observed]:
     before = sys.getprofile()
     sys.setprofile(see)
     try:
-        yield observed
+        with torch.autograd.set_multithreading_enabled(False):
+            yield observed
     finally:
         sys.setprofile(before)

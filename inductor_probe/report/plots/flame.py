@@ -41,12 +41,14 @@ def flame_page(profiles: Sequence[Profile]) -> str:
 
 
 def flame_svg(profile: Profile) -> str:
-    """Return the flame view of a profile as SVG that stands in HTML."""
-    root = _boxes(profile)
-    depth = _depth(root)
-    high = depth * (_HIGH + _GAP)
-    total = max(root.seconds, sum(box.seconds for box in root.inside)) or 1.0
-    shapes = "".join(_shapes(root, 0.0, 0, _WIDE / total, total))
+    """Return the flame view of a profile as SVG that stands in HTML: the host, and below it the GPU."""
+    roots = [_boxes(profile), *_device_boxes(profile)]
+    totals = [max(root.seconds, sum(box.seconds for box in root.inside)) or 1.0 for root in roots]
+    shapes, row = "", 0
+    for root, total in zip(roots, totals, strict=True):
+        shapes += "".join(_shapes(root, 0.0, row, _WIDE / max(totals), total))
+        row += _depth(root) + 1
+    high = (row - 1) * (_HIGH + _GAP)
     return (
         f'<svg width="100%" viewBox="0 0 {_WIDE} {high}" xmlns="http://www.w3.org/2000/svg" '
         f'font-family="sans-serif" font-size="11">{shapes}</svg>'
@@ -54,7 +56,7 @@ def flame_svg(profile: Profile) -> str:
 
 
 def _boxes(profile: Profile) -> _Box:
-    """Return the parts of the host as a tree: on CUDA what the GPU does stands in no line of it."""
+    """Return the parts of the host as a tree: on CUDA what the GPU does is a tree of its own."""
     whole = profile.whole
     root = _Box(
         "Compiled call" + (" with guards" if whole.kind == "compiled" else ""), "whole", whole.seconds
@@ -76,6 +78,22 @@ def _boxes(profile: Profile) -> _Box:
     wrapper.seconds = sum(box.seconds for box in wrapper.inside)
     call.inside.append(wrapper)
     return root
+
+
+def _device_boxes(profile: Profile) -> Iterator[_Box]:
+    """Yield what the GPU does in a call as a tree, if there is a GPU."""
+    parts = [part for part in profile.parts if part.side == "device" and part.seconds > 0]
+    for call in [part for part in parts if part.kind == "call"]:
+        yield _Box(
+            "GPU",
+            "call",
+            call.seconds,
+            inside=[
+                _Box("in no kernel", "gap", part.seconds) if part.kind == "gap" else _kernel(profile, part)
+                for part in parts
+                if part is not call
+            ],
+        )
 
 
 def _kernel(profile: Profile, part: ProfilePart) -> _Box:
