@@ -188,20 +188,16 @@ def cases_of(plan: OpPlan, database: Sequence[dict[str, Any]]) -> list[OpCase]:
     Raises:
         ProbeError: no operator has such a name, or none such a dtype.
     """
-    chosen = [
-        operator
-        for operator in database
-        if operator["name"] in {_plain(pattern) for pattern in plan.patterns}
-    ]
-    chosen = chosen or [
-        operator for operator in database if any(_matches(one, operator) for one in plan.patterns)
-    ]
-    if not chosen:
-        pattern = plan.patterns[0]
-        raise ProbeError(
-            f"no operator in PyTorch's database matches {pattern}",
-            near_names(pattern, [operator["name"] for operator in database]),
-        )
+    named: set[str] = set()
+    for pattern in plan.patterns:
+        matched = {str(operator["name"]) for operator in database if _matches(pattern, operator)}
+        if not matched:
+            raise ProbeError(
+                f"no operator in PyTorch's database matches {pattern}",
+                near_names(pattern, [operator["name"] for operator in database]),
+            )
+        named |= {_plain(pattern)} & matched or matched  # of `flip`, not `fliplr` too
+    chosen = [operator for operator in database if operator["name"] in named]
     known = sorted({dtype for operator in chosen for dtype in operator["dtypes"]})
     wanted = plan.dtypes or ("float32", "uint8")
     if plan.dtypes == ("all",):

@@ -13,9 +13,10 @@ import pytest
 import inductor_probe as ip
 from inductor_probe.bench.profiles_compared import compare_profiles
 from inductor_probe.errors import ProbeError
-from inductor_probe.model.bench import BenchSettings
+from inductor_probe.model.bench import BenchSettings, Side
 from inductor_probe.model.codec import from_json, to_json
-from inductor_probe.model.profile import Profile, ProfileOutput
+from inductor_probe.model.profile import PartKind, Profile, ProfileOutput, ProfilePart, TimelineSpan
+from inductor_probe.report.pages.profile import profile_sentence
 from inductor_probe.report.plots.flame import flame_svg
 from tests.conftest import DUMPS, Ran
 
@@ -222,6 +223,45 @@ def test_a_flame_view_has_each_part_within_what_is_around_it(one: ip.Profiles) -
     assert nest[2] > kernel[2]
     assert "heavy.py:5" in nest[0]
     assert "<svg" in one.flame
+
+
+def test_a_profile_of_a_gpu_says_what_calls_in_a_loop_wait_for(two: Profile) -> None:
+    def parts(on_gpu: float) -> tuple[ProfilePart, ...]:
+        named: tuple[tuple[PartKind, str, Side, float], ...] = (
+            ("kernel", "triton_poi_fused_0", "device", on_gpu * 0.75),
+            ("gap", "gap", "device", on_gpu * 0.25),
+            ("call", "Compiled call", "device", on_gpu), ("launches", "launches", "host", 7e-6),
+            ("gap", "gap", "host", 8e-6), ("call", "Compiled call", "host", 15e-6),
+            ("guards", "guards", "host", 5e-6), ("compiled", "compiled", "host", 20e-6),
+        )  # fmt: skip
+        wholes = {"device": on_gpu, "host": 20e-6}
+        return tuple(
+            ProfilePart(kind, name, side, time, 0.0, time / wholes[side]) for kind, name, side, time in named
+        )
+
+    long, short = (replace(two, device="cuda", nests=(), parts=parts(time)) for time in (40e-6, 4e-6))
+    assert profile_sentence(long) == (
+        "A call takes 40.00 us of the GPU and 20.00 us of the host, 5.000 us of it guards. Calls in a loop "
+        "wait for the GPU: triton_poi_fused_0 is 75.0 % of its time."
+    )
+    assert profile_sentence(short).endswith("wait for the host: in no part is 40.0 % of its time.")
+    titles = [
+        part for part in flame_svg(long).split("<title>") if part.startswith(("GPU", "triton_", "in no"))
+    ]
+    assert [title.split(":")[0] for title in titles] == [
+        "in no part", "GPU", "triton_poi_fused_0", "in no kernel",
+    ]  # fmt: skip
+
+
+def test_a_trace_has_what_a_gpu_does_in_a_thread_of_its_own(one: ip.Profiles) -> None:
+    (profile,) = one.profiles
+    span = TimelineSpan("triton_poi_fused_0", "device", 1e-6, 3e-6, 0, 0)
+    trace = ip.Profiles((replace(profile, timeline=(*profile.timeline, span)),)).chrome
+    events = json.loads(trace)["traceEvents"]
+    (event,) = (event for event in events if event["name"] == span.name)
+    assert (event["cat"], event["dur"]) == ("GPU", 2.0)
+    threads = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"}
+    assert threads[event["tid"]] == "GPU"
 
 
 def test_a_stranger_s_graph_is_not_run(probe: Callable[..., Ran]) -> None:

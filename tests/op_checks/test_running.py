@@ -170,6 +170,9 @@ def test_a_name_is_whole_before_it_is_a_part() -> None:
     assert names("aten.flip") == ["flip"]
     assert names("fli*") == ["flip", "fliplr"]
     assert names("sampler") == ["grid_sampler_2d"]
+    assert names("flip", "sampler") == ["flip", "grid_sampler_2d"], "a whole name leaves no other pattern out"
+    with pytest.raises(ProbeError, match="matches nothing"):
+        names("flip", "nothing")
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,7 @@ def perf_page(run: PerfRun, rows: Sequence[RowResult]) -> Iterator[Block]:
     ]
     yield Heading([(run.scenario, "bold"), f"  {', '.join(filter(None, facts))}"], 2)
     names = list(dict.fromkeys(column.facts.name for row in rows for column in row.columns))
+    shared = {column.facts.name for row in rows for column in row.columns if column.share is not None}
     columns = [Column("case", fold="middle", least=20)]
     columns += [Column("threads", right=True)] if len(threads) > 1 else []
     for name in names:
@@ -59,8 +60,7 @@ def perf_page(run: PerfRun, rows: Sequence[RowResult]) -> Iterator[Block]:
                 Column(f"/ {baseline}", right=True, fold="never", rank=1),
                 Column("interval", fold="never", rank=2),
             ]
-    shares = any(column.share for row in rows for column in row.columns)
-    columns += [Column("roofline", fold="never", rank=4)] if shares else []
+        columns += [Column("roofline", right=True, fold="never", rank=4)] if name in shared else []
     table = []
     for row in rows:
         cells: list[Cell] = [(row.key.case, "bold")]
@@ -68,7 +68,7 @@ def perf_page(run: PerfRun, rows: Sequence[RowResult]) -> Iterator[Block]:
         for name in names:
             compared = any(_compared(one, name) for one in rows)
             cells += _cells(row.column(name), scale, compared=compared)
-        cells += [_shares(row)] if shares else []
+            cells += [_roofline(row.column(name))] if name in shared else []
         table.append(cells)
     yield Table(columns, table, indent=2)
     yield from _nodes(run)
@@ -131,13 +131,11 @@ def number(value: float, digits: int = _DIGITS) -> str:
     return f"{value:.{max(0, digits - whole)}f}" if whole else f"{value:.{digits}g}"
 
 
-def _shares(row: RowResult) -> str:
-    """Return what each column reaches of the machine's rate, in their order: `59 %, 5 %`."""
-    shares = [column for column in row.columns if column.time]
-    return ", ".join(
-        "-" if column.share is None else f"{100 * column.share:.0f} %" + ("*" if column.share > 1 else "")
-        for column in shares
-    )
+def _roofline(column: ColumnResult | None) -> str:
+    """Return what a column reaches of the machine's rate: `59 %`; with a `*` where that is more than all."""
+    if column is None or column.share is None:
+        return ""
+    return f"{100 * column.share:.0f} %" + ("*" if column.share > 1 else "")
 
 
 def _cases(cases: Sequence[str], rows: Sequence[object]) -> str:
