@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from inductor_probe.api.assembly import Asm, ask_compiler, asm
+    from inductor_probe.api.assembly import Asm, ask_compiler, asm, find_kernel, find_kernels
     from inductor_probe.api.bench import Bench, CppProgram, WrittenBenchFile
     from inductor_probe.api.candidates import Trials
     from inductor_probe.api.check import Check, Health, check, doctor
@@ -87,14 +87,14 @@ __all__ = [
     "PerfTable", "ProbeError", "Profiles", "ResultRows", "RewriteRows", "Run", "RunList", "Trials",
     "Tunings", "WhatIf", "WrittenBenchFile", "ask_compiler", "asm", "bench_kernel", "candidates_of",
     "check", "check_kernel", "check_op", "compare", "compile_graph", "debug", "diff", "doctor", "dump",
-    "expect", "export_cpp", "fusion", "kernels", "layouts", "nodes", "open_graph", "open_kernel",
-    "open_results", "open_run", "perf", "plan_removal", "profile", "recording", "remove_run", "results",
-    "rewrite", "rewrites", "runs", "show", "sweep_configs", "trace_op", "tunings", "verdict", "whatif",
-    "why",
+    "expect", "export_cpp", "find_kernel", "find_kernels", "fusion", "kernels", "layouts", "nodes",
+    "open_graph", "open_kernel", "open_results", "open_run", "perf", "plan_removal", "profile",
+    "recording", "remove_run", "results", "rewrite", "rewrites", "runs", "show", "sweep_configs",
+    "trace_op", "tunings", "verdict", "whatif", "why",
 ]  # fmt: skip
 
 _MODULES = {
-    "api.assembly": "Asm ask_compiler asm",
+    "api.assembly": "Asm ask_compiler asm find_kernel find_kernels",
     "api.bench": "Bench CppProgram WrittenBenchFile",
     "api.candidates": "Trials",
     "api.check": "Check Health check doctor",

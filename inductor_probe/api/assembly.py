@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inductor_probe.api.session import Graph
-from inductor_probe.api.trust import texts_to_run
+from inductor_probe.api.trust import require_trust, texts_to_run
 from inductor_probe.api.verbs import open_kernel, open_target
+from inductor_probe.assembly.compared import compared_text, figures
 from inductor_probe.errors import NotFoundError, ProbeError
-from inductor_probe.model.assembly import OF_CPP, STAGES, AsmOutput, KernelRemarks
+from inductor_probe.model.assembly import OF_CPP, STAGES, AsmOutput, CompiledKernel, KernelRemarks
 from inductor_probe.model.code import CppFacts, Kernel
 from inductor_probe.model.output import Output
 from inductor_probe.report.document import Document
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from inductor_probe.api.verbs import Target
 
 _CODE = "output_code.py"
+_VARIANT = re.compile(r"(?P<kernel>.+)(?P<number>_v\d+)")
 _NEXT_NAME = re.compile(r",\s*(?=[A-Za-z_])")
 
 
@@ -52,6 +55,7 @@ def asm(
     configs: Sequence[str] = (),
     stages: Sequence[str] = (),
     sweep: bool = False,
+    other: str | tuple[Graph, str] | None = None,
     trust: bool = False,
 ) -> Asm:
     """Compile a kernel of a dump: Triton's for a GPU that need not be there, C++ as inductor does here.
@@ -64,19 +68,84 @@ def asm(
         configs: each one or several: `XBLOCK=1024,num_warps=4`, `XBLOCK=512,1024`; inductor's own if empty.
         stages: those of which the text is wanted: `STAGES` of Triton, `asm` of C++.
         sweep: inductor's configs, those that the dump recorded as offered, and a grid around them.
+        other: a second kernel of the graph, a variant of one, or another graph and its kernel: what differs.
         trust: compile text that is not known to be made here.
 
     Raises:
         NotFoundError: no such kernel, architecture or stage. ProbeError: it is of another backend, has no
-            such parameter, or may not be run. RunFailedError: it cannot be compiled here.
+            such parameter, or may not be run; the two are of different backends. RunFailedError: it cannot be
+            compiled here.
     """
-    from inductor_probe.reader.output_code import parse_output_code
+    graph, name = (target, kernel) if isinstance(target, Graph) else find_kernel(kernel, target)
+    compile_one = partial(_compile, arch=arch, configs=configs, stages=stages, sweep=sweep, trust=trust)
+    compiled = compile_one(graph, name)
+    if other is None:
+        return Asm(AsmOutput(**_fields(compiled)))
+    second = compile_one(*(other if isinstance(other, tuple) else (graph, other)))
+    if second.backend != compiled.backend:
+        raise ProbeError(
+            f"{compiled.kernel} is a {compiled.backend} kernel and {second.kernel} a {second.backend} one:"
+            " their figures are not of one kind",
+            "asm compares kernels of one backend; asm of each shows what it has",
+        )
+    return Asm(
+        AsmOutput(
+            **_fields(compiled),
+            other=second,
+            figures=figures(compiled, second),
+            texts=tuple(compared_text(compiled, second, stage) for stage in stages),
+        )
+    )
+
+
+def find_kernel(name: str | None = None, target: Target = None) -> tuple[Graph, str]:
+    """Return the graph that has a kernel, or the variant of one in its bench file, and its name.
+
+    Raises:
+        NotFoundError: there is none. ProbeError: several graphs have it.
+    """
+    try:
+        return open_kernel(name, target)
+    except NotFoundError:
+        variant = _VARIANT.fullmatch(name or "")
+        if variant is None:
+            raise
+    graph, base = open_kernel(variant["kernel"], target)
+    return graph, f"{base}{variant['number']}"
+
+
+def find_kernels(
+    first: str | None = None, second: str | None = None, target: Target = None, *, against: Target = None
+) -> tuple[tuple[Graph, str], ...]:
+    """Return one kernel, or two to compare: `second` of the same target, or of `against`.
+
+    With `against` alone the second has the name of the first.
+    """
+    graph, name = find_kernel(first, target)
+    if second is None and against is None:
+        return ((graph, name),)
+    return (graph, name), find_kernel(second or name, target if against is None else against)
+
+
+def _fields(kernel: CompiledKernel) -> dict[str, Any]:
+    return {field.name: getattr(kernel, field.name) for field in fields(kernel)}
+
+
+def _compile(
+    graph: Graph,
+    kernel: str | None,
+    *,
+    arch: str | None,
+    configs: Sequence[str],
+    stages: Sequence[str],
+    sweep: bool,
+    trust: bool,
+) -> CompiledKernel:
     from inductor_probe.store.compiler_remarks import keep_remarks
 
-    graph, name = (
-        (target, target.kernel(kernel).name) if isinstance(target, Graph) else open_kernel(kernel, target)
-    )
-    row = graph.kernel(name)
+    variant = _VARIANT.fullmatch(kernel or "")
+    row = graph.kernel(variant["kernel"] if variant else kernel)
+    name = f"{row.name}{variant['number']}" if variant else row.name
     if row.backend not in ("triton", "cpp"):
         raise ProbeError(f"{name} is a {row.backend} kernel, and asm compiles those of Triton and C++")
     known = STAGES if row.backend == "triton" else (OF_CPP,)
@@ -86,28 +155,44 @@ def asm(
     if row.backend == "cpp" and (arch or configs or sweep):
         options = "--arch, --config and --sweep are for Triton's"
         raise ProbeError(f"{name} is a C++ kernel, for this processor: {options}")
-    texts = texts_to_run(graph, trust=trust, launched=False)
-    path = graph.path / _CODE
-    read = parse_output_code(texts.get(_CODE) or "", path).kernel(name)
-    if read is None or not read.source or read.span is None:
-        raise ProbeError(f"the text of {name} is not in {path}", "asm reads kernels of wrappers in Python")
+    read, path = _text_of(graph, name, variant=variant is not None, trust=trust)
     if row.backend == "cpp":
         compiled = _cpp(read, stages, path)
-        if not trust:  # made here: the folder is this user's own, and may keep it
+        if not trust and variant is None:  # made here: the folder is this user's own, and may keep it
             keep_remarks(graph.path, compiled["compiler"])
     else:
-        recorded = _recorded_configs(graph, name) if sweep else ()
+        recorded = _recorded_configs(graph, row.name) if sweep else ()
         compiled = _triton(read, arch, configs, recorded, stages, sweep=sweep)
-    output = AsmOutput(
+    return CompiledKernel(
         graph=graph.name,
         kernel=name,
         backend=row.backend,
         path=path,
-        first=read.span.first,
+        first=read.span.first if read.span else 1,
         source=read.source,
         **compiled,
     )
-    return Asm(output)
+
+
+def _text_of(graph: Graph, name: str, *, variant: bool, trust: bool) -> tuple[Kernel, Path]:
+    """Return a kernel as it stands in the wrapper, or in the bench file, which may be compiled."""
+    from inductor_probe.discovery.dump_files import BENCH_NAME
+    from inductor_probe.reader.output_code import parse_output_code
+
+    path = graph.path / (BENCH_NAME if variant else _CODE)
+    if variant:
+        text = require_trust(graph, trust=trust, launched=False)
+    else:
+        text = texts_to_run(graph, trust=trust, launched=False).get(_CODE)
+    read = parse_output_code(text or "", path).kernel(name)
+    if read is None and variant:
+        raise NotFoundError(
+            f"{path} has no variant {name}" if text else f"{graph.name} has no bench file with {name}",
+            f"probe bench-kernel {graph.short_name} --no-run writes copies to edit",
+        )
+    if read is None or not read.source or read.span is None:
+        raise ProbeError(f"the text of {name} is not in {path}", "asm reads kernels of wrappers in Python")
+    return read, path
 
 
 def ask_compiler(

@@ -6,6 +6,7 @@ import itertools
 import re
 import shlex
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -368,7 +369,8 @@ def export_cpp(
 
 
 @command(
-    click.argument("words", nargs=-1, metavar="[KERNEL] [RUN|GRAPH]", type=KERNEL_OR_TARGET),
+    click.argument("words", nargs=-1, metavar="[KERNEL [B]] [RUN|GRAPH]", type=KERNEL_OR_TARGET),
+    click.option("--against", metavar="RUN|GRAPH", help="Take the second kernel from there."),
     click.option("--arch", metavar="sm_90|h200", help="For which GPU.  [what the dump was made for]"),
     click.option(
         "--config", "configs", multiple=True, metavar="NAME=N,...",
@@ -387,6 +389,7 @@ def export_cpp(
 def asm(
     words: tuple[str, ...],
     *,
+    against: str | None,
     arch: str | None,
     configs: tuple[str, ...],
     stages: tuple[str, ...],
@@ -402,9 +405,16 @@ def asm(
     moves, and how the threads of a warp reach it, by lines of output_code.py; --stage prints TTIR, TTGIR,
     LLVM IR, PTX or machine code (SASS).
     This imports the text of a Triton kernel in a process of its own; nothing is launched.
+
+    With a second kernel, or a variant in the bench file (KERNEL_v2), what differs: figures, and of each
+    --stage the lines, where names of registers count as the same. --against takes it from another run, by the
+    name of the first one if B is left out.
     """
-    graph, kernel = resolve(words, 1, ip.open_kernel)
-    compiled = ip.asm(kernel, graph, arch=arch, configs=configs, stages=stages, sweep=sweep, trust=trust)
+    (graph, kernel), *others = resolve(words, 2, partial(ip.find_kernels, against=against))
+    other = others[0] if others else None
+    compiled = ip.asm(
+        kernel, graph, arch=arch, configs=configs, stages=stages, sweep=sweep, other=other, trust=trust
+    )
     ok = all(config.failure is None for config in compiled.record.configs if config.origin != "grid")
     return give(compiled, output_format, ok=ok)
 

@@ -201,7 +201,7 @@ class MachineLoop:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AsmOutput(Output):
+class CompiledKernel:
     """A kernel, compiled ahead of time: for a GPU that need not be there, or for this processor.
 
     Attributes:
@@ -213,7 +213,6 @@ class AsmOutput(Output):
             for. compiler: what it said of the loops of the text.
     """
 
-    verb: Literal["asm"] = "asm"
     graph: str
     kernel: str
     backend: str
@@ -227,3 +226,44 @@ class AsmOutput(Output):
     command: tuple[str, ...] = ()
     compiler: KernelRemarks | None = None
     code: str = ""
+
+
+FigureName: TypeAlias = Literal[
+    "config", "architecture", "registers", "stack", "shared", "blocks", "occupancy", "limits", "machine-code",
+    "loops", "loop-instructions", "512-bits", "256-bits", "128-bits", "scalar-floats", "calls",
+]  # fmt: skip
+"""A figure of a compiled kernel; of C++ from `loops` on, summed over the innermost loops."""
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedFigure:
+    """A figure of two compiled kernels, `a` and `b`, as text; None where it is not known, or there is none.
+
+    `name` is a `FigureName`, or an instruction for global memory whose number it is (`ld.global.v4.b32`).
+    """
+
+    name: FigureName | str
+    a: str | None
+    b: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedText:
+    """Where two texts of a stage differ, as lines of a unified diff; names of registers count as the same."""
+
+    stage: str
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AsmOutput(Output, CompiledKernel):
+    """A compiled kernel; with a second one, `other`, what differs.
+
+    Attributes:
+        other: the second one. figures: of both, with their first configs. texts: of the stages asked for.
+    """
+
+    verb: Literal["asm"] = "asm"
+    other: CompiledKernel | None = None
+    figures: tuple[ComparedFigure, ...] = ()
+    texts: tuple[ComparedText, ...] = ()

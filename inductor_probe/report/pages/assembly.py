@@ -9,6 +9,7 @@ from inductor_probe.model.assembly import (
     AccessKind,
     AsmOutput,
     CompiledConfig,
+    CompiledKernel,
     Limit,
     MachineLoop,
     WarpAccess,
@@ -19,6 +20,7 @@ from inductor_probe.report.units import bytes_text, counted
 from inductor_probe.report.words.assembly import (
     SECTORS,
     compiler_sentence,
+    figure_words,
     pattern_text,
     warp_sentence,
     worst_access,
@@ -57,6 +59,7 @@ _LOOPS = (
     Column("scalar floats", right=True, fold="never", rank=1),
     Column("calls", right=True, fold="never"),
 )
+_COMPARED = (Column("", fold="never"), Column("A", fold="words"), Column("B", fold="words"))
 _ACCESSES = (
     Column("line", right=True, fold="never"),
     Column("code"),
@@ -72,6 +75,9 @@ _ACCESSES = (
 
 def asm_page(record: AsmOutput) -> Document:
     """Return the page of a kernel: a row for each config of Triton, or for each loop of C++."""
+    if record.other is not None:
+        yield from _compared(record, record.other)
+        return
     versions = ", ".join([record.architecture, *(f"{name} {version}" for name, version in record.compilers)])
     yield Heading([(record.kernel, "bold"), f"  {versions}"])
     if record.backend == "cpp":
@@ -99,6 +105,34 @@ def asm_page(record: AsmOutput) -> Document:
             yield Line()
             yield Heading([(stage, "bold"), f"  of {_joined(made[0].config)}"], 2)
             yield Code(_with_lines(text, record), _LANGUAGES[stage])
+
+
+def _compared(record: AsmOutput, other: CompiledKernel) -> Iterator[Block]:
+    """Yield what differs between two kernels: figures side by side, then lines of the texts."""
+    alike = record.kernel == other.kernel
+    for label, kernel in (("A", record), ("B", other)):
+        file = kernel.path if alike else kernel.path.name
+        versions = ", ".join(f"{program} {version}" for program, version in kernel.compilers)
+        yield Line([(f"{label}  ", "bold"), f"{kernel.kernel}  {file}:{kernel.first}  {versions}"])
+        for config in kernel.configs:
+            if config.failure is not None:
+                yield Line(f"{_joined(config.config)}: not compiled: {config.failure}", 3)
+    differing = [figure for figure in record.figures if figure.a != figure.b]
+    same = [figure for figure in record.figures if figure.a == figure.b and figure.a != "0"]
+    if differing:
+        yield Table(_COMPARED, [[figure_words(one.name), one.a or "-", one.b or "-"] for one in differing], 2)
+    else:
+        yield Line("no figure differs", 2)
+    if same:
+        words = ", ".join(f"{figure_words(one.name)} {one.a}" for one in same)
+        yield Line((f"the same: {words}", "dim"), 2)
+    for text in record.texts:
+        yield Line()
+        if not text.lines:
+            yield Line(f"{text.stage}: the same but for names of registers, addresses and places", 2)
+            continue
+        yield Heading([(text.stage, "bold"), "  of A (-) and B (+); names of registers count as the same"], 2)
+        yield Code("\n".join(text.lines), "diff")
 
 
 def _loops(record: AsmOutput) -> Iterator[Block]:

@@ -85,3 +85,22 @@ def compiler_sentence(remark: CompilerRemark, *, turned_off: bool, place: str = 
 
 _TURNED_OFF = "-fno-tree-loop-vectorize"
 """With which inductor turns GCC's loop vectoriser off."""
+
+
+_FIGURES: dict[str, str] = {
+    "stack": "stack bytes",
+    "shared": "shared bytes",
+    "limits": "limited by",
+    "machine-code": "SASS instructions",
+    "loops": "innermost loops",
+    "loop-instructions": "instructions in them",
+    "512-bits": "on 512 bits",
+    "256-bits": "on 256 bits",
+    "128-bits": "on 128 bits",
+    "scalar-floats": "scalar floats",
+}
+
+
+def figure_words(name: str) -> str:
+    """Return what a figure of a compiled kernel is called; an instruction is its own name."""
+    return _FIGURES.get(name, name)
