@@ -145,7 +145,8 @@ def time_graphs(folder: Path, timers: int, stop_at: float) -> None:
     def work() -> None:
         command = [sys.executable, __file__, str(folder), "--timer"]
         environment = {
-            **os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'benchmarks'}", "TORCHINDUCTOR_COMPILE_THREADS": "1",
+            **os.environ, "TORCHINDUCTOR_COMPILE_THREADS": "1",
+            "PYTHONPATH": os.pathsep.join([*map(str, (ROOT, ROOT / "benchmarks")), os.environ.get("PYTHONPATH", "")]),
             "TRITON_CACHE_DIR": str(folder / "cache/triton"), "TEARDOWN_CUPTI": "0",
             "TORCHINDUCTOR_CACHE_DIR": str(folder / "cache/inductor"),
         }  # fmt: skip
