@@ -146,7 +146,7 @@ def time_graphs(folder: Path, timers: int, stop_at: float) -> None:
         command = [sys.executable, __file__, str(folder), "--timer"]
         environment = {
             **os.environ, "TORCHINDUCTOR_COMPILE_THREADS": "1",
-            "PYTHONPATH": os.pathsep.join([*map(str, (ROOT, ROOT / "benchmarks")), os.environ.get("PYTHONPATH", "")]),
+            "PYTHONPATH": f"{ROOT}:{ROOT / 'benchmarks'}:{os.environ.get('PYTHONPATH', '')}",
             "TRITON_CACHE_DIR": str(folder / "cache/triton"), "TEARDOWN_CUPTI": "0",
             "TORCHINDUCTOR_CACHE_DIR": str(folder / "cache/inductor"),
         }  # fmt: skip
