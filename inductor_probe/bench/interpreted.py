@@ -15,7 +15,13 @@ from inductor_probe.bench.state import COPY
 from inductor_probe.errors import RunFailedError
 from inductor_probe.model.bench import BenchSettings
 from inductor_probe.model.codec import from_json
-from inductor_probe.model.kernel_check import InterpretedKernel, KernelCheck, KernelVerdict, is_interpreted
+from inductor_probe.model.kernel_check import (
+    NOT_COMPARED,
+    InterpretedKernel,
+    KernelCheck,
+    KernelVerdict,
+    is_interpreted,
+)
 from inductor_probe.model.remark import Remark
 from inductor_probe.model.timing import Variant
 
@@ -125,7 +131,12 @@ class _Heard:
 def _kernel(call: Variant, row: dict[str, Any], rows: list[dict[str, Any]]) -> InterpretedKernel:
     return InterpretedKernel(
         row["name"],
-        _verdict(call, row, [one["name"] for one in rows if one["launches"]]),
+        _verdict(
+            call,
+            row,
+            [one["name"] for one in rows if one["launches"]],
+            compared=not any(remark.code in NOT_COMPARED for remark in call.remarks),
+        ),
         row["launches"],
         row["programs"],
         row["seconds"],
@@ -133,7 +144,7 @@ def _kernel(call: Variant, row: dict[str, Any], rows: list[dict[str, Any]]) -> I
     )
 
 
-def _verdict(call: Variant, row: dict[str, Any], launched: list[str]) -> KernelVerdict:
+def _verdict(call: Variant, row: dict[str, Any], launched: list[str], *, compared: bool) -> KernelVerdict:
     """Judge a kernel by the call: it is at fault where the call says so, or where there is no other."""
     accused = [str(remark.number("kernel")) for remark in call.remarks if remark.number("kernel")]
     if row["name"] in accused:
@@ -141,5 +152,5 @@ def _verdict(call: Variant, row: dict[str, Any], launched: list[str]) -> KernelV
     if not row["launches"]:
         return "not-launched" if call.correct else "not-decided"
     if call.correct:
-        return "right"
+        return "right" if compared else "not-judged"
     return "wrong" if launched == [row["name"]] and is_interpreted(call) else "not-decided"

@@ -65,11 +65,22 @@ class KernelCheck:
     @property
     def right(self) -> bool:
         """Whether everything that was to be checked was shown to be right."""
-        return self.call.correct and all(variant.correct for variant in self.variants)
+        return self.call.correct and self.compared and all(variant.correct for variant in self.variants)
+
+    @property
+    def compared(self) -> bool:
+        """Whether the call was compared with the graph: else variants agree with it, and no more is known."""
+        return not any(remark.code in NOT_COMPARED for remark in self.call.remarks)
 
 
 NOT_JUDGED: tuple[RemarkCode, ...] = ("not-interpreted", "not-finished", "call-not-run")
 """Remarks that say why a variant was not run to its end."""
+
+
+NOT_COMPARED: tuple[RemarkCode, ...] = (
+    "no-reference", "reference-fails", "other-random-numbers", "constant-missing",
+)  # fmt: skip
+"""Remarks that say why a call that ran was compared with nothing."""
 
 
 def is_interpreted(variant: Variant) -> bool:

@@ -117,3 +117,12 @@ def test_a_size_that_the_graph_lacks_is_a_sentence(copied: Callable[[Path], Path
     settings = BenchSettings(sizes=(("s77", 4),))
     with pytest.raises(ProbeError, match="no size s77"):
         check_interpreted(path, path.read_text(), settings, 60.0)
+
+
+def test_a_graph_that_is_compared_with_nothing_is_not_called_right(copied: Callable[[Path], Path]) -> None:
+    folder = copied(ADAM)
+    (folder / "fx_graph_runnable.py").unlink()
+    check = _checked(folder)
+    assert check.call.correct, "it runs"
+    assert not check.right
+    assert {kernel.verdict for kernel in check.kernels} == {"not-judged"}

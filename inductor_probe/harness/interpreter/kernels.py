@@ -135,7 +135,8 @@ class Interpreted:
             builder.set_grid_idx(*place)
             try:
                 if now + left > Clock.end:
-                    raise TooLongError(f"{count} programs of a launch take about {now - begun + left:.2g} s")
+                    seconds = f"{now - begun + left:.0f} s"
+                    raise TooLongError(f"{count} programs take about {seconds}, more than the limit")
                 with np.errstate(all="ignore"):
                     function(**arguments)
             except NotInterpretedError as error:

@@ -65,6 +65,8 @@ def prepare() -> None:
 
     language.__globals__.setdefault("core", tl.core)
     INTERPRETER._patch_lang(language)
+    # triton 3.6 makes an `int` of an array with a dimension, which numpy 2.4 refuses.
+    tl.tensor.__index__ = lambda self: int(self.handle.data.squeeze())
     helpers: Any = importlib.import_module("torch._inductor.runtime.triton_helpers")
     helpers.set_driver_to_gpu = lambda: None  # the text of a kernel calls it
     patch_builtins(helpers, helpers)

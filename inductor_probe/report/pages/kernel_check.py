@@ -22,15 +22,16 @@ def kernel_check_page(check: KernelCheck, *, timed: bool = True) -> Iterator[Blo
     for group in wrong_groups(one for one in (check.call, *check.variants) if not one.unedited):
         style = "bold red" if is_interpreted(group[0]) else "bold yellow"
         yield Line((f"{kernel_sentence(group)}.", style))
+    if check.call.correct and not check.compared:
+        yield Line((f"{check.graph}: {summary(check)}.", "bold yellow"))
     if check.right:
         yield Line((f"{check.graph}: {summary(check)}.", "bold green"))
     error = check.call.max_error
     sets = f" on {check.rounds} sets of {check.values} inputs" if check.rounds > 1 else ""
     found = f"; largest error {error:.3g}" if error is not None and check.call.correct else ""
-    yield Line(
-        f"run by the interpreter of triton {check.triton} on the CPU, torch {check.torch}{sets}, against the "
-        f"graph in float64{found}"
-    )
+    against = ", against the graph in float64" if check.compared and is_interpreted(check.call) else ""
+    versions = f"triton {check.triton} on the CPU, torch {check.torch}"
+    yield Line(f"run by the interpreter of {versions}{sets}{against}{found}")
     if not timed:
         yield Line(("not timed: this machine has no GPU", "yellow"))
     yield Line()

@@ -19,6 +19,10 @@ def summary(check: KernelCheck) -> str:
     unknown = [variant for variant in (check.call, *edited) if not is_interpreted(variant)]
     if wrong or unknown:
         return "; ".join(kernel_sentence(variants) for variants in wrong_groups([*wrong, *unknown]))
+    if not check.compared:
+        why = "; ".join(sentence(remark) for remark in check.call.remarks)
+        agree = "; edited variants compute the same" if edited else ""
+        return f"call runs, and was compared with nothing: {why}{agree}"
     counts = {
         "kernel": sum(kernel.verdict == "right" for kernel in check.kernels),
         "edited variant": len(edited),
