@@ -14,7 +14,7 @@ from inductor_probe.bench_file.bench_file import write_bench_file
 from inductor_probe.errors import ProbeError
 from inductor_probe.model.bench import BenchSettings
 from inductor_probe.model.kernel_check import KernelCheck
-from tests.conftest import DUMPS, REPOSITORY
+from tests.conftest import DUMPS, REPOSITORY, Ran
 
 pytestmark = pytest.mark.compiles
 OPERATIONS = REPOSITORY / "tests" / "harness" / "fixtures" / "every_operation"
@@ -126,3 +126,25 @@ def test_a_graph_that_is_compared_with_nothing_is_not_called_right(copied: Calla
     assert check.call.correct, "it runs"
     assert not check.right
     assert {kernel.verdict for kernel in check.kernels} == {"not-judged"}
+
+
+def test_bench_kernel_checks_without_a_gpu_and_says_that_it_times_nothing(
+    copied: Callable[[Path], Path], probe: Callable[..., Ran]
+) -> None:
+    folder = copied(ADAM)
+    ran = probe("bench-kernel", folder, "--trust", CUDA_VISIBLE_DEVICES="")
+    assert ran.status == 0, ran.err
+    assert "right: 2 kernels" in ran.out
+    assert "not timed: this machine has no GPU" in ran.out
+    ran = probe("check-kernel", "triton_for_fused_0", folder, CUDA_VISIBLE_DEVICES="")
+    assert ran.status == 2
+    assert "--trust" in ran.err, "it executes what a stranger wrote"
+
+
+def test_a_graph_without_triton_kernels_is_refused(
+    copied: Callable[[Path], Path], probe: Callable[..., Ran]
+) -> None:
+    run = next((DUMPS / "torch-2.13.0-cpu").glob("*/run_*"))
+    ran = probe("check-kernel", next(copied(run).glob("torchinductor/*")), "--trust")
+    assert ran.status == 2
+    assert "has kernels in cpp, and none in Triton" in ran.err
