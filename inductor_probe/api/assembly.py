@@ -15,7 +15,7 @@ from inductor_probe.api.verbs import open_kernel, open_target
 from inductor_probe.assembly.compared import compared_text, figures
 from inductor_probe.errors import NotFoundError, ProbeError
 from inductor_probe.model.assembly import OF_CPP, STAGES, AsmOutput, CompiledKernel, KernelRemarks
-from inductor_probe.model.code import CppFacts, Kernel
+from inductor_probe.model.code import CppFacts, Kernel, Pairs
 from inductor_probe.model.output import Output
 from inductor_probe.report.document import Document
 from inductor_probe.report.pages.assembly import asm_page
@@ -167,11 +167,17 @@ def _compile(
         graph=graph.name,
         kernel=name,
         backend=row.backend,
+        dumped_by=_dumped_by(graph),
         path=path,
         first=read.span.first if read.span else 1,
         source=read.source,
         **compiled,
     )
+
+
+def _dumped_by(graph: Graph) -> Pairs:
+    versions = dict(graph.run.manifest.versions) if graph.run.manifest else {}
+    return tuple((name, versions[name]) for name in ("torch", "triton") if name in versions)
 
 
 def _text_of(graph: Graph, name: str, *, variant: bool, trust: bool) -> tuple[Kernel, Path]:

@@ -50,6 +50,7 @@ _RESOURCES = re.compile(
     r"REG:(?P<registers>\d+) STACK:(?P<stack>\d+) SHARED:(?P<shared>\d+) LOCAL:(?P<local>\d+)"
 )
 _ARCHITECTURE = re.compile(r"sm_?(?P<number>\d{2,3})a?")
+_TOOLS_NAMED = ("TRITON_PTXAS_PATH", "TRITON_CUOBJDUMP_PATH", "TRITON_NVDISASM_PATH")
 _WARPS_TOGETHER = 4
 """Warps get their registers four at a time: one for each scheduler of a multiprocessor."""
 _REGISTERS_OF_WARP = 256
@@ -123,10 +124,15 @@ def compile_triton(
 def _environment(folder: Path) -> dict[str, str]:
     """Return this process's environment for a compile that keeps nothing, and all lines of the kernel's text.
 
-    Other variables of Triton's would interpret kernels, override them, or write files.
+    Other variables of Triton's would interpret kernels, override them, or write files; those that name its
+    tools stay.
     """
     cache = str(folder / "cache")
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("TRITON_")}
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("TRITON_") or name in _TOOLS_NAMED
+    }
     caches = {"TRITON_CACHE_DIR": cache, "TORCHINDUCTOR_CACHE_DIR": cache}
     return inherited | caches | {"TRITON_DISABLE_LINE_INFO": "0"}
 

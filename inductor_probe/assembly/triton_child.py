@@ -130,9 +130,7 @@ def _row(tuner: Any, config: Any, origin: str) -> dict[str, Any]:
     try:
         binary = _compiled(tuner, config)
     except Exception as error:  # whatever Triton, LLVM or ptxas raises: it is what is to be shown
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [""]
-        message = next((line for line in lines if _FAILED.search(line)), lines[-1])
-        return {**row, "failure": f"{type(error).__name__}: {message}"}
+        return {**row, "failure": _failure(error, tuner.device_props.cc)}
     cubin = Path("kernel.cubin")
     cubin.write_bytes(binary.asm["cubin"])
     stages = {stage: binary.asm[stage] for stage in ("ttir", "ttgir", "llir", "ptx")}
@@ -142,6 +140,21 @@ def _row(tuner: Any, config: Any, origin: str) -> dict[str, Any]:
         "stages": {**stages, "sass": _tool("nvdisasm", *_DISASSEMBLY, str(cubin))},
         "resources": _tool("cuobjdump", *_RESOURCES, str(cubin)),
     }
+
+
+def _failure(error: Exception, architecture: int) -> str:
+    """Return in a line what went wrong, and what to do where that is known."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [""]
+    message = next((line for line in lines if _FAILED.search(line)), lines[-1])
+    text = f"{type(error).__name__}: {message}"
+    if "Cannot find ptxas" in message:
+        return (
+            f"triton {triton.__version__} has no ptxas here, which makes machine code of PTX: install its"
+            f" wheel for NVIDIA GPUs, or name a ptxas in TRITON_PTXAS_PATH ({text})"
+        )
+    if "not supported in this architecture" in message:
+        return f"the kernel needs what sm_{architecture} does not have ({text})"
+    return text
 
 
 def _compiled(tuner: Any, config: Any) -> Any:

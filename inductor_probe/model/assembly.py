@@ -206,7 +206,7 @@ class CompiledKernel:
 
     Attributes:
         backend: `triton` or `cpp`. architecture: `sm_90`; vector instructions, `avx512`, of C++.
-        compilers: what compiled it, with versions.
+        compilers: what compiled it, with versions. dumped_by: torch and triton of the dump, where recorded.
         path, first: where the text of the kernel begins: its line 1 is this line of the file.
         source: the text. configs: of Triton; the first one is that which inductor tries first.
         loops: of C++, in the order of the machine code. command: of C++. code: its machine code, if asked
@@ -218,6 +218,7 @@ class CompiledKernel:
     backend: str
     architecture: str
     compilers: Pairs
+    dumped_by: Pairs = ()
     path: Path
     first: int
     source: str

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inductor_probe.assembly.triton import architecture_of, global_accesses, occupancy
+from inductor_probe.assembly.triton import architecture_of, compile_triton, global_accesses, occupancy
 from inductor_probe.errors import NotFoundError
 from inductor_probe.model.assembly import Occupancy
+from inductor_probe.reader.output_code import parse_output_code
 from tests.conftest import DUMPS
 
 ANTIALIAS = DUMPS / "torch-2.11.0-cuda" / "interpolate_aa_channels_last"
@@ -135,3 +139,56 @@ def test_a_config_that_does_not_compile_is_said_and_no_failure_of_the_tool(probe
     assert ran.status == 1
     assert "not compiled: PTXASError: ptxas fatal" in ran.out
     assert "sm_12" in ran.out
+
+
+@pytest.mark.compiles
+def test_a_triton_without_ptxas_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of the installed triton but its ptxas, by links; no variable names another one."""
+    spec = importlib.util.find_spec("triton")
+    assert spec is not None
+    assert spec.origin is not None
+    shutil.copytree(
+        Path(spec.origin).parent, tmp_path / "triton",
+        copy_function=lambda source, target: Path(target).symlink_to(source),
+        ignore=shutil.ignore_patterns("ptxas*", "__pycache__"),
+    )  # fmt: skip
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.delenv("TRITON_PTXAS_PATH", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    (code,) = ANTIALIAS.rglob("output_code.py")
+    kernel = parse_output_code(code.read_text(), code).kernel("triton_poi_fused_sum_0")
+    assert kernel is not None
+    rows = compile_triton(kernel.source, kernel.name)["configs"]
+    assert rows
+    for row in rows:
+        assert row.failure is not None
+        assert "has no ptxas here" in row.failure
+        assert "TRITON_PTXAS_PATH" in row.failure
+
+
+@pytest.mark.compiles
+def test_what_an_architecture_lacks_and_an_unknown_parameter_are_sentences(
+    probe: Callable[..., Any], tmp_path: Path
+) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(
+        "import torch\n"
+        "x = torch.randn(1024, 1024, device='cuda')\n"
+        "torch.compile(lambda x: (x * 2).to(torch.float8_e4m3fn))(x)\n"
+    )
+    ran = probe("dump", script, "--target", "h200", "--out", tmp_path / "run")
+    assert ran.status == 0, ran.err
+    ran = probe("asm", "triton_", tmp_path / "run", "--arch", "t4")
+    assert ran.status == 1
+    assert "not compiled: the kernel needs what sm_75 does not have" in ran.out
+    ran = probe("asm", "triton_", tmp_path / "run", "--config", "XBLOK=4")
+    assert (ran.status, ran.err) == (
+        2, "error: this kernel has no XBLOK to set; it has XBLOCK, num_warps, num_stages\n"
+    )  # fmt: skip
+    assert "the dump was made with" not in probe("asm", "triton_", tmp_path / "run").out
+    (manifest,) = (tmp_path / "run").rglob("probe.json")
+    record = json.loads(manifest.read_text())
+    record["versions"]["triton"] = "3.1.0"
+    manifest.write_text(json.dumps(record))
+    ran = probe("asm", "triton_", tmp_path / "run", "--trust")
+    assert "the dump was made with triton 3.1.0: what it was compiled to there may differ" in ran.out

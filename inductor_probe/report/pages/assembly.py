@@ -80,6 +80,11 @@ def asm_page(record: AsmOutput) -> Document:
         return
     versions = ", ".join([record.architecture, *(f"{name} {version}" for name, version in record.compilers)])
     yield Heading([(record.kernel, "bold"), f"  {versions}"])
+    here = dict(record.compilers)
+    others = [(name, version) for name, version in record.dumped_by if here.get(name, version) != version]
+    if others:
+        names = " and ".join(f"{name} {version}" for name, version in others)
+        yield Line(f"the dump was made with {names}: what it was compiled to there may differ")
     if record.backend == "cpp":
         yield from _loops(record)
         return
