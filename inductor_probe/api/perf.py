@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from inductor_probe.measuring.compare import Compared
     from inductor_probe.measuring.plan import Plan, PlannedRow
 
-_SAME_TO_RESUME = ("columns", "budget", "margin", "processes", "cold")
+_SAME_TO_RESUME = ("columns", "budget", "margin", "processes", "cold", "check_only")
 
 
 @dataclass(frozen=True, repr=False)

@@ -95,6 +95,7 @@ _FOLDER = click.option(
     click.option("--interleave", nargs=2, type=click.Path(path_type=Path), callback=_two_pythons,
                  metavar="PY_A PY_B", help="Two interpreters that take turns: two builds of torch."),
     shared_option("--executor"),
+    click.option("--check", "check_only", is_flag=True, help="Compile and check all columns, and time none."),
     click.option("--resume", is_flag=True, help="Go on with the latest run of this that was not finished."),
     _FOLDER,
     formats=FORMATS,
@@ -115,6 +116,7 @@ def perf(
     cold: bool | None,
     python: Path | None,
     interleave: tuple[Path, Path] | None,
+    check_only: bool,
     resume: bool,
     executor: ExecutorName,
     folder: Path | None,
@@ -131,7 +133,16 @@ def perf(
     files that ran are recorded with their digests. All samples are kept: probe results lists them, and an
     interrupted run goes on with --resume. Exit status 1 if a column computes something else.
     """
-    settings = PerfSettings(columns=columns, budget=budget, margin=margin, processes=processes, cold=cold)
+    settings = PerfSettings(
+        columns=columns,
+        budget=budget,
+        margin=margin,
+        processes=processes,
+        cold=cold,
+        check_only=check_only,
+    )
+    if check_only and interleave:
+        raise ProbeError("--check times nothing, and --interleave only times", "leave out one of them")
     path: Path | None = None
     second: Path | None = None
     if interleave:

@@ -483,10 +483,16 @@ def describe(inputs: list[Any]) -> str:
     main = max(tensors, key=torch.Tensor.numel)
     size = "x".join(map(str, main.shape)) or "scalar"
     dtype = str(main.dtype).removeprefix("torch.")
-    layout = "contiguous" if main.is_contiguous() else "strided"
-    if main.dim() == 4 and layout == "strided" and main.is_contiguous(memory_format=torch.channels_last):
-        layout = "channels_last"
-    return f"{size} {dtype} {layout}"
+    return f"{size} {dtype} {memory_format(main)}"
+
+
+def memory_format(tensor: torch.Tensor) -> str:
+    """Name how a tensor lies: `contiguous`, `channels_last` (of 4 or 5 dimensions), else `strided`."""
+    if tensor.is_contiguous():
+        return "contiguous"
+    formats = {4: torch.channels_last, 5: torch.channels_last_3d}
+    last = formats.get(tensor.dim())
+    return "channels_last" if last and tensor.is_contiguous(memory_format=last) else "strided"
 
 
 def resources(bench: Bench) -> dict[str, dict[str, int]]:

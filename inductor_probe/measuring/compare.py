@@ -169,6 +169,7 @@ def _row(  # noqa: PLR0917 - what is known of a row
         control=control,
         processes=(len(a.logs), len(b.logs)),
         hosts=_hosts(a, b),
+        strides=(a.facts.strides, b.facts.strides),
     )
 
 

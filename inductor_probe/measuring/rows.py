@@ -138,10 +138,8 @@ def measure_row(
     plan: Plan,
     key: CaseKey,
     progress: Progress = lambda text: None,
-    *,
-    check_only: bool = False,
 ) -> PerfRow:
-    """Measure a case in several processes, until they agree; return what they saw.
+    """Measure a case in several processes, until they agree, or check it in one; return what they saw.
 
     Raises:
         ProbeError: the case or a column is not known. A process that ends before its time does not: what was
@@ -155,7 +153,7 @@ def measure_row(
             **case_request(plan, key, settings.columns),
             "job": f"{JOBS}:time_case",
             "check": number == 0,
-            "check_only": check_only,
+            "check_only": settings.check_only,
             "second": bool(number % 2),
             "seed": 2 * number,
             "cold": settings.cold,
@@ -174,7 +172,7 @@ def measure_row(
                 return replace(row, failure=failure, lost=error.from_outside, **events.facts)
             break
         row = replace(row, **events.facts, processes=(*row.processes, events.process))
-        if check_only or not events.series:
+        if settings.check_only or not events.series:
             break
         if number + 1 >= fewest and not wants_more_processes(row, settings):
             break

@@ -118,7 +118,7 @@ class RowWorker:
                 row = measure_row(self._servers[0], self._plan, task, tell)
         except ProbeError as error:
             raise self._as_typed(error) from error
-        if row.processes:
+        if row.processes and not self._plan.settings.check_only:
             self._measure_roofline(row, tell)
         return MeasuredRow(row, self.node)
 

@@ -66,6 +66,23 @@ class GeneratedCode:
 
 
 @dataclass(frozen=True, slots=True)
+class OutputStrides:
+    """An output of a column whose strides are others than eager's, in dimensions of more than one element.
+
+    Attributes:
+        output: its number. size: of both. stride, eager: in elements, of the column's and of eager's.
+        format, eager_format: `contiguous`, `channels_last`, or `strided` for all else.
+    """
+
+    output: Count
+    size: tuple[int, ...]
+    stride: tuple[int, ...]
+    eager: tuple[int, ...]
+    format: str
+    eager_format: str
+
+
+@dataclass(frozen=True, slots=True)
 class ColumnFacts:
     """What one process saw of a column.
 
@@ -78,6 +95,8 @@ class ColumnFacts:
         check: against eager, references and float64; None where another process made it.
         problem: why it is not compared; None where it is. detail: in the words of torch or of the check.
         compile_s: seconds of the calls before the check, compiling among them; from caches as a rule.
+        strides: of outputs that lie otherwise than eager's. The values may be right: what comes next reads
+            them in another order, or copies them.
     """
 
     name: str
@@ -90,6 +109,7 @@ class ColumnFacts:
     problem: ColumnProblem | None = None
     detail: str = ""
     compile_s: Annotated[float, Between(0, 1e6)] = 0.0
+    strides: tuple[OutputStrides, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +194,7 @@ class PerfSettings:
         margin: a ratio from 1 / (1 + margin) to 1 + margin is the same time.
         processes: how many; None for 3, and more where those differ.
         cold: calls find none of their data in a cache; None: on a GPU only.
+        check_only: columns are compiled and checked, and nothing is timed.
     """
 
     columns: tuple[str, ...] = ()
@@ -181,6 +202,7 @@ class PerfSettings:
     margin: Annotated[float, Between(1e-6, 1)] = 0.01
     processes: Annotated[int, Between(1, 99)] | None = None
     cold: bool | None = None
+    check_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,6 +351,7 @@ class CompareRow:
             on both sides; None without it.
         processes: how many each side had.
         hosts: the machines of A and B, where they are two; None where it was the same one.
+        strides: of A and of B, the outputs that lie otherwise than eager's there.
     """
 
     key: CaseKey
@@ -342,6 +365,7 @@ class CompareRow:
     control: float | None = None
     processes: tuple[int, int] = (0, 0)
     hosts: tuple[str, str] | None = None
+    strides: tuple[tuple[OutputStrides, ...], tuple[OutputStrides, ...]] = ((), ())
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,10 @@ def sorted_rows(x: torch.Tensor) -> torch.Tensor:
     return torch.linalg.inv(x[:8, :8] + 8 * torch.eye(8)) * 2
 
 
+def contiguous(x: torch.Tensor) -> torch.Tensor:
+    return (x * 2 + 1).contiguous()
+
+
 def build(case: Case) -> Check:
     n = case["rows"]
     x = torch.rand(n, 64)
@@ -58,6 +62,9 @@ def build(case: Case) -> Check:
             return Check(double, (x,), options={"dynamic": None}, before=[(torch.rand(n + 4, 64),)])
         case "fallback":
             return Check(sorted_rows, (x,))
+        case "strides":
+            images = torch.rand(1, 3, 8, 8).contiguous(memory_format=torch.channels_last)
+            return Check(double, (images,), variants={"contiguous": contiguous})
         case "killed":  # as the system does where memory runs out
             os.kill(os.getpid(), signal.SIGKILL)
         case "crash":
@@ -77,7 +84,12 @@ scenario = Scenario(
     build,
     defaults={"device": "cpu", "trap": "none", "rows": 32},
     cases=SMALL,
-    matrices={"quick": {"plain": {}}, "small": SMALL, "large": {"large": {"rows": 4096}}},
+    matrices={
+        "quick": {"plain": {}},
+        "small": SMALL,
+        "large": {"large": {"rows": 4096}},
+        "strides": {"strides": {"trap": "strides"}},
+    },
 )
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import pytest
 
 from inductor_probe.api.perf import PerfTable, perf
 from inductor_probe.errors import NotFoundError
+from inductor_probe.measuring.compare import compare_runs
 from inductor_probe.model.perf import ColumnResult, PerfSettings, RowResult
 
 SCENARIO = Path(__file__).with_name("scenario_of_traps.py")
@@ -127,3 +128,30 @@ def test_mistakes_in_names_are_sentences(tmp_path: Path) -> None:
             perf(SCENARIO, cases=[case], settings=settings, folder=tmp_path)
         assert caught.value.hint
     assert list(tmp_path.glob("*.json")) == []
+
+
+def test_outputs_that_lie_otherwise_than_eagers_are_marked_and_compared(tmp_path: Path) -> None:
+    settings = PerfSettings(budget=0.05, processes=1)
+    table = perf(SCENARIO, cases=["strides"], settings=settings, folder=tmp_path)
+    compiled, contiguous = (column(table, "strides", name) for name in ("compiled", "contiguous"))
+    assert compiled.facts.strides == ()
+    (strides,) = contiguous.facts.strides
+    assert (strides.output, strides.format, strides.eager_format) == (0, "contiguous", "channels_last")
+    assert (strides.size, strides.stride, strides.eager) == ((1, 3, 8, 8), (192, 64, 8, 1), (192, 1, 24, 3))
+    assert contiguous.facts.problem is None
+    assert contiguous.comparison is not None
+    assert "contiguous: output 0 is contiguous, eager's is channels" in table.markdown.replace("\\", "")
+    compared = compare_runs(table.run, table.run, 0.01)
+    assert {row.column: row.strides for row in compared.rows}["contiguous"] == ((strides,), (strides,))
+
+
+def test_a_check_compiles_and_checks_and_times_nothing(tmp_path: Path) -> None:
+    settings = PerfSettings(check_only=True)
+    table = perf(SCENARIO, cases=["plain", "wrong"], settings=settings, folder=tmp_path)
+    assert table.run.finished
+    assert table.run.rooflines == ()
+    assert [len(row.processes) for row in table.run.rows] == [1, 1]
+    assert all(column.time is None for row in table.rows for column in row.columns)
+    assert "compiled is right in 2 of 2 rows" in table.markdown
+    assert "checked, not timed" in table.markdown
+    assert not table.correct

@@ -22,6 +22,7 @@ from inductor_probe.harness.checks import Check as Compared
 from inductor_probe.harness.checks import Slack, compare
 from inductor_probe.harness.inputs import Inputs, clone, tensors_of
 from inductor_probe.harness.jobs import JobError
+from inductor_probe.harness.measure import memory_format
 from inductor_probe.harness.reference import Float64, first_line, slack_in_float64, widen
 from inductor_probe.harness.replays import Launch, Recorder
 from inductor_probe.harness.user_file import import_file
@@ -249,7 +250,9 @@ class Built:
         for column in columns:
             if column.name in OF_COMPILED or column.problem:
                 continue
-            column.check = truth.judge(column.name, tensors_in(column.run(*clone(self.inputs))))
+            outputs = tensors_in(column.run(*clone(self.inputs)))
+            column.check = truth.judge(column.name, outputs)
+            column.facts["strides"] = other_strides(outputs, truth.plain)
             if not column.check.correct:
                 sentence = column.check.sentence().removeprefix(f"{column.name}: WRONG")
                 column.fail("wrong", sentence.lstrip(",; "))
@@ -350,6 +353,29 @@ class Truth:
                     ("is {value} instead of {expected}", {"value": value, "expected": expected})
                 )
         return check
+
+
+def other_strides(outputs: list[torch.Tensor], expected: list[torch.Tensor]) -> list[dict[str, Any]]:
+    """Return the outputs whose strides differ from eager's, in dimensions of more than one element."""
+    rows = []
+    for number, (value, eager) in enumerate(zip(outputs, expected, strict=False)):
+        if value.shape != eager.shape or not value.numel() or {value.layout, eager.layout} != {torch.strided}:
+            continue
+        if any(
+            length > 1 and one != other
+            for length, one, other in zip(value.shape, value.stride(), eager.stride(), strict=True)
+        ):
+            rows.append(
+                {
+                    "output": number,
+                    "size": list(value.shape),
+                    "stride": list(value.stride()),
+                    "eager": list(eager.stride()),
+                    "format": memory_format(value),
+                    "eager_format": memory_format(eager),
+                }
+            )
+    return rows
 
 
 def launches_of(ran: Ran) -> list[tuple[str, Launch]]:

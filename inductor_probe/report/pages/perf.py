@@ -22,6 +22,7 @@ from inductor_probe.report.words.perf import (
     problem_sentence,
     row_notes,
     state_words,
+    strides_words,
     unpaired_sentence,
     verdict_style,
 )
@@ -42,7 +43,9 @@ def perf_page(run: PerfRun, rows: Sequence[RowResult]) -> Iterator[Block]:
     threads = sorted({row.key.threads for row in rows})
     scale, unit, name = _unit(rows)
     facts = [
-        f"times in {unit} ({name}) a call, +- median deviation",
+        "checked, not timed"
+        if run.settings.check_only
+        else f"times in {unit} ({name}) a call, +- median deviation",
         f"{counted(threads[0], 'thread')}" if len(threads) == 1 else "",
         " or ".join(dict.fromkeys(_interpreter(node.interpreter) for node in run.machines)),
         *([f"(B): {_interpreter(run.other)}"] if run.other else []),
@@ -110,7 +113,8 @@ def _cells(column: ColumnResult | None, scale: float, *, compared: bool) -> list
     if column.facts.problem is not None:
         return [(PROBLEM_WORDS[column.facts.problem], "bold red"), "", *rest]
     if column.time is None:
-        return ["-", "", *rest]
+        right = column.facts.check is not None and column.facts.check.correct
+        return ["right" if right else "-", "", *rest]
     cells: list[Cell] = [number(column.time.seconds / scale), number(column.time.mad / scale, 2)]
     if column.comparison is not None:
         pair = column.comparison
@@ -262,6 +266,7 @@ def compare_page(output: CompareOutput) -> Iterator[Block]:
         if any(min(row.processes) < 2 for row in undecided):
             yield Line(("one process has no interval: measure with --processes 3 or more", "yellow"), 2)
         yield from _apart(output.rows)
+        yield from _strides(output.rows)
         if controlled:
             text = "eager is the same code on both sides: intervals are widened by as much as it differs"
             yield Line((text, "dim"), 2)
@@ -282,6 +287,18 @@ def _apart(rows: Sequence[CompareRow]) -> Iterator[Block]:
     for (a, b), names in cases.items():
         text = f"A was measured on {a}, B on another machine, {b}"
         yield Line([(f"{_cases([*names], rows)}: ", "bold"), (text, "yellow")], 2)
+
+
+def _strides(rows: Sequence[CompareRow]) -> Iterator[Block]:
+    """Yield which outputs lie otherwise than eager's, on one side or on both."""
+    notes: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        a, b = (tuple(map(strides_words, several)) for several in row.strides)
+        for side, words in (("A and B", a),) if a == b else (("A", a), ("B", b)):
+            for text in words:
+                notes.setdefault((f"{row.column}, {side}", text), []).append(row.key.case)
+    for (what, text), cases in notes.items():
+        yield Line([(f"{_cases([*dict.fromkeys(cases)], rows)}: ", "bold"), f"{what}: {text}"], 2)
 
 
 def _compare_cells(row: CompareRow, scale: float, threads: set[int], controlled: bool) -> list[Cell]:

@@ -7,10 +7,12 @@ from collections.abc import Iterator, Sequence
 from inductor_probe.model.bench import Verdict
 from inductor_probe.model.perf import (
     CALL,
+    EAGER,
     KERNEL,
     ColumnFacts,
     ColumnProblem,
     CompareRow,
+    OutputStrides,
     ResultEntry,
     RowResult,
     Unpaired,
@@ -81,6 +83,19 @@ def column_notes(facts: ColumnFacts) -> Iterator[str]:
         yield f"fallback {', '.join(operators[:_MOST_OPERATORS])}{more}"
     if len(facts.codes) > 1:
         yield f"{len(facts.codes)} graphs"
+    yield from map(strides_words, facts.strides)
+
+
+def strides_words(strides: OutputStrides) -> str:
+    """Say how an output lies: `output 0 is contiguous, eager's is channels_last`; of others the strides."""
+    words = [
+        f"{name} {stride}" if name == "strided" or strides.format == strides.eager_format else name
+        for name, stride in (
+            (strides.format, list(strides.stride)),
+            (strides.eager_format, list(strides.eager)),
+        )
+    ]
+    return f"output {strides.output} is {words[0]}, eager's is {words[1]}"
 
 
 def row_notes(row: RowResult) -> list[str]:
@@ -89,10 +104,12 @@ def row_notes(row: RowResult) -> list[str]:
     compiled = [
         column.facts
         for column in row.columns
-        if column.facts.codes and column.facts.name not in (CALL, KERNEL)
+        if (column.facts.codes or column.facts.strides) and column.facts.name not in (CALL, KERNEL)
     ]
     for facts in compiled:
         notes += [f"{facts.name}: {note}" for note in column_notes(facts)]
+        if not facts.codes:
+            continue
         first = codes.setdefault(tuple(code.sha256 for code in facts.codes), facts.name)
         if first != facts.name:
             notes.append(f"{facts.name}: the same code as {first}")
@@ -120,6 +137,15 @@ def perf_sentence(rows: Sequence[RowResult]) -> str:
         words = [f"{word} in {count}" for word, count in counts if count]
         words[0] += f" of {counted(len(verdicts), 'row')}"
         clauses.append(f"{candidate} against {baseline}: {', '.join(words)}")
+    checks: dict[str, list[bool]] = {}
+    for column in (column for row in rows for column in row.columns):
+        if column.facts.check is not None and column.time is None and column.facts.name != EAGER:
+            checks.setdefault(column.facts.name, []).append(column.facts.problem is None)
+    if not pairs:
+        clauses = [
+            f"{name} is right in {sum(right)} of {counted(len(right), 'row')}"
+            for name, right in checks.items()
+        ]
     problems = [column.facts.problem for row in rows for column in row.columns if column.facts.problem]
     for problem in dict.fromkeys(problems):
         number = problems.count(problem)
