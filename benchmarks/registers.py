@@ -14,22 +14,28 @@ and Triton in a process that loads the result. Of each config are compared
 Registers and stack are what `CompiledKernel` of Triton has as `n_regs` and four times `n_spills`: both are
 what `load_binary` of its driver returns, which is called here without making a launcher.
 
-Prints a row for each script, and each config that differs. What `--limit` seconds leave no time for is named.
-Nothing is launched. Without a GPU nothing is compared, and every kernel is named with that reason.
+Prints a row for each script as it is done, each config that differs below it, and the sums. After `--limit`
+seconds all that runs is killed, and scripts that were not reached are named. Nothing is launched. Without a
+GPU nothing is compared, and every kernel is named with that reason.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import ctypes
 import hashlib
 import json
 import os
+import signal
 import subprocess
 import sys
+import tempfile
+import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import TimeoutError as NoTimeLeftError
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -43,16 +49,64 @@ SHARED_STATIC = 1
 class Kernel:
     """A kernel of a script: figures of its configs ahead of time, and by the driver; or what went wrong."""
 
-    script: str
+    graph: Path
     name: str
     source: str
-    ahead: dict[str, dict[str, Any]]
-    driver: dict[str, dict[str, Any]]
+    ahead: dict[str, dict[str, Any]] = field(default_factory=dict)
+    driver: dict[str, dict[str, Any]] = field(default_factory=dict)
     problem: str = ""
 
 
+class Runner:
+    """Runs commands, `jobs` at a time until `end`: each in a session of its own, which is killed whole."""
+
+    def __init__(self, jobs: int, end: float) -> None:
+        self.end = end
+        self._free = threading.Semaphore(jobs)
+        self._running: set[subprocess.Popen[bytes]] = set()
+
+    def run(self, command: list[str], *, gpu: bool = False) -> tuple[str, str]:
+        """Return what a command printed, and in a line why it failed, empty where it did not.
+
+        Into files: a process that a killed one leaves behind would hold a pipe open.
+        """
+        hidden = {} if gpu else {"CUDA_VISIBLE_DEVICES": ""}
+        environment = {**os.environ, **hidden, "PYTHONPATH": str(ROOT), "TORCHINDUCTOR_COMPILE_THREADS": "1"}
+        with self._free, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
+            left = self.end - time.monotonic()
+            if left <= 0:
+                return "", "no time left"
+            child = subprocess.Popen(
+                command, stdout=out, stderr=errors, env=environment, start_new_session=True
+            )
+            self._running.add(child)
+            try:
+                child.wait(left)
+            except subprocess.TimeoutExpired:
+                self.kill(child)
+                return "", "no time left"
+            finally:
+                self._running.discard(child)
+            out.seek(0)
+            errors.seek(0)
+            lines = [line for line in errors.read().decode(errors="replace").splitlines() if line.strip()]
+            failed = (lines or [f"status {child.returncode}"])[-1] if child.returncode not in (0, 1) else ""
+            return out.read().decode(errors="replace"), failed
+
+    def kill(self, child: subprocess.Popen[bytes]) -> None:
+        """Kill a command and what it started."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+
+    def stop(self) -> None:
+        """Kill all that runs."""
+        self.end = 0.0
+        for child in list(self._running):
+            self.kill(child)
+
+
 def main() -> None:
-    """Dump, compile ahead of time, load, print."""
+    """Take each script through dump, compile and load; print its row; end in time."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -64,84 +118,77 @@ def main() -> None:
     parser.add_argument("--load", type=Path, nargs="*", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.load is not None:
-        print(json.dumps([loaded(path) for path in options.load]))
+        for path in options.load:
+            print(json.dumps(loaded(path)), flush=True)
         return
-    end = time.monotonic() + options.limit
     sys.path.insert(0, str(ROOT))
-    from simulated_gpu import scripts  # noqa: PLC0415 - it imports the package, which a loading process need not
-
-    cases = list(scripts([], [name for name in options.only.split(",") if name]))
-    cases = [(script, names) for script, names in cases if script.parent.name == "scenarios"]
-    cases.sort(key=lambda item: -len(item[1]))
-    with ThreadPoolExecutor(options.jobs) as pool:
-        dumps = pool.map(
-            lambda item: dump(*item, options.target, options.folder, end - 0.5 * options.limit), cases
-        )
-        found = [kernel for kernels in dumps for kernel in kernels]
-        said(end, options, f"{len(found)} kernels generated")
-        unique = list({kernel[-1]: kernel for kernel in found}.values())
-        kernels = list(
-            pool.map(lambda item: ahead_of_time(item, options, end - 0.25 * options.limit), unique)
-        )
-        said(end, options, f"{sum(len(kernel.ahead) for kernel in kernels)} configs compiled ahead of time")
-        shares = [kernels[start :: options.jobs] for start in range(options.jobs)]
-        list(pool.map(lambda share: by_the_driver(share, options.folder, end), shares))
-        said(end, options, f"{sum(len(kernel.driver) for kernel in kernels)} configs loaded")
-    show(kernels)
-
-
-def said(end: float, options: argparse.Namespace, text: str) -> None:
-    """Say on stderr what is done, and after how long."""
-    print(f"{options.limit - (end - time.monotonic()):5.0f} s  {text}", file=sys.stderr, flush=True)
-
-
-def environment(*, gpu: bool) -> dict[str, str]:
-    """Return the variables of a process; `gpu`: does it see one?"""
-    hidden = {} if gpu else {"CUDA_VISIBLE_DEVICES": ""}
-    return {**os.environ, **hidden, "PYTHONPATH": str(ROOT), "TORCHINDUCTOR_COMPILE_THREADS": "1"}
+    only = [name for name in options.only.split(",") if name]
+    scripts = [
+        path
+        for path in sorted((ROOT / "scenarios").glob("check_*.py"))
+        if not only or path.stem.removeprefix("check_") in only
+    ]
+    runner = Runner(options.jobs, time.monotonic() + options.limit)
+    print(f"| scenario | kernels | configs | compared | {' | '.join(FIGURES)} |")
+    print(f"|---|{'---:|' * (3 + len(FIGURES))}", flush=True)
+    total = [0] * (3 + len(FIGURES))
+    with ThreadPoolExecutor(len(scripts) or 1) as of_scripts, ThreadPoolExecutor(2 * options.jobs) as pool:
+        futures = {of_scripts.submit(follow, path, runner, options, pool): path for path in scripts}
+        missing = {path.stem for path in scripts}
+        try:
+            for future in as_completed(futures, timeout=options.limit):
+                script = futures[future].stem
+                missing.discard(script)
+                counts, notes = row(script.removeprefix("check_"), future.result())
+                total = [a + b for a, b in zip(total, counts, strict=True)]
+                print("\n".join(notes), end="\n" if notes else "", flush=True)
+        except NoTimeLeftError:
+            pass
+        runner.stop()
+        print(f"| all | {' | '.join(map(str, total))} |", flush=True)
+        if missing:
+            print(f"not reached within {options.limit:g} s: {', '.join(sorted(missing))}", flush=True)
+        of_scripts.shutdown(wait=False, cancel_futures=True)
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
-def run(command: list[str], *, gpu: bool, end: float) -> tuple[str, str]:
-    """Run a command; return what it printed, and in a line why it failed, empty where it did not."""
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, check=False, env=environment(gpu=gpu),
-            timeout=max(1.0, end - time.monotonic()),
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        return "", "no time left"
-    lines = [line for line in done.stderr.splitlines() if line.strip()]
-    failed = (lines or [f"status {done.returncode}"])[-1] if done.returncode not in (0, 1) else ""
-    return done.stdout, failed
-
-
-def dump(
-    script: Path, cases: tuple[str, ...], target: str, folder: Path, end: float
-) -> list[tuple[str, Path, str, str]]:
-    """Return script, graph, name and text of each Triton kernel that its cases get."""
-    out = folder / script.stem
-    if not list(out.glob("torch_compile_debug/run_*")):
+def follow(
+    script: Path, runner: Runner, options: argparse.Namespace, pool: ThreadPoolExecutor
+) -> list[Kernel] | str:
+    """Return the kernels of a script's cases for `cuda` with the figures of both sides; or what failed."""
+    listed, failed = runner.run([sys.executable, str(script), "--list"])
+    if failed:
+        return failed
+    cases = [line.split()[0] for line in listed.splitlines()[1:] if "cuda" in line.split()[1:]]
+    out = options.folder / script.stem
+    if cases and not list(out.glob("torch_compile_debug/run_*")):
         command = [sys.executable, "-m", "inductor_probe", "dump", str(script), "--out", str(out)]
-        command += [f"--case={case}" for case in cases] + [f"--target={target}"]
-        _, failed = run(command, gpu=False, end=end)
+        command += [f"--case={case}" for case in cases] + [f"--target={options.target}"]
+        _, failed = runner.run(command)
         if failed:
-            print(f"{script.stem}: {failed}", file=sys.stderr)
-    from inductor_probe.reader.output_code import parse_output_code  # noqa: PLC0415
+            return failed
+    kernels = kernels_of(out)
+    list(pool.map(lambda kernel: compile_ahead(kernel, runner, options.target), kernels))
+    load(kernels, runner, options.folder)
+    return kernels
 
-    found = []
+
+def kernels_of(out: Path) -> list[Kernel]:
+    """Return the Triton kernels of a dump, each text once."""
+    from inductor_probe.reader.output_code import parse_output_code  # noqa: PLC0415 - loading needs none
+
+    found: dict[str, Kernel] = {}
     for path in sorted(out.glob("torch_compile_debug/run_*/torchinductor/*/output_code.py")):
         for kernel in parse_output_code(path.read_text(), path).kernels:
             if kernel.backend == "triton":
-                found.append((script.stem.removeprefix("check_"), path.parent, kernel.name, kernel.source))
-    return found
+                found.setdefault(kernel.source, Kernel(path.parent, kernel.name, kernel.source))
+    return list(found.values())
 
 
-def ahead_of_time(found: tuple[str, Path, str, str], options: argparse.Namespace, end: float) -> Kernel:
-    """Return a kernel with what `probe asm` says of its configs."""
-    script, graph, name, source = found
-    kernel = Kernel(script, name, source, {}, {})
-    command = [sys.executable, "-m", "inductor_probe", "asm", name, str(graph), "--trust", "--json"]
-    text, kernel.problem = run([*command, f"--arch={options.target}"], gpu=False, end=end)
+def compile_ahead(kernel: Kernel, runner: Runner, target: str) -> None:
+    """Add what `probe asm` says of a kernel's configs."""
+    command = [sys.executable, "-m", "inductor_probe", "asm", kernel.name, str(kernel.graph), "--trust"]
+    text, kernel.problem = runner.run([*command, "--json", f"--arch={target}"])
     for config in json.loads(text)["configs"] if not kernel.problem else ():
         occupancy = config["occupancy"]
         kernel.ahead[key(config["config"])] = {"failure": config["failure"]} if config["failure"] else {
@@ -150,7 +197,6 @@ def ahead_of_time(found: tuple[str, Path, str, str], options: argparse.Namespace
             "shared": config["shared_bytes"],
             "blocks": occupancy and occupancy["blocks"],
         }  # fmt: skip
-    return kernel
 
 
 def key(config: dict[str, Any]) -> str:
@@ -158,10 +204,10 @@ def key(config: dict[str, Any]) -> str:
     return " ".join(f"{name}={value}" for name, value in config.items())
 
 
-def by_the_driver(share: list[Kernel], folder: Path, end: float) -> None:
-    """Add what the driver says of the kernels of a share, which one process loads."""
+def load(kernels: list[Kernel], runner: Runner, folder: Path) -> None:
+    """Add what the driver says of kernels, which one process loads."""
     files = []
-    for kernel in share:
+    for kernel in kernels:
         digest = hashlib.sha256(kernel.source.encode()).hexdigest()[:12]
         files.append(folder / "loaded" / digest / f"{kernel.name}.py")
         files[-1].parent.mkdir(parents=True, exist_ok=True)
@@ -169,12 +215,10 @@ def by_the_driver(share: list[Kernel], folder: Path, end: float) -> None:
     if not files:
         return
     command = [sys.executable, str(Path(__file__).resolve()), "--load", *map(str, files)]
-    text, failed = run(command, gpu=True, end=end)
-    lines = text.strip().splitlines()
-    answers = (
-        json.loads(lines[-1]) if lines and not failed else [{"problem": failed or "no answer"}] * len(share)
-    )
-    for kernel, answer in zip(share, answers, strict=True):
+    text, failed = runner.run(command, gpu=True)
+    answers = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+    for number, kernel in enumerate(kernels):
+        answer = answers[number] if number < len(answers) else {"problem": failed or "not loaded"}
         kernel.problem = kernel.problem or answer.get("problem", "")
         kernel.driver = answer.get("configs", {})
 
@@ -227,40 +271,29 @@ def figures(child: Any, tuner: Any, config: Any) -> dict[str, Any]:
     }
 
 
-def show(kernels: list[Kernel]) -> None:
-    """Print how many configs of each script agree in each figure, then each that does not."""
-    print(f"| scenario | kernels | configs | compared | {' | '.join(FIGURES)} |")
-    print(f"|---|{'---:|' * (3 + len(FIGURES))}")
-    total = [0] * (3 + len(FIGURES))
+def row(script: str, kernels: list[Kernel] | str) -> tuple[list[int], list[str]]:
+    """Return the counts of a script, and its lines: how many configs agree, then each that does not."""
+    counts = [0] * (3 + len(FIGURES))
+    if isinstance(kernels, str):
+        return counts, [f"| {script} | {' | '.join(map(str, counts))} |", f"  {kernels}"]
     notes = []
-    for script in sorted({kernel.script for kernel in kernels}):
-        counts = [0] * len(total)
-        for kernel in (kernel for kernel in kernels if kernel.script == script):
-            counts[0] += 1
-            counts[1] += len(kernel.ahead)
-            if kernel.problem:
-                notes.append(f"{script} {kernel.name}: {kernel.problem}")
-            for config, mine in kernel.ahead.items():
-                other = kernel.driver.get(config)
-                if other is None or "failure" in mine or "failure" in other:
-                    both = (
-                        mine.get("failure", "compiled"),
-                        (other or {}).get("failure", "loaded" if other else ""),
-                    )
-                    if both[1] or both[0] != "compiled":
-                        notes.append(f"{script} {kernel.name} {config}: {both[0]} | {both[1]}")
-                    continue
-                counts[2] += 1
-                for number, figure in enumerate(FIGURES):
-                    counts[3 + number] += mine[figure] == other[figure]
-                    if mine[figure] != other[figure]:
-                        notes.append(
-                            f"{script} {kernel.name} {config}: {figure} {mine[figure]} | {other[figure]}"
-                        )
-        print(f"| {script} | {' | '.join(map(str, counts))} |")
-        total = [a + b for a, b in zip(total, counts, strict=True)]
-    print(f"| all | {' | '.join(map(str, total))} |\n")
-    print("\n".join(notes))
+    for kernel in kernels:
+        counts[0] += 1
+        counts[1] += len(kernel.ahead)
+        if kernel.problem:
+            notes.append(f"  {kernel.name}: {kernel.problem}")
+        for config, mine in kernel.ahead.items():
+            other = kernel.driver.get(config)
+            if other is None or "failure" in mine or "failure" in other:
+                both = mine.get("failure", ""), (other or {}).get("failure", "")
+                notes += [f"  {kernel.name} {config}: {both[0]} | {both[1]}"] if any(both) else []
+                continue
+            counts[2] += 1
+            for number, figure in enumerate(FIGURES):
+                counts[3 + number] += mine[figure] == other[figure]
+                if mine[figure] != other[figure]:
+                    notes.append(f"  {kernel.name} {config}: {figure} {mine[figure]} | {other[figure]}")
+    return counts, [f"| {script} | {' | '.join(map(str, counts))} |", *notes]
 
 
 if __name__ == "__main__":
