@@ -153,4 +153,5 @@ def _verdict(call: Variant, row: dict[str, Any], launched: list[str], *, compare
         return "not-launched" if call.correct else "not-decided"
     if call.correct:
         return "right" if compared else "not-judged"
-    return "wrong" if launched == [row["name"]] and is_interpreted(call) else "not-decided"
+    alone = launched == [row["name"]] and not accused and is_interpreted(call)
+    return "wrong" if alone else "not-decided"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import torch
 from inductor_probe.harness import random_numbers
 from inductor_probe.harness.interpreter.cuda_names import CudaAsCpu, size_and_stride
 from inductor_probe.harness.interpreter.errors import KernelFault, NotInterpretedError
+from inductor_probe.harness.interpreter.kernels import Interpreted
 from inductor_probe.harness.interpreter.libdevice import FUNCTIONS, function_of
 from inductor_probe.harness.interpreter.memory import Memory
 
@@ -136,3 +138,19 @@ def test_four_random_numbers_of_one_count_are_those_of_its_words() -> None:
     numbers = random_numbers.four_at_a_time(7, 10, torch.device("cpu"), "rand")
     expected = torch.stack([random_numbers.uniform(word) for word in words], 1).view(-1)[:10]
     assert torch.equal(numbers, expected)
+
+
+def test_constants_of_a_users_kernel_are_not_passed_and_sizes_of_inductors_are() -> None:
+    def users(left: Any, count: Any, BLOCK: tl.constexpr) -> None: ...  # type: ignore[name-defined] # noqa: F821, N803
+
+    def inductors(in_ptr0: Any, xnumel: Any, XBLOCK: tl.constexpr) -> None: ...  # type: ignore[name-defined] # noqa: F821, N803
+
+    def passed(function: Any, constants: dict[str, int], config: dict[str, int], count: int) -> list[str]:
+        names = list(function.__code__.co_varnames)
+        kernel = Interpreted(
+            SimpleNamespace(fn=function, arg_names=names), [SimpleNamespace(kwargs=config)], {}, {}
+        )
+        return kernel._passed(constants, count)
+
+    assert passed(users, {"BLOCK": 64}, {}, 2) == ["left", "count"]
+    assert passed(inductors, {"xnumel": 1}, {"XBLOCK": 1}, 2) == ["in_ptr0", "xnumel"]

@@ -6,6 +6,7 @@ against the graph in float64 by the rules of `references`. The edited variants f
 
 from __future__ import annotations
 
+import re
 import signal
 import tempfile
 import time
@@ -46,6 +47,7 @@ OTHER_LANGUAGES = {
     "xpu": "SYCL",
     "pallas": "Pallas",
 }
+NO_KERNEL = re.compile(r"Could not run '(?P<operator>[\w:.]+)'")  # c10's dispatcher
 MORE = 0.25  # of the limit: where the first round takes longer, there is no second one
 
 
@@ -114,9 +116,11 @@ def _load(file: Request, request: Request) -> tuple[Bench, dict[str, Any]]:
     except LoadError as error:
         raise JobError("load", str(error)) from error
     bench = loaded.bench()
-    for kernel in bench.namespace.values():
-        if isinstance(kernel, Interpreted) and (place := text.text.find(kernel.source)) >= 0:
-            kernel.source_line = text.text.count("\n", 0, place) + 1
+    for name, kernel in bench.namespace.items():
+        if isinstance(kernel, Interpreted):
+            kernel.name = name  # one of the user's has another name in its text
+            place = text.text.find(kernel.source)
+            kernel.source_line = text.text.count("\n", 0, place) + 1 if place >= 0 else 0
     excluded = {name: [error.reason()] for name, error in loaded.refused.items()}
     excluded |= {name: [reason("variant-crashes", how=how)] for name, how in request["crashed"].items()}
     try:
@@ -164,7 +168,9 @@ def _pristine(bench: Bench, request: Request) -> tuple[list[InterpretedRound], C
     except InputsError:
         raise
     except Exception as error:  # an operator that has no kernel for the CPU, or a wrapper that needs a GPU
-        return [], Check("call", correct=False, remarks=[reason("call-not-run", error=first_line(error))])
+        missing = NO_KERNEL.match(str(error))
+        text = f"{missing['operator']} has no kernel for the CPU" if missing else first_line(error)
+        return [], Check("call", correct=False, remarks=[reason("call-not-run", error=text)])
     return rounds, next((each.check for each in rounds if not each.check.correct), rounds[-1].check)
 
 

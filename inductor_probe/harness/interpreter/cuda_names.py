@@ -13,11 +13,6 @@ from torch.utils._pytree import tree_map
 
 CUDA = re.compile(r"cuda(?::\d+)?")
 GUARDS: Any = torch._C._dynamo.guards
-ATTENTION = (  # forward operators that only a GPU has, and what they return behind the result
-    "_scaled_dot_product_flash_attention",
-    "_scaled_dot_product_efficient_attention",
-    "_scaled_dot_product_cudnn_attention",
-)
 
 
 class CudaAsCpu(TorchFunctionMode):  # type: ignore[misc] # mypy does not follow torch

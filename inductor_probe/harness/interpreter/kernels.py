@@ -75,14 +75,12 @@ class Interpreted:
             self.inductor_meta.get("extra_launcher_args", ()),
         )
         config = HEURISTICS.config_to_dict(self.config)
-        names = [
-            name
-            for name in self.function.arg_names
-            if name not in self.config.kwargs and not (name in IMPLICIT and name in constants)
-        ]
+        names = self._passed(constants, len(args) - len(extra))
         if len(args) != len(names) + len(extra):
-            taken = ", ".join([*names, *extra])
-            raise self._fault(f"is launched with {len(args)} arguments, and takes {taken}")
+            what = f"is launched with {len(args)} arguments, and takes {', '.join([*names, *extra])}"
+            lacking = NotInterpretedError(what)
+            lacking.kernel = self.name
+            raise self._fault(what) if COPY.search(self.name) else lacking
         values = dict(zip([*names, *extra], args, strict=True)) | kwargs
         dimensions = self._grid(values, grid)
         for name in self.function.arg_names:
@@ -100,6 +98,23 @@ class Interpreted:
             self._programs(arguments, dimensions)
         finally:
             self.seconds += time.perf_counter() - begun
+
+    def _passed(self, constants: dict[str, Any], count: int) -> list[str]:
+        """Return the names of the parameters that a launch passes values for; `count` decides if it can.
+
+        Blocks of a config are not passed, nor are constants of a kernel of the user's, which are annotated as
+        `tl.constexpr` (`CachingAutotuner._interpret_args_grid`).
+        """
+        annotated = {
+            name for name, kind in self.function.fn.__annotations__.items() if "constexpr" in str(kind)
+        }
+        unset = [
+            name
+            for name in self.function.arg_names
+            if name not in self.config.kwargs and not (name in IMPLICIT and name in constants)
+        ]
+        plain = [name for name in unset if name not in annotated]
+        return unset if len(unset) == count else plain
 
     def _grid(self, values: dict[str, Any], grid: Any) -> tuple[int, ...]:
         """Return how many programs there are along each axis."""
