@@ -199,6 +199,7 @@ def joined(
     """Say of kernels and loop nests which nodes and lines of the user's they are, and what they do."""
     from inductor_probe.analysis.annotation.annotate import NestOrigin, nest_origins
     from inductor_probe.analysis.kernels import kernel_rows
+    from inductor_probe.analysis.operators import is_call_of
     from inductor_probe.analysis.work import flops_by_node, kernel_work, node_traffic
 
     generated = graph.generated
@@ -211,7 +212,12 @@ def joined(
     }
 
     def part(part: ProfilePart) -> ProfilePart:
-        row, work = by_name.get(part.name), works.get(part.name)
+        name = part.name
+        if part.kind == "library" and name not in by_name:
+            # A GPU's calls were seen as operators: `aten.mm.out` is `extern_kernels.mm` of the wrapper.
+            calls = [row.name for row in rows if row.backend == "extern" and is_call_of(row.name, name)]
+            name = calls[0] if len(calls) == 1 else name
+        row, work = by_name.get(name), works.get(name)
         if row is None or part.kind not in ("kernel", "library"):
             return part
         moved, flops = (work.moved, work.flops) if work else (None, None)

@@ -11,11 +11,13 @@ from xml.etree import ElementTree
 import pytest
 
 import inductor_probe as ip
+from inductor_probe.api.profile import joined
 from inductor_probe.bench.profiles_compared import compare_profiles
 from inductor_probe.errors import ProbeError
 from inductor_probe.model.bench import BenchSettings, Side
 from inductor_probe.model.codec import from_json, to_json
 from inductor_probe.model.profile import PartKind, Profile, ProfileOutput, ProfilePart, TimelineSpan
+from inductor_probe.model.timing import FlopCount
 from inductor_probe.report.pages.profile import profile_sentence
 from inductor_probe.report.plots.flame import flame_svg
 from tests.conftest import DUMPS, Ran
@@ -251,6 +253,17 @@ def test_a_profile_of_a_gpu_says_what_calls_in_a_loop_wait_for(two: Profile) -> 
     assert [title.split(":")[0] for title in titles] == [
         "in no part", "GPU", "triton_poi_fused_0", "in no kernel",
     ]  # fmt: skip
+
+
+def test_a_library_call_that_a_gpu_saw_as_an_operator_is_joined(run: ip.Run, one: ip.Profiles) -> None:
+    (profile,), graph = one.profiles, one.graphs[0]
+    (library,) = (part for part in profile.parts if part.kind == "library")
+    assert (library.name, library.flops) == ("extern_kernels.mm", 2 * 16**3)
+    bare = replace(library, name="aten.mm.out", side="device", flops=None, moved=None, nodes=(), sources=())
+    flops = (FlopCount("aten.mm", 2 * 16**3),)
+    (joint,) = joined(graph, replace(profile, parts=(bare,), nests=()), flops, {}).parts
+    assert (joint.nodes, joint.moved, joint.flops) == (library.nodes, library.moved, library.flops)
+    assert joint.sources == library.sources
 
 
 def test_a_trace_has_what_a_gpu_does_in_a_thread_of_its_own(one: ip.Profiles) -> None:

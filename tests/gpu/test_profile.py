@@ -27,8 +27,8 @@ def heavy(x, w):
 if __name__ == "__main__":
     with torch.no_grad():
         torch.compile(heavy)(
-            torch.randn(1 << 13, 1 << 12, device="cuda"), torch.randn(1 << 12, 1 << 9, device="cuda")
-        )
+            torch.randn(1 << 14, 1 << 12, device="cuda"), torch.randn(1 << 12, 1 << 9, device="cuda")
+        )  # of 256 MiB the L2 holds little from one kernel to the next, and from one call to the next
 """
 WITHIN, LONG_S, TRIES, CALLS = 0.05, 10e-6, 3, 10
 
@@ -72,9 +72,9 @@ def test_kernels_are_joined_with_nodes_lines_and_bytes(profile: Profile) -> None
         assert {source.line for source in kernel.sources} <= {4, 5}
         assert kernel.moved is not None
 
-    assert max(kernel.moved or 0 for kernel in kernels) >= 1 << 27, "32 Mi elements of float32"
+    assert max(kernel.moved or 0 for kernel in kernels) >= 1 << 28, "64 Mi elements of float32"
     (library,) = [part for part in profile.parts if (part.kind, part.side) == ("library", "device")]
-    assert library.flops == 2 * (1 << 13) * (1 << 12) * (1 << 9)
+    assert library.flops == 2 * (1 << 14) * (1 << 12) * (1 << 9)
 
 
 def test_kernels_take_what_the_profiler_says(profile: Profile, tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_kernels_take_what_the_profiler_says(profile: Profile, tmp_path: Path) -
     file.write_text(SCRIPT)
     exec(compile(SCRIPT, str(file), "exec"), namespace)  # noqa: S102 - the same program, in this process
     compiled = torch.compile(namespace["heavy"])  # type: ignore[call-overload]
-    x, w = torch.randn(1 << 13, 1 << 12, device="cuda"), torch.randn(1 << 12, 1 << 9, device="cuda")
+    x, w = torch.randn(1 << 14, 1 << 12, device="cuda"), torch.randn(1 << 12, 1 << 9, device="cuda")
     stream = ProfiledStream("cuda")
 
     def calls() -> None:
