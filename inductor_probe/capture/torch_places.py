@@ -280,6 +280,7 @@ PLACES: tuple[TorchPlace, ...] = (
     ),
     TorchPlace(_CONFIGS, "CachingAutotuner.precompile", "the configs of a Triton kernel", (DECISION,)),
     *(TorchPlace("torch.cuda", name, what, (TARGET,)) for what, names in _CUDA.items() for name in names),
+    TorchPlace(_COMPILE_FX, "_check_triton_bf16_support", "a dtype refused", (TARGET,)),
     TorchPlace("torch._utils_internal", "max_clock_rate", "the clock of a GPU", (TARGET,)),
     TorchPlace(_COMPILE, "AsyncCompile.triton", "the compile of a Triton kernel", (TARGET, DECISION)),
     TorchPlace(_COMPILE, "AsyncCompile.multi_kernel", "a kernel of several to choose from", (TARGET,)),

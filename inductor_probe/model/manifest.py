@@ -153,6 +153,7 @@ class LimitHit:
 NoteCode: TypeAlias = Literal[
     "hook-failed", "log-missing", "recorder-failed", "input-not-recorded", "graph-not-opened", "event-lost",
     "log-line-lost", "end-incomplete", "not-recorded", "graph-not-computed",
+    "compile-refused",
 ]  # fmt: skip
 
 
@@ -165,6 +166,7 @@ class Note:
     - `input-not-recorded`: input, graph, type. `graph-not-opened`: graph, facts that came for it.
     - `event-lost`: none; a kill or a full disk cut it short. `log-line-lost`: artifact, line.
     - `graph-not-computed`: graph, reason; it returned zeros, where the GPU is simulated (`SimulatedGpu`).
+    - `compile-refused`: device, capability, reason; torch compiles no such graph for the simulated GPU.
     - `end-incomplete`: error. `not-recorded`: text, of a manifest from before there were codes.
     """
 

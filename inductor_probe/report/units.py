@@ -95,6 +95,6 @@ def rate_text(rate: float | None, unit: str) -> str:
     """`48.3 GB/s`; nothing where not known."""
     if rate is None:
         return ""
-    units = ((1e12, "T"), (1e9, "G"), (1e6, "M"))
+    units = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"))
     size, prefix = next((step for step in units if rate >= step[0]), units[-1])
     return f"{rate / size:.3g} {prefix}{unit}"

@@ -307,6 +307,12 @@ OTHERS: list[tuple[RemarkCode, dict[str, Number], str]] = [
         "NVIDIA H200 was simulated (--target h200): its Triton kernels were generated, but neither compiled "
         "nor run; all that torch times to decide was a tie",
     ),
+    (
+        "compile-refused",
+        {"device": "Tesla T4", "capability": "7.5", "reason": "BF16 is not supported"},
+        "torch refused to compile a graph for Tesla T4 (compute capability 7.5): BF16 is not supported; "
+        "name a later GPU, or another dtype",
+    ),
     ("script-ended", {"outcome": "failed", "exit_status": 3}, "the script exited with status 3"),
     (
         "script-ended",

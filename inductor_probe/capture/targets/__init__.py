@@ -49,6 +49,7 @@ def hooks(target: GpuTarget, events: EventLog) -> Iterator[tuple[str, Callable[[
     for name, substitute, step in steps:
         yield name, functools.partial(_put_in_place, step, substitute, events)
     yield "torch", queries.answer_as_a_whole
+    yield "torch._inductor.compile_fx", lambda module: compilation.note_refused(module, target, events)
     yield "torch._inductor.scheduler", compilation.leave_candidates
     yield "torch._inductor.runtime.triton_helpers", compilation.keep_driver
     yield "inductor_probe.scenario", lambda module: _tell_scenario(module, target)

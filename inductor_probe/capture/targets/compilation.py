@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
+from inductor_probe.capture.events import EventLog
 from inductor_probe.capture.torch_places import wrap
 from inductor_probe.machine.targets import WARP_THREADS
 from inductor_probe.model.gpu_target import GpuTarget
@@ -101,6 +102,24 @@ def tie_fusions(scheduling: Any) -> None:
     """Let fused and unfused kernels take the same time each, so that fewer kernels win."""
     for name in ("benchmark_fused_nodes", "benchmark_codegened_module"):
         wrap(scheduling, f"CUDACombinedScheduling.{name}", lambda _: lambda self, *_, **__: (TIED_MS, ""))
+
+
+def note_refused(compile_fx: Any, target: GpuTarget, events: EventLog) -> None:
+    """Note that torch compiles no graph with bfloat16 for a GPU that lacks it."""
+
+    def around(check: Callable[..., None]) -> Callable[..., None]:
+        def check_and_note(*args: Any, **kwargs: Any) -> None:
+            try:
+                check(*args, **kwargs)
+            except Exception as error:  # of dynamo's, which skips the graph
+                events.note(
+                    "compile-refused", device=target.device, capability=target.capability, reason=str(error)
+                )
+                raise
+
+        return check_and_note
+
+    wrap(compile_fx, "_check_triton_bf16_support", around)
 
 
 def leave_candidates(scheduler: Any) -> None:

@@ -186,5 +186,6 @@ _BINDINGS: dict[str, Callable[..., Any]] = {
     "_cuda_getCurrentRawStream": _zero,
     "_cuda_getDevice": _zero,
     "_cuda_isCurrentStreamCapturing": lambda: False,
+    "_get_cudnn_batch_norm_reserve_space_size": _zero,  # which only a GPU's cuDNN knows
     "_cuda_cudaCachingAllocator_is_enabled": lambda: True,  # or inductor makes no CUDA graphs
 }

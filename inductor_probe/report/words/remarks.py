@@ -136,6 +136,10 @@ _RUN_WORDS: Mapping[str, _Words] = {
         "{graph} was not computed ({reason}): on the simulated GPU it returned zeros, and the script went on "
         "with them"
     ),
+    "compile-refused": (
+        "torch refused to compile a graph for {device} (compute capability {capability}): {reason}; name "
+        "a later GPU, or another dtype"
+    ),
     "simulated-gpu": (
         "{device} was simulated (--target {target}): its Triton kernels were generated, but neither compiled "
         "nor run; all that torch times to decide was a tie"
