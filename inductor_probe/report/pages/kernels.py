@@ -46,6 +46,7 @@ _MOST_PAGES = 40
 _LEXERS = {"cpp": "cpp", "triton": "python", "cutedsl": "python", "pallas": "python"}
 _KINDS = {"persistent_reduction": "persistent", "user_autotune": "user's own"}
 """Heuristics by the words that fit into a column."""
+_BOUND = Column("at least", right=True, most=16)
 _COLUMNS = (
     Column("kernel", fold="middle", least=42),
     Column("how", most=24),
@@ -55,7 +56,7 @@ _COLUMNS = (
     Column("stores", right=True, rank=2),
     Column("reads", right=True, most=14),
     Column("writes", right=True, most=14),
-    Column("at least", right=True, most=16, rank=2),
+    _BOUND,
     Column("calls", right=True),
     Column("from", most=30, fold="path", rank=4),
 )
@@ -97,7 +98,7 @@ def _table(rows: Sequence[KernelRow]) -> Table:
     empty = {
         index
         for index, column in enumerate(_COLUMNS)
-        if column.rank and all(line[index] == "-" for line in cells)
+        if (column.rank or column is _BOUND) and all(line[index] == "-" for line in cells)
     }
     shown = [index for index in range(len(_COLUMNS)) if index not in empty]
     return Table([_COLUMNS[index] for index in shown], [[line[index] for index in shown] for line in cells])

@@ -8,7 +8,7 @@ from inductor_probe.model.gpu_target import ProductType
 from inductor_probe.model.kernels import KernelBound, Unbounded
 from inductor_probe.report.units import bytes_text, duration, rate_text
 
-BOUNDS_OF = "at least: bounds by the rates of {gpu} with a cold L2 cache; no times, and no estimates of them"
+BOUNDS_OF = "at least: bounds by the rates of {gpu} with a cold L2 cache, no times"
 _WHY_NOT: Mapping[Unbounded, str] = {
     "library": "what it must read and compute is not known",
     "symbolic": "a size is symbolic, and the dump does not say what it was",
