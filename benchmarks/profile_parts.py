@@ -1,6 +1,6 @@
 """Do the parts of a profile add up, and what do its clocks cost? For programs from one small kernel to many.
 
-    python benchmarks/profile_parts.py [--budget 3] [--repeat 3] [--threads 1]
+    python benchmarks/profile_parts.py [--budget 3] [--repeat 3] [--threads 1] [--device cpu|cuda]
 
 Of each program, medians of `--repeat` profiles in a process each:
 
@@ -8,6 +8,12 @@ Of each program, medians of `--repeat` profiles in a process each:
     nests / kernels    loop nests by their kernels: what is missing is outside of them
     with clocks        lines that launch C++ kernels, with clocks by without
     notes              nanoseconds that a clock read before and after a loop nest takes, which are subtracted
+
+On CUDA `call` is the host's, and beside it stand
+
+    GPU us             the GPU's time of a call
+    kernels / GPU      kernels and library calls, each timed alone, by that: 1 less the share of `in no part`
+    by profiler        kernels by what torch.profiler says of one call; both as long as they lie in no cache
 """
 
 from __future__ import annotations
@@ -56,23 +62,50 @@ def main() -> None:
     parser.add_argument("--budget", type=float, default=3.0)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     options = parser.parse_args()
-    print(
-        f"{'':26} {'call us':>9} {'parts / call':>13} {'nests / kernels':>16} "
-        f"{'with clocks':>12} {'notes ns':>9}"
+    on_gpu = options.device == "cuda"
+    titles = (
+        f"{'GPU us':>9} {'kernels / GPU':>14} {'by profiler':>12}"
+        if on_gpu
+        else f"{'nests / kernels':>16} {'with clocks':>12} {'notes ns':>9}"
     )
+    print(f"{'':26} {'call us':>9} {'parts / call':>13} {titles}")
     with tempfile.TemporaryDirectory() as name:
         for number, (program, text) in enumerate(PROGRAMS.items()):
             folder = Path(name, str(number))
             folder.mkdir()
             script = folder / "program.py"
-            script.write_text(f"import torch\ntorch.set_num_threads({options.threads})\n{text}\n")
+            head = f"import torch\ntorch.set_num_threads({options.threads})\n"
+            head += 'torch.set_default_device("cuda")\n' if on_gpu else ""
+            script.write_text(f"{head}{text}\n")
             graph = ip.dump(script, out=folder, stdout_to_stderr=True).graphs[0]
             settings = ip.BenchSettings(budget=options.budget, threads=options.threads)
             profiles = [graph.profile(settings).profiles[0] for _ in range(options.repeat)]
-            figures = [statistics.median(column) for column in zip(*map(_figures, profiles), strict=True)]
-            call, parts, nests, clocks, notes = figures
-            print(f"{program:26} {call:9.2f} {parts:13.3f} {nests:16.3f} {clocks:11.3f}x {notes:9.0f}")
+            rows = [*map(_on_gpu if on_gpu else _figures, profiles)]
+            call, parts, *figures = (statistics.median(column) for column in zip(*rows, strict=True))
+            a, b, c = figures
+            rest = f"{a:9.2f} {b:14.3f} {c:11.3f}x" if on_gpu else f"{a:16.3f} {b:11.3f}x {c:9.0f}"
+            print(f"{program:26} {call:9.2f} {parts:13.3f} {rest}")
+
+
+def _on_gpu(profile: Profile) -> tuple[float, float, float, float, float]:
+    host = sum(
+        part.seconds
+        for part in profile.parts
+        if part.side == "host" and part.kind not in ("gap", "call", "guards", "compiled")
+    )
+    device = [part for part in profile.parts if part.side == "device"]
+    call = sum(part.seconds for part in device if part.kind == "call")
+    work = sum(part.seconds for part in device if part.kind in ("kernel", "library"))
+    recorded = sum(span.end - span.begin for span in profile.timeline if span.kind == "device")
+    return (
+        profile.call * 1e6,
+        host / profile.call,
+        call * 1e6,
+        work / call if call else 1.0,
+        work / recorded if recorded else float("nan"),
+    )
 
 
 def _figures(profile: Profile) -> tuple[float, float, float, float, float]:

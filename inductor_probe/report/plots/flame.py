@@ -15,6 +15,7 @@ _COLOURS = {
     "whole": "#8a919c", "call": "#8a919c", "guards": "#c69026", "kernel": "#3b82f6", "nest": "#1aa3a8",
     "outside": "#8a919c", "library": "#a371f7", "wrapper": "#e08c1a", "line": "#e5a95c", "gap": "#888888",
 }  # fmt: skip
+_LEAST_WIDE = 760
 _LEAST = 0.4
 """Pixels: a narrower part is not drawn; nobody could point at it."""
 
@@ -32,10 +33,18 @@ class _Box:
 
 def flame_page(profiles: Sequence[Profile]) -> str:
     """Return a page with the flame view of each graph."""
-    figures = "".join(f"<h2>{escaped(profile.graph)}</h2>\n{flame_svg(profile)}\n" for profile in profiles)
-    style = "body{font:14px sans-serif;margin:2em;color:#222;background:#fff}h2{font-size:15px}"
+    figures = "".join(
+        f"<h2>{escaped(profile.graph)}</h2>\n<div>{flame_svg(profile)}</div>\n" for profile in profiles
+    )
+    # Where a window is narrower than names can be read in, the picture scrolls in it.
+    style = (
+        "body{font:14px sans-serif;margin:min(2em,4vw);color:#222;background:#fff}"
+        f"h2{{font-size:15px;overflow-wrap:anywhere}}div{{overflow-x:auto}}svg{{min-width:{_LEAST_WIDE}px}}"
+    )
     return (
-        f"<!doctype html>\n<meta charset=utf-8>\n<title>probe profile</title>\n<style>{style}</style>\n"
+        "<!doctype html>\n<meta charset=utf-8>\n"
+        '<meta name="viewport" content="width=device-width,initial-scale=1">\n'
+        f"<title>probe profile</title>\n<style>{style}</style>\n"
         f"<p>Each part is as wide as its time; point at one to see it in full.</p>\n{figures}"
     )
 
