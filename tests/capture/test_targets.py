@@ -167,6 +167,16 @@ def test_kernels_for_a_gpu_that_is_not_there_are_not_launched(simulated: tuple[i
 
 
 @pytest.mark.compiles
+def test_kernels_have_bounds_by_the_figures_of_the_target(simulated: tuple[ip.Run, str]) -> None:
+    graphs = [graph for graph in simulated[0].graphs if graph.generated.record]
+    assert {graph.generated.record.allows_tf32 for graph in graphs if graph.generated.record} == {False}
+    bounds = [row.bound for graph in graphs for row in graph.kernels() if row.bound]
+    assert {bound.gpu for bound in bounds} == {"Tesla T4"}
+    assert "float32_simt" in {bound.product for bound in bounds}  # products of float32, not rounded
+    assert all(bound.seconds or bound.unbounded for bound in bounds)
+
+
+@pytest.mark.compiles
 def test_a_graph_of_a_dtype_that_the_gpu_lacks_is_said(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(
