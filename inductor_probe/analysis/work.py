@@ -217,12 +217,13 @@ def kernel_work(
     that are bound otherwise than they were when the graph was compiled.
     """
     counts = flops_by_node(graph.fx, flops) if graph.fx is not None and flops is not None else {}
+    in_loops = counts_in_loops(rows, counts)
     index = index_of(graph)
     bound = {symbol.name: symbol.value for symbol in symbols(graph) if symbol.value is not None}
     bound.update(sizes or {})
     work = []
     for row in (row for row in rows if row.launches):
-        counted = [name for name in row.fx if name in counts]
+        counted = [name for name in row.fx if name in (counts if _is_product(row) else in_loops)]
         leaves = [index.nodes.leaf[name] for name in row.nodes if name in index.nodes.leaf]
         read, written = value_of(row.bytes_read, bound), value_of(row.bytes_written, bound)
         dtypes = (_DTYPES.get((index.fx[name].type or "").partition("[")[0]) for name in counted)
@@ -237,6 +238,22 @@ def kernel_work(
             )
         )
     return tuple(work)
+
+
+def counts_in_loops(rows: Sequence[KernelRow], counts: Mapping[str, int]) -> dict[str, int]:
+    """Return the counts of operators that generated loops compute: those that nothing else is launched for.
+
+    Kernels that lay out a convolution's operands (`cpp_fused_convolution_0` around
+    `extern_kernels.convolution`) have the FX node of the convolution for their origin, and do none of its
+    operations.
+    """
+    elsewhere = {name for row in rows if row.launches and _is_product(row) for name in row.fx}
+    return {name: count for name, count in counts.items() if name not in elsewhere}
+
+
+def _is_product(row: KernelRow) -> bool:
+    """Whether a row is a library call or a template, which computes an operator as a whole."""
+    return row.backend == "extern" or row.kind == "template"
 
 
 def flops_by_node(graph: FxGraph, flops: Sequence[FlopCount]) -> dict[str, int]:

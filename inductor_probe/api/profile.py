@@ -200,13 +200,14 @@ def joined(
     from inductor_probe.analysis.annotation.annotate import NestOrigin, nest_origins
     from inductor_probe.analysis.kernels import kernel_rows
     from inductor_probe.analysis.operators import is_call_of
-    from inductor_probe.analysis.work import flops_by_node, kernel_work, node_traffic
+    from inductor_probe.analysis.work import counts_in_loops, flops_by_node, kernel_work, node_traffic
 
     generated = graph.generated
     rows = kernel_rows(generated)
     works = {work.name: work for work in kernel_work(generated, rows, flops, sizes)}
     by_name = {row.name: row for row in rows}
     counts = flops_by_node(generated.fx, flops) if generated.fx is not None and flops is not None else {}
+    in_loops = counts_in_loops(rows, counts)
     origins: dict[str, tuple[NestOrigin, ...]] = {
         name: nest_origins(generated, name) for name in dict.fromkeys(nest.kernel for nest in profile.nests)
     }
@@ -232,7 +233,7 @@ def joined(
             nodes=origin.nodes,
             sources=origin.sources,
             moved=node_traffic(generated, origin.nodes),
-            flops=sum(counts[name] for name in origin.fx if name in counts) or None,
+            flops=sum(in_loops[name] for name in origin.fx if name in in_loops) or None,
         )
 
     return replace(profile, parts=tuple(map(part, profile.parts)), nests=tuple(map(nest, profile.nests)))

@@ -93,3 +93,19 @@ def test_a_product_of_a_real_dump_has_its_flops() -> None:
         assert sum(work.flops or 0 for work in works) == sum(1000 + at for at in range(len(own)))
         assert all(work.dtype for work in works if work.flops)
     assert products
+
+
+def test_what_lays_out_the_operands_of_a_convolution_has_none_of_its_flops() -> None:
+    folder = next(path for path in all_graph_dirs() if path.parents[2].name == "matrices")
+    found = graph_dir(folder)
+    assert found is not None
+    graph = read_graph(found)
+    rows = kernel_rows(graph)
+    assert [row.name for row in rows if row.launches and "convolution" in row.fx] == [
+        "cpp_fused_convolution_1",
+        "extern_kernels.convolution",
+    ]
+    counted = {work.name: work.flops for work in kernel_work(graph, rows, [FlopCount("aten.convolution", 9)])}
+    assert counted["cpp_fused_convolution_1"] is None
+    assert counted["extern_kernels.convolution"] == 9
+    assert sum(filter(None, counted.values())) == 9
