@@ -154,4 +154,5 @@ def test_a_check_compiles_and_checks_and_times_nothing(tmp_path: Path) -> None:
     assert all(column.time is None for row in table.rows for column in row.columns)
     assert "compiled is right in 2 of 2 rows" in table.markdown
     assert "checked, not timed" in table.markdown
+    assert "+-" not in table.markdown, "nothing was timed, and so nothing spreads"
     assert not table.correct

@@ -42,10 +42,9 @@ def perf_page(run: PerfRun, rows: Sequence[RowResult]) -> Iterator[Block]:
     """
     threads = sorted({row.key.threads for row in rows})
     scale, unit, name = _unit(rows)
+    timed = not run.settings.check_only
     facts = [
-        "checked, not timed"
-        if run.settings.check_only
-        else f"times in {unit} ({name}) a call, +- median deviation",
+        f"times in {unit} ({name}) a call, +- median deviation" if timed else "checked, not timed",
         f"{counted(threads[0], 'thread')}" if len(threads) == 1 else "",
         " or ".join(dict.fromkeys(_interpreter(node.interpreter) for node in run.machines)),
         *([f"(B): {_interpreter(run.other)}"] if run.other else []),
@@ -56,7 +55,8 @@ def perf_page(run: PerfRun, rows: Sequence[RowResult]) -> Iterator[Block]:
     columns = [Column("case", fold="middle", least=20)]
     columns += [Column("threads", right=True)] if len(threads) > 1 else []
     for name in names:
-        columns += [Column(name, right=True, fold="never"), Column("+-", right=True, fold="never", rank=3)]
+        columns += [Column(name, right=True, fold="never")]
+        columns += [Column("+-", right=True, fold="never", rank=3)] if timed else []
         if any(_compared(row, name) for row in rows):
             baseline = next(filter(None, (_compared(row, name) for row in rows)))
             columns += [
@@ -70,7 +70,7 @@ def perf_page(run: PerfRun, rows: Sequence[RowResult]) -> Iterator[Block]:
         cells += [str(row.key.threads)] if len(threads) > 1 else []
         for name in names:
             compared = any(_compared(one, name) for one in rows)
-            cells += _cells(row.column(name), scale, compared=compared)
+            cells += _cells(row.column(name), scale, compared=compared)[: None if timed else 1]
             cells += [_roofline(row.column(name))] if name in shared else []
         table.append(cells)
     yield Table(columns, table, indent=2)
