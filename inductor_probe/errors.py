@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterable
 from enum import IntEnum
 
@@ -80,3 +81,11 @@ def near_names(name: str, known: Iterable[str]) -> str | None:
         return None
     shown = ", ".join(names[:8])
     return f"there is {shown}" + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+
+
+def signal_name(number: int) -> str:
+    """Return what a signal is called: `signal 9 (SIGKILL)`."""
+    try:
+        return f"signal {number} ({signal.Signals(number).name})"
+    except ValueError:
+        return f"signal {number}"

@@ -15,7 +15,7 @@ from typing import Any
 
 import inductor_probe.harness
 from inductor_probe.bench.alone import hint_for
-from inductor_probe.errors import NotFoundError, ProbeError, RunFailedError
+from inductor_probe.errors import NotFoundError, ProbeError, RunFailedError, signal_name
 from inductor_probe.machine.python_child import python_command
 
 SERVER = Path(inductor_probe.harness.__file__).with_name("server.py")
@@ -246,11 +246,3 @@ class Server:
         if process.poll() is None:
             process.terminate()  # it ends its children first
         return process.wait()
-
-
-def signal_name(number: int) -> str:
-    """Return what a signal is called: `signal 9 (SIGKILL)`."""
-    try:
-        return f"signal {number} ({signal.Signals(number).name})"
-    except ValueError:
-        return f"signal {number}"

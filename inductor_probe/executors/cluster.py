@@ -25,6 +25,7 @@ from typing import Any, Generic
 import inductor_probe
 from inductor_probe.errors import ProbeError, RunFailedError
 from inductor_probe.executors.local import Done, Needs, Result, Task, Tell, Worker
+from inductor_probe.model.perf import RowFailure
 
 _POLL_S = 2.0
 _MOST_TRIES = 2
@@ -152,7 +153,7 @@ class RayExecutor:
                         yield done
             why = next((slot.lost for slot in slots if slot.lost), "")
             for index in queue.waiting:
-                yield Done(tasks[index], None, f"no node of the Ray cluster is left: {why}")
+                yield Done(tasks[index], None, RowFailure("no-node-left", why))
         finally:
             self._end(slots)
 
@@ -253,8 +254,7 @@ class RayExecutor:
         if len(hosts) < _MOST_TRIES:
             queue.waiting.appendleft(running)
             return None
-        where = " and ".join(dict.fromkeys(hosts))
-        return Done(tasks[running], None, f"the process that had it died {len(hosts)} times, on {where}")
+        return Done(tasks[running], None, RowFailure("workers-died", hosts=tuple(hosts)))
 
     def _replace(
         self,

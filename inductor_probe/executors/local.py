@@ -15,6 +15,7 @@ from threading import Event, Thread
 from typing import Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from inductor_probe.errors import ProbeError
+from inductor_probe.model.perf import RowFailure
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -65,11 +66,11 @@ class Needs:
 
 @dataclass(frozen=True)
 class Done(Generic[Task, Result]):
-    """The result of a task; None if it was lost, with the reason in `lost`."""
+    """The result of a task; None if it was lost, and why, in `lost`."""
 
     task: Task
     result: Result | None
-    lost: str = ""
+    lost: RowFailure | None = None
 
 
 class Executor(Protocol):

@@ -222,7 +222,7 @@ def _unpaired(a: PerfRun, b: PerfRun, cells_a: _Cells, cells_b: _Cells) -> Itera
     for side, other in (("A", "B"), ("B", "A")):
         for key, row in rows[side].items():
             if row.failure:
-                yield Unpaired(key, "", side, "row-failed", row.failure)  # type: ignore[arg-type] # A or B
+                yield Unpaired(key, "", side, "row-failed", failure=row.failure)  # type: ignore[arg-type] # A or B
             elif key not in rows[other]:
                 yield Unpaired(key, "", side)  # type: ignore[arg-type]
     for side, cells, others in (("A", cells_a, cells_b), ("B", cells_b, cells_a)):

@@ -25,7 +25,7 @@ from inductor_probe.bench.client import Event, JobFailedError, Server
 from inductor_probe.errors import NotFoundError
 from inductor_probe.harness.budget import MORE_PROCESSES, PROCESSES, share_of
 from inductor_probe.measuring.plan import Plan
-from inductor_probe.measuring.rows import JOBS, Progress, case_request, failure_words, wants_more_processes
+from inductor_probe.measuring.rows import JOBS, Progress, case_request, failure_of, wants_more_processes
 from inductor_probe.model.codec import from_json
 from inductor_probe.model.perf import SECOND, CaseKey, ColumnFacts, PerfRow, RowProcess
 from inductor_probe.model.remark import Subject, measured
@@ -123,7 +123,7 @@ def measure_pair(
             if isinstance(failure, NotFoundError):
                 raise failure from error
             if not row.processes:
-                return replace(row, failure=failure_words(error), lost=error.from_outside)
+                return replace(row, failure=failure_of(error), lost=error.from_outside)
             break
         first, second = remotes
         columns = (*first.columns, *(replace(one, name=one.name + SECOND) for one in second.columns))

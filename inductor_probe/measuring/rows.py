@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import inductor_probe
 from inductor_probe.bench.client import Event, JobFailedError, Server
@@ -19,7 +19,16 @@ from inductor_probe.harness.budget import MORE_PROCESSES, PROCESSES, share_of
 from inductor_probe.measuring.conclude import comparisons_of
 from inductor_probe.measuring.plan import Plan
 from inductor_probe.model.codec import from_json
-from inductor_probe.model.perf import EAGER, CaseKey, ColumnFacts, PerfRow, PerfSettings, RowProcess
+from inductor_probe.model.perf import (
+    EAGER,
+    CaseKey,
+    ColumnFacts,
+    PerfRow,
+    PerfSettings,
+    RowFailure,
+    RowFailureCode,
+    RowProcess,
+)
 from inductor_probe.model.timing import Series
 
 JOBS = "inductor_probe.measuring.child.jobs"
@@ -168,7 +177,7 @@ def measure_row(
             if isinstance(ending, NotFoundError):
                 raise ending from error
             if not row.processes and not events.series:
-                failure = failure_words(error)
+                failure = failure_of(error)
                 return replace(row, failure=failure, lost=error.from_outside, **events.facts)
             break
         row = replace(row, **events.facts, processes=(*row.processes, events.process))
@@ -214,10 +223,12 @@ class _RowEvents:
         )
 
 
-def failure_words(error: JobFailedError) -> str:
+def failure_of(error: JobFailedError) -> RowFailure:
     """Return why nothing was measured of a row."""
-    doing = f" while {error.phase}" if error.phase else ""
-    return f"{error.message}{doing}" if error.kind == "killed" else error.message.removeprefix("failed: ")
+    if error.kind == "killed":
+        return RowFailure("killed", phase=error.phase, signal=error.signal)
+    code: RowFailureCode = next((code for code in get_args(RowFailureCode) if code == error.kind), "error")
+    return RowFailure(code, error.message.removeprefix("failed: "))
 
 
 def wants_more_processes(row: PerfRow, settings: PerfSettings) -> bool:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from inductor_probe.model.output import Output
+from inductor_probe.model.perf import RowFailure
 from inductor_probe.model.remark import Number
 
 Mode: TypeAlias = Literal["static", "dynamic", "backward", "backward-dynamic"]
@@ -104,10 +105,10 @@ class OpFailure:
 
 @dataclass(frozen=True, slots=True)
 class OpLost:
-    """A case of which nothing is known: what ran it was lost, twice; `failure` as in `PerfRow`."""
+    """A case of which nothing is known: what ran it was lost, twice."""
 
     case: OpCase
-    failure: str
+    failure: RowFailure | None
 
 
 @dataclass(frozen=True, slots=True)

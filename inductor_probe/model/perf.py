@@ -130,6 +130,36 @@ class RowProcess:
     load: Annotated[float, Between(0, 1e6)] = 0.0
 
 
+RowFailureCode: TypeAlias = Literal[
+    "error", "load", "usage", "memory", "device", "killed", "workers-died", "no-node-left"
+]
+"""Why nothing is known of a row:
+
+- `error`: something was raised; `load`: a file could not be loaded; `usage`: what was asked for is not there;
+- `memory`: it ran out of memory; `device`: the GPU cannot be used any more;
+- `killed`: its process ended by `signal`;
+- `workers-died`: workers that an executor gave it to died, on `hosts`;
+- `no-node-left`: no node of the cluster is left that could run it.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class RowFailure:
+    """Why nothing is known of a row.
+
+    Attributes:
+        message: in the words of Python, torch or Ray; of `no-node-left` why the first node was given up.
+        phase: what a process that was killed did then, `checking`; empty where it had not said so.
+        signal: its number, where a process ended by one. hosts: in the order of their deaths.
+    """
+
+    code: RowFailureCode
+    message: str = ""
+    phase: str = ""
+    signal: int | None = None
+    hosts: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class PerfRow:
     """A case that was measured, or why it was not.
@@ -140,7 +170,7 @@ class PerfRow:
         moved: bytes of all inputs and outputs: what any implementation reads and writes at least once, where
             it uses all of them. flops: as torch counts operators; None where none has a count.
         dtype: of the largest floating-point input.
-        failure: why nothing was measured, one sentence; empty where something was.
+        failure: why nothing was measured; None where something was.
         lost: the case did not fail: what measured it was killed from outside, or with its node, twice.
             `--resume` measures it.
         node: which of `PerfRun.nodes` measured it; empty for the machine and interpreter of the run.
@@ -152,7 +182,7 @@ class PerfRow:
     moved: Count | None = None
     flops: Count | None = None
     dtype: str | None = None
-    failure: str = ""
+    failure: RowFailure | None = None
     lost: bool = False
     node: str = ""
 
@@ -279,7 +309,7 @@ class RowResult:
     key: CaseKey
     inputs: str
     columns: tuple[ColumnResult, ...] = ()
-    failure: str = ""
+    failure: RowFailure | None = None
     node: str = ""
 
     def column(self, name: str) -> ColumnResult | None:
@@ -377,6 +407,7 @@ class Unpaired:
     side: Literal["A", "B", "both"]
     problem: ColumnProblem | Literal["absent", "row-failed"] = "absent"
     detail: str = ""
+    failure: RowFailure | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -200,7 +200,10 @@ class Worker:
         pass
 
 def done_of(tasks, needs):
-    return [[done.task, done.result, done.lost] for done in executor.map(Worker, tasks, needs, batch=2)]
+    return [
+        [done.task, done.result, done.lost and done.lost.code, done.lost and done.lost.hosts]
+        for done in executor.map(Worker, tasks, needs, batch=2)
+    ]
 
 warnings = []
 executor = RayExecutor(warn=warnings.append)
@@ -230,15 +233,15 @@ def test_a_node_that_cannot_start_is_named_and_the_others_do_its_tasks(
         check=True,
     )
     answer = json.loads(ran.stdout)
-    done = {task: (result, lost) for task, result, lost in answer["here"]}
+    done = {task: (result, lost, hosts) for task, result, lost, hosts in answer["here"]}
     assert done.keys() == {"a", "b", "c", "d", "dies"}
-    (node,) = {result[0] for result, _ in done.values() if result}
+    (node,) = {result[0] for result, *_ in done.values() if result}
     assert node != answer["first"]
-    assert "died 2 times" in done["dies"][1]
+    assert (done["dies"][1], len(done["dies"][2])) == ("workers-died", 2)
     assert len(answer["warnings"]) == 1
     assert "is not used any more: there is no torch here" in answer["warnings"][0]
     assert answer["unknown"] == ["NotFoundError", "no column nope", "did you mean eager?"]
-    assert sorted(result[0] for _, result, _ in answer["gpus"]) == ["0", "1"]
+    assert sorted(result[0] for _, result, *_ in answer["gpus"]) == ["0", "1"]
     assert len([*tmp_path.glob("gpu?")]) == 2
 
 

@@ -20,6 +20,7 @@ from inductor_probe.model.perf import (
     PerfRow,
     PerfRun,
     PerfSettings,
+    RowFailure,
     RowProcess,
 )
 from inductor_probe.model.timing import Quad, Series
@@ -112,7 +113,12 @@ def test_rows_are_joined_on_all_keys_and_others_are_listed() -> None:
     bfloat = row(key("x", dtype="bfloat16"), 1e-5, rng)
     threads = replace(row(key("y"), 1e-5, rng), key=replace(key("y"), threads=2))
     a = run_of(
-        "a", [row(key("x"), 1e-5, rng), row(key("y"), 1e-5, rng), PerfRow(key("z"), failure="no memory")]
+        "a",
+        [
+            row(key("x"), 1e-5, rng),
+            row(key("y"), 1e-5, rng),
+            PerfRow(key("z"), failure=RowFailure("memory", "no memory")),
+        ],
     )
     b = run_of("b", [bfloat, threads, row(key("z"), 1e-5, rng)])
     compared = compare_runs(a, b, 0.01)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -91,12 +92,18 @@ def test_a_fallback_is_counted(table: PerfTable) -> None:
 
 
 def test_a_crash_costs_its_row_only(table: PerfTable) -> None:
-    assert "SIGABRT" in row(table, "crash").failure
+    failure = row(table, "crash").failure
+    assert failure is not None
+    assert (failure.code, failure.signal) == ("killed", signal.SIGABRT)
+    assert "(SIGABRT)" in table.markdown
     assert [row.key.case for row in table.rows][-2:] == ["crash", "fallback"]
 
 
 def test_a_row_whose_process_was_killed_from_outside_is_left_for_another_time(table: PerfTable) -> None:
-    assert "was killed by signal 9 (SIGKILL)" in row(table, "killed").failure
+    failure = row(table, "killed").failure
+    assert failure is not None
+    assert (failure.code, failure.signal) == ("killed", signal.SIGKILL)
+    assert "was killed by signal 9 (SIGKILL)" in table.markdown
     assert [row.key.case for row in table.run.rows if row.lost] == ["killed"]
     assert not table.run.finished
     assert f"not finished: 1 row of {len(table.rows)} left" in table.markdown

@@ -8,6 +8,7 @@ from inductor_probe.model.op_check import OpCase, OpChecks, OpFailure, OpRow
 from inductor_probe.report.document import Block, Cell, Column, Facts, Heading, Line, Name, RemarkLine, Table
 from inductor_probe.report.units import counted, duration
 from inductor_probe.report.words.op_check import KIND_WORDS, failure_sentence
+from inductor_probe.report.words.perf import row_failure_sentence
 
 _FORMS = {"given": "", "channels_last": "channels_last", "noncontiguous": "non-contiguous"}
 
@@ -38,7 +39,7 @@ def op_check_page(checks: OpChecks) -> Iterator[Block]:
         )
     for lost in checks.lost:
         case = f"{lost.case.operator} {lost.case.dtype} {lost.case.mode} {lost.case.form}"
-        yield RemarkLine("hazard", f"{case} was not run to its end: {lost.failure}")
+        yield RemarkLine("hazard", f"{case} was not run to its end: {row_failure_sentence(lost.failure)}")
     for failure in checks.failures:
         yield Line()
         yield from _failure(failure)

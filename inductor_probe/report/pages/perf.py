@@ -20,6 +20,7 @@ from inductor_probe.report.words.perf import (
     VERDICT_WORDS,
     perf_sentence,
     problem_sentence,
+    row_failure_sentence,
     row_notes,
     state_words,
     strides_words,
@@ -186,7 +187,7 @@ def _problems(rows: Sequence[RowResult]) -> Iterator[Block]:
     reasons: dict[tuple[str, str], list[str]] = {}
     for row in rows:
         if row.failure:
-            reasons.setdefault(("failed", row.failure), []).append(row.key.case)
+            reasons.setdefault(("failed", row_failure_sentence(row.failure)), []).append(row.key.case)
         for column in row.columns:
             if column.facts.problem is not None:
                 key = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from inductor_probe.errors import signal_name
 from inductor_probe.model.bench import Verdict
 from inductor_probe.model.perf import (
     CALL,
@@ -14,6 +15,7 @@ from inductor_probe.model.perf import (
     CompareRow,
     OutputStrides,
     ResultEntry,
+    RowFailure,
     RowResult,
     Unpaired,
 )
@@ -84,6 +86,21 @@ def column_notes(facts: ColumnFacts) -> Iterator[str]:
     if len(facts.codes) > 1:
         yield f"{len(facts.codes)} graphs"
     yield from map(strides_words, facts.strides)
+
+
+def row_failure_sentence(failure: RowFailure | None) -> str:
+    """Say why nothing is known of a row."""
+    if failure is None:
+        return "its reason is not known"
+    if failure.code == "killed":
+        doing = f" while {failure.phase}" if failure.phase else ""
+        return f"was killed by {signal_name(failure.signal or 0)}{doing}"
+    if failure.code == "workers-died":
+        where = " and ".join(dict.fromkeys(failure.hosts))
+        return f"the process that had it died {len(failure.hosts)} times, on {where}"
+    if failure.code == "no-node-left":
+        return f"no node of the Ray cluster is left: {failure.message}"
+    return failure.message
 
 
 def strides_words(strides: OutputStrides) -> str:
@@ -187,5 +204,5 @@ def unpaired_sentence(one: Unpaired) -> str:
     if one.problem == "absent":
         return f"{what}: only {one.side} has it"
     if one.problem == "row-failed":
-        return f"{what}: failed in {one.side}: {one.detail}"
+        return f"{what}: failed in {one.side}: {row_failure_sentence(one.failure)}"
     return f"{what}: {PROBLEM_WORDS[one.problem]} in {one.side}"
