@@ -93,7 +93,7 @@ def test_where_importing_torch_initialises_cuda_rows_are_measured_without_forks(
     monkeypatch.setenv("LOCK_OF_THE_GPU", str(tmp_path / "lock"))
     settings = PerfSettings(columns=("eager", "compiled"), budget=0.2, processes=1)
     made = perf(SCENARIO, cases=["forward"], settings=settings, folder=tmp_path)
-    assert [row.failure for row in made.run.rows] == [""]
+    assert [row.failure for row in made.run.rows] == [None]
     compiled = made.rows[0].column("compiled")
     assert compiled is not None
     assert compiled.comparison is not None
