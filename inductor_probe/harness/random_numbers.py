@@ -2,24 +2,30 @@
 
 Kernels on the CPU call `at::Philox4_32`, Triton kernels `tl.rand` and its kin: both are Philox 4x32 with ten
 rounds (Salmon et al., Parallel Random Numbers: As Easy as 1, 2, 3; SC 2011), keyed with a seed, and counting
-elements.
+elements. Where inductor has `triton_helpers.rand4x`, a Triton kernel of one dimension draws four numbers of
+one count.
 """
 
 from __future__ import annotations
 
+import ast
 import math
-from typing import Any
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from typing import Any, NamedTuple
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from inductor_probe.harness.bench import replaced
 from inductor_probe.harness.inputs import tensors_of
 from inductor_probe.harness.reference import Float64
 
 IN_FLOAT64: dict[str, Any] = {}  # by name, what computes an operator whose library knows no float64
 LOW32 = 0xFFFFFFFF
 TRITON_DEVICES = {"cuda"}  # where kernels draw as Triton does: the CPU, too, where it interprets them
-SEEDS_4X = set[int]()  # with which kernels were seen to draw four numbers at a time (triton_helpers.rand4x)
+SEEDS_4X: dict[int, str] = {}  # with which kernels drew four numbers of a count; see `note_draws`
 LEAST_SEED, LARGEST_SEED = -(2**63), 2**63 - 1  # that a wrapper draws
 
 
@@ -76,6 +82,106 @@ def four_at_a_time(seed: int, count: int, device: torch.device, mode: str) -> to
     return torch.stack(numbers, 1).view(-1)[:count]
 
 
+class Draw4x(NamedTuple):
+    """A place in a kernel's text that draws four numbers of one count: `triton_helpers.rand4x` or `randn4x`.
+
+    `seeds`, `place`: the parameters for the seeds, and for which of them it takes. `block`: the one for the
+    size of its blocks. `consecutive`: the offsets of a block follow each other, as the helpers expect.
+    """
+
+    seeds: str
+    place: str
+    block: str
+    consecutive: bool
+
+
+@cache
+def draws_4x(text: str) -> tuple[Draw4x, ...]:
+    """Return the places of a kernel's text that draw four numbers of one count.
+
+    torch/_inductor/codegen/triton.py (`TritonOverrides.rand`, `TritonKernelOverrides.load_seed`) writes them:
+    `tmp0 = tl.load(in_ptr0 + load_seed_offset)`, then `triton_helpers.rand4x(tmp0, (tmp1).to(tl.uint32),
+    XBLOCK)`, where `tmp1` is an index.
+    """
+    draws, values = list[Draw4x](), dict[str, ast.expr]()
+    assigned = (
+        [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Assign)] if "4x(" in text else []
+    )
+    for node in sorted(assigned, key=lambda node: node.lineno):
+        match node.value:
+            case ast.Call(
+                ast.Attribute(ast.Name("triton_helpers"), "rand4x" | "randn4x"),
+                [ast.Name(seed), ast.Call(ast.Attribute(ast.Name(offset), "to")), ast.Name(block)],
+            ):
+                match values.get(seed):
+                    case ast.Call(args=[ast.BinOp(ast.Name(seeds), ast.Add(), ast.Name(place)), *_]):
+                        draws.append(Draw4x(seeds, place, block, _named(offset, values) == "xindex"))
+        match node.targets:
+            case [ast.Name(name)]:
+                values[name] = node.value
+    return tuple(draws)
+
+
+def _named(name: str, values: Mapping[str, ast.expr]) -> str:
+    """Return the last name of `tmp1 = (x0).to(tl.int32)`, `x0 = xindex` for `tmp1`."""
+    while name != "xindex":
+        match values.get(name):
+            case ast.Name(other) | ast.Call(ast.Attribute(ast.Name(other), "to")) if other != name:
+                name = other
+            case _:
+                break
+    return name
+
+
+def note_draws(name: str, text: str, values: Mapping[str, Any], blocks: Mapping[str, Any]) -> None:
+    """Note with which seeds a launch draws four numbers of a count, and the kernel if it cannot be replayed.
+
+    That is a kernel where the offsets of a block do not follow each other: each block draws the numbers after
+    its least offset, which depend on the size of the blocks, and which other blocks draw, too.
+
+    Args:
+        values: what the parameters are.
+        blocks: sizes of blocks: those below four draw a number a count.
+    """
+    for draw in draws_4x(text):
+        seeds, place = values.get(draw.seeds), values.get(draw.place)
+        if isinstance(seeds, torch.Tensor) and place is not None and int(blocks.get(draw.block, 4)) >= 4:
+            seed = int(seeds.as_strided([1], [1], seeds.storage_offset() + int(place)))
+            SEEDS_4X[seed] = "" if draw.consecutive else name
+
+
+class DrawsNoted:
+    """Stands in for a Triton kernel that inductor compiled: notes what each launch draws."""
+
+    def __init__(self, name: str, kernel: Any) -> None:
+        self.name, self.kernel = name, kernel
+
+    def run(self, *args: Any, **kwargs: Any) -> Any:
+        """Launch it. What it launches with is known after that, and the seeds may be written over by then."""
+        function = self.kernel.fn
+        names = [name for name in function.arg_names if not name.endswith("BLOCK")]
+        seeds = {draw.seeds for draw in draws_4x(function.src)}
+        values = {
+            name: value.clone() if name in seeds else value for name, value in zip(names, args, strict=False)
+        }
+        result = self.kernel.run(*args, **kwargs)
+        launchers = self.kernel.launchers
+        note_draws(self.name, function.src, values, launchers[0].config.kwargs if launchers else {})
+        return result
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.kernel, name)
+
+
+@contextmanager
+def draws_noted(namespace: dict[str, Any]) -> Iterator[None]:
+    """Note what the kernels of a bench file draw, for a while."""
+    texts = {name: getattr(getattr(kernel, "fn", None), "src", None) for name, kernel in namespace.items()}
+    drawing = {name for name, text in texts.items() if isinstance(text, str) and draws_4x(text)}
+    with replaced(namespace, {name: DrawsNoted(name, namespace[name]) for name in drawing}):
+        yield
+
+
 def integers(words: list[torch.Tensor], low: int, high: int) -> torch.Tensor:
     """Turn words into integers from `low` to below `high`."""
     span = high - low
@@ -130,6 +236,8 @@ class Draws(TorchDispatchMode):  # type: ignore[misc]
                 self.answered = True
                 return torch.randint(LEAST_SEED, LARGEST_SEED, [count], device=device)
             case "prims.inductor_random.default", (size, seed, mode) if kwargs.get("align_dtype") is None:
+                if kernel := SEEDS_4X.get(int(seed)):
+                    self.others.add(f"{mode} in {kernel}, whose blocks draw numbers of other blocks again")
                 if int(seed) in SEEDS_4X:
                     return four_at_a_time(int(seed), math.prod(size), seed.device, mode).view(size)
                 words = philox(int(seed), math.prod(size), seed.device)

@@ -28,7 +28,7 @@ from inductor_probe.harness.checks import (
 )
 from inductor_probe.harness.inputs import changed
 from inductor_probe.harness.judge import POISON, Round
-from inductor_probe.harness.random_numbers import Draws, DrawsInFloat64
+from inductor_probe.harness.random_numbers import Draws, DrawsInFloat64, draws_noted
 from inductor_probe.harness.reference import Reference, first_line, run_graph, slack_in_float64
 from inductor_probe.harness.remarks import TYPES, Remark, code_of, reason, remark
 from inductor_probe.harness.replays import record
@@ -91,6 +91,11 @@ class RepeatedRound(Round):
     """
 
     varies: bool | None = None
+
+    def run(self, name: str) -> tuple[list[Any], list[Any]]:
+        """Run a variant, and note how its kernels draw random numbers."""
+        with draws_noted(self.bench.namespace):
+            return super().run(name)
 
     def judge(self, name: str) -> Check:
         """Check a variant, by several pristine runs where they give other values each time."""

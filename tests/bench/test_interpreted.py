@@ -18,6 +18,7 @@ from tests.conftest import DUMPS, REPOSITORY, Ran
 
 pytestmark = pytest.mark.compiles
 OPERATIONS = REPOSITORY / "tests" / "harness" / "fixtures" / "every_operation"
+DRAWN_AGAIN = OPERATIONS.with_name("numbers_drawn_again")
 ADAM = next((DUMPS / "torch-2.11.0-cuda" / "foreach_adam").glob("run_*/torchinductor/*"))
 
 
@@ -94,6 +95,17 @@ def test_planted_edits_are_found_and_each_has_its_sentence(copied: Callable[[Pat
     text = (check.path).read_text()
     assert len(places) >= 4
     assert all(place.startswith("line ") for place in places), text
+
+
+@needs_2_13
+def test_numbers_that_blocks_draw_again_are_not_called_wrong_but_not_judged(
+    copied: Callable[[Path], Path],
+) -> None:
+    check = _checked(copied(DRAWN_AGAIN))
+    assert check.call.correct
+    assert check.call.remarks[0].code == "other-random-numbers"
+    assert "whose blocks draw numbers of other blocks again" in str(check.call.remarks[0].number("operators"))
+    assert [kernel.verdict for kernel in check.kernels] == ["not-judged"]
 
 
 def test_kernels_of_many_pointers_are_right_and_a_loop_without_end_is_stopped(

@@ -1,11 +1,25 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
 
-from inductor_probe.harness.random_numbers import Draws, integers, multiplied, normal, philox, uniform
+from inductor_probe.harness import random_numbers
+from inductor_probe.harness.random_numbers import (
+    Draw4x,
+    Draws,
+    draws_4x,
+    draws_noted,
+    four_at_a_time,
+    integers,
+    multiplied,
+    normal,
+    philox,
+    uniform,
+)
 
 CPU = torch.device("cpu")
 
@@ -53,3 +67,63 @@ def test_other_operations_run_as_they_are_and_random_ones_are_noted() -> None:
         torch.rand(2)
     assert draws.others == {"aten.rand.default"}
     assert math.isfinite(torch.rand(1).item())
+
+
+KERNEL = """
+def triton_poi_fused_rand_0(in_ptr0, out_ptr0, load_seed_offset, xnumel, XBLOCK : tl.constexpr):
+    xoffset = tl.program_id(0) * XBLOCK
+    xindex = xoffset + tl.arange(0, XBLOCK)[:]
+    x0 = xindex
+    tmp0 = tl.load(in_ptr0 + load_seed_offset)
+    tmp1 = (x0).to(tl.int32)
+    tmp2 = triton_helpers.rand4x(tmp0, (tmp1).to(tl.uint32), XBLOCK)
+    tl.store(out_ptr0 + (x0), tmp2, xmask)
+"""
+TRANSPOSED = KERNEL.replace("(x0).to(tl.int32)", "(x1 + 64*x0).to(tl.int32)")
+ONE_AT_A_TIME = KERNEL.replace(
+    "triton_helpers.rand4x(tmp0, (tmp1).to(tl.uint32), XBLOCK)", "tl.rand(tmp0, tmp1)"
+)
+
+
+def test_the_text_of_a_kernel_says_which_seed_gives_four_numbers_a_count() -> None:
+    assert draws_4x(KERNEL) == (Draw4x("in_ptr0", "load_seed_offset", "XBLOCK", consecutive=True),)
+    assert not draws_4x(TRANSPOSED)[0].consecutive
+    assert draws_4x(ONE_AT_A_TIME) == (), "as torch before 2.13 writes it"
+
+
+@pytest.mark.parametrize(
+    ("text", "block", "four", "others"),
+    [
+        (KERNEL, 64, True, set()),
+        (KERNEL, 2, False, set()),  # rand4x itself draws one at a time then
+        (ONE_AT_A_TIME, 64, False, set()),
+        (TRANSPOSED, 64, True, {"rand in kernel, whose blocks draw numbers of other blocks again"}),
+    ],
+)
+def test_eager_draws_as_the_kernels_that_were_launched(
+    monkeypatch: pytest.MonkeyPatch, text: str, block: int, four: bool, others: set[str]
+) -> None:
+    """The launch is of what has the parts of inductor's CachingAutotuner that are asked for."""
+    monkeypatch.setattr(random_numbers, "SEEDS_4X", {})
+    seeds, launched = torch.tensor([5, 9, 11]), list[Any]()
+
+    def run(*args: Any, stream: int) -> None:
+        launched.append((args, stream))
+        args[0].zero_()  # a buffer of seeds may be written to once they are read
+
+    names = ["in_ptr0", "out_ptr0", "load_seed_offset", "xnumel", "XBLOCK"]
+    launchers = [SimpleNamespace(config=SimpleNamespace(kwargs={"XBLOCK": block}))]
+    function = SimpleNamespace(src=text, arg_names=names)
+    namespace = {"kernel": SimpleNamespace(fn=function, launchers=launchers, run=run), "other": 1}
+    original = namespace["kernel"]
+    with draws_noted(namespace):
+        namespace["kernel"].run(seeds, torch.empty(10), 1, 10, stream=3)
+    assert namespace["kernel"] is original
+    assert launched[0][1] == 3
+    with Draws() as draws:
+        drawn = torch.ops.prims.inductor_random([10], torch.tensor(9), "rand")
+        single = torch.ops.prims.inductor_random([10], torch.tensor(11), "rand")
+    one = uniform(philox(9, 10, CPU)[0])
+    assert torch.equal(drawn, four_at_a_time(9, 10, CPU, "rand") if four else one)
+    assert torch.equal(single, uniform(philox(11, 10, CPU)[0])), "no kernel drew with this seed"
+    assert draws.others == others

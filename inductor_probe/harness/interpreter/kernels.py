@@ -27,6 +27,7 @@ from inductor_probe.harness.interpreter.errors import (
 from inductor_probe.harness.interpreter.memory import MEMORY
 from inductor_probe.harness.interpreter.operations import INTERPRETER, not_interpreted
 from inductor_probe.harness.load import COPY
+from inductor_probe.harness.random_numbers import note_draws
 from inductor_probe.harness.reference import first_line
 
 HEURISTICS: Any = importlib.import_module("torch._inductor.runtime.triton_heuristics")
@@ -86,6 +87,7 @@ class Interpreted:
         for name in self.function.arg_names:
             if name not in values:
                 values[name] = config.get(name, constants.get(name))
+        note_draws(self.name, self.source, values, self.blocks)
         signature = self.triton_meta.get("signature", {})
         MEMORY.clear()
         arguments = {

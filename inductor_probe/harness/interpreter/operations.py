@@ -22,7 +22,6 @@ import triton.language as tl
 from inductor_probe.harness.interpreter.errors import AssertionFault, KernelFault, NotInterpretedError
 from inductor_probe.harness.interpreter.libdevice import function_of
 from inductor_probe.harness.interpreter.memory import MEMORY
-from inductor_probe.harness.random_numbers import SEEDS_4X
 
 INTERPRETER: Any = importlib.import_module("triton.runtime.interpreter")
 Handle: Any = INTERPRETER.TensorHandle
@@ -72,9 +71,6 @@ def prepare() -> None:
     patch_builtins(helpers, helpers)
     for target in (helpers.libdevice, tl.extra.cuda.libdevice):  # the first has names alone, for any device
         patch_builtins(tl.extra.cuda.libdevice, target)
-    for name in ("rand4x", "randn4x"):
-        if hasattr(helpers, name):
-            setattr(helpers, name, seed_noted(getattr(helpers, name)))
     for name in ("gdc_wait", "gdc_launch_dependents"):  # of launches that overlap
         if hasattr(tl.extra.cuda, name):
             setattr(tl.extra.cuda, name, lambda *_, **__: None)
@@ -83,17 +79,6 @@ def prepare() -> None:
             setattr(
                 helpers, name, not_interpreted(f"triton_helpers.{name}: programs that wait for each other")
             )
-
-
-def seed_noted(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of `triton_helpers` that notes with which seed it draws four numbers at a time."""
-
-    def draw(seed: Any, offsets: Any, block: Any) -> Any:
-        if int(getattr(block, "value", block)) >= 4:
-            SEEDS_4X.add(int(seed.handle.data.flat[0]))
-        return function(seed, offsets, block)
-
-    return draw
 
 
 def patch_builtins(source: Any, target: Any) -> None:
