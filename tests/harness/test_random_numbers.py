@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch._inductor.inductor_prims  # it registers `prims.inductor_random`
 
 from inductor_probe.harness import random_numbers
 from inductor_probe.harness.random_numbers import (
