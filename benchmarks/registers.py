@@ -1,10 +1,12 @@
 """Is what `probe asm` says of Triton kernels what the driver says of them? On a machine with a GPU.
 
+    python benchmarks/registers.py --dumps FOLDER|ARCHIVE.tar.gz [--jobs 14] [--limit 170] [--only hflip]
     python benchmarks/registers.py [--target h200] [--jobs 14] [--limit 170] [--only softmax,hflip]
 
-Generates the kernels of every case for `cuda` of all scenarios (simulated, so that nothing is run), and
-compiles each with the configs that inductor tries first twice: `probe asm`, in a process that sees no GPU,
-and Triton in a process that loads the result. Of each config are compared
+Takes the kernels of dumps of CUDA graphs, or generates those of every case for `cuda` of all scenarios, which
+takes minutes (simulated, so that nothing is run). Compiles each with the configs that inductor tries first
+twice: `probe asm`, in a process that sees no GPU, and Triton in a process that loads the result. Of each
+config are compared
 
     registers    REG of cuobjdump                          CU_FUNC_ATTRIBUTE_NUM_REGS
     stack        larger of STACK and LOCAL of cuobjdump    CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES
@@ -14,9 +16,9 @@ and Triton in a process that loads the result. Of each config are compared
 Registers and stack are what `CompiledKernel` of Triton has as `n_regs` and four times `n_spills`: both are
 what `load_binary` of its driver returns, which is called here without making a launcher.
 
-Prints a row for each script as it is done, each config that differs below it, and the sums. After `--limit`
-seconds all that runs is killed, and scripts that were not reached are named. Nothing is launched. Without a
-GPU nothing is compared, and every kernel is named with that reason.
+Dumps with the fewest kernels come first. Prints a row for each dump or script as it is done, each config that
+differs below it, and the sums. After `--limit` seconds all that runs is killed, and what was not reached is
+named. Nothing is launched. Without a GPU nothing is compared, and every kernel is named with that reason.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ import os
 import signal
 import subprocess
 import sys
+import tarfile
 import tempfile
 import threading
 import time
@@ -114,6 +117,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=14)
     parser.add_argument("--limit", type=float, default=170)
     parser.add_argument("--only", default="")
+    parser.add_argument("--dumps", type=Path)
     parser.add_argument("--folder", type=Path, default=Path("registers"))
     parser.add_argument("--load", type=Path, nargs="*", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -123,23 +127,23 @@ def main() -> None:
         return
     sys.path.insert(0, str(ROOT))
     only = [name for name in options.only.split(",") if name]
-    scripts = [
-        path
-        for path in sorted((ROOT / "scenarios").glob("check_*.py"))
-        if not only or path.stem.removeprefix("check_") in only
-    ]
+    if options.dumps:
+        works = dumped(options.dumps, options.folder)
+    else:
+        scripts = sorted((ROOT / "scenarios").glob("check_*.py"))
+        works = {path.stem.removeprefix("check_"): path for path in scripts}
+    works = {name: work for name, work in works.items() if not only or name in only}
     runner = Runner(options.jobs, time.monotonic() + options.limit)
     print(f"| scenario | kernels | configs | compared | {' | '.join(FIGURES)} |")
     print(f"|---|{'---:|' * (3 + len(FIGURES))}", flush=True)
     total = [0] * (3 + len(FIGURES))
-    with ThreadPoolExecutor(len(scripts) or 1) as of_scripts, ThreadPoolExecutor(2 * options.jobs) as pool:
-        futures = {of_scripts.submit(follow, path, runner, options, pool): path for path in scripts}
-        missing = {path.stem for path in scripts}
+    with ThreadPoolExecutor(len(works) or 1) as of_works, ThreadPoolExecutor(2 * options.jobs) as pool:
+        futures = {of_works.submit(follow, work, runner, options, pool): name for name, work in works.items()}
+        missing = set(works)
         try:
             for future in as_completed(futures, timeout=options.limit):
-                script = futures[future].stem
-                missing.discard(script)
-                counts, notes = row(script.removeprefix("check_"), future.result())
+                missing.discard(futures[future])
+                counts, notes = row(futures[future], future.result())
                 total = [a + b for a, b in zip(total, counts, strict=True)]
                 print("\n".join(notes), end="\n" if notes else "", flush=True)
         except NoTimeLeftError:
@@ -148,29 +152,57 @@ def main() -> None:
         print(f"| all | {' | '.join(map(str, total))} |", flush=True)
         if missing:
             print(f"not reached within {options.limit:g} s: {', '.join(sorted(missing))}", flush=True)
-        of_scripts.shutdown(wait=False, cancel_futures=True)
+        of_works.shutdown(wait=False, cancel_futures=True)
         pool.shutdown(wait=False, cancel_futures=True)
 
 
 def follow(
-    script: Path, runner: Runner, options: argparse.Namespace, pool: ThreadPoolExecutor
+    work: Path | list[Kernel], runner: Runner, options: argparse.Namespace, pool: ThreadPoolExecutor
 ) -> list[Kernel] | str:
-    """Return the kernels of a script's cases for `cuda` with the figures of both sides; or what failed."""
-    listed, failed = runner.run([sys.executable, str(script), "--list"])
-    if failed:
-        return failed
-    cases = [line.split()[0] for line in listed.splitlines()[1:] if "cuda" in line.split()[1:]]
-    out = options.folder / script.stem
-    if cases and not list(out.glob("torch_compile_debug/run_*")):
-        command = [sys.executable, "-m", "inductor_probe", "dump", str(script), "--out", str(out)]
-        command += [f"--case={case}" for case in cases] + [f"--target={options.target}"]
-        _, failed = runner.run(command)
-        if failed:
+    """Return the kernels of a dump, or of a script's cases for `cuda`, with the figures of both sides.
+
+    Or what failed.
+    """
+    if isinstance(work, Path):
+        out = options.folder / work.stem
+        if failed := generate(work, out, runner, options.target):
             return failed
-    kernels = kernels_of(out)
-    list(pool.map(lambda kernel: compile_ahead(kernel, runner, options.target), kernels))
+        kernels = kernels_of(out)
+    else:
+        kernels = work
+    ahead = [pool.submit(compile_ahead, kernel, runner, options.target) for kernel in kernels]
     load(kernels, runner, options.folder)
+    for future in ahead:
+        future.result()
     return kernels
+
+
+def generate(script: Path, out: Path, runner: Runner, target: str) -> str:
+    """Dump a script's cases for `cuda` of a simulated GPU, unless that was done; return what failed."""
+    listed, failed = runner.run([sys.executable, str(script), "--list"])
+    cases = [line.split()[0] for line in listed.splitlines()[1:] if "cuda" in line.split()[1:]]
+    if cases and not failed and not list(out.glob("torch_compile_debug/run_*")):
+        command = [sys.executable, "-m", "inductor_probe", "dump", str(script), "--out", str(out)]
+        command += [f"--case={case}" for case in cases] + [f"--target={target}"]
+        _, failed = runner.run(command)
+    return failed
+
+
+def dumped(dumps: Path, folder: Path) -> dict[str, Path | list[Kernel]]:
+    """Return the kernels of each dump below a folder, or in an archive, those with the fewest first."""
+    if dumps.is_file():
+        with tarfile.open(dumps) as archive:
+            archive.extractall(folder / "dumps", filter="data")
+        dumps = folder / "dumps"
+    by_dump: dict[str, list[Kernel]] = {}
+    seen = set[str]()
+    for run in sorted(dumps.glob("**/run_*")):
+        parents = [part for part in run.relative_to(dumps).parts[:-1] if part != "torch_compile_debug"]
+        new = [kernel for kernel in kernels_of(run) if kernel.source not in seen]
+        seen |= {kernel.source for kernel in new}
+        if new:
+            by_dump.setdefault(parents[-1] if parents else run.name, []).extend(new)
+    return dict(sorted(by_dump.items(), key=lambda item: len(item[1])))
 
 
 def kernels_of(out: Path) -> list[Kernel]:
@@ -178,7 +210,7 @@ def kernels_of(out: Path) -> list[Kernel]:
     from inductor_probe.reader.output_code import parse_output_code  # noqa: PLC0415 - loading needs none
 
     found: dict[str, Kernel] = {}
-    for path in sorted(out.glob("torch_compile_debug/run_*/torchinductor/*/output_code.py")):
+    for path in sorted(out.glob("**/output_code.py")):
         for kernel in parse_output_code(path.read_text(), path).kernels:
             if kernel.backend == "triton":
                 found.setdefault(kernel.source, Kernel(path.parent, kernel.name, kernel.source))
@@ -188,8 +220,9 @@ def kernels_of(out: Path) -> list[Kernel]:
 def compile_ahead(kernel: Kernel, runner: Runner, target: str) -> None:
     """Add what `probe asm` says of a kernel's configs."""
     command = [sys.executable, "-m", "inductor_probe", "asm", kernel.name, str(kernel.graph), "--trust"]
-    text, kernel.problem = runner.run([*command, "--json", f"--arch={target}"])
-    for config in json.loads(text)["configs"] if not kernel.problem else ():
+    text, failed = runner.run([*command, "--json", f"--arch={target}"])
+    kernel.problem = kernel.problem or failed
+    for config in json.loads(text)["configs"] if not failed else ():
         occupancy = config["occupancy"]
         kernel.ahead[key(config["config"])] = {"failure": config["failure"]} if config["failure"] else {
             "registers": config["registers"],
@@ -271,11 +304,11 @@ def figures(child: Any, tuner: Any, config: Any) -> dict[str, Any]:
     }
 
 
-def row(script: str, kernels: list[Kernel] | str) -> tuple[list[int], list[str]]:
-    """Return the counts of a script, and its lines: how many configs agree, then each that does not."""
+def row(name: str, kernels: list[Kernel] | str) -> tuple[list[int], list[str]]:
+    """Return the counts of a dump or script, and its lines: the row, then each config that differs."""
     counts = [0] * (3 + len(FIGURES))
     if isinstance(kernels, str):
-        return counts, [f"| {script} | {' | '.join(map(str, counts))} |", f"  {kernels}"]
+        return counts, [f"| {name} | {' | '.join(map(str, counts))} |", f"  {kernels}"]
     notes = []
     for kernel in kernels:
         counts[0] += 1
@@ -293,7 +326,7 @@ def row(script: str, kernels: list[Kernel] | str) -> tuple[list[int], list[str]]
                 counts[3 + number] += mine[figure] == other[figure]
                 if mine[figure] != other[figure]:
                     notes.append(f"  {kernel.name} {config}: {figure} {mine[figure]} | {other[figure]}")
-    return counts, [f"| {script} | {' | '.join(map(str, counts))} |", *notes]
+    return counts, [f"| {name} | {' | '.join(map(str, counts))} |", *notes]
 
 
 if __name__ == "__main__":
