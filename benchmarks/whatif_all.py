@@ -5,12 +5,17 @@
     python benchmarks/whatif_all.py nothing OUT [--graphs 20] [--candidates 200] [--only TEXT ...]
     python benchmarks/whatif_all.py table OUT
 
-`compile` dumps each case, and every candidate of it that `--try-all` would try; N cases at once, in forks of
-a process that has imported torch (`tests/torch_server.py`). `time`
-checks and times what has other code than the case as it is, alone, for at most `--budget` seconds each
-case, and goes on where it was stopped. With `--pinned` each case has a core of its own, which is for C++
+`compile` dumps each case, and every candidate of it that `--try-all` would try: N dumps at once, of whatever
+case, the cases in the order of `--only`. For a CPU they are forks of a process that has imported torch
+(`tests/torch_server.py`), or with `--cold`, as ever for a GPU, processes that import it: a torch for CUDA
+starts threads as it is imported. Candidates with which torch times code are dumped last, and beside others,
+too: what it chooses then stands in the dump, and may differ from what it would choose alone. `time`
+checks and times what was dumped and has other code than the case as it is, alone, for at most `--budget`
+seconds each case. With `--pinned` each case has a core of its own, which is for C++
 kernels of one thread on a machine with many; with `--jobs` several are loaded and checked at once, and
-take turns at timing, which is for a GPU. `table` prints a row for each case, and a line for each gain.
+take turns at timing, which is for a GPU. Both begin nothing after `--stop-after` seconds, keep what is known
+after each dump and look, and go on where they were stopped. `table` prints a row for each case, and a line
+for each gain.
 
 `nothing` is the proof that no gain is invented: candidates that change nothing (settings of which torch makes
 the same code) are not timed by `probe whatif`; here they are, as if their code were other code, the same way
@@ -20,6 +25,7 @@ and judged by the same rules. How many of them are called a gain?
 from __future__ import annotations
 
 import argparse
+import fcntl
 import importlib
 import json
 import os
@@ -28,7 +34,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, as_completed, wait
 from contextlib import closing
 from functools import partial
 from multiprocessing import get_context
@@ -42,7 +48,7 @@ from inductor_probe.api.baseline import as_it_is
 from inductor_probe.errors import NotFoundError, ProbeError
 from inductor_probe.model.bench import BenchSettings
 from inductor_probe.model.whatif import WHATIF_NAME, Candidate, Trial
-from inductor_probe.store.trials import read_trials
+from inductor_probe.store.trials import read_trials, write_trials
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
@@ -72,15 +78,16 @@ WITHOUT_EFFECT = tuple(
 
 
 def cases(device: str, only: Sequence[str]) -> Iterator[tuple[Path, str]]:
-    """Yield each scenario of the project with the name of a case for the device."""
+    """Yield each scenario of the project with the name of a case for the device, in the order of `only`."""
     sys.path.insert(0, str(ROOT / "scenarios"))
+    found = []
     for script in sorted((ROOT / "scenarios").glob("check_*.py")):
         for case in importlib.import_module(script.stem).scenario.cases:
             name = f"{script.stem}::{case}"
-            if case.startswith(ON_GPU) == (device == "cuda") and (
-                not only or any(text in name for text in only)
-            ):
-                yield script, case
+            wanted = [number for number, text in enumerate(only or [""]) if text in name]
+            if case.startswith(ON_GPU) == (device == "cuda") and wanted:
+                found.append((wanted[0], script, case))
+    yield from ((script, case) for _, script, case in sorted(found, key=lambda one: one[0]))
 
 
 def place(out: Path, script: Path, case: str) -> Path:
@@ -89,25 +96,140 @@ def place(out: Path, script: Path, case: str) -> Path:
 
 
 def run_of(folder: Path) -> ip.Run | None:
-    """Go to the folder of a case, and return its run as it is; None where there is none."""
+    """Go to the folder of a case, and return its run as it is; None where none was dumped to its end."""
     folder.mkdir(parents=True, exist_ok=True)
     os.chdir(folder)
     try:
-        return ip.open_run(LABEL)
+        run = ip.open_run(LABEL)
     except NotFoundError:
         return None
+    return run if run.manifest and run.manifest.of_script().outcome == "ok" else None
 
 
-def compiled(out: Path, script: Path, case: str) -> str:
-    """Dump a case and its candidates; return what there is to time."""
+def dumped_run(folder: Path) -> ip.Run:
+    """Go to the folder of a case, and return its run as it is, which is there."""
+    if (run := run_of(folder)) is None:
+        raise NotFoundError(f"there is no run {LABEL} in {folder}, or it did not end well")
+    return run
+
+
+class Dumps:
+    """The dumps of all cases, so many at once: what there is to do next, and what is done.
+
+    A case is three kinds of tasks: the case as it is, each candidate of it, and last what `compared` does.
+    """
+
+    def __init__(self, out: Path, chosen: Iterable[tuple[Path, str]], until: float) -> None:
+        self.out, self.until = out, until
+        self.cases = list(chosen)
+        self.begun = time.monotonic()
+        self.ended = self.failed = 0
+        self._first = list(enumerate(self.cases))[::-1]
+        self._ready: list[tuple[bool, int, Candidate | None]] = []
+        self._left: Counter[int] = Counter()
+
+    def do(self, jobs: int) -> None:
+        """Do it all; a failure ends no other. Print a line for each case."""
+        with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+            running: dict[Future[Any], tuple[int, Candidate | None]] = {}
+            while running or self._first or self._ready:
+                while len(running) < jobs and time.time() < self.until and (self._ready or self._first):
+                    future, of = self._submitted(pool)
+                    running[future] = of
+                if not running:
+                    break
+                done, _ = wait(running, return_when=FIRST_COMPLETED)
+                for future in done:
+                    self._note(future, *running.pop(future))
+        spent = time.monotonic() - self.begun
+        print(f"{self.ended} dumps in {spent:.0f} s, {self.failed} of them failed", flush=True)
+        if self._first or self._ready:
+            left = (
+                f"{len(self._ready)} candidates, and {len(self._first)} cases whose candidates are not known"
+            )
+            print(f"stopped: left are {left}", flush=True)
+
+    def _submitted(self, pool: ProcessPoolExecutor) -> tuple[Future[Any], tuple[int, Candidate | None]]:
+        """Begin what comes next: candidates of cases that were dumped, in the order of cases; else a case."""
+        if not self._ready:
+            number, case = self._first.pop()
+            return pool.submit(as_it_is_with_candidates, self.out, *case), (number, None)
+        self._ready.sort(key=lambda task: task[:2])
+        _, number, candidate = self._ready.pop(0)
+        if candidate is None:
+            return pool.submit(compared, self.out, *self.cases[number]), (number, candidate)
+        return pool.submit(one_dumped, self.out, *self.cases[number], candidate), (number, candidate)
+
+    def _note(self, future: Future[Any], number: int, candidate: Candidate | None) -> None:
+        """Take up what a task has come to."""
+        try:
+            result = future.result()
+        except ProbeError as error:
+            result = f"FAILED: {error.message}"
+        except Exception:
+            result = f"FAILED: {traceback.format_exc()}"
+        failed = isinstance(result, str) and result.startswith("FAILED")
+        script, case = self.cases[number]
+        name = f"{time.monotonic() - self.begun:4.0f} s  {script.stem}::{case}"
+        if isinstance(result, list):  # the case as it is
+            self.ended += 1
+            self._left[number] = len(result)
+            self._ready += [(trying.times_code(one), number, one) for one in result]
+        elif candidate is not None:
+            self.ended += 1
+            self.failed += failed
+            self._left[number] -= 1
+            if failed:
+                print(f"{name}: {candidate}: {result}", flush=True)
+        else:
+            print(f"{name}: {result}", flush=True)
+            return
+        if not self._left[number]:
+            self._ready.append((False, number, None))
+
+
+def as_it_is_with_candidates(out: Path, script: Path, case: str) -> list[Candidate]:
+    """Dump a case as it is, and return the candidates that are to be dumped yet."""
     folder = place(out, script, case)
     run = run_of(folder) or ip.dump(script, cases=[case], label=LABEL, out=folder)
-    trials = tried(run, MOST_S, timed=False)
-    return f"{len(trials.trials)} trials, {sum(trial.rank == 'not-tried' for trial in trials.trials)} to time"
+    known = {trial.candidate for trial in known_trials(run)}
+    return [one for one in ip.candidates_of(run, threads=BenchSettings().threads) if one not in known]
 
 
-def timed(out: Path, script: Path, case: str, *, budget: float, turns: Path | None, core: Any) -> str:
-    """Time the candidates of a case that were compiled; on a core of its own, or in turns with others."""
+def one_dumped(out: Path, script: Path, case: str, candidate: Candidate) -> str:
+    """Dump a candidate of a case, and write down that it was; other processes may do so for the same case."""
+    folder = place(out, script, case)
+    run = dumped_run(folder)
+    with TemporaryDirectory() as temporary:
+        output = Path(temporary, "output")
+        dumped = trying.dump_candidate(as_it_is(run), ip.Run, candidate, output, beside_others=True)
+    with (folder / "lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        settings, torch = (
+            BenchSettings(),
+            dict(run.manifest.versions if run.manifest else ()).get("torch", ""),
+        )
+        write_trials(
+            run.path,
+            [*known_trials(run), dumped.trial],
+            torch=torch,
+            margin=settings.margin,
+            threads=settings.threads,
+        )
+    return f"FAILED: {dumped.failure}" if dumped.failure else ""
+
+
+def compared(out: Path, script: Path, case: str) -> str:
+    """Compare the code of the candidates that were dumped with that of the case; return what is to time."""
+    run = dumped_run(place(out, script, case))
+    trials = tried(run, MOST_S, timed=False).trials
+    return f"{len(trials)} trials, {sum(trial.rank == 'not-tried' for trial in trials)} to time"
+
+
+def timed(
+    out: Path, script: Path, case: str, *, budget: float, until: float, turns: Path | None, core: Any
+) -> str:
+    """Time the candidates of a case that were dumped; on a core of its own, or in turns with others."""
     folder = place(out, script, case)
     run = run_of(folder)
     if run is None:
@@ -116,17 +238,26 @@ def timed(out: Path, script: Path, case: str, *, budget: float, turns: Path | No
     if number is not None:
         os.sched_setaffinity(0, {number})
     try:
-        trials = tried(run, budget, turns=turns)
+        if (left := min(budget, until - time.time())) <= 0:
+            return "the time was over"
+        trials = tried(run, left, turns=turns).trials
     finally:
         if number is not None:
             core.put(number)
-    return ", ".join(f"{count} {rank}" for rank, count in Counter(one.rank for one in trials.trials).items())
+    return ", ".join(f"{count} {rank}" for rank, count in Counter(one.rank for one in trials).items())
+
+
+def known_trials(run: ip.Run) -> tuple[Trial, ...]:
+    """Return what is known of the candidates of a run."""
+    settings = BenchSettings()
+    return read_trials(run.path, margin=settings.margin, threads=settings.threads)
 
 
 def tried(run: ip.Run, budget: float, *, timed: bool = True, turns: Path | None = None) -> ip.Trials:
-    """Try all candidates of a run."""
+    """Try the candidates of a run that were dumped."""
     settings = BenchSettings(turns=turns)
-    candidates = ip.candidates_of(run, threads=settings.threads)
+    known = {trial.candidate for trial in known_trials(run)}
+    candidates = [one for one in ip.candidates_of(run, threads=settings.threads) if one in known]
     return trying.try_candidates(run, candidates, as_it_is(run), ip.Run, settings, budget=budget, timed=timed)
 
 
@@ -239,19 +370,26 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--only", action="append", default=[], help="cases with this text in their names")
-    parser.add_argument("--jobs", type=int, default=1, help="cases at once")
+    parser.add_argument("--jobs", type=int, default=1, help="dumps, or cases, at once")
     parser.add_argument("--budget", type=float, default=60.0, help="seconds for each case")
     parser.add_argument("--pinned", type=int, default=0, help="cores, each with a case of its own")
     parser.add_argument("--graphs", type=int, default=20)
     parser.add_argument("--candidates", type=int, default=200)
+    parser.add_argument("--cold", action="store_true", help="dump in processes that import torch themselves")
+    parser.add_argument("--stop-after", type=float, default=MOST_S, help="seconds; nothing begins after them")
     options = parser.parse_args()
+    until = time.time() + options.stop_after
     out = options.out.resolve()
     out.mkdir(parents=True, exist_ok=True)
     chosen = cases(options.device, options.only)
     os.environ[ONE_THREAD] = "1"  # in every command: a run that was made without it would be made again
     if options.what == "compile":
+        dumps = Dumps(out, chosen, until)
+        if options.cold or options.device == "cuda":
+            dumps.do(options.jobs)
+            return
         with TemporaryDirectory() as folder, closing(TorchServer(Path(folder))) as server, server.used():
-            each(partial(compiled, out), chosen, options.jobs)
+            dumps.do(options.jobs)
     elif options.what == "time":
         cores = None
         if options.pinned:
@@ -259,7 +397,7 @@ def main() -> None:
             for number in range(options.pinned):
                 cores.put(number)
         jobs, turns = options.pinned or options.jobs, out / "turns" if options.jobs > 1 else None
-        each(partial(timed, out, budget=options.budget, turns=turns, core=cores), chosen, jobs)
+        each(partial(timed, out, budget=options.budget, until=until, turns=turns, core=cores), chosen, jobs)
     elif options.what == "nothing":
         nothing(out, options.graphs, options.candidates, options.only)
     else:

@@ -131,12 +131,44 @@ class _Pair:
 
 
 @dataclass(frozen=True)
-class _Dumped:
+class Dumped:
     """A candidate that was compiled: its run, or why there is none or it did not end well."""
 
     candidate: Candidate
     run: RunOnDisk | None = None
     failure: str = ""
+
+    @property
+    def trial(self) -> Trial:
+        """What is known by the dump alone: torch failed, or it is to be compared with the run as it is."""
+        if self.run is None or self.failure:
+            return Trial(self.candidate, "impossible", detail=self.failure)
+        return Trial(self.candidate, "not-tried", detail=_COMPILED, run=self.run.path)
+
+
+def dump_candidate(
+    recipe: Recipe,
+    kind: Callable[[DebugDir, str | None], RunOnDisk],
+    candidate: Candidate,
+    output: Path,
+    *,
+    beside_others: bool,
+) -> Dumped:
+    """Dump what a recipe makes with a candidate; what its script prints goes to the file `output`.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C ended the script.
+    """
+    try:
+        run = recipe.dump(kind, candidate, output=output, beside_others=beside_others)
+    except ProbeError as error:
+        return Dumped(candidate, failure=error.message)
+    if run.manifest and run.manifest.outcome == "interrupted":
+        raise KeyboardInterrupt
+    if run.manifest and run.manifest.outcome != "ok":
+        lines = output.read_text(encoding="utf-8", errors="replace").splitlines()
+        return Dumped(candidate, run, last_error(lines))
+    return Dumped(candidate, run, "" if run.graphs else "nothing was compiled")
 
 
 @dataclass
@@ -199,17 +231,20 @@ class _Tries:
             threads=self.settings.threads,
         )
 
-    def compile(self, candidates: Sequence[Candidate]) -> tuple[list[_Dumped], bool]:
+    def compile(self, candidates: Sequence[Candidate]) -> tuple[list[Dumped], bool]:
         """Dump candidates, all at once; return what came of each, and whether Ctrl-C ended some."""
         begin = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="whatif-") as folder:
             outputs = [Path(folder, str(number)) for number in range(len(candidates))]
             if len(candidates) == 1:  # in this thread: the script gets the signals that we get
-                done = [self._dumped(candidates[0], outputs[0], beside_others=False)]
+                dump = dump_candidate(self.recipe, self.kind, candidates[0], outputs[0], beside_others=False)
                 self.dump_s = max(self.dump_s, time.monotonic() - begin)
-                return done, False
+                return [dump], False
             with ThreadPoolExecutor(len(candidates)) as pool:
-                dumps = [pool.submit(self._dumped, *pair) for pair in zip(candidates, outputs, strict=True)]
+                dumps = [
+                    pool.submit(dump_candidate, self.recipe, self.kind, *pair, beside_others=True)
+                    for pair in zip(candidates, outputs, strict=True)
+                ]
                 try:
                     wait(dumps)
                 except KeyboardInterrupt:
@@ -218,19 +253,7 @@ class _Tries:
         interrupted = [dump for dump in dumps if isinstance(dump.exception(), KeyboardInterrupt)]
         return [dump.result() for dump in dumps if dump not in interrupted], bool(interrupted)
 
-    def _dumped(self, candidate: Candidate, output: Path, *, beside_others: bool = True) -> _Dumped:
-        try:
-            run = self.recipe.dump(self.kind, candidate, output=output, beside_others=beside_others)
-        except ProbeError as error:
-            return _Dumped(candidate, failure=error.message)
-        if run.manifest and run.manifest.outcome == "interrupted":
-            raise KeyboardInterrupt
-        if run.manifest and run.manifest.outcome != "ok":
-            lines = output.read_text(encoding="utf-8", errors="replace").splitlines()
-            return _Dumped(candidate, run, last_error(lines))
-        return _Dumped(candidate, run, "" if run.graphs else "nothing was compiled")
-
-    def examine(self, dumped: _Dumped, *, timed: bool = True, together: bool = False) -> None:
+    def examine(self, dumped: Dumped, *, timed: bool = True, together: bool = False) -> None:
         """Keep what is known of a dump by its code alone, and look at the graphs that are left.
 
         With `timed=False` nothing is run: what is to be timed is put off.
@@ -240,7 +263,7 @@ class _Tries:
         """
         candidate, run = dumped.candidate, dumped.run
         if run is None or dumped.failure:
-            self.keep(Trial(candidate, "impossible", detail=dumped.failure, together=together))
+            self.keep(replace(dumped.trial, together=together))
             return
         check_same_program(self.a, run, candidate, self._made_again)
         compared = Diff(self.a, run)
@@ -501,7 +524,7 @@ def _known(tries: _Tries, candidates: Sequence[Candidate], *, anew: bool) -> Ite
         runs = [trial.run for trial in trials if trial.run is not None]
         if runs and any(trial.rank in _OPEN or trial.looks for trial in trials):
             yield candidate
-            tries.examine(_Dumped(candidate, tries.kind(read_run(runs[0]), None)), timed=False)
+            tries.examine(Dumped(candidate, tries.kind(read_run(runs[0]), None)), timed=False)
         elif trials and not any(trial.rank in _OPEN for trial in trials):
             yield candidate
 
