@@ -219,8 +219,9 @@ class _Tries:
                 run = before.run if before else None
                 detail = f"the same code as {trial.candidate}"
                 self.results[other] = replace(trial, candidate=other[0], detail=detail, run=run)
-        if trial.graph is not None:  # what stood for all graphs until one of them was looked at
-            self.results.pop((trial.candidate, None), None)
+        for candidate, graph in [*self.results]:
+            if graph is not None:  # it stood for all graphs until one of them was looked at
+                self.results.pop((candidate, None), None)
         manifest = self.a.manifest
         torch = dict(manifest.versions).get("torch", "") if manifest else ""
         write_trials(

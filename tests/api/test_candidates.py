@@ -23,11 +23,12 @@ from inductor_probe.api.baseline import (
     why_not_as_it_is,
     with_meaning,
 )
-from inductor_probe.api.candidates import try_candidates
+from inductor_probe.api.candidates import Dumped, try_candidates
 from inductor_probe.model.bench import BenchSettings
 from inductor_probe.model.codec import from_json
 from inductor_probe.model.flip import Flip
 from inductor_probe.model.whatif import WHATIF_NAME, Candidate, Trial, TrialsIndex
+from inductor_probe.store.trials import write_trials
 from tests.api.test_whatif import dumps
 from tests.schemas import schema_faults
 
@@ -193,6 +194,18 @@ def test_a_later_call_goes_on_where_one_ended(here: Path) -> None:
     ended = {trial.candidate: trial for trial in tried(FASTER, budget=0.001).trials}
     assert ended[FASTER].looks == begun, "what is known is not measured again"
     assert len(from_json(TrialsIndex, json.loads(later.path.read_text())).trials) == len(later.trials)
+
+
+@pytest.mark.compiles
+def test_a_dump_that_was_only_written_down_is_compared_once_and_listed_once(here: Path) -> None:
+    """Of two with the same code, one was listed twice: with its graph, and as not tried in any."""
+    run = ip.open_run("plain")
+    known = [Dumped(candidate, ip.open_run("vectorised")).trial for candidate in (FASTER, ALSO_FASTER)]
+    write_trials(run.path, known, torch="", margin=0.01, threads=1)
+    trials = tried(FASTER, ALSO_FASTER, timed=False).trials
+    assert [trial.rank for trial in trials] == ["not-tried", "not-tried"]
+    assert {trial.candidate for trial in trials} == {FASTER, ALSO_FASTER}
+    assert {trial.graph for trial in trials} == {run.graphs[0].name}
 
 
 @pytest.mark.compiles
