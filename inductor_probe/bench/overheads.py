@@ -44,17 +44,24 @@ class Rounds:
     Rounds and processes are chosen once, for all parts: with a median of its own for each part, a machine
     that is slow in half of the rounds could have the kernel's time of a fast round (100 us) beside the call's
     of a slow one (240 us), and a wrapper of 140 us where each round says 20 or 40.
+
+    Args:
+        processes: what each measured. ranked: what rounds are ranked by, for each process a number a round,
+            in the place of the sum of their parts.
     """
 
-    def __init__(self, processes: Sequence[OverheadSamples]) -> None:
+    def __init__(
+        self, processes: Sequence[OverheadSamples], ranked: Sequence[np.ndarray] | None = None
+    ) -> None:
         self.processes = processes
-        self._fast = [_faster_half(process) for process in processes]
+        series = [[each] for each in ranked] if ranked is not None else [*map(_all_series, processes)]
+        self._fast = [_faster_half(each) for each in series]
         sums = [
-            sum(float(np.median(series[rounds])) for series in _all_series(process))
-            for process, rounds in zip(processes, self._fast, strict=True)
+            sum(float(np.median(numbers[rounds])) for numbers in each)
+            for each, rounds in zip(series, self._fast, strict=True)
         ]
-        ranked, out = sorted(range(len(processes)), key=sums.__getitem__), len(processes) // 3
-        self._counted = ranked[out : len(ranked) - out]
+        order, out = sorted(range(len(processes)), key=sums.__getitem__), len(processes) // 3
+        self._counted = order[out : len(order) - out]
 
     def time(self, series: _Series) -> _Time:
         """Return the time of a part, or of a difference of parts; `series` has one number a round."""
@@ -72,8 +79,8 @@ class Rounds:
         return self.time(lambda process: np.array(process.parts[index].seconds))
 
 
-def _faster_half(process: OverheadSamples) -> np.ndarray:
-    total = _summed(_all_series(process))
+def _faster_half(series: Sequence[np.ndarray]) -> np.ndarray:
+    total = _summed(series)
     fast: np.ndarray = np.argsort(total, kind="stable")[: (len(total) + 1) // 2]
     return fast
 

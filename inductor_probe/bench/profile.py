@@ -124,9 +124,10 @@ def profile_bench_file(
 class _Conclusion:
     """What follows from what one process measured.
 
-    All times are medians over the rounds that `Rounds` counts. Subtracted is what clocks take: a mark above
-    each line of the wrapper; and in kernels `note` for each loop nest, `inside` of it between its two reads,
-    and once a launch `steady`, for a read of `steady_clock`.
+    All times are medians over the rounds that `Rounds` counts, ranked by the calls that were looked into and
+    by those of the code as it is that took turns with them: these are `call`. Subtracted is what clocks take:
+    a mark above each line of the wrapper; and in kernels `note` for each loop nest, `inside` of it between
+    its two reads, and once a launch `steady`, for a read of `steady_clock`.
     """
 
     def __init__(self, file: ClockedFile, threads: int, result: Event) -> None:
@@ -135,7 +136,8 @@ class _Conclusion:
         self.overheads = overheads_of([self.samples])
         self.clocked: list[Event] = result["clocked"]
         self.lines: list[Event] = result["lines"]
-        self._rounds = Rounds([self.samples])
+        pristine = np.array([call["pristine"] for call in self.clocked])
+        self._rounds = Rounds([self.samples], [pristine + [call["call"] for call in self.clocked]])
         self._names = {number: name for name, number in result["numbers"].items()}
         self._mark = self._time([call["mark"] for call in self.clocked])[0]
         launches = [launch for call in self.clocked for launch in call["launches"]]
@@ -143,8 +145,7 @@ class _Conclusion:
             float(np.median([launch[key] for launch in launches])) if launches else 0.0
             for key in ("inside", "note", "steady")
         )
-        host = self.overheads.row("call")
-        self._call = (host.seconds, host.uncertainty) if host else (0.0, 0.0)
+        self._call = self._time(pristine)
         guards = self.overheads.row("guards")
         self._whole = self._call[0] + (max(guards.seconds, 0.0) if guards else 0.0)
         self._line_seconds = self._series_of_lines(self.clocked)

@@ -96,12 +96,16 @@ class Launch:
 
 @dataclass
 class Traced:
-    """One call of the wrapper with marks, in nanoseconds of `time.perf_counter_ns`."""
+    """One call of the wrapper with marks, in nanoseconds of `time.perf_counter_ns`.
+
+    `pristine` is what the code as it is took, which took turns with it call by call; 0 where none did.
+    """
 
     begin: int
     end: int
     marks: list[tuple[int, int]]
     rows: list[list[list[int]]]
+    pristine: int = 0
 
     def launches(self, rate: float) -> list[Launch]:
         """Return the launches of kernels with clock reads; `rate` is nanoseconds a tick."""
@@ -138,18 +142,24 @@ class Traced:
 
 
 class TracedCall(Part):
-    """A call with marks: its rounds are calls in full, of which the fastest of a few in a row counts."""
+    """A call with marks, in turns with one as it is: the fastest of each in a few turns is a round.
 
-    def __init__(self, name: str, side: Side, marks: list[tuple[int, int]], events: Events | None) -> None:
+    Parts of the one are set beside the time of the other, so both are the same statistic of as many calls, on
+    the same clock and data: whatever else runs on the machine meets both.
+    """
+
+    def __init__(
+        self, name: str, side: Side, pristine: Side, marks: list[tuple[int, int]], events: Events | None
+    ) -> None:
         super().__init__("traced", name, side)
-        self._marks, self._events = marks, events
+        self._pristine, self._marks, self._events = pristine, marks, events
         self.rounds: list[Traced] = []
         self.full = False
-        # As many as two blocks have: the fastest of few would be longer than that of many.
-        self._calls = min(2 * side.laps * side.calls, MOST_DRIFTING if side.drifting else MOST_CALLS)
+        most = MOST_DRIFTING // 2 if side.drifting else MOST_CALLS
+        self._calls = min(2 * side.laps * side.calls, most)
 
     def on_cpu(self, number: int) -> None:
-        """Take some calls one after the other, and keep the fastest."""
+        """Take some turns one after the other, and keep the fastest of both."""
         run_once(self.side, number)
         self._take(number, lambda: None)
 
@@ -159,12 +169,16 @@ class TracedCall(Part):
 
     def _take(self, number: int, wait: Callable[[], None]) -> None:
         slot = number % len(self.side.runs)
-        run, now, bounds = self.side.runs[slot], time.perf_counter_ns, list[tuple[int, int]]()
+        run, plain, now = self.side.runs[slot], self._pristine.runs[slot], time.perf_counter_ns
+        bounds, pristine = list[tuple[int, int]](), list[int]()
         wait()
         self._marks.clear()
         if self._events:
             self._events.clear()
         for _ in range(self._calls):
+            begin = now()
+            plain()
+            pristine.append(now() - begin)
             begin = now()
             run()
             bounds.append((begin, now()))
@@ -179,7 +193,8 @@ class TracedCall(Part):
         begin, end = min(bounds, key=lambda pair: pair[1] - pair[0])
         position = bounds.index((begin, end))
         marks = [mark for mark in self._marks if begin <= mark[1] <= end]
-        self.rounds.append(Traced(begin, end, marks, rows_of_call(rows, position, self._calls)))
+        mine = rows_of_call(rows, position, self._calls)
+        self.rounds.append(Traced(begin, end, marks, mine, min(pristine)))
 
     def recorded(self) -> dict[str, Any] | None:
         """Return a timeline of one more call with what the GPU does, by torch.profiler; None without that.
@@ -307,11 +322,12 @@ def measure(  # noqa: PLR0917 - what one call of it takes
     events: Events | None,
     options: Any,
 ) -> dict[str, Any]:
-    """Take rounds of plain calls, of calls with marks, and of calls with marks and kernels with clocks."""
+    """Take rounds of calls as they are, with marks, and with marks and kernels that read clocks."""
     rng = random.Random(options.seed)  # noqa: S311 - no secret
     bench.run("call", clone(inputs))  # the first call of a Triton kernel tries its configs
     traced: list[TracedCall] = []
     lines: list[Line] = []
+    as_it_is = Subject("call", lambda values: lambda: bench.namespace["call"](list(values)), inputs)
     for name, kernels in (("lines", {}), ("nests", copies)):
         namespace, lines, marks = with_marks(bench.namespace, text, wrapper, bench.kernels)
         namespace.update(kernels)
@@ -319,8 +335,9 @@ def measure(  # noqa: PLR0917 - what one call of it takes
         def bind(values: Any, entry: Any = namespace["call"]) -> Callable[[], object]:
             return lambda: entry(list(values))
 
-        side = make_side(Subject(name, bind, inputs), two_slots(inputs, rng))
-        traced.append(TracedCall(name, side, marks, events if name == "nests" else None))
+        ring = two_slots(inputs, rng)
+        side, pristine = make_side(Subject(name, bind, inputs), ring), make_side(as_it_is, ring)
+        traced.append(TracedCall(name, side, pristine, marks, events if name == "nests" else None))
     budget = Budget(options.budget)
     on_cuda = any(tensor.is_cuda for tensor in tensors_of(inputs))
     overheads = measure_overheads(bench, inputs, budget, rng, further=traced, kernels=on_cuda)
@@ -368,6 +385,7 @@ def seconds_of_lines(call: Traced) -> dict[str, Any]:
             counts[number] = counts.get(number, 0) + 1
     return {
         "call": (call.end - call.begin) / 1e9,
+        "pristine": call.pristine / 1e9,
         "entry": (call.marks[0][1] - call.begin) / 1e9,
         "mark": min(cost),  # the first one may find its code in no cache
         "lines": [[number, time_s, counts[number]] for number, time_s in sorted(seconds.items())],

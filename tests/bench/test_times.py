@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from inductor_probe.bench.overheads import Rounds
 from inductor_probe.bench.result import result_of
 from inductor_probe.bench.times import times_of
 from inductor_probe.bench.verdict import conclude
@@ -252,3 +254,11 @@ def test_a_long_call_measured_a_few_times_says_what_that_supports() -> None:
         r"are not found",
         sentence(few),
     )
+
+
+def test_rounds_can_be_ranked_by_another_series() -> None:
+    samples = OverheadSamples("cpu", 0, (TimedPart("call", "call", (1.0, 2.0, 3.0, 4.0)),))
+    series = np.array([10.0, 20.0, 30.0, 40.0])
+    assert Rounds([samples]).time(lambda process: series).seconds == 15.0
+    slow_first = np.array([9.0, 8.0, 1.0, 1.0])
+    assert Rounds([samples], [slow_first]).time(lambda process: series).seconds == 35.0

@@ -136,6 +136,19 @@ def test_flops_are_counted_only_where_an_operator_registers_a_count() -> None:
     assert flops_of(a_bench({}, []), [], []) is None
 
 
+def test_a_graph_that_calls_cond_has_no_count_and_one_sentence_why() -> None:
+    class Branches(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return torch.cond(x.sum() > 0, torch.sin, torch.cos, (x @ x,))
+
+    remarks: list[Remark] = []
+    assert flops_of(a_bench({}, [], Branches), [torch.ones(4, 4)], remarks) is None
+    (said,) = remarks
+    assert sentence(said) == (
+        "flops are not counted: the graph calls cond, whose subgraphs are not looked into"
+    )
+
+
 @pytest.mark.compiles
 def test_an_empty_kernel_takes_the_arguments_of_the_real_one() -> None:
     launch = Launch(None, (torch.ones(2), 3, 0.5), {})

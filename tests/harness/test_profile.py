@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import time
 from typing import Any
 
 import pytest
@@ -9,14 +11,18 @@ import torch
 
 from inductor_probe.harness.bench import Bench
 from inductor_probe.harness.line_clock import MARK
+from inductor_probe.harness.overheads import two_slots
 from inductor_probe.harness.profile import (
     Events,
     Traced,
+    TracedCall,
     clocked_round,
     differing_copies,
     rows_of_call,
+    seconds_of_lines,
     tick_rate,
 )
+from inductor_probe.harness.quads import Subject, make_side
 
 # Two launches of kernel 0, a tick is half a nanosecond: begin, end of its own work, end of each row.
 FIRST = [
@@ -74,6 +80,32 @@ def test_rows_beyond_the_memory_are_counted_and_not_read(monkeypatch: pytest.Mon
     assert events.full
     events.clear()
     assert events.read() == [[], []]
+
+
+def test_a_call_that_is_looked_into_takes_turns_with_the_one_as_it_is() -> None:
+    ran: list[str] = []
+    marks: list[tuple[int, int]] = []
+
+    def bind(name: str) -> Subject:
+        def call() -> None:
+            ran.append(name)
+            if name == "traced":
+                now = time.perf_counter_ns()
+                marks.extend([(MARK, now), (MARK, now), (0, now)])
+
+        return Subject(name, lambda values: call, [torch.zeros(4)])
+
+    ring = two_slots([torch.zeros(4)], random.Random(0))  # noqa: S311 - no secret
+    traced = TracedCall("lines", make_side(bind("traced"), ring), make_side(bind("call"), ring), marks, None)
+    ran.clear()
+    traced.on_cpu(0)
+    assert ran[0] == "traced", "once, so that its data are warm"
+    assert ran[1::2] == ["call"] * (len(ran) // 2)
+    assert ran[2::2] == ["traced"] * (len(ran) // 2)
+    (one,) = traced.rounds
+    assert one.pristine > 0
+    assert seconds_of_lines(one)["pristine"] == one.pristine / 1e9
+    assert [number for number, _ in one.marks] == [MARK, MARK, 0], "those of one call"
 
 
 def a_bench(call: Any, **kernels: Any) -> Bench:

@@ -16,6 +16,7 @@ _COLOURS = {
     "outside": "#8a919c", "library": "#a371f7", "wrapper": "#e08c1a", "line": "#e5a95c", "gap": "#888888",
 }  # fmt: skip
 _LEAST_WIDE = 760
+_SHORTEST_NAME = 8
 _LEAST = 0.4
 """Pixels: a narrower part is not drawn; nobody could point at it."""
 
@@ -137,6 +138,15 @@ def _depth(box: _Box) -> int:
     return 1 + max(map(_depth, box.inside), default=0)
 
 
+def _label(box: _Box, room: int) -> str:
+    """Return what fits: name and time; the name shortened, or alone, before a digit is left out."""
+    time = f" {duration(box.seconds)}"
+    if len(box.name) <= room < len(box.name) + len(time):
+        return box.name
+    left = room - len(time)
+    return shorten(box.name, left) + time if left >= _SHORTEST_NAME else shorten(box.name, room)
+
+
 def _shapes(box: _Box, left: float, row: int, scale: float, total: float) -> Iterator[str]:
     wide = box.seconds * scale
     if wide < _LEAST:
@@ -145,7 +155,7 @@ def _shapes(box: _Box, left: float, row: int, scale: float, total: float) -> Ite
     share = f"{box.seconds / total * 100:.1f} %"
     about = "\n".join(filter(None, (f"{box.name}: {duration(box.seconds)}, {share}", box.about)))
     room = int((wide - 6) / _LETTER)
-    label = escaped(shorten(f"{box.name} {duration(box.seconds)}", room)) if room > 3 else ""
+    label = escaped(_label(box, room)) if room > 3 else ""
     yield (
         f'<g><title>{escaped(about)}</title><rect x="{left:.2f}" y="{top}" width="{wide:.2f}" '
         f'height="{_HIGH}" fill="{_COLOURS[box.kind]}" stroke="#fff" stroke-width="0.5"/>'
