@@ -222,6 +222,8 @@ def joined(
         if row is None or part.kind not in ("kernel", "library"):
             return part
         moved, flops = (work.moved, work.flops) if work else (None, None)
+        if part.side == "host" and profile.device != "cpu":
+            moved = flops = None  # the host only launches it: bytes and flops are the GPU's row's
         return replace(part, moved=moved, flops=flops, nodes=row.nodes, sources=row.sources)
 
     def nest(nest: NestTime) -> NestTime:

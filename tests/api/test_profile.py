@@ -266,6 +266,10 @@ def test_a_library_call_that_a_gpu_saw_as_an_operator_is_joined(run: ip.Run, one
     (joint,) = joined(graph, replace(profile, parts=(bare,), nests=()), flops, {}).parts
     assert (joint.nodes, joint.moved, joint.flops) == (library.nodes, library.moved, library.flops)
     assert joint.sources == library.sources
+    on_gpu = replace(profile, device="cuda", parts=(library, bare), nests=())
+    host, device = joined(graph, on_gpu, flops, {}).parts
+    assert (host.moved, host.flops, host.nodes) == (None, None, library.nodes), "the host only launches it"
+    assert device.flops == 2 * 16**3
 
 
 def test_a_trace_has_what_a_gpu_does_in_a_thread_of_its_own(one: ip.Profiles) -> None:

@@ -257,7 +257,7 @@ def test_a_long_call_measured_a_few_times_says_what_that_supports() -> None:
 
 
 def test_rounds_can_be_ranked_by_another_series() -> None:
-    samples = OverheadSamples("cpu", 0, (TimedPart("call", "call", (1.0, 2.0, 3.0, 4.0)),))
+    samples = OverheadSamples("cpu", 0, (TimedPart("call", "call", (1.0, 2.0, 3.0, 4.0), (), (), 0, 0),))
     series = np.array([10.0, 20.0, 30.0, 40.0])
     assert Rounds([samples]).time(lambda process: series).seconds == 15.0
     slow_first = np.array([9.0, 8.0, 1.0, 1.0])
