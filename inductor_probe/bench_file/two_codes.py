@@ -20,11 +20,14 @@ import libcst.matchers as m
 from inductor_probe.bench_file.compile_settings import compile_settings, in_todays_places
 from inductor_probe.bench_file.sections import WAIT, Statement, cut, defined, kernel_name
 from inductor_probe.model.bench import OTHER_CODE
+from inductor_probe.model.code import OutputCode
 from inductor_probe.reader.output_code import parse_output_code
 from inductor_probe.variants.code import Definition, definitions, renamed, split_name, wait_line
 
 _END = f"_v{OTHER_CODE}"
 _RULE = "# " + "-" * 98
+_REUSE = "# reuse"
+"""How `make_buffer_reuse` of inductor ends a line."""
 
 
 def bench_of_two(
@@ -55,7 +58,8 @@ def bench_of_two(
     ]
     around = [statement for statement in shared if not _is_there(statement, source)]
     names |= {name: f"{name}{_END}" for part in around for name in defined(part) if name in mine}
-    settings = compile_settings(parse_output_code(other, path), runnable)
+    parsed = parse_output_code(other, path)
+    settings = compile_settings(parsed, runnable)
     code = [
         *([settings] if settings else []),
         _code([renamed(statement, names) for statement in around]),
@@ -70,7 +74,10 @@ def bench_of_two(
         "",
         *_code([renamed(part, names, kernels) for part in sections.wrapper]).split("\n"),
     ]
-    wait = (wait_line(source) or 1) - 1
+    if donated := _donated(parsed, other.split("\n")):
+        row = next(number for number, line in enumerate(lines) if line.startswith("GRAPH = "))
+        lines.insert(row + 1, f"DONATED = {donated!r}")
+    wait = (wait_line("\n".join(lines)) or 1) - 1
     title = [_RULE, "# The other side: kernels that are compared with those above, or only launched", _RULE]
     lines[wait:wait] = [*title, "", *"\n\n".join(part for part in code if part).split("\n"), "", ""]
     return "\n".join(lines)
@@ -100,6 +107,22 @@ def _end_of_wrapper(source: str) -> int:
     """Return the line of the end of `call`, which inductor defines last; 1-based."""
     after = wait_line(source) or 0
     return next(each.last for each in definitions(source) if each.name == "call" and each.first > after)
+
+
+def _donated(code: OutputCode, lines: Sequence[str]) -> list[int]:
+    """Return the inputs, by position, whose memory the wrapper gives to a buffer: `buf4 = x; del x  # reuse`.
+
+    Inductor does that to no input but a donated one (`can_reuse` of torch/_inductor/codegen/wrapper.py asks
+    for an `ir.DonatedBuffer`): a tensor that was saved for this backward graph, and has its memory for itself
+    (`collect_bw_donated_buffer_idxs` of torch/_functorch/_aot_autograd/graph_compile.py). Nothing reads it
+    after the call, so that writing to it changes no result.
+    """
+    reused = {
+        allocation.of
+        for allocation in code.allocations
+        if allocation.span and lines[allocation.span.first - 1].rstrip().endswith(_REUSE)
+    }
+    return [position for position, name in enumerate(code.inputs) if name in reused]
 
 
 def _code(statements: Sequence[Statement]) -> str:

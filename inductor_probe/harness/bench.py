@@ -19,6 +19,7 @@ class Bench:
         aten_graph: makes the graph as a module of aten operations; None, and `no_reference` why, without one.
         missing: kernels and library calls that take a constant that cannot be had, and why: none is judged,
             nor is the wrapper then. None until the constants are set: only `probe` can.
+        donated: inputs, by position, that a call may write to: nothing reads them after it.
     """
 
     def __init__(self, names: dict[str, Any], sizes: Mapping[str, int] | None = None) -> None:
@@ -29,6 +30,7 @@ class Bench:
         self.aten_graph: Callable[[], Any] | None = names.get("AtenGraph")
         self.maker: Callable[[int], Any] = Inputs
         self.missing: dict[str, str] | None = None
+        self.donated: set[int] = set(names.get("DONATED", ()))
 
     def inputs(self, seed: int) -> list[Any]:
         """Return fresh inputs."""

@@ -25,7 +25,8 @@ class Round:
     Attributes:
         check: of the pristine call, against what `expect` says of the graph.
         mutated: the inputs that the graph changes.
-        scratch: inputs whose memory the pristine call uses again: it means nothing what they hold then.
+        scratch: inputs whose memory the pristine call uses again, or may use: it means nothing what they hold
+            then.
         pristine, expected: what the pristine call gives, and what is right, within `slack`.
     """
 
@@ -42,7 +43,7 @@ class Round:
                 self.mutated, expected, self.check = expect(bench, self.inputs, seed, outputs, after)
         except Exception as error:  # an operation of another torch version, or one that needs another device
             self.check.remarks = [("the graph does not run eagerly: {error}", {"error": first_line(error)})]
-        self.scratch = {*touched} - {*self.mutated}
+        self.scratch = ({*touched} | bench.donated) - {*self.mutated}
         self.pristine = outputs + [after[index] for index in self.mutated]
         pairs = list(zip(self.pristine, expected, strict=False))
         self.expected = [right if right is ANYTHING or is_float(value) else value for value, right in pairs]

@@ -96,6 +96,15 @@ def test_memory_of_an_input_that_the_wrapper_uses_again_is_no_output() -> None:
     assert variant.correct, "a variant need not use it again"
 
 
+@pytest.mark.parametrize(("donated", "correct"), [((), False), ((0,), True)])
+def test_a_variant_may_write_to_a_donated_input(donated: tuple[int, ...], correct: bool) -> None:
+    """Of a backward graph, inductor reuses inputs that nothing reads any more: that was called wrong."""
+    subject = bench(double, lambda args: (args[0].mul_(2),))
+    subject.donated = {*donated}
+    pristine, variant = verdicts(subject)
+    assert (pristine.correct, variant.correct) == (True, correct)
+
+
 def test_an_input_that_the_graph_changes_and_a_variant_does_not_is_found() -> None:
     class Twice(torch.nn.Module):
         def forward(self, x: torch.Tensor) -> tuple[torch.Tensor]:
