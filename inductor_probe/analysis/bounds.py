@@ -6,19 +6,24 @@ A bound is no estimate. It holds with nothing in the L2 cache that the kernel re
   is masked, those that are sure to be reached; elements that several accesses reach count once;
 - 32 bytes for each sector that is read, as the memory gives no less (CUDA C++ Best Practices Guide,
   "Coalesced Access to Global Memory"), and each byte that is written;
-- operations of matrix products and of attention; convolutions may be computed with fewer than they have
-  (Winograd), and of other operators the count is not known.
+- operations of matrix products, of attention and of convolutions, forward and backward, as they are counted
+  by `torch.utils.flop_counter`, less what a causal mask or padding leaves out. A convolution in steps of one
+  may be computed with fewer multiplications than it has (Winograd, Arithmetic Complexity of Computations,
+  1980; FFT): of it counts one for each element of the result and pair of channels, since bilinear forms that
+  are independent need one each. Of other operators the count is not known.
 
-Rates are those of `machine/gpus/`, at the GPU's highest clock. Library functions are bounded where it is
-known what they must read.
+What a launch itself takes is in no bound: some microseconds, however little a kernel does. Rates are those
+of `machine/gpus/`, at the highest clock. Library functions are bounded where it is known what they must read.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import prod
+from typing import NamedTuple
 
 from inductor_probe.analysis.graph import GraphIndex, index_of
 from inductor_probe.analysis.index import value_of
@@ -36,9 +41,20 @@ from inductor_probe.model.kernels import KernelBound, KernelLaunch, KernelRow, P
 
 _PRODUCTS = {"mm": 0, "bmm": 0, "_int_mm": 0, "_scaled_mm": 0, "addmm": 1, "baddbmm": 1}
 """Matrix products, and where the first matrix stands among the arguments: after what is added."""
-_ATTENTION = re.compile(r"aten\._scaled_dot_product_\w*attention(?:\.default)?$")
+_ATTENTION = re.compile(r"aten\._scaled_dot_product_(?P<kind>\w*?)_?attention(?P<backward>_backward)?$")
+_CAUSAL = {  # which argument is `is_causal`: aten/src/ATen/native/native_functions.yaml
+    ("flash", False): 4, ("efficient", False): 6, ("cudnn", False): 6,
+    ("flash", True): 11, ("efficient", True): 11, ("cudnn", True): 14,
+}  # fmt: skip
+_GRADIENTS_WANTED = 10
+"""Which argument of the efficient backward is `grad_input_mask`; the others compute every gradient."""
+_CONVOLUTION = ("input", "weight", "bias", "stride", "padding", "dilation", "transposed", "output_padding")
+_CONVOLUTION_BACKWARD = (
+    "grad_output", "input", "weight", "bias_sizes", "stride", "padding", "dilation", "transposed",
+    "output_padding", "groups", "output_mask",
+)  # fmt: skip
+_NAMED = re.compile(r"(?P<name>\w+)=(?P<value>[^=].*)")
 _SCALED_AWAY = re.compile(r"beta\s*=\s*0(?:\.0*)?(?![\d.])")
-_STRIDE = re.compile(r"stride\s*=\s*\(([\d, ]*)\)")
 _TYPES: dict[str, ProductType] = {
     "float64": "float64", "float32": "tf32", "float16": "float16", "bfloat16": "bfloat16", "int8": "int8",
     "float8_e4m3fn": "float8", "float8_e5m2": "float8",
@@ -247,9 +263,11 @@ class _Bounds:
 
     def _product(self, dtype: str | None, row: KernelRow) -> ProductType | None:
         """Return how products of a dtype are computed; of several ways the fastest that may be taken."""
+        narrow = _TYPES.get(dtype or "") != "tf32" or self._allows_tf32(row) is not False
+        return self._fastest(dtype) if narrow else "float32_simt"
+
+    def _fastest(self, dtype: str | None) -> ProductType | None:
         kind = _TYPES.get(dtype or "")
-        if kind == "tf32" and self._allows_tf32(row) is False:
-            kind = "float32_simt"
         plain = _SIMT.get(kind) if kind else None
         if kind and plain and (self._gpu.product_rate(kind) or 0) < (self._gpu.product_rate(plain) or 0):
             kind = plain
@@ -273,10 +291,10 @@ class _Bounds:
         place = _PRODUCTS.get(name.removeprefix("aten.").removesuffix(".out"))
         if place is not None:
             return self._products(row, place, written)
-        if name in ("convolution", "aten.convolution"):
-            return self._convolutions(row) + written or None, None, None
-        if _ATTENTION.search(name):
-            return self._attention(row, written)
+        if name in ("convolution", "aten.convolution", "aten.convolution_backward"):
+            return self._convolutions(row, written, backward=name.endswith("backward"))
+        if match := _ATTENTION.search(name):
+            return self._attention(row, written, match["kind"], backward=bool(match["backward"]))
         return None, None, None
 
     def _outputs(self, row: KernelRow) -> list[BufferLayout]:
@@ -315,43 +333,90 @@ class _Bounds:
         kind = next(iter(kinds), None) if len(kinds) == 1 else None
         return moved or None, flops or None, kind
 
-    def _convolutions(self, row: KernelRow) -> int:
-        """Return what convolutions read: all of the input only where no step leaves some of it out."""
-        total = 0
-        for launch in row.launches:
-            operands = self._operands(row, launch)
-            texts = ", ".join([*(passed.text for passed in launch.passed), *map("=".join, launch.keywords)])
-            match = _STRIDE.search(texts)
-            if match is None or len(operands) < 2:
-                continue
-            steps = [int(step) for step in match[1].replace(",", " ").split()]
-            kernel = self._sizes(operands[1])[2:]
-            reads_all = all(
-                size is not None and step <= size for step, size in zip(steps, kernel, strict=False)
-            )
-            total += self._passed_bytes(operands if reads_all else operands[1:])
-        return total
+    def _convolutions(
+        self, row: KernelRow, written: int, *, backward: bool
+    ) -> tuple[int | None, int | None, ProductType | None]:
+        """Return what convolutions read and compute, or their backward functions.
 
-    def _attention(self, row: KernelRow, written: int) -> tuple[int | None, int | None, ProductType | None]:
+        They read all of the input only where no step leaves some of it out.
+        """
+        moved, flops, kinds, known = written, 0, dict[ProductType | None, None](), True
+        for launch in row.launches:
+            arguments = _arguments(launch, _CONVOLUTION_BACKWARD if backward else _CONVOLUTION)
+            wanted = _numbers(arguments["output_mask"].text) if "output_mask" in arguments else [1, 0]
+            call = self._convolution(arguments)
+            if call is None or wanted is None:
+                known = False
+                continue
+            taken = [arguments["weight"]] if wanted[0] else []
+            if call.reads_all and (wanted[1] or not backward):
+                taken.append(arguments["input"])
+            if backward:
+                taken.append(arguments["grad_output"])
+            elif (bias := arguments.get("bias")) and bias.layout:
+                taken.append(bias)
+            moved += self._passed_bytes(taken)
+            flops += 2 * call.multiplications * sum(wanted[:2])
+            layout = arguments["input"].layout
+            # That float32 may be rounded is cuDNN's default, and another setting than that of products.
+            kinds[self._fastest(layout.dtype if layout else None)] = None
+        kind = next(iter(kinds), None) if known and len(kinds) == 1 else None
+        return moved or None, flops if kind and flops else None, kind
+
+    def _convolution(self, arguments: Mapping[str, Passed]) -> _Convolution | None:
+        """Return what a call computes; None if a size or an option is not known."""
+        image, weight = (self._sizes(arguments[name]) for name in ("input", "weight"))
+        names = ("stride", "padding", "dilation", "output_padding")
+        options = [_numbers(arguments[name].text) if name in arguments else None for name in names]
+        spatial = len(weight) - 2
+        if spatial < 1 or len(image) != len(weight) or None in image or None in weight:
+            return None
+        steps, padding, dilation, more = (
+            None if option is None else option * (spatial // len(option) if option else 0)
+            for option in options
+        )
+        if not (steps and padding and dilation and more) or "transposed" not in arguments:
+            return None
+        dims = zip(
+            *([size or 0 for size in sizes[2:]] for sizes in (image, weight)),
+            *(steps, padding, dilation, more),
+            strict=True,
+        )
+        transposed = arguments["transposed"].text == "True"
+        return _Convolution.of((image[0] or 0) * (weight[0] or 0) * (weight[1] or 0), list(dims), transposed)
+
+    def _attention(
+        self, row: KernelRow, written: int, kind: str, *, backward: bool
+    ) -> tuple[int | None, int | None, ProductType | None]:
         moved, flops, kinds = written, 0, dict[ProductType | None, None]()
         for launch in row.launches:
-            operands = self._operands(row, launch)[:3]
+            tensors = self._operands(row, launch)[: 4 if backward else 3]
+            operands = tensors[-3:]
             sizes = [self._sizes(passed) for passed in operands]
             if len(sizes) < 3 or any(len(size) != 4 or None in size for size in sizes):
                 return None, None, None
             (*outer, queries, head), (*_, keys, _), (*_, width) = (
                 [size or 0 for size in sizes_] for sizes_ in sizes
             )
-            causal = any(passed.text == "True" for passed in launch.passed[3:]) or any(
-                text == "True" for _, text in launch.keywords
-            )
+            texts = [passed.text for passed in launch.passed]
+            place = _CAUSAL.get((kind, backward))
+            causal = "True" in (texts[3:] if place is None else texts[place : place + 1])
+            causal = causal or any(text == "True" for _, text in launch.keywords)
             # A query sees the keys up to its own place, counted from the first.
             pairs = sum(min(place + 1, keys) for place in range(queries)) if causal else queries * keys
-            flops += 2 * prod(outer) * pairs * (head + width)
-            moved += self._passed_bytes(operands if not causal or keys <= queries else operands[:1])
-            kinds[self._product(operands[0].layout.dtype if operands[0].layout else None, row)] = None
-        kind = next(iter(kinds), None) if len(kinds) == 1 else None
-        return moved or None, flops or None, kind
+            columns = head + width
+            if backward:
+                # Scores again and their gradient, then those of inputs (`sdpa_backward_flop_count`).
+                masked = kind == "efficient" and len(texts) > _GRADIENTS_WANTED
+                wanted = (_numbers(texts[_GRADIENTS_WANTED]) if masked else None) or [1, 1, 1]
+                columns += sum(size for size, one in zip((head, head, width), wanted, strict=False) if one)
+            flops += 2 * prod(outer) * pairs * columns
+            whole = not causal or keys <= queries
+            moved += self._passed_bytes([*tensors[:-3], *(operands if whole else operands[:1])])
+            # CUTLASS has tensor cores compute float32 in three parts, whatever is allowed for products.
+            kinds[self._fastest(operands[0].layout.dtype if operands[0].layout else None)] = None
+        product = next(iter(kinds), None) if len(kinds) == 1 else None
+        return moved or None, flops or None, product
 
     def _sizes(self, passed: Passed) -> list[int | None]:
         sizes = passed.layout.size if passed.layout else None
@@ -363,6 +428,66 @@ class _Bounds:
         for passed in operands:
             sizes[passed.buffer] = max(sizes.get(passed.buffer, 0), self._layout_bytes(passed.layout) or 0)
         return sum(sizes.values())
+
+
+class _Convolution(NamedTuple):
+    """How many multiplications a convolution takes at least, and whether it reads all of its input."""
+
+    multiplications: int
+    reads_all: bool
+
+    @classmethod
+    def of(
+        cls, pairs: int, dims: Sequence[tuple[int, int, int, int, int, int]], transposed: bool
+    ) -> _Convolution:
+        """Return that of a call.
+
+        Args:
+            pairs: of channels, in and out, times the images of the batch.
+            dims: of each: input, kernel, step, padding, dilation, output padding.
+        """
+        taps = results = 1
+        reads_all = True
+        for size, kernel, step, padding, dilation, more in dims:
+            if transposed:
+                small, large = size, (size - 1) * step - 2 * padding + dilation * (kernel - 1) + more + 1
+            else:
+                small, large = (size + 2 * padding - dilation * (kernel - 1) - 1) // step + 1, size
+            # Element `place` of `small` meets `place * step - padding + tap * dilation` of `large`.
+            firsts = [tap * dilation - padding for tap in range(kernel)]
+            counts = [
+                min((large - 1 - first) // step, small - 1) - max(-(first // step), 0) + 1 for first in firsts
+            ]
+            met = sum(max(0, count) for count in counts)
+            taps, results = taps * met, results * min(met, large if transposed else small)
+            if transposed:
+                reads_all &= padding <= dilation * (kernel - 1)
+            else:
+                whole = step <= kernel if dilation == 1 else step == 1 and dilation <= small
+                reads_all &= whole and (small - 1) * step - padding + (kernel - 1) * dilation >= large - 1
+        fewer = all(step == dilation == 1 for _, _, step, _, dilation, _ in dims)
+        return cls(pairs * (min(taps, results) if fewer else taps), reads_all)
+
+
+def _arguments(launch: KernelLaunch, names: Sequence[str]) -> dict[str, Passed]:
+    """Return what a call is given by its parameters, whether it names them or not."""
+    named = [match for passed in launch.passed if (match := _NAMED.fullmatch(passed.text))]
+    arguments = {
+        name: passed for name, passed in zip(names, launch.passed, strict=False) if "=" not in passed.text
+    }
+    by_text = {passed.text: passed for passed in launch.passed}
+    arguments |= {match["name"]: replace(by_text[match[0]], text=match["value"]) for match in named}
+    return arguments | {name: Passed(None, text) for name, text in launch.keywords}
+
+
+def _numbers(text: str) -> list[int] | None:
+    """Return the numbers of `(1, 1)` or `[True, False]`; None if one is not a number."""
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return None
+    values = list(value) if isinstance(value, list | tuple) else [value]
+    return [int(one) for one in values] if all(isinstance(one, int) for one in values) else None
 
 
 def _product_flops(first: list[int | None], second: list[int | None]) -> int | None:

@@ -63,7 +63,8 @@ class KernelBound:
         gpu: whose rates were taken, as its driver calls it.
         seconds: the larger of `memory_seconds` and `arithmetic_seconds`, and `limit` which of them that is.
             None where neither is known: `unbounded` says why.
-        moved: bytes that it moves from and to the memory at least. flops: operations of its matrix products.
+        moved: bytes that it moves from and to the memory at least. flops: operations of its matrix products,
+        convolutions and attention.
         product: how these are computed, which says their rate; None where the GPU has none for their dtype.
     """
 

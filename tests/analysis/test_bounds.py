@@ -6,7 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.utils.flop_counter import conv_flop_count
 
+from inductor_probe.analysis.bounds import _Convolution
 from inductor_probe.analysis.kernels import kernel_rows
 from inductor_probe.machine.targets import find_gpu_target
 from inductor_probe.model.debug_dir import CompiledGraph
@@ -74,8 +78,11 @@ def test_kernels_of_a_cpu_have_no_bound() -> None:
         ("masked_pad_where", "triton_poi", 16 * 900 * 4 + 19536 + 16 + 19536 * 4, None),
         # A window of 2 x 2 reads each of its elements: four accesses with a step of two.
         ("conv_bn_relu", "convolution_max_pool2d", 655360, None),
-        # Of a convolution with steps of 1 all it is given; its operations are not counted.
-        ("conv_bn_relu", "extern_kernels.convolution", 4 * (2 * 3 * 4096 + 16 * 27 + 2 * 16 * 4096), None),
+        # Of a convolution with steps of 1 all it is given; a product for each result and pair of channels.
+        (
+            "conv_bn_relu", "extern_kernels.convolution",
+            4 * (2 * 3 * 4096 + 16 * 27 + 2 * 16 * 4096), 2 * 2 * 3 * 16 * 4096,
+        ),
         # In two launches, 32 x 128 by 128 x 256 and 32 x 256 by 256 x 64, with a bias each.
         ("mlp_train", "extern_kernels.addmm", 4 * 45312 + 4 * 26688, 2 * 32 * (128 * 256 + 256 * 64)),
         ("bf16_attention", "torch.ops", 4 * 8 * 64 * 64 * 2, 4 * 8 * 64 * 64 * 64),
@@ -124,3 +131,36 @@ def test_a_bound_says_what_it_rests_on() -> None:
     assert bound_sentence(bound) == (
         "1.283 us for 6.01 MiB that must move, at 4.92 TB/s (NVIDIA H200, cold L2 cache): a bound, no time"
     )
+
+
+_dimensions = st.tuples(
+    st.integers(1, 9), st.integers(1, 4), st.integers(1, 3), st.integers(0, 3), st.integers(1, 3), st.just(0)
+).filter(lambda one: one[0] + 2 * one[3] > one[4] * (one[1] - 1))
+
+
+@given(_dimensions)
+def test_a_convolution_multiplies_where_kernel_and_input_meet(dimension: tuple[int, ...]) -> None:
+    size, kernel, step, padding, dilation, _ = dimension
+    results = (size + 2 * padding - dilation * (kernel - 1) - 1) // step + 1
+    met = [
+        place * step - padding + tap * dilation
+        for place in range(results)
+        for tap in range(kernel)
+        if 0 <= place * step - padding + tap * dilation < size
+    ]
+    call = _Convolution.of(1, [dimension], transposed=False)  # type: ignore[list-item] # six numbers
+    fewer = step == dilation == 1
+    assert call.multiplications == (min(len(met), results) if fewer else len(met))
+    if padding == 0 and not fewer:
+        assert 2 * call.multiplications == conv_flop_count([1, 1, size], [1, 1, kernel], [1, 1, results])
+    assert not call.reads_all or {*met} == {*range(size)}, "what it is said to read, it reads"
+    if dilation == 1 and step <= kernel and (results - 1) * step - padding + kernel >= size:
+        assert call.reads_all
+
+
+def test_a_transposed_convolution_multiplies_each_input_by_each_weight() -> None:
+    call = _Convolution.of(2 * 16 * 32, [(32, 3, 2, 0, 1, 0)] * 2, transposed=True)
+    assert 2 * call.multiplications == conv_flop_count([2, 16, 32, 32], [16, 32, 3, 3], [2, 32, 65, 65], True)
+    assert call.reads_all
+    padded = _Convolution.of(1, [(4, 3, 2, 1, 1, 1)], transposed=True)
+    assert padded.multiplications == 4 * 3 - 1, "of eight results, the first input reaches two"

@@ -76,6 +76,16 @@ print("attention", attended(heads).shape, bool((ones == 1).all()))
 
 
 @torch.compile
+def trained(q, images, weights):
+    attention = torch.nn.functional.scaled_dot_product_attention(q, q, q, is_causal=True)
+    return attention.sum() + torch.nn.functional.conv2d(images, weights, stride=2, padding=1).sum()
+
+
+shapes = (1, 2, 16, 32), (2, 4, 9, 9), (8, 4, 3, 3)
+trained(*(torch.randn(shape, device="cuda", requires_grad=True) for shape in shapes)).backward()
+
+
+@torch.compile
 def large(x):
     return x * 2 + 1
 
@@ -174,6 +184,26 @@ def test_kernels_have_bounds_by_the_figures_of_the_target(simulated: tuple[ip.Ru
     assert {bound.gpu for bound in bounds} == {"Tesla T4"}
     assert "float32_simt" in {bound.product for bound in bounds}  # products of float32, not rounded
     assert all(bound.seconds or bound.unbounded for bound in bounds)
+
+
+@pytest.mark.compiles
+@pytest.mark.parametrize(
+    ("function", "flops"),
+    [
+        # Two heads, 16 queries of which each sees the keys up to its own: 136 pairs, of 32 elements twice.
+        ("_scaled_dot_product_efficient_attention", 2 * 2 * 136 * (32 + 32)),
+        ("_scaled_dot_product_efficient_attention_backward", 2 * 2 * 136 * (32 + 32 + 3 * 32)),
+        # Two images, 8 x 4 pairs of channels; in 9 elements and a zero at each end 5 windows of 3.
+        ("convolution", 2 * 2 * 32 * (5 * 3 - 2) ** 2),
+        ("convolution_backward", 2 * 2 * 2 * 32 * (5 * 3 - 2) ** 2),
+    ],
+)
+def test_bounds_count_what_attention_and_convolutions_compute(
+    function: str, flops: int, simulated: tuple[ip.Run, str]
+) -> None:
+    rows = [row for graph in simulated[0].graphs for row in graph.kernels() if row.backend == "extern"]
+    names = {f"torch.ops.aten.{function}.default", f"extern_kernels.{function}"}
+    assert flops in {row.bound.flops for row in rows if row.name in names and row.bound}
 
 
 @pytest.mark.compiles
