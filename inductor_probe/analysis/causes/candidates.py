@@ -17,6 +17,8 @@ from inductor_probe.model.whatif import Candidate
 _SLOW = ("autotune", "tuning", "benchmark", "multi_kernel")
 """In names of settings with which inductor times code while it compiles: what costs most is tried last."""
 _SHORT = "inductor"
+_OF_THREADS = ("inductor.cpp.threads", "inductor.cpp.dynamic_threads", "inductor.cpp.min_chunk_size")
+"""Settings by which inductor divides loops among threads: `decide_parallel_depth` of its C++ backend."""
 
 
 def candidates_of(graphs: Iterable[CompiledGraph], threads: int | None = None) -> tuple[Candidate, ...]:
@@ -27,9 +29,10 @@ def candidates_of(graphs: Iterable[CompiledGraph], threads: int | None = None) -
     code are last of all.
 
     Args:
-        threads: with how many they are to be timed, where that is known. With one, what divides loops among
-            threads is left out: a parallel region costs a little there and can gain nothing, so that one
-            thread instead of several is a gain that says nothing of a program with several.
+        threads: with how many they are to be timed, where that is known. With one, what changes how many
+            threads a loop has is left out, whatever it is offered for: a parallel region, or an atomic
+            addition in it, costs time there and can gain nothing, so that one thread instead of several is a
+            gain that says nothing of a program with several.
     """
     settings: dict[tuple[str, str], None] = {}
     flips: dict[Flip, None] = {}
@@ -38,7 +41,10 @@ def candidates_of(graphs: Iterable[CompiledGraph], threads: int | None = None) -
         for cause in graph_causes(graph).causes:
             if threads == 1 and cause.decision and cause.decision.kind == "threads":
                 continue
-            settings.update(dict.fromkeys(pair for change in cause.changes if (pair := _pair(change))))
+            pairs = [pair for change in cause.changes if (pair := _pair(change))]
+            settings.update(
+                dict.fromkeys(pair for pair in pairs if threads != 1 or pair[0] not in _OF_THREADS)
+            )
             if cause.decision is None:
                 continue
             scope = graph.name if len(graphs) > 1 else None
