@@ -3,6 +3,9 @@
     buf4 = torch.ops._c10d_functional.all_gather_into_tensor.default(buf3, 2, '0')
     torch.ops._c10d_functional.wait_tensor.default(buf4)
 
+or, in C++, a function of the C interface (`aoti_torch_cpu__c10d_functional_all_reduce_`), or the operator
+called through Python.
+
 The operators are those of torch/csrc/distributed/c10d/Functional.cpp: the name of the group comes last, after
 the size of the group where the result has another size, and the reduction is the text before. A name that
 ends in `_` writes in place, `_out` into the buffer that it is passed by name.
@@ -18,28 +21,26 @@ from inductor_probe.analysis.graph import index_of
 from inductor_probe.analysis.index import dims_sum
 from inductor_probe.analysis.links import links
 from inductor_probe.analysis.memory_format import size_bytes
+from inductor_probe.analysis.operators import WAIT, collective
 from inductor_probe.model.code import ExternCall
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.ir import Dim
 from inductor_probe.model.pages import CollectiveRow
 
-COLLECTIVE = re.compile(r"\b_?c10d_functional(?:_autograd)?\.(?P<name>\w+)")
-"""The wrapper calls `torch.ops._c10d_functional`: see torch/distributed/_functional_collectives.py."""
-_WAIT = "wait_tensor"
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _SIZED = ("all_gather_into_tensor", "reduce_scatter_tensor")
 _CHANGED = ("_coalesced", "_out")
 
 
 def collectives(graph: CompiledGraph) -> tuple[CollectiveRow, ...]:
-    """Return the collectives of a graph in the order of their calls; none where the wrapper is in C++."""
+    """Return the collectives of a graph in the order of their calls."""
     code = graph.code
     if code is None:
         return ()
-    calls = [(match["name"], call) for call in code.externs if (match := COLLECTIVE.search(call.target))]
+    calls = [(name, call) for call in code.externs if (name := collective(call.target))]
     calls.sort(key=lambda item: item[1].span.first)
-    begun = [(name, call) for name, call in calls if name != _WAIT]
-    waits = [call for name, call in calls if name == _WAIT]
+    begun = [(name, call) for name, call in calls if name != WAIT]
+    waits = [call for name, call in calls if name == WAIT]
     return tuple(_row(graph, place, name, call, waits) for place, (name, call) in enumerate(begun, 1))
 
 
@@ -49,7 +50,8 @@ def _row(
     positional = [text for text in call.args if not re.match(r"\w+\s*=[^=]", text)]
     out = [text.partition("=")[2].strip() for text in call.args if re.match(r"out\s*=[^=]", text)]
     buffers = tuple(_buffers(graph, positional[0])) if positional else ()
-    results = tuple(_buffers(graph, ", ".join(out))) or call.outputs or buffers
+    in_place = name.endswith("_")  # a wrapper in C++ names the handle that it is returned, too
+    results = tuple(_buffers(graph, ", ".join(out))) or (not in_place and call.outputs) or buffers
     texts = [text for text in map(_literal, positional[1:]) if isinstance(text, str)]
     numbers = [number for number in map(_literal, positional[1:]) if isinstance(number, int)]
     kind = name.removesuffix("_")
@@ -105,5 +107,5 @@ def _between(graph: CompiledGraph, first: int, last: int) -> Iterator[str]:
     if code is None:
         return
     calls = [(launch.span.first, launch.kernel) for launch in code.launches]
-    calls += [(call.span.first, call.target) for call in code.externs if not COLLECTIVE.search(call.target)]
+    calls += [(call.span.first, call.target) for call in code.externs if not collective(call.target)]
     yield from (name for line, name in sorted(calls) if first < line < last)

@@ -9,6 +9,7 @@
 | `extern_kernels.mm` | calls of what inductor has registered as an `ExternKernelChoice`, of all versions |
 | `mm` | the same in what max-autotune considered |
 | `aoti_torch_cpu_addmm_out` | library calls of C++ wrappers: functions of AOTInductor's C interface |
+| `aoti_torch_cpu__c10d_functional_all_reduce_` | collectives there, with the namespace as the others do |
 | `ops.load` | loop bodies: a method of `OpsHandler` (`torch/_inductor/ops_handler.py`) |
 | `torch.sym_float`, `+`, `[]`, `self` | FX: a function, an operation on sizes, an item, an attribute |
 
@@ -24,6 +25,10 @@ from functools import lru_cache
 from inductor_probe.reader.cpp_wrapper import PROXY_CALL
 
 _PYTHON_PREFIX = "torch.ops."
+C10D = "_c10d_functional"
+"""The namespace of collectives: torch/csrc/distributed/c10d/Functional.cpp."""
+WAIT = "wait_tensor"
+_COLLECTIVES = (C10D, "c10d_functional", "_c10d_functional_autograd")
 _UNNAMED = ("", "default")
 # torch/csrc/inductor/aoti_torch/c/shim.h, and torchgen/gen_aoti_c_shim.py for those of each device.
 _SHIM = re.compile(r"(?P<namespace>aoti_torch_(?:cpu|cuda|mps|xpu|mtia))_(?P<name>\w+?)(?:_out)?")
@@ -61,6 +66,8 @@ class Operator:
 def operator(text: str) -> Operator:
     """Return the operator that `text` names, in any spelling; what is no dotted name is a name alone."""
     if match := _SHIM.fullmatch(text):
+        if match["name"].startswith(f"{C10D}_"):
+            return Operator(C10D, match["name"].removeprefix(f"{C10D}_"))
         return Operator(match["namespace"], match["name"])
     namespace, colons, rest = text.removeprefix(_PYTHON_PREFIX).partition("::")
     if not colons:
@@ -69,6 +76,12 @@ def operator(text: str) -> Operator:
     if not namespace or not name:  # `sum`, `0.`
         return Operator("", text.removeprefix(_PYTHON_PREFIX))
     return Operator(namespace, name, overload)
+
+
+def collective(called: str) -> str | None:
+    """Return which collective a library call is, or `wait_tensor`: `all_reduce_`; None of any other call."""
+    call = operator(called)
+    return call.name if call.namespace in _COLLECTIVES else None
 
 
 def is_call_of(called: str, target: str) -> bool:

@@ -23,9 +23,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from inductor_probe.analysis.collectives import COLLECTIVE
 from inductor_probe.analysis.diff.normal_forms import normal_source
 from inductor_probe.analysis.graph import once_per_graph
+from inductor_probe.analysis.operators import collective
 from inductor_probe.model.debug_dir import CompiledGraph, DebugDir, GraphDir
 from inductor_probe.model.manifest import DumpProcess
 from inductor_probe.model.remark import Knowledge, Number, Remark, RemarkCode, RemarkKind, Subject
@@ -70,11 +70,11 @@ def wrapper_calls(graph: CompiledGraph) -> tuple[WrapperCall, ...]:
         key = (*sources.get(launch.kernel, (launch.kernel,)), str(len(launch.args)))
         calls.append((launch.span.first, WrapperCall(launch.kernel, key, is_collective=False)))
     for extern in code.externs:
-        collective = COLLECTIVE.search(extern.target)
+        communicates = collective(extern.target)
         arguments = [_GROUP.sub("GROUP", _DEVICE.sub("DEVICE", text)) for text in extern.args]
         key = (extern.target, *(_MEMORY.sub("BUFFER", text) for text in arguments))
-        name = collective["name"] if collective else extern.target
-        call = WrapperCall(name.removesuffix("_"), key, is_collective=collective is not None)
+        name = communicates or extern.target
+        call = WrapperCall(name.removesuffix("_"), key, is_collective=communicates is not None)
         calls.append((extern.span.first, call))
     calls.sort(key=lambda item: item[0])
     return tuple(call for _, call in calls)
@@ -166,7 +166,8 @@ def _of_ranks(processes: Sequence[ProcessGraphs]) -> Iterator[_Conclusion]:
             else:
                 kind: RemarkKind = "hazard" if difference["what"] == "collective" else "missed"
                 yield "ranks-differ", kind, {"first": first.name, "second": other.name, **difference}
-        if len(same) > 1:
+        whole = first.graphs and all(graph.code is not None for one in group for graph in one.graphs)
+        if len(same) > 1 and whole:  # what a rank that failed would have called is not known
             yield "ranks-same", "analysis", {"ranks": tuple(same), "graphs": len(first.graphs)}
 
 

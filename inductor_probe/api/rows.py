@@ -77,7 +77,7 @@ class Rows(Shown, tuple[Row, ...], Generic[Row]):
     def empty(self) -> str:
         """Why there are none."""
         if not self.unfiltered:
-            return self.nothing
+            return f"no {self.noun} was read" if self.problems else self.nothing
         from inductor_probe.report.units import counted
 
         return f"no {self.noun} matches these filters ({counted(self.unfiltered, self.noun)})"

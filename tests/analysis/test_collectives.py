@@ -14,7 +14,7 @@ from inductor_probe.analysis.check import check_graph
 from inductor_probe.analysis.collectives import collectives
 from inductor_probe.analysis.kernels import kernel_rows
 from inductor_probe.analysis.links import links
-from inductor_probe.analysis.ranks import ProcessGraphs, first_difference
+from inductor_probe.analysis.ranks import ProcessGraphs, _of_ranks, first_difference
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.manifest import DumpProcess
 from inductor_probe.reader.debug_dir import texts_of
@@ -113,6 +113,27 @@ def test_buckets_are_gathered_into_a_part_of_a_buffer() -> None:
         ("buf26",), ("buf27",), 3072, 1536
     )  # fmt: skip
     assert (reduce.name, reduce.reduction, reduce.bytes_out) == ("all_reduce", "sum", 192)
+
+
+def test_collectives_of_a_wrapper_in_cpp_are_waited_for() -> None:
+    """They were not listed, or never waited for; what torch returns in C++ is a handle of the same buffer."""
+    read = graph("cpp_collectives")
+    (row,) = collectives(read)
+    assert (row.name, row.reduction, row.group) == ("all_reduce", "sum", "0")
+    assert (row.results, row.bytes_in, row.bytes_out) == (("buf0",), 2048, 2048)
+    assert (row.nodes, len(row.waits)) == (("op1",), 1)
+    (wait,) = (row for row in kernel_rows(read) if row.name.endswith("wait_tensor"))
+    assert (wait.bytes_read, wait.bytes_written) == (0, 0)
+    assert check_graph(read, texts_of(read)).problems == ()
+
+
+def test_ranks_whose_compile_failed_are_not_said_to_be_the_same() -> None:
+    """Two ranks without a wrapper had 'same kernels, same collectives in the same order'."""
+    read = graph("collective_kinds")
+    for same, graphs in ((True, (read,)), (False, (replace(read, code=None),)), (False, ())):
+        process = DumpProcess(0, 1, 0, 2, (), None, len(graphs), "ok", 0, None)
+        ranks = [ProcessGraphs(f"rank{n}", replace(process, pid=n, rank=n), graphs) for n in range(2)]
+        assert [code for code, _, _ in _of_ranks(ranks)] == ["ranks-same"] * same
 
 
 def test_the_wait_that_torch_lists_is_no_difference() -> None:

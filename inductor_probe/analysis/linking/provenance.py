@@ -10,7 +10,7 @@ from inductor_probe.analysis.graph import buffer_in, index_of
 from inductor_probe.analysis.linking.fx_index import FxIndex, Shape
 from inductor_probe.analysis.linking.fx_ops import VIEWS
 from inductor_probe.analysis.linking.steps import ITEM_OF_CALL, NodeStep, Step
-from inductor_probe.analysis.operators import operator
+from inductor_probe.analysis.operators import C10D, WAIT, operator
 from inductor_probe.model.code import ExternCall, Launch, OutputCode
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.fx import FxNode
@@ -19,8 +19,6 @@ from inductor_probe.model.manifest import BufferOrigin
 from inductor_probe.model.proof import KERNEL_COMMENT, RECORDED, Proof, read
 
 _RETURNED = read("returned-position")
-_C10D = "_c10d_functional"
-_WAIT = "wait_tensor"
 _IN_PLACE = 4  # the wait, an item of several results, the collective in place, what filled its buffer
 
 
@@ -57,14 +55,14 @@ def without_waits(names: Iterable[str], kernel: str, fx: Mapping[str, FxNode]) -
 def may_run(kernel: str, target: str) -> bool:
     """Return whether a kernel or library call may run an operator: a collective has a call to itself."""
     wanted = operator(target)
-    return wanted.namespace != _C10D or operator(kernel).name.removesuffix("_") == wanted.name.removesuffix(
+    return wanted.namespace != C10D or operator(kernel).name.removesuffix("_") == wanted.name.removesuffix(
         "_"
     )
 
 
 def _waited_for(name: str, called: str, fx: Mapping[str, FxNode]) -> str:
     node = fx.get(name)
-    if node is None or called == _WAIT or operator(node.target).name != _WAIT:
+    if node is None or called == WAIT or operator(node.target).name != WAIT:
         return name
     for _ in range(_IN_PLACE):
         node = fx.get(node.inputs[0]) if node.inputs else None

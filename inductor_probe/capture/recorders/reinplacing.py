@@ -183,7 +183,8 @@ def _arguments(node: Any, reinplace: Any) -> Iterator[tuple[int, Any]]:
     if operation is not None:
         mutated = getattr(operation, "mutated_args", None) or (operation.mutated_arg,)
         for index in mutated[:1]:
-            yield index, node.args[index]
+            if not isinstance(node.args[index], (list, tuple)):  # a list (`all_reduce_coalesced`) as below
+                yield index, node.args[index]
     elif getattr(node.target, "__name__", "") == "auto_functionalized_v2":
         for index, base in enumerate(node.kwargs.get("_all_bases", ())):
             if not isinstance(base, (list, tuple)):
