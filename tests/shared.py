@@ -17,16 +17,18 @@ _COMPILER = r"""#!/bin/bash
 # g++ for tests: what it made of a source with these arguments is copied when they come again.
 # Inductor compiles the same trials in each process, and tests dump the same kernels in many.
 real={real} kept={kept}
-source= out= before= words=()
+source= out= before= preprocesses= words=()
 for word in "$@"; do
     case "$before:$word" in
         -o:*) out=$word; word=OUT ;;
-        *:*.cpp) [ -z "$source" ] || exec "$real" "$@"; source=$word; word=SOURCE ;;
-        *:-E | *:-S | *:-M* | *:-x | *:@* | *:-save-temps*) exec "$real" "$@" ;;
+        *:*.cpp | *:*.hpp) [ -z "$source" ] || exec "$real" "$@"; source=$word; word=SOURCE ;;
+        *:-E) preprocesses=1 ;;
+        *:-S | *:-M* | *:-x | *:@* | *:-save-temps*) exec "$real" "$@" ;;
     esac
     words+=("$word")
     before=$word
 done
+case "$preprocesses: $* " in 1:*" -P "* | :*) ;; *) exec "$real" "$@" ;; esac  # -P: without the path
 case "$source:$out" in /*:/*) ;; *) exec "$real" "$@" ;; esac
 [ -f "$source" ] || exec "$real" "$@"
 key=$({{ printf '%s\0' "${{words[@]}}" "$CPATH" "$CPLUS_INCLUDE_PATH" "$LIBRARY_PATH"; cat -- "$source"; }} |

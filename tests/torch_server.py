@@ -20,6 +20,7 @@ import functools
 import gc
 import importlib
 import json
+import logging
 import os
 import random
 import resource
@@ -29,6 +30,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
@@ -70,6 +72,37 @@ _LOADED = (
     "torch._inductor.runtime.caching",
     "torch.utils.flop_counter",
     "setuptools.command.build_ext",
+    "sympy.combinatorics.tensor_can",
+    "sympy.physics.units",
+    "torch._dynamo.backends.cudagraphs",
+    "torch._dynamo.backends.distributed",
+    "torch._dynamo.backends.inductor",
+    "torch._dynamo.backends.onnxrt",
+    "torch._dynamo.backends.tensorrt",
+    "torch._dynamo.backends.torchxla",
+    "torch._dynamo.backends.tvm",
+    "torch._dynamo.dce_extra_outputs",
+    "torch._export.passes._node_metadata_hook",
+    "torch._functorch._activation_checkpointing.remat_using_tags_for_fwd_loss_bwd_graph_pass",
+    "torch._functorch._aot_autograd.subclass_codegen",
+    "torch._inductor.bounds",
+    "torch._inductor.codegen.cpp_wrapper_mps",
+    "torch._inductor.codegen.cpu_device_op_overrides",
+    "torch._inductor.codegen.cuda.device_op_overrides",
+    "torch._inductor.codegen.mps",
+    "torch._inductor.codegen.mps_device_op_overrides",
+    "torch._inductor.codegen.mtia.device_op_overrides",
+    "torch._inductor.codegen.pallas",
+    "torch._inductor.codegen.python_wrapper_mtia",
+    "torch._inductor.codegen.segmented_tree",
+    "torch._inductor.codegen.wrapper_fxir",
+    "torch._inductor.codegen.xpu.device_op_overrides",
+    "torch._inductor.codegen.xpu.xpu_combined_scheduling",
+    "torch._inductor.compiler_bisector",
+    "torch._inductor.extern_node_serializer",
+    "torch._subclasses.schema_check_mode",
+    "torch.fx.experimental.validator",
+    "torch.utils.cpp_extension",
 )
 """What compiling the first graph imports, in pieces that bring the rest."""
 _HIGH = 400
@@ -159,6 +192,8 @@ def serve(kind: str, listener: int, owner: int) -> list[str]:
         importlib.import_module(f"inductor_probe.{name}")
     if kind == "check-op":
         importlib.import_module("inductor_probe.op_checks.samples").operators()
+    if kind != "bench":  # what times kernels compiles no graph
+        do_once()
     os.environ.clear()
     os.environ.update(given)
     gc.collect()
@@ -173,6 +208,42 @@ def serve(kind: str, listener: int, owner: int) -> list[str]:
         program = forks.next_program()
     note_fork(kind)
     return program
+
+
+def do_once() -> None:
+    """Do what torch does once in a process, before its first graph, and alike whatever that is.
+
+    It makes the patterns of the passes over FX graphs (`lazy_init` in `torch/_inductor/fx_passes`), hashes
+    Triton (`get_system`), asks the compiler which it is, and tries the vector extensions
+    (`valid_vec_isa_list`), for which it starts six processes. All are kept by `functools.cache`; with a torch
+    that has one of them elsewhere, each fork does that.
+    """
+    import torch  # noqa: PLC0415 - a process of a test imports this file, too
+    from torch._inductor import codecache, cpp_builder, cpu_vec_isa  # noqa: PLC0415
+
+    def passes(name: str, *arguments: object) -> None:
+        importlib.import_module(f"torch._inductor.fx_passes.{name}").lazy_init(*arguments)
+
+    def compiler() -> None:
+        cpp_builder.get_compiler_version_info(cpp_builder.get_cpp_compiler())
+        cpp_builder.is_clang()
+        cpp_builder.is_intel_compiler()
+
+    each: list[Callable[[], object]] = [
+        lambda: passes("pre_grad"),
+        lambda: passes("post_grad"),
+        lambda: passes("joint_graph", torch.device("cpu")),
+        lambda: codecache.CacheBase.get_system(),  # noqa: PLW0108 - it may be missing
+        compiler,
+        lambda: cpu_vec_isa.valid_vec_isa_list(),  # noqa: PLW0108 - as above
+    ]
+    trace = logging.getLogger("torch.__trace")
+    # With its handlers, a file of all forks would be opened; the folder is for the programs that are tried.
+    with patch.object(trace, "handlers", []), tempfile.TemporaryDirectory() as folder:
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
+        for do in each:
+            with suppress(ImportError, AttributeError, TypeError):
+                do()
 
 
 def note_fork(kind: str) -> None:

@@ -16,6 +16,7 @@ from typing import Any, Concatenate, ParamSpec
 
 from inductor_probe.capture.constants import ConstantKeeper
 from inductor_probe.capture.events import EventLog
+from inductor_probe.capture.torch_places import wrap
 from inductor_probe.model.autotuning import CHOICES_NAME
 from inductor_probe.model.manifest import INPUTS_DIR
 
@@ -197,9 +198,26 @@ class Recorder:
         self.events.write("inputs", path=path, inputs=facts)
 
     def keep_choices(self, select_algorithm: Any) -> None:
-        """Subscribe to each operation that torch autotunes, with the times of all choices."""
+        """Subscribe to each operation that torch autotunes, with the times of all choices.
+
+        What they are subscribed to is made with the first of them, as torch hashes all of Triton for it
+        (`CacheBase.get_system` in `torch/_inductor/codecache.py`): hundreds of megabytes, for most graphs
+        in vain.
+        """
         self._timings_before = _timings()
-        select_algorithm.add_feedback_saver(self.choices_timed)
+        subscribed: list[object] = []
+
+        def around(get: Callable[[], Any]) -> Callable[[], Any]:
+            def get_and_subscribe() -> Any:
+                cache = get()
+                if not any(cache is one for one in subscribed):
+                    subscribed.append(cache)
+                    cache.add_feedback_saver(self.choices_timed)
+                return cache
+
+            return get_and_subscribe
+
+        wrap(select_algorithm, "get_algorithm_selector_cache", around)
 
     @_never_fails
     def choices_timed(

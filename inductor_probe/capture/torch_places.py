@@ -103,7 +103,7 @@ PLACES: tuple[TorchPlace, ...] = (
     TorchPlace(_OUTPUT_CODE, "CompiledFxGraph.__init__", "names of a graph's inputs", (RECORD,)),
     TorchPlace(_OUTPUT_CODE, "CompiledFxGraph.__call__", "a graph's real inputs", (RECORD,)),
     TorchPlace(_CODECACHE, "AotCodeCompiler.compile", "inputs of what AOTInductor compiles", (RECORD,)),
-    TorchPlace(_CHOICES, "add_feedback_saver", "autotuning choices with times", (RECORD,)),
+    TorchPlace(_CHOICES, "get_algorithm_selector_cache", "autotuning choices with times", (RECORD,)),
     TorchPlace(
         "torch.distributed.distributed_c10d", "init_process_group", "which rank a process is", (RECORD,)
     ),
