@@ -55,6 +55,7 @@ from inductor_probe.harness.reference import first_line
 PAGE = mmap.PAGESIZE
 MAPPINGS, MOST_PAGES = 8, 512
 HEAP_BLOCKS = 4096  # of 2^4 to 2^14 bytes, below malloc's threshold for mmap: they come from the heap
+COMPILES, TRITON = "torch.compile(", "async_compile.triton("
 LOADED_BY_CODE = {  # what inductor's wrappers import, by what stands in their text
     "": (
         "torch._inductor.select_algorithm",
@@ -62,8 +63,8 @@ LOADED_BY_CODE = {  # what inductor's wrappers import, by what stands in their t
         "torch._inductor.codegen.memory_planning",
         "torch._dynamo",
     ),
-    "async_compile.triton(": ("triton", "triton.language", "torch._inductor.runtime.triton_heuristics"),
-    "torch.compile(": (  # where children compile, each would import this for itself
+    TRITON: ("triton", "triton.language", "torch._inductor.runtime.triton_heuristics"),
+    COMPILES: (  # where children compile, each would import this for itself
         "torch._dynamo.convert_frame",
         "torch._inductor.compile_fx",
         "torch.utils.flop_counter",
@@ -103,16 +104,34 @@ def main() -> None:
 
 
 def import_for(source: str) -> None:
-    """Import what the file needs, and choose the vector extension of C++ kernels."""
+    """Import what the file needs, hash what compiles it, and choose the vector extension of C++ kernels."""
     for sign, modules in LOADED_BY_CODE.items():
         for name in modules if sign in source else ():
             with suppress(ImportError, RuntimeError):  # of another torch: whoever needs it will say so
                 __import__(name)
+    hash_compilers(torch_too=COMPILES in source, triton_too=COMPILES in source or TRITON in source)
     if "async_compile.cpp" in source:
         if hasattr(cpu_vec_isa.VecISA, "_probe_load") and hasattr(os, "fork"):
             cpu_vec_isa.VecISA._probe_load = loads_in_child
         with suppress(Exception):  # without a compiler: the kernels say so
             cpu_vec_isa.pick_vec_isa()
+
+
+def hash_compilers(*, torch_too: bool, triton_too: bool) -> None:
+    """Hash the sources of torch, and triton with its library, once: they are in the keys of their caches.
+
+    That takes most of what a child needs to find a graph in inductor's cache, half a second and more. Both
+    functions keep what they return (torch/_inductor/codecache.py, `torch_key`; triton's own `triton_key`),
+    and neither asks for a GPU.
+    """
+    if torch_too:
+        with suppress(Exception):  # another torch has it elsewhere: each child hashes then
+            codecache.torch_key()
+    if triton_too:
+        with suppress(Exception):  # without triton
+            compat = import_module("torch._inductor.runtime.triton_compat")
+            if compat.HAS_TRITON:
+                getattr(codecache, "triton_key", compat.triton_key)()
 
 
 def loads_in_child(_: object, library: str) -> bool:

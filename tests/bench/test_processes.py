@@ -210,25 +210,26 @@ def test_children_lie_elsewhere_in_memory(graph_dir: Path, tmp_path: Path) -> No
     assert len({row[1] for row in rows}) > 1
 
 
-def test_imports_make_no_cuda_context_and_no_thread(
+def test_imports_make_no_cuda_context_and_no_thread_and_leave_no_hash_of_torch_to_children(
     graph_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("TESTS_TORCH_SERVER")  # it is about the imports of a Python that is started
     program = tmp_path / "state.py"
     program.write_text(
         "import os, torch\n"
+        "from torch._inductor import codecache\n"
+        "def hashing(*arguments):\n"
+        "    raise AssertionError('a child hashes the sources of torch')\n"
+        "codecache.build_code_hash = hashing\n"
         "cuda = torch.cuda.is_initialized() or torch.cuda._is_in_bad_fork()\n"
-        "print(cuda, len(os.listdir('/proc/self/task')))\n"
+        "print(cuda, len(os.listdir('/proc/self/task')), len(codecache.torch_key()))\n"
     )
-    with Server(
-        write_bench_file(graph_dir).path, write_bench_file(graph_dir).path.read_text(), environment={}
-    ) as server:
-        texts: list[str] = []
-        server.job(
-            {"job": "program", "file": str(program), "arguments": []},
-            lambda event: texts.append(event["text"]),
-        )
-    assert texts[0].split() == ["False", "1"]
+    texts: list[str] = []
+    path = write_bench_file(graph_dir).path
+    with Server(path, f"{path.read_text()}\n# torch.compile(", environment={}) as server:
+        request = {"job": "program", "file": str(program), "arguments": []}
+        server.job(request, lambda event: texts.append(event["text"]))
+    assert texts[0].split() == ["False", "1", "32"]
 
 
 def test_a_variant_that_crashes_in_a_check_is_wrong_and_the_rest_is_judged(graph_dir: Path) -> None:
