@@ -240,7 +240,7 @@ def _remarks(
         drafts.append(("text-only", "analysis", (("backend", kernel.backend),), ()))
     if not row.launches:
         drafts.append(("no-launch", "analysis", (), ()))
-    elif wrapper is not None and wrapper.folds(kernel.name):
+    elif not row.nodes and wrapper is not None and wrapper.folds(kernel.name):
         drafts.append(("folds-constants", "analysis", (), ()))
     elif not row.nodes and not code_alone:
         drafts.append(("no-node", "analysis", (), ()))

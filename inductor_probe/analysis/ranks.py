@@ -10,7 +10,8 @@ Remarks about a dump; the subject is the run that stands for it:
 - `ranks-differ`: first, second (names of processes), what (`collective`, `graph`, `call`), place (from 1), of
   the graph if it is one's, and what each has there (a, b), left out where it has nothing. `hazard` for
   collectives, else `missed`.
-- `process-ended`: process, and how it ended (`Manifest.ending`). `hazard`.
+- `process-ended`: process, and how it ended (`Manifest.ending`). `hazard`, `analysis` of one that its script
+  ended when it had done its work.
 - `idle-rank`: process: a rank that compiled nothing, while others did. `hazard`.
 - `not-followed`: process, command, why (`NotFollowed`), graphs: it loaded torch without our hooks. `hazard`.
 - `run-missing`: process, run: it compiled, and its run is not beside the others. `hazard`.
@@ -27,7 +28,7 @@ from inductor_probe.analysis.diff.normal_forms import normal_source
 from inductor_probe.analysis.graph import once_per_graph
 from inductor_probe.analysis.operators import collective
 from inductor_probe.model.debug_dir import CompiledGraph, DebugDir, GraphDir
-from inductor_probe.model.manifest import DumpProcess
+from inductor_probe.model.manifest import DumpProcess, DumpRecord
 from inductor_probe.model.remark import Knowledge, Number, Remark, RemarkCode, RemarkKind, Subject
 
 _DEVICE = re.compile(r"\b(cuda|xpu|hpu)(:|, index=)\d+|\bindex=\d+|\bstream\d+\b")
@@ -116,7 +117,7 @@ def dump_remarks(run: DebugDir, processes: Sequence[ProcessGraphs]) -> tuple[Rem
         return ()
     return tuple(
         Remark(code, kind, Subject("run", run.name), _known(numbers), knowledge=_KNOWLEDGE.get(code, "read"))
-        for code, kind, numbers in (*_of_processes(record.processes, processes), *_of_ranks(processes))
+        for code, kind, numbers in (*_of_processes(record, processes), *_of_ranks(processes))
     )
 
 
@@ -134,7 +135,8 @@ def _known(numbers: Mapping[str, Number | None]) -> tuple[tuple[str, Number], ..
     return tuple((name, value) for name, value in numbers.items() if value is not None)
 
 
-def _of_processes(processes: Sequence[DumpProcess], there: Sequence[ProcessGraphs]) -> Iterator[_Conclusion]:
+def _of_processes(record: DumpRecord, there: Sequence[ProcessGraphs]) -> Iterator[_Conclusion]:
+    processes = record.processes
     names = {one.process: one.name for one in there}
     ranks_compiled = any(process.graphs for process in processes if process.rank is not None)
     for process in processes:
@@ -143,7 +145,8 @@ def _of_processes(processes: Sequence[DumpProcess], there: Sequence[ProcessGraph
             ending = {
                 "outcome": process.outcome, "exit_status": process.exit_status, "signal": process.ended_by
             }  # fmt: skip
-            yield "process-ended", "hazard", {"process": name, **ending}
+            how: RemarkKind = "analysis" if record.dismissed(process) else "hazard"
+            yield "process-ended", how, {"process": name, **ending}
         if process.rank is not None and not process.graphs and ranks_compiled:
             yield "idle-rank", "hazard", {"process": name}
         if process.not_followed:

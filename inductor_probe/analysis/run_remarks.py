@@ -58,9 +58,15 @@ def failed_recorders(run: DebugDir) -> tuple[Remark, ...]:
 
 
 def cut_short(run: DebugDir) -> Remark | None:
-    """Return which signal ended or interrupted the process that a run is of, if one did."""
+    """Return which signal ended or interrupted the process that a run is of, if one did.
+
+    None of a process that its script ended when it had done its work.
+    """
     manifest = run.manifest
     if manifest is None or (manifest.outcome != "interrupted" and (manifest.exit_status or 0) >= 0):
+        return None
+    dump = manifest.dump
+    if dump and dump.process and dump.dismissed(dump.process):
         return None
     process = ("process", name_of_process(run) or None)
     return _remark(run.name, "cut-short", "hazard", process, *manifest.ending)

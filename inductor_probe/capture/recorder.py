@@ -18,6 +18,7 @@ from inductor_probe.capture.constants import ConstantKeeper
 from inductor_probe.capture.events import EventLog
 from inductor_probe.capture.torch_places import wrap
 from inductor_probe.model.autotuning import CHOICES_NAME
+from inductor_probe.model.code import FOLDING, qualified
 from inductor_probe.model.manifest import INPUTS_DIR
 
 _PENDING = "_inductor_probe_pending"
@@ -57,10 +58,14 @@ def _debug_folder() -> str | None:
 def subgraph_name() -> str | None:
     """Return the name of the subgraph that inductor is compiling now, None for a graph itself.
 
-    `GraphLowering.name` is set for subgraphs, and for a choice that autotuning compiles to time it.
+    `GraphLowering.name` is set for subgraphs, and for a choice that autotuning compiles to time it. What
+    folds the constants of a package has none: it gets that of the function in C++ that it becomes.
     """
     virtualized: Any = sys.modules.get("torch._inductor.virtualized")
-    name = getattr(virtualized.V.graph, "name", None) if virtualized is not None else None
+    graph = virtualized.V.graph if virtualized is not None else None
+    if getattr(graph, "is_const_graph", False):
+        return FOLDING
+    name = getattr(graph, "name", None)
     return name if isinstance(name, str) and name.isidentifier() else None
 
 
@@ -132,19 +137,21 @@ class Recorder:
 
     @_never_fails
     def graph_fused(self, formatter: Any, nodes: Iterable[Any]) -> None:
-        """Record the FX origins of every buffer that is there after fusion.
-
-        Those of a graph that folds constants have the names of the graph's own.
-        """
-        virtualized: Any = sys.modules.get("torch._inductor.virtualized")
-        if virtualized is not None and getattr(virtualized.V.graph, "is_const_graph", False):
-            return
+        """Record the FX origins of every buffer that is there after fusion."""
+        folds = subgraph_name() == FOLDING  # its buffers have the names of the graph's own
         rows = []
         for leaf in _leaves(nodes):
             origin = leaf.node.get_origin_node()
             origins = sorted(node.name for node in leaf.node.get_origins())
             for buffer in leaf.get_outputs():
-                rows.append([buffer.get_name(), origin.name if origin is not None else None, origins])
+                name = buffer.get_name()
+                rows.append(
+                    [
+                        qualified(name, FOLDING) if folds else name,
+                        origin.name if origin is not None else None,
+                        origins,
+                    ]
+                )
         self.events.write("origins", path=formatter.handler._path, origins=rows)
 
     @_never_fails

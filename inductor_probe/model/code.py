@@ -146,8 +146,14 @@ class LoopNest:
 
 FOLDING = "_const_run_impl"
 """The function of a package that folds constants: a graph of its own, with names that the graph has, too."""
+_OWN_NAME = re.compile(r"\b(?=(?:buf|op)\d)")
 _PARTITION = re.compile(r"partition_\d+")
 _WIDTHS = {"long": "int64", "int64_t": "int64", "int": "int32", "int32_t": "int32"}
+
+
+def qualified(text: str, subgraph: str) -> str:
+    """Put the name of a subgraph before the names of its buffers and operations, as torch itself does."""
+    return _OWN_NAME.sub(f"{subgraph}_", text)
 
 
 @dataclass(frozen=True, slots=True)

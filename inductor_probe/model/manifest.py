@@ -270,6 +270,11 @@ class DumpRecord:
         """The process that the run is of."""
         return next((process for process in self.processes if process.pid == self.pid), None)
 
+    def dismissed(self, process: DumpProcess) -> bool:
+        """Return whether a script that came to a good end ended a process, as `Pool` and `DataLoader` do."""
+        scripts = [one for one in self.processes if one.pid == self.script and one is not process]
+        return process.ended_by == "SIGTERM" and any(script.outcome == "ok" for script in scripts)
+
 
 @dataclass(frozen=True, slots=True)
 class Manifest:

@@ -36,6 +36,7 @@ from inductor_probe.model.code import (
     SizeSymbol,
     WrapperFunction,
     WrapperStep,
+    qualified,
 )
 from inductor_probe.model.ir import BufferLayout, Dim, as_dim
 from inductor_probe.model.span import MOST_PROBLEMS, Problem, Span
@@ -222,12 +223,15 @@ class _CppReader:
         )
         folding.commented, folding.used = self.commented, body
         for number, last, statement in statements(self.lines, body + 1, end):
-            folding._statement(statement, number, last)
+            folding._statement(qualified(statement, FOLDING), number, last)
         self.launches += folding.launches
         self.externs += folding.externs
         self.problems += folding.problems
         span = Span(self.path, self.first + start, self.first + end)
-        self.functions.append(WrapperFunction(FOLDING, (), (), span))
+        own = {name: buffer for name, buffer in folding.allocations.items() if name.startswith(f"{FOLDING}_")}
+        self.allocations.update(own)
+        returns = tuple(folding.returns[place] for place in sorted(folding.returns))
+        self.functions.append(WrapperFunction(FOLDING, (), returns, span))
 
     def _complete(self, name: str) -> None:
         known, example = self.allocations.get(name), self.examples.get(name)

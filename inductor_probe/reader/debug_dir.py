@@ -13,7 +13,7 @@ from typing import Protocol, TypeVar
 
 from inductor_probe.errors import NotFoundError, ProbeError
 from inductor_probe.files import LARGEST_BYTES, LARGEST_JSON, read_text
-from inductor_probe.model.code import OutputCode
+from inductor_probe.model.code import FOLDING, OutputCode, qualified
 from inductor_probe.model.debug_dir import PACKAGE_NAME, CompiledGraph, DebugDir, FileRead, GraphDir
 from inductor_probe.model.decision import DECISIONS_NAME, Decisions
 from inductor_probe.model.fx import FxGraph
@@ -29,7 +29,7 @@ from inductor_probe.reader.fx import (
     parse_provenance,
     parse_runnable,
 )
-from inductor_probe.reader.ir import names_children, parse_ir, with_children
+from inductor_probe.reader.ir import IrFile, names_children, parse_ir, with_children
 from inductor_probe.reader.output_code import parse_output_code
 from inductor_probe.reader.python_text import expressions_bounded, without_long_numbers
 from inductor_probe.store.decisions import parse_decisions
@@ -288,8 +288,10 @@ class _GraphReader:
 
     def nodes(self, name: str) -> tuple[SchedulerNode, ...]:
         """Read the nodes of the graph from an IR file, then those of its subgraphs, each from its own."""
+        folding = f".{FOLDING}."
         names = [name, *(path.name for path in self._of_subgraphs(name))]
-        return tuple(node for part in names if (file := self.read(part, parse_ir)) for node in file.nodes)
+        files = (self.read(part, _parse_folding if folding in part else parse_ir) for part in names)
+        return tuple(node for file in files if file for node in file.nodes)
 
     def _of_subgraphs(self, name: str) -> list[Path]:
         """Return `ir_post_fusion.true_graph_0.txt` and the like, which `probe dump` keeps."""
@@ -329,6 +331,11 @@ class _GraphReader:
         self.files.append(FileRead(path, lines, unread))
         self.problems.extend(problems)
         return parsed
+
+
+def _parse_folding(text: str, path: Path) -> IrFile:
+    """Read the IR of what folds constants, with names that the graph does not have."""
+    return parse_ir(qualified(text, FOLDING), path)
 
 
 def _part(read: Callable[[], _Part], problems: list[Problem], otherwise: _Part) -> _Part:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from inductor_probe.analysis.kernels import kernel_rows
+from inductor_probe.analysis.run_remarks import cut_short
 from inductor_probe.analysis.summary import next_steps, summarise
 from inductor_probe.model.debug_dir import CompiledGraph, DebugDir
-from inductor_probe.model.manifest import GraphBreak, LimitHit, Manifest
+from inductor_probe.model.manifest import DumpProcess, DumpRecord, GraphBreak, LimitHit, Manifest, Outcome
 from inductor_probe.model.remark import Subject
 from inductor_probe.model.runs import GraphSummary, NextStep, RunSummary
 from inductor_probe.model.span import Problem
@@ -89,6 +91,21 @@ def test_an_empty_run_says_why(told: Manifest | None, why: str) -> None:
     empty = summarise(run(told), []).empty
     assert empty is not None
     assert why in sentence(empty)
+
+
+@pytest.mark.parametrize(
+    ("script", "signal", "told"),
+    [("ok", "SIGTERM", False), ("interrupted", "SIGTERM", True), ("ok", "SIGKILL", True)],
+)
+def test_a_process_that_a_good_script_dismissed_is_not_cut_short(
+    script: str, signal: str, told: bool
+) -> None:
+    """`with multiprocessing.Pool()` ends its processes by SIGTERM: the dump was not whole then."""
+    first = DumpProcess(1, 0, None, None, (), "other", 1, cast("Outcome", script), 0, None)
+    pooled = DumpProcess(2, 1, None, None, (), "run", 1, "interrupted", -15, signal)
+    dump = DumpRecord("dump", 2, 1, (first, pooled))
+    ended = cut_short(run(manifest(outcome="interrupted", exit_status=-15, ended_by=signal, dump=dump)))
+    assert (ended is not None) == told
 
 
 def test_recompile_limits_and_graph_breaks_are_told(read: Read) -> None:

@@ -14,7 +14,7 @@ from inductor_probe.analysis.summary import summarise
 from inductor_probe.model.code import FOLDING, OutputCode
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.reader.cpp_wrapper import parse_cpp_wrapper
-from inductor_probe.reader.debug_dir import read_graph, read_run, texts_of
+from inductor_probe.reader.debug_dir import graph_dir, read_graph, read_run, texts_of
 from tests.conftest import DUMPS
 
 DUMPED = [
@@ -317,3 +317,21 @@ def test_what_folds_constants_writes_no_buffer_of_the_graph() -> None:
     assert [step.subgraph for step in steps.steps] == [FOLDING, None]
     assert code.folds("cpp_fused_relu_0")
     assert [step.name for step in steps.writers["buf0"]] == ["aoti_torch_cpu_mm_out"]
+    assert [step.name for step in steps.reachers[f"{FOLDING}_buf0"]] == ["cpp_fused_relu_0"]
+
+
+def test_the_ir_of_what_folds_constants_is_read_beside_that_of_the_graph(tmp_path: Path) -> None:
+    """Torch writes the one over the other, and both have an op0 that writes buf0."""
+    node = (
+        "op0: SchedulerNode(ComputedBuffer)\nop0.writes = [MemoryDep('buf0', c0, {c0: 4})]\n"
+        "op0.unmet_dependencies = []\nop0.met_dependencies = []\n"
+    )
+    for name in ("ir_post_fusion.txt", f"ir_post_fusion.{FOLDING}.txt"):
+        (tmp_path / name).write_text(node)
+    (tmp_path / "output_code.cpp").write_text(FOLDS)
+    found = graph_dir(tmp_path)
+    assert found is not None
+    graph = read_graph(found)
+    assert [node.name for node in graph.post] == ["op0", f"{FOLDING}_op0"]
+    assert [access.name for node in graph.post for access in node.writes] == ["buf0", f"{FOLDING}_buf0"]
+    assert links(graph).nodes[f"{FOLDING}_op0"].kernel == "cpp_fused_relu_0"

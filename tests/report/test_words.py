@@ -131,7 +131,11 @@ OTHERS: list[tuple[RemarkCode, dict[str, Number], str]] = [
     ),
     ("no-launch", {}, "the wrapper does not launch it"),
     ("no-node", {}, "no scheduler node is linked to it"),
-    ("folds-constants", {}, "it folds constants when the package is loaded, and torch dumps no IR of that"),
+    (
+        "folds-constants",
+        {},
+        "it folds constants when the package is loaded; only probe dump keeps the IR of that",
+    ),
     (
         "argument-count",
         {"parameters": 5, "grid": 3, "passed": 4},

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from inductor_probe.analysis.graph import NodeIndex, buffer_in, read_names
 from inductor_probe.analysis.operators import is_call_of
-from inductor_probe.model.code import FOLDING, ExternCall, Kernel, Launch, OutputCode
+from inductor_probe.model.code import ExternCall, Kernel, Launch, OutputCode
 from inductor_probe.model.ir import SchedulerNode
 from inductor_probe.model.proof import Proof, inferred, read
 from inductor_probe.model.span import Span
@@ -110,8 +110,6 @@ def read_steps(code: OutputCode | None) -> Wrapper:
     writers: dict[str, list[Step]] = {}
     reachers: dict[str, list[Step]] = {}
     for step in steps:
-        if step.subgraph == FOLDING:  # its buf0 is another one
-            continue
         for buffer in step.writes:
             writers.setdefault(buffer, []).append(step)
         for buffer in step.reaches:

@@ -43,7 +43,7 @@ _KERNEL_WORDS: Mapping[str, str] = {  # on the page of another subject the kerne
     ),
     "no-launch": "the wrapper does not launch it",
     "no-node": "no scheduler node is linked to it",
-    "folds-constants": "it folds constants when the package is loaded, and torch dumps no IR of that",
+    "folds-constants": "it folds constants when the package is loaded; only probe dump keeps the IR of that",
     "text-only": "kernels of the backend {backend} are not read: its text is shown, and what it is passed",
     "vectorised-loops": "{vectorised} of {nests:# loop nest} {vectorised:?is/are} vectorised",
     "reduction-kernel": "it is generated as {heuristic}, with the hint {hint}",
