@@ -31,7 +31,7 @@ def flip(self, dims):
 def test_samples_on_a_gpu_are_right(tmp_path: Path) -> None:
     checks = ip.check_op(
         "flip", device="cuda", samples=3, modes=("static", "dynamic", "backward"), out=tmp_path
-    ).output
+    ).output.checks
     print(*((row.case, row.samples, row.right, row.refused) for row in checks.rows), sep="\n")
     assert checks.device == "cuda"
     assert checks.failures == ()
@@ -44,7 +44,7 @@ def test_an_assert_on_the_gpu_costs_its_sample_and_no_other(tmp_path: Path) -> N
     checks = ip.check_op(
         "flip", device="cuda", decomp=f"{tmp_path}/mine.py:flip", samples=8, jobs=1,
         dtypes=("float32",), modes=("static",), forms=("given",), out=tmp_path,
-    ).output  # fmt: skip
+    ).output.checks  # fmt: skip
     print(*((row.case, row.samples, row.right, row.refused) for row in checks.rows), sep="\n")
     print(*((failure.kind, failure.sample, failure.numbers) for failure in checks.failures), sep="\n")
     rows = {row.case.way: row for row in checks.rows}
