@@ -2,7 +2,8 @@
 
     python benchmarks/whatif_all.py compile OUT [--device cpu|cuda] [--only TEXT ...] [--jobs N]
     python benchmarks/whatif_all.py time OUT [--budget SECONDS] [--only TEXT ...] [--pinned CORES | --jobs N]
-    python benchmarks/whatif_all.py nothing OUT [--graphs 20] [--candidates 200] [--only TEXT ...]
+    python benchmarks/whatif_all.py compile OUT --nothing [--only TEXT ...] [--jobs N]
+    python benchmarks/whatif_all.py nothing OUT [--budget SECONDS] [--graphs 20] [--only TEXT ...]
     python benchmarks/whatif_all.py table OUT
 
 `compile` dumps each case, and every candidate of it that `--try-all` would try: N dumps at once, of whatever
@@ -17,9 +18,10 @@ take turns at timing, which is for a GPU. Both begin nothing after `--stop-after
 after each dump and look, and go on where they were stopped. `table` prints a row for each case, and a line
 for each gain.
 
-`nothing` is the proof that no gain is invented: candidates that change nothing (settings of which torch makes
-the same code) are not timed by `probe whatif`; here they are, as if their code were other code, the same way
-and judged by the same rules. How many of them are called a gain?
+`nothing` is the proof that no gain is invented: candidates that change nothing (settings of which torch
+makes the same code), ten for each graph, which `compile --nothing` has dumped. `probe whatif` times none of
+those; here they are, as if their code were other code, the same way and judged by the same rules: each is
+looked at for 1 s, then for 4 s and so on, for at most `--budget` seconds a graph. How many are called a gain?
 """
 
 from __future__ import annotations
@@ -44,10 +46,12 @@ from typing import Any
 
 import inductor_probe as ip
 from inductor_probe.api import candidates as trying
+from inductor_probe.api import whatif as comparing
 from inductor_probe.api.baseline import as_it_is
+from inductor_probe.bench.looks import seconds_of
 from inductor_probe.errors import NotFoundError, ProbeError
 from inductor_probe.model.bench import BenchSettings
-from inductor_probe.model.whatif import WHATIF_NAME, Candidate, Trial
+from inductor_probe.model.whatif import WHATIF_NAME, Candidate, GraphWhatIf, Trial
 from inductor_probe.store.trials import read_trials, write_trials
 
 ROOT = Path(__file__).parents[1]
@@ -117,10 +121,17 @@ class Dumps:
     """The dumps of all cases, so many at once: what there is to do next, and what is done.
 
     A case is three kinds of tasks: the case as it is, each candidate of it, and last what `compared` does.
+    With `among` those are the candidates of each case, and their code is not compared.
     """
 
-    def __init__(self, out: Path, chosen: Iterable[tuple[Path, str]], until: float) -> None:
-        self.out, self.until = out, until
+    def __init__(
+        self,
+        out: Path,
+        chosen: Iterable[tuple[Path, str]],
+        until: float,
+        among: Sequence[Candidate] | None = None,
+    ) -> None:
+        self.out, self.until, self.among = out, until, among
         self.cases = list(chosen)
         self.begun = time.monotonic()
         self.ended = self.failed = 0
@@ -144,16 +155,14 @@ class Dumps:
         spent = time.monotonic() - self.begun
         print(f"{self.ended} dumps in {spent:.0f} s, {self.failed} of them failed", flush=True)
         if self._first or self._ready:
-            left = (
-                f"{len(self._ready)} candidates, and {len(self._first)} cases whose candidates are not known"
-            )
-            print(f"stopped: left are {left}", flush=True)
+            candidates = sum(candidate is not None for _, _, candidate in self._ready)
+            print(f"stopped before {candidates} candidates, and {len(self._first)} cases with theirs")
 
     def _submitted(self, pool: ProcessPoolExecutor) -> tuple[Future[Any], tuple[int, Candidate | None]]:
         """Begin what comes next: candidates of cases that were dumped, in the order of cases; else a case."""
         if not self._ready:
             number, case = self._first.pop()
-            return pool.submit(as_it_is_with_candidates, self.out, *case), (number, None)
+            return pool.submit(as_it_is_with_candidates, self.out, *case, self.among), (number, None)
         self._ready.sort(key=lambda task: task[:2])
         _, number, candidate = self._ready.pop(0)
         if candidate is None:
@@ -184,16 +193,18 @@ class Dumps:
         else:
             print(f"{name}: {result}", flush=True)
             return
-        if not self._left[number]:
+        if not self._left[number] and self.among is None:
             self._ready.append((False, number, None))
 
 
-def as_it_is_with_candidates(out: Path, script: Path, case: str) -> list[Candidate]:
+def as_it_is_with_candidates(
+    out: Path, script: Path, case: str, among: Sequence[Candidate] | None
+) -> list[Candidate]:
     """Dump a case as it is, and return the candidates that are to be dumped yet."""
     folder = place(out, script, case)
     run = run_of(folder) or ip.dump(script, cases=[case], label=LABEL, out=folder)
     known = {trial.candidate for trial in known_trials(run)}
-    return [one for one in ip.candidates_of(run, threads=BenchSettings().threads) if one not in known]
+    return [one for one in (offered(run) if among is None else among) if one not in known]
 
 
 def one_dumped(out: Path, script: Path, case: str, candidate: Candidate) -> str:
@@ -253,11 +264,23 @@ def known_trials(run: ip.Run) -> tuple[Trial, ...]:
     return read_trials(run.path, margin=settings.margin, threads=settings.threads)
 
 
-def tried(run: ip.Run, budget: float, *, timed: bool = True, turns: Path | None = None) -> ip.Trials:
-    """Try the candidates of a run that were dumped."""
+def offered(run: ip.Run) -> tuple[Candidate, ...]:
+    """Return the candidates that `--try-all` tries."""
+    return ip.candidates_of(run, threads=BenchSettings().threads)
+
+
+def tried(
+    run: ip.Run,
+    budget: float,
+    *,
+    among: Sequence[Candidate] | None = None,
+    timed: bool = True,
+    turns: Path | None = None,
+) -> ip.Trials:
+    """Try the candidates of a run that were dumped; `among` which, all that are offered if None."""
     settings = BenchSettings(turns=turns)
     known = {trial.candidate for trial in known_trials(run)}
-    candidates = [one for one in ip.candidates_of(run, threads=settings.threads) if one in known]
+    candidates = [one for one in (offered(run) if among is None else among) if one in known]
     return trying.try_candidates(run, candidates, as_it_is(run), ip.Run, settings, budget=budget, timed=timed)
 
 
@@ -285,27 +308,27 @@ def guarded(work: Callable[[Path, str], str], script: Path, case: str) -> str:
         return f"FAILED: {traceback.format_exc()}"
 
 
-def nothing(out: Path, graphs: int, most: int, only: Sequence[str]) -> None:
+def nothing(out: Path, graphs: int, budget: float, until: float, only: Sequence[str]) -> None:
     """Time candidates whose code is that of the case as it is, and count the gains among them."""
-    not_timed = trying.why_not_timed
+    not_timed, others = trying.why_not_timed, Counter[str]()
 
     def times_the_same(*sides: Any) -> Any:
         answer = not_timed(*sides)
-        return None if answer is not None and answer.not_timed == "same-code" else answer
+        if answer is not None and answer.not_timed == "same-code":
+            return None
+        others["differ"] += 1
+        return answer or GraphWhatIf(sides[-1], not_timed="no-code")  # other code: it is no proof of anything
 
-    trying.why_not_timed = times_the_same
+    trying.why_not_timed = comparing.why_not_timed = times_the_same
     trying._digest = lambda graph: str(graph.path)  # each stands for code of its own
     trials: list[Trial] = []
     for script, case in cases("cpu", only):
-        folder = place(out, script, case)
-        if not graphs or len(trials) >= most:
+        run = run_of(place(out, script, case))
+        if not graphs or time.time() + budget > until:
             break
-        run = run_of(folder) or ip.dump(script, cases=[case], label=LABEL, out=folder)
-        if len(run.graphs) != 1:
+        if run is None or len(run.graphs) != 1:
             continue
-        found = trying.try_candidates(
-            run, WITHOUT_EFFECT, as_it_is(run), ip.Run, BenchSettings(), budget=600.0, again=True
-        ).trials
+        found = tried(run, budget, among=WITHOUT_EFFECT).trials
         trials += found
         graphs -= 1
         ranks = Counter(trial.rank for trial in found)
@@ -315,9 +338,16 @@ def nothing(out: Path, graphs: int, most: int, only: Sequence[str]) -> None:
     )
     timed_ones = [trial for trial in trials if trial.ratio is not None]
     ratios = sorted(trial.ratio for trial in timed_ones if trial.ratio is not None)
-    print(f"{len(trials)} candidates that change nothing: {dict(Counter(trial.rank for trial in trials))}")
+    ranks = Counter(trial.rank for trial in timed_ones)
+    print(f"{len(timed_ones)} candidates that change nothing: {dict(ranks)}")
+    looks = Counter(trial.looks for trial in timed_ones)
+    for number, count in sorted(looks.items()):
+        seconds = " + ".join(f"{seconds_of(look):.0f}" for look in range(1, number + 1))
+        print(f"{count} were looked at for {seconds} s")
+    if others["differ"]:
+        print(f"{others['differ']} had other code, and were not timed")
     if ratios:
-        print(f"ratios of the {len(ratios)} that were timed: {ratios[0]:.4f} to {ratios[-1]:.4f}, ", end="")
+        print(f"ratios of the {len(ratios)}: {ratios[0]:.4f} to {ratios[-1]:.4f}, ", end="")
         print(f"median {ratios[len(ratios) // 2]:.4f}")
 
 
@@ -337,8 +367,10 @@ def table(out: Path) -> None:
         run = run_of(folder)
         if run is None or not (run.path / WHATIF_NAME).exists():
             continue
-        trials = read_trials(run.path, margin=BenchSettings().margin, threads=BenchSettings().threads)
+        candidates = offered(run)
+        trials = [trial for trial in known_trials(run) if trial.together or trial.candidate in candidates]
         counts = Counter(trial.rank for trial in trials)
+        counts["not-tried"] += len({*candidates} - {trial.candidate for trial in trials})
         total.update(counts)
         found = [trial for trial in trials if trial.rank == "gain"]
         best = min(found, key=lambda trial: trial.ratio or 1, default=None)
@@ -374,7 +406,7 @@ def main() -> None:
     parser.add_argument("--budget", type=float, default=60.0, help="seconds for each case")
     parser.add_argument("--pinned", type=int, default=0, help="cores, each with a case of its own")
     parser.add_argument("--graphs", type=int, default=20)
-    parser.add_argument("--candidates", type=int, default=200)
+    parser.add_argument("--nothing", action="store_true", help="dump candidates that change nothing")
     parser.add_argument("--cold", action="store_true", help="dump in processes that import torch themselves")
     parser.add_argument("--stop-after", type=float, default=MOST_S, help="seconds; nothing begins after them")
     options = parser.parse_args()
@@ -384,7 +416,7 @@ def main() -> None:
     chosen = cases(options.device, options.only)
     os.environ[ONE_THREAD] = "1"  # in every command: a run that was made without it would be made again
     if options.what == "compile":
-        dumps = Dumps(out, chosen, until)
+        dumps = Dumps(out, chosen, until, WITHOUT_EFFECT if options.nothing else None)
         if options.cold or options.device == "cuda":
             dumps.do(options.jobs)
             return
@@ -399,7 +431,7 @@ def main() -> None:
         jobs, turns = options.pinned or options.jobs, out / "turns" if options.jobs > 1 else None
         each(partial(timed, out, budget=options.budget, until=until, turns=turns, core=cores), chosen, jobs)
     elif options.what == "nothing":
-        nothing(out, options.graphs, options.candidates, options.only)
+        nothing(out, options.graphs, options.budget, until, options.only)
     else:
         table(out)
 

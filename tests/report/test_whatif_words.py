@@ -56,6 +56,18 @@ def test_a_call_that_is_wrong_is_never_a_gain(wrong: str, says: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("candidate", "says"),
+    [
+        (Candidate(flips=(Flip("split", (), "4"),)), "split 4: nothing was turned, the same code"),
+        (Candidate(settings=(("inductor.x", "1"),)), "inductor.x=1: the same code"),
+    ],
+)
+def test_a_flip_that_turned_nothing_is_not_quoted_as_if_it_had(candidate: Candidate, says: str) -> None:
+    side = DiffSide("g", Path("g"), None, None, (), ())
+    assert quotable(GraphWhatIf(GraphDiff(side, side), not_timed="same-code"), candidate) == says
+
+
+@pytest.mark.parametrize(
     ("kind", "says"), [("threads", ", both timed with one thread"), ("vectorisation", "")]
 )
 def test_a_decision_about_threads_says_that_one_thread_was_timed(kind: DecisionKind, says: str) -> None:

@@ -71,7 +71,10 @@ def quotable(graph: GraphWhatIf, candidate: Candidate | None) -> str:
     """Return what came of it: `vectorising cpp_fused_x_0: 2.9x faster (2.8 to 3.0), same result`."""
     subject = what(graph, candidate)
     if graph.result is None:
-        return f"{subject}: {why_not(graph)}"
+        alike = graph.not_timed == "same-code" and not graph.asked
+        turns_alone = candidate and candidate.flips and candidate == Candidate(flips=candidate.flips)
+        nothing = "nothing was turned, " if alike and turns_alone else ""
+        return f"{subject}: {nothing}{why_not(graph)}"
     wrong = [variant.name for variant in graph.result.variants if not variant.correct]
     if wrong:
         if "call" in wrong:
