@@ -13,7 +13,7 @@ ReductionCause: TypeAlias = Literal[
     "hint-of-its-reductions", "contiguous-nodes", "hints-differ", "non-contiguous-pointwise",
     "coalesced-along-reduction",
     "cpu-backend", "split-reductions-off", "index-reduction", "cooperative-reduction",
-    "enough-outputs", "short-reduction", "work-for-processors", "sort",
+    "enough-outputs", "short-reduction", "work-for-processors", "sort", "several-values",
     "ranges-of-its-input", "matrix-product",
     "elements-within-threshold", "elements-above-threshold", "elements-below-minimum", "sum-would-be-split",
     "work-for-blocks", "cooperation-forced", "cooperative-reductions-off", "outputs-above-limit",
@@ -35,7 +35,8 @@ ReductionCause: TypeAlias = Literal[
 - Whether a variance takes two passes or one (lowering.py, `use_two_step_variance`): threshold, setting. Of
   float16 and bfloat16 on a GPU also `elements-below-minimum`: minimum; and `sum-would-be-split`: a sum of
   them would be done in parts, so they are read once.
-- Whether several blocks scan a row together, by the rules for parts (ir.py, `Scan.create`).
+- Whether several blocks scan a row together, by the rules for parts (ir.py, `Scan.create`); `several-values`
+  (values): they would, if each element were one value alone.
 
 About the nodes of a Triton kernel: whether one tile holds all elements (limit, hint; choices.py,
 `should_use_persistent_reduction`; `sort`: it must), whether its blocks work on a reduction together

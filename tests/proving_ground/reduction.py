@@ -122,6 +122,18 @@ def running_sum(values: torch.Tensor) -> torch.Tensor:
     return values.cumsum(-1)
 
 
+def recurrence(values: torch.Tensor) -> torch.Tensor:
+    """Return the states of a linear recurrence along each row: a scan of two values."""
+    from torch._higher_order_ops.associative_scan import associative_scan  # noqa: PLC0415 - torch has it late
+
+    def combined(first: Pair, second: Pair) -> Pair:
+        return first[0] * second[0], second[0] * first[1] + second[1]
+
+    pairs = values.sigmoid(), values * 2
+    states: torch.Tensor = associative_scan(combined, pairs, 1, combine_mode="pointwise")[1]
+    return states
+
+
 def softmax(values: torch.Tensor) -> torch.Tensor:
     """Return a softmax of each row."""
     return values.softmax(-1)
@@ -136,6 +148,7 @@ UNROLLED = ("unrolled", "split", "not-split")
 PARTS = ("split", "not-split")
 VARIANCE = ("two-passes", "one-pass")
 COOPERATES = ("cooperative", "not-cooperative")
+Pair = tuple[torch.Tensor, torch.Tensor]
 SCAN = ("split-scan", "whole-scan")
 LOOP = ("persistent", "looped")
 HINT = ("INNER", "OUTER", "OUTER_TINY", "DEFAULT")
@@ -394,6 +407,16 @@ PROGRAMS = {
         inputs=lambda: on_gpu(2, 1048576),
         among=SCAN,
         operands={"elements": 1048576, "outputs": 2},
+        flipped_inputs=lambda: on_gpu(2, 8192),
+        turned=("whole-scan", "short-reduction"),
+        device="cuda",
+    ),
+    "scan_of_two_values": Program(
+        code="several-values",
+        function=recurrence,
+        inputs=lambda: on_gpu(2, 1048576),
+        among=SCAN,
+        operands={"elements": 1048576, "outputs": 2, "values": 2},
         flipped_inputs=lambda: on_gpu(2, 8192),
         turned=("whole-scan", "short-reduction"),
         device="cuda",

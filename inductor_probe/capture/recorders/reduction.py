@@ -283,6 +283,8 @@ class _Recorder:
         if cause not in _ONE_PART:
             cause, more = _cause_by_size(hint, elements, outputs, _processors(question.device) or 0)
         parts = int(question.answer[1])
+        if len(result) > 1 and parts > 1 and cause == "work-for-processors":
+            cause, more = "several-values", {"values": len(result)}
         if is_split != (cause == "work-for-processors" and parts > 1):
             raise UnknownPathError(f"a scan of {len(result)} values in {parts} parts, though {cause}")
         outcome: Outcome = "split-scan" if is_split else "whole-scan"

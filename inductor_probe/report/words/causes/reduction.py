@@ -110,6 +110,10 @@ WORDS = KindWords(
             "(InductorChoices.reduction_split_factor)",
             "{outputs} outputs of {elements} elements, {processors} processors",
         ),
+        "several-values": CauseWords(
+            "each element is {values} values, and several blocks scan a row of one value alone (Scan.create)",
+            "{values} values an element",
+        ),
         "ranges-of-its-input": CauseWords(
             "what it reads is reduced, too: its first part has the same loops, with which it can be fused",
             "loops of its input",
