@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import fnmatch
 import math
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -179,9 +180,13 @@ class Scenario:
             options = _parser().parse_args(argv)
             cases = self.select(options.case, options.set)
             if options.list:
-                print(_table(cases))
+                print(_table(cases), flush=True)
                 sys.exit(ExitCode.OK)
             sys.exit(self._run(cases, chosen=bool(options.case), threads=options.threads))
+        except BrokenPipeError:
+            # The reader (`head`) has what it wanted. Python flushes stdout once more at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(ExitCode.OK)
         except ProbeError as error:
             print(f"error: {error.message}", file=sys.stderr)
             if error.hint:

@@ -62,8 +62,12 @@ class PerfTable(Shown):
 
     @property
     def correct(self) -> bool:
-        """Whether no column computes something else, and none ran other code than it should."""
-        return not any(column.facts.problem == "wrong" for row in self.rows for column in row.columns)
+        """Whether no case failed, and no column of one failed or computes something else."""
+        failed = any(row.failure and not row.lost for row in self.run.rows)
+        bad = ("wrong", "failed")
+        return not failed and not any(
+            column.facts.problem in bad for row in self.rows for column in row.columns
+        )
 
     @property
     def output(self) -> Output:

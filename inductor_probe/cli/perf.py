@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 import inductor_probe as ip
-from inductor_probe.cli.completion import CASE, SCRIPT
+from inductor_probe.cli.completion import CASE, KNOB, SCRIPT
 from inductor_probe.cli.parameters import CommaList, command, percent, shared_option
 from inductor_probe.cli.screen import (
     OutputFormat,
@@ -24,7 +24,7 @@ from inductor_probe.cli.screen import (
     say,
     say_warning,
 )
-from inductor_probe.cli.scripts import SETTINGS
+from inductor_probe.cli.scripts import set_values
 from inductor_probe.errors import ExitCode, ProbeError
 from inductor_probe.model.perf import PerfSettings
 from inductor_probe.report.units import counted
@@ -49,6 +49,18 @@ def _two_pythons(
         return None
     a, b = (Path(path).expanduser().absolute() for path in paths)
     return a, b
+
+
+def _knobs(ctx: click.Context, parameter: click.Parameter, pairs: tuple[str, ...]) -> dict[str, str]:
+    knobs = set_values(ctx, parameter, pairs)
+    for name, value in knobs.items():
+        prefix, dot, setting = name.partition(".")
+        if dot and prefix == "inductor":
+            raise ProbeError(
+                f"--set {name}: here --set is for knobs, and a setting of inductor makes a column of its own",
+                f"write --columns eager,compiled,compiled@{setting}={value}",
+            )
+    return knobs
 
 
 def _columns(ctx: click.Context, parameter: click.Parameter, text: str | None) -> tuple[str, ...]:
@@ -82,7 +94,8 @@ _FOLDER = click.option(
     ),
     click.option("--arg", "arguments", multiple=True, metavar="NAME=VALUE",
                  help="Argument of FUNCTION: x=u8[1,3,345,456]:channels_last, size=(256,256)."),
-    SETTINGS,
+    click.option("--set", "knobs", multiple=True, type=KNOB, callback=_knobs, metavar="NAME=VALUE",
+                 help="Set a knob of the scenario in all cases."),
     click.option("--threads", type=CommaList(), default="1", metavar="LIST", help="Threads: 1 or 1,2.  [1]"),
     click.option("--device", type=click.Choice(["cpu", "cuda"]), help="Only cases for it."),
     shared_option("--budget", default="3s", help="Measuring of each row: 500ms, 3s, 1m.  [3s]"),
@@ -131,7 +144,7 @@ def perf(
 
     A column that ran eagerly, for instance after a recompile limit, is marked and not compared: the generated
     files that ran are recorded with their digests. All samples are kept: probe results lists them, and an
-    interrupted run goes on with --resume. Exit status 1 if a column computes something else.
+    interrupted run goes on with --resume. Exit status 1 if a column fails or computes something else.
     """
     settings = PerfSettings(
         columns=columns,

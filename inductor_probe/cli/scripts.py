@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from inductor_probe.debugging import BreakpointPlan, Endpoint
 
 
-def _settings(ctx: click.Context, param: click.Parameter, pairs: tuple[str, ...]) -> dict[str, str]:
+def set_values(ctx: click.Context, param: click.Parameter, pairs: tuple[str, ...]) -> dict[str, str]:
     """Return what `--set NAME=VALUE` sets: knobs of the scenario, and settings of torch."""
     knobs = {}
     for pair in pairs:
@@ -44,7 +44,7 @@ def _settings(ctx: click.Context, param: click.Parameter, pairs: tuple[str, ...]
 
 
 SETTINGS = click.option(
-    "--set", "knobs", multiple=True, type=KNOB, callback=_settings, metavar="NAME=VALUE",
+    "--set", "knobs", multiple=True, type=KNOB, callback=set_values, metavar="NAME=VALUE",
     help="Set a knob of the scenario, or a setting of torch (inductor.cpp.simdlen=256).",
 )  # fmt: skip
 

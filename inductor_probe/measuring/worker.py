@@ -135,7 +135,9 @@ class RowWorker:
         if not rows:
             devices = dict.fromkeys(str(case["knobs"].get("device", "cpu")) for case in cases)
             raise NotFoundError(
-                f"{plan.script}: no case for {plan.device}", f"its cases are for {', '.join(devices)}"
+                f"{plan.script}: none of the cases that were chosen is for {plan.device}",
+                f"they are for {', '.join(devices)}: --set device={plan.device} changes that, "
+                "--case and --matrix choose others",
             )
         return rows
 

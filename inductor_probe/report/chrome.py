@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from inductor_probe.model.profile import Profile, TimelineSpan
 
-_US = 1e6
+_NS = 1e9
 _CATEGORIES = {
     "line": "wrapper", "kernel": "kernel", "nest": "loop nest", "waiting": "waiting", "device": "GPU",
 }  # fmt: skip
@@ -54,6 +54,7 @@ def _events(process: int, profile: Profile) -> Iterator[dict[str, object]]:
             _thread(span),
             start + span.begin,
             span.end - span.begin,
+            span.depth,
         )
         yield {**event, "args": nodes[span.name]} if span.name in nodes else event
 
@@ -63,7 +64,11 @@ def _thread(span: TimelineSpan) -> int:
 
 
 def _event(  # noqa: PLR0917 - the fields of the format
-    name: str, category: str, process: int, thread: int, begin: float, seconds: float
+    name: str, category: str, process: int, thread: int, begin: float, seconds: float, depth: int = 0
 ) -> dict[str, object]:
-    times = {"ts": round(begin * _US, 4), "dur": round(max(seconds, 0.0) * _US, 4)}
+    # Viewers add `ts` and `dur` in floating point, and set an event that ends a rounding error behind the
+    # begin of the next around that one. So times are whole nanoseconds, and an event ends some tenths before.
+    first, last = round(begin * _NS), round((begin + max(seconds, 0.0)) * _NS)
+    ticks = max(last - first - 0.1 * (depth + 1), 0.0)
+    times = {"ts": first / 1000, "dur": round(ticks / 1000, 4)}
     return {"name": name, "cat": category, "ph": "X", "pid": process, "tid": thread, **times}

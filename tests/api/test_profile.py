@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -128,7 +129,10 @@ def test_a_trace_has_each_line_kernel_and_nest_within_what_is_around_it(one: ip.
     (launch,) = (event for event in by_kind["wrapper"] if str(event["name"]).startswith(str(kernel["name"])))
     for outer, inner in ((launch, kernel), *((kernel, nest) for nest in by_kind["loop nest"])):
         assert outer["ts"] <= inner["ts"]
-        assert inner["ts"] + inner["dur"] <= outer["ts"] + outer["dur"] + 0.01
+        assert inner["ts"] + inner["dur"] < outer["ts"] + outer["dur"]
+    lines = by_kind["wrapper"]
+    for before, after in pairwise(lines):
+        assert before["ts"] + before["dur"] < after["ts"], "or a viewer sets the one around the other"
 
 
 def test_it_shows_itself_and_its_record_can_be_read_back(one: ip.Profiles) -> None:
@@ -278,7 +282,7 @@ def test_a_trace_has_what_a_gpu_does_in_a_thread_of_its_own(one: ip.Profiles) ->
     trace = ip.Profiles((replace(profile, timeline=(*profile.timeline, span)),)).chrome
     events = json.loads(trace)["traceEvents"]
     (event,) = (event for event in events if event["name"] == span.name)
-    assert (event["cat"], event["dur"]) == ("GPU", 2.0)
+    assert (event["cat"], event["dur"]) == ("GPU", pytest.approx(2.0, abs=1e-3))
     threads = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"}
     assert threads[event["tid"]] == "GPU"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,9 @@ def test_a_crash_costs_its_row_only(table: PerfTable) -> None:
     assert (failure.code, failure.signal) == ("killed", signal.SIGABRT)
     assert "(SIGABRT)" in table.markdown
     assert [row.key.case for row in table.rows][-2:] == ["crash", "fallback"]
+    assert not table.correct
+    rest = tuple(row for row in table.run.rows if row.key.case == "fallback")
+    assert replace(table, run=replace(table.run, rows=rest)).correct
 
 
 def test_a_row_whose_process_was_killed_from_outside_is_left_for_another_time(table: PerfTable) -> None:
@@ -130,6 +134,7 @@ def test_mistakes_in_names_are_sentences(tmp_path: Path) -> None:
     for settings, case, words in (
         (PerfSettings(columns=("eager", "nope")), "plain", "no column 'nope'"),
         (BRIEF, "nope*", "no case matches 'nope"),
+        (PerfSettings(columns=("compiled@cpp.simdlenn=4",)), "plain", "inductor has no setting cpp.simdlenn"),
     ):
         with pytest.raises(NotFoundError, match=words) as caught:
             perf(SCENARIO, cases=[case], settings=settings, folder=tmp_path)

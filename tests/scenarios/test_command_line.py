@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -230,3 +231,14 @@ def test_script_compiles_and_checks_itself(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("separable_channels_last  float32 [4, 3, 24, 20] stride")
     assert done.stdout.endswith("  ok\n")
+
+
+def test_a_list_whose_reader_has_gone_ends_without_a_traceback() -> None:
+    script = SCENARIOS / "check_hflip.py"
+    reads, writes = os.pipe()
+    os.close(reads)
+    ran = subprocess.run(
+        [sys.executable, str(script), "--list"], stdout=writes, stderr=subprocess.PIPE, text=True, check=False
+    )
+    os.close(writes)
+    assert (ran.returncode, ran.stderr) == (0, "")

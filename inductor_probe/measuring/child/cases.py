@@ -177,13 +177,19 @@ class Built:
             chosen = dict(options.pop("options", None) or {})
             if mode := options.pop("mode", None):
                 chosen = {**torch._inductor.list_mode_options(mode), **chosen}
+            known = torch._inductor.config.get_config_copy()
             for setting in settings:
                 key, equals, text = setting.partition("=")
                 if not equals:
                     raise JobError("usage", f"column {name!r} has no value for {key}; write {key}=VALUE")
+                if key not in known:
+                    raise JobError("usage", f"inductor has no setting {key}; {near_names(key, known)}")
                 chosen[key] = _literal(text)
             options["options"] = chosen
-        return torch.compile(with_own_code(function, name), **options)  # type: ignore[no-any-return]
+        try:
+            return torch.compile(with_own_code(function, name), **options)  # type: ignore[no-any-return]
+        except RuntimeError as error:  # it checks the types of values
+            raise JobError("usage", f"column {name!r}: {first_line(error)}") from error
 
     def warm(self, columns: list[Column]) -> None:
         """Call each column until it compiles no more, one after the other, and note what it did, and ran.
