@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
@@ -57,6 +57,7 @@ def asm(
     sweep: bool = False,
     other: str | tuple[Graph, str] | None = None,
     trust: bool = False,
+    progress: Callable[[str], None] | None = None,
 ) -> Asm:
     """Compile a kernel of a dump: Triton's for a GPU that need not be there, C++ as inductor does here.
 
@@ -70,6 +71,7 @@ def asm(
         sweep: inductor's configs, those that the dump recorded as offered, and a grid around them.
         other: a second kernel of the graph, a variant of one, or another graph and its kernel: what differs.
         trust: compile text that is not known to be made here.
+        progress: is told, in a line, which config of a Triton kernel is compiled.
 
     Raises:
         NotFoundError: no such kernel, architecture or stage. ProbeError: it is of another backend, has no
@@ -77,7 +79,10 @@ def asm(
             compiled here.
     """
     graph, name = (target, kernel) if isinstance(target, Graph) else find_kernel(kernel, target)
-    compile_one = partial(_compile, arch=arch, configs=configs, stages=stages, sweep=sweep, trust=trust)
+    compile_one = partial(
+        _compile, arch=arch, configs=configs, stages=stages, sweep=sweep, trust=trust,
+        progress=progress,
+    )  # fmt: skip
     compiled = compile_one(graph, name)
     if other is None:
         return Asm(AsmOutput(**_fields(compiled)))
@@ -140,6 +145,7 @@ def _compile(
     stages: Sequence[str],
     sweep: bool,
     trust: bool,
+    progress: Callable[[str], None] | None,
 ) -> CompiledKernel:
     from inductor_probe.store.compiler_remarks import keep_remarks
 
@@ -162,7 +168,7 @@ def _compile(
             keep_remarks(graph.path, compiled["compiler"])
     else:
         recorded = _recorded_configs(graph, row.name) if sweep else ()
-        compiled = _triton(read, arch, configs, recorded, stages, sweep=sweep)
+        compiled = _triton(read, arch, configs, recorded, stages, sweep=sweep, progress=progress)
     return CompiledKernel(
         graph=graph.name,
         kernel=name,
@@ -254,6 +260,7 @@ def _triton(
     stages: Sequence[str],
     *,
     sweep: bool,
+    progress: Callable[[str], None] | None,
 ) -> dict[str, Any]:
     from inductor_probe.assembly.triton import architecture_of, compile_triton
 
@@ -266,6 +273,7 @@ def _triton(
         recorded=recorded,
         sweep=sweep,
         stages=stages,
+        progress=progress,
     )
 
 

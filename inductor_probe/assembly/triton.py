@@ -19,7 +19,7 @@ import os
 import re
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +49,7 @@ _INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+(?P<text>[^;]*?)\s*;", re.M
 _RESOURCES = re.compile(
     r"REG:(?P<registers>\d+) STACK:(?P<stack>\d+) SHARED:(?P<shared>\d+) LOCAL:(?P<local>\d+)"
 )
-_ARCHITECTURE = re.compile(r"sm_?(?P<number>\d{2,3})a?")
+_ARCHITECTURE = re.compile(r"sm_?(?P<number>[1-9]\d{1,2})[af]?")
 _TOOLS_NAMED = ("TRITON_PTXAS_PATH", "TRITON_CUOBJDUMP_PATH", "TRITON_NVDISASM_PATH")
 _WARPS_TOGETHER = 4
 """Warps get their registers four at a time: one for each scheduler of a multiprocessor."""
@@ -67,11 +67,11 @@ def architecture_of(text: str) -> int:
     """
     if text.lower() in target_names() or text.endswith(".toml"):
         return find_gpu_target(text).architecture
-    if match := _ARCHITECTURE.fullmatch(text.lower()) or re.fullmatch(r"(?P<number>\d{2,3})", text):
+    if match := _ARCHITECTURE.fullmatch(text.lower()) or re.fullmatch(r"(?P<number>[1-9]\d{1,2})", text):
         return int(match["number"])
     raise NotFoundError(
         f"no architecture {text!r}: write sm_90, or the name of a GPU",
-        near_names(text.lower(), target_names()),
+        near_names("" if text.lower().startswith("sm") else text.lower(), target_names()),
     )
 
 
@@ -84,6 +84,7 @@ def compile_triton(
     recorded: Sequence[str] = (),
     sweep: bool = False,
     stages: Sequence[str] = (),
+    progress: Callable[[str], None] | None = None,
 ) -> dict[str, Any]:
     """Compile a kernel in a process of its own; this imports its text, and runs what stands in it.
 
@@ -93,7 +94,7 @@ def compile_triton(
         configs: each `XBLOCK=512,1024 num_warps=4`: every combination; inductor's own if empty.
         recorded: configs that inductor offered while the dump was made, likewise.
         sweep: add these, inductor's own, and a grid around them.
-        stages: those of which the text is wanted.
+        stages: those of which the text is wanted. progress: is told which config is compiled.
 
     Returns `compilers`, `architecture` and `configs`, as `AsmOutput` has them.
 
@@ -107,14 +108,19 @@ def compile_triton(
         try:
             wanted = {"asked": list(configs), "recorded": list(recorded) if sweep else [], "sweep": sweep}
             arguments = str(file), name, str(architecture), json.dumps(wanted)
-            answer = ask_torch(_CHILD, *arguments, environment=_environment(Path(folder)))
+            answer = ask_torch(_CHILD, *arguments, environment=_environment(Path(folder)), progress=progress)
         except RunFailedError as error:
             raise RunFailedError(
                 f"{name} cannot be compiled here: {error.message.removeprefix('cannot query torch: ')}",
                 "its text is for the torch and Triton that generated it; `probe doctor` says what is here",
             ) from error
         if "refused" in answer:
-            raise ProbeError(answer["refused"])
+            hint = (
+                "`--arch` takes one of these, or the name of a GPU"
+                if "architecture" in answer["refused"]
+                else None
+            )
+            raise ProbeError(answer["refused"], hint)
         capability = divmod(answer["cc"], 10)
         rows = tuple(_config(row, file, capability, stages) for row in answer["configs"])
     compilers = tuple((name, str(answer[name])) for name in ("torch", "triton"))

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import re
 import subprocess
 import sys
@@ -25,9 +26,14 @@ import triton
 from torch._inductor.runtime import triton_helpers, triton_heuristics
 
 from inductor_probe.harness.configs import asked_configs, config_values
+from inductor_probe.machine.python_child import PROGRESS
 
 _RESOURCES = ("--dump-resource-usage",)
 _DISASSEMBLY = ("-g", "-c")
+_SM = re.compile(r"'sm_(\d+)[a-z]?'")
+_FIRST_OF_SECOND = 100
+_FIRST_OF_TRITON = 70
+"""Older ones are known to ptxas, and are none that Triton is made for."""
 _FAILED = re.compile(r"^ptxas\b.*\b(error|fatal)\b")
 """In the line of ptxas's that says what is wrong; its command is the last one."""
 
@@ -40,11 +46,43 @@ def main(file: str, name: str, architecture: int, wanted: dict[str, Any]) -> Non
         _retarget(tuner, architecture)
     answer = {"torch": torch.__version__, "triton": triton.__version__, "cc": tuner.device_props.cc}
     try:
+        _refuse_unknown(tuner.device_props.cc)
         configs = list(_configs(tuner, wanted))
     except ValueError as error:
         print(json.dumps({**answer, "refused": str(error)}))
         return
-    print(json.dumps({**answer, "configs": [_row(tuner, config, origin) for config, origin in configs]}))
+    rows = list[dict[str, Any]]()
+    for number, (config, origin) in enumerate(configs, 1):
+        text = " ".join(f"{option}={value}" for option, value in config_values(config).items())
+        print(f"{PROGRESS}compiling {name}: config {number} of {len(configs)}, {text}", flush=True)
+        rows.append(_row(tuner, config, origin))
+    print(json.dumps({**answer, "configs": rows}))
+
+
+def _refuse_unknown(architecture: int) -> None:
+    """Ask ptxas which GPUs it makes machine code for: LLVM ends the process of one that it does not know.
+
+    Triton has two of them (`get_ptxas` in triton/backends/nvidia/compiler.py), the second from sm_100 on. Of
+    another ptxas, which TRITON_PTXAS_PATH names, nothing is asked.
+
+    Raises:
+        ValueError: not for this one; says for which.
+    """
+    if "TRITON_PTXAS_PATH" in os.environ:
+        return
+    first, second = (
+        {int(number) for number in _SM.findall(_tool(name, "--help") or "")}
+        for name in ("ptxas", "ptxas-blackwell")
+    )
+    known = {number for number in first if number < _FIRST_OF_SECOND}
+    known |= {number for number in second if number >= _FIRST_OF_SECOND}
+    asked = first if architecture < _FIRST_OF_SECOND else second
+    if asked and architecture not in known:
+        names = ", ".join(f"sm_{number}" for number in sorted(known) if number >= _FIRST_OF_TRITON)
+        raise ValueError(
+            f"sm_{architecture} is no architecture that triton {triton.__version__} can compile for: its"
+            f" ptxas knows {names}"
+        )
 
 
 def _configs(tuner: Any, wanted: dict[str, Any]) -> Iterator[tuple[Any, str]]:

@@ -412,9 +412,11 @@ def asm(
     """
     (graph, kernel), *others = resolve(words, 2, partial(ip.find_kernels, against=against))
     other = others[0] if others else None
-    compiled = ip.asm(
-        kernel, graph, arch=arch, configs=configs, stages=stages, sweep=sweep, other=other, trust=trust
-    )
+    with progress_line() as progress:
+        compiled = ip.asm(
+            kernel, graph, arch=arch, configs=configs, stages=stages, sweep=sweep, other=other, trust=trust,
+            progress=progress,
+        )  # fmt: skip
     ok = all(config.failure is None for config in compiled.record.configs if config.origin != "grid")
     return give(compiled, output_format, ok=ok)
 

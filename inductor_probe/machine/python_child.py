@@ -7,7 +7,8 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ _TIMEOUT_S = 600
 """The first answer on a machine compiles a program for each kind of vector that it may have: some 20 s."""
 WRITE_FILES = ("TORCH_TRACE", "TORCH_COMPILE_DEBUG")
 """Variables that would have the child write where the user's own runs write."""
+PROGRESS = "progress: "
+"""Before what a program that is asked says of itself, in a line before its answer."""
 _HINTS = (
     ("No module named 'torch'", "run probe with a Python that has torch; `probe doctor` says more"),
     ("InvalidCxxCompiler", "install a C++ compiler (apt install g++); `probe doctor` says more"),
@@ -53,35 +56,74 @@ def ask_torch(
     *arguments: str,
     environment: Mapping[str, str] | None = None,
     timeout_s: float = _TIMEOUT_S,
+    progress: Callable[[str], None] | None = None,
 ) -> dict[str, Any]:
     """Run a program that asks torch something, in an empty folder, and return the JSON that it prints last.
 
     `child` may import this package, and prints one object in one line; `environment` is this process's if
-    None.
+    None. Each line `progress: TEXT` that it prints before that is passed to `progress` as it comes.
 
     Raises RunFailedError: it did not answer; says why, in the last line that it wrote or by its status.
     """
     variables = os.environ if environment is None else environment
     try:
-        with tempfile.TemporaryDirectory(prefix="inductor_probe_", ignore_cleanup_errors=True) as folder:
-            ended = subprocess.run(
-                python_command(child, *arguments),
+        with (
+            tempfile.TemporaryDirectory(prefix="inductor_probe_", ignore_cleanup_errors=True) as folder,
+            tempfile.TemporaryFile("w+", errors="replace") as errors,
+        ):
+            command = python_command(child, *arguments)
+            process = subprocess.Popen(
+                command,
                 cwd=folder,
                 env={name: value for name, value in variables.items() if name not in WRITE_FILES},
-                capture_output=True,
+                stdout=subprocess.PIPE,
+                stderr=errors,
                 text=True,
                 errors="replace",
-                timeout=timeout_s,
-                check=False,
             )
+            last, status = _last_line(process, command, timeout_s, progress)
+            errors.seek(0)
+            written = errors.read()
     except (OSError, subprocess.TimeoutExpired) as error:
         raise RunFailedError(f"cannot query torch: {error}") from error
-    last = (ended.stdout.strip().splitlines() or [""])[-1]
-    if ended.returncode or not last.startswith("{"):
-        status = ended.returncode
+    if status or not last.startswith("{"):
         killed = f"killed by signal {-status}" if status < 0 else f"status {status}"
-        why = (ended.stderr.strip().splitlines() or [killed])[-1]
-        hint = next((hint for sign, hint in _HINTS if sign in ended.stderr), None)
+        why = (written.strip().splitlines() or [killed])[-1]
+        hint = next((hint for sign, hint in _HINTS if sign in written), None)
         raise RunFailedError(f"cannot query torch: {why}", hint)
     answer: dict[str, Any] = json.loads(last)
     return answer
+
+
+def _last_line(
+    process: subprocess.Popen[str],
+    command: list[str],
+    timeout_s: float,
+    progress: Callable[[str], None] | None,
+) -> tuple[str, int]:
+    """Return the last line that a process prints, and its status; it has ended by then."""
+    late = threading.Event()
+
+    def end() -> None:
+        late.set()
+        process.kill()
+
+    timer, last = threading.Timer(timeout_s, end), ""
+    timer.daemon = True
+    timer.start()
+    try:
+        with process:
+            for line in process.stdout or ():
+                if line.startswith(PROGRESS):
+                    if progress is not None:
+                        progress(line.removeprefix(PROGRESS).strip())
+                elif line.strip():
+                    last = line.strip()
+    except BaseException:
+        process.kill()
+        raise
+    finally:
+        timer.cancel()
+    if late.is_set():
+        raise subprocess.TimeoutExpired(command, timeout_s)
+    return last, process.returncode

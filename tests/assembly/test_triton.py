@@ -134,11 +134,15 @@ def test_a_kernel_of_another_torch_is_compiled_without_a_gpu(probe: Callable[...
 
 
 @pytest.mark.compiles
-def test_a_config_that_does_not_compile_is_said_and_no_failure_of_the_tool(probe: Callable[..., Any]) -> None:
-    ran = probe("asm", "triton_poi_fused_sum_0", ANTIALIAS, "--trust", "--arch", "sm_12")
-    assert ran.status == 1
-    assert "not compiled: PTXASError: ptxas fatal" in ran.out
-    assert "sm_12" in ran.out
+def test_an_architecture_that_ptxas_does_not_know_is_refused_with_those_it_knows(
+    probe: Callable[..., Any],
+) -> None:
+    """LLVM would end the process of a kernel that reduces, and ptxas would say it in words of its own."""
+    ran = probe("asm", "triton_poi_fused_sum_0", ANTIALIAS, "--trust", "--arch", "sm_999")
+    assert ran.status == 2
+    assert "sm_999 is no architecture that triton" in ran.err
+    assert "sm_90" in ran.err
+    assert "`--arch` takes one of these" in ran.err
 
 
 @pytest.mark.compiles

@@ -84,6 +84,11 @@ def trained(q, images, weights):
 shapes = (1, 2, 16, 32), (2, 4, 9, 9), (8, 4, 3, 3)
 trained(*(torch.randn(shape, device="cuda", requires_grad=True) for shape in shapes)).backward()
 
+try:
+    same.to_sparse()
+except NotImplementedError as error:
+    print("sparse", error)
+
 
 @torch.compile
 def large(x):
@@ -125,6 +130,8 @@ def simulated(tmp_path_factory: pytest.TempPathFactory) -> tuple[ip.Run, str]:
         "folded [1.0, 3.0, 5.0, 7.0]",
         "product 4096.0",
         "attention torch.Size([1, 2, 16, 32]) True",
+        "sparse torch.sparse_coo tensors are not available on a simulated GPU: make it dense (`to_dense()`), or"
+        " keep it on the CPU",
         "large [0.0, 0.0]",
     ],
 )

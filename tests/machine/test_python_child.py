@@ -5,7 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from inductor_probe.machine.python_child import python_command, source_command
+import pytest
+
+from inductor_probe.errors import RunFailedError
+from inductor_probe.machine.python_child import ask_torch, python_command, source_command
 
 
 def test_the_file_runs_as_a_program(tmp_path: Path) -> None:
@@ -116,3 +119,25 @@ def test_pythonpath_stays_where_python_adds_no_folder(tmp_path: Path) -> None:
             text=True,
         )
         assert ran.stdout == "mine\n", ran.stderr
+
+
+def test_what_a_child_says_of_itself_comes_before_its_answer(tmp_path: Path) -> None:
+    (tmp_path / "child.py").write_text(
+        "print('progress: config 1 of 2', flush=True)\nprint('noise')\nprint('{\"a\": 1}')\n"
+    )
+    said = list[str]()
+    assert ask_torch(tmp_path / "child.py", progress=said.append) == {"a": 1}
+    assert said == ["config 1 of 2"]
+    assert ask_torch(tmp_path / "child.py") == {"a": 1}, "nobody has to listen"
+
+
+def test_a_child_that_does_not_answer_in_time_is_ended(tmp_path: Path) -> None:
+    (tmp_path / "child.py").write_text("import time\nprint('progress: begun', flush=True)\ntime.sleep(600)\n")
+    with pytest.raises(RunFailedError, match="timed out"):
+        ask_torch(tmp_path / "child.py", timeout_s=1.0)
+
+
+def test_the_last_line_that_a_child_wrote_says_why_it_failed(tmp_path: Path) -> None:
+    (tmp_path / "child.py").write_text("raise SystemExit('no such kernel')\n")
+    with pytest.raises(RunFailedError, match="cannot query torch: no such kernel"):
+        ask_torch(tmp_path / "child.py")

@@ -92,6 +92,11 @@ def on_cuda(tensor: Any) -> Any:
 
 def _moved(tensor: Any, device: int) -> Any:
     torch = sys.modules["torch"]
+    if tensor.layout != torch.strided:
+        raise NotImplementedError(
+            f"{tensor.layout} tensors are not available on a simulated GPU: make it dense (`to_dense()`), or"
+            " keep it on the CPU"
+        )
     plain = tensor.detach()
     if torch._is_zerotensor(plain):  # zeros without memory (`_efficientzerotensor`)
         plain = torch.zeros_like(plain)
