@@ -87,7 +87,7 @@ trained(*(torch.randn(shape, device="cuda", requires_grad=True) for shape in sha
 try:
     same.to_sparse()
 except NotImplementedError as error:
-    print("sparse", error)
+    print("sparse", str(error).partition(":")[0])
 
 
 @torch.compile
@@ -130,8 +130,7 @@ def simulated(tmp_path_factory: pytest.TempPathFactory) -> tuple[ip.Run, str]:
         "folded [1.0, 3.0, 5.0, 7.0]",
         "product 4096.0",
         "attention torch.Size([1, 2, 16, 32]) True",
-        "sparse torch.sparse_coo tensors are not available on a simulated GPU: make it dense (`to_dense()`), or"
-        " keep it on the CPU",
+        "sparse torch.sparse_coo tensors are not available on a simulated GPU",
         "large [0.0, 0.0]",
     ],
 )
