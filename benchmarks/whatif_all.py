@@ -278,7 +278,7 @@ def tried(
     turns: Path | None = None,
 ) -> ip.Trials:
     """Try the candidates of a run that were dumped; `among` which, all that are offered if None."""
-    settings = BenchSettings(turns=turns)
+    settings = BenchSettings(turns=turns, copies=among is not None)  # copies: code that is the same, too
     known = {trial.candidate for trial in known_trials(run)}
     candidates = [one for one in (offered(run) if among is None else among) if one in known]
     return trying.try_candidates(run, candidates, as_it_is(run), ip.Run, settings, budget=budget, timed=timed)
