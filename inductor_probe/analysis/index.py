@@ -121,11 +121,22 @@ def prime_values(texts: Iterable[str], shift: int = 0) -> dict[str, int]:
 
 
 def dims_sum(sizes: Iterable[Dim]) -> Dim:
-    """Return the sum of sizes: a number, or text where some are symbolic: `4*s0 + 4*s1 + 8`."""
+    """Return the sum of sizes: a number, or text where some are symbolic: `100*s0 + 4*s1 + 8`."""
     sizes = tuple(sizes)
     number = sum(size for size in sizes if isinstance(size, int))
     symbolic = [size for size in sizes if isinstance(size, str)]
-    return " + ".join([*symbolic, *([str(number)] if number else [])]) if symbolic else number
+    if not symbolic:
+        return number
+    total: _Polynomial = {(): number} if number else {}
+    try:
+        for parsed in map(parse_index, symbolic):
+            if parsed.opaque:  # a quotient is no factor that can be written anywhere in a product
+                raise ValueError("no polynomial")
+            for factors, value in parsed.terms:
+                total[factors] = total.get(factors, 0) + value
+    except ValueError:
+        return " + ".join([*symbolic, *([str(number)] if number else [])])
+    return _text({factors: value for factors, value in total.items() if value})
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inductor_probe.analysis.index import PIECEWISE, evaluate, parse_expression, parse_index, steady_run
+from inductor_probe.analysis.index import (
+    PIECEWISE,
+    dims_sum,
+    evaluate,
+    parse_expression,
+    parse_index,
+    steady_run,
+)
 
 
 @pytest.mark.parametrize(
@@ -79,3 +86,18 @@ def test_what_would_grow_without_end_is_not_multiplied_out(text: str) -> None:
 def test_a_power_of_powers_has_no_value() -> None:
     assert evaluate(parse_expression("((2**8)**8)**8"), {}) == 2**512
     assert evaluate(parse_expression("(((((2**8)**8)**8)**8)**8)**8"), {}) is None
+
+
+@pytest.mark.parametrize(
+    ("sizes", "total"),
+    [
+        (["4*s77", "4*s77*24", 8, "4*s77*s94", "s77*s94"], "5*s77*s94 + 100*s77 + 8"),
+        (["4*(s0 + s1)*s2", "-4*s2*s1"], "4*s0*s2"),
+        (["4*s0", "-4*s0", 3], 3),
+        (["4*s0", "4*(s0//2)", 1], "4*s0 + 4*(s0//2) + 1"),
+        ([1, 2], 3),
+    ],
+)
+def test_like_terms_of_a_sum_of_sizes_are_added(sizes: list[int | str], total: int | str) -> None:
+    """A summary said `4*s77 + 4*s77 + 4*s77*24` of the bytes of its buffers."""
+    assert dims_sum(sizes) == total
