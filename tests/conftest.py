@@ -129,6 +129,13 @@ def warm(torch_server: TorchServer) -> Iterator[None]:
         yield
 
 
+@pytest.fixture
+def warm_here(torch_server: TorchServer) -> Iterator[None]:
+    """As `warm`, for a test of a file in which others need a Python that is started for them."""
+    with torch_server.used():
+        yield
+
+
 @dataclass(frozen=True)
 class Ran:
     """How a `probe` command ended."""

@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -29,6 +30,7 @@ from inductor_probe.machine.cpu import vector_bits
 from inductor_probe.model.manifest import MANIFEST_NAME
 from inductor_probe.store.manifest import manifest_to_json, read_manifest
 from tests.conftest import REPOSITORY
+from tests.fork_server import ForkServer
 
 BIN = Path(sys.executable).parent
 GUIDES = REPOSITORY / "docs" / "guides"
@@ -36,6 +38,8 @@ _BLOCK = re.compile(r"^```console(?P<kind>[^\n]*)\n(?P<text>.*?)^```$", re.DOTAL
 _STATUS = re.compile(r"\(exit status (\d+)\)")
 _LABEL = re.compile(r" --label (\S+)")
 _TREE = "torch_compile_debug"
+_OF_SHELL = re.compile(r"[|&;<>()$`*?\[\]{}~#!\n]")
+"""What may mean something to a shell, beside quotes."""
 
 
 @dataclass(frozen=True)
@@ -83,11 +87,13 @@ class Reader:
         dumps: command without its label -> its run and what it printed, for documents that start with the
             same dump: it is made once, and copied under the label that is asked for.
         state: where probe keeps the record of what was made here, and those runs are.
+        server: runs commands of probe in forks.
     """
 
     folder: Path
     state: Path
     dumps: dict[str, Dumped]
+    server: ForkServer
 
     def follow(self, command: Command) -> subprocess.CompletedProcess[str]:
         """Run a command, or copy the dump that it makes; skip the test where it cannot be run."""
@@ -107,7 +113,7 @@ class Reader:
             (run / MANIFEST_NAME).write_text(json.dumps(manifest_to_json(manifest)))
             return made.ran
         before = set((self.folder / _TREE).glob("run_*"))
-        ran = self.run(["bash", "-c", command.text])
+        ran = self._forked(command.text) or self.run(["bash", "-c", command.text])
         new = set((self.folder / _TREE).glob("run_*")) - before
         if command.text.startswith("probe dump ") and len(new) == 1 and ran.returncode == 0:
             (run,) = new
@@ -115,14 +121,23 @@ class Reader:
             self.dumps[dump] = Dumped(shutil.copytree(run, self.state / "dumps" / run.name), ran)
         return ran
 
+    def _forked(self, text: str) -> subprocess.CompletedProcess[str] | None:
+        """Run a command of probe in a fork, None where it needs a shell or a process of its own."""
+        environment = {**os.environ, **self._variables()}
+        if not text.startswith("probe ") or _OF_SHELL.search(text):
+            return None
+        words = shlex.split(text)[1:]
+        if words[0] in ("debug", "doctor") or not self.server.can_run(words, environment, fresh=()):
+            return None
+        return self.server.run(words, self.folder, environment)
+
+    def _variables(self) -> dict[str, str]:
+        return {"COLUMNS": "100", "XDG_STATE_HOME": str(self.state)}
+
     def run(self, command: list[str]) -> subprocess.CompletedProcess[str]:
         """Run something else in the folder."""
-        environment = {
-            **os.environ,
-            "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
-            "COLUMNS": "100",
-            "XDG_STATE_HOME": str(self.state),
-        }
+        path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
+        environment = {**os.environ, **self._variables(), "PATH": path}
         return subprocess.run(
             command, cwd=self.folder, env=environment, capture_output=True, text=True, check=False
         )
@@ -143,12 +158,12 @@ def plain(line: str) -> str:
     return " ".join(line.split())
 
 
-def follower(folder: Path, state: Path, dumps: dict[str, Dumped]) -> Reader:
+def follower(folder: Path, state: Path, dumps: dict[str, Dumped], server: ForkServer) -> Reader:
     """Return a reader in a folder that has the project's scenarios beside it, as in a checkout."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("scenarios", "tests"):
         (folder / name).symlink_to(REPOSITORY / name)
-    return Reader(folder, state, dumps)
+    return Reader(folder, state, dumps, server)
 
 
 def has_gpu() -> bool:

@@ -15,7 +15,7 @@ import selectors
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import IO
 
@@ -45,9 +45,15 @@ class ForkServer:
         self._socket: socket.socket | None = None
         self._environment: dict[str, str] = {}
 
-    def can_run(self, arguments: list[str], environment: Mapping[str, str]) -> bool:
-        """Tell whether a fork behaves as a fresh process does for this command and environment."""
-        return not FRESH_VERBS.intersection(arguments[:2]) and read_at_start(environment) == read_at_start(
+    def can_run(
+        self, arguments: list[str], environment: Mapping[str, str], fresh: Collection[str] = FRESH_VERBS
+    ) -> bool:
+        """Tell whether a fork behaves as a fresh process does for this command and environment.
+
+        Args:
+            fresh: verbs that are to have a process of their own.
+        """
+        return not {*fresh}.intersection(arguments[:2]) and read_at_start(environment) == read_at_start(
             self._environment or os.environ
         )
 

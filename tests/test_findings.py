@@ -17,6 +17,7 @@ from inductor_probe.model.decision import DECISIONS_NAME, Decision
 from inductor_probe.store.decisions import read_decisions
 from tests.conftest import REPOSITORY
 from tests.documents import Command, Reader, check, commands_of, follower
+from tests.fork_server import ForkServer
 
 pytestmark = pytest.mark.usefixtures("warm")
 
@@ -27,9 +28,9 @@ SCRIPTS = ("reversed_loads", "tiles_for_threads", "freezing_option", "invariant_
 
 
 @pytest.fixture(scope="module")
-def readers(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, Reader]:
+def readers(tmp_path_factory: pytest.TempPathFactory, fork_server: ForkServer) -> dict[Path, Reader]:
     base = tmp_path_factory.mktemp("findings")
-    readers = {page: follower(base / page.stem, base / "state", {}) for page in PAGES}
+    readers = {page: follower(base / page.stem, base / "state", {}, fork_server) for page in PAGES}
     for reader in readers.values():
         (reader.folder / "docs").symlink_to(REPOSITORY / "docs")
     return readers

@@ -11,6 +11,7 @@ import pytest
 from inductor_probe.model.decision import DECISION_KINDS
 from tests.conftest import REPOSITORY
 from tests.documents import GUIDES, Command, Dumped, Reader, check, commands_of, follower
+from tests.fork_server import ForkServer
 
 pytestmark = pytest.mark.usefixtures("warm")
 
@@ -19,10 +20,10 @@ FOLLOWED = [*ALL, REPOSITORY / "CONTRIBUTING.md"]
 
 
 @pytest.fixture(scope="module")
-def readers(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, Reader]:
+def readers(tmp_path_factory: pytest.TempPathFactory, fork_server: ForkServer) -> dict[Path, Reader]:
     base = tmp_path_factory.mktemp("guides")
     dumps: dict[str, Dumped] = {}
-    return {guide: follower(base / guide.stem, base / "state", dumps) for guide in FOLLOWED}
+    return {guide: follower(base / guide.stem, base / "state", dumps, fork_server) for guide in FOLLOWED}
 
 
 @pytest.mark.compiles

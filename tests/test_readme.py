@@ -12,6 +12,7 @@ import pytest
 
 from tests.conftest import REPOSITORY
 from tests.documents import BIN, Command, Reader, check, commands_of, follower
+from tests.fork_server import ForkServer
 
 pytestmark = pytest.mark.usefixtures("warm")
 
@@ -22,10 +23,10 @@ COMMANDS = commands_of(README)
 
 
 @pytest.fixture(scope="module")
-def reader(tmp_path_factory: pytest.TempPathFactory) -> Reader:
+def reader(tmp_path_factory: pytest.TempPathFactory, fork_server: ForkServer) -> Reader:
     """A reader in an empty folder with the project's scenarios beside, as in a checkout."""
     base = tmp_path_factory.mktemp("readme")
-    return follower(base / "here", base / "state", {})
+    return follower(base / "here", base / "state", {}, fork_server)
 
 
 def test_the_readme_shows_commands() -> None:

@@ -25,6 +25,7 @@ def write(folder: Path, text: str) -> Path:
     return script
 
 
+@pytest.mark.usefixtures("warm_here")
 def test_a_script_that_never_compiles_is_told_so(probe: Probe, tmp_path: Path) -> None:
     ran = probe("dump", write(tmp_path, "import torch\nprint('hello')\n"))
     assert ran.status == 2
@@ -36,6 +37,7 @@ def test_a_script_that_never_compiles_is_told_so(probe: Probe, tmp_path: Path) -
     assert "is an empty run: nothing was compiled" in after.err
 
 
+@pytest.mark.usefixtures("warm_here")
 def test_another_backend_is_told_apart(probe: Probe, tmp_path: Path) -> None:
     text = "import torch\ntorch.compile(lambda x: x + 1, backend='eager')(torch.ones(3))\n"
     ran = probe("dump", write(tmp_path, text))
@@ -43,6 +45,7 @@ def test_another_backend_is_told_apart(probe: Probe, tmp_path: Path) -> None:
     assert "dynamo compiled 1 graph, none with inductor" in ran.err
 
 
+@pytest.mark.usefixtures("warm_here")
 def test_a_script_that_fails_keeps_its_traceback_and_its_dump(probe: Probe, tmp_path: Path) -> None:
     text = "import torch\ntorch.compile(lambda x: x.sin() + 1)(torch.ones(4))\nraise SystemExit('my words')\n"
     ran = probe("dump", write(tmp_path, text))
@@ -53,6 +56,7 @@ def test_a_script_that_fails_keeps_its_traceback_and_its_dump(probe: Probe, tmp_
     assert "inductor_probe" not in ran.err.partition("run:")[0]
 
 
+@pytest.mark.usefixtures("warm_here")
 def test_json_is_alone_on_stdout(probe: Probe, tmp_path: Path) -> None:
     text = "import torch\nprint('noise')\ntorch.compile(lambda x: x.sin() + 1)(torch.ones(4))\n"
     ran = probe("dump", write(tmp_path, text), "--json", "--label", "quiet")

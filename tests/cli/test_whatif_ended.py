@@ -1,6 +1,7 @@
 """`probe whatif` that does not come to its end: Ctrl-C, and a script that compiles another program each time.
 
-Processes, signals and dumps are real. What a message tells to run next is run.
+Processes, signals and dumps are real: what Ctrl-C is pressed in is a session of its own, whose processes
+are started for it; forks (`warm`) are of what runs to its end. What a message tells to run next is run.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -25,8 +27,9 @@ from tests.torch_server import TorchServer
 SCRIPT = """
 import os, pathlib, sys, time
 
-if "HELD" in os.environ:  # where a test says so, the script is at work until it is stopped
-    pathlib.Path(os.environ["HELD"]).touch()
+HELD = pathlib.Path(__file__).with_name("held")
+if HELD.exists():  # where a test says so, the script is at work until it is stopped
+    HELD.with_name("at_work").touch()
     time.sleep(600)
 import torch
 
@@ -41,7 +44,7 @@ def mirrored(image):
 mirrored(torch.zeros(1, 3, 64, 64, dtype=torch.uint8))
 """
 WAIT_S = 600  # a loaded machine takes minutes to compile both; it ends as soon as it happens
-pytestmark = [pytest.mark.compiles, pytest.mark.takes(12)]
+pytestmark = [pytest.mark.compiles, pytest.mark.takes(12), pytest.mark.usefixtures("warm")]
 
 
 @pytest.fixture(scope="session")
@@ -58,12 +61,11 @@ def dumps(tmp_path_factory: pytest.TempPathFactory, torch_server: TorchServer) -
         return made_once(tmp_path_factory, "whatif_ended", make)
 
 
-def interrupted(folder: Path, *words: str, when: Callable[[], object], **environment: str) -> Ran:
+def interrupted(folder: Path, *words: str, when: Callable[[], object]) -> Ran:
     """Run `probe whatif`, and press Ctrl-C when that holds."""
     process = subprocess.Popen(
         [sys.executable, "-m", "inductor_probe", "whatif", *words],
         cwd=folder,
-        env={**os.environ, **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -79,6 +81,18 @@ def interrupted(folder: Path, *words: str, when: Callable[[], object], **environ
     return Ran(process.returncode, out, err)
 
 
+@contextmanager
+def held(folder: Path) -> Iterator[Path]:
+    """Let the script go on working until it is stopped; yields what is there from when it does."""
+    at_work = folder / "at_work"
+    at_work.unlink(missing_ok=True)
+    (folder / "held").touch()
+    try:
+        yield at_work
+    finally:
+        (folder / "held").unlink()
+
+
 def run_next(ran: Ran, folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
     """Run the command that the hint of a message names."""
     hint = ran.err.rstrip().splitlines()[-1]
@@ -87,9 +101,9 @@ def run_next(ran: Ran, folder: Path, *more: str) -> subprocess.CompletedProcess[
     return fresh_probe([*shlex.split(command[1]), *more], folder, os.environ)
 
 
-def test_ctrl_c_while_b_is_compiled_leaves_a_to_go_on_from(dumps: Path, tmp_path: Path) -> None:
-    held = tmp_path / "held"
-    ran = interrupted(dumps, "plain", "--scalar", "op0", when=held.exists, HELD=str(held))
+def test_ctrl_c_while_b_is_compiled_leaves_a_to_go_on_from(dumps: Path) -> None:
+    with held(dumps) as at_work:
+        ran = interrupted(dumps, "plain", "--scalar", "op0", when=at_work.exists)
     assert ran.status == 130, ran.err
     assert "error: interrupted while B was dumped" in ran.err
     assert "Traceback" not in ran.err.partition("error: ")[2]
@@ -119,9 +133,9 @@ def test_ctrl_c_while_both_are_timed_keeps_what_was_measured(dumps: Path) -> Non
     assert "Compiled call" in judged.stdout
 
 
-def test_ctrl_c_while_all_is_tried_leaves_the_rest_to_a_repeated_command(dumps: Path, tmp_path: Path) -> None:
-    held = tmp_path / "held"
-    ran = interrupted(dumps, "plain", "--try-all", when=held.exists, HELD=str(held))
+def test_ctrl_c_while_all_is_tried_leaves_the_rest_to_a_repeated_command(dumps: Path) -> None:
+    with held(dumps) as at_work:
+        ran = interrupted(dumps, "plain", "--try-all", when=at_work.exists)
     assert ran.status == 130, ran.err
     run = re.search(r"hint: nothing was known yet; probe whatif (\S+) --try-all goes on", ran.err)
     assert run, ran.err

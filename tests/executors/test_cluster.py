@@ -19,6 +19,7 @@ from inductor_probe.measuring.session import _on_cluster
 from inductor_probe.model.perf import CaseKey
 from tests.conftest import Ran
 from tests.documents import GUIDES, check, commands_of, follower
+from tests.fork_server import ForkServer
 from tests.schemas import schema_faults
 
 Probe = Callable[..., Ran]
@@ -255,10 +256,10 @@ def test_cases_for_a_gpu_are_left_out_where_no_node_has_one() -> None:
 
 @pytest.mark.compiles
 def test_the_commands_of_the_guide_run_on_a_cluster(
-    ray_address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ray_address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fork_server: ForkServer
 ) -> None:
     monkeypatch.setenv("RAY_ADDRESS", ray_address)
-    reader = follower(tmp_path / "guide", tmp_path / "state", {})
+    reader = follower(tmp_path / "guide", tmp_path / "state", {}, fork_server)
     commands = [one for one in commands_of(GUIDES / "cluster.md") if one.kind == "cluster"]
     assert commands
     for command in commands:
