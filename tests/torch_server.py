@@ -192,8 +192,7 @@ def serve(kind: str, listener: int, owner: int) -> list[str]:
         importlib.import_module(f"inductor_probe.{name}")
     if kind == "check-op":
         importlib.import_module("inductor_probe.op_checks.samples").operators()
-    if kind != "bench":  # what times kernels compiles no graph
-        do_once()
+    do_once()
     os.environ.clear()
     os.environ.update(given)
     gc.collect()

@@ -23,7 +23,7 @@ from inductor_probe.report.pages.profile import profile_sentence
 from inductor_probe.report.plots.flame import flame_svg
 from tests.conftest import DUMPS, Ran
 
-pytestmark = pytest.mark.compiles
+pytestmark = [pytest.mark.compiles, pytest.mark.usefixtures("warm")]
 SCRIPT = """
 import torch
 def heavy(x, y, z):

@@ -84,6 +84,7 @@ def test_verdict_of_samples_is_of_its_schema() -> None:
 
 
 @pytest.mark.compiles
+@pytest.mark.usefixtures("warm_here")
 def test_a_bench_file_is_of_its_schema(probe: Callable[..., Ran], tmp_path: Path) -> None:
     ran = probe("dump", "check_hflip.py", "--case", "channels_last", "--json")
     assert schema_faults("dump", json.loads(ran.out)) == []

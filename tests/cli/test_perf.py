@@ -17,6 +17,7 @@ import pytest
 
 from tests.conftest import Ran
 
+pytestmark = pytest.mark.usefixtures("warm")
 Probe = Callable[..., Ran]
 FUNCTION = "import torch\n\ndef fn(x, k=1):\n    return x.flip(-1).float() + k\n"
 SCENARIO = """\
