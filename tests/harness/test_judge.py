@@ -153,6 +153,35 @@ def test_a_copy_is_not_wrong_where_the_call_itself_adds_in_another_order_each_ti
     assert any("call varies" in reasons(check) for check in checks)
 
 
+@pytest.mark.parametrize(
+    ("off", "correct"),
+    [(lambda total: total, True), (lambda total: total * 1.0001, False), (lambda total: total + 3e-4, False)],
+)
+def test_a_copy_is_not_wrong_where_it_adds_the_same_numbers_in_another_order(off: Any, correct: bool) -> None:
+    # The weight's gradient of a layer norm on an H200: sums of 4096 rows in one part, and in 16.
+    numbers = torch.randn(4096, 1024, generator=torch.Generator().manual_seed(1))
+
+    class Sum(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor]:
+            total = torch.ops.aten.sum.dim_IntList(numbers.to(x.dtype), [0])
+            return (torch.ops.aten.add.Tensor(total, torch.ops.aten.select.int(x, 0, 0) * 0),)
+
+    def summed(parts: int, off: Any = lambda total: total) -> Any:
+        def call(args: list[Any]) -> tuple[torch.Tensor]:
+            total = torch.zeros(parts, 1024)
+            for row in numbers.view(parts, -1, 1024).unbind(1):
+                total += row  # one by one, as a lane does
+            return (off(total.sum(0)),)
+
+        return call
+
+    subject = bench(summed(16), summed(1, off), Sum)
+    pristine, variant = verdicts(subject)
+    assert pristine.correct
+    assert variant.correct is correct
+    assert ("rounds otherwise" in reasons(variant)) is correct
+
+
 def test_nan_passes_only_where_the_reference_has_it() -> None:
     class Log(torch.nn.Module):
         def forward(self, x: torch.Tensor) -> tuple[torch.Tensor]:
