@@ -25,8 +25,7 @@ class Round:
     Attributes:
         check: of the pristine call, against what `expect` says of the graph.
         mutated: the inputs that the graph changes.
-        scratch: inputs whose memory the pristine call uses again, or may use: it means nothing what they hold
-            then.
+        scratch: inputs whose memory the pristine call uses again, or may use: what they hold means nothing.
         pristine, expected: what the pristine call gives, and what is right, within `slack`.
     """
 
