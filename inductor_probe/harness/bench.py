@@ -24,9 +24,8 @@ class Bench:
 
     def __init__(self, names: dict[str, Any], sizes: Mapping[str, int] | None = None) -> None:
         self.namespace, self.sizes = names, dict(sizes or {})
-        self.graph: str = names["GRAPH"]
+        self.graph, self.no_reference = str(names["GRAPH"]), str(names["NO_REFERENCE"])
         self.kernels: list[str] = names["KERNELS"]
-        self.no_reference: str = names["NO_REFERENCE"]
         self.aten_graph: Callable[[], Any] | None = names.get("AtenGraph")
         self.maker: Callable[[int], Any] = Inputs
         self.missing: dict[str, str] | None = None
