@@ -30,7 +30,7 @@ from typing import TypeVar
 from inductor_probe.discovery.dump_files import is_archive
 from inductor_probe.discovery.dump_processes import OF_PROCESS, run_of_process, runs_of_dump
 from inductor_probe.discovery.inductor_cache import graphs_named_in, with_cached_graphs
-from inductor_probe.discovery.package import is_package
+from inductor_probe.discovery.package import PACKAGE, is_package
 from inductor_probe.discovery.walk import Below, compile_order, everything_below, runs_below, runs_in
 from inductor_probe.errors import NotFoundError, near_names
 from inductor_probe.model.debug_dir import TREE, DebugDir, GraphDir
@@ -204,6 +204,8 @@ def find(target: str | None, cwd: Path, runs: Sequence[Path] | None = None) -> T
     path = path_of(target, cwd)
     if dump := dump_at(path):
         return _with_others(dump)
+    if path.suffix == PACKAGE and not path.exists():  # a file, and no name of a run or graph
+        raise NotFoundError(f"{path} does not exist")
     if match := OF_PROCESS.fullmatch(target):
         return _of_process(find(match["what"] or None, cwd, runs), match)
     try:

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from inductor_probe.analysis.check import check_graph
-from inductor_probe.discovery.discover import dump_at
-from inductor_probe.errors import UnreadableError
+from inductor_probe.discovery.discover import dump_at, find
+from inductor_probe.errors import NotFoundError, UnreadableError
 from inductor_probe.reader.debug_dir import read_graph, texts_of
 from tests.conftest import DUMPS, Ran
 
@@ -117,6 +117,12 @@ def test_what_is_no_package_is_a_sentence(
     with pytest.raises(UnreadableError, match=sentence):
         dump_at(path)
     assert not (tmp_path / "evil.cpp").exists()
+
+
+def test_a_package_that_is_not_there_is_no_name_of_a_run(tmp_path: Path) -> None:
+    """The answer was that there is no run, and how to dump one."""
+    with pytest.raises(NotFoundError, match=r"model\.pt2 does not exist"):
+        find("model.pt2", tmp_path)
 
 
 def test_code_of_another_torch_is_read_as_far_as_it_is_known(
