@@ -3,9 +3,9 @@
     python benchmarks/scenario_checks.py walk [SCENARIO...] [--device cpu] [--out FOLDER] [--again]
     python benchmarks/scenario_checks.py table [--out FOLDER] > benchmarks/results/scenario_checks.md
 
-`walk` runs `probe perf SCENARIO --check` on the cases that `FOLDER` has no result of, a few at a time: small
-and varied matrices of all scenarios before the larger ones, and the largest images one by one. It goes on
-where it was stopped; `--again` takes those that were not right once more. `table` prints for each matrix how
+`walk` runs `probe perf SCENARIO --check` on the cases that `FOLDER` has no result of, a few at a time: some
+of each matrix of all scenarios before more of any, and the largest images one by one. It goes on where it was
+stopped; `--again` takes those that were not right once more. `table` prints for each matrix how
 many cases are right, and what became of the others.
 """
 
@@ -18,6 +18,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, zip_longest
 from pathlib import Path
 
 import inductor_probe as ip
@@ -44,11 +45,13 @@ class Matrix:
     cases: Mapping[str, bool]  # whether one is large
 
     @property
-    def parts(self) -> Iterator[list[str]]:
-        """Cases that one command checks."""
+    def parts(self) -> list[list[str]]:
+        """Cases that one command checks, from all over the matrix."""
         small = [case for case, large in self.cases.items() if not large]
-        yield from (small[begin : begin + _AT_ONCE] for begin in range(0, len(small), _AT_ONCE))
-        yield from ([case] for case, large in self.cases.items() if large)
+        count = -(-len(small) // _AT_ONCE)
+        return [small[first::count] for first in range(count)] + [
+            [case] for case, large in self.cases.items() if large
+        ]
 
 
 def main() -> None:
@@ -120,20 +123,20 @@ def walk(matrices: Sequence[Matrix], out: Path, device: str, *, again: bool) -> 
     """Check what there is no result of, and end what takes too much memory."""
     outcomes = outcomes_of(out)
     done = {case for case, (standing, _) in outcomes.items() if standing == _RIGHT or not again}
-    for matrix in matrices:
-        for part in matrix.parts:
-            if not (cases := [case for case in part if (matrix.scenario, case) not in done]):
-                continue
-            begin = time.monotonic()
-            words = [sys.executable, "-m", "inductor_probe", "perf", f"{SCENARIOS}/{matrix.scenario}.py"]
-            words += [word for case in cases for word in ("--case", case)]
-            words += ["--check", "--device", device, "--results", str(out), "--format", "csv"]
-            ended = watched(words)
-            seconds = time.monotonic() - begin
-            print(
-                f"{matrix.scenario} {matrix.name}: {counted(len(cases), 'case')}, {seconds:.0f} s{ended}",
-                flush=True,
-            )
+    rounds = zip_longest(*([(matrix, part) for part in matrix.parts] for matrix in matrices))
+    for matrix, part in filter(None, chain.from_iterable(rounds)):
+        if not (cases := [case for case in part if (matrix.scenario, case) not in done]):
+            continue
+        begin = time.monotonic()
+        words = [sys.executable, "-m", "inductor_probe", "perf", f"{SCENARIOS}/{matrix.scenario}.py"]
+        words += [word for case in cases for word in ("--case", case)]
+        words += ["--check", "--device", device, "--results", str(out), "--format", "csv"]
+        ended = watched(words)
+        seconds = time.monotonic() - begin
+        print(
+            f"{matrix.scenario} {matrix.name}: {counted(len(cases), 'case')}, {seconds:.0f} s{ended}",
+            flush=True,
+        )
 
 
 def watched(words: Sequence[str]) -> str:

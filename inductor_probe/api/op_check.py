@@ -60,7 +60,7 @@ def check_op(
         dtypes: float32 and uint8 if left out, as far as an operator has samples of them; `all`.
         modes: static or dynamic sizes, and the same with a backward pass. forms: see `model.op_check.OpCase`.
         samples: at most of each operator, dtype, mode and form. jobs: processes at once; one a core if None.
-        budget: seconds after which no further sample begins.
+        budget: seconds of running samples, after which no further one begins.
         out: where programs are written that show a failure alone.
         executor: `local` runs samples here, `ray` on the nodes of a Ray cluster, a process a core of each.
         progress: is called after each case with the number done, of how many, and its row. warn: with what

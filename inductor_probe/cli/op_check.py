@@ -43,7 +43,7 @@ _BUDGET = "10m"
     ),
     click.option(
         "--budget", metavar="TIME", default=_BUDGET, callback=lambda ctx, parameter, text: seconds(text),
-        help=f"No sample begins after it: 30s, 10m.  [{_BUDGET}]",
+        help=f"Running samples: none begins after it: 30s, 10m.  [{_BUDGET}]",
     ),
     click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Processes at once.  [one a core]"),
     click.option("--device", type=click.Choice(["cpu", "cuda"]), default="cpu", help="Of samples.  [cpu]"),
@@ -93,4 +93,6 @@ def check_op(
             jobs=jobs, budget=budget, out=out, executor=executor, progress=progress, warn=say_warning,
         )  # fmt: skip
     status = give(checked, output_format, ok=not checked.failures)
+    if not any(row.samples for row in checked.rows) and any(row.not_run for row in checked.rows):
+        status = ExitCode.FAILED  # the budget ended before anything was compared
     return ExitCode.INTERRUPTED if checked.interrupted else status

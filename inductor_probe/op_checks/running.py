@@ -60,7 +60,7 @@ class OpPlan:
         decomposition: `MODULE:FUNCTION` or `FILE.py:FUNCTION` to try beside inductor's own; `operators` are
             the overloads that it stands for, found by the names of its parameters if empty.
         jobs: processes at once; None for one a core, on a GPU at most 8.
-        budget: seconds after which no further sample begins.
+        budget: seconds of running samples, after which no further one begins.
         out: the folder for programs that show failures.
         executor: processes of this machine, or those on the nodes of a Ray cluster.
     """
@@ -119,7 +119,7 @@ def check_operators(
         ProbeError: no operator has such a name, or none such a dtype; the decomposition is not there, or
             fits no operator; there is no cluster. RunFailedError: torch cannot be imported.
     """
-    begin, end = time.monotonic(), time.time() + plan.budget
+    begin = time.monotonic()
     cores = len(os.sched_getaffinity(0))
     executor: Executor = LocalExecutor(
         plan.jobs or (min(cores, _MOST_ON_GPU) if plan.device == "cuda" else cores)
@@ -133,6 +133,7 @@ def check_operators(
         if not listed["available"] and plan.executor == "local":
             raise ProbeError(f"torch {listed['torch']} sees no GPU here", "leave --device cuda out")
         cases = cases_of(plan, listed["operators"])
+        end = time.time() + plan.budget
         make = partial(_OpWorker, plan, _user_file(plan), cases[0], end, listed["torch"])
         needs = Needs("cuda" if plan.device == "cuda" else "cpu")
         with closing(executor.map(make, cases, needs, name=_case_name)) as results:
@@ -248,6 +249,8 @@ class _OpWorker:
             plan: what to run. file: with the decomposition, if it is in a file.
             first: a case whose operator the decomposition may be for.
             end: when no further sample begins, as `time.time`: another machine has another monotonic clock.
+                What starting the process takes is added: importing torch and its samples may take longer
+                than a small budget.
             torch: its version, which has to be the same everywhere.
             tell: is not used: a case takes a second.
         """
@@ -261,7 +264,9 @@ class _OpWorker:
 
     def open(self) -> None:
         """Start the process."""
+        begin = time.monotonic()
         self._started()
+        self._end += time.monotonic() - begin
 
     def prepare(self, tasks: Sequence[OpCase], cores: int) -> None:
         """Nothing: each sample is compiled as it runs."""

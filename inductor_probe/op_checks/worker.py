@@ -362,6 +362,7 @@ def main() -> None:
         answer(error=error.message, hint=error.hint)
         return
     worker = Worker(device, decomposition, request["place"] if request else "")
+    operators()  # imports the database: no sample's time
     answer(ready=True, operators=worker.names, torch=str(torch.__version__))
     for line in sys.stdin:
         worker.run(json.loads(line), answer)

@@ -224,7 +224,8 @@ def _table(table: Table, console: Console, width: int) -> Iterator[Segment]:
         more = f"and {len(table.rows) - len(rows)} more{f': {table.more}' if table.more else ''}"
         yield from _hanging([(more, "dim")], console, width, [(" " * (table.indent or _GAP), "")])
     if left_out := [column.title for index, column in enumerate(columns) if index not in widths]:
-        text = f"left out at {width} columns: {', '.join(left_out)} (a pipe has them)"
+        titles_left = ", ".join(dict.fromkeys(left_out))  # `+-` stands behind each time
+        text = f"left out at {width} columns: {titles_left} (a pipe has them)"
         yield from _hanging([(text, "dim")], console, width)
 
 

@@ -253,6 +253,17 @@ def test_a_budget_that_ended_is_said() -> None:
     assert "the budget ended before 6 samples" in lines
 
 
+@pytest.mark.compiles
+def test_a_budget_does_not_count_the_start_and_nothing_compared_is_no_success(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    narrow = ("--dtype", "float32", "--modes", "static", "--samples", "1", "--out", str(tmp_path))
+    assert cli.run(["check-op", "flip", *narrow, "--budget", "2s"]) == 0  # the imports take longer
+    assert "nothing was compared" not in capsys.readouterr().out
+    assert cli.run(["check-op", "flip", *narrow, "--budget", "0.001ms"]) == 2
+    assert "nothing was compared" in capsys.readouterr().out
+
+
 def test_modes_that_are_none_are_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["check-op", "flip", "--modes", "statik"]) == 2
     assert "--modes: statik is none of static, dynamic" in capsys.readouterr().err
