@@ -3,8 +3,8 @@
 That takes four of the six seconds of processor time of a small dump, and most of those of a bench file that
 is timed for a moment. The fixture `warm` (`conftest.py`) puts `tests/warm` first in the PYTHONPATH of a file
 of tests; the `sitecustomize.py` there hands over to this process what is about to run
-`capture/supervisor.py`, `harness/server.py` or `op_checks/worker.py`, with its files, folder, environment
-and signals.
+`capture/supervisor.py`, `harness/server.py`, `op_checks/worker.py`, `assembly/triton_child.py` or
+`machine/torch_child.py`, with its files, folder, environment and signals.
 
 All that these programs do is then done as ever, but for one thing: in the script of a dump, hooks are set
 after torch is imported, as `ip.dump` does in a notebook. `test_torch_server.py` compares the two. What is
@@ -39,7 +39,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
-KINDS = ("dump", "bench", "check-op")
+KINDS = ("dump", "bench", "check-op", "ask")
 WARM = Path(__file__).with_name("warm")
 _LATER = {
     "TORCH_COMPILE_DEBUG_DIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "PYTHONPATH", "PATH",
@@ -199,7 +199,7 @@ def serve(kind: str, listener: int, owner: int) -> list[str]:
     gc.freeze()  # what is here stays: a fork's collector need not touch, and so copy, it
     # A supervisor has none of what a dump needs, and who lists operators compiles nothing.
     expected = [given] if kind == "dump" else [{**given, **environment_of(kind)}]
-    if kind == "check-op":
+    if kind in ("check-op", "ask"):
         expected.append(given)
     if len(list(Path("/proc/self/task").iterdir())) > 1:  # as importing a torch for CUDA may start them
         expected = []  # a fork has none but the thread that forks: it stands for no process
@@ -324,6 +324,8 @@ def environment_of(kind: str) -> dict[str, str]:
 
     if kind == "bench":
         return ENVIRONMENT
+    if kind == "ask":  # `_environment` in assembly/triton.py; triton.knobs reads it when it compiles
+        return {"TRITON_DISABLE_LINE_INFO": "0"}
     of_kind = environment(Path("/"), Path("/")) if kind == "dump" else _environment()
     return {name: value for name, value in of_kind.items() if name not in _LATER}
 

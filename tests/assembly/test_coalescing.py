@@ -14,6 +14,8 @@ from inductor_probe.assembly.coalescing import warp_accesses
 from inductor_probe.model.assembly import GlobalAccess, WarpAccess
 from tests.conftest import DUMPS
 
+pytestmark = pytest.mark.usefixtures("warm")
+
 FILE = "/made/kernel.py"
 ONE = "#blocked = #ttg.blocked<{sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>"
 FOUR = ONE.replace("sizePerThread = [1]", "sizePerThread = [4]")

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from inductor_probe.assembly.compared import normalised
 from tests.conftest import DUMPS
 
+pytestmark = pytest.mark.usefixtures("warm")
+
 CUDA = DUMPS / "torch-2.11.0-cuda" / "interpolate_aa_channels_last"
 CPU = DUMPS / "torch-2.13.0-cpu" / "hflip_cf"
 

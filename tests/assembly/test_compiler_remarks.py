@@ -17,6 +17,8 @@ from inductor_probe.model.code import Loop, LoopNest
 from inductor_probe.report.words.assembly import compiler_sentence
 from tests.conftest import DUMPS
 
+pytestmark = pytest.mark.usefixtures("warm")
+
 DIVIDED = ("omp for",)
 FLIP = (
     LoopNest(

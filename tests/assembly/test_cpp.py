@@ -14,6 +14,8 @@ from inductor_probe.assembly.cpp import _loops
 from inductor_probe.model.code import LoopNest
 from tests.conftest import DUMPS
 
+pytestmark = pytest.mark.usefixtures("warm")
+
 NESTS = (LoopNest("vectorised", (), 12, 30), LoopNest("scalar", (), 32, 40))
 LISTING = """
 0000000000000000 <kernel._omp_fn.0>:

@@ -19,6 +19,8 @@ from inductor_probe.model.assembly import Occupancy
 from inductor_probe.reader.output_code import parse_output_code
 from tests.conftest import DUMPS
 
+pytestmark = pytest.mark.usefixtures("warm")
+
 ANTIALIAS = DUMPS / "torch-2.11.0-cuda" / "interpolate_aa_channels_last"
 GATHER = "triton_poi_fused__to_copy_add_arange_clamp_div_index_mul_sub_sum_unsqueeze_2"
 PTX = """

@@ -16,7 +16,7 @@ from inductor_probe.model.bench import BenchSettings
 from inductor_probe.model.kernel_check import KernelCheck
 from tests.conftest import DUMPS, REPOSITORY, Ran
 
-pytestmark = pytest.mark.compiles
+pytestmark = [pytest.mark.compiles, pytest.mark.usefixtures("warm")]
 OPERATIONS = REPOSITORY / "tests" / "harness" / "fixtures" / "every_operation"
 DRAWN_AGAIN = OPERATIONS.with_name("numbers_drawn_again")
 ADAM = next((DUMPS / "torch-2.11.0-cuda" / "foreach_adam").glob("run_*/torchinductor/*"))

@@ -10,8 +10,10 @@ import sys
 
 _FOLDER = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - each start of a Python runs this
 _PROGRAMS = {
+    "/inductor_probe/assembly/triton_child.py": "ask",
     "/inductor_probe/capture/supervisor.py": "dump",
     "/inductor_probe/harness/server.py": "bench",
+    "/inductor_probe/machine/torch_child.py": "ask",
     "/inductor_probe/op_checks/worker.py": "check-op",
 }
 _SIGNALS = (1, 2, 3, 15)  # SIGHUP, SIGINT, SIGQUIT, SIGTERM
@@ -21,6 +23,8 @@ def _kind():  # type: ignore[no-untyped-def]
     words = sys.orig_argv[1:]
     if words[:1] == ["-c"]:
         del words[:2]
+    if words[1:2] == ["setup"]:  # of torch_child.py: what is asked there is also how torch is imported
+        return None
     return next((kind for end, kind in _PROGRAMS.items() if words and words[0].endswith(end)), None)
 
 
