@@ -8,6 +8,7 @@ and a note says so.
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,8 @@ from typing import Any
 from inductor_probe.capture.events import EventLog
 from inductor_probe.capture.torch_places import wrap
 
+_NO_KERNEL = re.compile(r"Could not run '(?P<operator>[\w:.]+)'")
+"""What c10's dispatcher says of an operator without a kernel, before a list of all devices that have one."""
 LARGEST_BYTES = 256 << 20
 _GRAPH = "_inductor_probe_graph"
 _OF_SCRIPT = "triton_kernel_wrapper"
@@ -92,7 +95,9 @@ class Graphs:
         try:
             results = _interpreter(module).run(*values)
         except Exception as error:  # the script goes on, with zeros
-            self._note(name, f"{type(error).__name__}: {str(error).splitlines()[0]}")
+            missing = _NO_KERNEL.match(str(error))
+            text = f"{type(error).__name__}: {str(error).splitlines()[0]}"
+            self._note(name, f"{missing['operator']} has no kernel for the CPU" if missing else text)
             return None
         return results if isinstance(results, (list, tuple)) else [results]
 
