@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from hypothesis import given
@@ -9,7 +11,9 @@ from hypothesis import strategies as st
 
 from inductor_probe.errors import ProbeError
 from inductor_probe.harness.inputs import Inputs
+from inductor_probe.harness.jobs import JobError
 from inductor_probe.measuring.arguments import DTYPES, argument_of
+from inductor_probe.measuring.child.cases import of_function
 
 
 def made(text: str) -> torch.Tensor:
@@ -68,3 +72,35 @@ def test_what_is_no_argument_is_a_sentence(text: str, words: str) -> None:
     with pytest.raises(ProbeError) as caught:
         argument_of(text)
     assert words in f"{caught.value.message} {caught.value.hint}"
+
+
+def blend(x: torch.Tensor, y: torch.Tensor, share: float = 0.5, *, out: object = None) -> torch.Tensor:
+    return x * share + y * (1 - share)
+
+
+def case_of(function: Callable[..., torch.Tensor], *texts: str) -> tuple[object, ...]:
+    arguments = [argument_of(text) for text in texts]
+    names = {function.__name__: function}
+    scenario = of_function(names, {"function": function.__name__, "arguments": arguments})
+    return tuple(scenario.build(scenario.case(function.__name__)).inputs)
+
+
+def test_arguments_go_to_the_parameters_that_they_name() -> None:
+    x, y, share = case_of(blend, "share=0.25", "y=f32[2]", "x=f32[3]")
+    assert isinstance(x, torch.Tensor)
+    assert isinstance(y, torch.Tensor)
+    assert (tuple(x.shape), tuple(y.shape), share) == ((3,), (2,), 0.25)
+    assert len(case_of(blend, "y=f32[2]", "x=f32[3]")) == 2
+
+
+@pytest.mark.parametrize(
+    ("texts", "words"),
+    [
+        (("x=f32[3]", "z=f32[3]"), "blend takes no z"),
+        (("x=f32[3]",), "blend needs y; add --arg y=VALUE"),
+        (("x=f32[3]", "y=f32[3]", "out=1"), "blend takes out by keyword only"),
+    ],
+)
+def test_an_argument_that_no_parameter_takes_is_a_sentence(texts: tuple[str, ...], words: str) -> None:
+    with pytest.raises(JobError, match=words):
+        case_of(blend, *texts)

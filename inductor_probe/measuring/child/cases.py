@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -80,9 +81,11 @@ def of_function(names: Mapping[str, Any], request: Request) -> Scenario:
         known = near_names(name, [key for key, value in names.items() if isinstance(value, FunctionType)])
         raise JobError("usage", f"no function {name}; {known or 'there is none in it'}")
 
+    arguments = _in_order(function, request["arguments"])
+
     def build(case: Case) -> Check:
         generator, inputs = Inputs(0), list[Any]()
-        for argument in request["arguments"]:
+        for argument in arguments:
             inputs.append(_argument(generator, argument, case["device"]))
         dynamic = {"true": True, "false": False, "automatic": None}[case["dynamic"]]
         return Check(function, tuple(inputs), options={"dynamic": dynamic})
@@ -90,6 +93,36 @@ def of_function(names: Mapping[str, Any], request: Request) -> Scenario:
     knobs = {argument["name"]: argument["text"] for argument in request["arguments"]}
     defaults = {"device": "cpu", "dynamic": "false", **knobs}
     return Scenario(build, defaults, {name: {}}, choices={"dynamic": ("false", "true", "automatic")})
+
+
+def _in_order(function: FunctionType, arguments: Sequence[Request]) -> list[Request]:
+    """Return arguments in the order of a function's parameters, with the defaults that stand between them.
+
+    What takes any (`*args`) gets them as they were given.
+
+    Raises:
+        JobError: it has no such parameter, or needs another one.
+    """
+    parameters = inspect.signature(function).parameters
+    if any(one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD) for one in parameters.values()):
+        return list(arguments)
+    given = {argument["name"]: argument for argument in arguments}
+    for name in given:
+        if name not in parameters:
+            raise JobError("usage", f"{function.__name__} takes no {name}; {near_names(name, parameters)}")
+        if parameters[name].kind is inspect.Parameter.KEYWORD_ONLY:
+            raise JobError(
+                "usage", f"{function.__name__} takes {name} by keyword only; wrap it in a function"
+            )
+    for name, parameter in parameters.items():
+        if name not in given and parameter.default is parameter.empty:
+            raise JobError("usage", f"{function.__name__} needs {name}; add --arg {name}=VALUE")
+    names = list(parameters)
+    last = max(map(names.index, given), default=-1)
+    return [
+        given.get(name, {"name": name, "value": parameters[name].default, "text": ""})
+        for name in names[: last + 1]
+    ]
 
 
 def _argument(generator: Inputs, argument: Request, device: str) -> Any:
