@@ -64,7 +64,10 @@ def runs(
     problems: list[Problem] = []
     for target in targets or (here,):
         for run in _runs_of(str(target), here, problems, exact=exact):
-            known.setdefault(run.path, _facts(run))
+            try:
+                known.setdefault(run.path, _facts(run))
+            except FileNotFoundError:  # a script that runs meanwhile cleans up, or `probe runs rm` does
+                problems.append(Problem(f"{run.path} was removed while it was read"))
     latest = time.time() - older_than.total_seconds() if older_than else float("inf")
     picked = [
         facts

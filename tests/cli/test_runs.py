@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import inductor_probe as ip
+from inductor_probe.discovery.walk import Below, everything_below
 from inductor_probe.model.manifest import GraphRecord, Manifest
 from inductor_probe.store.manifest import manifest_to_json
 from tests.conftest import DUMPS, Ran
@@ -67,6 +68,21 @@ def tree(tmp_path: Path) -> Path:
         if text:
             (tree / name / "probe.json").write_text(text)
     return tree
+
+
+def test_a_run_that_is_removed_while_runs_are_listed_costs_no_other(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def walk_and_remove(path: Path, *, archives: bool) -> Below:
+        found = everything_below(path, archives=archives)
+        shutil.rmtree(next(run.path for run in found if run.path.name.endswith("900001")))
+        return found
+
+    monkeypatch.setattr("inductor_probe.api.runs.everything_below", walk_and_remove)
+    rows = ip.runs(str(tree))
+    assert [row.path.name[-6:] for row in rows] == ["900002", "900003", "900004"]
+    (said,) = map(str, rows.problems)
+    assert said.endswith("900001 was removed while it was read")
 
 
 def test_runs_are_listed_latest_first(probe: Probe, tree: Path) -> None:
