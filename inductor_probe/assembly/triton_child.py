@@ -80,7 +80,7 @@ def _refuse_unknown(architecture: int) -> None:
     if asked and architecture not in known:
         names = ", ".join(f"sm_{number}" for number in sorted(known) if number >= _FIRST_OF_TRITON)
         raise ValueError(
-            f"sm_{architecture} is no architecture that triton {triton.__version__} can compile for: its"
+            f"sm_{architecture} is unknown to triton {triton.__version__} as an architecture: its"
             f" ptxas knows {names}"
         )
 
