@@ -35,6 +35,8 @@ _DEVICE = re.compile(r"\b(cuda|xpu|hpu)(:|, index=)\d+|\bindex=\d+|\bstream\d+\b
 """Each rank has a device of its own."""
 _GROUP = re.compile(r"'\d+'|'[0-9a-f]{32,}'")
 """Names of process groups, numbered or hashed: ranks may be in different groups of the same shape."""
+_OFFSET = re.compile(r"(?<=\), )\d+(?=\))")
+"""That of a view: what a bucket gathers lies in each rank's own part of the result."""
 _MEMORY = re.compile(r"\b(?:buf|arg|primals_|tangents_|assert_)\d+(?:_\d+)?\b")
 
 
@@ -72,7 +74,9 @@ def wrapper_calls(graph: CompiledGraph) -> tuple[WrapperCall, ...]:
         calls.append((launch.span.first, WrapperCall(launch.kernel, key, is_collective=False)))
     for extern in code.externs:
         communicates = collective(extern.target)
-        arguments = [_GROUP.sub("GROUP", _DEVICE.sub("DEVICE", text)) for text in extern.args]
+        arguments = [
+            _OFFSET.sub("OFFSET", _GROUP.sub("GROUP", _DEVICE.sub("DEVICE", text))) for text in extern.args
+        ]
         key = (extern.target, *(_MEMORY.sub("BUFFER", text) for text in arguments))
         name = communicates or extern.target
         call = WrapperCall(name.removesuffix("_"), key, is_collective=communicates is not None)

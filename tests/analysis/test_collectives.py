@@ -14,7 +14,7 @@ from inductor_probe.analysis.check import check_graph
 from inductor_probe.analysis.collectives import collectives
 from inductor_probe.analysis.kernels import kernel_rows
 from inductor_probe.analysis.links import links
-from inductor_probe.analysis.ranks import ProcessGraphs, _of_ranks, first_difference
+from inductor_probe.analysis.ranks import _OFFSET, ProcessGraphs, _of_ranks, first_difference
 from inductor_probe.model.debug_dir import CompiledGraph
 from inductor_probe.model.manifest import DumpProcess
 from inductor_probe.reader.debug_dir import texts_of
@@ -134,6 +134,12 @@ def test_ranks_whose_compile_failed_are_not_said_to_be_the_same() -> None:
         process = DumpProcess(0, 1, 0, 2, (), None, len(graphs), "ok", 0, None)
         ranks = [ProcessGraphs(f"rank{n}", replace(process, pid=n, rank=n), graphs) for n in range(2)]
         assert [code for code, _, _ in _of_ranks(ranks)] == ["ranks-same"] * same
+
+
+def test_a_rank_s_own_part_of_a_bucket_is_no_difference() -> None:
+    """Each rank gathers from its own offset into the result: that was said to be another collective."""
+    views = [f"reinterpret_tensor(buf0, (512, ), (1, ), {offset})" for offset in (0, 512)]
+    assert len({_OFFSET.sub("OFFSET", view) for view in views}) == 1
 
 
 def test_the_wait_that_torch_lists_is_no_difference() -> None:
