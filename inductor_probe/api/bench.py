@@ -14,6 +14,7 @@ from inductor_probe.model.cpp_program import ExportCppOutput
 from inductor_probe.model.output import Output
 from inductor_probe.report.document import Code, Document, Fold, Heading, Line
 from inductor_probe.report.pages.bench import bench_page, variant_diffs, written_file
+from inductor_probe.report.pages.whatif import samples_with_sides, with_sides
 from inductor_probe.report.shown import Shown
 from inductor_probe.report.words.bench import result_sentence
 
@@ -28,13 +29,14 @@ class Bench(Shown):
     """What timing a bench file says. `file` is None where it was read from samples on disk.
 
     `samples` are those that the result rests on, by process. With `details` the tables are shown that else
-    are folded.
+    are folded; with `sides` it is of two graphs (`probe whatif`), whose code is called A and B.
     """
 
     file: BenchFile | None
     result: BenchResult
     samples: tuple[Process, ...] = ()
     details: bool = False
+    sides: bool = False
 
     def with_details(self, details: bool = True) -> Bench:
         """Return the same with what else is folded: overheads, roofline, what the ratios rest on."""
@@ -46,9 +48,13 @@ class Bench(Shown):
         return all(variant.correct for variant in self.result.variants)
 
     @property
+    def _shown(self) -> BenchResult:
+        return with_sides(self.result) if self.sides else self.result
+
+    @property
     def output(self) -> Output:
         """What `bench-kernel --json` prints or, of samples that were read, `verdict --json`."""
-        summary = result_sentence(self.result)
+        summary = result_sentence(self._shown)
         if self.file is None:
             return VerdictOutput(result=self.result, summary=summary)
         return BenchKernelOutput(file=self.file, results=(self.result,), summary=(summary,))
@@ -56,7 +62,8 @@ class Bench(Shown):
     @property
     def document(self) -> Document:
         """The report, and how variants differ to unfold."""
-        yield from bench_page(self.result, self.samples, details=self.details)
+        samples = samples_with_sides(self.samples, self.result) if self.sides else self.samples
+        yield from bench_page(self._shown, samples, details=self.details)
         if self.file and self.file.diffs:
             diffs, title = self.file.diffs, "how variants differ from what they are copies of"
             if self.details:

@@ -28,6 +28,7 @@ from inductor_probe.bench.session import server_of
 from inductor_probe.capture import interrupt_dumps
 from inductor_probe.errors import ProbeError
 from inductor_probe.files import read_text
+from inductor_probe.harness.budget import PROCESSES
 from inductor_probe.model.autotuning import CHOICES_NAME
 from inductor_probe.model.bench import BenchSettings
 from inductor_probe.model.debug_dir import DebugDir
@@ -45,6 +46,7 @@ from inductor_probe.reader.debug_dir import read_run
 from inductor_probe.report.document import Document, apart
 from inductor_probe.report.pages.whatif import ranked, trials_page, with_sides
 from inductor_probe.report.shown import Shown
+from inductor_probe.report.units import counted
 from inductor_probe.report.words.flips import flip_texts
 from inductor_probe.report.words.whatif import (
     CALL_OF_A,
@@ -68,6 +70,7 @@ _MOST_AT_ONCE = 8
 """Candidates that are compiled at once: each is a process with torch in it, of about 1 GiB."""
 _OPEN: tuple[Rank, ...] = ("undecided", "not-tried")
 _COMPILED = "compiled; the budget ended before it was timed"
+_TOO_SHORT = "it was looked at for too short a time for the whole call"
 _Key: TypeAlias = tuple[Candidate, str | None]
 """A candidate and the graph of A that it was tried in; None stands for all graphs alike."""
 
@@ -370,6 +373,8 @@ class _Tries:
             line = quotable(graph, pair.candidate)
             return replace(trial, rank="wrong", detail=wrong_detail(with_sides(graph.result)), line=line)
         comparison = whole_call(graph.result)
+        if comparison is None and any(one.code == "no-budget-left" for one in graph.result.warnings):
+            return replace(trial, detail=_TOO_SHORT)  # a longer look has time for it
         if comparison is None:
             return replace(trial, rank="impossible", detail="the whole call could not be timed")
         series = series_of(read_samples(graph.file.with_suffix(".json")), CALL_OF_A, CALL_OF_B)
@@ -385,7 +390,7 @@ class _Tries:
             ratio=shown.ratio,
             low=shown.low,
             high=shown.high,
-            detail=NOT_FASTER if pair.judged.standing == "not-faster" else "",
+            detail=_detail(pair.judged),
             line=quotable(replace(graph, result=result), pair.candidate),
         )
 
@@ -558,6 +563,16 @@ def _together(tries: _Tries) -> None:
     tries.progress(tries.status(str(both), "compiling"))
     (dumped,), _ = tries.compile([both])
     tries.examine(dumped, together=True)
+
+
+def _detail(judged: Judged) -> str:
+    """Return what is to be said of a look beside its verdict; empty where that says it."""
+    if judged.standing == "not-faster":
+        return NOT_FASTER
+    processes = len(judged.comparison.process_ratios)
+    if judged.standing == "open" and processes < PROCESSES:
+        return f"{counted(processes, 'process', 'processes')} timed, of {PROCESSES} that a verdict needs"
+    return ""
 
 
 def _digest(graph: GraphOnDisk) -> str:

@@ -411,6 +411,7 @@ def verdict(target: Target = None, *, margin: float | None = None) -> Bench:
     less than `margin` is the same; None is the margin of the measurement.
     """
     from inductor_probe.api.bench import Bench
+    from inductor_probe.api.whatif import is_whatif
     from inductor_probe.bench.result import result_of
     from inductor_probe.store.samples import read_samples
 
@@ -421,7 +422,7 @@ def verdict(target: Target = None, *, margin: float | None = None) -> Bench:
         path /= _SAMPLES
     samples = read_samples(path)
     result = result_of(samples if margin is None else replace(samples, margin=margin))
-    return Bench(None, result, samples.processes)
+    return Bench(None, result, samples.processes, sides=is_whatif(path))
 
 
 _SAMPLES = "output_code_bench.json"

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain, count
+from pathlib import Path
 
 from inductor_probe.analysis.causes.candidates import asked_changes
 from inductor_probe.analysis.kernels import kernel_rows
@@ -110,6 +111,11 @@ class WhatIf(Shown):
     def with_details(self, details: bool = True) -> WhatIf:
         """Return the same with what else is folded."""
         return replace(self, details=details)
+
+
+def is_whatif(samples: Path) -> bool:
+    """Whether samples are of the code of two graphs, by the name of their file."""
+    return samples.name.startswith(_NAME.partition("{}")[0])
 
 
 def _samples_of(graph: GraphWhatIf) -> tuple[Process, ...]:

@@ -168,8 +168,11 @@ def _candidate(knobs: dict[str, str], env: dict[str, str], flips: tuple[Flip, ..
 def _baseline(words: Sequence[str], cases: tuple[str, ...], out: Path | None) -> tuple[Recipe, ip.Run]:
     """Return how A is made, and A: dumped now, or the run that is named where it is as a new one would be."""
     from inductor_probe.capture import find_script
+    from inductor_probe.discovery.discover import labels
 
     try:
+        if not (cases or words[1:] or Path(words[0]).exists()) and words[0] in labels(Path.cwd()):
+            raise NotFoundError(f"{words[0]} is a run")  # and a script without its .py
         script = find_script(words[0], Path.cwd())
     except NotFoundError as error:
         try:

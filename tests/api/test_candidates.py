@@ -15,6 +15,7 @@ import pytest
 
 import inductor_probe as ip
 from inductor_probe import cli
+from inductor_probe.api import candidates
 from inductor_probe.api.baseline import (
     Recipe,
     candidate_of,
@@ -23,10 +24,12 @@ from inductor_probe.api.baseline import (
     why_not_as_it_is,
     with_meaning,
 )
-from inductor_probe.api.candidates import Dumped, try_candidates
-from inductor_probe.model.bench import BenchSettings
+from inductor_probe.api.candidates import Dumped, _detail, try_candidates
+from inductor_probe.bench.looks import Judged
+from inductor_probe.model.bench import BenchSettings, Comparison
 from inductor_probe.model.codec import from_json
 from inductor_probe.model.flip import Flip
+from inductor_probe.model.remark import Subject, measured
 from inductor_probe.model.whatif import WHATIF_NAME, Candidate, Trial, TrialsIndex
 from inductor_probe.store.trials import write_trials
 from tests.api.test_whatif import dumps
@@ -133,6 +136,33 @@ def test_without_a_budget_each_is_timed_once_and_shown_with_all_of_it(here: Path
     assert "Not timed: names and spelling aside, A and B are the same code." in shown
     assert "A and B compute what the graph does in float64" in shown
     assert "2 candidates" in shown.rstrip().splitlines()[-1]
+
+
+@pytest.mark.compiles
+def test_a_look_that_had_no_time_for_the_whole_call_is_no_end(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a GPU, pairs of kernels took the first second: those candidates were impossible ever after."""
+    timed, looks = candidates.one_graph, []
+
+    def without_call(*sides: Any, **options: Any) -> Any:
+        graph = timed(*sides, **options)
+        looks.append(graph)
+        if len(looks) > 1:
+            return graph
+        left = measured(
+            "no-budget-left", "analysis", Subject("call", "call"), {"least_s": 1.0, "left_s": 0.0}
+        )
+        assert graph.result is not None
+        result = replace(graph.result, comparisons=(), warnings=(*graph.result.warnings, left))
+        return replace(graph, result=result)
+
+    monkeypatch.setattr(candidates, "one_graph", without_call)
+    tried(FASTER, timed=False)
+    (trial,) = tried(FASTER, budget=60.0).trials
+    assert len(looks) > 1
+    assert (trial.rank, trial.looks) != ("impossible", 1)
+    assert trial.ratio is not None
 
 
 @pytest.mark.compiles
@@ -389,6 +419,14 @@ def test_a_candidate_is_written_as_on_the_command_line() -> None:
     assert candidate.command == "--set 'inductor.x=a b' --env N=1 --layout buf0=contiguous"
     other = candidate_of({"set": {"inductor.x": "2", "inductor.y": "3"}})
     assert (candidate | other).settings == (("inductor.x", "a b"), ("inductor.y", "3"))
+
+
+@pytest.mark.parametrize(("processes", "says"), [(1, "1 process timed, of 3 that a verdict needs"), (3, "")])
+def test_a_look_that_was_cut_says_so_beside_its_interval(processes: int, says: str) -> None:
+    """Of one process it is narrow: 39.5 to 39.1 % less time read as if nothing were left to decide."""
+    ratios = (0.6075,) * processes
+    looked = Comparison("Compiled call", "call_v3", 0.6075, 0.6048, 0.6089, "UNDECIDED", ratios, 90, 0)
+    assert _detail(Judged("open", looked)) == says
 
 
 def test_the_message_of_torch_is_the_last_exception_of_what_was_printed() -> None:

@@ -97,6 +97,8 @@ def test_samples_stay_beside_the_graph_and_can_be_judged_again(here: Path) -> No
     assert graph.result is not None
     again = ip.verdict(graph.file.with_suffix(".json"))
     assert again.result.comparisons == graph.result.comparisons
+    assert "cpp_fused_add_flip_0 of B" in again.markdown
+    assert "_v3" not in again.markdown
     (facts,) = [one for one in ip.runs(here) if one.path == run.path]
     assert not ip.plan_removal(facts).blockers
     assert not ip.open_run("plain").summary.problems

@@ -28,6 +28,8 @@ from tests.report.test_bench import comparison, result
         ("SLOWER", 1.034, 1.03, 1.04, "3.4 % slower (3.0 to 4.0 % more time)"),
         ("SAME", 1.001, 0.999, 1.003, "no change within 1 %"),
         ("UNDECIDED", 0.99, 0.97, 1.01, "undecided (-3.0 to +1.0 % time)"),
+        ("UNDECIDED", 0.55, 6.9e-06, 44203.0, "undecided: too few processes, or too different ones"),
+        ("UNDECIDED", 0.55, 0.0, float("inf"), "undecided: too few processes, or too different ones"),
     ],
 )
 def test_a_verdict_in_words(verdict: Verdict, ratio: float, low: float, high: float, says: str) -> None:

@@ -85,7 +85,7 @@ def whatif_page(
 def _samples_html(graph: GraphWhatIf, samples_of: Callable[[GraphWhatIf], Sequence[Process]]) -> str:
     """Return what was measured as a picture, under the names that say whose code it is."""
     assert graph.result is not None  # noqa: S101 - else there is no picture
-    samples: Sequence[Process] = _renamed(tuple(samples_of(graph)), set(graph.result.kernels))
+    samples = samples_with_sides(samples_of(graph), graph.result)
     return samples_html(with_sides(graph.result), samples)
 
 
@@ -179,6 +179,12 @@ def with_sides(result: BenchResult) -> BenchResult:
         variants=_renamed(result.variants, kernels),
         overheads=_of_side(result.overheads, kernels),
     )
+
+
+def samples_with_sides(samples: Sequence[Process], result: BenchResult) -> tuple[Process, ...]:
+    """Return samples under the names of `with_sides`."""
+    renamed: tuple[Process, ...] = _renamed(tuple(samples), set(result.kernels))
+    return renamed
 
 
 def _of_side(overheads: Overheads | None, kernels: set[str]) -> Overheads | None:

@@ -148,6 +148,8 @@ def trial_words(trial: Trial, margin: float) -> str:
 
 NOT_FASTER = "not faster"
 """What is known of a trial that may be slower, or the same."""
+_SAYS_NOTHING = 2.0
+"""Of ratios: a wider interval is not shown. Two processes give one of many powers of ten."""
 _VERDICT_OF: Mapping[Rank, Verdict] = {
     "gain": "FASTER", "loss": "SLOWER", "no-change": "SAME", "undecided": "UNDECIDED",
 }  # fmt: skip
@@ -168,6 +170,8 @@ def _verdict_words(verdict: Verdict, interval: tuple[float, float, float], margi
             return f"{slower[0]} % slower ({slower[1]} to {slower[2]} % more time)"
         case "SAME":
             return f"no change within {margin * 100:.3g} %"
+        case "UNDECIDED" if not high - low <= _SAYS_NOTHING:
+            return "undecided: too few processes, or too different ones"
         case "UNDECIDED":
             return f"undecided ({float(slower[1]):+.1f} to {float(slower[2]):+.1f} % time)"
         case _:
