@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from inductor_probe.discovery.dump_processes import name_of_process
+from inductor_probe.discovery.dump_processes import name_of_process, runs_of_dump
 from inductor_probe.model.debug_dir import CompiledGraph, DebugDir
 from inductor_probe.model.remark import Knowledge, Number, Remark, RemarkCode, RemarkKind, Subject
 
@@ -107,10 +107,11 @@ def why_empty(run: DebugDir) -> Remark:
         names = ", ".join(" ".join(one.command) for one in unseen[:2])
         numbers = (("others", len(unseen)), ("names", names), ("why", unseen[0].not_followed))
         return _remark(run.name, "none-followed-compiled", "hazard", *numbers)
-    if manifest.compiled_frames:
-        frames = ("frames", manifest.compiled_frames)
-        return _remark(run.name, "other-backend", "analysis", frames, knowledge="inferred")
-    if manifest.limit_hits or manifest.graph_breaks:
+    dump = runs_of_dump(run)  # what stands for a dump of several processes stands for what each of them did
+    manifests = [one.manifest for one in dump if one.manifest] if dump[0].path == run.path else [manifest]
+    if frames := sum(one.compiled_frames or 0 for one in manifests):
+        return _remark(run.name, "other-backend", "analysis", ("frames", frames), knowledge="inferred")
+    if any(one.limit_hits or one.graph_breaks for one in manifests):
         return _remark(run.name, "ran-eagerly", "analysis")
     code = _OF_NOTEBOOK.get(manifest.form, "nothing-compiled")
     return _remark(run.name, code, "analysis", knowledge="inferred")

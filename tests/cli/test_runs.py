@@ -15,7 +15,7 @@ import pytest
 
 import inductor_probe as ip
 from inductor_probe.discovery.walk import Below, everything_below
-from inductor_probe.model.manifest import GraphRecord, Manifest
+from inductor_probe.model.manifest import DumpProcess, DumpRecord, GraphBreak, GraphRecord, Manifest
 from inductor_probe.store.manifest import manifest_to_json
 from tests.conftest import DUMPS, Ran
 from tests.reader.hostile import graph_in
@@ -83,6 +83,23 @@ def test_a_run_that_is_removed_while_runs_are_listed_costs_no_other(
     assert [row.path.name[-6:] for row in rows] == ["900002", "900003", "900004"]
     (said,) = map(str, rows.problems)
     assert said.endswith("900001 was removed while it was read")
+
+
+def test_ranks_that_ran_eagerly_are_not_said_to_have_called_no_compile(probe: Probe, tmp_path: Path) -> None:
+    """DDP of a module that dynamo gives up on: the script itself has no graph break, its ranks have."""
+    names = {pid: stamped(timedelta(minutes=pid - 900000), pid) for pid in (900001, 900002)}
+    processes = tuple(
+        DumpProcess(pid, 1, rank, 1, ("python",), name, 0, "ok", 0, None)
+        for rank, (pid, name) in zip((None, 0), names.items(), strict=True)
+    )
+    for pid, name in names.items():
+        breaks = (GraphBreak("a hook", "ddp.py:7"),) if pid == 900002 else ()
+        (tmp_path / name / "torchdynamo").mkdir(parents=True)
+        record = DumpRecord("one", pid, 900001, processes)
+        (tmp_path / name / "probe.json").write_text(manifest(None, dump=record, graph_breaks=breaks))
+    said = probe("runs", str(tmp_path)).out
+    assert said.count("everything ran eagerly: dynamo gave up on every function") == 2
+    assert "nothing was compiled" not in said
 
 
 def test_runs_are_listed_latest_first(probe: Probe, tree: Path) -> None:
