@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, count
 from pathlib import Path
 
@@ -79,14 +80,15 @@ class WhatIf(Shown):
     @property
     def document(self) -> Document:
         """For each graph the decisions that changed, times and verdicts, and one sentence."""
+        here = Path.cwd()
         return whatif_page(
             self.diff,
-            self.graphs,
+            tuple(_from(here, graph) for graph in self.graphs),
             self.candidate,
             compile_s=self._compile_s,
             flips=self._flips,
             not_timed_with=self._not_timed_with,
-            samples_of=_samples_of,
+            samples_of=partial(_samples_of, here),
             details=self.details,
         )
 
@@ -118,11 +120,21 @@ def is_whatif(samples: Path) -> bool:
     return samples.name.startswith(_NAME.partition("{}")[0])
 
 
-def _samples_of(graph: GraphWhatIf) -> tuple[Process, ...]:
-    """Return what was measured of a graph; nothing where it is not on disk any more."""
+def _from(here: Path, graph: GraphWhatIf) -> GraphWhatIf:
+    """Return a graph whose files are named from a folder, where they are below it."""
+
+    def short(path: Path) -> Path:
+        return path.relative_to(here) if path.is_relative_to(here) else path
+
+    ran = tuple((short(path), digest) for path, digest in graph.ran)
+    return replace(graph, file=graph.file and short(graph.file), ran=ran)
+
+
+def _samples_of(here: Path, graph: GraphWhatIf) -> tuple[Process, ...]:
+    """Return what was measured of a graph, whose files are named from `here`; nothing where it is gone."""
     from inductor_probe.store.samples import read_samples
 
-    path = graph.file.with_suffix(".json") if graph.file else None
+    path = here / graph.file.with_suffix(".json") if graph.file else None
     return read_samples(path).processes if path and path.exists() else ()
 
 

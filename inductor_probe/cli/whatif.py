@@ -272,8 +272,8 @@ def _give_trials(
             done = f"what was known by then is in {relative(trials.path)}"
         raise StoppedError("interrupted", f"{done}; {goes_on} goes on" if goes_on else done)
     faster = [trial for trial in trials.gains if _is_faster(trial, fail_if_faster)]
-    for trial in faster:
-        say_warning(f"over {(fail_if_faster or 0.0) * 100:.3g} % is left on the table: {trial.line}")
+    for line in dict.fromkeys(trial.line for trial in faster):  # two may lead to the same code
+        say_warning(f"over {(fail_if_faster or 0.0) * 100:.3g} % is left on the table: {line}")
     return ExitCode.MISMATCH if faster else ExitCode.OK
 
 
