@@ -187,6 +187,7 @@ class _Tries:
         pairs: what is not decided yet.
         codes: what was timed first of each code, by graph and digest. same_as: what has the same code as it.
         dump_s, around_s: the longest that a dump took, and a look besides what it measures.
+        compiled: whether a candidate was dumped; before, `dump_s` is what A took.
         again: A, made once more, where that was asked for.
         server: imports torch once, for all looks.
     """
@@ -207,6 +208,7 @@ class _Tries:
     same_as: dict[_Key, _Key] = field(default_factory=dict)
     answers: list[WhatIf] = field(default_factory=list)
     dump_s: float = 0.0
+    compiled: bool = False
     around_s: float = 0.0
     number: int = 0
     again: RunOnDisk | None = None
@@ -242,7 +244,7 @@ class _Tries:
             outputs = [Path(folder, str(number)) for number in range(len(candidates))]
             if len(candidates) == 1:  # in this thread: the script gets the signals that we get
                 dump = dump_candidate(self.recipe, self.kind, candidates[0], outputs[0], beside_others=False)
-                self.dump_s = max(self.dump_s, time.monotonic() - begin)
+                self._took(time.monotonic() - begin)
                 return [dump], False
             with ThreadPoolExecutor(len(candidates)) as pool:
                 dumps = [
@@ -253,9 +255,14 @@ class _Tries:
                     wait(dumps)
                 except KeyboardInterrupt:
                     interrupt_dumps()
-        self.dump_s = max(self.dump_s, time.monotonic() - begin)
+        self._took(time.monotonic() - begin)
         interrupted = [dump for dump in dumps if isinstance(dump.exception(), KeyboardInterrupt)]
         return [dump.result() for dump in dumps if dump not in interrupted], bool(interrupted)
+
+    def _took(self, seconds: float) -> None:
+        """Note how long dumps take here: once that is known, what A took is no guide, maybe beside others."""
+        self.dump_s = max(self.dump_s, seconds) if self.compiled else seconds
+        self.compiled = True
 
     def examine(self, dumped: Dumped, *, timed: bool = True, together: bool = False) -> None:
         """Keep what is known of a dump by its code alone, and look at the graphs that are left.
