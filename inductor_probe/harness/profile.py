@@ -342,21 +342,22 @@ def measure(  # noqa: PLR0917 - what one call of it takes
     on_cuda = any(tensor.is_cuda for tensor in tensors_of(inputs))
     overheads = measure_overheads(bench, inputs, budget, rng, further=traced, kernels=on_cuda)
     plain, clocked = traced
-    rate = tick_rate(clocked.rounds)
+    rounds = clocked.rounds or plain.rounds  # where too many loop nests run, lines alone have times
+    rate = tick_rate(rounds)
     remarks: list[Remark] = list(overheads["remarks"])
     if bench.namespace.get("WRAPPER_IN_CPP"):
         remarks.append(remark("wrapper-as-python"))
     if clocked.full:
         remarks.append(remark("too-many-nests", most=ROWS))
     overheads["remarks"] = []
-    middle = sorted(clocked.rounds, key=lambda call: call.end - call.begin)[len(clocked.rounds) // 2 :]
+    middle = sorted(rounds, key=lambda call: call.end - call.begin)[len(rounds) // 2 :]
     recorded = clocked.recorded() if on_cuda else None  # last: launches are slower once the profiler ran
     return {
         "device": overheads["device"],
         "overheads": overheads,
         "lines": [asdict(line) for line in lines],
         "plain": [seconds_of_lines(call) for call in plain.rounds],
-        "clocked": [clocked_round(call, rate) for call in clocked.rounds],
+        "clocked": [clocked_round(call, rate) for call in rounds],
         "timeline": recorded or (timeline(middle[0], rate) if middle else None),
         "measured": remarks,
         "seconds": budget.spent,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,11 +14,13 @@ from inductor_probe.harness.bench import Bench
 from inductor_probe.harness.line_clock import MARK
 from inductor_probe.harness.overheads import two_slots
 from inductor_probe.harness.profile import (
+    ROWS,
     Events,
     Traced,
     TracedCall,
     clocked_round,
     differing_copies,
+    measure,
     rows_of_call,
     seconds_of_lines,
     tick_rate,
@@ -128,3 +131,23 @@ def test_a_call_that_differs_from_itself_shows_nothing() -> None:
     call = "def call(args):\n    (x,) = args\n    args.clear()\n    return (k(x),)\n"
     bench = a_bench(call, k=torch.rand_like, k_v2=torch.rand_like)
     assert differing_copies(bench, {"k": "k_v2"}, [torch.zeros(8)]) == []
+
+
+def test_where_too_many_loop_nests_run_the_lines_have_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No round of such a call is kept: what made a profile of it ended with an error."""
+    monkeypatch.setenv("INDUCTOR_PROBE_EVENTS", "")
+    events = Events(1)
+
+    def noted_too_often(x: torch.Tensor) -> torch.Tensor:
+        events._threads[0][0] = ROWS + 1
+        return x * 3
+
+    call = "def call(args):\n    (x,) = args\n    args.clear()\n    return (k(x),)\n"
+    bench = a_bench(call, k=lambda x: x * 3, k_v2=noted_too_often)
+    options = SimpleNamespace(seed=0, budget=0.1, threads=1)
+    copies = {"k": noted_too_often}
+    made = measure(bench, [torch.zeros(64)], copies, ["call"], call, events, options)
+    assert made["clocked"]
+    assert [one["launches"] for one in made["clocked"]] == [[]] * len(made["clocked"])
+    assert [one["lines"] for one in made["clocked"]] == [one["lines"] for one in made["plain"]]
+    assert "too-many-nests" in [one["code"] for one in made["measured"]]
